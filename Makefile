@@ -1,0 +1,53 @@
+# A menu of commands, not a build system: Meson builds (docs/decisions/0006-meson-behind-a-menu.md).
+# Each command first installs the Debian packages that it misses (tools/setup).
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+ONLY ?=
+SECONDS ?= 60
+
+.PHONY: build help demo check check-v2 bench fmt fuzz soak install clean
+
+build: ## the programs, to build/ (this is what plain `make` does)
+	@tools/setup build
+	@tools/build plain caisson caisson-init
+
+help: ## this menu
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /make \1\t/p' Makefile | expand -t 18
+
+demo: build ## untrusted code attacks, and is stopped; under a minute
+	@tools/demo
+
+check: ## all tests and checks; ONLY=unit,layers runs some of them
+	@tools/setup build check
+	@tools/check $(ONLY)
+
+check-v2: ## the engine's tests on pure cgroup v2 and our oldest kernel, in QEMU; minutes
+	@tools/setup build check v2
+	@tools/build plain
+	@tests/v2/run
+
+bench: ## our figures beside those of the neighbours
+	@tools/setup build bench
+	@tools/build plain
+	@bench/run
+
+fmt: ## format the C sources
+	@tools/setup check
+	@tools/check-format fix
+
+fuzz: ## fuzz every parser; SECONDS=60 for each
+	@tools/setup build fuzz
+	@tools/fuzz $(SECONDS)
+
+soak: ## thousands of launches, some killed, and then a census; minutes
+	@tools/setup build check
+	@tools/build plain
+	@tests/soak/run
+
+install: build ## PREFIX=/usr/local DESTDIR=
+	@install -D -s build/caisson $(DESTDIR)$(PREFIX)/bin/caisson
+	@install -D -s build/caisson-init $(DESTDIR)$(PREFIX)/libexec/caisson/caisson-init
+
+clean: ## forget what was built
+	@rm -rf build build-asan build-fuzz

@@ -1,0 +1,69 @@
+#include "bin/oneshot.h"
+
+#include "engine/enforce.h"
+#include "engine/landlock.h"
+#include "launcher/launcher.h"
+#include "monitor/monitor.h"
+
+struct oneshot {
+	struct plan plan;
+	struct sandbox sandbox;
+};
+
+static int check_host(const struct spec *spec, struct run_session *out, struct err *e)
+{
+	struct cgroup cgroup;
+	struct enforce_host host = { .is_root = launcher_is_root(),
+				     .cgroup = &cgroup,
+				     .has_landlock = landlock_abi() > 0 };
+	struct enforce_row rows[ENFORCE_ROWS_MAX];
+
+	cgroup_find(&cgroup, host.is_root);
+	if (enforce_check(spec, &host, e) < 0)
+		return -1;
+	out->n_enforced = enforce_rows(spec, &host, rows);
+	for (size_t i = 0; i < out->n_enforced; i++)
+		out->enforced[i] =
+			(struct enforced){ rows[i].field, rows[i].by, !rows[i].is_named };
+	out->weak_reason = enforce_reason(&host);
+	return 0;
+}
+
+static int start(const struct run_setup *setup, struct run_session *out, struct err *e)
+{
+	struct plan_command command = { .argv = setup->argv,
+					.cwd = setup->cwd,
+					.is_tty = setup->is_tty,
+					.has_stdin = setup->has_stdin,
+					.timeout_ms = setup->timeout_ms,
+					.rows = setup->rows,
+					.cols = setup->cols };
+	struct oneshot *o = mem_alloc(sizeof *o);
+
+	if (check_host(setup->spec, out, e) < 0 || plan_make(&o->plan, setup->spec, command, e) < 0 ||
+	    launcher_start(&o->sandbox, &o->plan, monitor_main, e) < 0) {
+		free(o);
+		return -1;
+	}
+	out->channel_fd = o->sandbox.control_fd;
+	out->driver_data = o;
+	return 0;
+}
+
+static void end(struct run_session *s)
+{
+	struct oneshot *o = s->driver_data;
+
+	launcher_end(&o->sandbox);
+	plan_done(&o->plan);
+	free(o);
+	s->driver_data = NULL;
+	s->channel_fd = -1;
+}
+
+static int sweep(bool dry_run, void (*found)(const char *what))
+{
+	return launcher_sweep(dry_run, true, found);
+}
+
+const struct driver oneshot_driver = { .start = start, .end = end, .sweep = sweep };

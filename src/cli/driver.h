@@ -1,0 +1,43 @@
+/*
+ * driver.h - the seam between the CLI and whoever runs sandboxes.
+ *
+ * The CLI knows specs and channels, nothing of engines. main() passes it a driver: today the
+ * one that launches in this process (bin/oneshot.c), with the daemon a client of its API.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "spec/spec.h"
+
+#define ENFORCED_MAX 24
+
+struct run_setup {
+	const struct spec *spec; /* resolved */
+	char *const *argv;
+	const char *cwd; /* NULL: the default */
+	bool is_tty, has_stdin;
+	uint64_t timeout_ms;
+	uint16_t rows, cols;
+};
+
+/* What enforces a field of the spec; `by` is NULL when nothing does. */
+struct enforced {
+	const char *field, *by;
+	bool is_default; /* the caller did not name it */
+};
+
+struct run_session {
+	int channel_fd; /* wire/channel.h; the driver's to close */
+	struct enforced enforced[ENFORCED_MAX];
+	size_t n_enforced;
+	const char *weak_reason; /* why a default is not enforced, or NULL */
+	void *driver_data;
+};
+
+struct driver {
+	int (*start)(const struct run_setup *setup, struct run_session *out, struct err *e);
+	/* Everything of the sandbox is gone when it returns. */
+	void (*end)(struct run_session *s);
+	/* Names of what dead sandboxes left, removed unless dry_run. */
+	int (*sweep)(bool dry_run, void (*found)(const char *what));
+};

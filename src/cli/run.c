@@ -1,0 +1,189 @@
+#include "cli/run.h"
+
+#include <unistd.h>
+
+#include "cli/policy.h"
+#include "cli/pump.h"
+#include "cli/result.h"
+#include "cli/terminal.h"
+
+enum { EXIT_DENIED = 126, EXIT_NOT_FOUND = 127, EXIT_OURS = 125, EXIT_PIPE = 141 };
+
+const char run_help[] =
+	"usage: caisson run [options] -- CMD [ARG]...\n"
+	"\n"
+	"  -i                   pass standard input on (else it is /dev/null)\n"
+	"  -t                   a terminal of its own for the command\n"
+	"  -w DIR               working directory inside (/work)\n"
+	"  --timeout DURATION   end the command and all it started after this long\n"
+	"  --json               print the result as one JSON object\n"
+	"  --spec FILE          a spec in YAML or JSON; flags after it win\n"
+	"\n"
+	"What the sandbox is (all of these may stand in a spec file too):\n";
+
+struct run {
+	struct spec spec;
+	const char *cwd;
+	bool is_tty, has_stdin, is_json;
+	uint64_t timeout_ms;
+	char **command;
+};
+
+/* -i, -t and both in one word. Returns false when it is another word. */
+static bool take_letters(struct run *r, const char *word)
+{
+	if (word[0] != '-' || word[1] == '\0' || strspn(word + 1, "it") != strlen(word + 1))
+		return false;
+	r->has_stdin |= strchr(word, 'i') != NULL;
+	r->is_tty |= strchr(word, 't') != NULL;
+	return true;
+}
+
+static int take_value(int argc, char **argv, int *i, const char **value, struct err *e)
+{
+	if (*i + 1 >= argc)
+		return err_new(e, ERR_INVALID, "%s needs a value", argv[*i]);
+	*value = argv[++*i];
+	return 0;
+}
+
+static int take_own(struct run *r, int argc, char **argv, int *i, struct err *e)
+{
+	const char *word = argv[*i];
+	const char *value = NULL;
+
+	if (strcmp(word, "--json") == 0) {
+		r->is_json = true;
+		return 1;
+	}
+	if (take_letters(r, word))
+		return 1;
+	if (strcmp(word, "-w") == 0 || strcmp(word, "--cwd") == 0)
+		return take_value(argc, argv, i, &r->cwd, e) < 0 ? -1 : 1;
+	if (strcmp(word, "--timeout") != 0 && strncmp(word, "--timeout=", 10) != 0)
+		return 0;
+	if (word[9] == '=')
+		value = word + 10;
+	else if (take_value(argc, argv, i, &value, e) < 0)
+		return -1;
+	return duration_parse(value, &r->timeout_ms, e) < 0 ? err_wrap(e, "--timeout") : 1;
+}
+
+static int parse(struct run *r, int argc, char **argv, struct err *e)
+{
+	int i = 1;
+
+	for (; i < argc; i++) {
+		if (strcmp(argv[i], "--") == 0) {
+			i++;
+			break;
+		}
+		if (argv[i][0] != '-' || argv[i][1] == '\0')
+			break;
+		int taken = take_own(r, argc, argv, &i, e);
+		if (taken == 0)
+			taken = policy_flag(&r->spec, argc, argv, &i, e);
+		if (taken < 0)
+			return -1;
+		if (taken == 0)
+			return err_new(e, ERR_INVALID, "unknown option %s; `caisson help run` lists them",
+				       argv[i]);
+	}
+	if (i >= argc)
+		return err_new(e, ERR_INVALID, "no command: caisson run [options] -- CMD [ARG]...");
+	r->command = argv + i;
+	if (spec_check(&r->spec, e) < 0)
+		return -1;
+	spec_resolve(&r->spec);
+	return 0;
+}
+
+/* A default that this host cannot enforce is said once, and not only in --json. */
+static void warn_weak(const struct run_session *s)
+{
+	AUTO(str_done) struct str fields = { .max = 256 };
+
+	for (size_t i = 0; i < s->n_enforced; i++)
+		if (!s->enforced[i].by)
+			str_addf(&fields, "%s%s", fields.len ? ", " : "", s->enforced[i].field);
+	if (fields.len)
+		fprintf(stderr, "caisson: not enforced here: %s (%s)\n", str_text(&fields),
+			s->weak_reason ? s->weak_reason : "no mechanism");
+}
+
+static void explain_end(const struct channel_end *end)
+{
+	if (end->reason[0])
+		fprintf(stderr, "caisson: %s: %s\n", run_state_name((enum run_state)end->state),
+			end->reason);
+	if (end->dropped_bytes)
+		fprintf(stderr, "caisson: output limit reached: %llu bytes dropped\n",
+			(unsigned long long)end->dropped_bytes);
+}
+
+static int fail(const struct run *r, const struct err *e)
+{
+	if (r->is_json) {
+		AUTO(str_done) struct str text = { .max = 4096 };
+
+		result_print_error(e, &text);
+		fputs(str_text(&text), stdout);
+	}
+	fprintf(stderr, "caisson: %s\n", e->msg);
+	if (strncmp(e->msg, "execute: ", 9) != 0)
+		return EXIT_OURS;
+	return e->kind == ERR_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_DENIED;
+}
+
+static int report(const struct run *r, const struct run_session *s, const struct pump *p)
+{
+	if (r->is_json) {
+		AUTO(str_done) struct str text = { .max = 4u << 20 };
+		struct result_input in = { s, &p->end, p->kept, r->cwd ? r->cwd : "/work" };
+
+		result_print(&in, &text);
+		fputs(str_text(&text), stdout);
+	} else if (!p->is_pipe_closed) {
+		explain_end(&p->end);
+	}
+	return p->is_pipe_closed ? EXIT_PIPE : run_exit_status(&p->end);
+}
+
+static int run_command(struct run *r, const struct driver *driver, struct err *e)
+{
+	struct run_setup setup = { .spec = &r->spec,
+				   .argv = r->command,
+				   .cwd = r->cwd,
+				   .is_tty = r->is_tty,
+				   .has_stdin = r->has_stdin || (r->is_tty && isatty(STDIN_FILENO)),
+				   .timeout_ms = r->timeout_ms,
+				   .rows = 24,
+				   .cols = 80 };
+	static struct keep kept[2];
+	struct run_session session = { .channel_fd = -1 };
+
+	terminal_size(&setup.rows, &setup.cols);
+	if (driver->start(&setup, &session, e) < 0)
+		return fail(r, e);
+	if (!r->is_json)
+		warn_weak(&session);
+	struct pump pump = { .channel_fd = session.channel_fd,
+			     .is_tty = r->is_tty,
+			     .has_stdin = setup.has_stdin,
+			     .kept = r->is_json ? kept : NULL };
+	int status = pump_run(&pump, e);
+
+	driver->end(&session);
+	return status < 0 ? fail(r, e) : report(r, &session, &pump);
+}
+
+int run_main(int argc, char **argv, const struct driver *driver)
+{
+	struct run r = { .cwd = NULL };
+	struct err e = { 0 };
+
+	spec_init(&r.spec);
+	int status = parse(&r, argc, argv, &e) < 0 ? fail(&r, &e) : run_command(&r, driver, &e);
+	spec_done(&r.spec);
+	return status;
+}

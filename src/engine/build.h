@@ -1,0 +1,52 @@
+/*
+ * build.h - the state shared by the steps that run inside, before the root is changed.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "engine/box.h"
+
+struct build {
+	const struct box *box;
+	int go_fd;
+	int scratch_fd; /* the one bounded tmpfs: every writable place lies in it */
+	int root_fd;    /* the root to be */
+	uid_t uid;      /* of files that belong to nobody in particular, inside */
+	unsigned int n_dirs; /* names for folders of the scratch */
+};
+
+/* root.c: the scratch, the root file system, the switch to it. */
+int root_scratch(struct build *b, struct err *e) MUST_USE;
+int root_image(struct build *b, struct err *e) MUST_USE;
+int root_folders(struct build *b, struct err *e) MUST_USE;
+int root_mounts(struct build *b, struct err *e) MUST_USE;
+int root_pivot(struct build *b, struct err *e) MUST_USE;
+
+/* hostimage.c: the curated view of the host's system folders. */
+int hostimage_make(struct build *b, struct err *e) MUST_USE;
+
+/* etc.c: identity files and the part of the host's /etc that is safe to show. */
+int etc_make(struct build *b, struct err *e) MUST_USE;
+
+/* procfs.c, dev.c: the two kernel file systems, and the small synthetic /sys. */
+int procfs_make(struct build *b, struct err *e) MUST_USE;
+int sysfs_make(struct build *b, struct err *e) MUST_USE;
+int dev_make(struct build *b, struct err *e) MUST_USE;
+
+/* place.c: names inside the root to be. None of them follows a link out of it. */
+
+/* Opens a folder that the walls need, made if absent. A link or file there refuses the image. */
+int place_dir(struct build *b, const char *path, mode_t mode, struct err *e) MUST_USE;
+/* The mount point of an fs entry, with its parents; links are resolved inside the root. */
+int place_target(struct build *b, const char *path, bool is_dir, bool *is_new, struct err *e) MUST_USE;
+/* A new empty folder of the scratch that can be mounted or be an overlay's upper. */
+int place_scratch(struct build *b, mode_t mode, uid_t uid, gid_t gid, struct err *e) MUST_USE;
+/* Mounts a clone of `path` (seen on the host's side) on target_fd, with these attributes. */
+int place_clone(int source_dirfd, const char *path, int target_fd, uint64_t attrs, struct err *e) MUST_USE;
+/* Mounts the overlay of lower_fd and a new upper in the scratch on target_fd; returns it. */
+struct place_owner {
+	uid_t uid;
+	gid_t gid;
+	mode_t mode;
+};
+int place_overlay(struct build *b, int lower_fd, int target_fd, struct place_owner owner, struct err *e) MUST_USE;

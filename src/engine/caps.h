@@ -1,0 +1,15 @@
+/*
+ * caps.h - the command's identity and the end of its privileges.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "engine/plan.h"
+
+/* Capabilities that the command keeps: none, or the six of `profile: rootful` for root. */
+uint64_t caps_kept(const struct plan *p);
+
+/* User, group, all five capability sets, securebits, no_new_privs. Nothing comes back after it. */
+int caps_drop(const struct plan *p, struct err *e) MUST_USE;
+/* The same for pid 1 of `uid`: nothing kept at all. */
+int caps_drop_all(uid_t uid, gid_t gid, struct err *e) MUST_USE;

@@ -1,0 +1,66 @@
+/*
+ * cgroup.h - limits that hold for a whole sandbox, on cgroup v1, hybrid and v2 hosts.
+ *
+ * Below the base of each hierarchy lies caisson/<name>. On v1 that folder holds the
+ * sandbox. On v2 it has two leaves, mon (the monitor) and box (everything inside, with the
+ * limits): a process without rights may only be moved below a folder that was handed to it,
+ * so the monitor has to live in there too.
+ *
+ *   cgroup_find -> cgroup_make -> cgroup_limit -> join by cgroup_join (v1) and by
+ *   CLONE_INTO_CGROUP of box_fd (v2) -> cgroup_kill -> cgroup_remove
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "spec/spec.h"
+
+#define CGROUP_HIERARCHIES_MAX 16
+
+enum cgroup_controller { CG_CPU, CG_CPUACCT, CG_MEMORY, CG_PIDS, CG_CONTROLLERS };
+
+struct cgroup_tree {
+	char path[256]; /* the base: where caisson/ lies */
+	bool is_v2;
+	bool is_cpuset, is_devices; /* v1 hierarchies that want a word at birth */
+	unsigned int controllers;   /* bit per cgroup_controller */
+	int dir_fd;                 /* caisson/<name>, once made */
+};
+
+struct cgroup {
+	struct cgroup_tree trees[CGROUP_HIERARCHIES_MAX];
+	size_t n_trees;
+	char name[32];
+	int box_fd, mon_fd; /* v2 leaves; -1 without v2 */
+	bool is_ours;       /* this process made it */
+};
+
+/* What the host has and lets us use. No error: a host without cgroups has none. */
+void cgroup_find(struct cgroup *cg, bool is_root);
+bool cgroup_has(const struct cgroup *cg, enum cgroup_controller c);
+const char *cgroup_mechanism(const struct cgroup *cg, enum cgroup_controller c); /* "cgroup2", "cgroup1" or NULL */
+
+/* Makes caisson/<name> in every hierarchy. A leftover of that name is killed and removed first:
+ * the caller holds the slot, so nobody lives in it. `owner` may then move processes in. */
+int cgroup_make(struct cgroup *cg, const char *name, uid_t owner, struct err *e) MUST_USE;
+int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT], struct err *e) MUST_USE;
+/* Moves the calling process into the v1 hierarchies. */
+int cgroup_join(const struct cgroup *cg, struct err *e) MUST_USE;
+
+/* Kills all members and waits until none is left. 0, or -ETIME. */
+int cgroup_kill(const struct cgroup *cg, unsigned int timeout_ms);
+/* Best effort; what stays is found by the next sweep. Returns the number of folders left. */
+int cgroup_remove(struct cgroup *cg);
+void cgroup_done(struct cgroup *cg); /* closes descriptors only */
+
+struct cgroup_usage {
+	uint64_t cpu_ms, mem_peak, oom_kills, pids_denied, io_bytes;
+};
+void cgroup_usage(const struct cgroup *cg, struct cgroup_usage *out);
+/* Pids of the members, as this process sees them; returns how many (at most max). */
+size_t cgroup_members(const struct cgroup *cg, pid_t *out, size_t max);
+
+/* Names below caisson/ in any hierarchy: calls back once per hierarchy and name. */
+void cgroup_each_name(const struct cgroup *cg, void (*found)(const char *name, void *arg), void *arg);
+void cgroup_remove_base(const struct cgroup *cg); /* caisson/ itself, where empty */

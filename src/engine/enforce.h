@@ -1,0 +1,31 @@
+/*
+ * enforce.h - what enforces each field of a spec on this host; the only judge of rule 3: what
+ * the caller named is enforced or refused, never dropped.
+ */
+#pragma once
+
+#include "engine/cgroup.h"
+#include "spec/spec.h"
+
+struct enforce_host {
+	bool is_root;
+	const struct cgroup *cgroup;
+	bool has_landlock;
+};
+
+struct enforce_row {
+	const char *field, *by; /* by NULL: nothing */
+	bool is_named;
+};
+
+#define ENFORCE_ROWS_MAX 24
+
+/* Fills rows for what the spec asks for; returns how many. */
+size_t enforce_rows(const struct spec *s, const struct enforce_host *h,
+		    struct enforce_row rows[ENFORCE_ROWS_MAX]);
+
+/* Refuses what was named and has no mechanism, and what this program does not have at all. */
+int enforce_check(const struct spec *s, const struct enforce_host *h, struct err *e) MUST_USE;
+
+/* Why limits by cgroup are missing here, in a few words. */
+const char *enforce_reason(const struct enforce_host *h);

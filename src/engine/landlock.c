@@ -1,0 +1,75 @@
+#include "engine/landlock.h"
+
+#include <fcntl.h>
+
+#include "base/fd.h"
+#include "os/fault.h"
+#include "os/file.h"
+#include "os/landlock.h"
+
+#define READ                                                                                       \
+	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define ABI_1 ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
+#define ABI_2_REFER (1ull << 13)    /* rename and link between folders, Linux 5.19 */
+#define ABI_3_TRUNCATE (1ull << 14) /* Linux 6.2 */
+
+static const char *const writable[] = { "/tmp", "/run", "/home", "/root", "/var", "/dev", "/work" };
+
+static uint64_t handled(int abi)
+{
+	uint64_t all = ABI_1;
+
+	if (abi >= 2)
+		all |= ABI_2_REFER;
+	if (abi >= 3)
+		all |= ABI_3_TRUNCATE;
+	return all;
+}
+
+static int allow(int ruleset, const char *path, uint64_t access, struct err *e)
+{
+	AUTO(fd_close) int fd = os_openat(AT_FDCWD, path, O_PATH, 0);
+
+	if (fd == -ENOENT)
+		return 0;
+	int r = fd < 0 ? fd : os_landlock_allow(ruleset, fd, access);
+	return r < 0 ? err_sys(e, -r, "allow %s", path) : 0;
+}
+
+static int allow_writable(int ruleset, const struct plan *p, uint64_t all, struct err *e)
+{
+	if (p->rootful && p->uid == 0) /* installs packages: the mounts decide alone */
+		return allow(ruleset, "/", all, e);
+	for (size_t i = 0; i < COUNT(writable); i++)
+		if (allow(ruleset, writable[i], all, e) < 0)
+			return -1;
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (p->mounts[i].kind != PLAN_RO &&
+		    allow(ruleset, plan_text(p, p->mounts[i].at), all, e) < 0)
+			return -1;
+	return 0;
+}
+
+int landlock_abi(void)
+{
+	int abi = os_landlock_abi();
+
+	return abi < 0 ? 0 : abi;
+}
+
+int landlock_enter(const struct plan *p, struct err *e)
+{
+	int abi = os_landlock_abi();
+
+	if (fault_layer_off("landlock"))
+		return 0;
+	if (abi < 0)
+		return err_sys(e, -abi, "landlock");
+	AUTO(fd_close) int ruleset = os_landlock_ruleset(handled(abi));
+	if (ruleset < 0)
+		return err_sys(e, -ruleset, "make the ruleset");
+	if (allow(ruleset, "/", READ, e) < 0 || allow_writable(ruleset, p, handled(abi), e) < 0)
+		return -1;
+	int r = os_landlock_restrict(ruleset);
+	return r < 0 ? err_sys(e, -r, "restrict") : 0;
+}

@@ -1,0 +1,262 @@
+/*
+ * policy.h - what code inside the walls may ask of the kernel.
+ *
+ * Pure data. tools/gen-filters.c compiles it into filters.h while we build; nothing reads it
+ * at run time, and a launch only hands the finished programs to the kernel.
+ *
+ * 1. A number that no row names fails with ENOSYS: a kernel younger than this table opens
+ *    nothing, and programs take the fallback that they have for older kernels.
+ * 2. Every comparison is of the low 32 bits of an argument, because that is all that the kernel
+ *    looks at for these calls. The type of `mask` allows nothing else.
+ * 3. Only the native ABI exists; a call by any other (i386, x32) kills the process.
+ * 4. tests/unit/golden-syscalls.inc repeats the verdict of every number, so that opening one
+ *    takes two edits.
+ */
+#pragma once
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/personality.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+/* Verdicts are the kernel's own words. BY_ARGS(n) exists only until the programs are linked: it
+ * becomes a jump to the rules of policy_args[n]. */
+#define ALLOW SECCOMP_RET_ALLOW
+#define FAIL(error) (SECCOMP_RET_ERRNO | (error))
+#define DENY FAIL(EPERM)
+#define ABSENT FAIL(ENOSYS)
+#define NOTIFY SECCOMP_RET_USER_NOTIF
+#define BY_ARGS(n) (SECCOMP_RET_TRACE | (n))
+
+struct policy_group {
+	uint32_t verdict;
+	const char *why;
+	const char *calls; /* names; name@N where N is younger than the compiler's own list */
+};
+
+struct policy_rule {
+	uint32_t verdict;
+	struct {
+		uint32_t arg, mask, value;
+	} when[2]; /* all must hold; mask 0: no condition */
+};
+
+enum policy_args_id {
+	ARGS_CLONE,
+	ARGS_SOCKET,
+	ARGS_SOCKET_INET, /* jumps only lead forward: after ARGS_SOCKET */
+	ARGS_SOCKETPAIR,
+	ARGS_SETSOCKOPT,
+	ARGS_IOCTL,
+	ARGS_MKNOD,
+	ARGS_MKNODAT,
+	ARGS_PERSONALITY,
+	ARGS_INIT_WRITE,
+	ARGS_COUNT,
+};
+
+struct policy_args {
+	const char *call;
+	uint32_t otherwise;
+	struct policy_rule rules[8]; /* they exclude each other, so their order is of no matter */
+};
+
+/* clang-format off */
+
+/* Everything that the user starts, in every profile. */
+static const struct policy_group policy_default[] = {
+	{ ALLOW, "bytes of open files",
+	  "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek "
+	  "sendfile copy_file_range splice tee fadvise64 readahead fallocate ftruncate flock "
+	  "fcntl fsync fdatasync sync syncfs sync_file_range" },
+	{ ALLOW, "descriptors",
+	  "open openat openat2 creat close close_range dup dup2 dup3 pipe pipe2 memfd_create" },
+	{ ALLOW, "names and what stat tells",
+	  "stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 "
+	  "readlink readlinkat getdents getdents64 getcwd chdir fchdir umask mkdir mkdirat "
+	  "rmdir unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat "
+	  "truncate utime utimes futimesat utimensat" },
+	{ ALLOW, "owners and modes: the file's owner and the capabilities decide",
+	  "chmod fchmod fchmodat fchmodat2@452 chown fchown lchown fchownat" },
+	{ ALLOW, "extended attributes",
+	  "setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr "
+	  "flistxattr removexattr lremovexattr fremovexattr setxattrat@463 getxattrat@464 "
+	  "listxattrat@465 removexattrat@466" },
+	{ ALLOW, "watching files: editors, build tools, test runners",
+	  "inotify_init inotify_init1 inotify_add_watch inotify_rm_watch" },
+	{ ALLOW, "waiting for descriptors",
+	  "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait "
+	  "epoll_pwait epoll_pwait2 eventfd eventfd2 signalfd signalfd4 timerfd_create "
+	  "timerfd_settime timerfd_gettime" },
+	{ ALLOW, "memory of the caller's own",
+	  "brk mmap munmap mremap mprotect madvise msync mincore mlock mlock2 munlock mlockall "
+	  "munlockall pkey_alloc pkey_free pkey_mprotect membarrier mseal@462 "
+	  "map_shadow_stack@453 get_mempolicy" },
+	{ ALLOW, "processes and threads",
+	  "fork vfork exit exit_group wait4 waitid set_tid_address set_robust_list "
+	  "get_robust_list futex rseq arch_prctl prctl getpid getppid gettid setpgid getpgid "
+	  "getpgrp setsid getsid restart_syscall" },
+	{ ALLOW, "signals; the pid namespace bounds whom they reach",
+	  "kill tkill tgkill pidfd_open pidfd_send_signal rt_sigaction rt_sigprocmask "
+	  "rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigqueueinfo rt_tgsigqueueinfo "
+	  "rt_sigsuspend sigaltstack pause" },
+	{ ALLOW, "ids: all lie in the user namespace, and changing them takes capabilities in it",
+	  "getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid setreuid "
+	  "setregid setresuid setresgid setfsuid setfsgid setgroups capget capset" },
+	{ ALLOW, "scheduling: without capabilities a process only steps back",
+	  "sched_yield sched_getaffinity sched_setaffinity sched_getparam sched_setparam "
+	  "sched_getscheduler sched_setscheduler sched_getattr sched_setattr "
+	  "sched_get_priority_max sched_get_priority_min sched_rr_get_interval getpriority "
+	  "setpriority ioprio_get ioprio_set getcpu" },
+	{ ALLOW, "limits and accounts of the caller's own",
+	  "getrlimit setrlimit prlimit64 getrusage times sysinfo uname" },
+	{ ALLOW, "reading clocks, sleeping, timers",
+	  "time gettimeofday clock_gettime clock_getres nanosleep clock_nanosleep alarm "
+	  "getitimer setitimer timer_create timer_settime timer_gettime timer_getoverrun "
+	  "timer_delete" },
+	{ ALLOW, "random bytes",
+	  "getrandom" },
+	{ ALLOW, "sockets once they exist; the network namespace bounds whom they reach",
+	  "connect bind listen accept accept4 shutdown getsockname getpeername getsockopt "
+	  "sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg" },
+	{ ALLOW, "System V and POSIX queues, semaphores, shared memory; the ipc namespace is ours",
+	  "shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl "
+	  "mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr" },
+	{ ALLOW, "debuggers; the pid namespace bounds whom they reach, and init is not dumpable",
+	  "ptrace" },
+	{ ALLOW, "walls that the payload builds for itself only take away",
+	  "seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self" },
+
+	{ NOTIFY, "program starts are reported to the monitor, which lets them go on",
+	  "execve execveat" },
+
+	{ BY_ARGS(ARGS_CLONE), "threads and children, no namespaces", "clone" },
+	{ BY_ARGS(ARGS_SOCKET), "four families", "socket" },
+	{ BY_ARGS(ARGS_SOCKETPAIR), "one family", "socketpair" },
+	{ BY_ARGS(ARGS_SETSOCKOPT), "not what redirects traffic or loads code", "setsockopt" },
+	{ BY_ARGS(ARGS_IOCTL), "not what types into a terminal or drives a console", "ioctl" },
+	{ BY_ARGS(ARGS_MKNOD), "no devices", "mknod" },
+	{ BY_ARGS(ARGS_MKNODAT), "no devices", "mknodat" },
+	{ BY_ARGS(ARGS_PERSONALITY), "not what weakens the address space", "personality" },
+
+	{ DENY, "mounts, by the old calls and by the new",
+	  "mount umount2 pivot_root chroot open_tree open_tree_attr@467 move_mount fsopen "
+	  "fsconfig fsmount fspick mount_setattr statmount@457 listmount@458" },
+	{ DENY, "namespaces",
+	  "unshare setns" },
+	{ DENY, "code in the kernel, and kernels",
+	  "bpf init_module finit_module delete_module kexec_load kexec_file_load" },
+	{ DENY, "the machine: power, swap, accounts, quotas, ports, log, names, terminals",
+	  "reboot swapon swapoff acct quotactl quotactl_fd iopl ioperm syslog sethostname "
+	  "setdomainname vhangup nfsservctl lookup_dcookie" },
+	{ DENY, "setting clocks; whether adjtimex sets or reads stands behind a pointer",
+	  "settimeofday clock_settime clock_adjtime adjtimex" },
+	{ DENY, "keyrings are not bound to one sandbox",
+	  "add_key request_key keyctl" },
+	{ DENY, "files by handle go around the mount tree",
+	  "name_to_handle_at open_by_handle_at" },
+	{ DENY, "memory and descriptors of another process; debuggers fall back to ptrace",
+	  "process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp" },
+	{ DENY, "placement of memory on the machine's nodes",
+	  "mbind move_pages migrate_pages set_mempolicy set_mempolicy_home_node" },
+	{ DENY, "rarely needed, often the way in",
+	  "userfaultfd perf_event_open fanotify_init fanotify_mark vmsplice memfd_secret "
+	  "modify_ldt uselib" },
+
+	{ ABSENT, "its flags stand behind a pointer; libraries then use clone",
+	  "clone3" },
+	{ ABSENT, "does the work of other calls where no filter sees it; libraries then use epoll",
+	  "io_uring_setup io_uring_enter io_uring_register" },
+};
+
+/* Pid 1 of the sandbox: starts, reaps, ends. Loaded just before its own program is executed. */
+static const struct policy_group policy_init[] = {
+	{ ALLOW, "the start of a static program",
+	  "execve execveat brk mmap munmap mprotect arch_prctl set_tid_address set_robust_list "
+	  "rseq prlimit64 readlink readlinkat getrandom fstat newfstatat" },
+	{ ALLOW, "reaping",
+	  "wait4 waitid rt_sigaction rt_sigprocmask rt_sigtimedwait rt_sigreturn pause "
+	  "restart_syscall getpid prctl close close_range exit exit_group" },
+	{ BY_ARGS(ARGS_INIT_WRITE), "a last word on stderr", "write" },
+};
+
+#define LOW32 UINT32_MAX
+#define SOCK_KIND 0xf /* the rest of `type` is SOCK_CLOEXEC and SOCK_NONBLOCK */
+#define NEW_NAMESPACE                                                                              \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
+	 CLONE_NEWPID | CLONE_NEWNET) /* CLONE_NEWTIME is part of the exit signal here */
+
+static const struct policy_args policy_args[] = {
+	/* The flags are the first argument on x86-64 and arm64. */
+	[ARGS_CLONE] = { "clone", DENY, {
+		{ ALLOW, { { 0, NEW_NAMESPACE, 0 } } },
+	} },
+	[ARGS_SOCKET] = { "socket", FAIL(EAFNOSUPPORT), {
+		{ ALLOW, { { 0, LOW32, AF_UNIX } } },
+		{ ALLOW, { { 0, LOW32, AF_NETLINK }, { 2, LOW32, NETLINK_ROUTE } } },
+		{ BY_ARGS(ARGS_SOCKET_INET), { { 0, LOW32, AF_INET } } },
+		{ BY_ARGS(ARGS_SOCKET_INET), { { 0, LOW32, AF_INET6 } } },
+	} },
+	[ARGS_SOCKET_INET] = { "socket", FAIL(EPROTONOSUPPORT), {
+		{ ALLOW, { { 1, SOCK_KIND, SOCK_STREAM }, { 2, LOW32, 0 } } },
+		{ ALLOW, { { 1, SOCK_KIND, SOCK_STREAM }, { 2, LOW32, IPPROTO_TCP } } },
+		{ ALLOW, { { 1, SOCK_KIND, SOCK_DGRAM }, { 2, LOW32, 0 } } },
+		{ ALLOW, { { 1, SOCK_KIND, SOCK_DGRAM }, { 2, LOW32, IPPROTO_UDP } } },
+		{ DENY, { { 1, SOCK_KIND, SOCK_DGRAM }, { 2, LOW32, IPPROTO_ICMP } } },
+		{ DENY, { { 1, SOCK_KIND, SOCK_DGRAM }, { 2, LOW32, IPPROTO_ICMPV6 } } },
+		{ DENY, { { 1, SOCK_KIND, SOCK_RAW } } },
+		{ DENY, { { 1, SOCK_KIND, SOCK_PACKET } } }, /* the kernel reads it as AF_PACKET */
+	} },
+	[ARGS_SOCKETPAIR] = { "socketpair", FAIL(EAFNOSUPPORT), {
+		{ ALLOW, { { 0, LOW32, AF_UNIX } } },
+	} },
+	[ARGS_SETSOCKOPT] = { "setsockopt", ALLOW, {
+		{ DENY, { { 1, LOW32, SOL_SOCKET }, { 2, LOW32, SO_MARK } } },
+		{ DENY, { { 1, LOW32, SOL_SOCKET }, { 2, LOW32, SO_BINDTODEVICE } } },
+		{ DENY, { { 1, LOW32, SOL_SOCKET }, { 2, LOW32, SO_BINDTOIFINDEX } } },
+		{ DENY, { { 1, LOW32, IPPROTO_IP }, { 2, LOW32, IP_TRANSPARENT } } },
+		{ DENY, { { 1, LOW32, IPPROTO_IPV6 }, { 2, LOW32, IPV6_TRANSPARENT } } },
+		{ DENY, { { 1, LOW32, IPPROTO_TCP }, { 2, LOW32, TCP_ULP } } }, /* kernel TLS */
+	} },
+	[ARGS_IOCTL] = { "ioctl", ALLOW, {
+		{ DENY, { { 1, LOW32, TIOCSTI } } },
+		{ DENY, { { 1, LOW32, TIOCLINUX } } },
+		{ DENY, { { 1, LOW32, TIOCCONS } } },
+		{ DENY, { { 1, LOW32, TIOCSETD } } },       /* line disciplines load modules */
+		{ DENY, { { 1, LOW32 & ~0xffu, 0x4b00 } } }, /* KD*, linux/kd.h */
+		{ DENY, { { 1, LOW32 & ~0xffu, 0x5600 } } }, /* VT_*, linux/vt.h */
+	} },
+	[ARGS_MKNOD] = { "mknod", DENY, {
+		{ ALLOW, { { 1, S_IFMT, 0 } } }, /* the same as S_IFREG */
+		{ ALLOW, { { 1, S_IFMT, S_IFREG } } },
+		{ ALLOW, { { 1, S_IFMT, S_IFIFO } } },
+		{ ALLOW, { { 1, S_IFMT, S_IFSOCK } } },
+	} },
+	[ARGS_MKNODAT] = { "mknodat", DENY, {
+		{ ALLOW, { { 2, S_IFMT, 0 } } },
+		{ ALLOW, { { 2, S_IFMT, S_IFREG } } },
+		{ ALLOW, { { 2, S_IFMT, S_IFIFO } } },
+		{ ALLOW, { { 2, S_IFMT, S_IFSOCK } } },
+	} },
+	[ARGS_PERSONALITY] = { "personality", DENY, {
+		{ ALLOW, { { 0, LOW32, PER_LINUX } } },
+		{ ALLOW, { { 0, LOW32, PER_LINUX32 } } },
+		{ ALLOW, { { 0, LOW32, UNAME26 } } },
+		{ ALLOW, { { 0, LOW32, UNAME26 | PER_LINUX32 } } },
+		{ ALLOW, { { 0, LOW32, ADDR_NO_RANDOMIZE } } }, /* gdb */
+		{ ALLOW, { { 0, LOW32, UINT32_MAX } } },        /* asks for the present one */
+	} },
+	[ARGS_INIT_WRITE] = { "write", DENY, {
+		{ ALLOW, { { 0, LOW32, 2 } } },
+	} },
+};
+/* clang-format on */
+
+_Static_assert(sizeof(policy_args) / sizeof(policy_args[0]) == ARGS_COUNT, "a call has no rules");

@@ -1,0 +1,115 @@
+/*
+ * procfs.c - /proc and the small part of /sys that programs ask for.
+ *
+ * /proc is new, read-only, and shows a process only its own user's processes. What tells of
+ * the host is covered by /dev/null or an empty folder. /sys is not mounted: files that name
+ * the processors are written as plain ones.
+ */
+#include <fcntl.h>
+#include <sched.h>
+
+#include "base/fd.h"
+#include "engine/build.h"
+#include "os/fault.h"
+#include "os/file.h"
+#include "os/mount.h"
+
+static const char *const masked_files[] = {
+	"cmdline",   "interrupts", "kallsyms",      "kcore",	   "key-users", "keys",
+	"kmsg",	     "kpagecgroup", "kpagecount",   "kpageflags",  "latency_stats",
+	"sched_debug", "softirqs", "timer_list",    "timer_stats",
+};
+
+static const char *const masked_dirs[] = { "acpi", "asound", "scsi" };
+
+static int mask_files(int proc_fd, struct err *e)
+{
+	for (size_t i = 0; i < COUNT(masked_files); i++) {
+		AUTO(fd_close) int target = os_openat(proc_fd, masked_files[i], O_PATH, 0);
+
+		if (target == -ENOENT)
+			continue;
+		if (target < 0)
+			return err_sys(e, -target, "open /proc/%s", masked_files[i]);
+		if (place_clone(AT_FDCWD, "/dev/null", target, 0, e) < 0)
+			return err_wrap(e, "mask /proc/%s", masked_files[i]);
+	}
+	return 0;
+}
+
+static int mask_dirs(struct build *b, int proc_fd, struct err *e)
+{
+	for (size_t i = 0; i < COUNT(masked_dirs); i++) {
+		AUTO(fd_close) int target = os_openat(proc_fd, masked_dirs[i], O_PATH, 0);
+		AUTO(fd_close) int empty = -1;
+
+		if (target == -ENOENT)
+			continue;
+		empty = place_scratch(b, 0555, b->uid, b->uid, e);
+		if (empty < 0 || place_clone(empty, "", target, MOUNT_ATTR_RDONLY, e) < 0)
+			return err_wrap(e, "mask /proc/%s", masked_dirs[i]);
+	}
+	return 0;
+}
+
+int procfs_make(struct build *b, struct err *e)
+{
+	unsigned int attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+	AUTO(fd_close) int target = place_dir(b, "proc", 0555, e);
+	if (target < 0)
+		return -1;
+	AUTO(fd_close) int fs = os_fsopen("proc");
+	if (fs < 0)
+		return err_sys(e, -fs, "open proc");
+	int r = fault_layer_off("hidepid") ? 0 : os_fsconfig_text(fs, "hidepid", "invisible");
+	if (r >= 0)
+		r = os_fsconfig_create(fs);
+	if (r < 0)
+		return err_sys(e, -r, "configure proc");
+	if (!fault_layer_off("masks"))
+		attrs |= MOUNT_ATTR_RDONLY;
+	AUTO(fd_close) int proc = os_fsmount(fs, attrs);
+	if (proc == -EPERM)
+		return err_new(e, ERR_INTERNAL,
+			       "mount proc: Operation not permitted (this host covers parts of its "
+			       "own /proc, so the kernel shows no new one)");
+	if (proc < 0)
+		return err_sys(e, -proc, "mount proc");
+	r = os_move_mount(proc, target, "");
+	if (r < 0)
+		return err_sys(e, -r, "attach proc");
+	if (fault_layer_off("masks"))
+		return 0;
+	return mask_files(proc, e) < 0 ? -1 : mask_dirs(b, proc, e);
+}
+
+static int count_cpus(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+int sysfs_make(struct build *b, struct err *e)
+{
+	static const char *const dirs[] = { "sys", "sys/devices", "sys/devices/system",
+					    "sys/devices/system/cpu" };
+	static const char *const files[] = { "online", "possible", "present" };
+	char range[32];
+	AUTO(fd_close) int dir = -1;
+
+	for (size_t i = 0; i < COUNT(dirs); i++) {
+		fd_close(&dir);
+		dir = place_dir(b, dirs[i], 0755, e);
+		if (dir < 0)
+			return -1;
+	}
+	int n = snprintf(range, sizeof range, "0-%d\n", count_cpus() - 1);
+	for (size_t i = 0; i < COUNT(files); i++) {
+		int r = os_make_file(dir, files[i], range, (size_t)n, 0444);
+
+		if (r < 0 && r != -EEXIST)
+			return err_sys(e, -r, "write /%s/%s", dirs[COUNT(dirs) - 1], files[i]);
+	}
+	return 0;
+}

@@ -1,0 +1,201 @@
+#include "engine/proof.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "engine/caps.h"
+#include "os/caps.h"
+#include "os/fault.h"
+
+#define REPORT_FD 3 /* the only descriptor besides the standard three */
+
+static int result(long r)
+{
+	return r < 0 ? errno : 0;
+}
+
+static int try_write(const char *path)
+{
+	AUTO(fd_close) int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return result(fd);
+}
+
+static int try_mount(void)
+{
+	return result(syscall(SYS_mount, "none", "/tmp", "tmpfs", 0, NULL));
+}
+
+static int try_namespace(void)
+{
+	return result(unshare(CLONE_NEWUSER));
+}
+
+static int try_bpf(void)
+{
+	return result(syscall(SYS_bpf, 0, NULL, 0));
+}
+
+static int try_keyring(void)
+{
+	return result(syscall(SYS_keyctl, 0, -3, 0));
+}
+
+static int try_io_uring(void)
+{
+	return result(syscall(SYS_io_uring_setup, 1, NULL));
+}
+
+static int try_packet_socket(void)
+{
+	AUTO(fd_close) int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	return result(fd);
+}
+
+/* An address kept for documentation; with no route the kernel answers at once. */
+static int try_network(void)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(9),
+				  .sin_addr.s_addr = htonl(0xc0000201) };
+	AUTO(fd_close) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? 0 : result(connect(fd, (struct sockaddr *)&to, sizeof to));
+}
+
+static int try_core_pattern(void)
+{
+	return try_write("/proc/sys/kernel/core_pattern");
+}
+
+static int try_sysrq(void)
+{
+	return try_write("/proc/sysrq-trigger");
+}
+
+static int try_system_file(void)
+{
+	return try_write("/etc/ld.so.cache");
+}
+
+static int try_raise_privilege(void)
+{
+	return result(setresuid(0, 0, 0));
+}
+
+struct check {
+	const char *name, *layer; /* the wall, as in CAISSON_LAYER_OFF */
+	int (*attempt)(void);     /* 0 or the errno */
+	int want[3];              /* any of these */
+	bool only_default;        /* not for root of `profile: rootful` */
+};
+
+/* clang-format off */
+static const struct check checks[] = {
+	{ "mount a file system",        "seccomp", try_mount,           { EPERM },                  false },
+	{ "make a user namespace",      "seccomp", try_namespace,       { EPERM },                  false },
+	{ "load a bpf program",         "seccomp", try_bpf,             { EPERM },                  false },
+	{ "read a keyring",             "seccomp", try_keyring,         { EPERM },                  false },
+	{ "set up io_uring",            "seccomp", try_io_uring,        { ENOSYS },                 false },
+	{ "open a packet socket",       "seccomp", try_packet_socket,   { EAFNOSUPPORT },           false },
+	{ "reach the network",          "netns",   try_network,         { ENETUNREACH },            false },
+	{ "write the core pattern",     "masks",   try_core_pattern,    { EROFS, EACCES, ENOENT },  false },
+	{ "trigger sysrq",              "masks",   try_sysrq,           { EROFS, EACCES, ENOENT },  false },
+	{ "write a system file",        "landlock", try_system_file,    { EACCES, EROFS, ENOENT },  true  },
+	{ "become root",                "caps",    try_raise_privilege, { EPERM, EINVAL },          true  },
+};
+/* clang-format on */
+
+static int check_attempts(const struct plan *p, struct err *e)
+{
+	bool is_default = caps_kept(p) == 0 && p->uid != 0;
+
+	for (size_t i = 0; i < COUNT(checks); i++) {
+		const struct check *c = &checks[i];
+
+		if ((c->only_default && !is_default) || fault_layer_off(c->layer))
+			continue;
+		int got = c->attempt();
+		if (got == 0)
+			return err_new(e, ERR_INTERNAL, "%s: it worked", c->name);
+		if (got != c->want[0] && got != c->want[1] && got != c->want[2])
+			return err_sys(e, got, "%s: unexpected answer", c->name);
+	}
+	return 0;
+}
+
+static int check_identity(const struct plan *p, struct err *e)
+{
+	uid_t r, u, s;
+	gid_t rg, g, sg;
+	uint64_t eff, perm, inh;
+	uint64_t kept = caps_kept(p);
+
+	if (getresuid(&r, &u, &s) < 0 || getresgid(&rg, &g, &sg) < 0 || r != p->uid || u != p->uid ||
+	    s != p->uid || rg != p->gid || g != p->gid || sg != p->gid)
+		return err_new(e, ERR_INTERNAL, "user or group is not what was asked for");
+	if (fault_layer_off("caps"))
+		return 0;
+	if (os_caps_get(&eff, &perm, &inh) < 0 || (eff | perm) & ~kept || inh)
+		return err_new(e, ERR_INTERNAL, "capabilities are left");
+	for (unsigned int cap = 0; cap <= CAP_LAST_CAP; cap++)
+		if (!(kept & CAP_BIT(cap)) && os_caps_bounded(cap))
+			return err_new(e, ERR_INTERNAL, "capability %u is left in the bounding set", cap);
+	return 0;
+}
+
+static int check_state(struct err *e)
+{
+	struct rlimit core;
+
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return err_new(e, ERR_INTERNAL, "no_new_privs is not set");
+	if (!fault_layer_off("seccomp") && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 2)
+		return err_new(e, ERR_INTERNAL, "no system call filter is loaded");
+	if (getrlimit(RLIMIT_CORE, &core) < 0 || core.rlim_max != 0)
+		return err_new(e, ERR_INTERNAL, "core dumps are possible");
+	/* The lowest free number tells: anything inherited would lie above the report's. */
+	AUTO(fd_close) int next = dup(0);
+	if (next != REPORT_FD + 1)
+		return err_new(e, ERR_INTERNAL, "descriptor %d is open", REPORT_FD + 1);
+	return 0;
+}
+
+/* A mount left on top of the new root would be found by everybody who enters later. */
+static int check_root(const struct box *box, struct err *e)
+{
+	struct stat st;
+	struct statfs fs;
+
+	if (stat("/", &st) < 0 || statfs("/", &fs) < 0)
+		return err_sys(e, errno, "look at the root");
+	if (st.st_dev == box->host_root_dev && st.st_ino == box->host_root_ino)
+		return err_new(e, ERR_INTERNAL, "the root is the host's");
+	if (fs.f_type != TMPFS_MAGIC && fs.f_type != OVERLAYFS_SUPER_MAGIC)
+		return err_new(e, ERR_INTERNAL, "the root is not a private one");
+	return 0;
+}
+
+int proof_run(const struct box *box, struct err *e)
+{
+	const struct plan *p = box->plan;
+
+	if (fault_layer_off("proof"))
+		return 0;
+	if (check_root(box, e) < 0 || check_identity(p, e) < 0 || check_state(e) < 0 ||
+	    check_attempts(p, e) < 0)
+		return -1;
+	return 0;
+}

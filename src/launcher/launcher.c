@@ -1,0 +1,276 @@
+#include "launcher/launcher.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "engine/userns.h"
+#include "launcher/slot.h"
+#include "os/caps.h"
+#include "os/fault.h"
+#include "os/file.h"
+#include "os/proc.h"
+#include "os/sock.h"
+
+#define CAPS_OF_ROOT                                                                               \
+	(CAP_BIT(CAP_SYS_ADMIN) | CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_CHOWN) |  \
+	 CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_KILL))
+
+bool launcher_is_root(void)
+{
+	uint64_t effective, permitted, inheritable;
+
+	return geteuid() == 0 && os_caps_get(&effective, &permitted, &inheritable) == 0 &&
+	       (effective & CAPS_OF_ROOT) == CAPS_OF_ROOT;
+}
+
+/* ---- the stages, each with its undo ------------------------------------------------ */
+
+static int make_slot(struct sandbox *s, struct err *e)
+{
+	struct box *box = &s->box;
+
+	s->slots_fd = slot_open(box->is_root, e);
+	if (s->slots_fd < 0)
+		return -1;
+	s->slot = slot_take(s->slots_fd, e);
+	if (s->slot < 0)
+		return -1;
+	if (box->is_root) {
+		box->id_base = SLOT_ID_BASE + (uint32_t)s->slot * SLOT_ID_COUNT;
+		box->uid = box->gid = box->id_base + BOX_IDS;
+	}
+	return 0;
+}
+
+static void undo_slot(struct sandbox *s)
+{
+	if (s->slot >= 0)
+		slot_release(s->slots_fd, s->slot);
+	s->slot = -1;
+	fd_close(&s->slots_fd);
+}
+
+/* The program lies beside ours, or where `make install` puts it. */
+static int find_init(struct sandbox *s, struct err *e)
+{
+	static const char *const places[] = { "caisson-init", "../libexec/caisson/caisson-init" };
+	char self[PATH_MAX];
+	int r = os_readlinkat(AT_FDCWD, "/proc/self/exe", self, sizeof self);
+
+	if (r < 0)
+		return err_sys(e, -r, "find our own program");
+	*strrchr(self, '/') = '\0';
+	AUTO(fd_close) int dir = os_openat(AT_FDCWD, self, O_PATH | O_DIRECTORY, 0);
+	for (size_t i = 0; i < COUNT(places) && dir >= 0; i++) {
+		s->box.init_exe_fd = os_openat(dir, places[i], O_RDONLY, 0);
+		if (s->box.init_exe_fd >= 0)
+			return 0;
+	}
+	return err_new(e, ERR_NOT_FOUND, "caisson-init is neither in %s nor in its ../libexec/caisson", self);
+}
+
+static int look_at_root(struct sandbox *s, struct err *e)
+{
+	struct stat st;
+	int r = os_fstatat(AT_FDCWD, "/", &st, 0);
+
+	if (r < 0)
+		return err_sys(e, -r, "stat /");
+	s->box.host_root_dev = st.st_dev;
+	s->box.host_root_ino = st.st_ino;
+	return find_init(s, e);
+}
+
+static void undo_init(struct sandbox *s)
+{
+	fd_close(&s->box.init_exe_fd);
+}
+
+static int make_cgroup(struct sandbox *s, struct err *e)
+{
+	char name[16];
+
+	if (s->box.cgroup.n_trees == 0)
+		return 0;
+	snprintf(name, sizeof name, "%d", s->slot);
+	if (cgroup_make(&s->box.cgroup, name, s->box.uid, e) < 0)
+		return -1;
+	return cgroup_limit(&s->box.cgroup, s->box.plan->limits, e);
+}
+
+static void undo_cgroup(struct sandbox *s)
+{
+	(void)cgroup_kill(&s->box.cgroup, 1000); /* what resists keeps its folder for the sweep */
+	(void)cgroup_remove(&s->box.cgroup);
+	cgroup_done(&s->box.cgroup);
+}
+
+/* Whoever owns a folder of the host is the command's user inside. Only for root, who could read
+ * all of it anyway: for anybody else the kernel's own checks decide. */
+static int make_trees(struct sandbox *s, struct err *e)
+{
+	struct box *box = &s->box;
+	const struct plan *p = box->plan;
+	struct userns_range all = { 0, box->id_base, BOX_IDS };
+
+	if (!box->is_root)
+		return 0;
+	if (p->image == IMAGE_DIR || p->rootful) {
+		AUTO(fd_close) int usr = p->image == IMAGE_DIR ? -1 : os_openat(AT_FDCWD, "/usr", O_PATH, 0);
+
+		box->image_tree_fd = userns_map_tree(usr < 0 ? p->image_fd : usr, all, all, e);
+		if (box->image_tree_fd < 0)
+			return err_wrap(e, "image");
+	}
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const struct plan_mount *m = &p->mounts[i];
+		struct userns_range uids = { m->uid, box->id_base + p->uid, 1 };
+		struct userns_range gids = { m->gid, box->id_base + p->gid, 1 };
+
+		if (m->source_fd < 0)
+			continue;
+		box->mount_tree_fds[i] = userns_map_tree(m->source_fd, uids, gids, e);
+		if (box->mount_tree_fds[i] < 0)
+			return err_wrap(e, "fs entry %zu", i + 1);
+	}
+	return 0;
+}
+
+static void undo_trees(struct sandbox *s)
+{
+	fd_close(&s->box.image_tree_fd);
+	for (size_t i = 0; i < COUNT(s->box.mount_tree_fds); i++)
+		fd_close(&s->box.mount_tree_fds[i]);
+}
+
+static monitor_fn *monitor_code;
+
+static int make_monitor(struct sandbox *s, struct err *e)
+{
+	int fds[2];
+	int r = os_socketpair(fds, SOCK_SEQPACKET);
+
+	if (r < 0)
+		return err_sys(e, -r, "socketpair");
+	AUTO(fd_close) int ours = fds[0];
+	AUTO(fd_close) int theirs = fds[1];
+	int pid = os_clone((struct clone_opts){ .cgroup_fd = s->box.cgroup.mon_fd });
+	if (pid < 0)
+		return err_sys(e, -pid, "clone");
+	if (pid == 0) {
+		fd_close(&ours); /* or it would never see the client go */
+		monitor_code(&s->box, theirs);
+	}
+	s->monitor_pid = pid;
+	s->control_fd = fd_take(&ours);
+	return 0;
+}
+
+/* The monitor ends when its client's end is closed; what it leaves is the cgroup's business. */
+static void undo_monitor(struct sandbox *s)
+{
+	int status;
+
+	fd_close(&s->control_fd);
+	if (s->monitor_pid > 0)
+		(void)os_wait(s->monitor_pid, &status, NULL);
+	s->monitor_pid = 0;
+}
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	int (*make)(struct sandbox *s, struct err *e);
+	void (*undo)(struct sandbox *s); /* accepts what was half made or not made */
+} stages[] = {
+	{ "take a slot",         make_slot,    undo_slot },
+	{ "look at the host",    look_at_root, undo_init },
+	{ "make the cgroup",     make_cgroup,  undo_cgroup },
+	{ "map host folders",    make_trees,   undo_trees },
+	{ "start the monitor",   make_monitor, undo_monitor },
+};
+/* clang-format on */
+
+void launcher_end(struct sandbox *s)
+{
+	for (size_t i = COUNT(stages); i-- > 0;)
+		stages[i].undo(s);
+}
+
+int launcher_start(struct sandbox *s, const struct plan *plan, monitor_fn *monitor, struct err *e)
+{
+	*s = (struct sandbox){ .slots_fd = -1, .slot = -1, .control_fd = -1 };
+	s->box = (struct box){ .plan = plan,
+			       .is_root = launcher_is_root(),
+			       .uid = geteuid(),
+			       .gid = getegid(),
+			       .init_exe_fd = -1,
+			       .image_tree_fd = -1 };
+	for (size_t i = 0; i < COUNT(s->box.mount_tree_fds); i++)
+		s->box.mount_tree_fds[i] = -1;
+	cgroup_find(&s->box.cgroup, s->box.is_root);
+	if (fault_layer_off("cgroup"))
+		s->box.cgroup.n_trees = 0;
+	monitor_code = monitor;
+	for (size_t i = 0; i < COUNT(stages); i++) {
+		if (stages[i].make(s, e) < 0) {
+			err_wrap(e, "%s", stages[i].name);
+			launcher_end(s);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* ---- leftovers --------------------------------------------------------------------- */
+
+struct sweep {
+	int slots_fd, count;
+	bool dry_run;
+	const struct cgroup *host;
+	void (*found)(const char *what);
+};
+
+static void sweep_name(const char *name, void *arg)
+{
+	struct sweep *w = arg;
+	struct err e;
+	char *end;
+	long slot = strtol(name, &end, 10);
+
+	if (*end || slot < 0 || slot >= SLOT_COUNT || !slot_take_this(w->slots_fd, (int)slot))
+		return;
+	if (w->found)
+		w->found(name);
+	w->count++;
+	if (!w->dry_run) {
+		struct cgroup cg = *w->host;
+
+		/* Making it over a leftover kills and removes the leftover. */
+		if (cgroup_make(&cg, name, 0, &e) == 0)
+			(void)cgroup_remove(&cg);
+		cgroup_done(&cg);
+	}
+	slot_release(w->slots_fd, (int)slot);
+}
+
+int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what))
+{
+	struct cgroup host;
+	struct err e;
+	AUTO(fd_close) int slots = slot_open(launcher_is_root(), &e);
+	struct sweep w = { .slots_fd = slots, .dry_run = dry_run, .host = &host, .found = found };
+
+	if (slots < 0)
+		return 0;
+	cgroup_find(&host, launcher_is_root());
+	cgroup_each_name(&host, sweep_name, &w);
+	if (with_base && !dry_run)
+		cgroup_remove_base(&host);
+	return w.count;
+}

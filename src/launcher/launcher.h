@@ -1,0 +1,34 @@
+/*
+ * launcher.h - makes a sandbox on the host's side, and ends it.
+ *
+ * This is the only code that uses root's rights. Its input is a plan: numbers, descriptors,
+ * and text that it carries without reading. It runs inside `caisson run` until there is a
+ * daemon; then it is a program of its own and the plan comes over a socket.
+ */
+#pragma once
+
+#include "engine/box.h"
+
+struct sandbox {
+	struct box box;
+	int slots_fd;      /* holds the lock of the slot */
+	int slot;          /* -1: none */
+	pid_t monitor_pid; /* 0: none */
+	int control_fd;    /* the client's end of the channel (wire/channel.h) */
+};
+
+/* The code of the monitor; passed in, because the launcher does not depend on it. */
+typedef void monitor_fn(struct box *box, int control_fd);
+
+/* Builds everything up to a running monitor. On failure nothing is left. */
+int launcher_start(struct sandbox *s, const struct plan *plan, monitor_fn *monitor,
+		   struct err *e) MUST_USE;
+
+/* Waits for the monitor; kills and removes whatever is left of the sandbox. */
+void launcher_end(struct sandbox *s);
+
+/* Removes what dead launchers left. Returns how many sandboxes that were, or would be. */
+int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what));
+
+/* True with the rights that root mode needs; else the caller's one id is all there is. */
+bool launcher_is_root(void);

@@ -1,0 +1,92 @@
+/*
+ * execs.c - every program that is started inside is announced here before it runs.
+ *
+ * The filter holds execve until it is answered. The arguments are read from the caller's
+ * memory; another thread of it may change them afterwards, so this is a record, not a
+ * decision. Without a listener the kernel fails every execve.
+ */
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "monitor/monitor-internal.h"
+#include "os/seccomp.h"
+
+#define ARGS_MAX 24
+
+static ssize_t peek(pid_t pid, uint64_t at, void *buf, size_t n)
+{
+	struct iovec local = { .iov_base = buf, .iov_len = n };
+	struct iovec remote = { .iov_base = (void *)(uintptr_t)at, .iov_len = n };
+
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0);
+}
+
+/* A read may not cross into an unmapped page: at most to the end of this one. */
+static size_t peek_text(pid_t pid, uint64_t at, char *out, size_t size)
+{
+	size_t len = 0;
+
+	while (len + 1 < size) {
+		size_t room = 4096 - (size_t)((at + len) % 4096);
+		size_t want = room < size - 1 - len ? room : size - 1 - len;
+		ssize_t n = peek(pid, at + len, out + len, want);
+
+		if (n <= 0)
+			break;
+		char *nul = memchr(out + len, '\0', (size_t)n);
+		if (nul)
+			return (size_t)(nul - out);
+		len += (size_t)n;
+	}
+	out[len] = '\0';
+	return len;
+}
+
+static void record(struct monitor *m, const struct seccomp_notif *n)
+{
+	uint64_t pointers[ARGS_MAX] = { 0 };
+	bool is_at = n->data.nr == SYS_execveat;
+	size_t len = 0;
+
+	if (m->end.n_execs++ >= CHANNEL_EXECS_MAX)
+		return;
+	char *out = m->end.execs[m->end.n_execs - 1];
+	ssize_t got = peek((pid_t)n->pid, n->data.args[is_at ? 2 : 1], pointers, sizeof pointers);
+
+	if (got <= 0) /* near the end of a page: the path alone */
+		peek_text((pid_t)n->pid, n->data.args[is_at ? 1 : 0], out, CHANNEL_EXEC_TEXT);
+	for (size_t i = 0; i < ARGS_MAX && pointers[i] && len + 2 < CHANNEL_EXEC_TEXT; i++) {
+		if (i > 0)
+			out[len++] = ' ';
+		len += peek_text((pid_t)n->pid, pointers[i], out + len, CHANNEL_EXEC_TEXT - len);
+	}
+}
+
+static void ready(struct watch *w, uint32_t events)
+{
+	struct monitor *m = MONITOR_OF(w, listener);
+	struct seccomp_notif n;
+
+	if (!(events & EPOLLIN)) { /* the last process with this filter is gone */
+		loop_remove(&m->loop, w);
+		fd_close(&w->fd);
+		return;
+	}
+	if (os_seccomp_receive(w->fd, &n) < 0)
+		return; /* killed meanwhile */
+	record(m, &n);
+	int r = os_seccomp_continue(w->fd, n.id);
+	if (r < 0 && r != -ENOENT)
+		monitor_stop(m, RUN_LOST, "the exec notification failed");
+}
+
+int execs_watch(struct monitor *m, struct err *e)
+{
+	m->listener = (struct watch){ .fd = m->command.listener_fd, .ready = ready };
+	if (m->listener.fd < 0)
+		return 0;
+	int r = loop_add(&m->loop, &m->listener, EPOLLIN);
+	return r < 0 ? err_sys(e, -r, "watch the exec listener") : 0;
+}

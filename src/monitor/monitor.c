@@ -1,0 +1,348 @@
+#include "monitor/monitor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "monitor/monitor-internal.h"
+#include "os/caps.h"
+#include "os/file.h"
+#include "os/proc.h"
+
+#define GRACE_MS 2000
+
+static void count_children(struct monitor *m)
+{
+	enum { MAX = 1024 };
+	pid_t pids[MAX];
+	size_t n = cgroup_members(&m->box->cgroup, pids, MAX);
+
+	for (size_t i = 0; i < n; i++) {
+		char path[64];
+		struct channel_child *c = &m->end.children[m->end.n_children];
+
+		if (pids[i] == m->init.pid || pids[i] == m->command.pid)
+			continue;
+		if (m->end.n_children++ >= CHANNEL_CHILDREN_MAX)
+			continue;
+		c->pid = pids[i];
+		snprintf(path, sizeof path, "/proc/%d/comm", pids[i]);
+		int len = os_read_file(AT_FDCWD, path, c->name, sizeof c->name);
+		if (len > 0 && c->name[len - 1] == '\n')
+			c->name[len - 1] = '\0';
+	}
+}
+
+static void fill_usage(struct monitor *m)
+{
+	struct cgroup_usage u;
+
+	cgroup_usage(&m->box->cgroup, &u);
+	m->end.cpu_ms = u.cpu_ms ? u.cpu_ms : m->user_cpu_ms;
+	m->end.mem_peak = u.mem_peak ? u.mem_peak : m->user_mem_peak;
+	m->end.io_bytes = u.io_bytes;
+	m->end.oom_kills = u.oom_kills;
+	m->end.pids_denied = u.pids_denied;
+	m->end.ms = clock_ms() - m->started_ms;
+	m->end.out_bytes = m->streams[0].bytes;
+	m->end.err_bytes = m->streams[1].bytes;
+}
+
+static void fill_state(struct monitor *m)
+{
+	struct channel_end *end = &m->end;
+
+	end->state = m->cause;
+	end->exit_code = -1;
+	if (WIFEXITED(m->status))
+		end->exit_code = WEXITSTATUS(m->status);
+	else
+		end->signal = WTERMSIG(m->status);
+	if (m->cause == RUN_EXITED && end->signal) {
+		bool is_oom = end->signal == SIGKILL && end->oom_kills > 0;
+
+		end->state = is_oom ? RUN_OOM : RUN_SIGNALED;
+		if (is_oom)
+			snprintf(m->reason, sizeof m->reason, "mem limit of %llu bytes reached",
+				 (unsigned long long)m->box->plan->limits[LIMIT_MEM]);
+	}
+	memcpy(end->reason, m->reason, sizeof end->reason);
+}
+
+void monitor_finish(struct monitor *m)
+{
+	int status;
+
+	count_children(m);
+	/* Pid 1 last of all: the kernel ends its namespace, and waiting for it is waiting for
+	 * every process inside, whatever session, group or signal mask it took. */
+	(void)os_pidfd_signal(m->init.pidfd, SIGKILL);
+	(void)kill(m->init.pid, SIGKILL); /* the same, when a test made the first one fail */
+	(void)os_wait(m->init.pid, &status, NULL);
+	if (!m->has_exited)
+		(void)os_wait(m->command.pid, &m->status, NULL);
+	streams_drain(m);
+	fill_usage(m);
+	fill_state(m);
+	channel_send(m, CH_END, &m->end, sizeof m->end);
+	_exit(0);
+}
+
+void monitor_drained(struct monitor *m)
+{
+	if (m->has_exited && streams_ended(m))
+		monitor_finish(m);
+}
+
+static void terminate_all(struct monitor *m)
+{
+	enum { MAX = 4096 };
+	pid_t pids[MAX];
+	size_t n = cgroup_members(&m->box->cgroup, pids, MAX);
+
+	for (size_t i = 0; i < n; i++)
+		if (pids[i] > 0 && pids[i] != m->init.pid)
+			(void)kill(pids[i], SIGTERM);
+	if (n == 0)
+		(void)kill(-m->command.pid, SIGTERM);
+}
+
+void monitor_stop(struct monitor *m, enum run_state cause, const char *reason)
+{
+	if (m->cause != RUN_EXITED)
+		return; /* it is ending already */
+	m->cause = cause;
+	snprintf(m->reason, sizeof m->reason, "%s", reason);
+	if (m->has_exited)
+		monitor_finish(m);
+	terminate_all(m);
+	clock_set(m, AT_GRACE, GRACE_MS);
+}
+
+static void child_ready(struct watch *w, uint32_t events)
+{
+	struct monitor *m = MONITOR_OF(w, child);
+	struct rusage usage = { 0 };
+
+	(void)events;
+	if (os_try_wait(m->command.pid, &m->status, &usage) == 0)
+		return;
+	m->has_exited = true;
+	m->user_cpu_ms = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+			 (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+	m->user_mem_peak = (uint64_t)usage.ru_maxrss * 1024;
+	loop_remove(&m->loop, w);
+	if (m->cause != RUN_EXITED || streams_ended(m))
+		monitor_finish(m);
+	/* Others may hold the pipes: what they still write in a moment belongs to the answer,
+	 * but their life does not. */
+	clock_set(m, AT_DRAIN, 50);
+}
+
+static void init_ready(struct watch *w, uint32_t events)
+{
+	struct monitor *m = MONITOR_OF(w, init_watch);
+
+	(void)events;
+	loop_remove(&m->loop, w);
+	if (m->cause != RUN_EXITED || m->has_exited)
+		return;
+	struct cgroup_usage u;
+	cgroup_usage(&m->box->cgroup, &u);
+	if (u.oom_kills == 0) { /* with memory.oom.group pid 1 dies of it too */
+		m->cause = RUN_LOST;
+		snprintf(m->reason, sizeof m->reason, "pid 1 of the sandbox was killed");
+	}
+}
+
+static void control_ready(struct watch *w, uint32_t events)
+{
+	struct monitor *m = MONITOR_OF(w, control);
+	static struct channel_packet p; /* 32 KiB: not on the stack of a callback */
+
+	if (events & EPOLLOUT)
+		streams_unblock(m);
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		return;
+	ssize_t n = recv(w->fd, &p, sizeof p, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) /* the client is gone: so is the reason to run */
+		monitor_finish(m);
+	if ((size_t)n < sizeof p.head || p.head.len != (size_t)n - sizeof p.head)
+		return;
+	streams_client(m, &p);
+}
+
+/* ---- birth ------------------------------------------------------------------------- */
+
+/* Nothing of the client's terminal stays open here, and no signal of it arrives. */
+static int step_detach(struct monitor *m, struct err *e)
+{
+	int r = os_setsid();
+
+	(void)m;
+	AUTO(fd_close) int null = r < 0 ? r : os_openat(AT_FDCWD, "/dev/null", O_RDWR, 0);
+	for (int fd = 0; fd < 3 && null >= 0 && r >= 0; fd++)
+		r = os_dup3(null, fd, 0);
+	if (r >= 0 && null >= 0)
+		r = os_reset_signals();
+	(void)os_reset_schedule();
+	return r < 0 || null < 0 ? err_sys(e, r < 0 ? -r : -null, "detach") : 0;
+}
+
+/* From root to the id that owns the sandbox; only the right to write its maps is kept. */
+static int step_lower(struct monitor *m, struct err *e)
+{
+	uint64_t maps = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID);
+
+	if (!m->box->is_root)
+		return 0;
+	int r = os_drop_groups();
+	if (r >= 0)
+		r = os_prctl(PR_SET_KEEPCAPS, 1);
+	if (r >= 0)
+		r = os_set_ids(m->box->uid, m->box->gid);
+	if (r >= 0)
+		r = os_caps_set(maps, maps, 0);
+	if (r >= 0) /* or its own /proc would belong to root, and the maps could not be written */
+		r = os_prctl(PR_SET_DUMPABLE, 1);
+	return r < 0 ? err_sys(e, -r, "become %u", m->box->uid) : 0;
+}
+
+static int step_init(struct monitor *m, struct err *e)
+{
+	return spawn_init(m->box, &m->init, e);
+}
+
+/* From here on no right is left, and nobody of this user may look into the process: a command
+ * that shares our uid (rootless) could otherwise reach the program file through /proc. */
+static int step_drop(struct monitor *m, struct err *e)
+{
+	int r = os_prctl(PR_SET_DUMPABLE, 0);
+
+	(void)m;
+	if (r >= 0)
+		r = os_caps_set(0, 0, 0);
+	if (r >= 0)
+		r = os_prctl(PR_SET_NO_NEW_PRIVS, 1);
+	return r < 0 ? err_sys(e, -r, "drop the last rights") : 0;
+}
+
+static int step_command(struct monitor *m, struct err *e)
+{
+	struct payload_io io = { -1, -1, -1, -1 };
+	int r = streams_open(m, &io, e);
+
+	if (r == 0)
+		r = spawn_command(m->box, m->init.pidfd, io, &m->command, e);
+	fd_close(&io.stdin_fd);
+	fd_close(&io.stdout_fd);
+	fd_close(&io.stderr_fd);
+	return r;
+}
+
+static int step_watch(struct monitor *m, struct err *e)
+{
+	int r = loop_init(&m->loop);
+
+	if (r < 0)
+		return err_sys(e, -r, "make the loop");
+	m->child = (struct watch){ .fd = os_pidfd_open(m->command.pid), .ready = child_ready };
+	m->init_watch = (struct watch){ .fd = m->init.pidfd, .ready = init_ready };
+	if (m->child.fd < 0)
+		return err_sys(e, -m->child.fd, "watch the command");
+	r = loop_add(&m->loop, &m->child, EPOLLIN);
+	if (r >= 0)
+		r = loop_add(&m->loop, &m->init_watch, EPOLLIN);
+	if (r >= 0)
+		r = loop_add(&m->loop, &m->control, EPOLLIN);
+	if (r < 0)
+		return err_sys(e, -r, "watch");
+	return clock_open(m, e) < 0 || streams_watch(m, e) < 0 || execs_watch(m, e) < 0 ? -1 : 0;
+}
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	int (*run)(struct monitor *m, struct err *e);
+} birth[] = {
+	{ "detach the monitor",    step_detach },
+	{ "lower the monitor",     step_lower },
+	{ "build the walls",       step_init },
+	{ "lock the monitor",      step_drop },
+	{ "start the command",     step_command },
+	{ "watch the sandbox",     step_watch },
+};
+/* clang-format on */
+
+static _Noreturn void give_up(struct monitor *m, const struct err *e)
+{
+	int status;
+
+	if (m->init.pid > 0) {
+		(void)kill(m->init.pid, SIGKILL);
+		(void)os_wait(m->init.pid, &status, NULL);
+	}
+	if (m->command.pid > 0)
+		(void)os_wait(m->command.pid, &status, NULL);
+	channel_send(m, CH_FAIL, e, sizeof *e);
+	_exit(125);
+}
+
+/* The command's process reports on its way to execve: its socket ends when that worked. With
+ * the notification it only gets there when the loop answers, so this is a watch as well. */
+static void report_ready(struct watch *w, uint32_t events);
+
+static struct report_watch {
+	struct watch watch;
+	struct monitor *monitor;
+} report;
+
+static void report_ready(struct watch *w, uint32_t events)
+{
+	struct monitor *m = report.monitor;
+	struct err e = { 0 };
+	ssize_t n = recv(w->fd, &e, sizeof e, 0);
+
+	(void)events;
+	loop_remove(&m->loop, w);
+	fd_close(&w->fd);
+	if (n == (ssize_t)sizeof e) {
+		e.msg[sizeof e.msg - 1] = '\0';
+		give_up(m, &e);
+	}
+}
+
+static int watch_report(struct monitor *m, struct err *e)
+{
+	report = (struct report_watch){
+		.watch = { .fd = m->command.report_fd, .ready = report_ready }, .monitor = m
+	};
+	int r = loop_add(&m->loop, &report.watch, EPOLLIN);
+	return r < 0 ? err_sys(e, -r, "watch the start") : 0;
+}
+
+void monitor_main(struct box *box, int control_fd)
+{
+	static struct monitor m;
+	struct err e = { 0 };
+
+	m.box = box;
+	m.control = (struct watch){ .fd = control_fd, .ready = control_ready };
+	m.init.pidfd = m.command.pty_fd = m.command.listener_fd = m.command.report_fd = -1;
+	for (size_t i = 0; i < COUNT(birth); i++) {
+		if (birth[i].run(&m, &e) < 0) {
+			err_wrap(&e, "%s", birth[i].name);
+			give_up(&m, &e);
+		}
+	}
+	if (watch_report(&m, &e) < 0)
+		give_up(&m, &e);
+	(void)loop_run(&m.loop); /* ends in monitor_finish() */
+	monitor_finish(&m);
+}

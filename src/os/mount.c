@@ -1,0 +1,98 @@
+#include "os/mount.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/ret.h"
+
+/* <sys/mount.h> and <linux/mount.h> of Debian 12 cannot be included together. */
+#define UMOUNT_DETACH 2
+
+int os_fsopen(const char *type)
+{
+	OS_FAULT("fsopen");
+	return os_ret(syscall(SYS_fsopen, type, FSOPEN_CLOEXEC));
+}
+
+int os_fsconfig_text(int fs_fd, const char *key, const char *value)
+{
+	OS_FAULT("fsconfig");
+	return os_ret(syscall(SYS_fsconfig, fs_fd, FSCONFIG_SET_STRING, key, value, 0));
+}
+
+int os_fsconfig_flag(int fs_fd, const char *key)
+{
+	OS_FAULT("fsconfig");
+	return os_ret(syscall(SYS_fsconfig, fs_fd, FSCONFIG_SET_FLAG, key, NULL, 0));
+}
+
+int os_fsconfig_create(int fs_fd)
+{
+	OS_FAULT("fsconfig");
+	return os_ret(syscall(SYS_fsconfig, fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0));
+}
+
+int os_fsmount(int fs_fd, unsigned int attrs)
+{
+	OS_FAULT("fsmount");
+	return os_ret(syscall(SYS_fsmount, fs_fd, FSMOUNT_CLOEXEC, attrs));
+}
+
+int os_open_tree(int dirfd, const char *path, bool recursive)
+{
+	unsigned int flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH |
+			     AT_SYMLINK_NOFOLLOW | (recursive ? AT_RECURSIVE : 0);
+
+	OS_FAULT("open_tree");
+	return os_ret(syscall(SYS_open_tree, dirfd, path, flags));
+}
+
+int os_move_mount(int tree_fd, int dirfd, const char *path)
+{
+	unsigned int flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+
+	OS_FAULT("move_mount");
+	return os_ret(syscall(SYS_move_mount, tree_fd, "", dirfd, path, flags));
+}
+
+static int setattr(int fd, const char *path, unsigned int flags, struct mount_attr *attr)
+{
+	OS_FAULT("mount_setattr");
+	return os_ret(syscall(SYS_mount_setattr, fd, path, flags, attr, sizeof *attr));
+}
+
+int os_mount_setattr(int fd, uint64_t set, bool recursive)
+{
+	struct mount_attr attr = { .attr_set = set };
+
+	return setattr(fd, "", AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0), &attr);
+}
+
+int os_mount_idmap(int tree_fd, int userns_fd)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP,
+				   .userns_fd = (uint64_t)(unsigned int)userns_fd };
+
+	return setattr(tree_fd, "", AT_EMPTY_PATH, &attr);
+}
+
+int os_mount_private(int dirfd, const char *path)
+{
+	struct mount_attr attr = { .propagation = 1ul << 18 }; /* MS_PRIVATE */
+
+	return setattr(dirfd, path, AT_RECURSIVE, &attr);
+}
+
+int os_pivot_root_here(void)
+{
+	OS_FAULT("pivot_root");
+	/* With both paths equal the old root is stacked on the new one, pivot_root(2), NOTES. */
+	return os_ret(syscall(SYS_pivot_root, ".", "."));
+}
+
+int os_detach_here(void)
+{
+	OS_FAULT("umount2");
+	return os_ret(syscall(SYS_umount2, ".", UMOUNT_DETACH));
+}

@@ -1,0 +1,161 @@
+#include "os/proc.h"
+
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <linux/sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/ret.h"
+
+int os_clone(struct clone_opts o)
+{
+	struct clone_args args = {
+		.flags = o.flags | (o.pidfd ? CLONE_PIDFD : 0) |
+			 (o.cgroup_fd > 0 ? CLONE_INTO_CGROUP : 0),
+		.pidfd = (uint64_t)(uintptr_t)o.pidfd,
+		/* With CLONE_PARENT the kernel takes the signal of the caller's parent. */
+		.exit_signal = o.flags & CLONE_PARENT ? 0 : SIGCHLD,
+		.cgroup = o.cgroup_fd > 0 ? (uint64_t)o.cgroup_fd : 0,
+	};
+
+	OS_FAULT("clone3");
+	return os_ret(syscall(SYS_clone3, &args, sizeof args));
+}
+
+int os_pidfd_open(pid_t pid)
+{
+	OS_FAULT("pidfd_open");
+	return os_ret(syscall(SYS_pidfd_open, pid, 0));
+}
+
+int os_pidfd_signal(int pidfd, int sig)
+{
+	OS_FAULT("pidfd_send_signal");
+	return os_ret(syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0));
+}
+
+int os_kill(pid_t pid, int sig)
+{
+	OS_FAULT("kill");
+	return os_ret(kill(pid, sig));
+}
+
+int os_setns(int pidfd, int flags)
+{
+	OS_FAULT("setns");
+	return os_ret(setns(pidfd, flags));
+}
+
+int os_unshare(int flags)
+{
+	OS_FAULT("unshare");
+	return os_ret(unshare(flags));
+}
+
+int os_setsid(void)
+{
+	OS_FAULT("setsid");
+	return os_ret(setsid());
+}
+
+static int wait_for(pid_t pid, int *status, int flags, struct rusage *usage)
+{
+	for (;;) {
+		pid_t r = wait4(pid, status, flags | __WALL, usage);
+
+		if (r >= 0 || errno != EINTR)
+			return os_ret(r);
+	}
+}
+
+/* Not failed by fault.h: a parent that cannot wait has no answer to give. */
+int os_wait(pid_t pid, int *status, struct rusage *usage)
+{
+	return wait_for(pid, status, 0, usage);
+}
+
+int os_try_wait(pid_t pid, int *status, struct rusage *usage)
+{
+	return wait_for(pid, status, WNOHANG, usage);
+}
+
+int os_set_ids(uid_t uid, gid_t gid)
+{
+	OS_FAULT("setresuid");
+	if (setresgid(gid, gid, gid) < 0)
+		return -errno;
+	return os_ret(setresuid(uid, uid, uid));
+}
+
+int os_drop_groups(void)
+{
+	OS_FAULT("setgroups");
+	return os_ret(syscall(SYS_setgroups, 0, NULL));
+}
+
+int os_set_hostname(const char *name)
+{
+	OS_FAULT("sethostname");
+	return os_ret(sethostname(name, strlen(name)));
+}
+
+int os_prctl(int option, unsigned long arg)
+{
+	OS_FAULT("prctl");
+	return os_ret(prctl(option, arg, 0, 0, 0));
+}
+
+int os_prctl_get(int option)
+{
+	return os_ret(prctl(option, 0, 0, 0, 0));
+}
+
+int os_setrlimit(int resource, uint64_t soft, uint64_t hard)
+{
+	struct rlimit now, want = { .rlim_cur = soft, .rlim_max = hard };
+
+	OS_FAULT("prlimit64");
+	if (getrlimit((__rlimit_resource_t)resource, &now) < 0)
+		return -errno;
+	/* Without CAP_SYS_RESOURCE a hard limit only goes down; a lower one is as strict. */
+	if (want.rlim_max > now.rlim_max)
+		want.rlim_max = now.rlim_max;
+	if (want.rlim_cur > want.rlim_max)
+		want.rlim_cur = want.rlim_max;
+	return os_ret(setrlimit((__rlimit_resource_t)resource, &want));
+}
+
+int os_execveat(int fd, const char *path, char *const argv[], char *const env[], int flags)
+{
+	OS_FAULT("execveat");
+	return os_ret(syscall(SYS_execveat, fd, path, argv, env, flags));
+}
+
+int os_new_session_keyring(void)
+{
+	OS_FAULT("keyctl");
+	return os_ret(syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL));
+}
+
+int os_reset_signals(void)
+{
+	sigset_t none;
+
+	OS_FAULT("sigprocmask");
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	return os_ret(sigprocmask(SIG_SETMASK, &none, NULL));
+}
+
+int os_reset_schedule(void)
+{
+	struct sched_param zero = { 0 };
+
+	(void)sched_setscheduler(0, SCHED_OTHER, &zero);
+	(void)setpriority(PRIO_PROCESS, 0, 0);
+	(void)syscall(SYS_ioprio_set, 1, 0, 0);
+	return 0;
+}

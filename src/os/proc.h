@@ -1,0 +1,41 @@
+/*
+ * proc.h - processes, identities and what they inherit. Value or -errno.
+ */
+#pragma once
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+
+#include "base/base.h"
+
+struct clone_opts {
+	uint64_t flags;   /* CLONE_*; the exit signal is SIGCHLD unless CLONE_PARENT is set */
+	int cgroup_fd;    /* 0: stay in the caller's cgroup */
+	int *pidfd;       /* NULL: none wanted */
+};
+
+/* fork() with options: returns 0 in the child. */
+int os_clone(struct clone_opts o);
+int os_pidfd_open(pid_t pid);
+int os_pidfd_signal(int pidfd, int sig);
+int os_kill(pid_t pid, int sig);
+int os_setns(int pidfd, int flags);
+int os_unshare(int flags);
+int os_setsid(void);
+int os_wait(pid_t pid, int *status, struct rusage *usage); /* blocks */
+int os_try_wait(pid_t pid, int *status, struct rusage *usage); /* 0: still running */
+
+int os_set_ids(uid_t uid, gid_t gid); /* real, effective, saved: gid first */
+int os_drop_groups(void);
+int os_set_hostname(const char *name);
+
+int os_prctl(int option, unsigned long arg);
+int os_prctl_get(int option);
+int os_setrlimit(int resource, uint64_t soft, uint64_t hard);
+int os_execveat(int fd, const char *path, char *const argv[], char *const env[], int flags);
+int os_new_session_keyring(void);
+int os_reset_signals(void);  /* default actions, empty mask */
+int os_reset_schedule(void); /* nice 0, SCHED_OTHER, best effort: a lower nice needs rights */

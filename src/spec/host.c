@@ -1,0 +1,157 @@
+/*
+ * host.c - names and address ranges of the net rules.
+ *
+ * A name is parsed once, here, and strictly; whatever some resolver would take for an address is
+ * no name. The canonical form is lower case.
+ */
+#include "spec/opts.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+
+#define HOST_BYTES_MAX 253
+#define LABEL_BYTES_MAX 63
+
+/* These stand for a mode. As a host they would be somebody's slip. */
+static const char *const not_hosts[] = { "deny", "allow", "ask", "list", "none", "all", "any" };
+
+/* The port behind a colon, up to the end of the text. */
+static int port_check(const char *text, struct err *e)
+{
+	size_t n = strspn(text, "0123456789");
+	unsigned long port = n > 0 && n <= 5 ? strtoul(text, NULL, 10) : 0;
+
+	if (text[n] || text[0] == '0' || port == 0 || port > 65535)
+		return err_new(e, ERR_INVALID, "\"%s\" is not a port (1 to 65535)",
+		               quote(text).text);
+	return 0;
+}
+
+/* inet_aton() takes one to four numbers, decimal, octal or hex; all end in a number. */
+static bool is_number(const char *label)
+{
+	size_t n = strlen(label);
+
+	if (label[0] == '0' && label[1] == 'x')
+		return strspn(label + 2, "0123456789abcdef") == n - 2;
+	return n > 0 && strspn(label, "0123456789") == n;
+}
+
+static bool is_label(const char *label)
+{
+	size_t n = strlen(label);
+
+	return n > 0 && n <= LABEL_BYTES_MAX && label[0] != '-' && label[n - 1] != '-' &&
+	       strspn(label, "abcdefghijklmnopqrstuvwxyz0123456789_-") == n;
+}
+
+static int labels_check(char *name, const char *text, struct err *e)
+{
+	bool is_first = true;
+	char *label;
+
+	while ((label = strsep(&name, "."))) {
+		bool is_wild = strcmp(label, "*") == 0 || strcmp(label, "**") == 0;
+
+		if (is_wild && !is_first)
+			return err_new(e, ERR_INVALID,
+			               "\"%s\" has a * that is not the left-most label",
+			               quote(text).text);
+		if (!is_wild && !is_label(label))
+			return err_new(e, ERR_INVALID,
+			               "\"%s\" is not a host name (letters, digits, - and _; "
+			               "international names as xn--)",
+			               quote(text).text);
+		if (!name && is_number(label))
+			return err_new(e, ERR_INVALID, "\"%s\" is an address; use cidr",
+			               quote(text).text);
+		is_first = false;
+	}
+	return 0;
+}
+
+static bool is_ipv6(const char *text)
+{
+	return text[0] == '[' || (strchr(text, ':') && strchr(strchr(text, ':') + 1, ':'));
+}
+
+int check_host(const struct opt *o, struct arena *a, const char *text, const char **out,
+               struct err *e)
+{
+	(void)o;
+	if (text_plain(text, HOST_BYTES_MAX + sizeof ":65535" - 1, e) < 0)
+		return -1;
+	if (strstr(text, "://") || strchr(text, '/'))
+		return err_new(e, ERR_INVALID, "\"%s\" is a URL or a range, not a host name",
+		               quote(text).text);
+	if (is_ipv6(text))
+		return err_new(e, ERR_INVALID, "\"%s\" is an address; use cidr", quote(text).text);
+	char *host = arena_strdup(a, text);
+
+	for (char *p = host; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	for (size_t i = 0; i < COUNT(not_hosts); i++)
+		if (strcmp(host, not_hosts[i]) == 0)
+			return err_new(e, ERR_INVALID, "\"%s\" is not a host name", host);
+	size_t len = strcspn(host, ":");
+
+	if (len > HOST_BYTES_MAX)
+		return err_new(e, ERR_LIMIT, "a host name has at most %d bytes", HOST_BYTES_MAX);
+	if (labels_check(arena_strndup(a, host, len), text, e) < 0)
+		return -1;
+	if (host[len] && port_check(host + len + 1, e) < 0)
+		return -1;
+	*out = host;
+	return 0;
+}
+
+/* Bits of `addr` after the prefix; there must be none. */
+static bool has_host_bits(const unsigned char *addr, size_t size, unsigned prefix)
+{
+	for (size_t i = 0; i < size; i++) {
+		unsigned kept = prefix > 8 * i ? prefix - 8 * (unsigned)i : 0;
+
+		if (kept < 8 && (addr[i] & (0xffu >> kept)))
+			return true;
+	}
+	return false;
+}
+
+/* "10.1.2.0/24:5432", "fd00::/8": address/prefix[:port]. */
+int check_cidr(const struct opt *o, struct arena *a, const char *text, const char **out,
+               struct err *e)
+{
+	unsigned char addr[sizeof(struct in6_addr)];
+	char shown[INET6_ADDRSTRLEN];
+
+	(void)o;
+	if (text_plain(text, NAME_TEXT_MAX - 1, e) < 0)
+		return -1;
+	char *rest = arena_strdup(a, text);
+	const char *ip = strsep(&rest, "/");
+	const char *bits = strsep(&rest, ":");
+	int family = strchr(ip, ':') ? AF_INET6 : AF_INET;
+	size_t size = family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr);
+	size_t n = bits ? strspn(bits, "0123456789") : 0;
+	unsigned long prefix = n > 0 && n <= 3 ? strtoul(bits, NULL, 10) : 999;
+
+	if (inet_pton(family, ip, addr) != 1 || prefix > 8 * size || bits[n] ||
+	    (n > 1 && bits[0] == '0'))
+		return err_new(e, ERR_INVALID,
+		               "\"%s\" is not a range such as 10.1.2.0/24 or 10.1.2.3/32:5432",
+		               quote(text).text);
+	if (family == AF_INET6 && IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(void *)addr))
+		return err_new(e, ERR_INVALID, "\"%s\" is an IPv4 range in disguise; write that",
+		               quote(text).text);
+	if (has_host_bits(addr, size, (unsigned)prefix))
+		return err_new(e, ERR_INVALID, "\"%s\" has bits set after the prefix",
+		               quote(text).text);
+	if (rest && port_check(rest, e) < 0)
+		return -1;
+	AUTO(str_done) struct str canonical = { .max = NAME_TEXT_MAX };
+
+	str_addf(&canonical, "%s/%lu%s%s", inet_ntop(family, addr, shown, sizeof shown), prefix,
+	         rest ? ":" : "", rest ? rest : "");
+	*out = arena_strdup(a, str_text(&canonical));
+	return 0;
+}

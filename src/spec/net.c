@@ -1,0 +1,337 @@
+#include "spec/opts.h"
+
+static const char *const mode_words[] = {
+	[NET_DENY] = "deny",
+	[NET_ALLOW] = "allow",
+	[NET_LIST] = "list",
+	NULL,
+};
+static const char *const methods[] = { "GET",   "HEAD",   "POST",    "PUT",
+	                               "PATCH", "DELETE", "OPTIONS", NULL };
+
+static int mode_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
+{
+	struct net_spec *net = into;
+
+	(void)in;
+	if (!json_is_string(v))
+		return wrong_type(o->type->wants, v, e);
+	int mode = word_find(o->words, json_string_value(v), e);
+
+	if (mode < 0)
+		return -1;
+	net->mode = (enum net_mode)mode;
+	return 0;
+}
+
+static json_t *mode_get(const struct opt *o, const void *from)
+{
+	const struct net_spec *net = from;
+
+	return json_string(o->words[net->mode]);
+}
+
+static const struct opt_type opt_mode = { .wants = "text", .set = mode_set, .get = mode_get };
+
+/* ---- rate ---- */
+
+/* "200/m": so many per second, minute or hour. */
+static int check_rate(const struct opt *o, struct arena *a, const char *text, const char **out,
+                      struct err *e)
+{
+	uint64_t n = 0;
+	size_t len = strcspn(text, "/");
+	const char *per = text + len;
+
+	(void)o;
+	if (!*per || !per[1] || per[2] || !strchr("smh", per[1]) ||
+	    unit_count.parse(arena_strndup(a, text, len), &n, e) < 0 || n == 0 || n > UINT32_MAX)
+		return err_new(e, ERR_INVALID, "\"%s\" is not a rate such as 200/m (s, m or h)",
+		               quote(text).text);
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
+static int check_bytes(const struct opt *o, struct arena *a, const char *text, const char **out,
+                       struct err *e)
+{
+	uint64_t n = 0;
+
+	(void)o;
+	if (size_parse(text, &n, e) < 0)
+		return -1;
+	if (n == 0 || n > INT64_MAX)
+		return err_new(e, ERR_INVALID, "\"%s\" is too %s", quote(text).text,
+		               n ? "large" : "small, the least is 1");
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
+static int rate_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
+{
+	struct text_pair pair = { .key = o->key };
+	char number[24];
+	const char *text = scalar_text(v, number);
+
+	if (!text)
+		return wrong_type(o->type->wants, v, e);
+	if (o->check(o, in->arena, text, &pair.value, e) < 0)
+		return -1;
+	return pair_add(in, o, into, pair, e);
+}
+
+static const struct opt_type opt_rate = { .wants = "text", .set = rate_set };
+
+/* clang-format off */
+static const struct opt rate_rows[] = {
+	{ .key = "connections", .type = &opt_rate, .check = check_rate,
+	  .forms = "`200/m` (per s, m or h)", .help = "new connections in that time" },
+	{ .key = "bytes_up", .type = &opt_rate, .check = check_bytes,
+	  .forms = "bytes or a size: `1g`", .help = "sent in the life of the sandbox" },
+	{ .key = "bytes_down", .type = &opt_rate, .check = check_bytes,
+	  .forms = "bytes or a size: `1g`", .help = "received in the life of the sandbox" },
+};
+/* clang-format on */
+const struct opt_table rate_table = { rate_rows, COUNT(rate_rows) };
+
+static const struct opt_type opt_rates = {
+	.wants = "an object",
+	.set = members_set,
+	.get = map_get,
+};
+
+/* ---- http ---- */
+
+/* A path with * and **. Dots would let it mean another path upstream than here. */
+static int check_url_path(const struct opt *o, struct arena *a, const char *text, const char **out,
+                          struct err *e)
+{
+	const char *unused = NULL;
+
+	if (check_path(o, a, text, &unused, e) < 0)
+		return -1;
+	if (strpbrk(text, "?#%\\ "))
+		return err_new(e, ERR_INVALID, "\"%s\" is not a path (no ? # %% \\ or space)",
+		               quote(text).text);
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
+/* clang-format off */
+static const struct opt http_rows[] = {
+	{ .key = "host", .type = &opt_text, .check = check_host, .offset = offsetof(struct http_rule, host),
+	  .forms = "host name", .help = "where the rule applies; TLS is terminated for it" },
+	{ .key = "methods", .type = &opt_list, .check = check_word, .words = methods,
+	  .offset = offsetof(struct http_rule, methods),
+	  .forms = "list: `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE`, `OPTIONS`", .help = "allowed methods; all unless given" },
+	{ .key = "paths", .type = &opt_list, .check = check_url_path,
+	  .offset = offsetof(struct http_rule, paths),
+	  .forms = "list of paths; `*` is one segment, `**` any depth", .help = "allowed paths; all unless given" },
+};
+/* clang-format on */
+const struct opt_table http_table = { http_rows, COUNT(http_rows) };
+
+static int http_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
+{
+	struct net_spec *net = into;
+
+	if (!json_is_object(v))
+		return wrong_type(o->type->wants, v, e);
+	if (list_room(o, net->http.len, e) < 0)
+		return -1;
+	vec_push(&net->http, (struct http_rule){ 0 });
+	struct http_rule *rule = &net->http.at[net->http.len - 1];
+
+	if (members_apply(in, o->members, rule, v, e) < 0)
+		return -1;
+	if (!rule->host)
+		return err_new(e, ERR_INVALID, "needs a host");
+	if (rule->methods.len == 0 && rule->paths.len == 0)
+		return err_new(e, ERR_INVALID, "needs methods or paths, else it restricts nothing");
+	return 0;
+}
+
+static json_t *http_get(const struct opt *o, const void *from)
+{
+	const struct net_spec *net = from;
+
+	if (net->http.len == 0)
+		return NULL;
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < net->http.len; i++)
+		json_array_append_new(array, members_get(o->members, &net->http.at[i]));
+	return array;
+}
+
+static const struct opt_type opt_http = {
+	.wants = "a list of objects with host, methods, paths",
+	.items = true,
+	.set = http_set,
+	.get = http_get,
+};
+
+/* A file next to the spec: relative, and not out of its folder. */
+static int check_rules_file(const struct opt *o, struct arena *a, const char *text,
+                            const char **out, struct err *e)
+{
+	const char *unused = NULL;
+
+	if (text_plain(text, PATH_TEXT_MAX - 2, e) < 0)
+		return -1;
+	char *absolute = arena_alloc(a, strlen(text) + 2);
+
+	snprintf(absolute, strlen(text) + 2, "/%s", text);
+	if (text[0] == '/')
+		return err_new(e, ERR_INVALID, "\"%s\" is absolute; write it relative to the spec",
+		               quote(text).text);
+	if (check_path(o, a, absolute, &unused, e) < 0)
+		return -1;
+	*out = unused + 1;
+	return 0;
+}
+
+/* clang-format off */
+static const struct opt net_rows[] = {
+	{ .key = "mode", .type = &opt_mode, .words = mode_words,
+	  .forms = "`deny`, `allow`, `list`", .help = "`list` when any rule is given, else `deny`" },
+	{ .key = "allow", .type = &opt_list, .check = check_host, .offset = offsetof(struct net_spec, allow),
+	  .forms = "list of hosts", .help = "may be reached" },
+	{ .key = "deny", .type = &opt_list, .check = check_host, .offset = offsetof(struct net_spec, deny),
+	  .forms = "list of hosts", .help = "wins over allow and ask" },
+	{ .key = "ask", .type = &opt_list, .check = check_host, .offset = offsetof(struct net_spec, ask),
+	  .forms = "list of hosts", .help = "the connection waits until a person decides; no answer is no" },
+	{ .key = "cidr", .type = &opt_list, .check = check_cidr, .offset = offsetof(struct net_spec, cidr),
+	  .forms = "list: `10.1.2.0/24:5432`", .help = "the only way to reach an address" },
+	{ .key = "mock", .type = &opt_map, .check_key = check_host, .check = check_rules_file,
+	  .offset = offsetof(struct net_spec, mock),
+	  .forms = "object of host: file", .help = "answered from a rules file, never leaves" },
+	{ .key = "http", .type = &opt_http, .members = &http_table,
+	  .forms = "list of objects", .help = "methods and paths of a host" },
+	{ .key = "rate", .type = &opt_rates, .members = &rate_table, .offset = offsetof(struct net_spec, rate),
+	  .forms = "object", .help = "how much" },
+};
+/* clang-format on */
+const struct opt_table net_table = { net_rows, COUNT(net_rows) };
+
+/* ---- net as a whole ---- */
+
+void net_clear(struct net_spec *n)
+{
+	for (size_t i = 0; i < n->http.len; i++) {
+		vec_done(&n->http.at[i].methods);
+		vec_done(&n->http.at[i].paths);
+	}
+	vec_done(&n->http);
+	vec_done(&n->allow);
+	vec_done(&n->deny);
+	vec_done(&n->ask);
+	vec_done(&n->cidr);
+	vec_done(&n->mock);
+	vec_done(&n->rate);
+	n->mode = NET_DENY;
+}
+
+/* "denny", "alow:example.org", "example.org": a slip must never become a rule. */
+static int bad_net_text(const char *text, struct arena *a, struct err *e)
+{
+	static const char *const words[] = { "deny", "allow", NULL };
+	size_t len = strcspn(text, ":");
+	const char *near = nearest(arena_strndup(a, text, len), words);
+	const char *host = NULL;
+	struct err unused;
+
+	if (near)
+		return err_new(e, ERR_INVALID, "\"%s\" is not valid; did you mean \"%s%s\"?",
+		               quote(text).text, near, quote(text + len).text);
+	if (strchr(text, '.') && check_host(NULL, a, text, &host, &unused) == 0)
+		return err_new(e, ERR_INVALID, "\"%s\" needs the prefix: \"allow:%s\"", host, host);
+	return err_new(e, ERR_INVALID, "\"%s\" is not valid; valid: deny, allow, allow:HOST,HOST",
+	               quote(text).text);
+}
+
+static int net_set_text(struct input *in, struct net_spec *net, const char *text, struct err *e)
+{
+	const char *prefix = "allow:";
+	const struct opt *row = table_find(&net_table, "allow");
+
+	if (strcmp(text, "deny") == 0 || strcmp(text, "allow") == 0) {
+		net_clear(net);
+		net->mode = strcmp(text, "deny") == 0 ? NET_DENY : NET_ALLOW;
+		return 0;
+	}
+	if (strncmp(text, prefix, strlen(prefix)) != 0)
+		return bad_net_text(text, in->arena, e);
+	char *rest = arena_strdup(in->arena, text + strlen(prefix));
+
+	net->mode = NET_LIST;
+	while (rest) {
+		const char *host = NULL;
+
+		if (list_room(row, net->allow.len, e) < 0 ||
+		    check_host(row, in->arena, strsep(&rest, ","), &host, e) < 0)
+			return -1;
+		vec_push(&net->allow, host);
+	}
+	return 0;
+}
+
+/* The rules of an object must say one thing. */
+static int net_settle(struct net_spec *net, bool has_mode, struct err *e)
+{
+	bool reaches =
+	    net->allow.len || net->ask.len || net->cidr.len || net->mock.len || net->http.len;
+	bool any = reaches || net->deny.len || net->rate.len;
+
+	if (!has_mode)
+		net->mode = any ? NET_LIST : NET_DENY;
+	if (net->mode == NET_DENY && any)
+		return err_new(e, ERR_INVALID,
+		               "mode \"deny\" has no rules; did you mean \"list\"?");
+	if (net->mode == NET_ALLOW && (net->allow.len || net->ask.len))
+		return err_new(e, ERR_INVALID,
+		               "mode \"allow\" allows every host; for %s use mode \"list\"",
+		               net->allow.len ? "allow" : "ask");
+	if (net->mode == NET_LIST && any && !reaches)
+		return err_new(
+		    e, ERR_INVALID,
+		    "nothing is allowed; add allow, or mode \"allow\" for all other hosts");
+	if (net->mode == NET_LIST && !any)
+		net->mode = NET_DENY;
+	return 0;
+}
+
+static int net_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
+{
+	struct net_spec *net = opt_field(o, into);
+
+	if (json_is_string(v))
+		return net_set_text(in, net, json_string_value(v), e);
+	if (json_is_array(v)) {
+		net->mode = json_array_size(v) ? NET_LIST : NET_DENY;
+		return opt_set(in, table_find(&net_table, "allow"), net, v, e);
+	}
+	if (!json_is_object(v))
+		return wrong_type(o->type->wants, v, e);
+	if (members_apply(in, o->members, net, v, e) < 0)
+		return -1;
+	return net_settle(net, json_object_get(v, "mode"), e);
+}
+
+static json_t *net_get(const struct opt *o, const void *from)
+{
+	return members_get(o->members, opt_from(o, from));
+}
+
+static void net_type_clear(const struct opt *o, void *into)
+{
+	net_clear(opt_field(o, into));
+}
+
+const struct opt_type opt_net = {
+	.wants = "\"deny\", \"allow\", \"allow:HOST,HOST\", a list of hosts or an object",
+	.repeat = true,
+	.set = net_set,
+	.get = net_get,
+	.clear = net_type_clear,
+};

@@ -1,0 +1,264 @@
+/*
+ * opts.c - the keys of a spec, in canonical order, and the three ways in.
+ */
+#include "spec/opts.h"
+
+static const char *const image_words[] = { "host", "dir:PATH", NULL };
+static const char *const backend_words[] = { "native", NULL };
+static const char *const switch_words[] = { "on", "off", NULL };
+static const char *const profile_words[] = {
+	[PROFILE_DEFAULT] = "default",
+	[PROFILE_ROOTFUL] = "rootful",
+	NULL,
+};
+
+/* clang-format off */
+static const struct opt rows[] = {
+	{ .key = "net", .flag = "net", .arg = "RULE", .dflt = "deny", .type = &opt_net, .members = &net_table,
+	  .offset = offsetof(struct spec, net), .weaker = true,
+	  .forms = "`deny`, `allow`, `allow:HOST,HOST`, list of hosts, object",
+	  .help = "what may be reached: deny, allow or allow:HOST,HOST" },
+	{ .key = "fs", .flag = "fs", .arg = "MOUNT", .dflt = "ephemeral:/work", .type = &opt_fs, .members = &fs_table,
+	  .max = FS_ENTRIES_MAX, .weaker = true,
+	  .forms = "`ephemeral:/work`, `workspace:/work`, `ro:/opt/tc[:/at]`, `overlay:/src:/work`, object, list",
+	  .help = "what is mounted: ephemeral:AT, workspace:AT, ro:SRC[:AT] or overlay:SRC:AT" },
+	{ .key = "creds", .flag = "creds", .arg = "NAME", .dflt = "none", .type = &opt_creds, .weaker = true,
+	  .forms = "null, `none`, `github`, `github=vault:gh-app`, `{github: vault:gh-app}`, list",
+	  .help = "stored secrets that the gate may use: none, NAME or NAME=vault:NAME" },
+	{ .key = "limits", .type = &opt_members, .members = &limit_table,
+	  .forms = "object", .help = "see below" },
+	{ .key = "user", .flag = "user", .brief = "u", .arg = "USER", .dflt = "agent", .type = &opt_text, .check = check_user,
+	  .offset = offsetof(struct spec, user), .weaker = true,
+	  .forms = "name, `uid` or `uid:gid`", .help = "who runs inside: name, uid or uid:gid; root is still nobody outside" },
+	{ .key = "image", .flag = "image", .arg = "IMAGE", .dflt = "host", .type = &opt_text, .check = check_image, .words = image_words,
+	  .offset = offsetof(struct spec, image),
+	  .forms = "`host`, `dir:/path`", .help = "the root file system: host or dir:PATH" },
+	{ .key = "backend", .flag = "backend", .arg = "NAME", .dflt = "native", .type = &opt_text, .check = check_word, .words = backend_words,
+	  .offset = offsetof(struct spec, backend),
+	  .forms = "`native`", .help = "who makes the walls" },
+	{ .key = "workspace", .flag = "workspace", .arg = "NAME", .type = &opt_text, .check = check_name,
+	  .offset = offsetof(struct spec, workspace),
+	  .forms = "id or key", .help = "the durable tree that fs workspace:AT mounts" },
+	{ .key = "profile", .flag = "profile", .arg = "NAME", .dflt = "default", .type = &opt_profile, .words = profile_words, .weaker = true,
+	  .forms = "`default`, `rootful`", .help = "default, or rootful to install packages as root inside" },
+	{ .key = "env", .flag = "env", .brief = "e", .arg = "K=V", .type = &opt_env, .check_key = check_env_name, .check = check_env_value,
+	  .offset = offsetof(struct spec, env), .max = ENV_ENTRIES_MAX,
+	  .forms = "object, list of `K=V`", .help = "a variable of the command" },
+	{ .key = "services", .flag = "services", .arg = "CMD", .type = &opt_list, .check = check_command,
+	  .offset = offsetof(struct spec, services),
+	  .forms = "list of commands", .help = "a command that runs beside the first one" },
+	{ .key = "setup", .flag = "setup", .arg = "CMD", .type = &opt_list, .check = check_command,
+	  .offset = offsetof(struct spec, setup),
+	  .forms = "list of commands", .help = "a command that runs once before the first one" },
+	{ .key = "checkpoint", .flag = "checkpoint", .arg = "on|off", .dflt = "on", .type = &opt_switch, .check = check_word, .words = switch_words,
+	  .offset = offsetof(struct spec, checkpoint), .weaker = true,
+	  .forms = "`on`, `off`, true, false", .help = "what each command changed can be undone" },
+	{ .key = "allow_weaker", .flag = "allow-weaker", .arg = "FIELD", .type = &opt_list, .check = check_weaker,
+	  .offset = offsetof(struct spec, allow_weaker),
+	  .forms = "list of fields", .help = "start even if this host cannot enforce the field" },
+};
+/* clang-format on */
+const struct opt_table top_table = { rows, COUNT(rows) };
+
+void spec_init(struct spec *s)
+{
+	/* Heap failure aborts here too, so that no tree is printed with a branch missing. */
+	json_set_alloc_funcs(mem_alloc, free);
+	*s = (struct spec){ .user = table_find(&top_table, "user")->dflt };
+}
+
+void spec_done(struct spec *s)
+{
+	net_clear(&s->net);
+	vec_done(&s->fs);
+	vec_done(&s->creds);
+	vec_done(&s->env);
+	vec_done(&s->services);
+	vec_done(&s->setup);
+	vec_done(&s->allow_weaker);
+	arena_done(&s->arena);
+}
+
+static const struct opt *flag_in(const struct opt_table *t, const char *flag)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		const struct opt *o = &t->at[i];
+
+		if (o->flag &&
+		    (strcmp(o->flag, flag) == 0 || (o->brief && strcmp(o->brief, flag) == 0)))
+			return o;
+	}
+	return NULL;
+}
+
+const struct opt *opt_by_flag(const char *flag)
+{
+	const struct opt *o = flag_in(&top_table, flag);
+
+	return o ? o : flag_in(&limit_table, flag);
+}
+
+bool spec_is_flag(const char *name)
+{
+	return opt_by_flag(name) != NULL;
+}
+
+static int unknown_flag(const char *flag, struct err *e)
+{
+	const struct opt_table *const tables[] = { &top_table, &limit_table };
+	const char *words[32] = { NULL };
+	size_t n = 0;
+
+	for (size_t i = 0; i < COUNT(tables); i++)
+		for (size_t k = 0; k < tables[i]->count && n + 1 < COUNT(words); k++)
+			if (tables[i]->at[k].flag)
+				words[n++] = tables[i]->at[k].flag;
+	const char *near = nearest(flag, words);
+
+	return err_new(e, ERR_INVALID, "unknown flag --%s%s%s%s", quote(flag).text,
+	               near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
+}
+
+int spec_flag(struct spec *s, const char *flag, const char *value, struct err *e)
+{
+	const struct opt *o = opt_by_flag(flag);
+	struct input in = { .arena = &s->arena };
+
+	if (!o)
+		return unknown_flag(flag, e);
+	AUTO(json_decrefp) json_t *v = json_string(value);
+
+	if (!v)
+		return err_new(e, ERR_INVALID, "--%s: the value is not UTF-8", o->flag);
+	if (strlen(value) > SPEC_BYTES_MAX)
+		return err_new(e, ERR_LIMIT, "--%s: the value is too long", o->flag);
+	if (opt_set(&in, o, s, v, e) < 0)
+		return err_wrap(e, "--%s%s%s", o->flag, in.path_len > 0 ? "." : "", in.path);
+	return 0;
+}
+
+/* ---- documents ---- */
+
+static int text_admit(const char *text, size_t len, struct err *e)
+{
+	if (len > SPEC_BYTES_MAX)
+		return err_new(e, ERR_LIMIT, "the spec has more than %u bytes", SPEC_BYTES_MAX);
+	if (memchr(text, '\0', len))
+		return err_new(e, ERR_INVALID, "the spec has a NUL byte");
+	for (size_t i = 0; i < len; i++)
+		if (!strchr(" \t\r\n", text[i]))
+			return 0;
+	return err_new(e, ERR_INVALID, "the spec is empty; write {} for all defaults");
+}
+
+static bool is_deeper(json_t *v, int levels)
+{
+	const char *key;
+	json_t *item;
+	size_t i;
+
+	if (levels == 0)
+		return json_is_object(v) || json_is_array(v);
+	json_object_foreach(v, key, item) if (is_deeper(item, levels - 1)) return true;
+	json_array_foreach(v, i, item) if (is_deeper(item, levels - 1)) return true;
+	return false;
+}
+
+static int apply(struct spec *s, json_t *root, struct input *in, struct err *e)
+{
+	if (is_deeper(root, SPEC_DEPTH_MAX))
+		return err_new(e, ERR_LIMIT, "nested deeper than %d", SPEC_DEPTH_MAX);
+	if (!json_is_object(root))
+		return wrong_type("an object of keys such as net, fs, limits", root, e);
+	if (members_apply(in, &top_table, s, root, e) < 0)
+		return in->path_len > 0 ? err_wrap(e, "%s", in->path) : -1;
+	return 0;
+}
+
+/* jansson's own text quotes the input, which may be a secret: only its code is used. */
+static const char *json_problem(enum json_error_code code)
+{
+	switch ((int)code) {
+	case json_error_invalid_utf8:
+		return "not UTF-8";
+	case json_error_premature_end_of_input:
+		return "ends in the middle";
+	case json_error_end_of_input_expected:
+		return "more text after the end of the document";
+	case json_error_numeric_overflow:
+		return "a number is too large";
+	case json_error_null_character:
+	case json_error_null_byte_in_key:
+		return "text with a NUL";
+	case json_error_stack_overflow:
+		return "nested too deep";
+	default:
+		return "not JSON";
+	}
+}
+
+/* jansson stops behind the second key; what stands between the last two quotes is it. */
+static int json_twice(struct arena *a, const char *text, const json_error_t *problem, struct err *e)
+{
+	size_t end = (size_t)problem->position;
+	size_t start = end > 0 ? end - 1 : 0;
+
+	while (start > 0 && text[start - 1] != '"')
+		start--;
+	const char *key = arena_strndup(a, text + start, end > start ? end - 1 - start : 0);
+
+	return err_new(e, ERR_INVALID, "line %d: key \"%s\" is given twice", problem->line,
+	               quote(key).text);
+}
+
+int spec_json(struct spec *s, const char *text, size_t len, struct err *e)
+{
+	struct input in = { .arena = &s->arena, .document = true };
+	json_error_t problem;
+
+	if (text_admit(text, len, e) < 0)
+		return -1;
+	AUTO(json_decrefp)
+	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
+
+	if (!root && json_error_code(&problem) == json_error_duplicate_key)
+		return json_twice(&s->arena, text, &problem, e);
+	if (!root)
+		return err_new(e, ERR_INVALID, "line %d: %s", problem.line,
+		               json_problem(json_error_code(&problem)));
+	return apply(s, root, &in, e);
+}
+
+int spec_yaml(struct spec *s, const char *text, size_t len, struct err *e)
+{
+	struct input in = { .arena = &s->arena, .document = true };
+	AUTO(yaml_doc_done) struct yaml_doc doc = { 0 };
+
+	if (text_admit(text, len, e) < 0 || yaml_load(text, len, &doc, e) < 0)
+		return -1;
+	if (apply(s, doc.root, &in, e) == 0)
+		return 0;
+	size_t line = yaml_line(&doc, in.parent, in.index);
+
+	return line ? err_wrap(e, "line %zu", line) : -1;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), k = strlen(end);
+
+	return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+int spec_document(struct spec *s, const char *name, const char *text, size_t len, struct err *e)
+{
+	size_t i = 0;
+
+	while (i < len && text[i] && strchr(" \t\r\n", text[i]))
+		i++;
+	if (ends_with(name, ".json"))
+		return spec_json(s, text, len, e);
+	if (ends_with(name, ".yaml") || ends_with(name, ".yml") || i == len || text[i] != '{')
+		return spec_yaml(s, text, len, e);
+	return spec_json(s, text, len, e);
+}

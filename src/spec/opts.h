@@ -1,0 +1,168 @@
+/*
+ * opts.h - inside of the spec module: what one option is, and how a value reaches it.
+ *
+ * A row (struct opt) says everything about one option: key, flag, type, default, help. Flags,
+ * JSON and YAML all become a jansson value first, and opt_set() gives it to the row's type.
+ * Printing, help and reference walk the same rows, so a new option is one new row.
+ *
+ * 1. A check or setter does not say where the value stood: whoever started the walk adds the
+ *    path ("fs[1].at") and the line, once, from what the walk left in struct input.
+ * 2. A setter handles one item. opt_set() walks a list, and clears what a document replaces.
+ * 3. No message contains what may be a secret: quote() hides it, creds.c and env never quote.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/limits.h"
+#include "spec/spec.h"
+
+#define SPEC_LIST_MAX 4096         /* entries of one list; people read it, the gate walks it */
+#define SPEC_TEXT_MAX (128u << 10) /* one command or variable: the kernel's MAX_ARG_STRLEN */
+
+struct opt;
+
+/* Where the walk is. */
+struct input {
+	struct arena *arena;
+	bool document; /* replaces what was said before; a flag adds */
+	bool listed;   /* the value is an entry of a list */
+	char path[192];
+	size_t path_len;
+	const json_t *parent; /* the container of the value, */
+	size_t index;         /* and its place there: enough to find the line */
+};
+
+/* Checks `text` and gives its canonical form, owned by the arena. */
+typedef int opt_check(const struct opt *o, struct arena *a, const char *text, const char **out,
+                      struct err *e);
+
+struct opt_type {
+	const char *wants; /* "text": completes "wants ..., not a list" */
+	bool items;        /* takes a list of what `set` takes */
+	bool repeat;       /* a second flag adds to the first */
+	int (*set)(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e);
+	json_t *(*get)(const struct opt *o, const void *from); /* NULL when not set */
+	void (*clear)(const struct opt *o, void *into);
+};
+
+struct unit {
+	int (*parse)(const char *text, uint64_t *out, struct err *e);
+	void (*print)(uint64_t value, char buf[32]);
+};
+
+struct limit_rule {
+	enum limit_id id;
+	const struct unit *unit;
+	uint64_t min, max;
+};
+
+struct opt_table {
+	const struct opt *at;
+	size_t count;
+};
+
+struct opt {
+	const char *key;   /* in documents */
+	const char *flag;  /* on the command line; NULL: documents only */
+	const char *brief; /* one-letter flag */
+	const char *arg;   /* "SIZE" in the help */
+	const char *help;  /* what it means, one line */
+	const char *forms; /* how it is written, for the reference */
+	const char *dflt;  /* as one would write it; NULL: none */
+	const struct opt_type *type;
+	size_t offset; /* of the field in the struct that the table fills */
+	opt_check *check;
+	opt_check *check_key;            /* opt_map: of the key */
+	const char *const *words;        /* the valid words when they are closed; ends with NULL */
+	const struct opt_table *members; /* the keys inside, for an object */
+	const char *twin;                /* the other key for the same thing: not both */
+	struct limit_rule limit;
+	size_t max;  /* entries; 0: SPEC_LIST_MAX */
+	bool weaker; /* may stand in allow_weaker */
+};
+
+static inline void *opt_field(const struct opt *o, void *into)
+{
+	return (char *)into + o->offset;
+}
+
+static inline const void *opt_from(const struct opt *o, const void *from)
+{
+	return (const char *)from + o->offset;
+}
+
+/* Tables: of a document (opts.c), of its objects (net.c, fs.c, limits.c). */
+extern const struct opt_table top_table, net_table, http_table, rate_table, fs_table, limit_table;
+extern const struct opt_type opt_net, opt_fs, opt_creds, opt_env, opt_profile, opt_switch;
+
+const struct opt *table_find(const struct opt_table *t, const char *key);
+const struct opt *opt_by_flag(const char *flag);
+const struct opt *opt_by_limit(enum limit_id id); /* the row with the flag */
+
+/* walk.c */
+int opt_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e) MUST_USE;
+int members_apply(struct input *in, const struct opt_table *t, void *into, json_t *v,
+                  struct err *e) MUST_USE;
+json_t *members_get(const struct opt_table *t, const void *from);
+/* The walk is at parent[index]. The path is a second step: not every key may be shown. */
+void input_at(struct input *in, const json_t *parent, size_t index);
+size_t input_push(struct input *in, const char *key); /* returns what input_pop() takes */
+void input_pop(struct input *in, size_t len);
+int wrong_type(const char *wants, const json_t *v, struct err *e);
+const char *scalar_text(const json_t *v, char buf[24]); /* string or integer, else NULL */
+int list_room(const struct opt *o, size_t len, struct err *e) MUST_USE;
+/* A flag replaces the value of the same key; a document may not name one twice. */
+int pair_add(struct input *in, const struct opt *o, struct pair_list *l, struct text_pair pair,
+             struct err *e) MUST_USE;
+
+extern const struct opt_type opt_text, opt_list, opt_map, opt_members;
+int members_set(struct input *in, const struct opt *o, void *into, json_t *v,
+                struct err *e) MUST_USE;
+int map_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e) MUST_USE;
+json_t *map_get(const struct opt *o, const void *from);
+void map_clear(const struct opt *o, void *into);
+
+/* text.c */
+struct quoted {
+	char text[112];
+};
+struct quoted quote(const char *text); /* short, printable ASCII; hides a secret */
+int text_plain(const char *text, size_t max, struct err *e) MUST_USE; /* not empty, no control */
+opt_check check_word, check_name, check_command;
+
+/* nearest.c */
+struct hint {
+	char text[256];
+};
+const char *nearest(const char *text, const char *const *words); /* NULL: none is near */
+struct hint hint(const char *text, const char *const *words);    /* "; did you mean ...?" */
+int word_find(const char *const *words, const char *text, struct err *e) MUST_USE; /* index */
+
+/* units.c */
+extern const struct unit unit_cores, unit_count, unit_size, unit_duration;
+
+/* path.c, host.c, rest.c, creds.c */
+opt_check check_path, check_mount_point, check_source, check_host, check_cidr;
+opt_check check_user, check_image, check_env_name, check_env_value, check_weaker;
+bool secret_prefix(const char *text);
+
+/* net.c */
+void net_clear(struct net_spec *n);
+
+/* print.c */
+json_t *spec_tree(const struct spec *s);
+
+/* yaml.c: the value tree of a document, and the line of each value. */
+struct yaml_mark {
+	const json_t *parent;
+	size_t index, line;
+};
+struct yaml_doc {
+	json_t *root;
+	VEC(struct yaml_mark) marks;
+};
+int yaml_load(const char *text, size_t len, struct yaml_doc *out, struct err *e) MUST_USE;
+size_t yaml_line(const struct yaml_doc *d, const json_t *parent, size_t index); /* 0: unknown */
+void yaml_doc_done(struct yaml_doc *d);
+json_t *yaml_plain(const char *text, size_t len); /* what a plain scalar stands for */

@@ -1,0 +1,208 @@
+/*
+ * reference.c - help and docs/spec.md, from the tables.
+ */
+#include "spec/opts.h"
+
+#define HELP_COLUMN 24
+
+static void help_rows(const struct opt_table *t, struct str *out)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		const struct opt *o = &t->at[i];
+		char left[64];
+
+		if (!o->flag)
+			continue;
+		snprintf(left, sizeof left, "%s%s%s--%s %s", o->brief ? "-" : "",
+		         o->brief ? o->brief : "", o->brief ? ", " : "", o->flag, o->arg);
+		str_addf(out, "  %-*s %s", HELP_COLUMN, left, o->help);
+		if (o->dflt)
+			str_addf(out, " (%s)", o->dflt);
+		if (o->type->repeat)
+			str_add(out, " [repeat]");
+		str_add(out, "\n");
+	}
+}
+
+void spec_help(struct str *out)
+{
+	help_rows(&top_table, out);
+	help_rows(&limit_table, out);
+}
+
+static void add_code(struct str *out, const char *before, const char *text, const char *after)
+{
+	if (text)
+		str_addf(out, "`%s%s`%s", before, text, after);
+}
+
+/* key, flag, default, how it is written, what it means */
+static void add_keys(struct str *out, const struct opt_table *t)
+{
+	str_add(out, "| key | flag | default | written as | meaning |\n|---|---|---|---|---|\n");
+	for (size_t i = 0; i < t->count; i++) {
+		const struct opt *o = &t->at[i];
+
+		str_addf(out, "| `%s` | ", o->key);
+		add_code(out, "-", o->brief, " ");
+		add_code(out, "--", o->flag, o->type->repeat ? ", repeat to add" : "");
+		str_add(out, " | ");
+		add_code(out, "", o->dflt, "");
+		str_addf(out, " | %s | %s |\n", o->forms, o->help);
+	}
+	str_add(out, "\n");
+}
+
+static void add_members(struct str *out, const char *title, const struct opt_table *t)
+{
+	str_addf(out, "%s\n\n| key | written as | meaning |\n|---|---|---|\n", title);
+	for (size_t i = 0; i < t->count; i++)
+		str_addf(out, "| `%s` | %s | %s |\n", t->at[i].key, t->at[i].forms, t->at[i].help);
+	str_add(out, "\n");
+}
+
+static void add_limits(struct str *out)
+{
+	str_add(out, "| key | flag | default | least | most | written as | meaning |\n"
+	             "|---|---|---|---|---|---|---|\n");
+	for (size_t i = 0; i < limit_table.count; i++) {
+		const struct opt *o = &limit_table.at[i];
+		char least[32], most[32];
+
+		o->limit.unit->print(o->limit.min, least);
+		o->limit.unit->print(o->limit.max, most);
+		str_addf(out, "| `%s` | ", o->key);
+		add_code(out, "--", o->flag, "");
+		str_addf(out, " | %s | %s | %s | %s | %s |\n", o->dflt ? o->dflt : "none", least,
+		         most, o->forms, o->help);
+	}
+	str_add(out, "\n");
+}
+
+static const char intro[] =
+    "# The spec\n"
+    "\n"
+    "<!-- Written by src/spec/reference.c from the option tables. Do not edit. -->\n"
+    "\n"
+    "A spec says what a sandbox is. It is written as flags, as JSON or as YAML (`--spec FILE`);\n"
+    "all three have the same keys and the same checks. An unknown key, a value that does not fit\n"
+    "and an empty file are errors; the message names the key, the value and the nearest valid "
+    "one.\n"
+    "\n"
+    "```sh\n"
+    "caisson run --net deny --fs ephemeral:/work --cpu 2 --mem 4g --pids 512 --wall 10m -- pytest\n"
+    "```\n"
+    "\n"
+    "```yaml\n"
+    "net: deny\n"
+    "fs: ephemeral:/work\n"
+    "creds: null\n"
+    "limits: {cpu: 2, mem: 4g, pids: 512, wall: 10m}\n"
+    "```\n"
+    "\n"
+    "Both are this spec. The canonical form (`caisson policy show --json`) is the request, one "
+    "line:\n"
+    "\n"
+    "```json\n"
+    "{\"net\":{\"mode\":\"deny\"},\"fs\":[{\"kind\":\"ephemeral\",\"at\":\"/work\"}],\"creds\":[],"
+    "\"limits\":{\"cpu\":2.0,\"mem\":4294967296,\"pids\":512,\"wall_ms\":600000},"
+    "\"user\":\"agent\"}\n"
+    "```\n"
+    "\n"
+    "`caisson policy show` prints it as YAML, `--resolved` adds the defaults, `caisson policy "
+    "check\n"
+    "FILE` only checks. Later wins: a key of a document replaces what was said before it, limits "
+    "one\n"
+    "by one; a repeated flag adds to its list.\n"
+    "\n"
+    "## Keys\n"
+    "\n";
+
+static const char net_text[] =
+    "## net\n"
+    "\n"
+    "`deny` leaves the loopback and nothing else. In text, hosts need the prefix `allow:`, so that "
+    "a\n"
+    "slip in `deny` is never a host. A host is a name, `*.name` (one label) or `**.name` (any "
+    "depth),\n"
+    "with `:port` if it is for one port only. An address is no host: it needs `cidr`.\n"
+    "\n"
+    "```yaml\n"
+    "net:\n"
+    "  allow: [packages.example.org, \"*.cdn.example.net\", \"git.example.com:443\"]\n"
+    "  ask: [\"**.example.com\"]\n"
+    "  deny: [telemetry.example.com]\n"
+    "  cidr: [\"10.1.2.0/24:5432\"]\n"
+    "  mock: {payments.example.com: mocks/payments.yaml}\n"
+    "  http:\n"
+    "    - {host: api.example.com, methods: [GET], paths: [\"/repos/acme/app/**\"]}\n"
+    "  rate: {connections: 200/m, bytes_up: 1g}\n"
+    "```\n"
+    "\n";
+
+static const char fs_text[] =
+    "## fs\n"
+    "\n"
+    "Paths are absolute and without `..`; each mount has a path of its own. `ephemeral` is "
+    "writable\n"
+    "and gone at the end. `workspace` is the durable tree. `ro` shows a folder of the host "
+    "read-only.\n"
+    "`overlay` shows one writable, and the changes are thrown away. Reserved inside: `/`, "
+    "`/proc`,\n"
+    "`/sys`, `/dev`, `/etc`, `/usr` and what leads there, `/run/caisson`. The host's `/proc` and\n"
+    "`/sys` cannot be mounted.\n"
+    "\n"
+    "```yaml\n"
+    "fs:\n"
+    "  - overlay:/home/me/app:/work\n"
+    "  - {kind: ro, src: /opt/tool chain, at: /opt/tc}\n"
+    "```\n"
+    "\n";
+
+static const char creds_text[] =
+    "## creds\n"
+    "\n"
+    "Names of stored secrets. The gate uses them for their hosts; the values never enter the "
+    "sandbox.\n"
+    "What looks like a literal secret is refused, and not repeated in the message.\n"
+    "\n"
+    "```yaml\n"
+    "creds: [github, {npm: vault:npm-read-only}]\n"
+    "```\n"
+    "\n";
+
+static const char limits_text[] =
+    "## limits\n"
+    "\n"
+    "A limit that is named is enforced, or the start is refused; a default is enforced where the "
+    "host\n"
+    "can. Sizes: `k`, `m`, `g`, `t`, powers of 1024. Durations: `ms`, `s`, `m`, `h`, `d`; a bare "
+    "number\n"
+    "is seconds. The scratch space lives in memory, so `disk` is at most `mem`.\n"
+    "\n";
+
+void spec_reference(struct str *out)
+{
+	str_add(out, intro);
+	add_keys(out, &top_table);
+	str_add(out, net_text);
+	add_members(out, "The object has at least one of", &net_table);
+	add_members(out, "An entry of `http`", &http_table);
+	add_members(out, "`rate`", &rate_table);
+	str_add(out, fs_text);
+	add_members(out, "An entry as an object", &fs_table);
+	str_add(out, creds_text);
+	str_add(out, limits_text);
+	add_limits(out);
+	str_add(out, "`allow_weaker` takes ");
+	const struct opt_table *const tables[] = { &top_table, &limit_table };
+	const char *between = "";
+
+	for (size_t i = 0; i < COUNT(tables); i++)
+		for (size_t k = 0; k < tables[i]->count; k++)
+			if (tables[i]->at[k].weaker) {
+				str_addf(out, "%s`%s`", between, tables[i]->at[k].key);
+				between = ", ";
+			}
+	str_add(out, ".\n");
+}

@@ -1,0 +1,184 @@
+"""The three arms: bare control, the sandbox, the sandbox with one wall left out."""
+
+import fnmatch
+import json
+import os
+import pty
+import re
+import subprocess
+
+import oracle
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("CAISSON_BUILD", f"{ROOT}/build")
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCES = ("main", "cap", "sys", "census", "nsp", "prc", "dev", "fds", "cgr", "net", "verb")
+CFLAGS = ("-std=gnu17 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes "
+          "-Wmissing-prototypes -Wvla -Wformat=2 -Wswitch-enum -Wundef -Wwrite-strings").split()
+
+# Who attacks. Each row is tried as all three unless it says otherwise.
+VARIANTS = {"agent": (), "root": ("-u", "root"), "rootful": ("-u", "root", "--profile", "rootful")}
+ABSENT = ("ENOSYS", "ENOENT", "ENODEV", "ENXIO", "ENOTTY", "EAFNOSUPPORT", "EPROTONOSUPPORT")
+TIMEOUT = 60
+
+
+def build(host):
+    probe = f"{host.tmp}/bin/probe"
+    subprocess.run(["gcc", *CFLAGS, "-static", "-no-pie", "-iquote", f"{ROOT}/src", "-iquote", HERE, "-o", probe,
+                    *(f"{HERE}/{s}.c" for s in SOURCES)], check=True)
+    subprocess.run(["gcc", "-m32", "-O1", "-static", "-nostdlib", "-ffreestanding", "-fno-pie", "-no-pie", "-o",
+                    f"{host.tmp}/bin/abi32", f"{HERE}/abi32.c"], check=True)
+    return probe
+
+
+class Outcome:
+    """Attempts of one run of the probe: [{op, errno, open, detail}], and how it ended."""
+
+    def __init__(self, code, out, err):
+        self.code, self.text, self.err = code, out, err
+        self.attempts = []
+        for line in out.splitlines():
+            if line.startswith('{"id":"') and '"op"' in line:
+                self.attempts.append(json.loads(line))
+
+    def errnos(self):
+        return {a["op"]: a["errno"] for a in self.attempts}
+
+
+def execute(argv, **options):
+    options.setdefault("stdin", subprocess.DEVNULL)
+    options.setdefault("env", {"PATH": os.environ["PATH"]})
+    try:
+        r = subprocess.run(argv, capture_output=True, timeout=TIMEOUT, check=False, **options)
+    except subprocess.TimeoutExpired as e:
+        return Outcome(-1, (e.stdout or b"").decode(errors="replace"), "timed out")
+    return Outcome(r.returncode, r.stdout.decode(errors="replace"), r.stderr.decode(errors="replace"))
+
+
+def on_terminal(argv):
+    """Runs argv with a new pseudo terminal as its controlling one."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execvpe(argv[0], argv, {"PATH": os.environ["PATH"], "TERM": "dumb"})
+    out = b""
+    try:
+        while chunk := os.read(fd, 65536):
+            out += chunk
+    except OSError:
+        pass
+    _, state = os.waitpid(pid, 0)
+    os.close(fd)
+    return Outcome(os.waitstatus_to_exitcode(state), out.decode(errors="replace").replace("\r", ""), "")
+
+
+def caisson(host, flags, command, layer=None):
+    """(argv, env) of one launch; the probe's folder is at /opt/probe, fixtures at /opt/ws."""
+    mounts = ["--fs", "ephemeral:/work", "--fs", f"ro:{host.tmp}/bin:/opt/probe", "--fs", f"ro:{host.tmp}/ws:/opt/ws"]
+    if any(f.startswith("dir:") for f in flags):
+        mounts = []
+    env = {"PATH": os.environ["PATH"]}
+    if layer:
+        env["CAISSON_LAYER_OFF"] = layer
+    return [f"{BUILD}/caisson{'-test' if layer else ''}", "run", *mounts, *flags, "--", *command], env
+
+
+def sandbox(host, flags, command, layer=None, tty=False, **options):
+    argv, env = caisson(host, (*flags, *(("-t",) if tty else ())), command, layer)
+    if tty:
+        os.environ.pop("CAISSON_LAYER_OFF", None)
+        return on_terminal(["env", *(f"{k}={v}" for k, v in env.items()), *argv])
+    options.setdefault("env", {}).update(env)
+    return execute(argv, **options)
+
+
+class Held:
+    """A run that waits inside until the host has looked: `with Held(...) as h: h.pid`."""
+
+    def __init__(self, argv, env=None, token=None, **options):
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, env=env or {"PATH": os.environ["PATH"]}, **options)
+        self.out, self.token, self.pid = "", token, None
+
+    def __enter__(self):
+        while line := self.process.stdout.readline().decode(errors="replace"):
+            if '"id":"hold"' in line:
+                break
+            self.out += line
+        else:
+            raise RuntimeError("did not start: " + self.process.stderr.read().decode(errors="replace").strip())
+        found = oracle.inside(self.token) if self.token else []
+        self.pid = found[0] if found else self.process.pid
+        return self
+
+    def finish(self, line=b"\n"):
+        try:
+            out, err = self.process.communicate(line, timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            out, err = self.process.communicate()
+        return Outcome(self.process.returncode, self.out + out.decode(errors="replace"), err.decode(errors="replace"))
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.finish()
+
+
+def hold_sandbox(host, flags=(), words=None, token=None, **options):
+    token = token or host.token + "-in"
+    argv, env = caisson(host, ("-i", *flags), ["/opt/probe/probe", *(words or ("hold", token))])
+    return Held(argv, env, token, **options)
+
+
+def matches(op, patterns):
+    return any(fnmatch.fnmatch(op, p) for p in patterns)
+
+
+def expected(row, op, variant):
+    for key in (f"{variant}:{op}", op):
+        for pattern, errno in row.ops.items():
+            if fnmatch.fnmatch(key, pattern):
+                return errno
+    return row.expect
+
+
+def judge_control(row, outcome):
+    """Problems of the control arm: a probe that cannot succeed proves nothing."""
+    attempts = [a for a in outcome.attempts if not matches(a["op"], row.allow)]
+    shut = [a for a in attempts if not a["open"] and not matches(a["op"], row.maybe)]
+    problems = [f"control: {a['op']} is stopped here too ({a['errno']})" for a in shut if a["errno"] not in ABSENT]
+    opened = any(a["open"] for a in attempts)
+    if outcome.code not in (0, 1):
+        problems.append(f"control: probe failed: {outcome.err.strip()[:120]}")
+    absent = [f"{a['op']} ({a['errno']})" for a in attempts if not a["open"]]
+    return ("open" if opened else "absent"), problems, absent
+
+
+def judge_sandbox(row, outcome, variant):
+    problems = []
+    if outcome.code not in (0, 1):
+        return [f"{variant}: exit {outcome.code}: {outcome.err.strip()[:160]}"]
+    for a in outcome.attempts:
+        op, errno, detail = a["op"], a["errno"], a["detail"].strip()
+        if matches(op, row.allow) or matches(f"{variant}:{op}", row.allow):
+            if not a["open"] and op.startswith("use-"):
+                problems.append(f"{variant}: {op} must work: {errno}")
+        elif a["open"]:
+            problems.append(f"{variant}: {op} is OPEN ({detail})")
+        elif not re.fullmatch(expected(row, op, variant), errno):
+            problems.append(f"{variant}: {op} gave {errno}, expected {expected(row, op, variant)} ({detail})")
+    if not outcome.attempts:
+        problems.append(f"{variant}: no attempts reported")
+    return problems
+
+
+def judge_off(row, with_wall, without):
+    """One word for the table: open, or what still stops it."""
+    if without.code not in (0, 1):
+        return f"exit {without.code}"
+    before = {a["op"]: a for a in with_wall.attempts}
+    opened = [a for a in without.attempts if a["open"] and not before.get(a["op"], a)["open"]]
+    changed = sorted({a["errno"] for a in without.attempts
+                      if not a["open"] and a["op"] in before and before[a["op"]]["errno"] != a["errno"]})
+    if opened:
+        return "open" if len(opened) + len(row.allow) >= len(without.attempts) else f"open({len(opened)})"
+    return "stopped:" + "+".join(changed) if changed else "stopped"

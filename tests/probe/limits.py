@@ -1,0 +1,199 @@
+"""CGR: small bombs, while a neighbour and the host go on working."""
+
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import arms
+import oracle
+
+RSS_MAX_KIB = 32 * 1024
+BOMBS = {
+    "fork": ("--pids", "64"), "memory": ("--mem", "64m"), "disk": ("--disk", "32m"), "processor": ("--cpu", "0.5")}
+BOMB_WORDS = {"fork": ("CGR-01", "100000"), "memory": ("CGR-03", "4096"), "disk": ("CGR-05", "4096", "10", "/work"),
+              "processor": ("CGR-07", "1500", "1000")}
+
+
+def neighbour_works(corpus, result, when):
+    """Another sandbox starts, computes and ends; the host forks."""
+    outcome = corpus.run(["/bin/sh", "-c", "echo $((6 * 7))"])
+    if outcome.code != 0 or outcome.text.strip() != "42":
+        result.problems.append(f"{when}: the neighbour failed: exit {outcome.code} {outcome.err.strip()[:100]}")
+    if subprocess.run(["/bin/true"], check=False).returncode != 0:
+        result.problems.append(f"{when}: the host cannot fork")
+
+
+def bomb_with_neighbour(corpus, row, result):
+    token = "bomb-" + corpus.host.token
+    with corpus.hold(row.flags, words=(row.id, "200", token, "@hold"), token=token) as h:
+        groups = oracle.cgroup_of(h.pid)
+        path = f"/sys/fs/cgroup/pids{groups.get('pids', '')}"
+        now, most = oracle.read(f"{path}/pids.current").strip(), oracle.read(f"{path}/pids.max").strip()
+        if not now or int(now) > 64 or most != "64":
+            result.problems.append(f"pids.current {now or 'unknown'}, pids.max {most}, OPEN")
+        neighbour_works(corpus, result, "during the bomb")
+    if not oracle.wait_until(lambda: not os.path.exists(path), 5):
+        result.problems.append("the group is still there after 5 s")
+
+
+def memory_bomb(corpus, row, result):
+    result.control = "open"
+    for how in ("anon", "mlock", "cow"):
+        bare = corpus.control((row.id, "96", how))
+        if bare.code != 0:
+            result.problems.append(f"control: {how}: exit {bare.code}")
+        outcome = corpus.inside((row.id, "96", how), ("--mem", "64m"))
+        if outcome.code != 137:
+            result.problems.append(f"{how}: exit {outcome.code}, expected 137, OPEN")
+        without = corpus.inside((row.id, "96", how), ("--mem", "64m"), layer="cgroup")
+        result.off["cgroup"] = "open" if without.code == 0 else f"exit {without.code}"
+    if result.off["cgroup"] == "open":
+        corpus.missed("cgroup", row)
+    report = corpus.inside((row.id, "96"), ("--mem", "64m", "--json"))
+    if '"oom"' not in report.text:
+        result.problems.append(f"the result does not say oom: {report.text[:120]}")
+    neighbour_works(corpus, result, "after the bomb")
+
+
+def cpu_quota(corpus, row, result):
+    with corpus.hold(row.flags) as h:
+        files = oracle.cgroup_files(h.pid)
+        quota = {v for k, v in files.items() if k.endswith(("cpu.cfs_quota_us", "cpu.max"))}
+        if not quota & {"50000", "50000 100000"}:
+            result.problems.append(f"quota is {files}, expected 50000, OPEN")
+
+
+def output_flood(corpus, row, result):
+    """Sizes only: 256 MiB come out of the command, the cap is 1 MiB."""
+    del row
+    result.control = "open" if len(corpus.control(("flood", "8")).text) == 8 << 20 else "stopped"
+    for piece in ("65536", "1000"):
+        argv, env = arms.caisson(corpus.host, ("--output", "1m", "--timeout", "20s"), ["/opt/probe/probe", "flood", "256", piece])
+        flood = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=env)
+        size, peak = 0, 0
+        while chunk := flood.stdout.read1(1 << 20):
+            size += len(chunk)
+            for pid in {flood.pid} | oracle.descendants(flood.pid) if size % 7 == 0 else {flood.pid}:
+                peak = max(peak, int((oracle.status(pid, "VmHWM") or ["0"])[0]))
+        flood.wait()
+        if size > 2 << 20:
+            result.problems.append(f"pieces of {piece}: {size >> 20} MiB came out, OPEN")
+        if peak > RSS_MAX_KIB:
+            result.problems.append(f"pieces of {piece}: {peak} KiB resident, OPEN")
+        result.notes.append(f"pieces of {piece}: {size} bytes out, exit {flood.returncode}, {peak} KiB resident")
+
+
+def io_hog(corpus, row, result):
+    """A named io limit is enforced or refused; without one a storm stays in memory, which is bounded."""
+    del row
+    result.control = "open" if corpus.control(("fsync-storm", corpus.host.tmp + "/scratch", "300")).code == 1 else "stopped"
+    named = corpus.run(["/bin/true"], ("--io", "1m"))
+    if not (named.code == 0 or (named.code == 125 and "io" in named.err)):
+        result.problems.append(f"--io 1m: exit {named.code} {named.err.strip()[:100]}")
+    storm = threading.Thread(target=corpus.inside, args=(("fsync-storm", "/work", "1000"),))
+    storm.start()
+    neighbour_works(corpus, result, "during the storm")
+    storm.join()
+    result.notes.append("--io: " + ("enforced" if named.code == 0 else "refused: " + named.err.strip()[:90]))
+
+
+def limits_unchanged(corpus, row, result):
+    token = "limits-" + corpus.host.token
+    for variant in row.variants:
+        with corpus.hold((*row.flags, "--pids", "64", "--mem", "64m"), variant, (row.id, *row.args, token, "@hold"), token) as h:
+            files = oracle.cgroup_files(h.pid)
+            wanted = {"64", str(64 << 20)}
+            if not wanted <= set(files.values()):
+                result.problems.append(f"{variant}: limits are {files}, OPEN")
+
+
+def every_controller(corpus, row, result):
+    own = oracle.cgroup_of("self")
+    result.control = "open" if all(p == "/" or p == own[n] for n, p in oracle.cgroup_of(corpus.host.canary.pid).items()) else "stopped"
+    for variant in row.variants:
+        with corpus.hold(variant=variant) as h:
+            groups = oracle.cgroup_of(h.pid)
+            for name, path in groups.items():
+                if path == "/" or path == own.get(name):
+                    result.problems.append(f"{variant}: {name} is {path}, OPEN")
+
+
+def dead_clients(corpus, row, result):
+    """Launches whose client is killed at a random time, half of them."""
+    del row
+    rng, token, running = random.Random(17), "dead-" + corpus.host.token, []
+    bare = subprocess.Popen(["sh", "-c", f"sleep 30 {token} & wait"], stderr=subprocess.DEVNULL)
+    time.sleep(0.05)
+    bare.kill()
+    bare.wait()
+    left = oracle.pids_with(token)
+    result.control = "stopped"
+    argv, env = arms.caisson(corpus.host, ("-i",), ["/opt/probe/probe", "hold", token])
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+        result.control = "open"
+    for n in range(24):
+        client = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(rng.random() * 0.02)
+        if n % 2:
+            client.kill()
+        running.append(client)
+    for client in running:
+        client.communicate()
+    if not oracle.wait_until(lambda: not oracle.pids_with(token), 3):
+        result.problems.append(f"{len(oracle.pids_with(token))} processes survive their client, OPEN")
+    arms.execute([f"{arms.BUILD}/caisson", "gc"])
+
+
+def _freeze(path, word):
+    with open(f"{path}/freezer.state", "w", encoding="ascii") as f:
+        f.write(word)
+
+
+def frozen(corpus, row, result):
+    """cgroup v1: a frozen process does not even die of SIGKILL. On v2 it does; the row is the same."""
+    del row
+    own = f"/sys/fs/cgroup/freezer/{corpus.host.token}"
+    if os.path.isdir("/sys/fs/cgroup/freezer"):
+        os.mkdir(own)
+        bare = subprocess.Popen(["sleep", "30"])
+        with open(f"{own}/cgroup.procs", "w", encoding="ascii") as f:
+            f.write(str(bare.pid))
+        _freeze(own, "FROZEN")
+        bare.kill()
+        time.sleep(0.1)
+        result.control = "open" if bare.poll() is None else "stopped"
+        _freeze(own, "THAWED")
+        bare.wait()
+        oracle.wait_until(lambda: not oracle.read(f"{own}/cgroup.procs"), 2)
+        os.rmdir(own)
+    token = "frozen-" + corpus.host.token
+    for words in (("hold", token), ("CGR-01", "40", token, "@hold")):
+        with corpus.hold(("--timeout", "1s"), words=words, token=token) as h:
+            path = f"/sys/fs/cgroup/freezer{oracle.cgroup_of(h.pid).get('freezer', '/none')}"
+            if os.path.exists(path):
+                _freeze(path, "FROZEN")
+            if not oracle.wait_until(lambda h=h: h.process.poll() is not None, 10):
+                result.problems.append("does not end within 10 s, OPEN")
+                _freeze(path, "THAWED")
+            h.process.communicate()
+        if h.process.returncode != 124 or oracle.pids_with(token):
+            result.problems.append(f"exit {h.process.returncode}, left {oracle.pids_with(token)}")
+
+
+def mixed_load(corpus, row, result):
+    """Four attackers at once; eight benign sandboxes must all do their work."""
+    del row
+    result.control = "-"
+    attackers = []
+    for name, flags in BOMBS.items():
+        argv, env = arms.caisson(corpus.host, (*flags, "--timeout", "8s"), ["/opt/probe/probe", *BOMB_WORDS[name], "@hold"])
+        attackers.append(subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    for n in range(8):
+        neighbour_works(corpus, result, f"benign {n}")
+    for a in attackers:
+        a.kill()
+        a.wait()
