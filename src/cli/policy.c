@@ -65,10 +65,18 @@ int policy_flag(struct spec *s, int argc, char **argv, int *i, struct err *e)
 	return r < 0 ? -1 : 1;
 }
 
+/* Not by stdio: a line-buffered stream can lose the error of a full disk. */
 static int print(const struct str *text, struct err *e)
 {
-	if (fwrite(str_text(text), 1, text->len, stdout) != text->len || fflush(stdout) != 0)
-		return err_sys(e, errno, "write to stdout");
+	size_t done = 0;
+
+	while (done < text->len) {
+		ssize_t n = write(STDOUT_FILENO, text->data + done, text->len - done);
+
+		if (n < 0)
+			return err_sys(e, errno, "write to stdout");
+		done += (size_t)n;
+	}
 	return 0;
 }
 
@@ -79,12 +87,15 @@ struct show {
 /* Takes a word that is not a spec flag. */
 static int show_word(struct show *show, struct spec *s, const char *word, struct err *e)
 {
+	char flag[64];
+
+	snprintf(flag, sizeof flag, "%.*s", (int)strcspn(word, "="), word);
 	if (strcmp(word, "--json") == 0)
 		show->json = true;
 	else if (strcmp(word, "--resolved") == 0)
 		show->resolved = true;
 	else if (strncmp(word, "--", 2) == 0 && word[2])
-		return spec_flag(s, word + 2, "", e); /* unknown: it names the nearest */
+		return spec_flag(s, flag + 2, "", e); /* it is unknown: this names the nearest */
 	else
 		return err_new(e, ERR_INVALID, "policy show takes no \"%s\"; %s", word, usage);
 	return 0;
@@ -93,7 +104,7 @@ static int show_word(struct show *show, struct spec *s, const char *word, struct
 static int policy_show(int argc, char **argv, struct err *e)
 {
 	AUTO(spec_done) struct spec s;
-	AUTO(str_done) struct str out = { .max = 4 * SPEC_BYTES_MAX };
+	AUTO(str_done) struct str out = { .max = SPEC_BYTES_MAX + 1 };
 	struct show show = { 0 };
 
 	spec_init(&s);
@@ -128,8 +139,8 @@ static int print_verdict(const char *file, bool as_json, const struct err *bad, 
 	AUTO(str_done) struct str out = { .max = SPEC_BYTES_MAX };
 
 	if (as_json) {
-		AUTO(json_decrefp)
-		json_t *v = json_pack("{s:b, s:s*}", "ok", !bad, "error", bad ? bad->msg : NULL);
+		const char *why = bad ? bad->msg : NULL;
+		AUTO(json_decrefp) json_t *v = json_pack("{s:b, s:s*}", "ok", !bad, "error", why);
 		AUTO(freep) char *text = json_dumps(v, JSON_COMPACT);
 
 		/* Only a file name that is not UTF-8 gives no text. */

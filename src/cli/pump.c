@@ -167,6 +167,7 @@ static int read_channel(struct state *s, struct err *e)
 	case CH_SIGNAL:
 	case CH_RESIZE:
 	case CH_KILL:
+	case CH_GO:
 	case CH_TYPES:
 		break;
 	}

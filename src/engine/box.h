@@ -24,23 +24,33 @@ struct box {
 	ino_t host_root_ino;
 	struct cgroup cgroup;
 	int init_exe_fd;       /* the caisson-init program */
+	int skeleton_fd;       /* engine/skeleton.h */
+	int skeleton_tree_fd;  /* root mode: a detached clone of it; else -1 */
 	int image_tree_fd;     /* root mode: detached clones, ids mapped; else -1 */
 	int mount_tree_fds[FS_ENTRIES_MAX];
 };
 
 /* In the child that becomes pid 1. Waits on `go_fd` until the maps are written, builds the
- * walls, says so on `report_fd` with a struct err of kind ERR_NONE, becomes caisson-init.
- * Never returns. On failure the report holds the failing step and its reason. */
-void launch_inside(const struct box *box, int go_fd, int report_fd) __attribute__((noreturn));
+ * walls, waits on `entered_fd` until the first command's process is in the mount namespace (the
+ * change of the root takes it along), says that the walls stand with a byte on `walls_fd` and a
+ * struct err of kind ERR_NONE on `report_fd`, becomes caisson-init. Never returns. On failure
+ * the report has the failing step. */
+struct inside_io {
+	int go_fd, entered_fd, walls_fd, report_fd;
+};
+void launch_inside(const struct box *box, struct inside_io io) __attribute__((noreturn));
 
-/* In a child whose parent is the monitor, already in the namespaces. Sends the descriptors
- * of struct payload_gift over `report_fd`, proves the walls, executes the command.
- * Never returns; a report that comes is a failure. */
+/* In a child whose parent is the monitor, in all namespaces but two. Sends the descriptors below
+ * over `report_fd`, each with its letter; proves the walls; executes the command. Never returns;
+ * a struct err that comes is a failure. */
 struct payload_io {
 	int stdin_fd, stdout_fd, stderr_fd; /* ignored with a pty */
 	int report_fd;                      /* SOCK_SEQPACKET */
+	int mnt_ns_fd, cgroup_ns_fd;        /* cgroup -1: the first command makes it */
+	int entered_fd, walls_fd;           /* -1: the walls stand already */
 };
 void launch_payload(const struct box *box, struct payload_io io) __attribute__((noreturn));
 
-enum { GIFT_LISTENER, GIFT_PTY, GIFT_COUNT }; /* order of the descriptors in the gift message */
-#define GIFT_BYTE 'G'
+#define GIFT_LISTENER 'L' /* the exec notification */
+#define GIFT_PTY 'P'      /* the master of the command's terminal */
+#define GIFT_NONE 'N'     /* a test build without notification */

@@ -8,7 +8,8 @@
 
 struct build {
 	const struct box *box;
-	int go_fd;
+	int go_fd, entered_fd;
+	int skeleton_fd; /* engine/skeleton.h */
 	int scratch_fd; /* the one bounded tmpfs: every writable place lies in it */
 	int root_fd;    /* the root to be */
 	uid_t uid;      /* of files that belong to nobody in particular, inside */
@@ -17,18 +18,14 @@ struct build {
 
 /* root.c: the scratch, the root file system, the switch to it. */
 int root_scratch(struct build *b, struct err *e) MUST_USE;
+int root_skeleton(struct build *b, struct err *e) MUST_USE;
+int root_system(struct build *b, struct err *e) MUST_USE;
 int root_image(struct build *b, struct err *e) MUST_USE;
 int root_folders(struct build *b, struct err *e) MUST_USE;
 int root_mounts(struct build *b, struct err *e) MUST_USE;
 int root_pivot(struct build *b, struct err *e) MUST_USE;
 
-/* hostimage.c: the curated view of the host's system folders. */
-int hostimage_make(struct build *b, struct err *e) MUST_USE;
-
-/* etc.c: identity files and the part of the host's /etc that is safe to show. */
-int etc_make(struct build *b, struct err *e) MUST_USE;
-
-/* procfs.c, dev.c: the two kernel file systems, and the small synthetic /sys. */
+/* procfs.c, dev.c: the two kernel file systems, and what stands for /sys. */
 int procfs_make(struct build *b, struct err *e) MUST_USE;
 int sysfs_make(struct build *b, struct err *e) MUST_USE;
 int dev_make(struct build *b, struct err *e) MUST_USE;
@@ -38,9 +35,11 @@ int dev_make(struct build *b, struct err *e) MUST_USE;
 /* Opens a folder that the walls need, made if absent. A link or file there refuses the image. */
 int place_dir(struct build *b, const char *path, mode_t mode, struct err *e) MUST_USE;
 /* The mount point of an fs entry, with its parents; links are resolved inside the root. */
-int place_target(struct build *b, const char *path, bool is_dir, bool *is_new, struct err *e) MUST_USE;
+int place_target(struct build *b, const char *path, bool is_dir, struct err *e) MUST_USE;
 /* A new empty folder of the scratch that can be mounted or be an overlay's upper. */
 int place_scratch(struct build *b, mode_t mode, uid_t uid, gid_t gid, struct err *e) MUST_USE;
+/* Mounts a new empty folder of the scratch on target_fd. */
+int place_fresh(struct build *b, int target_fd, mode_t mode, uid_t uid, gid_t gid, struct err *e) MUST_USE;
 /* Mounts a clone of `path` (seen on the host's side) on target_fd, with these attributes. */
 int place_clone(int source_dirfd, const char *path, int target_fd, uint64_t attrs, struct err *e) MUST_USE;
 /* Mounts the overlay of lower_fd and a new upper in the scratch on target_fd; returns it. */

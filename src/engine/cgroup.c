@@ -45,13 +45,14 @@ static void add_v1(struct cgroup *cg, char *controllers)
 	struct cgroup_tree *t = &cg->trees[cg->n_trees];
 	const char *name = strncmp(controllers, "name=", 5) == 0 ? controllers + 5 : controllers;
 
-	*t = (struct cgroup_tree){ .dir_fd = -1 };
+	*t = (struct cgroup_tree){ .dir_fd = -1, .tasks_fd = -1 };
 	snprintf(t->path, sizeof t->path, "/sys/fs/cgroup/%s", name);
 	if (access(t->path, W_OK) < 0)
 		return;
 	t->is_cpuset = strcmp(name, "cpuset") == 0;
 	t->is_devices = strcmp(name, "devices") == 0;
 	t->controllers = controllers_in(controllers, ",");
+	t->is_shared = t->controllers == 0;
 	cg->n_trees++;
 }
 
@@ -62,7 +63,7 @@ static void add_v2(struct cgroup *cg, const char *own, bool is_root)
 	int64_t type = 0;
 	const char *root = ROOT_V2;
 
-	*t = (struct cgroup_tree){ .is_v2 = true, .dir_fd = -1 };
+	*t = (struct cgroup_tree){ .is_v2 = true, .dir_fd = -1, .tasks_fd = -1 };
 	if (os_statfs_type(-1, ROOT_V2, &type) < 0 || type != CGROUP2_MAGIC)
 		root = "/sys/fs/cgroup/unified";
 	if (os_statfs_type(-1, root, &type) < 0 || type != CGROUP2_MAGIC)
@@ -78,6 +79,7 @@ static void add_v2(struct cgroup *cg, const char *own, bool is_root)
 	t->controllers = controllers_in(list, " \n");
 	if (t->controllers & 1u << CG_CPU)
 		t->controllers |= 1u << CG_CPUACCT;
+	t->is_shared = t->controllers == 0;
 	cg->n_trees++;
 }
 
@@ -204,32 +206,17 @@ static int open_base(const struct cgroup_tree *t)
 	return base;
 }
 
-static int make_leaf(int dir_fd, const char *leaf, uid_t owner, int *out)
+static int make_leaf(int dir_fd, const char *leaf, int *out)
 {
 	int r = os_mkdirat(dir_fd, leaf, 0755);
 
 	if (r < 0)
 		return r;
 	*out = os_openat(dir_fd, leaf, O_RDONLY | O_DIRECTORY, 0);
-	return *out < 0 ? *out : os_fchownat(*out, "cgroup.procs", owner, (gid_t)-1);
+	return *out < 0 ? *out : 0;
 }
 
-static int make_leaves(struct cgroup *cg, struct cgroup_tree *t, uid_t owner)
-{
-	char want[64];
-
-	want_controllers(t, want, sizeof want);
-	if (want[0]) {
-		int r = os_write_file(t->dir_fd, "cgroup.subtree_control", want);
-
-		if (r < 0)
-			return r;
-	}
-	int r = make_leaf(t->dir_fd, "mon", owner, &cg->mon_fd);
-	return r < 0 ? r : make_leaf(t->dir_fd, "box", owner, &cg->box_fd);
-}
-
-static int make_tree(struct cgroup *cg, struct cgroup_tree *t, uid_t owner)
+static int make_folder(struct cgroup *cg, struct cgroup_tree *t)
 {
 	AUTO(fd_close) int base = open_base(t);
 	if (base < 0)
@@ -243,24 +230,109 @@ static int make_tree(struct cgroup *cg, struct cgroup_tree *t, uid_t owner)
 	if (r < 0)
 		return r;
 	t->dir_fd = os_openat(base, cg->name, O_RDONLY | O_DIRECTORY, 0);
-	if (t->dir_fd < 0)
-		return t->dir_fd;
-	r = os_fchownat(t->dir_fd, "cgroup.procs", owner, (gid_t)-1);
-	return r < 0 || !t->is_v2 ? r : make_leaves(cg, t, owner);
+	return t->dir_fd < 0 ? t->dir_fd : 0;
 }
 
-int cgroup_make(struct cgroup *cg, const char *name, uid_t owner, struct err *e)
+static int prepare_tree(struct cgroup *cg, struct cgroup_tree *t)
+{
+	char want[64];
+
+	if (t->is_shared) {
+		AUTO(fd_close) int base = open_base(t);
+
+		if (base < 0)
+			return base;
+		if (t->is_v2) /* a clone wants a descriptor that was opened for reading */
+			cg->mon_fd = os_openat(base, ".", O_RDONLY | O_DIRECTORY, 0);
+		else
+			t->tasks_fd = os_openat(base, "tasks", O_WRONLY, 0);
+		return t->is_v2 ? (cg->mon_fd < 0 ? cg->mon_fd : 0) : (t->tasks_fd < 0 ? t->tasks_fd : 0);
+	}
+	if (!t->is_v2)
+		return 0;
+	int r = make_folder(cg, t);
+	if (r < 0)
+		return r;
+	want_controllers(t, want, sizeof want);
+	r = os_write_file(t->dir_fd, "cgroup.subtree_control", want);
+	return r < 0 ? r : make_leaf(t->dir_fd, "mon", &cg->mon_fd);
+}
+
+static int make_tree(struct cgroup *cg, struct cgroup_tree *t, uid_t owner)
+{
+	if (t->is_shared)
+		return 0;
+	if (!t->is_v2) {
+		int r = make_folder(cg, t);
+
+		return r < 0 ? r : os_fchownat(t->dir_fd, "tasks", owner, (gid_t)-1);
+	}
+	int r = make_leaf(t->dir_fd, "box", &cg->box_fd);
+	if (r >= 0)
+		r = os_fchownat(t->dir_fd, "cgroup.procs", owner, (gid_t)-1);
+	return r < 0 ? r : os_fchownat(cg->box_fd, "cgroup.procs", owner, (gid_t)-1);
+}
+
+/* Another launch may be removing caisson/ just now (ENOENT, ENODEV): again. */
+static bool is_gone(int r)
+{
+	return r == -ENOENT || r == -ENODEV;
+}
+
+static int tree_error(const struct cgroup *cg, const struct cgroup_tree *t, int r, struct err *e)
+{
+	return err_sys(e, -r, "%s/" BASE "/%s", t->path, cg->name);
+}
+
+int cgroup_prepare(struct cgroup *cg, const char *name, struct err *e)
 {
 	cg->is_ours = true;
 	snprintf(cg->name, sizeof cg->name, "%s", name);
 	for (size_t i = 0; i < cg->n_trees; i++) {
 		int r = -ENOENT;
 
-		/* Another launch may be removing caisson/ just now (ENOENT, ENODEV): again. */
-		for (int tries = 0; tries < 10 && (r == -ENOENT || r == -ENODEV); tries++)
+		for (int tries = 0; tries < 10 && is_gone(r); tries++)
+			r = prepare_tree(cg, &cg->trees[i]);
+		if (r < 0)
+			return tree_error(cg, &cg->trees[i], r, e);
+	}
+	return 0;
+}
+
+int cgroup_make(struct cgroup *cg, uid_t owner, struct err *e)
+{
+	for (size_t i = 0; i < cg->n_trees; i++) {
+		int r = -ENOENT;
+
+		for (int tries = 0; tries < 10 && is_gone(r); tries++)
 			r = make_tree(cg, &cg->trees[i], owner);
 		if (r < 0)
-			return err_sys(e, -r, "%s/" BASE "/%s", cg->trees[i].path, name);
+			return tree_error(cg, &cg->trees[i], r, e);
+	}
+	return 0;
+}
+
+int cgroup_open(struct cgroup *cg, struct err *e)
+{
+	for (size_t i = 0; i < cg->n_trees; i++) {
+		struct cgroup_tree *t = &cg->trees[i];
+		char path[sizeof t->path + 64];
+
+		if (t->is_shared || t->dir_fd >= 0)
+			continue;
+		snprintf(path, sizeof path, "%s/" BASE "/%s", t->path, cg->name);
+		t->dir_fd = os_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+		if (t->dir_fd < 0)
+			return tree_error(cg, t, t->dir_fd, e);
+	}
+	for (size_t i = 0; i < cg->n_trees; i++) {
+		struct cgroup_tree *t = &cg->trees[i];
+
+		if (!t->is_v2 || t->is_shared || cg->box_fd >= 0)
+			continue;
+		cg->box_fd = os_openat(t->dir_fd, "box", O_RDONLY | O_DIRECTORY, 0);
+		if (cg->box_fd < 0)
+			return tree_error(cg, t, cg->box_fd, e);
 	}
 	return 0;
 }
@@ -315,40 +387,54 @@ int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT], st
 	return 0;
 }
 
+int cgroup_join_shared(const struct cgroup *cg, struct err *e)
+{
+	for (size_t i = 0; i < cg->n_trees; i++) {
+		const struct cgroup_tree *t = &cg->trees[i];
+		int r = t->tasks_fd < 0 ? 0 : os_write_all(t->tasks_fd, "0", 1);
+
+		if (r < 0)
+			return tree_error(cg, t, r, e);
+	}
+	return 0;
+}
+
 int cgroup_join(const struct cgroup *cg, struct err *e)
 {
 	for (size_t i = 0; i < cg->n_trees; i++) {
 		const struct cgroup_tree *t = &cg->trees[i];
 
-		if (t->is_v2)
+		if (t->is_v2 || t->is_shared)
 			continue;
-		int r = os_write_file(t->dir_fd, "cgroup.procs", "0");
+		int r = os_write_file(t->dir_fd, "tasks", "0");
 		if (r < 0)
-			return err_sys(e, -r, "join %s/" BASE "/%s", t->path, cg->name);
+			return tree_error(cg, t, r, e);
 	}
 	return 0;
 }
 
+static int remove_tree(const struct cgroup *cg, const struct cgroup_tree *t)
+{
+	AUTO(fd_close) int base = os_openat(t->dir_fd, "..", O_PATH | O_DIRECTORY, 0);
+
+	if (t->is_v2) {
+		(void)os_rmdirat(t->dir_fd, "box"); /* the last call says whether it worked */
+		(void)os_rmdirat(t->dir_fd, "mon");
+	}
+	int r = base < 0 ? base : os_rmdirat(base, cg->name);
+	return r < 0 && r != -ENOENT;
+}
+
+/* Backwards: a sweep that finds nothing in the first hierarchy need not look at the others. */
 int cgroup_remove(struct cgroup *cg)
 {
 	int left = 0;
 
 	if (!cg->is_ours)
 		return 0;
-	for (size_t i = 0; i < cg->n_trees; i++) {
-		struct cgroup_tree *t = &cg->trees[i];
-		AUTO(fd_close) int base = -1;
-
-		if (t->dir_fd < 0)
-			continue;
-		if (t->is_v2) {
-			(void)os_rmdirat(t->dir_fd, "box"); /* the next call says whether it worked */
-			(void)os_rmdirat(t->dir_fd, "mon");
-		}
-		base = os_openat(t->dir_fd, "..", O_PATH | O_DIRECTORY, 0);
-		int r = base < 0 ? base : os_rmdirat(base, cg->name);
-		left += r < 0 && r != -ENOENT;
-	}
+	for (size_t i = cg->n_trees; i-- > 0;)
+		if (!cg->trees[i].is_shared && cg->trees[i].dir_fd >= 0)
+			left += remove_tree(cg, &cg->trees[i]);
 	return left;
 }
 
@@ -356,6 +442,8 @@ void cgroup_done(struct cgroup *cg)
 {
 	for (size_t i = 0; i < cg->n_trees; i++)
 		fd_close(&cg->trees[i].dir_fd);
+	for (size_t i = 0; i < cg->n_trees; i++)
+		fd_close(&cg->trees[i].tasks_fd);
 	fd_close(&cg->box_fd);
 	fd_close(&cg->mon_fd);
 }

@@ -1,13 +1,18 @@
 /*
  * cgroup.h - limits that hold for a whole sandbox, on cgroup v1, hybrid and v2 hosts.
  *
- * Below the base of each hierarchy lies caisson/<name>. On v1 that folder holds the
- * sandbox. On v2 it has two leaves, mon (the monitor) and box (everything inside, with the
- * limits): a process without rights may only be moved below a folder that was handed to it,
- * so the monitor has to live in there too.
+ * Below the base of each hierarchy lies caisson/. A hierarchy with a limit has a folder per
+ * sandbox there; on v2 with two leaves, mon (the monitor and pid 1) and box (the commands, with
+ * the limits): a process without rights may only be moved below a folder that was handed to it,
+ * so the monitor has to live in there too. A hierarchy without limits (devices, freezer, ...)
+ * is shared: the monitor joins caisson/ itself, and what it starts is born there.
  *
- *   cgroup_find -> cgroup_make -> cgroup_limit -> join by cgroup_join (v1) and by
- *   CLONE_INTO_CGROUP of box_fd (v2) -> cgroup_kill -> cgroup_remove
+ * Moving a process between cgroups costs an RCU grace period, 15 ms. Two ways do not:
+ * CLONE_INTO_CGROUP on v2, and on v1 a thread that writes "0" to `tasks`. We use no other.
+ *
+ *   launcher: cgroup_find, cgroup_prepare (before the monitor is cloned into mon_fd),
+ *             cgroup_make, cgroup_limit ... cgroup_kill, cgroup_remove
+ *   monitor:  cgroup_join_shared, cgroup_open; each command: cgroup_join, clone into box_fd
  */
 #pragma once
 
@@ -23,17 +28,20 @@ enum cgroup_controller { CG_CPU, CG_CPUACCT, CG_MEMORY, CG_PIDS, CG_CONTROLLERS 
 struct cgroup_tree {
 	char path[256]; /* the base: where caisson/ lies */
 	bool is_v2;
+	bool is_shared;             /* no limit here: no folder per sandbox */
 	bool is_cpuset, is_devices; /* v1 hierarchies that want a word at birth */
 	unsigned int controllers;   /* bit per cgroup_controller */
-	int dir_fd;                 /* caisson/<name>, once made */
+	int dir_fd;                 /* caisson/<name>; -1 when shared */
+	int tasks_fd;               /* shared v1: opened by root, written by the monitor */
 };
 
 struct cgroup {
 	struct cgroup_tree trees[CGROUP_HIERARCHIES_MAX];
 	size_t n_trees;
 	char name[32];
-	int box_fd, mon_fd; /* v2 leaves; -1 without v2 */
-	bool is_ours;       /* this process made it */
+	int box_fd; /* v2: where commands are cloned into; else -1 */
+	int mon_fd; /* v2: where the monitor is cloned into; else -1 */
+	bool is_ours; /* this process made it */
 };
 
 /* What the host has and lets us use. No error: a host without cgroups has none. */
@@ -41,11 +49,17 @@ void cgroup_find(struct cgroup *cg, bool is_root);
 bool cgroup_has(const struct cgroup *cg, enum cgroup_controller c);
 const char *cgroup_mechanism(const struct cgroup *cg, enum cgroup_controller c); /* "cgroup2", "cgroup1" or NULL */
 
-/* Makes caisson/<name> in every hierarchy. A leftover of that name is killed and removed first:
- * the caller holds the slot, so nobody lives in it. `owner` may then move processes in. */
-int cgroup_make(struct cgroup *cg, const char *name, uid_t owner, struct err *e) MUST_USE;
+/* What must exist before the monitor is cloned. */
+int cgroup_prepare(struct cgroup *cg, const char *name, struct err *e) MUST_USE;
+/* Makes the folders with the limits; `owner` may then move processes in. A leftover of that name
+ * is killed and removed first: the caller holds the slot, so nobody lives in it. */
+int cgroup_make(struct cgroup *cg, uid_t owner, struct err *e) MUST_USE;
 int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT], struct err *e) MUST_USE;
-/* Moves the calling process into the v1 hierarchies. */
+
+/* The calling process into the shared hierarchies. */
+int cgroup_join_shared(const struct cgroup *cg, struct err *e) MUST_USE;
+int cgroup_open(struct cgroup *cg, struct err *e) MUST_USE; /* what another process made */
+/* The calling process into the v1 hierarchies with limits. */
 int cgroup_join(const struct cgroup *cg, struct err *e) MUST_USE;
 
 /* Kills all members and waits until none is left. 0, or -ETIME. */
@@ -55,7 +69,7 @@ int cgroup_remove(struct cgroup *cg);
 void cgroup_done(struct cgroup *cg); /* closes descriptors only */
 
 struct cgroup_usage {
-	uint64_t cpu_ms, mem_peak, oom_kills, pids_denied, io_bytes;
+	uint64_t cpu_ms, mem_peak, oom_kills, pids_denied;
 };
 void cgroup_usage(const struct cgroup *cg, struct cgroup_usage *out);
 /* Pids of the members, as this process sees them; returns how many (at most max). */

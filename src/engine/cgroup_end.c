@@ -81,7 +81,7 @@ size_t cgroup_members(const struct cgroup *cg, pid_t *out, size_t max)
 		const struct cgroup_tree *t = &cg->trees[i];
 		int fd = t->is_v2 ? cg->box_fd : t->dir_fd;
 
-		if (fd >= 0)
+		if (fd >= 0 && !t->is_shared)
 			return read_pids(fd, "cgroup.procs", out, max);
 	}
 	return 0;
@@ -94,7 +94,9 @@ static bool kill_round(const struct cgroup *cg)
 	for (size_t i = 0; i < cg->n_trees; i++) {
 		const struct cgroup_tree *t = &cg->trees[i];
 
-		if (t->is_v2 && cg->box_fd >= 0) {
+		if (t->is_shared) {
+			continue;
+		} else if (t->is_v2 && cg->box_fd >= 0) {
 			char text[256];
 
 			(void)os_write_file(cg->box_fd, "cgroup.kill", "1");
@@ -127,36 +129,6 @@ static uint64_t read_number(int dir_fd, const char *file, const char *key)
 	return at ? strtoull(at + (key ? strlen(key) : 0), NULL, 10) : 0;
 }
 
-/* v1: lines "major:minor Read n"; v2: "major:minor rbytes=n wbytes=n ...". */
-static uint64_t sum_io(int dir_fd, const char *file, const char *const keys[2])
-{
-	char text[4096];
-	uint64_t sum = 0;
-
-	if (dir_fd < 0 || os_read_file(dir_fd, file, text, sizeof text) < 0)
-		return 0;
-	for (size_t k = 0; k < 2; k++)
-		for (const char *at = strstr(text, keys[k]); at; at = strstr(at + 1, keys[k]))
-			sum += strtoull(at + strlen(keys[k]), NULL, 10);
-	return sum;
-}
-
-static uint64_t io_bytes(const struct cgroup *cg)
-{
-	static const char *const v1[2] = { "Read ", "Write " };
-	static const char *const v2[2] = { "rbytes=", "wbytes=" };
-
-	for (size_t i = 0; i < cg->n_trees; i++) {
-		const struct cgroup_tree *t = &cg->trees[i];
-
-		if (t->is_v2 && faccessat(cg->box_fd, "io.stat", F_OK, 0) == 0)
-			return sum_io(cg->box_fd, "io.stat", v2);
-		if (strstr(t->path, "blkio"))
-			return sum_io(t->dir_fd, "blkio.throttle.io_service_bytes", v1);
-	}
-	return 0;
-}
-
 void cgroup_usage(const struct cgroup *cg, struct cgroup_usage *out)
 {
 	int mem = cgroup_tree_of(cg, CG_MEMORY);
@@ -178,5 +150,4 @@ void cgroup_usage(const struct cgroup *cg, struct cgroup_usage *out)
 		out->oom_kills = read_number(mem, "memory.oom_control", "oom_kill ");
 	}
 	out->pids_denied = read_number(pids, "pids.events", "max ");
-	out->io_bytes = io_bytes(cg);
 }

@@ -28,6 +28,7 @@
 #include "os/sock.h"
 
 #define REPORT_FD 3
+#define WALLS_FD 4
 
 /* ---- pid 1 ------------------------------------------------------------------------- */
 
@@ -43,11 +44,15 @@ static int step_ids(struct build *b, struct err *e)
 {
 	char byte;
 
+	if (follow_parent(e) < 0)
+		return -1;
 	if (read(b->go_fd, &byte, 1) != 1)
 		return err_new(e, ERR_INTERNAL, "the monitor is gone");
 	b->uid = b->box->is_root ? 0 : b->box->plan->uid;
 	/* Overlay asks for the rights of the mounter's ids, which are unmapped until now. */
 	int r = os_set_ids(b->uid, b->box->is_root ? 0 : b->box->plan->gid);
+	if (r >= 0)
+		r = os_setsid(); /* not a process of the caller's terminal */
 	if (r >= 0)
 		r = os_prctl(PR_SET_DUMPABLE, 0);
 	if (r < 0)
@@ -56,32 +61,14 @@ static int step_ids(struct build *b, struct err *e)
 	return follow_parent(e);
 }
 
-static int step_cgroup(struct build *b, struct err *e)
+/* A detached mount counts as a mount namespace, so this one is closed when all mounts are made;
+ * the other kinds by the command (early_steps). */
+static int step_no_more_mounts(struct build *b, struct err *e)
 {
-	if (follow_parent(e) < 0 || cgroup_join(&b->box->cgroup, e) < 0)
-		return -1;
-	int r = os_unshare(CLONE_NEWCGROUP);
-	return r < 0 ? err_sys(e, -r, "unshare") : 0;
-}
-
-static int step_no_more_namespaces(struct build *b, struct err *e)
-{
-	static const char *const kinds[] = { "user", "mnt", "pid", "net",
-					     "ipc",  "uts", "cgroup", "time" };
-	AUTO(fd_close) int dir = os_openat(AT_FDCWD, "/proc/sys/user", O_PATH | O_DIRECTORY, 0);
+	int r = os_write_file(AT_FDCWD, "/proc/sys/user/max_mnt_namespaces", "0");
 
 	(void)b;
-	if (dir < 0)
-		return err_sys(e, -dir, "open /proc/sys/user");
-	for (size_t i = 0; i < COUNT(kinds); i++) {
-		char file[32];
-
-		snprintf(file, sizeof file, "max_%s_namespaces", kinds[i]);
-		int r = os_write_file(dir, file, "0");
-		if (r < 0)
-			return err_sys(e, -r, "write %s", file);
-	}
-	return 0;
+	return r < 0 ? err_sys(e, -r, "max_mnt_namespaces") : 0;
 }
 
 static int step_name(struct build *b, struct err *e)
@@ -92,15 +79,6 @@ static int step_name(struct build *b, struct err *e)
 	return r < 0 ? err_sys(e, -r, "sethostname") : 0;
 }
 
-static int step_loopback(struct build *b, struct err *e)
-{
-	(void)b;
-	if (fault_layer_off("netns"))
-		return 0;
-	int r = os_loopback_up();
-	return r < 0 ? err_sys(e, -r, "raise lo") : 0;
-}
-
 static int step_private(struct build *b, struct err *e)
 {
 	int r = os_mount_private(AT_FDCWD, "/");
@@ -109,26 +87,35 @@ static int step_private(struct build *b, struct err *e)
 	return r < 0 ? err_sys(e, -r, "make all mounts private") : 0;
 }
 
+static int step_await_command(struct build *b, struct err *e)
+{
+	char byte;
+
+	if (read(b->entered_fd, &byte, 1) != 1)
+		return err_new(e, ERR_INTERNAL, "the command's process is gone");
+	return 0;
+}
+
 /* The order is the design. */
 /* clang-format off */
 static const struct {
 	const char *name;
 	int (*run)(struct build *b, struct err *e);
 } inside_steps[] = {
-	{ "enter the cgroup",             step_cgroup }, /* while still the id that it was handed to */
 	{ "take the ids",                 step_ids },
 	{ "set the host name",            step_name },
-	{ "set up the network",           step_loopback },
 	{ "cut mount propagation",        step_private },
 	{ "mount the scratch",            root_scratch },
+	{ "take the skeleton",            root_skeleton },
 	{ "lay the image",                root_image },
+	{ "show the system folders",      root_system },
 	{ "mount proc",                   procfs_make },
 	{ "make sys",                     sysfs_make },
 	{ "make dev",                     dev_make },
-	{ "make etc",                     etc_make },
 	{ "make the common folders",      root_folders },
 	{ "mount the fs entries",         root_mounts },
-	{ "forbid nested namespaces",     step_no_more_namespaces }, /* a detached mount counts as one */
+	{ "forbid nested namespaces",     step_no_more_mounts },
+	{ "await the command",            step_await_command },
 	{ "switch the root",              root_pivot },
 };
 /* clang-format on */
@@ -163,23 +150,23 @@ static int become_init(const struct build *b, struct err *e)
 
 /* In the new pid 1: all namespaces are new; the ids are not mapped yet; all capabilities,
  * but only inside our user namespace. The root is still the host's. */
-void launch_inside(const struct box *box, int go_fd, int report_fd)
+void launch_inside(const struct box *box, struct inside_io io)
 {
-	struct build b = { .box = box, .go_fd = go_fd, .scratch_fd = -1, .root_fd = -1 };
+	struct build b = { .box = box, .go_fd = io.go_fd, .entered_fd = io.entered_fd, .skeleton_fd = -1, .scratch_fd = -1, .root_fd = -1 };
 	struct err e = { 0 };
 
 	for (size_t i = 0; i < COUNT(inside_steps); i++) {
 		if (inside_steps[i].run(&b, &e) < 0) {
 			err_wrap(&e, "%s", inside_steps[i].name);
-			send_report(report_fd, &e);
+			send_report(io.report_fd, &e);
 			_exit(125);
 		}
 	}
-	e.kind = ERR_NONE;
-	send_report(report_fd, &e);
+	(void)os_write_all(io.walls_fd, "w", 1); /* nobody there: the report finds that out */
+	send_report(io.report_fd, &(struct err){ .kind = ERR_NONE });
 	if (become_init(&b, &e) < 0) {
 		err_wrap(&e, "start caisson-init");
-		send_report(report_fd, &e);
+		send_report(io.report_fd, &e);
 	}
 	_exit(125);
 }
@@ -190,9 +177,45 @@ struct payload {
 	const struct box *box;
 	const struct plan *plan;
 	struct payload_io io;
-	int gifts[GIFT_COUNT]; /* for the monitor */
 	char **argv, **env;
 };
+
+/* The first command is the first process to live in the cgroup: its namespace is rooted there. */
+static int step_cgroup_ns(struct payload *p, struct err *e)
+{
+	int fd = p->io.cgroup_ns_fd;
+	int r = fd < 0 ? os_unshare(CLONE_NEWCGROUP) : os_setns(fd, CLONE_NEWCGROUP);
+
+	return r < 0 ? err_sys(e, -r, "cgroup namespace") : 0;
+}
+
+static int step_no_namespaces(struct payload *p, struct err *e)
+{
+	static const char *const kinds[] = { "user", "pid", "net", "ipc", "uts", "cgroup", "time" };
+	AUTO(fd_close) int dir = os_openat(AT_FDCWD, "/proc/sys/user", O_PATH | O_DIRECTORY, 0);
+
+	(void)p;
+	if (dir < 0)
+		return err_sys(e, -dir, "open /proc/sys/user");
+	for (size_t i = 0; i < COUNT(kinds); i++) {
+		char file[32];
+
+		snprintf(file, sizeof file, "max_%s_namespaces", kinds[i]);
+		int r = os_write_file(dir, file, "0");
+		if (r < 0)
+			return err_sys(e, -r, "write %s", file);
+	}
+	return 0;
+}
+
+static int step_network(struct payload *p, struct err *e)
+{
+	(void)p;
+	if (fault_layer_off("netns"))
+		return 0;
+	int r = os_loopback_up();
+	return r < 0 ? err_sys(e, -r, "raise lo") : 0;
+}
 
 static int step_inherit(struct payload *p, struct err *e)
 {
@@ -201,7 +224,7 @@ static int step_inherit(struct payload *p, struct err *e)
 
 	if (r >= 0)
 		r = os_new_session_keyring();
-	if (r == -ENOSYS || r == -EDQUOT) /* built without keys; or the user's quota of keys is used up */
+	if (r == -ENOSYS || r == -EDQUOT) /* built without keys; or the user's quota is used up */
 		r = 0;
 	if (r >= 0)
 		r = os_reset_signals();
@@ -209,72 +232,48 @@ static int step_inherit(struct payload *p, struct err *e)
 		r = os_setrlimit(RLIMIT_CORE, 0, 0);
 	if (r >= 0 && limits[LIMIT_FILES])
 		r = os_setrlimit(RLIMIT_NOFILE, limits[LIMIT_FILES], limits[LIMIT_FILES]);
-	/* Counted per user of this namespace, so that the caller's other processes do not matter. */
+	/* Counted per user of this namespace: the caller's other processes do not matter. */
 	if (r >= 0 && limits[LIMIT_PIDS])
 		r = os_setrlimit(RLIMIT_NPROC, limits[LIMIT_PIDS], limits[LIMIT_PIDS]);
 	umask(022);
 	return r < 0 ? err_sys(e, -r, "reset what was inherited") : 0;
 }
 
-static int step_cwd(struct payload *p, struct err *e)
+/* Before pid 1 changes the root, or after: never while it does. */
+static int step_mount_ns(struct payload *p, struct err *e)
 {
-	const char *cwd = plan_text(p->plan, p->plan->cwd);
-	int r = os_chdir(cwd);
+	int r = os_setns(p->io.mnt_ns_fd, CLONE_NEWNS);
 
 	if (r < 0)
-		return err_sys(e, -r, "%s", cwd);
-	return 0;
+		return err_sys(e, -r, "mount namespace");
+	r = p->io.entered_fd < 0 ? 0 : os_write_all(p->io.entered_fd, "e", 1);
+	return r < 0 ? err_sys(e, -r, "tell pid 1") : 0;
 }
 
-static int open_pty(struct payload *p, struct err *e)
-{
-	struct winsize size = { .ws_row = p->plan->rows, .ws_col = p->plan->cols };
-	int unlock = 0;
-	AUTO(fd_close) int master = os_openat(AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY, 0);
-
-	if (master < 0)
-		return err_sys(e, -master, "open /dev/ptmx");
-	if (ioctl(master, TIOCSPTLCK, &unlock) < 0)
-		return err_sys(e, errno, "unlock the terminal");
-	AUTO(fd_close) int tty = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (tty < 0 || ioctl(tty, TIOCSCTTY, 0) < 0 || ioctl(tty, TIOCSWINSZ, &size) < 0)
-		return err_sys(e, errno, "take the terminal");
-	p->io.stdin_fd = p->io.stdout_fd = p->io.stderr_fd = fd_take(&tty);
-	p->gifts[GIFT_PTY] = fd_take(&master);
-	return 0;
-}
-
-/* Standard descriptors at 0, 1, 2, the report at 3, nothing else but the gifts. */
+/* Standard descriptors at 0, 1, 2, the report at 3, the gate at 4, nothing else. */
 static int step_descriptors(struct payload *p, struct err *e)
 {
-	if (p->plan->is_tty && open_pty(p, e) < 0)
-		return -1;
-	int from[] = { p->io.stdin_fd, p->io.stdout_fd, p->io.stderr_fd, p->io.report_fd };
+	int from[] = { p->io.stdin_fd, p->io.stdout_fd, p->io.stderr_fd, p->io.report_fd,
+		       p->io.walls_fd };
+	int n = p->io.walls_fd < 0 ? WALLS_FD : WALLS_FD + 1;
 
-	/* First out of the way of 0..3, so that no copy overwrites a source. */
-	for (size_t i = 0; i < COUNT(from); i++) {
-		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 16);
+	if (p->plan->is_tty) /* until the terminal is there */
+		from[1] = from[2] = from[0];
+	/* First out of the way, so that no copy overwrites a source. */
+	for (int i = 0; i < n; i++) {
+		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, WALLS_FD + 1);
 		if (from[i] < 0)
 			return err_sys(e, errno, "dup");
 	}
-	if (p->gifts[GIFT_PTY] >= 0) {
-		p->gifts[GIFT_PTY] = fcntl(p->gifts[GIFT_PTY], F_DUPFD_CLOEXEC, 16);
-		if (p->gifts[GIFT_PTY] < 0)
-			return err_sys(e, errno, "dup");
-	}
-	for (int i = 0; i < (int)COUNT(from); i++) {
-		int r = os_dup3(from[i], i, i == REPORT_FD ? O_CLOEXEC : 0);
+	for (int i = 0; i < n; i++) {
+		int r = os_dup3(from[i], i, i >= REPORT_FD ? O_CLOEXEC : 0);
 
 		if (r < 0)
 			return err_sys(e, -r, "dup");
 	}
 	p->io.report_fd = REPORT_FD;
-	int keep = p->gifts[GIFT_PTY];
-	int r = 0;
-	if (keep >= 0)
-		r = os_close_range(4, (unsigned int)keep - 1, 0);
-	if (r >= 0)
-		r = os_close_range(keep >= 0 ? (unsigned int)keep + 1 : 4, ~0u, 0);
+	p->io.walls_fd = n > WALLS_FD ? WALLS_FD : -1;
+	int r = os_close_range((unsigned int)n, ~0u, 0);
 	return r < 0 ? err_sys(e, -r, "close what was inherited") : 0;
 }
 
@@ -283,28 +282,71 @@ static int step_drop(struct payload *p, struct err *e)
 	return caps_drop(p->plan, e);
 }
 
-static int step_landlock(struct payload *p, struct err *e)
+static int give(char letter, int fd, struct err *e)
 {
-	return landlock_enter(p->plan, e);
+	int r = os_send(REPORT_FD, &letter, 1, &fd, fd < 0 ? 0 : 1);
+
+	return r < 0 ? err_sys(e, -r, "hand over a descriptor") : 0;
 }
 
 /* The listener goes to the monitor: without it every execve inside fails. */
 static int step_filter(struct payload *p, struct err *e)
 {
-	const char byte = GIFT_BYTE;
-	int gifts[GIFT_COUNT];
-	size_t n = 0;
+	AUTO(fd_close) int listener = seccomp_payload(e);
 
-	p->gifts[GIFT_LISTENER] = seccomp_payload(e);
-	if (p->gifts[GIFT_LISTENER] < 0 && e->kind != ERR_NONE)
+	(void)p;
+	if (listener < 0 && e->kind != ERR_NONE)
 		return -1;
-	for (size_t i = 0; i < GIFT_COUNT; i++)
-		if (p->gifts[i] >= 0)
-			gifts[n++] = p->gifts[i];
-	int r = os_send(REPORT_FD, &byte, 1, gifts, n);
-	for (size_t i = 0; i < GIFT_COUNT; i++)
-		fd_close(&p->gifts[i]);
-	return r < 0 ? err_sys(e, -r, "hand over the listener") : 0;
+	return give(listener < 0 ? GIFT_NONE : GIFT_LISTENER, listener, e);
+}
+
+static int step_await_walls(struct payload *p, struct err *e)
+{
+	char byte;
+
+	if (p->io.walls_fd >= 0 && read(p->io.walls_fd, &byte, 1) != 1)
+		_exit(125); /* pid 1 has said why */
+	fd_close(&p->io.walls_fd);
+	(void)e;
+	return 0;
+}
+
+static int step_cwd(struct payload *p, struct err *e)
+{
+	const char *cwd = plan_text(p->plan, p->plan->cwd);
+	int r = os_chdir(cwd);
+
+	return r < 0 ? err_sys(e, -r, "%s", cwd) : 0;
+}
+
+/* The terminal is one of the sandbox's own devpts; the host's is never passed in. */
+static int step_terminal(struct payload *p, struct err *e)
+{
+	struct winsize size = { .ws_row = p->plan->rows, .ws_col = p->plan->cols };
+	int unlock = 0;
+
+	if (!p->plan->is_tty)
+		return 0;
+	AUTO(fd_close) int master = os_openat(AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY, 0);
+	if (master < 0)
+		return err_sys(e, -master, "open /dev/ptmx");
+	if (ioctl(master, TIOCSPTLCK, &unlock) < 0)
+		return err_sys(e, errno, "unlock");
+	AUTO(fd_close) int tty = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (tty < 0 || ioctl(tty, TIOCSCTTY, 0) < 0 || ioctl(tty, TIOCSWINSZ, &size) < 0)
+		return err_sys(e, errno, "take it");
+	for (int fd = 0; fd < 3; fd++) {
+		int r = os_dup3(tty, fd, 0);
+
+		if (r < 0)
+			return err_sys(e, -r, "dup");
+	}
+	return give(GIFT_PTY, master, e);
+}
+
+static int step_landlock(struct payload *p, struct err *e)
+{
+	return landlock_enter(p->plan, e);
 }
 
 static int step_proof(struct payload *p, struct err *e)
@@ -351,27 +393,35 @@ static int step_exec(struct payload *p, struct err *e)
 	return -1;
 }
 
+/* The first half runs while pid 1 builds the walls. */
 /* clang-format off */
 static const struct {
 	const char *name;
 	int (*run)(struct payload *p, struct err *e);
 } payload_steps[] = {
+	{ "enter the cgroup namespace",  step_cgroup_ns },
+	{ "forbid nested namespaces",    step_no_namespaces },
 	{ "start clean",                 step_inherit },
-	{ "drop privileges",             step_drop },
+	{ "set up the network",          step_network },
+	{ "enter the mount namespace",   step_mount_ns },
 	{ "set up standard descriptors", step_descriptors },
+	{ "drop privileges",             step_drop },
+	{ "load the filter",             step_filter },
+	{ "await the walls",             step_await_walls },
+	{ "open the terminal",           step_terminal },
 	{ "go to the working directory", step_cwd },
 	{ "enter landlock",              step_landlock },
-	{ "load the filter",             step_filter },
 	{ "prove the walls",             step_proof },
 	{ "execute",                     step_exec },
 };
 /* clang-format on */
 
-/* In a child of the monitor: inside all namespaces, all capabilities there, ids not mapped. */
+/* In a child of the monitor: all namespaces but cgroup and mount; all capabilities inside; ids not
+ * mapped yet. */
 void launch_payload(const struct box *box, struct payload_io io)
 {
 	const struct plan *plan = box->plan;
-	struct payload p = { .box = box, .plan = plan, .io = io, .gifts = { -1, -1 } };
+	struct payload p = { .box = box, .plan = plan, .io = io };
 	struct err e = { 0 };
 
 	p.argv = mem_alloc((plan->argv.count + 1) * sizeof *p.argv);

@@ -11,12 +11,16 @@
 
 int place_dir(struct build *b, const char *path, mode_t mode, struct err *e)
 {
-	int r = os_mkdirat(b->root_fd, path, mode);
+	const uint64_t resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
+	int fd = os_openat2(b->root_fd, path, O_PATH | O_DIRECTORY, 0, resolve);
 
-	if (r < 0 && r != -EEXIST)
-		return err_sys(e, -r, "make /%s", path);
-	int fd = os_openat2(b->root_fd, path, O_PATH | O_DIRECTORY, 0,
-			    RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
+	if (fd == -ENOENT) {
+		int r = os_mkdirat(b->root_fd, path, mode);
+
+		if (r < 0 && r != -EEXIST)
+			return err_sys(e, -r, "make /%s", path);
+		fd = os_openat2(b->root_fd, path, O_PATH | O_DIRECTORY, 0, resolve);
+	}
 	if (fd == -ELOOP)
 		return err_new(e, ERR_INVALID, "image: /%s is a symbolic link", path);
 	if (fd == -ENOTDIR)
@@ -50,7 +54,7 @@ static int open_parent(struct build *b, char *path, char **name, struct err *e)
 	return dir < 0 ? err_sys(e, -dir, "open the parent of %s", path) : fd_take(&dir);
 }
 
-int place_target(struct build *b, const char *path, bool is_dir, bool *is_new, struct err *e)
+int place_target(struct build *b, const char *path, bool is_dir, struct err *e)
 {
 	char copy[PATH_TEXT_MAX];
 	char *name;
@@ -62,8 +66,6 @@ int place_target(struct build *b, const char *path, bool is_dir, bool *is_new, s
 	int r = is_dir ? os_mkdirat(parent, name, 0755) : os_make_file(parent, name, "", 0, 0644);
 	if (r < 0 && r != -EEXIST)
 		return err_sys(e, -r, "make %s", path);
-	if (is_new)
-		*is_new = r == 0;
 	int fd = open_inside(b, path, O_PATH | (is_dir ? O_DIRECTORY : 0));
 	return fd < 0 ? err_sys(e, -fd, "open %s", path) : fd;
 }
@@ -99,6 +101,13 @@ int place_clone(int source_dirfd, const char *path, int target_fd, uint64_t attr
 		return err_sys(e, -r, "restrict %s", path);
 	r = os_move_mount(tree, target_fd, "");
 	return r < 0 ? err_sys(e, -r, "mount %s", path) : 0;
+}
+
+int place_fresh(struct build *b, int target_fd, mode_t mode, uid_t uid, gid_t gid, struct err *e)
+{
+	AUTO(fd_close) int dir = place_scratch(b, mode, uid, gid, e);
+
+	return dir < 0 ? -1 : place_clone(dir, "", target_fd, 0, e);
 }
 
 static int overlay_option(int fs_fd, const char *key, int dir_fd)

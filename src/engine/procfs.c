@@ -2,11 +2,10 @@
  * procfs.c - /proc and the small part of /sys that programs ask for.
  *
  * /proc is new, read-only, and shows a process only its own user's processes. What tells of
- * the host is covered by /dev/null or an empty folder. /sys is not mounted: files that name
- * the processors are written as plain ones.
+ * the host is covered by /dev/null or an empty folder. /sys is not mounted: the skeleton has the
+ * few files that name the processors.
  */
 #include <fcntl.h>
-#include <sched.h>
 
 #include "base/fd.h"
 #include "engine/build.h"
@@ -15,9 +14,8 @@
 #include "os/mount.h"
 
 static const char *const masked_files[] = {
-	"cmdline",   "interrupts", "kallsyms",      "kcore",	   "key-users", "keys",
-	"kmsg",	     "kpagecgroup", "kpagecount",   "kpageflags",  "latency_stats",
-	"sched_debug", "softirqs", "timer_list",    "timer_stats",
+	"cmdline", "interrupts",    "kallsyms",	   "kcore",	 "key-users",
+	"keys",	   "latency_stats", "sched_debug", "timer_list", "timer_stats",
 };
 
 static const char *const masked_dirs[] = { "acpi", "asound", "scsi" };
@@ -41,12 +39,12 @@ static int mask_dirs(struct build *b, int proc_fd, struct err *e)
 {
 	for (size_t i = 0; i < COUNT(masked_dirs); i++) {
 		AUTO(fd_close) int target = os_openat(proc_fd, masked_dirs[i], O_PATH, 0);
-		AUTO(fd_close) int empty = -1;
 
 		if (target == -ENOENT)
 			continue;
-		empty = place_scratch(b, 0555, b->uid, b->uid, e);
-		if (empty < 0 || place_clone(empty, "", target, MOUNT_ATTR_RDONLY, e) < 0)
+		if (target < 0)
+			return err_sys(e, -target, "open /proc/%s", masked_dirs[i]);
+		if (place_clone(b->skeleton_fd, "empty", target, MOUNT_ATTR_RDONLY, e) < 0)
 			return err_wrap(e, "mask /proc/%s", masked_dirs[i]);
 	}
 	return 0;
@@ -83,33 +81,9 @@ int procfs_make(struct build *b, struct err *e)
 	return mask_files(proc, e) < 0 ? -1 : mask_dirs(b, proc, e);
 }
 
-static int count_cpus(void)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 int sysfs_make(struct build *b, struct err *e)
 {
-	static const char *const dirs[] = { "sys", "sys/devices", "sys/devices/system",
-					    "sys/devices/system/cpu" };
-	static const char *const files[] = { "online", "possible", "present" };
-	char range[32];
-	AUTO(fd_close) int dir = -1;
+	AUTO(fd_close) int target = place_dir(b, "sys", 0755, e);
 
-	for (size_t i = 0; i < COUNT(dirs); i++) {
-		fd_close(&dir);
-		dir = place_dir(b, dirs[i], 0755, e);
-		if (dir < 0)
-			return -1;
-	}
-	int n = snprintf(range, sizeof range, "0-%d\n", count_cpus() - 1);
-	for (size_t i = 0; i < COUNT(files); i++) {
-		int r = os_make_file(dir, files[i], range, (size_t)n, 0444);
-
-		if (r < 0 && r != -EEXIST)
-			return err_sys(e, -r, "write /%s/%s", dirs[COUNT(dirs) - 1], files[i]);
-	}
-	return 0;
+	return target < 0 ? -1 : place_clone(b->skeleton_fd, "sys", target, MOUNT_ATTR_RDONLY, e);
 }

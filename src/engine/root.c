@@ -3,8 +3,8 @@
  *
  * One tmpfs, the scratch, bounds everything that can be written: its size is the disk limit,
  * its inode count the inode limit, and its pages count against the memory limit of whoever
- * wrote them. The root of the host image is a folder of it; the root of a folder image is an
- * overlay whose upper lies in it. Nothing is left to clean up: it dies with the namespace.
+ * wrote them. The root is an overlay of the image (the skeleton for image `host`) below and a
+ * folder of the scratch above. Nothing is left to clean up: it dies with the namespace.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "engine/build.h"
+#include "engine/skeleton.h"
 #include "os/file.h"
 #include "os/mount.h"
 
@@ -39,9 +40,9 @@ int root_scratch(struct build *b, struct err *e)
 	b->scratch_fd = os_fsmount(fs, SAFE);
 	if (b->scratch_fd < 0)
 		return err_sys(e, -b->scratch_fd, "mount tmpfs");
-	/* Folders of it can be cloned only while it is attached: over the host's root, which
-	 * our own path lookups do not notice and the switch of the root removes. */
-	r = os_move_mount(b->scratch_fd, AT_FDCWD, "/");
+	/* Folders of it can be cloned only while it is attached: on /sys, which nobody needs any
+	 * more and which goes with the host's root. */
+	r = os_move_mount(b->scratch_fd, AT_FDCWD, "/sys");
 	return r < 0 ? err_sys(e, -r, "attach tmpfs") : 0;
 }
 
@@ -82,97 +83,105 @@ static int source_tree(struct build *b, int tree_fd, int plan_fd, struct err *e)
 	return fd < 0 ? err_sys(e, errno, "dup") : fd;
 }
 
+int root_skeleton(struct build *b, struct err *e)
+{
+	b->skeleton_fd = source_tree(b, b->box->skeleton_tree_fd, b->box->skeleton_fd, e);
+	return b->skeleton_fd < 0 ? -1 : 0;
+}
+
 int root_image(struct build *b, struct err *e)
 {
 	const struct plan *p = b->box->plan;
 	AUTO(fd_close) int dir = place_scratch(b, 0755, b->uid, b->uid, e);
+	AUTO(fd_close) int lower = p->image == IMAGE_HOST
+					   ? dup(b->skeleton_fd)
+					   : source_tree(b, b->box->image_tree_fd, p->image_fd, e);
 
-	if (dir < 0)
+	if (dir < 0 || lower < 0)
 		return -1;
-	if (p->image == IMAGE_DIR) {
-		AUTO(fd_close) int lower = source_tree(b, b->box->image_tree_fd, p->image_fd, e);
-
-		if (lower >= 0)
-			b->root_fd = place_overlay(
-				b, lower, dir, (struct place_owner){ b->uid, b->uid, 0755 }, e);
-		return lower < 0 || b->root_fd < 0 ? err_wrap(e, "image") : 0;
-	}
-	b->root_fd = os_open_tree(dir, "", false);
-	if (b->root_fd < 0)
-		return err_sys(e, -b->root_fd, "clone the root");
-	int r = os_move_mount(b->root_fd, dir, "");
-	if (r < 0)
-		return err_sys(e, -r, "attach the root");
-	return hostimage_make(b, e);
+	b->root_fd = place_overlay(b, lower, dir, (struct place_owner){ b->uid, b->uid, 0755 }, e);
+	return b->root_fd < 0 ? -1 : 0;
 }
 
-/* Folders that every program may count on. Mode 0 in `owner` means the building user. */
+/* Image `host`: the system folders of the machine, read-only. Ids of the host are not mapped
+ * inside, so what only the host's root may read stays unreadable, also for root inside. In root
+ * mode with `profile: rootful` /usr is an overlay with mapped ids instead, for installs. */
+static int show_system_dir(struct build *b, int host_fd, const char *name, struct err *e)
+{
+	AUTO(fd_close) int target = place_dir(b, name, 0755, e);
+
+	if (target < 0)
+		return -1;
+	if (b->box->image_tree_fd < 0 || strcmp(name, "usr") != 0)
+		return place_clone(host_fd, name, target, SAFE | MOUNT_ATTR_RDONLY, e);
+	AUTO(fd_close) int lower = source_tree(b, b->box->image_tree_fd, -1, e);
+	AUTO(fd_close) int tree =
+		lower < 0 ? -1
+			  : place_overlay(b, lower, target,
+					  (struct place_owner){ b->uid, b->uid, 0755 }, e);
+	return tree < 0 ? -1 : 0;
+}
+
+int root_system(struct build *b, struct err *e)
+{
+	if (b->box->plan->image != IMAGE_HOST)
+		return 0;
+	AUTO(fd_close) int host = os_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0);
+	if (host < 0)
+		return err_sys(e, -host, "open the host's root");
+	for (size_t i = 0; i < skeleton_n_system_dirs; i++) {
+		const char *name = skeleton_system_dirs[i];
+		struct stat st;
+
+		if (os_fstatat(host, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+			continue; /* the skeleton has the link */
+		if (show_system_dir(b, host, name, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Writable places that every program may count on: empty, whatever the image has there. */
 struct folder {
 	const char *path;
 	mode_t mode;
-	bool is_users; /* belongs to the command's user */
-	bool is_fresh; /* empty, whatever the image has there */
+	bool is_users; /* belongs to the command's user, else to the builder */
 };
 
 /* clang-format off */
 static const struct folder folders[] = {
-	{ "tmp",        01777, false, true  },
-	{ "run",        0755,  true,  true  },
-	{ "home",       0755,  false, false },
-	{ "home/agent", 0755,  true,  true  },
-	{ "root",       0700,  false, false },
-	{ "var",        0755,  false, false },
-	{ "var/tmp",    01777, false, true  },
-	{ "var/lib",    0755,  false, false },
-	{ "var/cache",  0755,  false, false },
-	{ "var/log",    0755,  false, false },
-	{ "opt",        0755,  false, false },
+	{ "tmp",        01777, false },
+	{ "run",        0755,  true  },
+	{ "home/agent", 0755,  true  },
+	{ "root",       0700,  false },
 };
 /* clang-format on */
 
-static int make_folder(struct build *b, const struct folder *f, struct err *e)
-{
-	const struct plan *p = b->box->plan;
-	uid_t uid = f->is_users ? p->uid : b->uid;
-	gid_t gid = f->is_users ? p->gid : b->uid;
-	int r = os_mkdirat(b->root_fd, f->path, f->mode);
-
-	if (r == 0) {
-		if (!f->is_users)
-			return 0;
-		r = os_fchownat(b->root_fd, f->path, uid, gid);
-		return r < 0 ? err_sys(e, -r, "own /%s", f->path) : 0;
-	}
-	if (!f->is_fresh)
-		return r == -EEXIST ? 0 : err_sys(e, -r, "make /%s", f->path);
-	AUTO(fd_close) int target = place_dir(b, f->path, f->mode, e);
-	AUTO(fd_close) int dir = target < 0 ? -1 : place_scratch(b, f->mode, uid, gid, e);
-	return dir < 0 ? -1 : place_clone(dir, "", target, 0, e);
-}
-
 int root_folders(struct build *b, struct err *e)
 {
-	for (size_t i = 0; i < COUNT(folders); i++)
-		if (make_folder(b, &folders[i], e) < 0)
+	const struct plan *p = b->box->plan;
+
+	for (size_t i = 0; i < COUNT(folders); i++) {
+		const struct folder *f = &folders[i];
+
+		if (strcmp(f->path, "root") == 0 && p->uid != 0)
+			continue;
+		if (p->image != IMAGE_HOST && strcmp(f->path, "home/agent") == 0)
+			fd_close(&(int){ place_dir(b, "home", 0755, e) });
+		AUTO(fd_close) int target = place_dir(b, f->path, 0755, e);
+		if (target < 0 || place_fresh(b, target, f->mode, f->is_users ? p->uid : b->uid,
+					      f->is_users ? p->gid : b->uid, e) < 0)
 			return -1;
+	}
 	return 0;
 }
 
 static int mount_ephemeral(struct build *b, const char *at, struct err *e)
 {
 	const struct plan *p = b->box->plan;
-	bool is_new = false;
-	AUTO(fd_close) int target = place_target(b, at, true, &is_new, e);
+	AUTO(fd_close) int target = place_target(b, at, true, e);
 
-	if (target < 0)
-		return -1;
-	if (is_new) {
-		int r = os_fchownat(target, "", p->uid, p->gid);
-
-		return r < 0 ? err_sys(e, -r, "own %s", at) : 0;
-	}
-	AUTO(fd_close) int dir = place_scratch(b, 0755, p->uid, p->gid, e);
-	return dir < 0 ? -1 : place_clone(dir, "", target, 0, e);
+	return target < 0 ? -1 : place_fresh(b, target, 0755, p->uid, p->gid, e);
 }
 
 static int mount_source(struct build *b, size_t i, const char *at, struct err *e)
@@ -180,7 +189,7 @@ static int mount_source(struct build *b, size_t i, const char *at, struct err *e
 	const struct plan *p = b->box->plan;
 	const struct plan_mount *m = &p->mounts[i];
 	AUTO(fd_close) int source = source_tree(b, b->box->mount_tree_fds[i], m->source_fd, e);
-	AUTO(fd_close) int target = source < 0 ? -1 : place_target(b, at, m->is_dir, NULL, e);
+	AUTO(fd_close) int target = source < 0 ? -1 : place_target(b, at, m->is_dir, e);
 
 	if (target < 0)
 		return -1;
@@ -205,19 +214,17 @@ int root_mounts(struct build *b, struct err *e)
 	return 0;
 }
 
-/* Two mounts lie on the new root afterwards: the host's, and on that one the scratch, which was
- * attached there. Both go; the proof looks whether they did. */
+/* The command's process is in this namespace already, with the same root: the kernel moves it
+ * along, pivot_root(2). The proof looks whether it did. */
 int root_pivot(struct build *b, struct err *e)
 {
 	int r = os_fchdir(b->root_fd);
 
 	if (r >= 0)
 		r = os_pivot_root_here();
-	for (int i = 0; i < 2 && r >= 0; i++)
+	if (r >= 0)
 		r = os_detach_here();
 	if (r >= 0)
 		r = os_chdir("/");
-	if (r < 0)
-		return err_sys(e, -r, "switch the root");
-	return 0;
+	return r < 0 ? err_sys(e, -r, "pivot") : 0;
 }

@@ -1,5 +1,6 @@
 #include "engine/spawn.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -12,21 +13,31 @@
 #include "os/proc.h"
 #include "os/sock.h"
 
-#define NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
+/* clang-format off */
+static const struct {
+	const char *name;
+	int flag;
+} namespaces[] = {
+	[NS_USER]   = { "user",   CLONE_NEWUSER },
+	[NS_NET]    = { "net",    CLONE_NEWNET },
+	[NS_IPC]    = { "ipc",    CLONE_NEWIPC },
+	[NS_UTS]    = { "uts",    CLONE_NEWUTS },
+	[NS_PID]    = { "pid",    CLONE_NEWPID },
+	[NS_MNT]    = { "mnt",    CLONE_NEWNS },
+	[NS_CGROUP] = { "cgroup", CLONE_NEWCGROUP },
+};
+/* clang-format on */
+_Static_assert(COUNT(namespaces) == NS_COUNT, "a namespace is missing");
 
-static int net_flag(void)
-{
-	return fault_layer_off("netns") ? 0 : CLONE_NEWNET;
-}
+/* ---- pid 1 ------------------------------------------------------------------------- */
 
-/* Reads the report of a child that is building: ERR_NONE is success. */
 static int read_report(int fd, struct err *e)
 {
 	struct err report;
 	int n = os_recv(fd, &report, sizeof report, NULL, NULL);
 
 	if (n != (int)sizeof report)
-		return err_new(e, ERR_INTERNAL, "the process died while building the walls");
+		return err_new(e, ERR_INTERNAL, "pid 1 died while it built the walls");
 	if (report.kind == ERR_NONE)
 		return 0;
 	*e = report;
@@ -42,82 +53,139 @@ static void end_child(pid_t pid)
 	(void)os_wait(pid, &status, NULL);
 }
 
-static int finish_init(const struct box *box, pid_t pid, int go_fd, int report_fd, struct err *e)
+/* While the child waits and may still be looked at: later it is closed to us as well. */
+static int open_namespaces(pid_t pid, int fds[NS_COUNT], struct err *e)
 {
-	if (userns_map(box, pid, e) < 0)
+	for (size_t i = 0; i < NS_COUNT; i++) {
+		char path[48];
+
+		if (i == NS_CGROUP)
+			continue;
+		snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, namespaces[i].name);
+		fds[i] = os_openat(AT_FDCWD, path, O_RDONLY, 0);
+		if (fds[i] < 0)
+			return err_sys(e, -fds[i], "open %s", path);
+	}
+	return 0;
+}
+
+static uint64_t clone_flags(void)
+{
+	uint64_t flags = 0;
+
+	for (size_t i = 0; i < NS_CGROUP; i++)
+		if (i != NS_NET || !fault_layer_off("netns"))
+			flags |= (uint64_t)namespaces[i].flag;
+	return flags;
+}
+
+static int let_go(const struct box *box, struct spawn_init *s, int go_fd, struct err *e)
+{
+	if (open_namespaces(s->pid, s->ns_fds, e) < 0)
+		return -1;
+	if (userns_map(box, s->pid, e) < 0)
 		return err_wrap(e, "user namespace");
 	int r = os_write_all(go_fd, "g", 1);
-	if (r < 0)
-		return err_sys(e, -r, "start pid 1");
-	return read_report(report_fd, e);
+	return r < 0 ? err_sys(e, -r, "start pid 1") : 0;
+}
+
+struct pipes {
+	int go[2], entered[2], walls[2], report[2];
+};
+
+static void pipes_done(struct pipes *p)
+{
+	int *ends[] = { p->go, p->entered, p->walls, p->report };
+
+	for (size_t i = 0; i < COUNT(ends); i++) {
+		fd_close(&ends[i][0]);
+		fd_close(&ends[i][1]);
+	}
+}
+
+static int pipes_open(struct pipes *p, struct err *e)
+{
+	int r = os_pipe(p->go, 0);
+
+	if (r >= 0)
+		r = os_pipe(p->entered, 0);
+	if (r >= 0)
+		r = os_pipe(p->walls, 0);
+	if (r >= 0)
+		r = os_socketpair(p->report, SOCK_SEQPACKET);
+	return r < 0 ? err_sys(e, -r, "pipe") : 0;
 }
 
 int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 {
-	int go[2], report[2];
+	AUTO(pipes_done) struct pipes p = { { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
 	int pidfd = -1;
-	int r = os_pipe(go, 0);
 
-	if (r < 0)
-		return err_sys(e, -r, "pipe");
-	AUTO(fd_close) int go_read = go[0];
-	AUTO(fd_close) int go_write = go[1];
-	r = os_socketpair(report, SOCK_SEQPACKET);
-	if (r < 0)
-		return err_sys(e, -r, "socketpair");
-	AUTO(fd_close) int report_read = report[0];
-	AUTO(fd_close) int report_write = report[1];
-	int pid = os_clone((struct clone_opts){ .flags = (uint64_t)(NAMESPACES | net_flag()),
-						.cgroup_fd = box->cgroup.box_fd,
-						.pidfd = &pidfd });
+	if (pipes_open(&p, e) < 0)
+		return -1;
+	int pid = os_clone((struct clone_opts){ .flags = clone_flags(), .pidfd = &pidfd });
 	if (pid < 0)
 		return err_sys(e, -pid, "clone into new namespaces");
 	if (pid == 0) {
-		fd_close(&go_write); /* or it would never see the monitor go */
-		fd_close(&report_read);
-		launch_inside(box, go_read, report_write);
+		/* The other ends: or it would never see the monitor, or the command, go. */
+		fd_close(&p.go[1]);
+		fd_close(&p.entered[1]);
+		fd_close(&p.walls[0]);
+		fd_close(&p.report[0]);
+		launch_inside(box, (struct inside_io){ p.go[0], p.entered[0], p.walls[1], p.report[1] });
 	}
-	AUTO(fd_close) int owned = pidfd;
-	fd_close(&report_write);
-	if (finish_init(box, pid, go_write, report_read, e) < 0) {
+	*out = (struct spawn_init){ .pid = pid, .pidfd = pidfd, .ns_fds = { -1, -1, -1, -1, -1, -1, -1 } };
+	if (let_go(box, out, p.go[1], e) < 0) {
 		end_child(pid);
+		out->pid = 0;
 		return -1;
 	}
-	*out = (struct spawn_init){ .pid = pid, .pidfd = fd_take(&owned) };
+	out->report_fd = fd_take(&p.report[0]);
+	out->entered_fd = fd_take(&p.entered[1]);
+	out->walls_fd = fd_take(&p.walls[0]);
 	return 0;
 }
 
+int spawn_await_walls(struct spawn_init *init, struct err *e)
+{
+	fd_close(&init->entered_fd); /* the command's process has its own */
+	int r = read_report(init->report_fd, e);
+
+	fd_close(&init->walls_fd);
+	return r;
+}
+
+/* ---- a command --------------------------------------------------------------------- */
+
 /* In a helper: still the monitor's ids; enters the namespaces and clones the command as the
  * monitor's own child, so that the monitor waits for it. */
-static int enter_and_clone(const struct box *box, int init_pidfd, struct payload_io io, struct err *e)
+static int enter_and_clone(const struct box *box, const struct spawn_init *init,
+			   struct payload_io io, struct err *e)
 {
-	int flags = NAMESPACES | net_flag();
-
 	if (cgroup_join(&box->cgroup, e) < 0)
-		return -1;
-	int r = os_setns(init_pidfd, flags);
-	if (r < 0)
-		return err_sys(e, -r, "enter the namespaces");
+		return err_wrap(e, "enter the cgroup");
+	for (size_t i = NS_USER; i < NS_MNT; i++) {
+		int r = i == NS_NET && fault_layer_off("netns")
+				? 0
+				: os_setns(init->ns_fds[i], namespaces[i].flag);
+
+		if (r < 0)
+			return err_sys(e, -r, "enter the %s namespace", namespaces[i].name);
+	}
 	int pid = os_clone((struct clone_opts){ .flags = CLONE_PARENT,
 						.cgroup_fd = box->cgroup.box_fd });
 	if (pid < 0)
 		return err_sys(e, -pid, "clone the command");
-	if (pid > 0)
-		return pid;
-	/* Last, and here: from inside it the helper could not name the cgroup to clone into. */
-	r = os_setns(init_pidfd, CLONE_NEWCGROUP);
-	if (r < 0) {
-		err_sys(e, -r, "enter the cgroup namespace");
-		(void)os_send(io.report_fd, e, sizeof *e, NULL, 0);
-		_exit(125);
-	}
-	launch_payload(box, io);
+	if (pid == 0)
+		launch_payload(box, io);
+	return pid;
 }
 
-static _Noreturn void helper(const struct box *box, int init_pidfd, struct payload_io io)
+static _Noreturn void helper(const struct box *box, const struct spawn_init *init,
+			     struct payload_io io)
 {
 	struct err e = { 0 };
-	int pid = enter_and_clone(box, init_pidfd, io, &e);
+	int pid = enter_and_clone(box, init, io, &e);
 
 	if (pid < 0)
 		(void)os_send(io.report_fd, &e, sizeof e, NULL, 0);
@@ -126,30 +194,52 @@ static _Noreturn void helper(const struct box *box, int init_pidfd, struct paylo
 	_exit(pid < 0 ? 125 : 0);
 }
 
-/* Messages from helper and command, told apart by size: the pid, the gifts, an error. */
+int spawn_command(const struct box *box, const struct spawn_init *init, struct payload_io io,
+		  struct spawn_command *out, struct err *e)
+{
+	int report[2];
+	int r = os_socketpair(report, SOCK_SEQPACKET);
+
+	if (r < 0)
+		return err_sys(e, -r, "socketpair");
+	*out = (struct spawn_command){ .listener_fd = -1, .pty_fd = -1, .report_fd = -1 };
+	AUTO(fd_close) int report_read = report[0];
+	AUTO(fd_close) int report_write = report[1];
+	io.report_fd = report_write;
+	io.mnt_ns_fd = init->ns_fds[NS_MNT];
+	io.cgroup_ns_fd = init->ns_fds[NS_CGROUP];
+	io.entered_fd = init->entered_fd;
+	io.walls_fd = init->walls_fd;
+	int pid = os_clone((struct clone_opts){ 0 });
+	if (pid < 0)
+		return err_sys(e, -pid, "clone a helper");
+	if (pid == 0)
+		helper(box, init, io);
+	out->helper = pid;
+	out->report_fd = fd_take(&report_read);
+	return 0;
+}
+
+/* Messages from helper and command, told apart by size: the pid, a descriptor, an error. */
 static int read_start(struct spawn_command *c, struct err *e)
 {
 	union {
 		int pid;
-		char byte;
+		char letter;
 		struct err e;
 	} m;
-	int fds[GIFT_COUNT];
-	size_t n_fds = GIFT_COUNT;
-	int n = os_recv(c->report_fd, &m, sizeof m, fds, &n_fds);
+	int fd = -1;
+	size_t n_fds = 1;
+	int n = os_recv(c->report_fd, &m, sizeof m, &fd, &n_fds);
 
 	if (n == (int)sizeof m.pid) {
 		c->pid = m.pid;
 		return 0;
 	}
 	if (n == 1) {
-		size_t next = 0;
-
-		if (n_fds > 0 && !fault_layer_off("seccomp") && !fault_layer_off("notify"))
-			c->listener_fd = fds[next++];
-		if (next < n_fds)
-			c->pty_fd = fds[next++];
-		return 1;
+		*(m.letter == GIFT_PTY ? &c->pty_fd : &c->listener_fd) = n_fds ? fd : -1;
+		c->gifts++;
+		return 0;
 	}
 	if (n == (int)sizeof m.e) {
 		*e = m.e;
@@ -160,49 +250,15 @@ static int read_start(struct spawn_command *c, struct err *e)
 }
 
 /* Which of the two speaks first is not known. */
-static int await_start(struct spawn_command *c, struct err *e)
+int spawn_await_start(const struct box *box, struct spawn_command *c, struct err *e)
 {
-	bool has_gift = false;
-
-	while (c->pid == 0 || !has_gift) {
-		int r = read_start(c, e);
-
-		if (r < 0)
-			return -1;
-		has_gift |= r == 1;
-	}
-	return 0;
-}
-
-int spawn_command(const struct box *box, int init_pidfd, struct payload_io io,
-		  struct spawn_command *out, struct err *e)
-{
-	int report[2];
+	const int gifts = box->plan->is_tty ? 2 : 1;
 	int status;
-	int r = os_socketpair(report, SOCK_SEQPACKET);
+	int r = 0;
 
-	if (r < 0)
-		return err_sys(e, -r, "socketpair");
-	*out = (struct spawn_command){ .listener_fd = -1, .pty_fd = -1 };
-	AUTO(fd_close) int report_read = report[0];
-	AUTO(fd_close) int report_write = report[1];
-	io.report_fd = report_write;
-	int pid = os_clone((struct clone_opts){ 0 });
-	if (pid < 0)
-		return err_sys(e, -pid, "clone a helper");
-	if (pid == 0)
-		helper(box, init_pidfd, io);
-	fd_close(&report_write);
-	out->report_fd = report_read;
-	r = await_start(out, e);
-	(void)os_wait(pid, &status, NULL);
-	if (r < 0) {
-		if (out->pid > 0)
-			end_child(out->pid);
-		fd_close(&out->listener_fd);
-		fd_close(&out->pty_fd);
-		return -1;
-	}
-	out->report_fd = fd_take(&report_read);
-	return 0;
+	while (r >= 0 && (c->pid == 0 || c->gifts < gifts))
+		r = read_start(c, e);
+	(void)os_wait(c->helper, &status, NULL);
+	c->helper = 0;
+	return r;
 }

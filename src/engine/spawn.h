@@ -1,24 +1,39 @@
 /*
  * spawn.h - how the monitor starts pid 1 and commands. Called in the monitor only.
+ *
+ * Pid 1 builds the walls while the first command's process is already made and waits for it:
+ * the two meet at `walls_fd`. Later commands find the walls standing.
  */
 #pragma once
 
 #include "engine/box.h"
 
-/* Clones pid 1 into new namespaces, writes its id maps, waits until the walls stand. */
+enum { NS_USER, NS_NET, NS_IPC, NS_UTS, NS_PID, NS_MNT, NS_CGROUP, NS_COUNT };
+
 struct spawn_init {
 	pid_t pid;
 	int pidfd;
+	int report_fd;         /* brings a struct err when the walls stand, or why not */
+	int entered_fd;        /* for the first command: it is in the mount namespace */
+	int walls_fd;          /* a byte when they stand; -1 once that was seen */
+	int ns_fds[NS_COUNT];  /* NS_CGROUP: -1 until the first command has made it */
 };
-int spawn_init(const struct box *box, struct spawn_init *out, struct err *e) MUST_USE;
 
-/* Starts the plan's command inside. Returns once it executes; exit codes come from waiting for
- * `pid`, which is a child of the caller. Borrowed descriptors in `io`. */
+/* Clones pid 1 into new namespaces and writes its id maps. It goes on by itself. */
+int spawn_init(const struct box *box, struct spawn_init *out, struct err *e) MUST_USE;
+/* Waits for its word. */
+int spawn_await_walls(struct spawn_init *init, struct err *e) MUST_USE;
+
+/* Starts the plan's command inside. Exit codes come from waiting for `pid`, which is a child of
+ * the caller. Borrowed descriptors in `io`. */
 struct spawn_command {
 	pid_t pid;
 	int listener_fd; /* exec notification; -1 in a test build without it */
 	int pty_fd;      /* -1 without a pty */
 	int report_fd;   /* ends when the command executes, or brings a struct err */
+	pid_t helper;    /* to be waited for by spawn_await_start() */
+	int gifts;       /* descriptors that have come */
 };
-int spawn_command(const struct box *box, int init_pidfd, struct payload_io io,
+int spawn_command(const struct box *box, const struct spawn_init *init, struct payload_io io,
 		  struct spawn_command *out, struct err *e) MUST_USE;
+int spawn_await_start(const struct box *box, struct spawn_command *c, struct err *e) MUST_USE;

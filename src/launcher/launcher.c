@@ -8,13 +8,16 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "engine/skeleton.h"
 #include "engine/userns.h"
 #include "launcher/slot.h"
 #include "os/caps.h"
 #include "os/fault.h"
 #include "os/file.h"
+#include "os/mount.h"
 #include "os/proc.h"
 #include "os/sock.h"
+#include "wire/channel.h"
 
 #define CAPS_OF_ROOT                                                                               \
 	(CAP_BIT(CAP_SYS_ADMIN) | CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_CHOWN) |  \
@@ -34,7 +37,10 @@ static int make_slot(struct sandbox *s, struct err *e)
 {
 	struct box *box = &s->box;
 
-	s->slots_fd = slot_open(box->is_root, e);
+	s->run_fd = slot_run_dir(box->is_root, e);
+	if (s->run_fd < 0)
+		return -1;
+	s->slots_fd = slot_open(s->run_fd, e);
 	if (s->slots_fd < 0)
 		return -1;
 	s->slot = slot_take(s->slots_fd, e);
@@ -53,6 +59,7 @@ static void undo_slot(struct sandbox *s)
 		slot_release(s->slots_fd, s->slot);
 	s->slot = -1;
 	fd_close(&s->slots_fd);
+	fd_close(&s->run_fd);
 }
 
 /* The program lies beside ours, or where `make install` puts it. */
@@ -91,16 +98,29 @@ static void undo_init(struct sandbox *s)
 	fd_close(&s->box.init_exe_fd);
 }
 
-static int make_cgroup(struct sandbox *s, struct err *e)
+static int prepare_cgroup(struct sandbox *s, struct err *e)
 {
 	char name[16];
 
-	if (s->box.cgroup.n_trees == 0)
-		return 0;
 	snprintf(name, sizeof name, "%d", s->slot);
-	if (cgroup_make(&s->box.cgroup, name, s->box.uid, e) < 0)
+	return cgroup_prepare(&s->box.cgroup, name, e);
+}
+
+/* While the monitor already makes the namespaces; it waits for the word before any command. */
+static int make_cgroup(struct sandbox *s, struct err *e)
+{
+	const struct channel_head go = { .type = CH_GO };
+
+	if (cgroup_make(&s->box.cgroup, s->box.uid, e) < 0 ||
+	    cgroup_limit(&s->box.cgroup, s->box.plan->limits, e) < 0)
 		return -1;
-	return cgroup_limit(&s->box.cgroup, s->box.plan->limits, e);
+	int r = os_send(s->control_fd, &go, sizeof go, NULL, 0);
+	return r < 0 ? err_sys(e, -r, "tell the monitor") : 0;
+}
+
+static void undo_nothing(struct sandbox *s)
+{
+	(void)s;
 }
 
 static void undo_cgroup(struct sandbox *s)
@@ -108,6 +128,13 @@ static void undo_cgroup(struct sandbox *s)
 	(void)cgroup_kill(&s->box.cgroup, 1000); /* what resists keeps its folder for the sweep */
 	(void)cgroup_remove(&s->box.cgroup);
 	cgroup_done(&s->box.cgroup);
+}
+
+static int plain_tree(int fd, struct err *e)
+{
+	int tree = os_open_tree(fd, "", false);
+
+	return tree < 0 ? err_sys(e, -tree, "clone") : tree;
 }
 
 /* Whoever owns a folder of the host is the command's user inside. Only for root, who could read
@@ -118,8 +145,15 @@ static int make_trees(struct sandbox *s, struct err *e)
 	const struct plan *p = box->plan;
 	struct userns_range all = { 0, box->id_base, BOX_IDS };
 
+	box->skeleton_fd = skeleton_open(s->run_fd, e);
+	if (box->skeleton_fd < 0)
+		return err_wrap(e, "skeleton");
 	if (!box->is_root)
 		return 0;
+	box->skeleton_tree_fd = p->rootful ? userns_map_tree(box->skeleton_fd, all, all, e)
+					   : plain_tree(box->skeleton_fd, e);
+	if (box->skeleton_tree_fd < 0)
+		return err_wrap(e, "skeleton");
 	if (p->image == IMAGE_DIR || p->rootful) {
 		AUTO(fd_close) int usr = p->image == IMAGE_DIR ? -1 : os_openat(AT_FDCWD, "/usr", O_PATH, 0);
 
@@ -143,6 +177,8 @@ static int make_trees(struct sandbox *s, struct err *e)
 
 static void undo_trees(struct sandbox *s)
 {
+	fd_close(&s->box.skeleton_fd);
+	fd_close(&s->box.skeleton_tree_fd);
 	fd_close(&s->box.image_tree_fd);
 	for (size_t i = 0; i < COUNT(s->box.mount_tree_fds); i++)
 		fd_close(&s->box.mount_tree_fds[i]);
@@ -190,9 +226,10 @@ static const struct {
 } stages[] = {
 	{ "take a slot",         make_slot,    undo_slot },
 	{ "look at the host",    look_at_root, undo_init },
-	{ "make the cgroup",     make_cgroup,  undo_cgroup },
-	{ "map host folders",    make_trees,   undo_trees },
-	{ "start the monitor",   make_monitor, undo_monitor },
+	{ "map host folders",    make_trees,     undo_trees },
+	{ "prepare the cgroup",  prepare_cgroup, undo_cgroup },
+	{ "start the monitor",   make_monitor,   undo_monitor },
+	{ "make the cgroup",     make_cgroup,    undo_nothing }, /* "prepare" undoes both */
 };
 /* clang-format on */
 
@@ -204,12 +241,14 @@ void launcher_end(struct sandbox *s)
 
 int launcher_start(struct sandbox *s, const struct plan *plan, monitor_fn *monitor, struct err *e)
 {
-	*s = (struct sandbox){ .slots_fd = -1, .slot = -1, .control_fd = -1 };
+	*s = (struct sandbox){ .run_fd = -1, .slots_fd = -1, .slot = -1, .control_fd = -1 };
 	s->box = (struct box){ .plan = plan,
 			       .is_root = launcher_is_root(),
 			       .uid = geteuid(),
 			       .gid = getegid(),
 			       .init_exe_fd = -1,
+			       .skeleton_fd = -1,
+			       .skeleton_tree_fd = -1,
 			       .image_tree_fd = -1 };
 	for (size_t i = 0; i < COUNT(s->box.mount_tree_fds); i++)
 		s->box.mount_tree_fds[i] = -1;
@@ -252,7 +291,7 @@ static void sweep_name(const char *name, void *arg)
 		struct cgroup cg = *w->host;
 
 		/* Making it over a leftover kills and removes the leftover. */
-		if (cgroup_make(&cg, name, 0, &e) == 0)
+		if (cgroup_prepare(&cg, name, &e) == 0 && cgroup_make(&cg, 0, &e) == 0)
 			(void)cgroup_remove(&cg);
 		cgroup_done(&cg);
 	}
@@ -263,14 +302,17 @@ int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what)
 {
 	struct cgroup host;
 	struct err e;
-	AUTO(fd_close) int slots = slot_open(launcher_is_root(), &e);
+	AUTO(fd_close) int run = slot_run_dir(launcher_is_root(), &e);
+	AUTO(fd_close) int slots = run < 0 ? -1 : slot_open(run, &e);
 	struct sweep w = { .slots_fd = slots, .dry_run = dry_run, .host = &host, .found = found };
 
 	if (slots < 0)
 		return 0;
 	cgroup_find(&host, launcher_is_root());
 	cgroup_each_name(&host, sweep_name, &w);
-	if (with_base && !dry_run)
+	if (with_base && !dry_run && !slot_any_taken(slots)) {
 		cgroup_remove_base(&host);
+		skeleton_remove_all(run);
+	}
 	return w.count;
 }

@@ -11,6 +11,7 @@
 
 struct sandbox {
 	struct box box;
+	int run_fd;        /* the run folder */
 	int slots_fd;      /* holds the lock of the slot */
 	int slot;          /* -1: none */
 	pid_t monitor_pid; /* 0: none */

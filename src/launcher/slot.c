@@ -11,11 +11,15 @@
 static int open_run_dir(const char *path, struct err *e)
 {
 	struct stat st;
-	int r = os_mkdirat(AT_FDCWD, path, 0700);
-
-	if (r < 0 && r != -EEXIST)
-		return err_sys(e, -r, "make %s", path);
 	AUTO(fd_close) int dir = os_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	int r = 0;
+
+	if (dir == -ENOENT) {
+		r = os_mkdirat(AT_FDCWD, path, 0711); /* others pass, to the skeleton, and see nothing */
+		if (r < 0 && r != -EEXIST)
+			return err_sys(e, -r, "make %s", path);
+		dir = os_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	}
 	if (dir < 0)
 		return err_sys(e, -dir, "open %s", path);
 	r = os_fstatat(dir, "", &st, AT_EMPTY_PATH);
@@ -26,7 +30,7 @@ static int open_run_dir(const char *path, struct err *e)
 	return fd_take(&dir);
 }
 
-int slot_open(bool is_root, struct err *e)
+int slot_run_dir(bool is_root, struct err *e)
 {
 	char path[256];
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -37,11 +41,22 @@ int slot_open(bool is_root, struct err *e)
 		snprintf(path, sizeof path, "%s/caisson", runtime);
 	else
 		snprintf(path, sizeof path, "/tmp/caisson-%u", geteuid());
-	AUTO(fd_close) int dir = open_run_dir(path, e);
-	if (dir < 0)
-		return -1;
-	int fd = os_openat(dir, "slots", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-	return fd < 0 ? err_sys(e, -fd, "open %s/slots", path) : fd;
+	return open_run_dir(path, e);
+}
+
+int slot_open(int run_fd, struct err *e)
+{
+	int fd = os_openat(run_fd, "slots", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+
+	return fd < 0 ? err_sys(e, -fd, "open the lock file") : fd;
+}
+
+bool slot_any_taken(int slots_fd)
+{
+	for (int slot = 0; slot < SLOT_COUNT; slot++)
+		if (os_byte_locked(slots_fd, slot) != 0)
+			return true;
+	return false;
 }
 
 bool slot_take_this(int slots_fd, int slot)

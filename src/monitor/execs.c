@@ -44,6 +44,19 @@ static size_t peek_text(pid_t pid, uint64_t at, char *out, size_t size)
 	return len;
 }
 
+static void record_command(struct monitor *m, char *out)
+{
+	const struct plan *p = m->box->plan;
+	const char *arg = plan_text(p, p->argv.first);
+	size_t len = 0;
+
+	m->is_started = true;
+	for (uint32_t i = 0; i < p->argv.count && len + 2 < CHANNEL_EXEC_TEXT; i++) {
+		len += (size_t)snprintf(out + len, CHANNEL_EXEC_TEXT - len, "%s%s", i ? " " : "", arg);
+		arg += strlen(arg) + 1;
+	}
+}
+
 static void record(struct monitor *m, const struct seccomp_notif *n)
 {
 	uint64_t pointers[ARGS_MAX] = { 0 };
@@ -53,6 +66,11 @@ static void record(struct monitor *m, const struct seccomp_notif *n)
 	if (m->end.n_execs++ >= CHANNEL_EXECS_MAX)
 		return;
 	char *out = m->end.execs[m->end.n_execs - 1];
+
+	if ((pid_t)n->pid == m->command.pid && !m->is_started) {
+		record_command(m, out); /* still our own program: closed even to us */
+		return;
+	}
 	ssize_t got = peek((pid_t)n->pid, n->data.args[is_at ? 2 : 1], pointers, sizeof pointers);
 
 	if (got <= 0) /* near the end of a page: the path alone */

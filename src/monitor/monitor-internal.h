@@ -40,12 +40,13 @@ struct monitor {
 	uint64_t deadline_ms[DEADLINES]; /* monotonic; 0: none */
 	uint64_t started_ms, last_io_ms, idle_cpu_ms;
 
+	bool is_started;      /* the command's own execve was announced */
 	bool has_exited;      /* the command was waited for */
 	int status;           /* of it */
 	enum run_state cause; /* RUN_EXITED unless a deadline or the client ended it */
 	char reason[96];
 	uint64_t user_cpu_ms; /* by rusage, where there is no cgroup */
-	uint64_t user_mem_peak;
+	uint64_t user_mem_peak, user_io_bytes;
 	struct channel_end end;
 };
 

@@ -44,7 +44,7 @@ static void fill_usage(struct monitor *m)
 	cgroup_usage(&m->box->cgroup, &u);
 	m->end.cpu_ms = u.cpu_ms ? u.cpu_ms : m->user_cpu_ms;
 	m->end.mem_peak = u.mem_peak ? u.mem_peak : m->user_mem_peak;
-	m->end.io_bytes = u.io_bytes;
+	m->end.io_bytes = m->user_io_bytes;
 	m->end.oom_kills = u.oom_kills;
 	m->end.pids_denied = u.pids_denied;
 	m->end.ms = clock_ms() - m->started_ms;
@@ -73,18 +73,40 @@ static void fill_state(struct monitor *m)
 	memcpy(end->reason, m->reason, sizeof end->reason);
 }
 
-void monitor_finish(struct monitor *m)
+static void note_exit(struct monitor *m, int status, const struct rusage *usage)
 {
+	m->has_exited = true;
+	m->status = status;
+	m->user_cpu_ms = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
+			 (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000;
+	m->user_mem_peak = (uint64_t)usage->ru_maxrss * 1024;
+	m->user_io_bytes = (uint64_t)(usage->ru_inblock + usage->ru_oublock) * 512;
+}
+
+/* Pid 1 is killed: the kernel ends its namespace, and waiting for it is waiting for every
+ * process inside, whatever session, group or signal mask it took. It ends last, after our other
+ * children have been waited for: they live in its namespace. */
+static void end_inside(struct monitor *m)
+{
+	struct rusage usage;
 	int status;
 
+	if (m->init.pid > 0)
+		(void)kill(m->init.pid, SIGKILL); /* our child, not waited for: the number is its own */
+	for (;;) {
+		int pid = os_wait(-1, &status, &usage);
+
+		if (pid < 0)
+			return;
+		if (pid == m->command.pid && !m->has_exited)
+			note_exit(m, status, &usage);
+	}
+}
+
+void monitor_finish(struct monitor *m)
+{
 	count_children(m);
-	/* Pid 1 last of all: the kernel ends its namespace, and waiting for it is waiting for
-	 * every process inside, whatever session, group or signal mask it took. */
-	(void)os_pidfd_signal(m->init.pidfd, SIGKILL);
-	(void)kill(m->init.pid, SIGKILL); /* the same, when a test made the first one fail */
-	(void)os_wait(m->init.pid, &status, NULL);
-	if (!m->has_exited)
-		(void)os_wait(m->command.pid, &m->status, NULL);
+	end_inside(m);
 	streams_drain(m);
 	fill_usage(m);
 	fill_state(m);
@@ -129,12 +151,11 @@ static void child_ready(struct watch *w, uint32_t events)
 	struct rusage usage = { 0 };
 
 	(void)events;
-	if (os_try_wait(m->command.pid, &m->status, &usage) == 0)
+	int status;
+
+	if (os_try_wait(m->command.pid, &status, &usage) <= 0)
 		return;
-	m->has_exited = true;
-	m->user_cpu_ms = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
-			 (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
-	m->user_mem_peak = (uint64_t)usage.ru_maxrss * 1024;
+	note_exit(m, status, &usage);
 	loop_remove(&m->loop, w);
 	if (m->cause != RUN_EXITED || streams_ended(m))
 		monitor_finish(m);
@@ -183,9 +204,9 @@ static void control_ready(struct watch *w, uint32_t events)
 /* Nothing of the client's terminal stays open here, and no signal of it arrives. */
 static int step_detach(struct monitor *m, struct err *e)
 {
+	if (cgroup_join_shared(&m->box->cgroup, e) < 0)
+		return -1;
 	int r = os_setsid();
-
-	(void)m;
 	AUTO(fd_close) int null = r < 0 ? r : os_openat(AT_FDCWD, "/dev/null", O_RDWR, 0);
 	for (int fd = 0; fd < 3 && null >= 0 && r >= 0; fd++)
 		r = os_dup3(null, fd, 0);
@@ -233,17 +254,38 @@ static int step_drop(struct monitor *m, struct err *e)
 	return r < 0 ? err_sys(e, -r, "drop the last rights") : 0;
 }
 
+/* The launcher makes the cgroup while we make namespaces. */
+static int step_cgroup(struct monitor *m, struct err *e)
+{
+	struct channel_head head;
+	ssize_t n = recv(m->control.fd, &head, sizeof head, 0);
+
+	if (n != (ssize_t)sizeof head || head.type != CH_GO)
+		return err_new(e, ERR_INTERNAL, "the launcher gave up");
+	return cgroup_open(&m->box->cgroup, e);
+}
+
 static int step_command(struct monitor *m, struct err *e)
 {
-	struct payload_io io = { -1, -1, -1, -1 };
+	struct payload_io io = { .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1 };
 	int r = streams_open(m, &io, e);
 
 	if (r == 0)
-		r = spawn_command(m->box, m->init.pidfd, io, &m->command, e);
+		r = spawn_command(m->box, &m->init, io, &m->command, e);
 	fd_close(&io.stdin_fd);
 	fd_close(&io.stdout_fd);
 	fd_close(&io.stderr_fd);
 	return r;
+}
+
+static int step_walls(struct monitor *m, struct err *e)
+{
+	return spawn_await_walls(&m->init, e);
+}
+
+static int step_start(struct monitor *m, struct err *e)
+{
+	return spawn_await_start(m->box, &m->command, e);
 }
 
 static int step_watch(struct monitor *m, struct err *e)
@@ -271,25 +313,24 @@ static const struct {
 	const char *name;
 	int (*run)(struct monitor *m, struct err *e);
 } birth[] = {
-	{ "detach the monitor",    step_detach },
 	{ "lower the monitor",     step_lower },
-	{ "build the walls",       step_init },
+	{ "make the namespaces",   step_init },
+	{ "detach the monitor",    step_detach }, /* while pid 1 works */
 	{ "lock the monitor",      step_drop },
-	{ "start the command",     step_command },
+	{ "await the cgroup",      step_cgroup },
+	{ "prepare the command",   step_command },
+	{ "build the walls",       step_walls },
+	{ "start the command",     step_start },
 	{ "watch the sandbox",     step_watch },
 };
 /* clang-format on */
 
 static _Noreturn void give_up(struct monitor *m, const struct err *e)
 {
-	int status;
-
-	if (m->init.pid > 0) {
-		(void)kill(m->init.pid, SIGKILL);
-		(void)os_wait(m->init.pid, &status, NULL);
-	}
-	if (m->command.pid > 0)
-		(void)os_wait(m->command.pid, &status, NULL);
+	/* The command's process waits for pid 1, or dies with it. */
+	fd_close(&m->init.entered_fd);
+	fd_close(&m->init.walls_fd);
+	end_inside(m);
 	channel_send(m, CH_FAIL, e, sizeof *e);
 	_exit(125);
 }
@@ -334,7 +375,8 @@ void monitor_main(struct box *box, int control_fd)
 
 	m.box = box;
 	m.control = (struct watch){ .fd = control_fd, .ready = control_ready };
-	m.init.pidfd = m.command.pty_fd = m.command.listener_fd = m.command.report_fd = -1;
+	m.init.pidfd = m.init.report_fd = m.init.entered_fd = m.init.walls_fd = -1;
+	m.command.pty_fd = m.command.listener_fd = m.command.report_fd = -1;
 	for (size_t i = 0; i < COUNT(birth); i++) {
 		if (birth[i].run(&m, &e) < 0) {
 			err_wrap(&e, "%s", birth[i].name);

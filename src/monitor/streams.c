@@ -235,6 +235,7 @@ void streams_client(struct monitor *m, const struct channel_packet *p)
 	case CH_ERR:
 	case CH_FAIL:
 	case CH_END:
+	case CH_GO:
 	case CH_TYPES:
 		break; /* not a client's to say */
 	}

@@ -6,27 +6,59 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
+#define TRACE_MAX 4096
+
+/* One page set for all processes of a launch; `name` is a literal, at one address in all. */
 static struct fault {
 	atomic_long calls;
-} * shared;
+	struct {
+		uint64_t ns;
+		pid_t pid;
+		const char *name;
+	} trace[TRACE_MAX];
+} *shared;
 
 static long fail_at, kill_at;
 static int fail_errno = EIO;
-static const char *count_file;
+static const char *count_file, *trace_file;
 static pid_t first_pid;
 
-static void write_count(void)
+static uint64_t now_ns(void)
 {
-	if (!count_file || getpid() != first_pid)
-		return;
-	int fd = open(count_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	struct timespec t;
 
-	if (fd < 0)
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void write_trace(int fd, long calls)
+{
+	for (long i = 0; i < calls && i < TRACE_MAX; i++)
+		dprintf(fd, "%8.1f %d %s\n", (double)(shared->trace[i].ns - shared->trace[0].ns) / 1000,
+			shared->trace[i].pid, shared->trace[i].name);
+}
+
+static void write_files(void)
+{
+	long calls = atomic_load(&shared->calls);
+	const char *names[] = { count_file, trace_file };
+
+	if (getpid() != first_pid)
 		return;
-	dprintf(fd, "%ld\n", atomic_load(&shared->calls));
-	close(fd);
+	for (size_t i = 0; i < COUNT(names); i++) {
+		int fd = names[i] ? open(names[i], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
+
+		if (fd < 0)
+			continue;
+		if (i == 0)
+			dprintf(fd, "%ld\n", calls);
+		else
+			write_trace(fd, calls);
+		close(fd);
+	}
 }
 
 void fault_init(void)
@@ -48,16 +80,21 @@ void fault_init(void)
 		kill_at = strtol(kill_text, NULL, 10);
 	first_pid = getpid();
 	count_file = getenv("CAISSON_FAULT_COUNT");
-	if (count_file)
-		atexit(write_count);
+	trace_file = getenv("CAISSON_TRACE");
+	atexit(write_files);
 }
 
 int fault_hit(const char *name)
 {
-	(void)name;
 	if (!shared)
 		return 0;
 	long n = atomic_fetch_add(&shared->calls, 1) + 1;
+
+	if (trace_file && n <= TRACE_MAX) {
+		shared->trace[n - 1].name = name;
+		shared->trace[n - 1].pid = getpid();
+		shared->trace[n - 1].ns = now_ns();
+	}
 
 	if (n == kill_at)
 		kill(getpid(), SIGKILL);

@@ -6,6 +6,7 @@
  *   CAISSON_FAIL_AT=n[:errno]  makes the n-th call fail (EIO unless given),
  *   CAISSON_KILL_AT=n          sends SIGKILL to the process that makes the n-th call,
  *   CAISSON_FAULT_COUNT=FILE   writes the number of calls made to FILE when the CLI ends,
+ *   CAISSON_TRACE=FILE         writes when each call began, in microseconds, and by which process,
  *   CAISSON_LAYER_OFF=name     leaves out one wall (tests/probe: the ablation arm).
  */
 #pragma once

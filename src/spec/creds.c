@@ -23,7 +23,7 @@ static const char *const schemes[] = { "vault", NULL };
 bool secret_prefix(const char *text)
 {
 	for (size_t i = 0; i < COUNT(prefixes); i++)
-		if (strstr(text, prefixes[i]) == text)
+		if (strncmp(text, prefixes[i], strlen(prefixes[i])) == 0)
 			return true;
 	return false;
 }
@@ -70,14 +70,14 @@ static int source_check(const struct opt *o, struct arena *a, const char *text, 
 {
 	size_t len = strcspn(text, ":");
 	const char *scheme = arena_strndup(a, text, len);
+	const char *near = nearest(scheme, schemes);
 	const char *name = NULL;
+	struct err unused;
 
-	if (refuse_secret(text, e) < 0)
-		return -1;
-	if (!text[len] || strcmp(scheme, schemes[0]) != 0)
-		return err_new(e, ERR_INVALID, "the source " NOT_SHOWN " is not vault:NAME%s",
-		               text[len] && nearest(scheme, schemes) ? "; did you mean \"vault\"?"
-		                                                     : "");
+	if (!text[len] || word_find(schemes, scheme, &unused) < 0)
+		return err_new(e, ERR_INVALID, "the source " NOT_SHOWN " is not vault:NAME%s%s%s",
+		               near ? "; did you mean \"" : "", near ? near : "",
+		               near ? ":\"?" : "");
 	if (name_check(o, a, text + len + 1, &name, e) < 0)
 		return -1;
 	*out = arena_strdup(a, text);

@@ -45,14 +45,16 @@ static json_t *kind_get(const struct opt *o, const void *from)
 static const struct opt_type opt_kind = { .wants = "text", .set = kind_set, .get = kind_get };
 
 /* clang-format off */
+#define FIELD(name) .offset = offsetof(struct fs_entry, name)
+
 static const struct opt rows[] = {
 	{ .key = "kind", .type = &opt_kind, .words = kind_words,
-	  .forms = "`ephemeral`, `workspace`, `ro`, `overlay`",
-	  .help = "what is mounted" },
-	{ .key = "src", .type = &opt_text, .check = check_source, .offset = offsetof(struct fs_entry, src),
+	  .forms = "`ephemeral`, `workspace`, `ro`, `overlay`", .help = "what is mounted" },
+	{ .key = "src", .type = &opt_text, .check = check_source, FIELD(src),
 	  .forms = "absolute path", .help = "the host's folder, for `ro` and `overlay`" },
-	{ .key = "at", .type = &opt_text, .check = check_mount_point, .offset = offsetof(struct fs_entry, at),
-	  .forms = "absolute path", .help = "where it is inside; for `ro` the same as `src` unless given" },
+	{ .key = "at", .type = &opt_text, .check = check_mount_point, FIELD(at),
+	  .forms = "absolute path",
+	  .help = "where it is inside; for `ro` the same as `src` unless given" },
 };
 /* clang-format on */
 const struct opt_table fs_table = { rows, COUNT(rows) };

@@ -81,7 +81,7 @@ int check_host(const struct opt *o, struct arena *a, const char *text, const cha
 	(void)o;
 	if (text_plain(text, HOST_BYTES_MAX + sizeof ":65535" - 1, e) < 0)
 		return -1;
-	if (strstr(text, "://") || strchr(text, '/'))
+	if (strchr(text, '/'))
 		return err_new(e, ERR_INVALID, "\"%s\" is a URL or a range, not a host name",
 		               quote(text).text);
 	if (is_ipv6(text))
@@ -121,12 +121,10 @@ static bool has_host_bits(const unsigned char *addr, size_t size, unsigned prefi
 int check_cidr(const struct opt *o, struct arena *a, const char *text, const char **out,
                struct err *e)
 {
-	unsigned char addr[sizeof(struct in6_addr)];
+	struct in6_addr addr; /* or an in_addr, at its start */
 	char shown[INET6_ADDRSTRLEN];
 
 	(void)o;
-	if (text_plain(text, NAME_TEXT_MAX - 1, e) < 0)
-		return -1;
 	char *rest = arena_strdup(a, text);
 	const char *ip = strsep(&rest, "/");
 	const char *bits = strsep(&rest, ":");
@@ -135,22 +133,22 @@ int check_cidr(const struct opt *o, struct arena *a, const char *text, const cha
 	size_t n = bits ? strspn(bits, "0123456789") : 0;
 	unsigned long prefix = n > 0 && n <= 3 ? strtoul(bits, NULL, 10) : 999;
 
-	if (inet_pton(family, ip, addr) != 1 || prefix > 8 * size || bits[n] ||
+	if (inet_pton(family, ip, &addr) != 1 || prefix > 8 * size || bits[n] ||
 	    (n > 1 && bits[0] == '0'))
 		return err_new(e, ERR_INVALID,
 		               "\"%s\" is not a range such as 10.1.2.0/24 or 10.1.2.3/32:5432",
 		               quote(text).text);
-	if (family == AF_INET6 && IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(void *)addr))
+	if (family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&addr))
 		return err_new(e, ERR_INVALID, "\"%s\" is an IPv4 range in disguise; write that",
 		               quote(text).text);
-	if (has_host_bits(addr, size, (unsigned)prefix))
+	if (has_host_bits(addr.s6_addr, size, (unsigned)prefix))
 		return err_new(e, ERR_INVALID, "\"%s\" has bits set after the prefix",
 		               quote(text).text);
 	if (rest && port_check(rest, e) < 0)
 		return -1;
 	AUTO(str_done) struct str canonical = { .max = NAME_TEXT_MAX };
 
-	str_addf(&canonical, "%s/%lu%s%s", inet_ntop(family, addr, shown, sizeof shown), prefix,
+	str_addf(&canonical, "%s/%lu%s%s", inet_ntop(family, &addr, shown, sizeof shown), prefix,
 	         rest ? ":" : "", rest ? rest : "");
 	*out = arena_strdup(a, str_text(&canonical));
 	return 0;

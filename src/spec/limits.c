@@ -40,9 +40,11 @@ static json_t *limit_get(const struct opt *o, const void *from)
 	return json_integer((json_int_t)value);
 }
 
-static const struct opt_type opt_limit = { .wants = "a number",
-	                                   .set = limit_set,
-	                                   .get = limit_get };
+static const struct opt_type opt_limit = {
+	.wants = "a number",
+	.set = limit_set,
+	.get = limit_get,
+};
 /* What people write; the same limit is printed in milliseconds by the row with _ms. */
 static const struct opt_type opt_duration = { .wants = "a duration", .set = limit_set };
 
@@ -58,48 +60,48 @@ static const struct opt_type opt_duration = { .wants = "a duration", .set = limi
 #define MILLISECONDS "a whole number of milliseconds"
 
 /*
- * The bounds, where the kernel sets them: a cpu quota has at least 1 ms of 100; page tables and the
- * first pages of a program need about 4 MiB; pid_max ends at 2^22; RLIMIT_NOFILE ends at
- * fs.nr_open, 2^20 unless changed. The others only keep a slip of the keyboard out.
+ * Bounds that the kernel sets: a cpu quota has at least 1 ms of 100, pid_max ends at 2^22,
+ * RLIMIT_NOFILE at fs.nr_open (2^20 unless changed); below 4 MiB no program starts. The others
+ * only keep a slip of the keyboard out.
  */
 /* clang-format off */
 static const struct opt rows[] = {
-	{ .key = "cpu", .flag = "cpu", .arg = "CORES", .dflt = "2", .type = &opt_limit, .forms = CORES, .weaker = true,
-	  .help = "processor time, in cores",
-	  .limit = { LIMIT_CPU, &unit_cores, 10, 4096 * 1000 } },
-	{ .key = "mem", .flag = "mem", .arg = "SIZE", .dflt = "4g", .type = &opt_limit, .forms = SIZE, .weaker = true,
-	  .help = "memory with page cache and tmpfs, no swap",
-	  .limit = { LIMIT_MEM, &unit_size, MIB(4), TIB(1024) } },
-	{ .key = "disk", .flag = "disk", .arg = "SIZE", .dflt = "2g", .type = &opt_limit, .forms = SIZE, .weaker = true,
-	  .help = "scratch space, at most mem; half of mem when that is less than the default",
-	  .limit = { LIMIT_DISK, &unit_size, MIB(1), TIB(1024) } },
-	{ .key = "inodes", .flag = "inodes", .arg = "N", .dflt = "262144", .type = &opt_limit, .forms = WHOLE, .weaker = true,
-	  .help = "files and folders in the scratch space",
-	  .limit = { LIMIT_INODES, &unit_count, 64, 1ull << 32 } },
-	{ .key = "pids", .flag = "pids", .arg = "N", .dflt = "512", .type = &opt_limit, .forms = WHOLE, .weaker = true,
-	  .help = "processes and threads at once",
-	  .limit = { LIMIT_PIDS, &unit_count, 1, 1u << 22 } },
-	{ .key = "wall", .flag = "wall", .arg = "TIME", .type = &opt_duration, .forms = DURATION, .weaker = true,
-	  .help = "life of the sandbox from the first command on",
-	  .limit = { LIMIT_WALL, &unit_duration, 1, YEAR_MS } },
-	{ .key = "wall_ms", .twin = "wall", .type = &opt_limit, .forms = MILLISECONDS,
-	  .help = "the same in milliseconds, as it is printed",
-	  .limit = { LIMIT_WALL, &unit_count, 1, YEAR_MS } },
-	{ .key = "idle", .flag = "idle", .arg = "TIME", .type = &opt_duration, .forms = DURATION, .weaker = true,
-	  .help = "life of the sandbox without output or input",
-	  .limit = { LIMIT_IDLE, &unit_duration, 1, YEAR_MS } },
-	{ .key = "idle_ms", .twin = "idle", .type = &opt_limit, .forms = MILLISECONDS,
-	  .help = "the same in milliseconds, as it is printed",
-	  .limit = { LIMIT_IDLE, &unit_count, 1, YEAR_MS } },
-	{ .key = "output", .flag = "output", .arg = "SIZE", .dflt = "64m", .type = &opt_limit, .forms = SIZE, .weaker = true,
-	  .help = "what a command may write to stdout and stderr",
-	  .limit = { LIMIT_OUTPUT, &unit_size, KIB(1), TIB(1) } },
-	{ .key = "files", .flag = "files", .arg = "N", .dflt = "65536", .type = &opt_limit, .forms = WHOLE, .weaker = true,
-	  .help = "open descriptors of a process",
-	  .limit = { LIMIT_FILES, &unit_count, 16, 1u << 20 } },
-	{ .key = "io", .flag = "io", .arg = "SIZE", .type = &opt_limit, .forms = SIZE, .weaker = true,
-	  .help = "bytes per second from and to block devices",
-	  .limit = { LIMIT_IO, &unit_size, KIB(4), TIB(1) } },
+	{ .key = "cpu", .flag = "cpu", .arg = "CORES", .dflt = "2", .weaker = true,
+	  .type = &opt_limit, .limit = { LIMIT_CPU, &unit_cores, 10, 4096000 },
+	  .forms = CORES, .help = "processor time, in cores" },
+	{ .key = "mem", .flag = "mem", .arg = "SIZE", .dflt = "4g", .weaker = true,
+	  .type = &opt_limit, .limit = { LIMIT_MEM, &unit_size, MIB(4), TIB(1024) },
+	  .forms = SIZE, .help = "memory with page cache and tmpfs, no swap" },
+	{ .key = "disk", .flag = "disk", .arg = "SIZE", .dflt = "2g", .weaker = true,
+	  .type = &opt_limit, .limit = { LIMIT_DISK, &unit_size, MIB(1), TIB(1024) },
+	  .forms = SIZE, .help = "scratch space, at most mem; half of mem if that is less" },
+	{ .key = "inodes", .flag = "inodes", .arg = "N", .dflt = "262144", .weaker = true,
+	  .type = &opt_limit, .limit = { LIMIT_INODES, &unit_count, 64, 1ull << 32 },
+	  .forms = WHOLE, .help = "files and folders in the scratch space" },
+	{ .key = "pids", .flag = "pids", .arg = "N", .dflt = "512", .weaker = true,
+	  .type = &opt_limit, .limit = { LIMIT_PIDS, &unit_count, 1, 1u << 22 },
+	  .forms = WHOLE, .help = "processes and threads at once" },
+	{ .key = "wall", .flag = "wall", .arg = "TIME", .weaker = true,
+	  .type = &opt_duration, .limit = { LIMIT_WALL, &unit_duration, 1, YEAR_MS },
+	  .forms = DURATION, .help = "life of the sandbox from the first command on" },
+	{ .key = "wall_ms", .twin = "wall",
+	  .type = &opt_limit, .limit = { LIMIT_WALL, &unit_count, 1, YEAR_MS },
+	  .forms = MILLISECONDS, .help = "the same in milliseconds, as it is printed" },
+	{ .key = "idle", .flag = "idle", .arg = "TIME", .weaker = true,
+	  .type = &opt_duration, .limit = { LIMIT_IDLE, &unit_duration, 1, YEAR_MS },
+	  .forms = DURATION, .help = "life of the sandbox without output or input" },
+	{ .key = "idle_ms", .twin = "idle",
+	  .type = &opt_limit, .limit = { LIMIT_IDLE, &unit_count, 1, YEAR_MS },
+	  .forms = MILLISECONDS, .help = "the same in milliseconds, as it is printed" },
+	{ .key = "output", .flag = "output", .arg = "SIZE", .dflt = "64m", .weaker = true,
+	  .type = &opt_limit, .limit = { LIMIT_OUTPUT, &unit_size, KIB(1), TIB(1) },
+	  .forms = SIZE, .help = "what a command may write to stdout and stderr" },
+	{ .key = "files", .flag = "files", .arg = "N", .dflt = "65536", .weaker = true,
+	  .type = &opt_limit, .limit = { LIMIT_FILES, &unit_count, 16, 1u << 20 },
+	  .forms = WHOLE, .help = "open descriptors of a process" },
+	{ .key = "io", .flag = "io", .arg = "SIZE", .weaker = true,
+	  .type = &opt_limit, .limit = { LIMIT_IO, &unit_size, KIB(4), TIB(1) },
+	  .forms = SIZE, .help = "bytes per second from and to block devices" },
 };
 /* clang-format on */
 const struct opt_table limit_table = { rows, COUNT(rows) };

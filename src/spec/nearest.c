@@ -59,7 +59,7 @@ const char *nearest(const char *text, const char *const *words)
 	size_t best = len / 2 > 1 ? len / 2 : 1;
 	const char *found = NULL;
 
-	if (len == 0 || len > WORD_MAX)
+	if (len > WORD_MAX)
 		return NULL;
 	for (; *words; words++) {
 		size_t d = is_prefix(text, *words) ? 1 : distance(text, *words);

@@ -118,15 +118,17 @@ static int check_url_path(const struct opt *o, struct arena *a, const char *text
 }
 
 /* clang-format off */
+#define RULE(name) .offset = offsetof(struct http_rule, name)
+
 static const struct opt http_rows[] = {
-	{ .key = "host", .type = &opt_text, .check = check_host, .offset = offsetof(struct http_rule, host),
+	{ .key = "host", .type = &opt_text, .check = check_host, RULE(host),
 	  .forms = "host name", .help = "where the rule applies; TLS is terminated for it" },
-	{ .key = "methods", .type = &opt_list, .check = check_word, .words = methods,
-	  .offset = offsetof(struct http_rule, methods),
-	  .forms = "list: `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE`, `OPTIONS`", .help = "allowed methods; all unless given" },
-	{ .key = "paths", .type = &opt_list, .check = check_url_path,
-	  .offset = offsetof(struct http_rule, paths),
-	  .forms = "list of paths; `*` is one segment, `**` any depth", .help = "allowed paths; all unless given" },
+	{ .key = "methods", .type = &opt_list, .check = check_word, .words = methods, RULE(methods),
+	  .forms = "list: `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE`, `OPTIONS`",
+	  .help = "allowed methods; all unless given" },
+	{ .key = "paths", .type = &opt_list, .check = check_url_path, RULE(paths),
+	  .forms = "list of paths; `*` is one segment, `**` any depth",
+	  .help = "allowed paths; all unless given" },
 };
 /* clang-format on */
 const struct opt_table http_table = { http_rows, COUNT(http_rows) };
@@ -192,23 +194,27 @@ static int check_rules_file(const struct opt *o, struct arena *a, const char *te
 }
 
 /* clang-format off */
+#define FIELD(name) .offset = offsetof(struct net_spec, name)
+
 static const struct opt net_rows[] = {
 	{ .key = "mode", .type = &opt_mode, .words = mode_words,
-	  .forms = "`deny`, `allow`, `list`", .help = "`list` when any rule is given, else `deny`" },
-	{ .key = "allow", .type = &opt_list, .check = check_host, .offset = offsetof(struct net_spec, allow),
+	  .forms = "`deny`, `allow`, `list`",
+	  .help = "`list` when any rule is given, else `deny`" },
+	{ .key = "allow", .type = &opt_list, .check = check_host, FIELD(allow),
 	  .forms = "list of hosts", .help = "may be reached" },
-	{ .key = "deny", .type = &opt_list, .check = check_host, .offset = offsetof(struct net_spec, deny),
+	{ .key = "deny", .type = &opt_list, .check = check_host, FIELD(deny),
 	  .forms = "list of hosts", .help = "wins over allow and ask" },
-	{ .key = "ask", .type = &opt_list, .check = check_host, .offset = offsetof(struct net_spec, ask),
-	  .forms = "list of hosts", .help = "the connection waits until a person decides; no answer is no" },
-	{ .key = "cidr", .type = &opt_list, .check = check_cidr, .offset = offsetof(struct net_spec, cidr),
+	{ .key = "ask", .type = &opt_list, .check = check_host, FIELD(ask),
+	  .forms = "list of hosts",
+	  .help = "the connection waits until a person decides; no answer is no" },
+	{ .key = "cidr", .type = &opt_list, .check = check_cidr, FIELD(cidr),
 	  .forms = "list: `10.1.2.0/24:5432`", .help = "the only way to reach an address" },
 	{ .key = "mock", .type = &opt_map, .check_key = check_host, .check = check_rules_file,
-	  .offset = offsetof(struct net_spec, mock),
+	  FIELD(mock),
 	  .forms = "object of host: file", .help = "answered from a rules file, never leaves" },
 	{ .key = "http", .type = &opt_http, .members = &http_table,
 	  .forms = "list of objects", .help = "methods and paths of a host" },
-	{ .key = "rate", .type = &opt_rates, .members = &rate_table, .offset = offsetof(struct net_spec, rate),
+	{ .key = "rate", .type = &opt_rates, .members = &rate_table, FIELD(rate),
 	  .forms = "object", .help = "how much" },
 };
 /* clang-format on */
@@ -250,14 +256,25 @@ static int bad_net_text(const char *text, struct arena *a, struct err *e)
 	               quote(text).text);
 }
 
+static int allow_host(struct input *in, struct net_spec *net, const char *text, struct err *e)
+{
+	const struct opt *row = table_find(&net_table, "allow");
+	const char *host = NULL;
+
+	if (list_room(row, net->allow.len, e) < 0 || check_host(row, in->arena, text, &host, e) < 0)
+		return -1;
+	vec_push(&net->allow, host);
+	return 0;
+}
+
 static int net_set_text(struct input *in, struct net_spec *net, const char *text, struct err *e)
 {
 	const char *prefix = "allow:";
-	const struct opt *row = table_find(&net_table, "allow");
+	bool is_deny = strcmp(text, "deny") == 0;
 
-	if (strcmp(text, "deny") == 0 || strcmp(text, "allow") == 0) {
+	if (is_deny || strcmp(text, "allow") == 0) {
 		net_clear(net);
-		net->mode = strcmp(text, "deny") == 0 ? NET_DENY : NET_ALLOW;
+		net->mode = is_deny ? NET_DENY : NET_ALLOW;
 		return 0;
 	}
 	if (strncmp(text, prefix, strlen(prefix)) != 0)
@@ -265,14 +282,9 @@ static int net_set_text(struct input *in, struct net_spec *net, const char *text
 	char *rest = arena_strdup(in->arena, text + strlen(prefix));
 
 	net->mode = NET_LIST;
-	while (rest) {
-		const char *host = NULL;
-
-		if (list_room(row, net->allow.len, e) < 0 ||
-		    check_host(row, in->arena, strsep(&rest, ","), &host, e) < 0)
+	while (rest)
+		if (allow_host(in, net, strsep(&rest, ","), e) < 0)
 			return -1;
-		vec_push(&net->allow, host);
-	}
 	return 0;
 }
 

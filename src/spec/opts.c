@@ -13,48 +13,58 @@ static const char *const profile_words[] = {
 };
 
 /* clang-format off */
+#define FIELD(name) .offset = offsetof(struct spec, name)
+
 static const struct opt rows[] = {
-	{ .key = "net", .flag = "net", .arg = "RULE", .dflt = "deny", .type = &opt_net, .members = &net_table,
-	  .offset = offsetof(struct spec, net), .weaker = true,
+	{ .key = "net", .flag = "net", .arg = "RULE", .dflt = "deny", .weaker = true,
+	  .type = &opt_net, .members = &net_table, FIELD(net),
 	  .forms = "`deny`, `allow`, `allow:HOST,HOST`, list of hosts, object",
-	  .help = "what may be reached: deny, allow or allow:HOST,HOST" },
-	{ .key = "fs", .flag = "fs", .arg = "MOUNT", .dflt = "ephemeral:/work", .type = &opt_fs, .members = &fs_table,
-	  .max = FS_ENTRIES_MAX, .weaker = true,
-	  .forms = "`ephemeral:/work`, `workspace:/work`, `ro:/opt/tc[:/at]`, `overlay:/src:/work`, object, list",
-	  .help = "what is mounted: ephemeral:AT, workspace:AT, ro:SRC[:AT] or overlay:SRC:AT" },
-	{ .key = "creds", .flag = "creds", .arg = "NAME", .dflt = "none", .type = &opt_creds, .weaker = true,
-	  .forms = "null, `none`, `github`, `github=vault:gh-app`, `{github: vault:gh-app}`, list",
-	  .help = "stored secrets that the gate may use: none, NAME or NAME=vault:NAME" },
-	{ .key = "limits", .type = &opt_members, .members = &limit_table,
+	  .help = "what may be reached: deny, allow, allow:HOST,HOST" },
+	{ .key = "fs", .flag = "fs", .arg = "MOUNT", .dflt = "ephemeral:/work", .weaker = true,
+	  .type = &opt_fs, .members = &fs_table, .max = FS_ENTRIES_MAX,
+	  .forms = "`ephemeral:/work`, `workspace:/work`, `ro:/opt/tc[:/at]`, "
+	           "`overlay:/src:/work`, object, list",
+	  .help = "ephemeral:AT, workspace:AT, ro:SRC[:AT], overlay:SRC:AT" },
+	{ .key = "creds", .flag = "creds", .arg = "NAME", .dflt = "none", .weaker = true,
+	  .type = &opt_creds,
+	  .forms = "null, `none`, `github`, `github=vault:gh-app`, "
+	           "`{github: vault:gh-app}`, list",
+	  .help = "secrets the gate may use: none, NAME, NAME=vault:NAME" },
+	{ .key = "limits",
+	  .type = &opt_members, .members = &limit_table,
 	  .forms = "object", .help = "see below" },
-	{ .key = "user", .flag = "user", .brief = "u", .arg = "USER", .dflt = "agent", .type = &opt_text, .check = check_user,
-	  .offset = offsetof(struct spec, user), .weaker = true,
-	  .forms = "name, `uid` or `uid:gid`", .help = "who runs inside: name, uid or uid:gid; root is still nobody outside" },
-	{ .key = "image", .flag = "image", .arg = "IMAGE", .dflt = "host", .type = &opt_text, .check = check_image, .words = image_words,
-	  .offset = offsetof(struct spec, image),
+	{ .key = "user", .flag = "user", .brief = "u", .arg = "USER", .dflt = "agent", .weaker = true,
+	  .type = &opt_text, .check = check_user, FIELD(user),
+	  .forms = "name, `uid` or `uid:gid`",
+	  .help = "name, uid or uid:gid inside; root is nobody outside" },
+	{ .key = "image", .flag = "image", .arg = "IMAGE", .dflt = "host",
+	  .type = &opt_text, .check = check_image, .words = image_words, FIELD(image),
 	  .forms = "`host`, `dir:/path`", .help = "the root file system: host or dir:PATH" },
-	{ .key = "backend", .flag = "backend", .arg = "NAME", .dflt = "native", .type = &opt_text, .check = check_word, .words = backend_words,
-	  .offset = offsetof(struct spec, backend),
+	{ .key = "backend", .flag = "backend", .arg = "NAME", .dflt = "native",
+	  .type = &opt_text, .check = check_word, .words = backend_words, FIELD(backend),
 	  .forms = "`native`", .help = "who makes the walls" },
-	{ .key = "workspace", .flag = "workspace", .arg = "NAME", .type = &opt_text, .check = check_name,
-	  .offset = offsetof(struct spec, workspace),
+	{ .key = "workspace", .flag = "workspace", .arg = "NAME",
+	  .type = &opt_text, .check = check_name, FIELD(workspace),
 	  .forms = "id or key", .help = "the durable tree that fs workspace:AT mounts" },
-	{ .key = "profile", .flag = "profile", .arg = "NAME", .dflt = "default", .type = &opt_profile, .words = profile_words, .weaker = true,
-	  .forms = "`default`, `rootful`", .help = "default, or rootful to install packages as root inside" },
-	{ .key = "env", .flag = "env", .brief = "e", .arg = "K=V", .type = &opt_env, .check_key = check_env_name, .check = check_env_value,
-	  .offset = offsetof(struct spec, env), .max = ENV_ENTRIES_MAX,
+	{ .key = "profile", .flag = "profile", .arg = "NAME", .dflt = "default", .weaker = true,
+	  .type = &opt_profile, .words = profile_words,
+	  .forms = "`default`, `rootful`",
+	  .help = "default, or rootful to install packages as root inside" },
+	{ .key = "env", .flag = "env", .brief = "e", .arg = "K=V",
+	  .type = &opt_env, .check_key = check_env_name, .check = check_env_value, FIELD(env),
+	  .max = ENV_ENTRIES_MAX,
 	  .forms = "object, list of `K=V`", .help = "a variable of the command" },
-	{ .key = "services", .flag = "services", .arg = "CMD", .type = &opt_list, .check = check_command,
-	  .offset = offsetof(struct spec, services),
+	{ .key = "services", .flag = "services", .arg = "CMD",
+	  .type = &opt_list, .check = check_command, FIELD(services),
 	  .forms = "list of commands", .help = "a command that runs beside the first one" },
-	{ .key = "setup", .flag = "setup", .arg = "CMD", .type = &opt_list, .check = check_command,
-	  .offset = offsetof(struct spec, setup),
+	{ .key = "setup", .flag = "setup", .arg = "CMD",
+	  .type = &opt_list, .check = check_command, FIELD(setup),
 	  .forms = "list of commands", .help = "a command that runs once before the first one" },
-	{ .key = "checkpoint", .flag = "checkpoint", .arg = "on|off", .dflt = "on", .type = &opt_switch, .check = check_word, .words = switch_words,
-	  .offset = offsetof(struct spec, checkpoint), .weaker = true,
+	{ .key = "checkpoint", .flag = "checkpoint", .arg = "on|off", .dflt = "on", .weaker = true,
+	  .type = &opt_switch, .check = check_word, .words = switch_words, FIELD(checkpoint),
 	  .forms = "`on`, `off`, true, false", .help = "what each command changed can be undone" },
-	{ .key = "allow_weaker", .flag = "allow-weaker", .arg = "FIELD", .type = &opt_list, .check = check_weaker,
-	  .offset = offsetof(struct spec, allow_weaker),
+	{ .key = "allow_weaker", .flag = "allow-weaker", .arg = "FIELD",
+	  .type = &opt_list, .check = check_weaker, FIELD(allow_weaker),
 	  .forms = "list of fields", .help = "start even if this host cannot enforce the field" },
 };
 /* clang-format on */
@@ -79,40 +89,40 @@ void spec_done(struct spec *s)
 	arena_done(&s->arena);
 }
 
-static const struct opt *flag_in(const struct opt_table *t, const char *flag)
+const struct opt *flag_row(size_t i)
 {
-	for (size_t i = 0; i < t->count; i++) {
-		const struct opt *o = &t->at[i];
+	for (size_t k = 0; k < top_table.count + limit_table.count; k++) {
+		const struct opt *o =
+		    k < top_table.count ? &top_table.at[k] : &limit_table.at[k - top_table.count];
 
-		if (o->flag &&
-		    (strcmp(o->flag, flag) == 0 || (o->brief && strcmp(o->brief, flag) == 0)))
+		if (o->flag && i-- == 0)
 			return o;
 	}
 	return NULL;
 }
 
-const struct opt *opt_by_flag(const char *flag)
+static const struct opt *row_by_flag(const char *flag)
 {
-	const struct opt *o = flag_in(&top_table, flag);
+	const struct opt *o;
 
-	return o ? o : flag_in(&limit_table, flag);
+	for (size_t i = 0; (o = flag_row(i)); i++)
+		if (strcmp(o->flag, flag) == 0 || (o->brief && strcmp(o->brief, flag) == 0))
+			return o;
+	return NULL;
 }
 
 bool spec_is_flag(const char *name)
 {
-	return opt_by_flag(name) != NULL;
+	return row_by_flag(name) != NULL;
 }
 
 static int unknown_flag(const char *flag, struct err *e)
 {
-	const struct opt_table *const tables[] = { &top_table, &limit_table };
-	const char *words[32] = { NULL };
-	size_t n = 0;
+	const char *words[FLAGS_MAX + 1] = { NULL };
+	const struct opt *o;
 
-	for (size_t i = 0; i < COUNT(tables); i++)
-		for (size_t k = 0; k < tables[i]->count && n + 1 < COUNT(words); k++)
-			if (tables[i]->at[k].flag)
-				words[n++] = tables[i]->at[k].flag;
+	for (size_t i = 0; (o = flag_row(i)) && i < FLAGS_MAX; i++)
+		words[i] = o->flag;
 	const char *near = nearest(flag, words);
 
 	return err_new(e, ERR_INVALID, "unknown flag --%s%s%s%s", quote(flag).text,
@@ -121,19 +131,20 @@ static int unknown_flag(const char *flag, struct err *e)
 
 int spec_flag(struct spec *s, const char *flag, const char *value, struct err *e)
 {
-	const struct opt *o = opt_by_flag(flag);
+	const struct opt *o = row_by_flag(flag);
 	struct input in = { .arena = &s->arena };
 
 	if (!o)
 		return unknown_flag(flag, e);
+	if (strlen(value) > SPEC_BYTES_MAX)
+		return err_new(e, ERR_LIMIT, "--%s: the value has more than %u bytes", o->flag,
+		               SPEC_BYTES_MAX);
 	AUTO(json_decrefp) json_t *v = json_string(value);
 
 	if (!v)
 		return err_new(e, ERR_INVALID, "--%s: the value is not UTF-8", o->flag);
-	if (strlen(value) > SPEC_BYTES_MAX)
-		return err_new(e, ERR_LIMIT, "--%s: the value is too long", o->flag);
 	if (opt_set(&in, o, s, v, e) < 0)
-		return err_wrap(e, "--%s%s%s", o->flag, in.path_len > 0 ? "." : "", in.path);
+		return err_wrap(e, "--%s", o->flag);
 	return 0;
 }
 
@@ -159,8 +170,16 @@ static bool is_deeper(json_t *v, int levels)
 
 	if (levels == 0)
 		return json_is_object(v) || json_is_array(v);
-	json_object_foreach(v, key, item) if (is_deeper(item, levels - 1)) return true;
-	json_array_foreach(v, i, item) if (is_deeper(item, levels - 1)) return true;
+	json_object_foreach(v, key, item)
+	{
+		if (is_deeper(item, levels - 1))
+			return true;
+	}
+	json_array_foreach(v, i, item)
+	{
+		if (is_deeper(item, levels - 1))
+			return true;
+	}
 	return false;
 }
 
@@ -214,12 +233,12 @@ static int json_twice(struct arena *a, const char *text, const json_error_t *pro
 int spec_json(struct spec *s, const char *text, size_t len, struct err *e)
 {
 	struct input in = { .arena = &s->arena, .document = true };
+	size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
 	json_error_t problem;
 
 	if (text_admit(text, len, e) < 0)
 		return -1;
-	AUTO(json_decrefp)
-	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
+	AUTO(json_decrefp) json_t *root = json_loadb(text, len, flags, &problem);
 
 	if (!root && json_error_code(&problem) == json_error_duplicate_key)
 		return json_twice(&s->arena, text, &problem, e);

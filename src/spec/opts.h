@@ -19,6 +19,7 @@
 
 #define SPEC_LIST_MAX 4096         /* entries of one list; people read it, the gate walks it */
 #define SPEC_TEXT_MAX (128u << 10) /* one command or variable: the kernel's MAX_ARG_STRLEN */
+#define FLAGS_MAX 32               /* rows with a flag; a test counts them */
 
 struct opt;
 
@@ -97,7 +98,7 @@ extern const struct opt_table top_table, net_table, http_table, rate_table, fs_t
 extern const struct opt_type opt_net, opt_fs, opt_creds, opt_env, opt_profile, opt_switch;
 
 const struct opt *table_find(const struct opt_table *t, const char *key);
-const struct opt *opt_by_flag(const char *flag);
+const struct opt *flag_row(size_t i);             /* the i-th row that has a flag; NULL: no more */
 const struct opt *opt_by_limit(enum limit_id id); /* the row with the flag */
 
 /* walk.c */
@@ -105,10 +106,7 @@ int opt_set(struct input *in, const struct opt *o, void *into, json_t *v, struct
 int members_apply(struct input *in, const struct opt_table *t, void *into, json_t *v,
                   struct err *e) MUST_USE;
 json_t *members_get(const struct opt_table *t, const void *from);
-/* The walk is at parent[index]. The path is a second step: not every key may be shown. */
-void input_at(struct input *in, const json_t *parent, size_t index);
-size_t input_push(struct input *in, const char *key); /* returns what input_pop() takes */
-void input_pop(struct input *in, size_t len);
+void input_at(struct input *in, const json_t *parent, size_t index); /* before parent[index] */
 int wrong_type(const char *wants, const json_t *v, struct err *e);
 const char *scalar_text(const json_t *v, char buf[24]); /* string or integer, else NULL */
 int list_room(const struct opt *o, size_t len, struct err *e) MUST_USE;
@@ -149,9 +147,6 @@ bool secret_prefix(const char *text);
 
 /* net.c */
 void net_clear(struct net_spec *n);
-
-/* print.c */
-json_t *spec_tree(const struct spec *s);
 
 /* yaml.c: the value tree of a document, and the line of each value. */
 struct yaml_mark {

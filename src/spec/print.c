@@ -5,11 +5,6 @@
 
 #include <yaml.h>
 
-json_t *spec_tree(const struct spec *s)
-{
-	return members_get(&top_table, s);
-}
-
 static int json_write(const char *bytes, size_t n, void *out)
 {
 	str_addn(out, bytes, n);
@@ -26,7 +21,7 @@ static int admit_printed(const struct str *out, size_t start, struct err *e)
 
 int spec_print(const struct spec *s, struct str *out, struct err *e)
 {
-	AUTO(json_decrefp) json_t *tree = spec_tree(s);
+	AUTO(json_decrefp) json_t *tree = members_get(&top_table, s);
 	size_t start = out->len;
 
 	/* Ten digits hold every thousandth of a core up to the ceiling, and 0.1 stays 0.1. */
@@ -93,7 +88,11 @@ static bool emit_list(yaml_emitter_t *em, json_t *v)
 	          yaml_sequence_start_event_initialize(&ev, NULL, NULL, 1,
 	                                               YAML_BLOCK_SEQUENCE_STYLE)))
 		return false;
-	json_array_foreach(v, i, item) if (!emit_value(em, item)) return false;
+	json_array_foreach(v, i, item)
+	{
+		if (!emit_value(em, item))
+			return false;
+	}
 	return emit(em, &ev, yaml_sequence_end_event_initialize(&ev));
 }
 
@@ -107,8 +106,11 @@ static bool emit_object(yaml_emitter_t *em, json_t *v)
 		em, &ev,
 		yaml_mapping_start_event_initialize(&ev, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE)))
 		return false;
-	json_object_foreach(v, key, item) if (!emit_scalar(em, key, true) ||
-	                                      !emit_value(em, item)) return false;
+	json_object_foreach(v, key, item)
+	{
+		if (!emit_scalar(em, key, true) || !emit_value(em, item))
+			return false;
+	}
 	return emit(em, &ev, yaml_mapping_end_event_initialize(&ev));
 }
 
@@ -139,7 +141,7 @@ static bool emit_document(yaml_emitter_t *em, json_t *tree)
 
 int spec_print_yaml(const struct spec *s, struct str *out, struct err *e)
 {
-	AUTO(json_decrefp) json_t *tree = spec_tree(s);
+	AUTO(json_decrefp) json_t *tree = members_get(&top_table, s);
 	AUTO(yaml_emitter_delete) yaml_emitter_t em;
 	size_t start = out->len;
 

@@ -3,31 +3,23 @@
  */
 #include "spec/opts.h"
 
-#define HELP_COLUMN 24
-
-static void help_rows(const struct opt_table *t, struct str *out)
-{
-	for (size_t i = 0; i < t->count; i++) {
-		const struct opt *o = &t->at[i];
-		char left[64];
-
-		if (!o->flag)
-			continue;
-		snprintf(left, sizeof left, "%s%s%s--%s %s", o->brief ? "-" : "",
-		         o->brief ? o->brief : "", o->brief ? ", " : "", o->flag, o->arg);
-		str_addf(out, "  %-*s %s", HELP_COLUMN, left, o->help);
-		if (o->dflt)
-			str_addf(out, " (%s)", o->dflt);
-		if (o->type->repeat)
-			str_add(out, " [repeat]");
-		str_add(out, "\n");
-	}
-}
+#define HELP_COLUMN 23
 
 void spec_help(struct str *out)
 {
-	help_rows(&top_table, out);
-	help_rows(&limit_table, out);
+	const struct opt *o;
+
+	for (size_t i = 0; (o = flag_row(i)); i++) {
+		char left[64];
+
+		snprintf(left, sizeof left, "%s%s%s--%s %s%s", o->brief ? "-" : "",
+		         o->brief ? o->brief : "", o->brief ? ", " : "", o->flag, o->arg,
+		         o->type->repeat ? "..." : "");
+		str_addf(out, "  %-*s %s", HELP_COLUMN, left, o->help);
+		if (o->dflt)
+			str_addf(out, " (%s)", o->dflt);
+		str_add(out, "\n");
+	}
 }
 
 static void add_code(struct str *out, const char *before, const char *text, const char *after)
@@ -181,12 +173,26 @@ static const char limits_text[] =
     "is seconds. The scratch space lives in memory, so `disk` is at most `mem`.\n"
     "\n";
 
+static void add_weaker(struct str *out)
+{
+	const char *between = "`allow_weaker` takes ";
+	const struct opt *o;
+
+	for (size_t i = 0; (o = flag_row(i)); i++) {
+		if (!o->weaker)
+			continue;
+		str_addf(out, "%s`%s`", between, o->key);
+		between = ", ";
+	}
+	str_add(out, ".\n");
+}
+
 void spec_reference(struct str *out)
 {
 	str_add(out, intro);
 	add_keys(out, &top_table);
 	str_add(out, net_text);
-	add_members(out, "The object has at least one of", &net_table);
+	add_members(out, "As an object it has", &net_table);
 	add_members(out, "An entry of `http`", &http_table);
 	add_members(out, "`rate`", &rate_table);
 	str_add(out, fs_text);
@@ -194,15 +200,5 @@ void spec_reference(struct str *out)
 	str_add(out, creds_text);
 	str_add(out, limits_text);
 	add_limits(out);
-	str_add(out, "`allow_weaker` takes ");
-	const struct opt_table *const tables[] = { &top_table, &limit_table };
-	const char *between = "";
-
-	for (size_t i = 0; i < COUNT(tables); i++)
-		for (size_t k = 0; k < tables[i]->count; k++)
-			if (tables[i]->at[k].weaker) {
-				str_addf(out, "%s`%s`", between, tables[i]->at[k].key);
-				between = ", ";
-			}
-	str_add(out, ".\n");
+	add_weaker(out);
 }

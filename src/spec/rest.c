@@ -40,16 +40,15 @@ int check_image(const struct opt *o, struct arena *a, const char *text, const ch
 int check_weaker(const struct opt *o, struct arena *a, const char *text, const char **out,
                  struct err *e)
 {
-	const struct opt_table *const tables[] = { &top_table, &limit_table };
-	const char *words[32] = { NULL };
+	const char *words[FLAGS_MAX + 1] = { NULL };
+	const struct opt *row;
 	size_t n = 0;
 
 	(void)o;
 	(void)a;
-	for (size_t i = 0; i < COUNT(tables); i++)
-		for (size_t k = 0; k < tables[i]->count && n + 1 < COUNT(words); k++)
-			if (tables[i]->at[k].weaker)
-				words[n++] = tables[i]->at[k].key;
+	for (size_t i = 0; (row = flag_row(i)) && n < FLAGS_MAX; i++)
+		if (row->weaker)
+			words[n++] = row->key;
 	int found = word_find(words, text, e);
 
 	if (found < 0)
@@ -106,8 +105,8 @@ static int env_set(struct input *in, const struct opt *o, void *into, json_t *v,
 		return -1;
 	if (!value)
 		return err_new(e, ERR_INVALID,
-		               "\"%s\" has no value; write \"%s=\" for an empty one", pair.key,
-		               pair.key);
+		               "\"%s\" has no value; write \"%s=\" for an empty one",
+		               quote(pair.key).text, quote(pair.key).text);
 	if (check_env_value(o, in->arena, value, &pair.value, e) < 0)
 		return -1;
 	return pair_add(in, o, opt_field(o, into), pair, e);

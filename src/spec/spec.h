@@ -103,7 +103,7 @@ void spec_done(struct spec *s);
 /* One flag as on the command line, without the dashes: spec_flag(s, "mem", "4g", e). */
 int spec_flag(struct spec *s, const char *flag, const char *value, struct err *e) MUST_USE;
 
-/* A whole document. Errors name the key, the value and the nearest valid one; YAML also the line. */
+/* A whole document. Errors name the key, the value and the nearest valid one, YAML the line too. */
 int spec_json(struct spec *s, const char *text, size_t len, struct err *e) MUST_USE;
 int spec_yaml(struct spec *s, const char *text, size_t len, struct err *e) MUST_USE;
 /* A file's content: JSON or YAML by the ending of `name`, else by its first character. */
@@ -130,7 +130,7 @@ void spec_reference(struct str *out);
 bool spec_is_flag(const char *name);
 
 const char *limit_name(enum limit_id id); /* "cpu", "mem", ... as in allow_weaker and enforced */
-bool spec_weaker(const struct spec *s, const char *field); /* the caller listed it in allow_weaker */
+bool spec_weaker(const struct spec *s, const char *field); /* it is listed in allow_weaker */
 
 /* The image's user by strict rules: name, "uid" or "uid:gid"; nothing is parsed half-way. */
 struct user_ref {
@@ -140,6 +140,6 @@ struct user_ref {
 };
 int user_parse(const char *text, struct user_ref *out, struct err *e) MUST_USE;
 
-/* "4g", "10m", "512": sizes are powers of 1024, durations take ms s m h d and default to seconds. */
+/* "4g", "10m", "512": sizes are powers of 1024, durations take ms s m h d and mean seconds else. */
 int size_parse(const char *text, uint64_t *out, struct err *e) MUST_USE;
 int duration_parse(const char *text, uint64_t *out_ms, struct err *e) MUST_USE;

@@ -12,17 +12,26 @@ struct scale {
 	uint64_t factor;
 };
 
-/* The last row of a factor is the one that is printed. */
+/* The first row has factor 1; of two rows with one factor the second is printed. */
+/* clang-format off */
 static const struct scale sizes[] = {
-	{ "", 1 },           { "K", 1ull << 10 }, { "k", 1ull << 10 }, { "M", 1ull << 20 },
-	{ "m", 1ull << 20 }, { "G", 1ull << 30 }, { "g", 1ull << 30 }, { "T", 1ull << 40 },
-	{ "t", 1ull << 40 }, { NULL, 0 },
+	{ "", 1 },
+	{ "K", 1ull << 10 }, { "k", 1ull << 10 },
+	{ "M", 1ull << 20 }, { "m", 1ull << 20 },
+	{ "G", 1ull << 30 }, { "g", 1ull << 30 },
+	{ "T", 1ull << 40 }, { "t", 1ull << 40 },
+	{ NULL, 0 },
 };
 static const struct scale durations[] = {
-	{ "", 1000 },     { "ms", 1 },       { "s", 1000 }, { "m", 60000 },
-	{ "h", 3600000 }, { "d", 86400000 }, { NULL, 0 },
+	{ "ms", 1 },
+	{ "", 1000 }, { "s", 1000 },
+	{ "m", 60000 },
+	{ "h", 3600000 },
+	{ "d", 86400000 },
+	{ NULL, 0 },
 };
 static const struct scale counts[] = { { "", 1 }, { NULL, 0 } };
+/* clang-format on */
 
 /* Digits at *p, which is moved behind them. */
 static int digits_parse(const char **p, uint64_t *out)
@@ -71,10 +80,10 @@ static int scaled_parse(const char *text, const struct scale *scales, const char
 /* The largest unit that loses nothing. */
 static void scaled_print(uint64_t value, const struct scale *scales, char buf[32])
 {
-	const struct scale *best = NULL;
+	const struct scale *best = scales;
 
 	for (; scales->suffix; scales++)
-		if (value % scales->factor == 0 && (!best || scales->factor >= best->factor))
+		if (value % scales->factor == 0 && scales->factor >= best->factor)
 			best = scales;
 	snprintf(buf, 32, "%llu%s", (unsigned long long)(value / best->factor), best->suffix);
 }

@@ -19,9 +19,10 @@ static size_t path_add(struct input *in, const char *before, const char *name, c
 	return len;
 }
 
-size_t input_push(struct input *in, const char *key)
+/* The path is a step of its own: a key is shown only after it was checked. */
+static size_t input_push(struct input *in, const char *key)
 {
-	return path_add(in, ".", key, "");
+	return path_add(in, ".", quote(key).text, "");
 }
 
 static size_t input_push_index(struct input *in, size_t index)
@@ -32,7 +33,7 @@ static size_t input_push_index(struct input *in, size_t index)
 	return path_add(in, "[", number, "]");
 }
 
-void input_pop(struct input *in, size_t len)
+static void input_pop(struct input *in, size_t len)
 {
 	in->path_len = len;
 	in->path[len] = '\0';
@@ -104,6 +105,8 @@ const struct opt *table_find(const struct opt_table *t, const char *key)
 
 int members_apply(struct input *in, const struct opt_table *t, void *into, json_t *v, struct err *e)
 {
+	const json_t *parent = in->parent;
+	size_t index = in->index;
 	const char *key;
 	json_t *value;
 	size_t i = 0;
@@ -125,6 +128,7 @@ int members_apply(struct input *in, const struct opt_table *t, void *into, json_
 			return -1;
 		input_pop(in, len);
 	}
+	input_at(in, parent, index); /* what is still wrong is the whole */
 	return 0;
 }
 
@@ -240,7 +244,8 @@ int pair_add(struct input *in, const struct opt *o, struct pair_list *l, struct 
 		if (strcmp(l->at[i].key, pair.key) != 0)
 			continue;
 		if (in->document)
-			return err_new(e, ERR_INVALID, "\"%s\" is given twice", pair.key);
+			return err_new(e, ERR_INVALID, "\"%s\" is given twice",
+			               quote(pair.key).text);
 		l->at[i].value = pair.value;
 		return 0;
 	}

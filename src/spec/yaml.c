@@ -7,6 +7,7 @@
  */
 #include "spec/opts.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <yaml.h>
 
@@ -109,8 +110,7 @@ static int on_scalar(struct builder *b, const yaml_event_t *ev, size_t line, str
 		return on_key(b, text, line, e);
 	json_t *v = is_plain ? yaml_plain(text, len) : json_stringn(text, len);
 
-	if (!v)
-		return fail(line, "not UTF-8", e);
+	assert(v); /* NULL is for bad UTF-8, and the parser lets none through */
 	place(b, v, line);
 	return 0;
 }

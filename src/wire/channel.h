@@ -25,6 +25,7 @@ enum channel_type {
 	CH_SIGNAL,  /* client: a number, for the command's process group */
 	CH_RESIZE,  /* client: rows, columns */
 	CH_KILL,    /* client: end it now */
+	CH_GO,      /* launcher: the cgroup is ready; the first message of all */
 	CH_TYPES
 };
 

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import select
 import subprocess
 
 import oracle
@@ -60,13 +61,19 @@ def on_terminal(argv):
     pid, fd = pty.fork()
     if pid == 0:
         os.execvpe(argv[0], argv, {"PATH": os.environ["PATH"], "TERM": "dumb"})
-    out = b""
-    try:
-        while chunk := os.read(fd, 65536):
-            out += chunk
-    except OSError:
-        pass
-    _, state = os.waitpid(pid, 0)
+    out, ended, state = b"", 0, 0
+    while True:    # not until the terminal ends: ioctls of the probe may have made it deaf to that
+        if select.select([fd], [], [], 0.2)[0]:
+            try:
+                out += os.read(fd, 65536)
+            except OSError:
+                break
+        elif ended:
+            break
+        else:
+            ended, state = os.waitpid(pid, os.WNOHANG)
+    if not ended:
+        _, state = os.waitpid(pid, 0)
     os.close(fd)
     return Outcome(os.waitstatus_to_exitcode(state), out.decode(errors="replace").replace("\r", ""), "")
 
@@ -113,9 +120,10 @@ class Held:
     def finish(self, line=b"\n"):
         try:
             out, err = self.process.communicate(line, timeout=TIMEOUT)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired:    # what it left behind may hold the pipes: do not wait for their end
             self.process.kill()
-            out, err = self.process.communicate()
+            self.process.wait()
+            return Outcome(-1, self.out, "timed out")
         return Outcome(self.process.returncode, self.out + out.decode(errors="replace"), err.decode(errors="replace"))
 
     def __exit__(self, *_):

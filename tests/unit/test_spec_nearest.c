@@ -27,7 +27,7 @@ TEST(the_nearest_word_is_found)
 TEST(nothing_near_is_nothing)
 {
 	static const char *const rows[] = {
-		"", "x", "zz", "quota", "environment", "0123456789012345678901234567890123456789",
+		"", "x", "zz", "quota", "environment", "net3456789012345678901234567890123456789",
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		printf("# %s\n", rows[i]);

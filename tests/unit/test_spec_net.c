@@ -2,8 +2,6 @@
 
 #include <arpa/inet.h>
 
-#include "spec/opts.h"
-
 struct row {
 	const char *text, *want;
 };
@@ -154,7 +152,11 @@ TEST(repeated_flags_add_and_a_mode_starts_anew)
 	check_printed(&s, WITH_NET("{\"mode\":\"allow\"}"));
 }
 
-#define L63 "a23456789012345678901234567890123456789012345678901234567890123"
+#define L61 "a234567890123456789012345678901234567890123456789012345678901"
+static const char label_of_63[] = L61 "23.example.org";
+static const char label_of_64[] = L61 "234.example.org";
+static const char name_of_253[] = L61 "23." L61 "23." L61 "23." L61;
+static const char name_of_254[] = L61 "23." L61 "23." L61 "23." L61 "2";
 
 TEST(host_names)
 {
@@ -177,9 +179,8 @@ TEST(host_names)
 		"0x7f.example",
 		"1e3",
 		"0xfg",
-		L63 ".example.org",
-		L63 "." L63 "." L63 "."
-		    "a234567890123456789012345678901234567890123456789012345678901",
+		label_of_63,
+		name_of_253,
 	};
 	AUTO(arena_done) struct arena a = { 0 };
 
@@ -211,8 +212,7 @@ TEST(host_names_refused)
 		"*.*.example.org",
 		"***.example.org",
 		"*a.example.org",
-		"b\xc3\xbc"
-		"cher.example",
+		"b\xc3\xbc\x63her.example",
 		"example.org/path",
 		"https://example.org",
 		"user@example.org",
@@ -226,8 +226,8 @@ TEST(host_names_refused)
 		"deny",
 		"Allow",
 		"none",
-		L63 "4.example.org",
-		L63 "." L63 "." L63 "." L63,
+		label_of_64,
+		name_of_254,
 	};
 	AUTO(arena_done) struct arena a = { 0 };
 
@@ -239,6 +239,52 @@ TEST(host_names_refused)
 		CHECK_INT(check_host(NULL, &a, bad[i], &out, &e), -1);
 		CHECK(!out);
 	}
+}
+
+TEST(a_refused_host_name_says_why)
+{
+	static const struct row rows[] = {
+		{ "https://example.org", "is a URL or a range, not a host name" },
+		{ "10.0.0.0/8", "is a URL or a range, not a host name" },
+		{ "a.*.example.org", "has a * that is not the left-most label" },
+		{ "exa mple.org", "is not a host name (letters, digits, - and _;" },
+		{ "deny", "\"deny\" is not a host name" },
+		{ "example.org:0", "\"0\" is not a port" },
+		{ name_of_254, "at most 253 bytes" },
+	};
+	AUTO(arena_done) struct arena a = { 0 };
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const char *out = NULL;
+		struct err e = { 0 };
+
+		CHECK_INT(check_host(NULL, &a, rows[i].text, &out, &e), -1);
+		if (!strstr(e.msg, rows[i].want))
+			CHECK_STR(e.msg, rows[i].want);
+	}
+}
+
+TEST(lists_of_rules_have_a_ceiling)
+{
+	static const struct row rows[] = {
+		{ "allow", "\"example.org\"" },
+		{ "http", "{\"host\":\"example.org\",\"paths\":\"/\"}" },
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		AUTO(str_done) struct str text = { .max = TEXT_MAX };
+
+		str_addf(&text, "{\"net\":{\"%s\":[%s", rows[i].text, rows[i].want);
+		for (int k = 0; k < SPEC_LIST_MAX; k++)
+			str_addf(&text, ",%s", rows[i].want);
+		str_add(&text, "]}}");
+		refuses(str_text(&text), "[4096]: has more than 4096 entries");
+	}
+	AUTO(str_done) struct str flag = { .max = TEXT_MAX };
+
+	str_add(&flag, "allow:example.org");
+	for (int k = 0; k < SPEC_LIST_MAX; k++)
+		str_add(&flag, ",example.org");
+	flag_refuses("net", str_text(&flag), "has more than 4096 entries");
 }
 
 /* Whatever some C library takes for an address is sent to cidr. */
