@@ -10,15 +10,15 @@ struct oneshot {
 	struct sandbox sandbox;
 };
 
-static int check_host(const struct spec *spec, struct run_session *out, struct err *e)
+static int check_host(const struct spec *spec, struct cgroup *cgroup, struct run_session *out,
+		      struct err *e)
 {
-	struct cgroup cgroup;
 	struct enforce_host host = { .is_root = launcher_is_root(),
-				     .cgroup = &cgroup,
+				     .cgroup = cgroup,
 				     .has_landlock = landlock_abi() > 0 };
 	struct enforce_row rows[ENFORCE_ROWS_MAX];
 
-	cgroup_find(&cgroup, host.is_root);
+	cgroup_find(cgroup, host.is_root);
 	if (enforce_check(spec, &host, e) < 0)
 		return -1;
 	out->n_enforced = enforce_rows(spec, &host, rows);
@@ -36,12 +36,14 @@ static int start(const struct run_setup *setup, struct run_session *out, struct 
 					.is_tty = setup->is_tty,
 					.has_stdin = setup->has_stdin,
 					.timeout_ms = setup->timeout_ms,
+					.wants_usage = setup->wants_usage,
 					.rows = setup->rows,
 					.cols = setup->cols };
+	struct cgroup cgroup;
 	struct oneshot *o = mem_alloc(sizeof *o);
 
-	if (check_host(setup->spec, out, e) < 0 || plan_make(&o->plan, setup->spec, command, e) < 0 ||
-	    launcher_start(&o->sandbox, &o->plan, monitor_main, e) < 0) {
+	if (check_host(setup->spec, &cgroup, out, e) < 0 || plan_make(&o->plan, setup->spec, command, e) < 0 ||
+	    launcher_start(&o->sandbox, &o->plan, &cgroup, monitor_main, e) < 0) {
 		free(o);
 		return -1;
 	}

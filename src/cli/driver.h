@@ -16,6 +16,7 @@ struct run_setup {
 	char *const *argv;
 	const char *cwd; /* NULL: the default */
 	bool is_tty, has_stdin;
+	bool wants_usage; /* what was used and started inside, in the end report */
 	uint64_t timeout_ms;
 	uint16_t rows, cols;
 };

@@ -156,6 +156,7 @@ static int run_command(struct run *r, const struct driver *driver, struct err *e
 				   .cwd = r->cwd,
 				   .is_tty = r->is_tty,
 				   .has_stdin = r->has_stdin || (r->is_tty && isatty(STDIN_FILENO)),
+				   .wants_usage = r->is_json,
 				   .timeout_ms = r->timeout_ms,
 				   .rows = 24,
 				   .cols = 80 };

@@ -14,6 +14,13 @@
 
 #define BOX_IDS 65535 /* mapped; the id after them is the monitor's */
 
+enum { NS_USER, NS_NET, NS_IPC, NS_UTS, NS_PID, NS_MNT, NS_CGROUP, NS_COUNT };
+
+extern const struct box_namespace {
+	const char *name; /* as in /proc/PID/ns */
+	int flag;         /* CLONE_NEW* */
+} box_namespaces[NS_COUNT];
+
 struct box {
 	const struct plan *plan;
 	bool is_root;          /* root mode */
@@ -40,13 +47,13 @@ struct inside_io {
 };
 void launch_inside(const struct box *box, struct inside_io io) __attribute__((noreturn));
 
-/* In a child whose parent is the monitor, in all namespaces but two. Sends the descriptors below
+/* In a child whose parent is the monitor, in the pid namespace and no other. Sends the descriptors below
  * over `report_fd`, each with its letter; proves the walls; executes the command. Never returns;
  * a struct err that comes is a failure. */
 struct payload_io {
 	int stdin_fd, stdout_fd, stderr_fd; /* ignored with a pty */
 	int report_fd;                      /* SOCK_SEQPACKET */
-	int mnt_ns_fd, cgroup_ns_fd;        /* cgroup -1: the first command makes it */
+	int ns_fds[NS_COUNT];               /* user -1: entered; cgroup -1: to be made */
 	int entered_fd, walls_fd;           /* -1: the walls stand already */
 };
 void launch_payload(const struct box *box, struct payload_io io) __attribute__((noreturn));

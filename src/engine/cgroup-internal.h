@@ -5,7 +5,14 @@
 
 #include "engine/cgroup.h"
 
-/* The folder whose files govern this controller; -1 without one. */
-int cgroup_tree_of(const struct cgroup *cg, enum cgroup_controller c);
-/* Kills what lives in base/name and removes it with its leaves. Best effort. */
-void cgroup_sweep_dir(int base_fd, const char *name, bool is_v2);
+#define CGROUP_BASE "caisson"
+#define CGROUP_PATH_MAX 320
+
+/* base/caisson/<name>[/leaf]/file */
+void cgroup_path(const struct cgroup *cg, const struct cgroup_tree *t, const char *rest, char *out);
+/* The hierarchy that has this controller, or NULL. */
+const struct cgroup_tree *cgroup_tree_of(const struct cgroup *cg, enum cgroup_controller c);
+/* Where the limits of a hierarchy are written and its members listed: "box/" on v2, else "". */
+const char *cgroup_leaf(const struct cgroup_tree *t);
+/* Kills what lives in the sandbox's folder of one hierarchy and removes it. Best effort. */
+void cgroup_sweep(const struct cgroup *cg, const struct cgroup_tree *t);

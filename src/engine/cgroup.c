@@ -2,31 +2,32 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "engine/cgroup-internal.h"
 #include "os/file.h"
-#include "os/proc.h"
 
-#define BASE "caisson"
 #define CGROUP2_MAGIC 0x63677270
-#define ROOT_V2 "/sys/fs/cgroup"
 
 static const char *const controller_names[] = {
 	[CG_CPU] = "cpu",
-	[CG_CPUACCT] = "cpuacct",
 	[CG_MEMORY] = "memory",
 	[CG_PIDS] = "pids",
 };
 _Static_assert(COUNT(controller_names) == CG_CONTROLLERS, "a controller has no name");
 
+/* v1 hierarchies without a limit of ours that a process should not sit at the root of. */
+static const char *const shared_v1[] = { "blkio", "cpuacct", "devices", "freezer", "net_cls",
+					 "net_cls,net_prio" };
+
 /* The devices that exist in /dev inside; v1 asks here even for nodes that came another way. */
 static const char *const devices[] = {
-	"c 1:3 rwm", "c 1:5 rwm", "c 1:7 rwm",   "c 1:8 rwm",
+	"c 1:3 rwm", "c 1:5 rwm", "c 1:7 rwm", "c 1:8 rwm",
 	"c 1:9 rwm", "c 5:0 rwm", "c 5:2 rwm", "c 136:* rwm",
 };
+
+/* ---- what the host has ------------------------------------------------------------- */
 
 static unsigned int controllers_in(char *list, const char *separators)
 {
@@ -40,45 +41,45 @@ static unsigned int controllers_in(char *list, const char *separators)
 	return found;
 }
 
-static void add_v1(struct cgroup *cg, char *controllers)
+static void add_v1(struct cgroup *cg, char *name)
 {
 	struct cgroup_tree *t = &cg->trees[cg->n_trees];
-	const char *name = strncmp(controllers, "name=", 5) == 0 ? controllers + 5 : controllers;
+	bool is_wanted = false;
 
-	*t = (struct cgroup_tree){ .dir_fd = -1, .tasks_fd = -1 };
+	*t = (struct cgroup_tree){ .tasks_fd = -1 };
+	for (size_t i = 0; i < COUNT(shared_v1); i++)
+		is_wanted |= strcmp(name, shared_v1[i]) == 0;
 	snprintf(t->path, sizeof t->path, "/sys/fs/cgroup/%s", name);
-	if (access(t->path, W_OK) < 0)
-		return;
-	t->is_cpuset = strcmp(name, "cpuset") == 0;
 	t->is_devices = strcmp(name, "devices") == 0;
-	t->controllers = controllers_in(controllers, ",");
+	t->controllers = controllers_in(name, ",");
 	t->is_shared = t->controllers == 0;
-	cg->n_trees++;
+	if ((is_wanted || t->controllers) && access(t->path, W_OK) == 0)
+		cg->n_trees++;
+}
+
+static bool is_cgroup2(const char *path)
+{
+	int64_t type = 0;
+
+	return os_statfs_type(-1, path, &type) == 0 && type == CGROUP2_MAGIC;
 }
 
 /* Root uses the top of the tree; others the group they are in, if it was handed to them. */
 static void add_v2(struct cgroup *cg, const char *own, bool is_root)
 {
 	struct cgroup_tree *t = &cg->trees[cg->n_trees];
-	int64_t type = 0;
-	const char *root = ROOT_V2;
+	const char *top = is_cgroup2("/sys/fs/cgroup") ? "/sys/fs/cgroup" : "/sys/fs/cgroup/unified";
+	char path[CGROUP_PATH_MAX], list[256];
 
-	*t = (struct cgroup_tree){ .is_v2 = true, .dir_fd = -1, .tasks_fd = -1 };
-	if (os_statfs_type(-1, ROOT_V2, &type) < 0 || type != CGROUP2_MAGIC)
-		root = "/sys/fs/cgroup/unified";
-	if (os_statfs_type(-1, root, &type) < 0 || type != CGROUP2_MAGIC)
+	*t = (struct cgroup_tree){ .is_v2 = true, .tasks_fd = -1 };
+	snprintf(t->path, sizeof t->path, "%s%s", top, is_root || strcmp(own, "/") == 0 ? "" : own);
+	snprintf(path, sizeof path, "%s/cgroup.procs", t->path);
+	if (!is_cgroup2(top) || access(t->path, W_OK) < 0 || access(path, W_OK) < 0)
 		return;
-	snprintf(t->path, sizeof t->path, "%s%s", root, is_root ? "" : own);
-	AUTO(fd_close) int fd = os_openat(AT_FDCWD, t->path, O_PATH | O_DIRECTORY, 0);
-	if (fd < 0 || faccessat(fd, ".", W_OK, AT_EACCESS) < 0 ||
-	    faccessat(fd, "cgroup.procs", W_OK, AT_EACCESS) < 0)
-		return;
-	char list[256];
-	if (os_read_file(fd, "cgroup.controllers", list, sizeof list) < 0)
+	snprintf(path, sizeof path, "%s/cgroup.controllers", t->path);
+	if (os_read_file(AT_FDCWD, path, list, sizeof list) < 0)
 		return;
 	t->controllers = controllers_in(list, " \n");
-	if (t->controllers & 1u << CG_CPU)
-		t->controllers |= 1u << CG_CPUACCT;
 	t->is_shared = t->controllers == 0;
 	cg->n_trees++;
 }
@@ -86,11 +87,11 @@ static void add_v2(struct cgroup *cg, const char *own, bool is_root)
 void cgroup_find(struct cgroup *cg, bool is_root)
 {
 	char text[4096];
+	char *save = NULL;
 
 	*cg = (struct cgroup){ .box_fd = -1, .mon_fd = -1 };
 	if (os_read_file(AT_FDCWD, "/proc/self/cgroup", text, sizeof text) < 0)
 		return;
-	char *save = NULL;
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		char *list = strchr(line, ':');
 		char *own = list ? strchr(list + 1, ':') : NULL;
@@ -105,51 +106,51 @@ void cgroup_find(struct cgroup *cg, bool is_root)
 	}
 }
 
-const char *cgroup_mechanism(const struct cgroup *cg, enum cgroup_controller c)
+const struct cgroup_tree *cgroup_tree_of(const struct cgroup *cg, enum cgroup_controller c)
 {
 	for (size_t i = 0; i < cg->n_trees; i++)
 		if (cg->trees[i].controllers & 1u << c)
-			return cg->trees[i].is_v2 ? "cgroup2" : "cgroup1";
+			return &cg->trees[i];
 	return NULL;
+}
+
+const char *cgroup_mechanism(const struct cgroup *cg, enum cgroup_controller c)
+{
+	const struct cgroup_tree *t = cgroup_tree_of(cg, c);
+
+	return !t ? NULL : t->is_v2 ? "cgroup2" : "cgroup1";
 }
 
 bool cgroup_has(const struct cgroup *cg, enum cgroup_controller c)
 {
-	return cgroup_mechanism(cg, c) != NULL;
+	return cgroup_tree_of(cg, c) != NULL;
 }
 
-int cgroup_tree_of(const struct cgroup *cg, enum cgroup_controller c)
+/* ---- paths ------------------------------------------------------------------------- */
+
+const char *cgroup_leaf(const struct cgroup_tree *t)
 {
-	for (size_t i = 0; i < cg->n_trees; i++)
-		if (cg->trees[i].controllers & 1u << c)
-			return cg->trees[i].is_v2 ? cg->box_fd : cg->trees[i].dir_fd;
-	return -1;
+	return t->is_v2 ? "box/" : "";
 }
 
-/* First use of caisson/ in a v1 hierarchy: what children shall inherit. */
-static int prepare_v1(const struct cgroup_tree *t, int base_fd)
+void cgroup_path(const struct cgroup *cg, const struct cgroup_tree *t, const char *rest, char *out)
 {
-	int r = 0;
+	snprintf(out, CGROUP_PATH_MAX, "%s/" CGROUP_BASE "/%s/%s", t->path, cg->name, rest);
+}
 
-	if (t->is_cpuset)
-		r = os_write_file(base_fd, "cgroup.clone_children", "1");
-	if (t->is_cpuset && r >= 0) {
-		char text[256];
+static int tree_error(const struct cgroup *cg, const struct cgroup_tree *t, int r, struct err *e)
+{
+	return err_sys(e, -r, "%s/" CGROUP_BASE "/%s", t->path, cg->name);
+}
 
-		r = os_read_file(base_fd, "../cpuset.cpus", text, sizeof text);
-		if (r >= 0)
-			r = os_write_file(base_fd, "cpuset.cpus", text);
-		if (r >= 0)
-			r = os_read_file(base_fd, "../cpuset.mems", text, sizeof text);
-		if (r >= 0)
-			r = os_write_file(base_fd, "cpuset.mems", text);
-	}
-	if (t->is_devices) {
-		r = os_write_file(base_fd, "devices.deny", "a");
-		for (size_t i = 0; i < COUNT(devices) && r >= 0; i++)
-			r = os_write_file(base_fd, "devices.allow", devices[i]);
-	}
-	return r;
+/* ---- caisson/ ---------------------------------------------------------------------- */
+
+static int write_base(const struct cgroup_tree *t, const char *file, const char *text)
+{
+	char path[CGROUP_PATH_MAX];
+
+	snprintf(path, sizeof path, "%s/%s", t->path, file);
+	return os_write_file(AT_FDCWD, path, text);
 }
 
 static void want_controllers(const struct cgroup_tree *t, char *out, size_t size)
@@ -160,139 +161,151 @@ static void want_controllers(const struct cgroup_tree *t, char *out, size_t size
 }
 
 /* A group with members cannot hand controllers down: we step aside into a leaf first. */
-static int prepare_v2(const struct cgroup_tree *t, int base_fd)
+static int prepare_v2(const struct cgroup_tree *t)
 {
-	char want[64];
-	int r;
+	char want[64], path[CGROUP_PATH_MAX];
 
 	want_controllers(t, want, sizeof want);
 	if (want[0] == '\0')
 		return 0;
-	AUTO(fd_close) int top = os_openat(AT_FDCWD, t->path, O_PATH | O_DIRECTORY, 0);
-	if (top < 0)
-		return top;
-	r = os_write_file(top, "cgroup.subtree_control", want);
+	int r = write_base(t, "cgroup.subtree_control", want);
 	if (r == -EBUSY) {
-		r = os_mkdirat(top, BASE ".cli", 0755);
+		snprintf(path, sizeof path, "%s/" CGROUP_BASE ".cli", t->path);
+		r = os_mkdirat(AT_FDCWD, path, 0755);
 		if (r < 0 && r != -EEXIST)
 			return r;
-		r = os_write_file(top, BASE ".cli/cgroup.procs", "0");
+		r = write_base(t, CGROUP_BASE ".cli/cgroup.procs", "0");
 		if (r >= 0)
-			r = os_write_file(top, "cgroup.subtree_control", want);
+			r = write_base(t, "cgroup.subtree_control", want);
 	}
-	return r < 0 ? r : os_write_file(base_fd, "cgroup.subtree_control", want);
+	return r < 0 ? r : write_base(t, CGROUP_BASE "/cgroup.subtree_control", want);
 }
 
-static int open_base(const struct cgroup_tree *t)
+static int prepare_devices(const struct cgroup_tree *t)
 {
-	AUTO(fd_close) int top = os_openat(AT_FDCWD, t->path, O_PATH | O_DIRECTORY, 0);
-	if (top < 0)
-		return top;
-	int base = os_openat(top, BASE, O_PATH | O_DIRECTORY, 0);
-	if (base != -ENOENT)
-		return base;
-	int r = os_mkdirat(top, BASE, 0755);
-	if (r < 0 && r != -EEXIST)
-		return r;
-	base = os_openat(top, BASE, O_PATH | O_DIRECTORY, 0);
-	if (base < 0)
-		return base;
-	r = t->is_v2 ? prepare_v2(t, base) : prepare_v1(t, base);
-	if (r < 0) {
-		fd_close(&base);
-		(void)os_rmdirat(top, BASE); /* best effort: half-prepared is worse than absent */
-		return r;
-	}
-	return base;
+	int r = write_base(t, CGROUP_BASE "/devices.deny", "a");
+
+	for (size_t i = 0; i < COUNT(devices) && r >= 0; i++)
+		r = write_base(t, CGROUP_BASE "/devices.allow", devices[i]);
+	return r;
 }
 
-static int make_leaf(int dir_fd, const char *leaf, int *out)
+/* First use of caisson/ in a hierarchy. Half-prepared is worse than absent: it goes again. */
+static int make_base(const struct cgroup_tree *t)
 {
-	int r = os_mkdirat(dir_fd, leaf, 0755);
+	char path[CGROUP_PATH_MAX];
 
+	snprintf(path, sizeof path, "%s/" CGROUP_BASE, t->path);
+	int r = os_mkdirat(AT_FDCWD, path, 0755);
+	if (r == -EEXIST)
+		return 0;
 	if (r < 0)
 		return r;
-	*out = os_openat(dir_fd, leaf, O_RDONLY | O_DIRECTORY, 0);
+	r = t->is_v2 ? prepare_v2(t) : t->is_devices ? prepare_devices(t) : 0;
+	if (r < 0)
+		(void)os_rmdirat(AT_FDCWD, path);
+	return r;
+}
+
+/* ---- making ------------------------------------------------------------------------ */
+
+static int make_folder(const struct cgroup *cg, const struct cgroup_tree *t)
+{
+	char path[CGROUP_PATH_MAX];
+	int r = -ENOENT;
+
+	cgroup_path(cg, t, "", path);
+	/* Another launch may be removing caisson/ just now: again. */
+	for (int tries = 0; tries < 10 && (r == -ENOENT || r == -ENODEV); tries++) {
+		r = os_mkdirat(AT_FDCWD, path, 0755);
+		if (r == -EEXIST) {
+			cgroup_sweep(cg, t);
+			r = os_mkdirat(AT_FDCWD, path, 0755);
+		}
+		if (r == -ENOENT) {
+			int made = make_base(t);
+
+			if (made < 0)
+				return made;
+		}
+	}
+	return r;
+}
+
+static int make_leaf(const struct cgroup *cg, const struct cgroup_tree *t, const char *leaf, int *out)
+{
+	char path[CGROUP_PATH_MAX];
+
+	cgroup_path(cg, t, leaf, path);
+	int r = os_mkdirat(AT_FDCWD, path, 0755);
+	if (r < 0)
+		return r;
+	*out = os_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
 	return *out < 0 ? *out : 0;
 }
 
-static int make_folder(struct cgroup *cg, struct cgroup_tree *t)
+static int open_shared(struct cgroup *cg, struct cgroup_tree *t)
 {
-	AUTO(fd_close) int base = open_base(t);
-	if (base < 0)
-		return base;
-	int r = os_mkdirat(base, cg->name, 0755);
+	char path[CGROUP_PATH_MAX];
+	int *fd = t->is_v2 ? &cg->mon_fd : &t->tasks_fd;
+	int flags = t->is_v2 ? O_RDONLY | O_DIRECTORY : O_WRONLY;
 
-	if (r == -EEXIST) {
-		cgroup_sweep_dir(base, cg->name, t->is_v2);
-		r = os_mkdirat(base, cg->name, 0755);
+	snprintf(path, sizeof path, "%s/" CGROUP_BASE "/%s", t->path, t->is_v2 ? "" : "tasks");
+	*fd = os_openat(AT_FDCWD, path, flags, 0);
+	if (*fd == -ENOENT) {
+		int r = make_base(t);
+
+		*fd = r < 0 ? r : os_openat(AT_FDCWD, path, flags, 0);
 	}
-	if (r < 0)
-		return r;
-	t->dir_fd = os_openat(base, cg->name, O_RDONLY | O_DIRECTORY, 0);
-	return t->dir_fd < 0 ? t->dir_fd : 0;
+	return *fd < 0 ? *fd : 0;
 }
 
 static int prepare_tree(struct cgroup *cg, struct cgroup_tree *t)
 {
-	char want[64];
+	char want[64], path[CGROUP_PATH_MAX];
 
-	if (t->is_shared) {
-		AUTO(fd_close) int base = open_base(t);
-
-		if (base < 0)
-			return base;
-		if (t->is_v2) /* a clone wants a descriptor that was opened for reading */
-			cg->mon_fd = os_openat(base, ".", O_RDONLY | O_DIRECTORY, 0);
-		else
-			t->tasks_fd = os_openat(base, "tasks", O_WRONLY, 0);
-		return t->is_v2 ? (cg->mon_fd < 0 ? cg->mon_fd : 0) : (t->tasks_fd < 0 ? t->tasks_fd : 0);
-	}
+	if (t->is_shared)
+		return open_shared(cg, t);
 	if (!t->is_v2)
 		return 0;
 	int r = make_folder(cg, t);
 	if (r < 0)
 		return r;
 	want_controllers(t, want, sizeof want);
-	r = os_write_file(t->dir_fd, "cgroup.subtree_control", want);
-	return r < 0 ? r : make_leaf(t->dir_fd, "mon", &cg->mon_fd);
+	cgroup_path(cg, t, "cgroup.subtree_control", path);
+	r = os_write_file(AT_FDCWD, path, want);
+	return r < 0 ? r : make_leaf(cg, t, "mon", &cg->mon_fd);
 }
 
-static int make_tree(struct cgroup *cg, struct cgroup_tree *t, uid_t owner)
+static int hand_over(const struct cgroup *cg, const struct cgroup_tree *t, const char *file, uid_t owner)
+{
+	char path[CGROUP_PATH_MAX];
+
+	cgroup_path(cg, t, file, path);
+	return os_fchownat(AT_FDCWD, path, owner, (gid_t)-1);
+}
+
+static int make_tree(struct cgroup *cg, const struct cgroup_tree *t, uid_t owner)
 {
 	if (t->is_shared)
 		return 0;
 	if (!t->is_v2) {
 		int r = make_folder(cg, t);
 
-		return r < 0 ? r : os_fchownat(t->dir_fd, "tasks", owner, (gid_t)-1);
+		return r < 0 ? r : hand_over(cg, t, "tasks", owner);
 	}
-	int r = make_leaf(t->dir_fd, "box", &cg->box_fd);
+	int r = make_leaf(cg, t, "box", &cg->box_fd);
 	if (r >= 0)
-		r = os_fchownat(t->dir_fd, "cgroup.procs", owner, (gid_t)-1);
-	return r < 0 ? r : os_fchownat(cg->box_fd, "cgroup.procs", owner, (gid_t)-1);
-}
-
-/* Another launch may be removing caisson/ just now (ENOENT, ENODEV): again. */
-static bool is_gone(int r)
-{
-	return r == -ENOENT || r == -ENODEV;
-}
-
-static int tree_error(const struct cgroup *cg, const struct cgroup_tree *t, int r, struct err *e)
-{
-	return err_sys(e, -r, "%s/" BASE "/%s", t->path, cg->name);
+		r = hand_over(cg, t, "cgroup.procs", owner);
+	return r < 0 ? r : hand_over(cg, t, "box/cgroup.procs", owner);
 }
 
 int cgroup_prepare(struct cgroup *cg, const char *name, struct err *e)
 {
-	cg->is_ours = true;
 	snprintf(cg->name, sizeof cg->name, "%s", name);
 	for (size_t i = 0; i < cg->n_trees; i++) {
-		int r = -ENOENT;
+		int r = prepare_tree(cg, &cg->trees[i]);
 
-		for (int tries = 0; tries < 10 && is_gone(r); tries++)
-			r = prepare_tree(cg, &cg->trees[i]);
 		if (r < 0)
 			return tree_error(cg, &cg->trees[i], r, e);
 	}
@@ -302,10 +315,8 @@ int cgroup_prepare(struct cgroup *cg, const char *name, struct err *e)
 int cgroup_make(struct cgroup *cg, uid_t owner, struct err *e)
 {
 	for (size_t i = 0; i < cg->n_trees; i++) {
-		int r = -ENOENT;
+		int r = make_tree(cg, &cg->trees[i], owner);
 
-		for (int tries = 0; tries < 10 && is_gone(r); tries++)
-			r = make_tree(cg, &cg->trees[i], owner);
 		if (r < 0)
 			return tree_error(cg, &cg->trees[i], r, e);
 	}
@@ -315,53 +326,47 @@ int cgroup_make(struct cgroup *cg, uid_t owner, struct err *e)
 int cgroup_open(struct cgroup *cg, struct err *e)
 {
 	for (size_t i = 0; i < cg->n_trees; i++) {
-		struct cgroup_tree *t = &cg->trees[i];
-		char path[sizeof t->path + 64];
+		const struct cgroup_tree *t = &cg->trees[i];
+		char path[CGROUP_PATH_MAX];
 
-		if (t->is_shared || t->dir_fd >= 0)
+		if (!t->is_v2 || t->is_shared)
 			continue;
-		snprintf(path, sizeof path, "%s/" BASE "/%s", t->path, cg->name);
-		t->dir_fd = os_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
-		if (t->dir_fd < 0)
-			return tree_error(cg, t, t->dir_fd, e);
-	}
-	for (size_t i = 0; i < cg->n_trees; i++) {
-		struct cgroup_tree *t = &cg->trees[i];
-
-		if (!t->is_v2 || t->is_shared || cg->box_fd >= 0)
-			continue;
-		cg->box_fd = os_openat(t->dir_fd, "box", O_RDONLY | O_DIRECTORY, 0);
+		cgroup_path(cg, t, "box", path);
+		cg->box_fd = os_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
 		if (cg->box_fd < 0)
 			return tree_error(cg, t, cg->box_fd, e);
 	}
 	return 0;
 }
 
+/* ---- limits ------------------------------------------------------------------------ */
+
+enum control_value { AS_IS, CPU_QUOTA, ZERO, ONE };
+
 struct control {
 	enum limit_id limit;
 	enum cgroup_controller controller;
 	const char *v1, *v2;
-	bool is_optional; /* absent where the kernel was built without swap accounting */
+	enum control_value value; /* on v2; v1 knows AS_IS and CPU_QUOTA */
+	bool is_optional;         /* absent where the kernel was built without swap accounting */
 };
 
 /* clang-format off */
 static const struct control controls[] = {
-	{ LIMIT_MEM,  CG_MEMORY, "memory.limit_in_bytes",       "memory.max",       false },
-	{ LIMIT_MEM,  CG_MEMORY, "memory.memsw.limit_in_bytes", "memory.swap.max",  true  },
-	{ LIMIT_MEM,  CG_MEMORY, NULL,                          "memory.oom.group", false },
-	{ LIMIT_PIDS, CG_PIDS,   "pids.max",                    "pids.max",         false },
-	{ LIMIT_CPU,  CG_CPU,    "cpu.cfs_quota_us",            "cpu.max",          false },
+	{ LIMIT_MEM,  CG_MEMORY, "memory.limit_in_bytes",       "memory.max",       AS_IS,     false },
+	{ LIMIT_MEM,  CG_MEMORY, "memory.memsw.limit_in_bytes", "memory.swap.max",  ZERO,      true  },
+	{ LIMIT_MEM,  CG_MEMORY, NULL,                          "memory.oom.group", ONE,       false },
+	{ LIMIT_PIDS, CG_PIDS,   "pids.max",                    "pids.max",         AS_IS,     false },
+	{ LIMIT_CPU,  CG_CPU,    "cpu.cfs_quota_us",            "cpu.max",          CPU_QUOTA, false },
 };
 /* clang-format on */
 
 static void control_text(const struct control *c, bool is_v2, uint64_t value, char *out, size_t size)
 {
-	if (c->limit == LIMIT_CPU) /* thousandths of a core per period of 100 ms */
+	if (c->value == CPU_QUOTA) /* thousandths of a core per period of 100 ms */
 		snprintf(out, size, is_v2 ? "%llu 100000" : "%llu", (unsigned long long)value * 100);
-	else if (is_v2 && strcmp(c->v2, "memory.swap.max") == 0)
-		snprintf(out, size, "0");
-	else if (is_v2 && strcmp(c->v2, "memory.oom.group") == 0)
-		snprintf(out, size, "1");
+	else if (is_v2 && c->value != AS_IS)
+		snprintf(out, size, "%d", c->value == ONE);
 	else
 		snprintf(out, size, "%llu", (unsigned long long)value);
 }
@@ -370,22 +375,23 @@ int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT], st
 {
 	for (size_t i = 0; i < COUNT(controls); i++) {
 		const struct control *c = &controls[i];
-		const char *mechanism = cgroup_mechanism(cg, c->controller);
-		char text[64];
+		const struct cgroup_tree *t = cgroup_tree_of(cg, c->controller);
+		const char *file = !t ? NULL : t->is_v2 ? c->v2 : c->v1;
+		char text[64], name[64], path[CGROUP_PATH_MAX];
 
-		if (!mechanism || limits[c->limit] == 0)
+		if (!file || limits[c->limit] == 0)
 			continue;
-		bool is_v2 = strcmp(mechanism, "cgroup2") == 0;
-		const char *file = is_v2 ? c->v2 : c->v1;
-		if (!file)
-			continue;
-		control_text(c, is_v2, limits[c->limit], text, sizeof text);
-		int r = os_write_file(cgroup_tree_of(cg, c->controller), file, text);
+		control_text(c, t->is_v2, limits[c->limit], text, sizeof text);
+		snprintf(name, sizeof name, "%s%s", cgroup_leaf(t), file);
+		cgroup_path(cg, t, name, path);
+		int r = os_write_file(AT_FDCWD, path, text);
 		if (r < 0 && !(c->is_optional && r == -ENOENT))
 			return err_sys(e, -r, "write %s to %s", text, file);
 	}
 	return 0;
 }
+
+/* ---- joining, removing ------------------------------------------------------------- */
 
 int cgroup_join_shared(const struct cgroup *cg, struct err *e)
 {
@@ -403,45 +409,45 @@ int cgroup_join(const struct cgroup *cg, struct err *e)
 {
 	for (size_t i = 0; i < cg->n_trees; i++) {
 		const struct cgroup_tree *t = &cg->trees[i];
+		char path[CGROUP_PATH_MAX];
 
 		if (t->is_v2 || t->is_shared)
 			continue;
-		int r = os_write_file(t->dir_fd, "tasks", "0");
+		cgroup_path(cg, t, "tasks", path);
+		int r = os_write_file(AT_FDCWD, path, "0");
 		if (r < 0)
 			return tree_error(cg, t, r, e);
 	}
 	return 0;
 }
 
-static int remove_tree(const struct cgroup *cg, const struct cgroup_tree *t)
+static bool remove_tree(const struct cgroup *cg, const struct cgroup_tree *t)
 {
-	AUTO(fd_close) int base = os_openat(t->dir_fd, "..", O_PATH | O_DIRECTORY, 0);
+	static const char *const folders[] = { "box", "mon", "" };
+	int r = 0;
 
-	if (t->is_v2) {
-		(void)os_rmdirat(t->dir_fd, "box"); /* the last call says whether it worked */
-		(void)os_rmdirat(t->dir_fd, "mon");
+	for (size_t i = t->is_v2 ? 0 : 2; i < COUNT(folders); i++) {
+		char path[CGROUP_PATH_MAX];
+
+		cgroup_path(cg, t, folders[i], path);
+		r = os_rmdirat(AT_FDCWD, path); /* the last one says whether all went */
 	}
-	int r = base < 0 ? base : os_rmdirat(base, cg->name);
-	return r < 0 && r != -ENOENT;
+	return r == 0 || r == -ENOENT;
 }
 
 /* Backwards: a sweep that finds nothing in the first hierarchy need not look at the others. */
-int cgroup_remove(struct cgroup *cg)
+int cgroup_remove(const struct cgroup *cg)
 {
 	int left = 0;
 
-	if (!cg->is_ours)
-		return 0;
-	for (size_t i = cg->n_trees; i-- > 0;)
-		if (!cg->trees[i].is_shared && cg->trees[i].dir_fd >= 0)
-			left += remove_tree(cg, &cg->trees[i]);
+	for (size_t i = cg->n_trees; i-- > 0 && cg->name[0];)
+		if (!cg->trees[i].is_shared)
+			left += !remove_tree(cg, &cg->trees[i]);
 	return left;
 }
 
 void cgroup_done(struct cgroup *cg)
 {
-	for (size_t i = 0; i < cg->n_trees; i++)
-		fd_close(&cg->trees[i].dir_fd);
 	for (size_t i = 0; i < cg->n_trees; i++)
 		fd_close(&cg->trees[i].tasks_fd);
 	fd_close(&cg->box_fd);
@@ -451,9 +457,11 @@ void cgroup_done(struct cgroup *cg)
 void cgroup_each_name(const struct cgroup *cg, void (*found)(const char *name, void *arg), void *arg)
 {
 	for (size_t i = 0; i < cg->n_trees; i++) {
-		char path[sizeof cg->trees[i].path + sizeof BASE + 1];
+		char path[CGROUP_PATH_MAX];
 
-		snprintf(path, sizeof path, "%s/" BASE, cg->trees[i].path);
+		if (cg->trees[i].is_shared)
+			continue;
+		snprintf(path, sizeof path, "%s/" CGROUP_BASE, cg->trees[i].path);
 		DIR *dir = opendir(path);
 		for (struct dirent *d = dir ? readdir(dir) : NULL; d; d = readdir(dir))
 			if (d->d_type == DT_DIR && d->d_name[0] != '.')
@@ -466,9 +474,9 @@ void cgroup_each_name(const struct cgroup *cg, void (*found)(const char *name, v
 void cgroup_remove_base(const struct cgroup *cg)
 {
 	for (size_t i = 0; i < cg->n_trees; i++) {
-		AUTO(fd_close) int top = os_openat(AT_FDCWD, cg->trees[i].path, O_PATH, 0);
+		char path[CGROUP_PATH_MAX];
 
-		if (top >= 0)
-			(void)os_rmdirat(top, BASE); /* busy: somebody uses it */
+		snprintf(path, sizeof path, "%s/" CGROUP_BASE, cg->trees[i].path);
+		(void)os_rmdirat(AT_FDCWD, path); /* busy: somebody uses it */
 	}
 }

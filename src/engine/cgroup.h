@@ -11,7 +11,7 @@
  * CLONE_INTO_CGROUP on v2, and on v1 a thread that writes "0" to `tasks`. We use no other.
  *
  *   launcher: cgroup_find, cgroup_prepare (before the monitor is cloned into mon_fd),
- *             cgroup_make, cgroup_limit ... cgroup_kill, cgroup_remove
+ *             cgroup_make, cgroup_limit ... cgroup_remove, cgroup_kill when that fails
  *   monitor:  cgroup_join_shared, cgroup_open; each command: cgroup_join, clone into box_fd
  */
 #pragma once
@@ -21,27 +21,25 @@
 #include "base/err.h"
 #include "spec/spec.h"
 
-#define CGROUP_HIERARCHIES_MAX 16
+#define CGROUP_HIERARCHIES_MAX 12
 
-enum cgroup_controller { CG_CPU, CG_CPUACCT, CG_MEMORY, CG_PIDS, CG_CONTROLLERS };
+enum cgroup_controller { CG_CPU, CG_MEMORY, CG_PIDS, CG_CONTROLLERS };
 
 struct cgroup_tree {
-	char path[256]; /* the base: where caisson/ lies */
+	char path[192]; /* the base: where caisson/ lies */
 	bool is_v2;
-	bool is_shared;             /* no limit here: no folder per sandbox */
-	bool is_cpuset, is_devices; /* v1 hierarchies that want a word at birth */
-	unsigned int controllers;   /* bit per cgroup_controller */
-	int dir_fd;                 /* caisson/<name>; -1 when shared */
-	int tasks_fd;               /* shared v1: opened by root, written by the monitor */
+	bool is_shared;           /* no limit here: no folder per sandbox */
+	bool is_devices;          /* v1: wants the list of devices at birth */
+	unsigned int controllers; /* bit per cgroup_controller */
+	int tasks_fd;             /* shared v1: opened by root, written by the monitor */
 };
 
 struct cgroup {
 	struct cgroup_tree trees[CGROUP_HIERARCHIES_MAX];
 	size_t n_trees;
-	char name[32];
+	char name[16];
 	int box_fd; /* v2: where commands are cloned into; else -1 */
 	int mon_fd; /* v2: where the monitor is cloned into; else -1 */
-	bool is_ours; /* this process made it */
 };
 
 /* What the host has and lets us use. No error: a host without cgroups has none. */
@@ -64,14 +62,15 @@ int cgroup_join(const struct cgroup *cg, struct err *e) MUST_USE;
 
 /* Kills all members and waits until none is left. 0, or -ETIME. */
 int cgroup_kill(const struct cgroup *cg, unsigned int timeout_ms);
-/* Best effort; what stays is found by the next sweep. Returns the number of folders left. */
-int cgroup_remove(struct cgroup *cg);
+/* Returns the number of folders left: of those that still have members. */
+int cgroup_remove(const struct cgroup *cg);
 void cgroup_done(struct cgroup *cg); /* closes descriptors only */
 
 struct cgroup_usage {
-	uint64_t cpu_ms, mem_peak, oom_kills, pids_denied;
+	uint64_t cpu_ms, mem_peak, pids_denied; /* 0 where the host does not say */
 };
 void cgroup_usage(const struct cgroup *cg, struct cgroup_usage *out);
+uint64_t cgroup_oom_kills(const struct cgroup *cg);
 /* Pids of the members, as this process sees them; returns how many (at most max). */
 size_t cgroup_members(const struct cgroup *cg, pid_t *out, size_t max);
 

@@ -14,18 +14,27 @@
 #include "os/proc.h"
 
 #define MEMBERS_MAX 4096
+#define LIST_BYTES_MAX (64u << 10)
 
-static size_t read_pids(int dir_fd, const char *file, pid_t *out, size_t max)
+static int read_leaf(const struct cgroup *cg, const struct cgroup_tree *t, const char *file, char *buf,
+		     size_t size)
 {
-	AUTO(fd_close) int fd = os_openat(dir_fd, file, O_RDONLY, 0);
-	AUTO(freep) char *text = mem_alloc(1 << 16);
+	char name[64], path[CGROUP_PATH_MAX];
+
+	snprintf(name, sizeof name, "%s%s", cgroup_leaf(t), file);
+	cgroup_path(cg, t, name, path);
+	return os_read_file(AT_FDCWD, path, buf, size);
+}
+
+static size_t members_of(const struct cgroup *cg, const struct cgroup_tree *t, pid_t *out, size_t max)
+{
+	AUTO(freep) char *text = mem_alloc(LIST_BYTES_MAX);
 	size_t n = 0;
 
-	if (fd < 0)
+	if (read_leaf(cg, t, "cgroup.procs", text, LIST_BYTES_MAX) <= 0)
 		return 0;
-	ssize_t len = read(fd, text, (1 << 16) - 1);
 	char *end = text;
-	for (char *p = text; len > 0 && n < max; p = end) {
+	for (char *p = text; n < max; p = end) {
 		long pid = strtol(p, &end, 10);
 
 		if (end == p)
@@ -42,10 +51,10 @@ static void pause_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
-static bool kill_members(int dir_fd, const char *file)
+static bool kill_members(const struct cgroup *cg, const struct cgroup_tree *t)
 {
 	AUTO(freep) pid_t *pids = mem_alloc(MEMBERS_MAX * sizeof *pids);
-	size_t n = read_pids(dir_fd, file, pids, MEMBERS_MAX);
+	size_t n = members_of(cg, t, pids, MEMBERS_MAX);
 
 	for (size_t i = 0; i < n; i++)
 		if (pids[i] > 0) /* 0: a process of a pid namespace that is not ours */
@@ -53,77 +62,64 @@ static bool kill_members(int dir_fd, const char *file)
 	return n > 0;
 }
 
-void cgroup_sweep_dir(int base_fd, const char *name, bool is_v2)
+static bool kill_v2(const struct cgroup *cg, const struct cgroup_tree *t)
 {
-	AUTO(fd_close) int dir = os_openat(base_fd, name, O_RDONLY | O_DIRECTORY, 0);
+	char path[CGROUP_PATH_MAX], text[256];
 
-	for (int i = 0; i < 100; i++) {
-		bool busy;
+	cgroup_path(cg, t, "cgroup.kill", path);
+	(void)os_write_file(AT_FDCWD, path, "1"); /* absent: the folder is */
+	cgroup_path(cg, t, "cgroup.events", path);
+	int n = os_read_file(AT_FDCWD, path, text, sizeof text);
+	return n > 0 && strstr(text, "populated 1");
+}
 
-		if (is_v2) {
-			(void)os_write_file(dir, "cgroup.kill", "1");
-			(void)os_rmdirat(dir, "box");
-			(void)os_rmdirat(dir, "mon");
-			busy = true;
-		} else {
-			busy = kill_members(dir, "cgroup.procs");
-		}
-		int r = os_rmdirat(base_fd, name);
-		if (r == 0 || r == -ENOENT || (r < 0 && r != -EBUSY))
-			return;
-		pause_ms(busy ? 2 : 10);
-	}
+static bool kill_round(const struct cgroup *cg, const struct cgroup_tree *t)
+{
+	return !t->is_shared && (t->is_v2 ? kill_v2(cg, t) : kill_members(cg, t));
+}
+
+void cgroup_sweep(const struct cgroup *cg, const struct cgroup_tree *t)
+{
+	struct cgroup one = *cg;
+
+	one.trees[0] = *t;
+	one.n_trees = 1;
+	for (int i = 0; i < 100 && cgroup_remove(&one) > 0; i++)
+		pause_ms(kill_round(&one, t) ? 2 : 10);
 }
 
 size_t cgroup_members(const struct cgroup *cg, pid_t *out, size_t max)
 {
-	for (size_t i = 0; i < cg->n_trees; i++) {
-		const struct cgroup_tree *t = &cg->trees[i];
-		int fd = t->is_v2 ? cg->box_fd : t->dir_fd;
-
-		if (fd >= 0 && !t->is_shared)
-			return read_pids(fd, "cgroup.procs", out, max);
-	}
+	for (size_t i = 0; i < cg->n_trees; i++)
+		if (!cg->trees[i].is_shared)
+			return members_of(cg, &cg->trees[i], out, max);
 	return 0;
-}
-
-static bool kill_round(const struct cgroup *cg)
-{
-	bool alive = false;
-
-	for (size_t i = 0; i < cg->n_trees; i++) {
-		const struct cgroup_tree *t = &cg->trees[i];
-
-		if (t->is_shared) {
-			continue;
-		} else if (t->is_v2 && cg->box_fd >= 0) {
-			char text[256];
-
-			(void)os_write_file(cg->box_fd, "cgroup.kill", "1");
-			int n = os_read_file(cg->box_fd, "cgroup.events", text, sizeof text);
-			alive |= n > 0 && strstr(text, "populated 1");
-		} else if (!t->is_v2 && t->dir_fd >= 0) {
-			alive |= kill_members(t->dir_fd, "cgroup.procs");
-		}
-	}
-	return alive;
 }
 
 int cgroup_kill(const struct cgroup *cg, unsigned int timeout_ms)
 {
-	for (unsigned int waited = 0; kill_round(cg); waited += 2) {
+	for (unsigned int waited = 0;; waited += 2) {
+		bool alive = false;
+
+		for (size_t i = 0; i < cg->n_trees; i++)
+			alive |= kill_round(cg, &cg->trees[i]);
+		if (!alive)
+			return 0;
 		if (waited >= timeout_ms)
 			return -ETIME;
 		pause_ms(2);
 	}
-	return 0;
 }
 
-static uint64_t read_number(int dir_fd, const char *file, const char *key)
+/* The number after `key`, or the first of the file. */
+static uint64_t read_number(const struct cgroup *cg, enum cgroup_controller c, const char *v1,
+			    const char *v2, const char *key)
 {
+	const struct cgroup_tree *t = cgroup_tree_of(cg, c);
+	const char *file = !t ? NULL : t->is_v2 ? v2 : v1;
 	char text[4096];
 
-	if (dir_fd < 0 || os_read_file(dir_fd, file, text, sizeof text) < 0)
+	if (!file || read_leaf(cg, t, file, text, sizeof text) <= 0)
 		return 0;
 	const char *at = key ? strstr(text, key) : text;
 	return at ? strtoull(at + (key ? strlen(key) : 0), NULL, 10) : 0;
@@ -131,23 +127,12 @@ static uint64_t read_number(int dir_fd, const char *file, const char *key)
 
 void cgroup_usage(const struct cgroup *cg, struct cgroup_usage *out)
 {
-	int mem = cgroup_tree_of(cg, CG_MEMORY);
-	int pids = cgroup_tree_of(cg, CG_PIDS);
-	int cpu = cgroup_tree_of(cg, CG_CPUACCT);
-	const char *kind = cgroup_mechanism(cg, CG_CPUACCT);
+	out->cpu_ms = read_number(cg, CG_CPU, NULL, "cpu.stat", "usage_usec ") / 1000;
+	out->mem_peak = read_number(cg, CG_MEMORY, "memory.max_usage_in_bytes", "memory.peak", NULL);
+	out->pids_denied = read_number(cg, CG_PIDS, "pids.events", "pids.events", "max ");
+}
 
-	*out = (struct cgroup_usage){ 0 };
-	if (kind && strcmp(kind, "cgroup2") == 0)
-		out->cpu_ms = read_number(cpu, "cpu.stat", "usage_usec ") / 1000;
-	else
-		out->cpu_ms = read_number(cpu, "cpuacct.usage", NULL) / 1000000;
-	kind = cgroup_mechanism(cg, CG_MEMORY);
-	if (kind && strcmp(kind, "cgroup2") == 0) {
-		out->mem_peak = read_number(mem, "memory.peak", NULL); /* since 5.19 */
-		out->oom_kills = read_number(mem, "memory.events", "oom_kill ");
-	} else {
-		out->mem_peak = read_number(mem, "memory.max_usage_in_bytes", NULL);
-		out->oom_kills = read_number(mem, "memory.oom_control", "oom_kill ");
-	}
-	out->pids_denied = read_number(pids, "pids.events", "max ");
+uint64_t cgroup_oom_kills(const struct cgroup *cg)
+{
+	return read_number(cg, CG_MEMORY, "memory.oom_control", "memory.events", "oom_kill ");
 }

@@ -27,6 +27,18 @@
 #include "os/proc.h"
 #include "os/sock.h"
 
+/* clang-format off */
+const struct box_namespace box_namespaces[NS_COUNT] = {
+	[NS_USER]   = { "user",   CLONE_NEWUSER },
+	[NS_NET]    = { "net",    CLONE_NEWNET },
+	[NS_IPC]    = { "ipc",    CLONE_NEWIPC },
+	[NS_UTS]    = { "uts",    CLONE_NEWUTS },
+	[NS_PID]    = { "pid",    CLONE_NEWPID },
+	[NS_MNT]    = { "mnt",    CLONE_NEWNS },
+	[NS_CGROUP] = { "cgroup", CLONE_NEWCGROUP },
+};
+/* clang-format on */
+
 #define REPORT_FD 3
 #define WALLS_FD 4
 
@@ -180,10 +192,28 @@ struct payload {
 	char **argv, **env;
 };
 
+/* While still the id that the group was handed to. */
+static int step_cgroup(struct payload *p, struct err *e)
+{
+	return cgroup_join(&p->box->cgroup, e);
+}
+
+static int step_namespaces(struct payload *p, struct err *e)
+{
+	for (size_t i = NS_USER; i < NS_PID; i++) {
+		if (p->io.ns_fds[i] < 0 || (i == NS_NET && fault_layer_off("netns")))
+			continue;
+		int r = os_setns(p->io.ns_fds[i], box_namespaces[i].flag);
+		if (r < 0)
+			return err_sys(e, -r, "%s", box_namespaces[i].name);
+	}
+	return 0;
+}
+
 /* The first command is the first process to live in the cgroup: its namespace is rooted there. */
 static int step_cgroup_ns(struct payload *p, struct err *e)
 {
-	int fd = p->io.cgroup_ns_fd;
+	int fd = p->io.ns_fds[NS_CGROUP];
 	int r = fd < 0 ? os_unshare(CLONE_NEWCGROUP) : os_setns(fd, CLONE_NEWCGROUP);
 
 	return r < 0 ? err_sys(e, -r, "cgroup namespace") : 0;
@@ -242,7 +272,7 @@ static int step_inherit(struct payload *p, struct err *e)
 /* Before pid 1 changes the root, or after: never while it does. */
 static int step_mount_ns(struct payload *p, struct err *e)
 {
-	int r = os_setns(p->io.mnt_ns_fd, CLONE_NEWNS);
+	int r = os_setns(p->io.ns_fds[NS_MNT], CLONE_NEWNS);
 
 	if (r < 0)
 		return err_sys(e, -r, "mount namespace");
@@ -399,6 +429,8 @@ static const struct {
 	const char *name;
 	int (*run)(struct payload *p, struct err *e);
 } payload_steps[] = {
+	{ "enter the cgroup",            step_cgroup },
+	{ "enter the namespaces",        step_namespaces },
 	{ "enter the cgroup namespace",  step_cgroup_ns },
 	{ "forbid nested namespaces",    step_no_namespaces },
 	{ "start clean",                 step_inherit },
@@ -416,8 +448,8 @@ static const struct {
 };
 /* clang-format on */
 
-/* In a child of the monitor: all namespaces but cgroup and mount; all capabilities inside; ids not
- * mapped yet. */
+/* In a child of the monitor: the pid namespace, and with a helper the user namespace; ids still the
+ * monitor's. */
 void launch_payload(const struct box *box, struct payload_io io)
 {
 	const struct plan *plan = box->plan;

@@ -205,6 +205,7 @@ int plan_make(struct plan *p, const struct spec *s, struct plan_command c, struc
 			    .rootful = s->profile == PROFILE_ROOTFUL,
 			    .is_tty = c.is_tty,
 			    .has_stdin = c.has_stdin,
+			    .wants_usage = c.wants_usage,
 			    .timeout_ms = c.timeout_ms,
 			    .rows = c.rows,
 			    .cols = c.cols,

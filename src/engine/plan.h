@@ -34,6 +34,7 @@ struct plan {
 	bool rootful;         /* profile: rootful */
 	bool is_tty;          /* own pty for the command */
 	bool has_stdin;       /* else /dev/null */
+	bool wants_usage;     /* the end report says what was used and started */
 	enum plan_image image;
 	int image_fd;         /* IMAGE_DIR: O_PATH */
 	uint64_t limits[LIMIT_COUNT]; /* 0: none */
@@ -52,7 +53,7 @@ struct plan {
 struct plan_command {
 	char *const *argv; /* NULL-terminated */
 	const char *cwd;   /* NULL: /work, or / when nothing is mounted there */
-	bool is_tty, has_stdin;
+	bool is_tty, has_stdin, wants_usage;
 	uint64_t timeout_ms;
 	uint16_t rows, cols;
 };

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -173,7 +174,8 @@ static int check_state(struct err *e)
 	return 0;
 }
 
-/* A mount left on top of the new root would be found by everybody who enters later. */
+/* A mount left on top of the new root would be found by everybody who enters later; and a root
+ * that is not read-only has to be a private one. */
 static int check_root(const struct box *box, struct err *e)
 {
 	struct stat st;
@@ -183,7 +185,7 @@ static int check_root(const struct box *box, struct err *e)
 		return err_sys(e, errno, "look at the root");
 	if (st.st_dev == box->host_root_dev && st.st_ino == box->host_root_ino)
 		return err_new(e, ERR_INTERNAL, "the root is the host's");
-	if (fs.f_type != TMPFS_MAGIC && fs.f_type != OVERLAYFS_SUPER_MAGIC)
+	if (!(fs.f_flags & ST_RDONLY) && fs.f_type != OVERLAYFS_SUPER_MAGIC)
 		return err_new(e, ERR_INTERNAL, "the root is not a private one");
 	return 0;
 }

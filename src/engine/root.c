@@ -4,7 +4,7 @@
  * One tmpfs, the scratch, bounds everything that can be written: its size is the disk limit,
  * its inode count the inode limit, and its pages count against the memory limit of whoever
  * wrote them. The root is an overlay of the image (the skeleton for image `host`) below and a
- * folder of the scratch above. Nothing is left to clean up: it dies with the namespace.
+ * folder of the scratch above, or the image alone where nobody could tell the difference. Nothing is left to clean up: it dies with the namespace.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -89,15 +89,46 @@ int root_skeleton(struct build *b, struct err *e)
 	return b->skeleton_fd < 0 ? -1 : 0;
 }
 
+/* Nobody inside could write the root, and no mount needs a name that is not there: then the image
+ * itself, read-only, does without an overlay, which costs a tenth of a launch. */
+static bool is_plain(const struct build *b)
+{
+	const struct plan *p = b->box->plan;
+	struct stat st;
+
+	if (p->image != IMAGE_HOST || p->rootful)
+		return false;
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (os_fstatat(b->skeleton_fd, plan_text(p, p->mounts[i].at) + 1, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    S_ISDIR(st.st_mode) != p->mounts[i].is_dir)
+			return false;
+	return true;
+}
+
+static int plain_root(struct build *b, int dir_fd, struct err *e)
+{
+	b->root_fd = os_open_tree(b->skeleton_fd, "", false);
+	if (b->root_fd < 0)
+		return err_sys(e, -b->root_fd, "clone the image");
+	int r = os_mount_setattr(b->root_fd, SAFE | MOUNT_ATTR_RDONLY, false);
+	if (r >= 0)
+		r = os_move_mount(b->root_fd, dir_fd, "");
+	return r < 0 ? err_sys(e, -r, "attach the image") : 0;
+}
+
 int root_image(struct build *b, struct err *e)
 {
 	const struct plan *p = b->box->plan;
 	AUTO(fd_close) int dir = place_scratch(b, 0755, b->uid, b->uid, e);
+
+	if (dir < 0)
+		return -1;
+	if (is_plain(b))
+		return plain_root(b, dir, e);
 	AUTO(fd_close) int lower = p->image == IMAGE_HOST
 					   ? dup(b->skeleton_fd)
 					   : source_tree(b, b->box->image_tree_fd, p->image_fd, e);
-
-	if (dir < 0 || lower < 0)
+	if (lower < 0)
 		return -1;
 	b->root_fd = place_overlay(b, lower, dir, (struct place_owner){ b->uid, b->uid, 0755 }, e);
 	return b->root_fd < 0 ? -1 : 0;

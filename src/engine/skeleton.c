@@ -10,7 +10,7 @@
 #include "engine/copytree.h"
 #include "os/file.h"
 
-#define FORMAT 1 /* counts up when the same sources shall give another skeleton */
+#define FORMAT 2 /* counts up when the same sources shall give another skeleton */
 #define PREFIX "skeleton-"
 
 const char *const skeleton_system_dirs[] = { "usr",   "bin",   "sbin",  "lib",
@@ -61,15 +61,11 @@ static const struct {
  * anything that can hold a token (gitconfig, npmrc, pip.conf, apt), keys, accounts, machine-id,
  * or names of this network. Only what everybody may read is copied. */
 static const char *const from_etc[] = {
-	"alternatives",	  "bash.bashrc",     "ca-certificates", "crypto-policies", "debian_version",
-	"ethertypes",	  "fonts",	     "gai.conf",	"host.conf",	   "inputrc",
-	"issue",	  "java",	     "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
-	"java-25-openjdk", "ld.so.cache",    "ld.so.conf",	"ld.so.conf.d",	   "locale.gen",
-	"localtime",	  "magic",	     "maven",		"mime.types",	   "networks",
-	"os-release",	  "perl",	     "pki",		"profile",	   "protocols",
-	"python3",	  "python3.11",	     "python3.12",	"python3.13",	   "redhat-release",
-	"rpc",		  "services",	     "shells",		"ssl/certs",	   "ssl/openssl.cnf",
-	"terminfo",	  "timezone",	     "vim",		"xml",
+	"alternatives",	   "bash.bashrc",     "crypto-policies", "debian_version", "fonts",
+	"inputrc",	   "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "ld.so.cache",
+	"localtime",	   "maven",	      "mime.types",	 "os-release",	   "pki",
+	"profile",	   "protocols",	      "services",	 "shells",	   "ssl/certs",
+	"ssl/openssl.cnf", "timezone",
 };
 
 /* ---- the name ---------------------------------------------------------------------- */

@@ -13,22 +13,6 @@
 #include "os/proc.h"
 #include "os/sock.h"
 
-/* clang-format off */
-static const struct {
-	const char *name;
-	int flag;
-} namespaces[] = {
-	[NS_USER]   = { "user",   CLONE_NEWUSER },
-	[NS_NET]    = { "net",    CLONE_NEWNET },
-	[NS_IPC]    = { "ipc",    CLONE_NEWIPC },
-	[NS_UTS]    = { "uts",    CLONE_NEWUTS },
-	[NS_PID]    = { "pid",    CLONE_NEWPID },
-	[NS_MNT]    = { "mnt",    CLONE_NEWNS },
-	[NS_CGROUP] = { "cgroup", CLONE_NEWCGROUP },
-};
-/* clang-format on */
-_Static_assert(COUNT(namespaces) == NS_COUNT, "a namespace is missing");
-
 /* ---- pid 1 ------------------------------------------------------------------------- */
 
 static int read_report(int fd, struct err *e)
@@ -61,7 +45,7 @@ static int open_namespaces(pid_t pid, int fds[NS_COUNT], struct err *e)
 
 		if (i == NS_CGROUP)
 			continue;
-		snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, namespaces[i].name);
+		snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, box_namespaces[i].name);
 		fds[i] = os_openat(AT_FDCWD, path, O_RDONLY, 0);
 		if (fds[i] < 0)
 			return err_sys(e, -fds[i], "open %s", path);
@@ -75,7 +59,7 @@ static uint64_t clone_flags(void)
 
 	for (size_t i = 0; i < NS_CGROUP; i++)
 		if (i != NS_NET || !fault_layer_off("netns"))
-			flags |= (uint64_t)namespaces[i].flag;
+			flags |= (uint64_t)box_namespaces[i].flag;
 	return flags;
 }
 
@@ -86,7 +70,16 @@ static int let_go(const struct box *box, struct spawn_init *s, int go_fd, struct
 	if (userns_map(box, s->pid, e) < 0)
 		return err_wrap(e, "user namespace");
 	int r = os_write_all(go_fd, "g", 1);
-	return r < 0 ? err_sys(e, -r, "start pid 1") : 0;
+	if (r < 0)
+		return err_sys(e, -r, "start pid 1");
+	/* With root's rights the monitor itself can give birth in there; without, a helper does. */
+	if (box->is_root) {
+		r = os_setns(s->ns_fds[NS_PID], CLONE_NEWPID);
+		if (r < 0)
+			return err_sys(e, -r, "enter the pid namespace");
+		s->is_entered = true;
+	}
+	return 0;
 }
 
 struct pipes {
@@ -157,41 +150,47 @@ int spawn_await_walls(struct spawn_init *init, struct err *e)
 
 /* ---- a command --------------------------------------------------------------------- */
 
-/* In a helper: still the monitor's ids; enters the namespaces and clones the command as the
- * monitor's own child, so that the monitor waits for it. */
-static int enter_and_clone(const struct box *box, const struct spawn_init *init,
-			   struct payload_io io, struct err *e)
-{
-	if (cgroup_join(&box->cgroup, e) < 0)
-		return err_wrap(e, "enter the cgroup");
-	for (size_t i = NS_USER; i < NS_MNT; i++) {
-		int r = i == NS_NET && fault_layer_off("netns")
-				? 0
-				: os_setns(init->ns_fds[i], namespaces[i].flag);
-
-		if (r < 0)
-			return err_sys(e, -r, "enter the %s namespace", namespaces[i].name);
-	}
-	int pid = os_clone((struct clone_opts){ .flags = CLONE_PARENT,
-						.cgroup_fd = box->cgroup.box_fd });
-	if (pid < 0)
-		return err_sys(e, -pid, "clone the command");
-	if (pid == 0)
-		launch_payload(box, io);
-	return pid;
-}
-
-static _Noreturn void helper(const struct box *box, const struct spawn_init *init,
-			     struct payload_io io)
+/* In a helper: enters the user and pid namespaces and clones the command as the monitor's own
+ * child, so that the monitor waits for it. */
+static _Noreturn void helper(const struct box *box, struct payload_io io, int pid_ns_fd)
 {
 	struct err e = { 0 };
-	int pid = enter_and_clone(box, init, io, &e);
+	int r = os_setns(io.ns_fds[NS_USER], CLONE_NEWUSER);
 
-	if (pid < 0)
+	if (r >= 0)
+		r = os_setns(pid_ns_fd, CLONE_NEWPID);
+	if (r >= 0)
+		r = os_clone((struct clone_opts){ .flags = CLONE_PARENT, .cgroup_fd = box->cgroup.box_fd });
+	if (r == 0) {
+		io.ns_fds[NS_USER] = -1; /* it is there already */
+		launch_payload(box, io);
+	}
+	if (r < 0) {
+		err_sys(&e, -r, "enter the namespaces");
 		(void)os_send(io.report_fd, &e, sizeof e, NULL, 0);
-	else
-		(void)os_send(io.report_fd, &pid, sizeof pid, NULL, 0);
-	_exit(pid < 0 ? 125 : 0);
+	} else {
+		(void)os_send(io.report_fd, &r, sizeof r, NULL, 0);
+	}
+	_exit(r < 0 ? 125 : 0);
+}
+
+static int clone_command(const struct box *box, const struct spawn_init *init, struct payload_io io,
+			 struct spawn_command *out)
+{
+	int pid;
+
+	if (init->is_entered) {
+		pid = os_clone((struct clone_opts){ .cgroup_fd = box->cgroup.box_fd });
+		if (pid == 0)
+			launch_payload(box, io);
+		out->pid = pid;
+	} else {
+		pid = os_clone((struct clone_opts){ 0 });
+		if (pid == 0)
+			helper(box, io, init->ns_fds[NS_PID]);
+		out->helper = pid;
+	}
+	return pid;
 }
 
 int spawn_command(const struct box *box, const struct spawn_init *init, struct payload_io io,
@@ -206,16 +205,14 @@ int spawn_command(const struct box *box, const struct spawn_init *init, struct p
 	AUTO(fd_close) int report_read = report[0];
 	AUTO(fd_close) int report_write = report[1];
 	io.report_fd = report_write;
-	io.mnt_ns_fd = init->ns_fds[NS_MNT];
-	io.cgroup_ns_fd = init->ns_fds[NS_CGROUP];
+	memcpy(io.ns_fds, init->ns_fds, sizeof io.ns_fds);
 	io.entered_fd = init->entered_fd;
 	io.walls_fd = init->walls_fd;
-	int pid = os_clone((struct clone_opts){ 0 });
-	if (pid < 0)
-		return err_sys(e, -pid, "clone a helper");
-	if (pid == 0)
-		helper(box, init, io);
-	out->helper = pid;
+	r = clone_command(box, init, io, out);
+	if (r < 0) {
+		out->pid = out->helper = 0;
+		return err_sys(e, -r, "clone");
+	}
 	out->report_fd = fd_take(&report_read);
 	return 0;
 }
@@ -258,7 +255,8 @@ int spawn_await_start(const struct box *box, struct spawn_command *c, struct err
 
 	while (r >= 0 && (c->pid == 0 || c->gifts < gifts))
 		r = read_start(c, e);
-	(void)os_wait(c->helper, &status, NULL);
+	if (c->helper > 0)
+		(void)os_wait(c->helper, &status, NULL);
 	c->helper = 0;
 	return r;
 }

@@ -8,14 +8,13 @@
 
 #include "engine/box.h"
 
-enum { NS_USER, NS_NET, NS_IPC, NS_UTS, NS_PID, NS_MNT, NS_CGROUP, NS_COUNT };
-
 struct spawn_init {
 	pid_t pid;
 	int pidfd;
 	int report_fd;         /* brings a struct err when the walls stand, or why not */
 	int entered_fd;        /* for the first command: it is in the mount namespace */
 	int walls_fd;          /* a byte when they stand; -1 once that was seen */
+	bool is_entered;       /* our children are born in its pid namespace */
 	int ns_fds[NS_COUNT];  /* NS_CGROUP: -1 until the first command has made it */
 };
 
@@ -31,7 +30,7 @@ struct spawn_command {
 	int listener_fd; /* exec notification; -1 in a test build without it */
 	int pty_fd;      /* -1 without a pty */
 	int report_fd;   /* ends when the command executes, or brings a struct err */
-	pid_t helper;    /* to be waited for by spawn_await_start() */
+	pid_t helper;    /* rootless: to be waited for by spawn_await_start() */
 	int gifts;       /* descriptors that have come */
 };
 int spawn_command(const struct box *box, const struct spawn_init *init, struct payload_io io,

@@ -125,8 +125,9 @@ static void undo_nothing(struct sandbox *s)
 
 static void undo_cgroup(struct sandbox *s)
 {
-	(void)cgroup_kill(&s->box.cgroup, 1000); /* what resists keeps its folder for the sweep */
-	(void)cgroup_remove(&s->box.cgroup);
+	/* After an ordinary end nobody is left. What resists keeps its folder for the sweep. */
+	if (cgroup_remove(&s->box.cgroup) > 0 && cgroup_kill(&s->box.cgroup, 1000) == 0)
+		(void)cgroup_remove(&s->box.cgroup);
 	cgroup_done(&s->box.cgroup);
 }
 
@@ -239,7 +240,8 @@ void launcher_end(struct sandbox *s)
 		stages[i].undo(s);
 }
 
-int launcher_start(struct sandbox *s, const struct plan *plan, monitor_fn *monitor, struct err *e)
+int launcher_start(struct sandbox *s, const struct plan *plan, const struct cgroup *cgroup,
+		   monitor_fn *monitor, struct err *e)
 {
 	*s = (struct sandbox){ .run_fd = -1, .slots_fd = -1, .slot = -1, .control_fd = -1 };
 	s->box = (struct box){ .plan = plan,
@@ -252,7 +254,7 @@ int launcher_start(struct sandbox *s, const struct plan *plan, monitor_fn *monit
 			       .image_tree_fd = -1 };
 	for (size_t i = 0; i < COUNT(s->box.mount_tree_fds); i++)
 		s->box.mount_tree_fds[i] = -1;
-	cgroup_find(&s->box.cgroup, s->box.is_root);
+	s->box.cgroup = *cgroup;
 	if (fault_layer_off("cgroup"))
 		s->box.cgroup.n_trees = 0;
 	monitor_code = monitor;

@@ -41,12 +41,16 @@ static void fill_usage(struct monitor *m)
 {
 	struct cgroup_usage u;
 
-	cgroup_usage(&m->box->cgroup, &u);
-	m->end.cpu_ms = u.cpu_ms ? u.cpu_ms : m->user_cpu_ms;
-	m->end.mem_peak = u.mem_peak ? u.mem_peak : m->user_mem_peak;
-	m->end.io_bytes = m->user_io_bytes;
-	m->end.oom_kills = u.oom_kills;
-	m->end.pids_denied = u.pids_denied;
+	/* Only a command that was killed can be out of memory, unless somebody wants to know all. */
+	if (m->box->plan->wants_usage || (m->has_exited && WIFSIGNALED(m->status)))
+		m->end.oom_kills = cgroup_oom_kills(&m->box->cgroup);
+	if (m->box->plan->wants_usage) {
+		cgroup_usage(&m->box->cgroup, &u);
+		m->end.cpu_ms = u.cpu_ms ? u.cpu_ms : m->user_cpu_ms;
+		m->end.mem_peak = u.mem_peak ? u.mem_peak : m->user_mem_peak;
+		m->end.io_bytes = m->user_io_bytes;
+		m->end.pids_denied = u.pids_denied;
+	}
 	m->end.ms = clock_ms() - m->started_ms;
 	m->end.out_bytes = m->streams[0].bytes;
 	m->end.err_bytes = m->streams[1].bytes;
@@ -73,14 +77,23 @@ static void fill_state(struct monitor *m)
 	memcpy(end->reason, m->reason, sizeof end->reason);
 }
 
+/* The command's own usage, with that of all it waited for, and pid 1's, with that of the orphans:
+ * together everything that ran inside. */
+static void add_usage(struct monitor *m, const struct rusage *usage)
+{
+	uint64_t peak = (uint64_t)usage->ru_maxrss * 1024;
+
+	m->user_cpu_ms += (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
+			  (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000;
+	m->user_mem_peak = peak > m->user_mem_peak ? peak : m->user_mem_peak;
+	m->user_io_bytes += (uint64_t)(usage->ru_inblock + usage->ru_oublock) * 512;
+}
+
 static void note_exit(struct monitor *m, int status, const struct rusage *usage)
 {
 	m->has_exited = true;
 	m->status = status;
-	m->user_cpu_ms = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
-			 (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000;
-	m->user_mem_peak = (uint64_t)usage->ru_maxrss * 1024;
-	m->user_io_bytes = (uint64_t)(usage->ru_inblock + usage->ru_oublock) * 512;
+	add_usage(m, usage);
 }
 
 /* Pid 1 is killed: the kernel ends its namespace, and waiting for it is waiting for every
@@ -100,12 +113,15 @@ static void end_inside(struct monitor *m)
 			return;
 		if (pid == m->command.pid && !m->has_exited)
 			note_exit(m, status, &usage);
+		else
+			add_usage(m, &usage);
 	}
 }
 
 void monitor_finish(struct monitor *m)
 {
-	count_children(m);
+	if (m->box->plan->wants_usage)
+		count_children(m);
 	end_inside(m);
 	streams_drain(m);
 	fill_usage(m);
@@ -172,9 +188,7 @@ static void init_ready(struct watch *w, uint32_t events)
 	loop_remove(&m->loop, w);
 	if (m->cause != RUN_EXITED || m->has_exited)
 		return;
-	struct cgroup_usage u;
-	cgroup_usage(&m->box->cgroup, &u);
-	if (u.oom_kills == 0) { /* with memory.oom.group pid 1 dies of it too */
+	if (cgroup_oom_kills(&m->box->cgroup) == 0) { /* with memory.oom.group pid 1 dies of it too */
 		m->cause = RUN_LOST;
 		snprintf(m->reason, sizeof m->reason, "pid 1 of the sandbox was killed");
 	}
@@ -210,16 +224,15 @@ static int step_detach(struct monitor *m, struct err *e)
 	AUTO(fd_close) int null = r < 0 ? r : os_openat(AT_FDCWD, "/dev/null", O_RDWR, 0);
 	for (int fd = 0; fd < 3 && null >= 0 && r >= 0; fd++)
 		r = os_dup3(null, fd, 0);
-	if (r >= 0 && null >= 0)
-		r = os_reset_signals();
 	(void)os_reset_schedule();
 	return r < 0 || null < 0 ? err_sys(e, r < 0 ? -r : -null, "detach") : 0;
 }
 
-/* From root to the id that owns the sandbox; only the right to write its maps is kept. */
+/* From root to the id that owns the sandbox; only the rights to write its maps and to give birth
+ * in its pid namespace are kept, until that is done. */
 static int step_lower(struct monitor *m, struct err *e)
 {
-	uint64_t maps = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID);
+	uint64_t maps = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_SYS_ADMIN);
 
 	if (!m->box->is_root)
 		return 0;

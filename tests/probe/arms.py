@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import subprocess
+import time
 
 import oracle
 
@@ -20,7 +21,7 @@ CFLAGS = ("-std=gnu17 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -Wshadow -Wstrict-
 # Who attacks. Each row is tried as all three unless it says otherwise.
 VARIANTS = {"agent": (), "root": ("-u", "root"), "rootful": ("-u", "root", "--profile", "rootful")}
 ABSENT = ("ENOSYS", "ENOENT", "ENODEV", "ENXIO", "ENOTTY", "EAFNOSUPPORT", "EPROTONOSUPPORT")
-TIMEOUT = 60
+TIMEOUT, START_TIMEOUT = 60, 15
 
 
 def build(host):
@@ -79,8 +80,8 @@ def on_terminal(argv):
 
 
 def caisson(host, flags, command, layer=None):
-    """(argv, env) of one launch; the probe's folder is at /opt/probe, fixtures at /opt/ws."""
-    mounts = ["--fs", "ephemeral:/work", "--fs", f"ro:{host.tmp}/bin:/opt/probe", "--fs", f"ro:{host.tmp}/ws:/opt/ws"]
+    """(argv, env) of one launch; the probe's folder is at /mnt/probe, fixtures at /mnt/ws."""
+    mounts = ["--fs", "ephemeral:/work", "--fs", f"ro:{host.tmp}/bin:/mnt/probe", "--fs", f"ro:{host.tmp}/ws:/mnt/ws"]
     if any(f.startswith("dir:") for f in flags):
         mounts = []
     env = {"PATH": os.environ["PATH"]}
@@ -107,12 +108,14 @@ class Held:
         self.out, self.token, self.pid = "", token, None
 
     def __enter__(self):
-        while line := self.process.stdout.readline().decode(errors="replace"):
-            if '"id":"hold"' in line:
-                break
-            self.out += line
-        else:
-            raise RuntimeError("did not start: " + self.process.stderr.read().decode(errors="replace").strip())
+        end = time.monotonic() + START_TIMEOUT
+        while '"id":"hold"' not in self.out:
+            left = max(0, end - time.monotonic())
+            chunk = self.process.stdout.read1(65536) if select.select([self.process.stdout], [], [], left)[0] else b""
+            self.out += chunk.decode(errors="replace")
+            if not chunk:
+                self.process.kill()
+                raise RuntimeError("did not start: " + self.process.stderr.read1(4096).decode(errors="replace").strip())
         found = oracle.inside(self.token) if self.token else []
         self.pid = found[0] if found else self.process.pid
         return self
@@ -133,7 +136,7 @@ class Held:
 
 def hold_sandbox(host, flags=(), words=None, token=None, **options):
     token = token or host.token + "-in"
-    argv, env = caisson(host, ("-i", *flags), ["/opt/probe/probe", *(words or ("hold", token))])
+    argv, env = caisson(host, ("-i", *flags), ["/mnt/probe/probe", *(words or ("hold", token))])
     return Held(argv, env, token, **options)
 
 
@@ -157,7 +160,7 @@ def judge_control(row, outcome):
     opened = any(a["open"] for a in attempts)
     if outcome.code not in (0, 1):
         problems.append(f"control: probe failed: {outcome.err.strip()[:120]}")
-    absent = [f"{a['op']} ({a['errno']})" for a in attempts if not a["open"]]
+    absent = [a["op"] for a in attempts if not a["open"] and a["errno"] in ABSENT]
     return ("open" if opened else "absent"), problems, absent
 
 

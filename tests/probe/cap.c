@@ -3,6 +3,7 @@
  */
 #include "probe.h"
 
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
@@ -142,7 +143,7 @@ static long try_capset(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = { { .effective = 1u << CAP_SYS_ADMIN,
-						    .permitted = 1u << CAP_SYS_ADMIN } };
+		                                    .permitted = 1u << CAP_SYS_ADMIN } };
 
 	return syscall(SYS_capset, &head, data);
 }
@@ -235,7 +236,12 @@ static long denied_by_filter(void)
 
 static long denied_by_paths(void)
 {
-	return open_for_write(arg(0) ? arg(0) : "/proc/sys/kernel/hostname");
+	int fd = open(arg(0), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -1;
+	close(fd);
+	return unlink(arg(0));
 }
 
 struct creation {
@@ -270,11 +276,12 @@ static pid_t make_thread(int (*fn)(void *), void *stack_end)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		/* A thread that outlives its leader carries the exit code: enough to ask from it. */
-		char *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		/* A thread that outlives its leader carries the exit code: enough to ask from it.
+		 */
+		char *stack =
+		    mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-			    CLONE_SYSVSEM;
+		            CLONE_SYSVSEM;
 
 		if (stack == MAP_FAILED || clone(entry, stack + 65536, flags, NULL) < 0)
 			_exit(2);
@@ -288,8 +295,8 @@ static pid_t make_spawn(int (*fn)(void *), void *stack_end)
 {
 	(void)fn;
 	(void)stack_end;
-	char *argv[] = { (char *)(uintptr_t)"probe", (char *)(uintptr_t)"cap-12-child",
-			 (char *)(uintptr_t)arg(0), NULL };
+	char *argv[] = { (char *)(uintptr_t) "probe", (char *)(uintptr_t) "cap-12-child",
+		         (char *)(uintptr_t)arg(0), NULL };
 	pid_t pid = -1;
 
 	return posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ) == 0 ? pid : -1;
@@ -314,8 +321,11 @@ static int cap_12_child(void)
 static int cap_12(void)
 {
 	static const struct creation ways[] = {
-		{ "fork", make_fork },     { "vfork", make_vfork },       { "clone-vm", make_shared_memory },
-		{ "thread", make_thread }, { "posix-spawn", make_spawn },
+		{ "fork", make_fork },
+		{ "vfork", make_vfork },
+		{ "clone-vm", make_shared_memory },
+		{ "thread", make_thread },
+		{ "posix-spawn", make_spawn },
 	};
 	static char stack[65536] __attribute__((aligned(16)));
 
@@ -337,7 +347,12 @@ static int cap_12(void)
 }
 
 const struct row cap_rows[] = {
-	{ "CAP-01", cap_01 }, { "CAP-02", cap_02 }, { "CAP-04", cap_04 },
-	{ "CAP-05", cap_05 }, { "CAP-09", cap_09 }, { "CAP-12", cap_12 },
-	{ "cap-12-child", cap_12_child }, { 0 },
+	{ "CAP-01", cap_01 },
+	{ "CAP-02", cap_02 },
+	{ "CAP-04", cap_04 },
+	{ "CAP-05", cap_05 },
+	{ "CAP-09", cap_09 },
+	{ "CAP-12", cap_12 },
+	{ "cap-12-child", cap_12_child },
+	{ 0 },
 };

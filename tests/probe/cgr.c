@@ -178,8 +178,8 @@ static int cgr_07(void)
 	while (wait(NULL) > 0)
 		continue;
 	getrusage(RUSAGE_CHILDREN, &u);
-	long used = u.ru_utime.tv_sec * 1000 + u.ru_utime.tv_usec / 1000 + u.ru_stime.tv_sec * 1000 +
-		    u.ru_stime.tv_usec / 1000;
+	long used = u.ru_utime.tv_sec * 1000 + u.ru_utime.tv_usec / 1000 +
+	            u.ru_stime.tv_sec * 1000 + u.ru_stime.tv_usec / 1000;
 
 	report("cpu-share", 0, used * 100 / ms > arg_number(1, 100), "%ld ms of %ld", used, ms);
 	return 0;
@@ -188,9 +188,10 @@ static int cgr_07(void)
 /* Arguments: folders where a cgroup file system may be. Makes and removes one empty group. */
 static int cgr_11(void)
 {
-	static const char *const files[] = { "cgroup.procs", "tasks", "memory.limit_in_bytes",
-					     "memory.max",   "pids.max", "freezer.state",
-					     "cgroup.kill",  "cgroup.subtree_control" };
+	static const char *const files[] = {
+		"cgroup.procs", "tasks",         "memory.limit_in_bytes", "memory.max",
+		"pids.max",     "freezer.state", "cgroup.kill",           "cgroup.subtree_control"
+	};
 	char path[512];
 
 	for (int i = 0; arg(i); i++) {
@@ -237,7 +238,7 @@ static long try_mlock_much(void)
 static long try_hugetlb(void)
 {
 	void *p = mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	               MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
 
 	return p == MAP_FAILED ? -1 : 0;
 }
@@ -266,9 +267,12 @@ static long try_deadline(void)
 static int cgr_13(void)
 {
 	static const struct try tries[] = {
-		{ "nice", try_nice, { 0 } },           { "ioprio-rt", try_ioprio_rt, { 0 } },
-		{ "mlock-256m", try_mlock_much, { 0 } }, { "hugetlb", try_hugetlb, { 0 } },
-		{ "oom-score", try_oom_adj, { 0 } },   { "raise-limit", try_raise_limit, { 0 } },
+		{ "nice", try_nice, { 0 } },
+		{ "ioprio-rt", try_ioprio_rt, { 0 } },
+		{ "mlock-256m", try_mlock_much, { 0 } },
+		{ "hugetlb", try_hugetlb, { 0 } },
+		{ "oom-score", try_oom_adj, { 0 } },
+		{ "raise-limit", try_raise_limit, { 0 } },
 		{ "sched-rr", try_deadline, { 0 } },
 	};
 
@@ -288,8 +292,8 @@ static int cgr_14(void)
 		return -1;
 	long r = ftruncate(fd, (off_t)0x7fffffffffffffff);
 
-	report("truncate-8-eib", r < 0 ? errno : 0, fstat(fd, &st) < 0 || st.st_blocks > 64, "%ld blocks",
-	       (long)st.st_blocks);
+	report("truncate-8-eib", r < 0 ? errno : 0, fstat(fd, &st) < 0 || st.st_blocks > 64,
+	       "%ld blocks", (long)st.st_blocks);
 	(void)ftruncate(fd, 0);
 	attempt("fallocate", fallocate(fd, 0, 0, (off_t)arg_number(1, 8) << 20), NULL);
 	close(fd);
@@ -333,7 +337,15 @@ static int fsync_storm(void)
 }
 
 const struct row cgr_rows[] = {
-	{ "CGR-01", cgr_01 }, { "CGR-02", cgr_02 }, { "CGR-03", cgr_03 }, { "CGR-05", cgr_05 },
-	{ "CGR-07", cgr_07 }, { "CGR-11", cgr_11 }, { "CGR-13", cgr_13 }, { "CGR-14", cgr_14 },
-	{ "flood", flood },   { "fsync-storm", fsync_storm }, { 0 },
+	{ "CGR-01", cgr_01 },
+	{ "CGR-02", cgr_02 },
+	{ "CGR-03", cgr_03 },
+	{ "CGR-05", cgr_05 },
+	{ "CGR-07", cgr_07 },
+	{ "CGR-11", cgr_11 },
+	{ "CGR-13", cgr_13 },
+	{ "CGR-14", cgr_14 },
+	{ "flood", flood },
+	{ "fsync-storm", fsync_storm },
+	{ 0 },
 };

@@ -22,13 +22,13 @@ USERS = (
     ("\u0660", None), ("\uff10", None), ("", None), ("1:", None), (":0", None), ("1:-1", None), ("1e0", None), ("root\n", None),
     ("nosuchuser", None), ("0:0:0", None), ("root:root:root", None), ("../root", None))
 DIRECTORIES = (
-    "/proc/self/fd/3", "/proc/self/fd/0", "/proc/self/cwd/..", "/proc/1/root", "/proc/self/root", "/opt/ws/link-out", "/opt/ws/link-fd",
+    "/proc/self/fd/3", "/proc/self/fd/0", "/proc/self/cwd/..", "/proc/1/root", "/proc/self/root", "/mnt/ws/link-out", "/mnt/ws/link-fd",
     "relative", "..", "", "/nonexistent", "/work/../../../..", "/" + "a/" * 2500, "/" + "b" * 4096, "/etc/passwd", "/work\n")
 # What the kernel is made to lack: calls with the errno, and a word that the refusal must hold.
 LACKING = {
     "seccomp": (("317:38",), "seccomp"), "landlock": (("444:38",), "landlock"), "landlock disabled": (("444:95",), "landlock"),
     "user namespaces": (("435:1", "272:1"), "namespace|clone"), "mount calls": (("428:38", "430:38"), "open_tree|tmpfs|clone|fsopen|mount"),
-    "mount_setattr": (("442:38",), "mount|attr"), "pivot_root": (("155:1",), "root")}
+    "mount_setattr": (("442:38",), "map|mount|attr"), "pivot_root": (("155:1",), "root")}
 SPECS = {
     "missing": None, "empty": "", "spaces": "  \n", "half": '{"net":{"mode":"deny"', "list": "[]", "text": '"deny"', "number": "7", "null": "null",
     "binary": "\x00\x01\x02", "bad utf-8": b"\xff\xfe", "wrong type": '{"limits":"lots"}', "wrong inside": '{"limits":{"mem":{}}}'}
@@ -36,7 +36,7 @@ KEYS = (
     '{"nett":"deny"}', '{"limits":{"memory":"1g"}}', '{"net":"deny","net":"allow"}', '{"net":"deny"} trailing', '{"net":"deny"}{"net":"allow"}',
     '{"net":"denny"}', '{"fs":"ephemral:/work"}', '{"limits":{"pids":-1}}', '{"limits":{"pids":1e400}}', '{"profile":"privileged"}',
     '{"privileged":true}', '{"caps":["SYS_ADMIN"]}', '{"user":"agent","User":"root"}', "net: deny\nnet: allow\n", "net: deny\n---\nnet: allow\n",
-    '{"env":{"A":1}}', '{"creds":{"x":"literal-secret-value"}}', '{"fs":["ephemeral:/work","ro:/usr:/work"]}', '{"fs":"ephemeral:relative"}')
+    '{"creds":{"x":"literal-secret-value"}}', '{"fs":["ephemeral:/work","ro:/usr:/work"]}', '{"fs":"ephemeral:relative"}')
 NETS = ("", " ", "allow:", "allow: ", "allow:,", "allow:#", "allow:# comment", "denny", "Deny", "deny ", "allow:example.org,", "none", "null", "[]", "{}",
         "allow:\x01", "ALLOW", "example.org")
 HOSTILE_ENV = {
@@ -57,7 +57,7 @@ def user_table(corpus, row, result):
     del row
     result.control = "accepts"
     for text, uid in USERS:
-        outcome = corpus.run(["/opt/probe/probe", "cat", "/proc/self/status"], ("-u", text))
+        outcome = corpus.run(["/mnt/probe/probe", "cat", "/proc/self/status"], ("-u", text))
         seen = re.search(r"Uid:\s+(\d+)\s+(\d+)", outcome.text)
         if uid is None:
             refused(result, f"-u {text!r}", outcome)
@@ -154,11 +154,11 @@ def workspace_config(corpus, row, result):
     subprocess.run([f"{folder}/true"], check=True)
     result.control = "open" if os.path.exists(marker) else "stopped"
     os.unlink(marker)
-    hits = corpus.host.listeners.hits
+    hits = corpus.host.listeners.settled()
     for flags in ((), ("--fs", f"overlay:{folder}:/src")):
         outcome = corpus.inside(("NET-02", "tcp/127.0.0.1/80", "tcp/198.51.100.7/80"), flags, cwd=folder)
-        status = corpus.run(["/opt/probe/probe", "cat", "/proc/self/status"], flags, cwd=folder)
-        if outcome.code != 1 or corpus.host.listeners.hits != hits or os.path.exists(marker):
+        status = corpus.run(["/mnt/probe/probe", "cat", "/proc/self/status"], flags, cwd=folder)
+        if outcome.code != 1 or corpus.host.listeners.settled() != hits or os.path.exists(marker):
             result.problems.append(f"exit {outcome.code}, marker {os.path.exists(marker)}, OPEN")
         if not re.search(r"Uid:\s+1000\s", status.text) or not re.search(r"CapEff:\s+0+\n", status.text):
             result.problems.append("the folder chose who the command runs as, OPEN")
@@ -170,7 +170,7 @@ def hostile_environment(corpus, row, result):
     words = ("NET-02", "tcp/127.0.0.1/80"), ("SYS-05",), ("CAP-01",)
     for name, value in {**HOSTILE_ENV, "LD_LIBRARY_PATH": corpus.host.tmp}.items():
         for w in words:
-            argv, env = arms.caisson(corpus.host, (), ["/opt/probe/probe", *w])
+            argv, env = arms.caisson(corpus.host, (), ["/mnt/probe/probe", *w])
             outcome = arms.execute(argv, env={**env, name: value})
             if outcome.code not in (1, REFUSED):
                 result.problems.append(f"{name}={value}: {w[0]} exit {outcome.code} {outcome.err.strip()[:100]}")
@@ -198,7 +198,7 @@ def doctor(corpus, row, result):
 def _notices_notify(corpus):
     def listeners(layer):
         token = "notify-" + corpus.host.token
-        argv, env = arms.caisson(corpus.host, ("-i",), ["/opt/probe/probe", "hold", token], layer)
+        argv, env = arms.caisson(corpus.host, ("-i",), ["/mnt/probe/probe", "hold", token], layer)
         with arms.Held(argv, env, token) as h:
             links = [p for pid in oracle.descendants(h.process.pid) | {h.process.pid} for p in glob.glob(f"/proc/{pid}/fd/*")]
             return sum("seccomp notify" in os.readlink(p) for p in links if os.path.islink(p))
@@ -237,8 +237,8 @@ def readme(corpus, row, result):
         result.problems.append("README.md shows no `caisson run ... -- command`")
     for line in dict.fromkeys(lines):
         flags = [w for w in shlex.split(line) if w not in ("-t", "-it", "--json")]
-        own = ["--fs", f"ro:{corpus.host.tmp}/bin:/opt/probe"]
+        own = ["--fs", f"ro:{corpus.host.tmp}/bin:/mnt/probe"]
         for words in (("SYS-05",), ("CAP-01",), ("NET-02", "tcp/127.0.0.1/80")):
-            outcome = arms.execute([f"{arms.BUILD}/caisson", "run", *flags, *own, "--", "/opt/probe/probe", *words], cwd=f"{corpus.host.tmp}/scratch")
+            outcome = arms.execute([f"{arms.BUILD}/caisson", "run", *flags, *own, "--", "/mnt/probe/probe", *words], cwd=f"{corpus.host.tmp}/scratch")
             if outcome.code not in (1, REFUSED):
                 result.problems.append(f"caisson run {line}: {words[0]} exit {outcome.code} {outcome.err.strip()[:80]}")

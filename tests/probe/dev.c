@@ -22,7 +22,7 @@ static const struct {
 	mode_t type;
 	unsigned int major, minor;
 } nodes[] = {
-	{ "mem", S_IFCHR, 1, 1 },   { "kmsg", S_IFCHR, 1, 11 }, { "sda", S_IFBLK, 8, 0 },
+	{ "mem", S_IFCHR, 1, 1 },    { "kmsg", S_IFCHR, 1, 11 },  { "sda", S_IFBLK, 8, 0 },
 	{ "kvm", S_IFCHR, 10, 232 }, { "tun", S_IFCHR, 10, 200 }, { "loop0", S_IFBLK, 7, 0 },
 };
 
@@ -34,7 +34,9 @@ static int dev_01(void)
 	for (size_t i = 0; i < COUNT(nodes); i++) {
 		snprintf(op, sizeof op, "mknod-%s", nodes[i].name);
 		snprintf(path, sizeof path, "%s/%s", arg(0) ? arg(0) : "/tmp", nodes[i].name);
-		attempt(op, mknod(path, nodes[i].type | 0666, makedev(nodes[i].major, nodes[i].minor)), NULL);
+		attempt(op,
+		        mknod(path, nodes[i].type | 0666, makedev(nodes[i].major, nodes[i].minor)),
+		        NULL);
 		(void)unlink(path);
 	}
 	for (int i = 1; arg(i); i++) {
@@ -47,7 +49,7 @@ static int dev_01(void)
 /* A verb: everything below /dev, one line each, for the golden listing. */
 static int devices(void)
 {
-	char *roots[] = { (char *)(uintptr_t)"/dev", NULL };
+	char *roots[] = { (char *)(uintptr_t) "/dev", NULL };
 	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
 
 	for (FTSENT *e; fts && (e = fts_read(fts));) {
@@ -75,14 +77,16 @@ static int devices(void)
 static int dev_03(void)
 {
 	static const char *const paths[] = {
-		"/dev/kvm",   "/dev/fuse",     "/dev/net/tun",   "/dev/mem",     "/dev/port",
-		"/dev/loop0", "/dev/loop-control", "/dev/vhost-net", "/dev/vhost-vsock",
-		"/dev/nvidia0", "/dev/dri/card0", "/dev/vfio/vfio", "/dev/sda", "/dev/vda",
-		"/dev/console", "/dev/tty0", "/dev/kmsg", "/dev/userfaultfd", "/dev/uinput",
+		"/dev/kvm",         "/dev/fuse",        "/dev/net/tun",      "/dev/mem",
+		"/dev/port",        "/dev/loop0",       "/dev/loop-control", "/dev/vhost-net",
+		"/dev/vhost-vsock", "/dev/nvidia0",     "/dev/dri/card0",    "/dev/vfio/vfio",
+		"/dev/sda",         "/dev/vda",         "/dev/console",      "/dev/tty0",
+		"/dev/kmsg",        "/dev/userfaultfd", "/dev/uinput",
 	};
 
 	for (size_t i = 0; i < COUNT(paths); i++)
-		attempt(paths[i], open(paths[i], O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), NULL);
+		attempt(paths[i], open(paths[i], O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC),
+		        NULL);
 	return 0;
 }
 
@@ -183,6 +187,11 @@ static int dev_08(void)
 }
 
 const struct row dev_rows[] = {
-	{ "DEV-01", dev_01 }, { "DEV-03", dev_03 }, { "DEV-05", dev_05 }, { "DEV-07", dev_07 },
-	{ "DEV-08", dev_08 }, { "devices", devices }, { 0 },
+	{ "DEV-01", dev_01 },
+	{ "DEV-03", dev_03 },
+	{ "DEV-05", dev_05 },
+	{ "DEV-07", dev_07 },
+	{ "DEV-08", dev_08 },
+	{ "devices", devices },
+	{ 0 },
 };

@@ -48,7 +48,8 @@ static int fds_01(void)
 		if (fcntl(fd, F_GETFD) < 0)
 			continue;
 		extra++;
-		snprintf(found + strlen(found), sizeof found - strlen(found), "%d:%s ", fd, kind_of(fd));
+		snprintf(found + strlen(found), sizeof found - strlen(found), "%d:%s ", fd,
+		         kind_of(fd));
 	}
 	report("beyond-stderr", extra ? 0 : EBADF, extra > 0, "%s", found);
 	for (int fd = 0; fd <= 2; fd++) {
@@ -57,7 +58,8 @@ static int fds_01(void)
 		snprintf(op, sizeof op, "fd-%d", fd);
 		const char *kind = kind_of(fd);
 
-		report(op, 0, strcmp(kind, "directory") == 0 || strcmp(kind, "socket") == 0, "%s", kind);
+		report(op, 0, strcmp(kind, "directory") == 0 || strcmp(kind, "socket") == 0, "%s",
+		       kind);
 	}
 	return 0;
 }
@@ -84,15 +86,16 @@ static int fds_05(void)
 	for (char **v = environ; *v; v++) {
 		canaries += strstr(*v, canary) != NULL;
 		if (!known_name(*v))
-			snprintf(strange + strlen(strange), sizeof strange - strlen(strange), "%.*s ",
-				 (int)strcspn(*v, "="), *v);
+			snprintf(strange + strlen(strange), sizeof strange - strlen(strange),
+			         "%.*s ", (int)strcspn(*v, "="), *v);
 	}
 	report("canary-in-environ", 0, canaries > 0, "%d", canaries);
 	report("unlisted-names", 0, strange[0] != '\0', "%s", strange);
 	/* Past the end of our own strings the kernel put the program's name. */
 	long n = slurp("/proc/self/environ", bytes, sizeof bytes);
 
-	report("canary-in-proc", 0, n > 0 && memmem(bytes, (size_t)n, canary, strlen(canary)), "%ld", n);
+	report("canary-in-proc", 0, n > 0 && memmem(bytes, (size_t)n, canary, strlen(canary)),
+	       "%ld", n);
 	n = slurp("/proc/1/environ", bytes, sizeof bytes);
 	report("environ-of-init", n < 0 ? errno : 0,
 	       n > 0 && memmem(bytes, (size_t)n, canary, strlen(canary)), "%ld", n);
@@ -103,18 +106,17 @@ static const struct {
 	const char *name;
 	int id;
 } limits[] = {
-	{ "core", RLIMIT_CORE },       { "cpu", RLIMIT_CPU },         { "data", RLIMIT_DATA },
-	{ "fsize", RLIMIT_FSIZE },     { "locks", RLIMIT_LOCKS },     { "memlock", RLIMIT_MEMLOCK },
+	{ "core", RLIMIT_CORE },         { "cpu", RLIMIT_CPU },       { "data", RLIMIT_DATA },
+	{ "fsize", RLIMIT_FSIZE },       { "locks", RLIMIT_LOCKS },   { "memlock", RLIMIT_MEMLOCK },
 	{ "msgqueue", RLIMIT_MSGQUEUE }, { "nice", RLIMIT_NICE },     { "nofile", RLIMIT_NOFILE },
-	{ "rss", RLIMIT_RSS },         { "rtprio", RLIMIT_RTPRIO },   { "rttime", RLIMIT_RTTIME },
-	{ "sigpending", RLIMIT_SIGPENDING }, { "stack", RLIMIT_STACK }, { "as", RLIMIT_AS },
-	{ "nproc", RLIMIT_NPROC },
+	{ "rss", RLIMIT_RSS },           { "rtprio", RLIMIT_RTPRIO }, { "rttime", RLIMIT_RTTIME },
+	{ "stack", RLIMIT_STACK },       { "as", RLIMIT_AS },         { "nproc", RLIMIT_NPROC },
 };
 
 static void print_status_lines(void)
 {
-	static const char *const keys[] = { "SigBlk:", "SigIgn:", "SigPnd:", "ShdPnd:",
-					    "NoNewPrivs:", "Seccomp:", "THP_enabled:", "Groups:" };
+	static const char *const keys[] = { "SigBlk:",     "SigIgn:",  "SigPnd:",      "ShdPnd:",
+		                            "NoNewPrivs:", "Seccomp:", "THP_enabled:", "Groups:" };
 	char status[4096];
 
 	slurp("/proc/self/status", status, sizeof status);
@@ -139,7 +141,8 @@ static int state(void)
 		struct rlimit r;
 
 		getrlimit((__rlimit_resource_t)limits[i].id, &r);
-		printf("limit %s %lld %lld\n", limits[i].name, (long long)r.rlim_cur, (long long)r.rlim_max);
+		printf("limit %s %lld %lld\n", limits[i].name, (long long)r.rlim_cur,
+		       (long long)r.rlim_max);
 	}
 	getitimer(ITIMER_REAL, &timer);
 	sched_getaffinity(0, sizeof cpus, &cpus);
@@ -168,10 +171,12 @@ static int fds_07(void)
 	char keys[65536];
 	long n = slurp("/proc/keys", keys, sizeof keys);
 
-	report("proc-keys", n < 0 ? errno : 0, n > 0 && arg(0) && strstr(keys, arg(0)), "%ld bytes", n);
+	report("proc-keys", n < 0 ? errno : 0, n > 0 && arg(0) && strstr(keys, arg(0)), "%ld bytes",
+	       n);
 	attempt("search-session",
-		syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", arg(0) ? arg(0) : "none", 0),
-		NULL);
+	        syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user",
+	                arg(0) ? arg(0) : "none", 0),
+	        NULL);
 	return 0;
 }
 

@@ -71,7 +71,7 @@ def output_flood(corpus, row, result):
     del row
     result.control = "open" if len(corpus.control(("flood", "8")).text) == 8 << 20 else "stopped"
     for piece in ("65536", "1000"):
-        argv, env = arms.caisson(corpus.host, ("--output", "1m", "--timeout", "20s"), ["/opt/probe/probe", "flood", "256", piece])
+        argv, env = arms.caisson(corpus.host, ("--output", "1m", "--timeout", "20s"), ["/mnt/probe/probe", "flood", "256", piece])
         flood = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=env)
         size, peak = 0, 0
         while chunk := flood.stdout.read1(1 << 20):
@@ -125,13 +125,12 @@ def dead_clients(corpus, row, result):
     """Launches whose client is killed at a random time, half of them."""
     del row
     rng, token, running = random.Random(17), "dead-" + corpus.host.token, []
-    bare = subprocess.Popen(["sh", "-c", f"sleep 30 {token} & wait"], stderr=subprocess.DEVNULL)
-    time.sleep(0.05)
-    bare.kill()
-    bare.wait()
+    with arms.Held(["sh", "-c", '"$@" & wait', "sh", corpus.probe, "NSP-11", token]) as bare:
+        bare.process.kill()
+        bare.process.wait()
     left = oracle.pids_with(token)
     result.control = "stopped"
-    argv, env = arms.caisson(corpus.host, ("-i",), ["/opt/probe/probe", "hold", token])
+    argv, env = arms.caisson(corpus.host, ("-i",), ["/mnt/probe/probe", "hold", token])
     for pid in left:
         os.kill(pid, signal.SIGKILL)
         result.control = "open"
@@ -149,8 +148,19 @@ def dead_clients(corpus, row, result):
 
 
 def _freeze(path, word):
-    with open(f"{path}/freezer.state", "w", encoding="ascii") as f:
+    with open(path, "w", encoding="ascii") as f:
         f.write(word)
+
+
+def _freezer(pid, other):
+    """(file, word) that freezes the sandbox of pid and no other one, if it has such a group."""
+    own, others = oracle.cgroup_of(pid), oracle.cgroup_of(other)
+    for name, file, word in (("unified", "cgroup.freeze", "1"), ("freezer", "freezer.state", "FROZEN")):
+        for top in (f"/sys/fs/cgroup/{name}", "/sys/fs/cgroup"):
+            path = f"{top}{own.get(name, '/')}/{file}"
+            if own.get(name) != others.get(name) and os.path.exists(path):
+                return path, word
+    return None, None
 
 
 def frozen(corpus, row, result):
@@ -162,23 +172,27 @@ def frozen(corpus, row, result):
         bare = subprocess.Popen(["sleep", "30"])
         with open(f"{own}/cgroup.procs", "w", encoding="ascii") as f:
             f.write(str(bare.pid))
-        _freeze(own, "FROZEN")
+        _freeze(f"{own}/freezer.state", "FROZEN")
         bare.kill()
         time.sleep(0.1)
         result.control = "open" if bare.poll() is None else "stopped"
-        _freeze(own, "THAWED")
+        _freeze(f"{own}/freezer.state", "THAWED")
         bare.wait()
         oracle.wait_until(lambda: not oracle.read(f"{own}/cgroup.procs"), 2)
         os.rmdir(own)
     token = "frozen-" + corpus.host.token
     for words in (("hold", token), ("CGR-01", "40", token, "@hold")):
         with corpus.hold(("--timeout", "1s"), words=words, token=token) as h:
-            path = f"/sys/fs/cgroup/freezer{oracle.cgroup_of(h.pid).get('freezer', '/none')}"
-            if os.path.exists(path):
-                _freeze(path, "FROZEN")
+            path, word = _freezer(h.pid, corpus.values["other"])
+            if path:
+                _freeze(path, word)
+            else:    # no group of its own to freeze: stop everything inside
+                for pid in oracle.companions(h.pid):
+                    os.kill(pid, signal.SIGSTOP)
+            result.notes.append(f"frozen by {path or 'SIGSTOP'}")
             if not oracle.wait_until(lambda h=h: h.process.poll() is not None, 10):
                 result.problems.append("does not end within 10 s, OPEN")
-                _freeze(path, "THAWED")
+                h.process.kill()
             h.process.communicate()
         if h.process.returncode != 124 or oracle.pids_with(token):
             result.problems.append(f"exit {h.process.returncode}, left {oracle.pids_with(token)}")
@@ -190,7 +204,7 @@ def mixed_load(corpus, row, result):
     result.control = "-"
     attackers = []
     for name, flags in BOMBS.items():
-        argv, env = arms.caisson(corpus.host, (*flags, "--timeout", "8s"), ["/opt/probe/probe", *BOMB_WORDS[name], "@hold"])
+        argv, env = arms.caisson(corpus.host, (*flags, "--timeout", "8s"), ["/mnt/probe/probe", *BOMB_WORDS[name], "@hold"])
         attackers.append(subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
     for n in range(8):
         neighbour_works(corpus, result, f"benign {n}")

@@ -14,7 +14,8 @@
 #define DETAIL_MAX 1600
 
 static const struct row *const tables[] = {
-	cap_rows, sys_rows, census_rows, nsp_rows, prc_rows, dev_rows, fds_rows, cgr_rows, net_rows, verb_rows,
+	cap_rows, sys_rows, census_rows, nsp_rows, prc_rows,
+	dev_rows, fds_rows, cgr_rows,    net_rows, verb_rows,
 };
 
 static struct {
@@ -219,28 +220,32 @@ static bool take_hold(void)
 	return true;
 }
 
+static const struct row *find_row(const char *id)
+{
+	for (size_t i = 0; i < COUNT(tables); i++)
+		for (const struct row *r = tables[i]; r->id; r++)
+			if (strcmp(r->id, id) == 0)
+				return r;
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
-	if (argc < 2)
-		return fprintf(stderr, "usage: probe ID [ARG...]\n"), 2;
-	run.id = argv[1];
+	const struct row *row = argc < 2 ? NULL : find_row(argv[1]);
+
+	if (!row)
+		return fprintf(stderr, "usage: probe ID [ARG...]; the ids are in rows.py\n"), 2;
+	run.id = row->id;
 	run.argc = argc - 2;
 	run.argv = argv + 2;
 	bool hold = take_hold();
 
-	for (size_t i = 0; i < COUNT(tables); i++) {
-		for (const struct row *r = tables[i]; r->id; r++) {
-			if (strcmp(r->id, run.id) != 0)
-				continue;
-			if (r->run() < 0)
-				return fprintf(stderr, "probe %s: %m\n", run.id), 2;
-			if (hold) {
-				puts("{\"id\":\"hold\"}");
-				fflush(stdout);
-				wait_for_host();
-			}
-			return run.open ? 0 : 1;
-		}
+	if (row->run() < 0)
+		return fprintf(stderr, "probe %s: %m\n", run.id), 2;
+	if (hold) {
+		puts("{\"id\":\"hold\"}");
+		fflush(stdout);
+		wait_for_host();
 	}
-	return fprintf(stderr, "probe: no row %s\n", run.id), 2;
+	return run.open ? 0 : 1;
 }

@@ -85,7 +85,8 @@ static int sys_16(void)
 	attempt("ip-transparent", set_option(IPPROTO_IP, IP_TRANSPARENT, &one, sizeof one), NULL);
 	attempt("so-mark", set_option(SOL_SOCKET, SO_MARK, &one, sizeof one), NULL);
 	attempt("so-bindtodevice", set_option(SOL_SOCKET, SO_BINDTODEVICE, "lo", 3), NULL);
-	attempt("tcp-ulp", set_option(IPPROTO_TCP, TCP_ULP, "tls", 4), (const int[]){ ENOTCONN, 0 });
+	attempt("tcp-ulp", set_option(IPPROTO_TCP, TCP_ULP, "tls", 4),
+	        (const int[]){ ENOTCONN, 0 });
 	return 0;
 }
 
@@ -137,16 +138,21 @@ static const struct {
 	{ "raw", SOCK_RAW, 253 },
 };
 
-/* One datagram goes out where it can; a DNS question, so that port 53 understands it. */
+/* One datagram goes out where it can: a DNS question, or for ICMP an echo request. */
 static long reach(int type, int protocol, const struct address *a)
 {
-	static const unsigned char question[] = "\x12\x34\1\0\0\1\0\0\0\0\0\0\4data\7example\3org\0\0\1\0\1";
+	static const unsigned char question[] =
+	    "\x12\x34\1\0\0\1\0\0\0\0\0\0\4data\7example\3org\0\0\1\0\1";
+	static const unsigned char echo[8] = { 8 };
+	bool is_icmp = protocol == IPPROTO_ICMP;
+	const void *bytes = is_icmp ? echo : question;
+	size_t len = is_icmp ? sizeof echo : sizeof question - 1;
 	int fd = socket(a->family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
 
 	if (fd < 0)
 		return -1;
-	long r = type == SOCK_STREAM ? connect(fd, &a->to.any, a->len) :
-				       sendto(fd, question, sizeof question - 1, 0, &a->to.any, a->len);
+	long r = type == SOCK_STREAM ? connect(fd, &a->to.any, a->len)
+	                             : sendto(fd, bytes, len, 0, &a->to.any, a->len);
 
 	if (r < 0 && errno == EINPROGRESS)
 		r = finish_connect(fd);
@@ -170,7 +176,9 @@ static int reach_all(void)
 			return errno = EINVAL, -1;
 		for (size_t t = 0; t < COUNT(transports); t++)
 			if (strcmp(transports[t].name, transport) == 0)
-				attempt(arg(i), reach(transports[t].type, transports[t].protocol, &a), NULL);
+				attempt(arg(i),
+				        reach(transports[t].type, transports[t].protocol, &a),
+				        NULL);
 	}
 	return 0;
 }
@@ -197,7 +205,8 @@ static long link_ioctl(unsigned long request)
 		return -1;
 	if (request == SIOCSIFADDR)
 		r = (struct ifreq){ .ifr_name = "lo:9",
-				    .ifr_addr = { .sa_family = AF_INET, .sa_data = "\0\0\x7f\0\0\x9" } };
+			            .ifr_addr = { .sa_family = AF_INET,
+			                          .sa_data = "\0\0\x7f\0\0\x9" } };
 	return ioctl(fd, request, &r);
 }
 
@@ -250,8 +259,9 @@ static int net_31(void)
 }
 
 const struct row net_rows[] = {
-	{ "SYS-15", sys_15 },    { "SYS-16", sys_16 },    { "NET-01", reach_all }, { "NET-02", reach_all },
-	{ "NET-03", reach_all }, { "NET-05", reach_all }, { "NET-13", reach_all }, { "NET-15", reach_all },
-	{ "NET-19", reach_all }, { "NET-20", reach_all }, { "NSP-08", reach_all }, { "NET-23", net_23 },
+	{ "SYS-15", sys_15 },    { "SYS-16", sys_16 },    { "NET-01", reach_all },
+	{ "NET-02", reach_all }, { "NET-03", reach_all }, { "NET-05", reach_all },
+	{ "NET-13", reach_all }, { "NET-15", reach_all }, { "NET-19", reach_all },
+	{ "NET-20", reach_all }, { "NSP-08", reach_all }, { "NET-23", net_23 },
 	{ "NET-24", net_24 },    { "NET-31", net_31 },    { 0 },
 };

@@ -41,8 +41,9 @@ static int nsp_01(void)
 		}
 		const char *ours = strchr(link, '[');
 
-		report(name, 0, !ours || strtoul(ours + 1, NULL, 10) == strtoul(inode + 1, NULL, 10),
-		       "%s", link);
+		report(name, 0,
+		       !ours || strtoul(ours + 1, NULL, 10) == strtoul(inode + 1, NULL, 10), "%s",
+		       link);
 	}
 	return 0;
 }
@@ -172,8 +173,9 @@ static long connect_unix(const char *name, bool abstract)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	snprintf(a.sun_path + abstract, sizeof a.sun_path - 1, "%s", name);
-	long r = connect(fd, (struct sockaddr *)&a,
-			 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + abstract + strlen(name)));
+	long r =
+	    connect(fd, (struct sockaddr *)&a,
+	            (socklen_t)(offsetof(struct sockaddr_un, sun_path) + abstract + strlen(name)));
 	int err = errno;
 
 	close(fd);
@@ -189,7 +191,8 @@ static int walk_sockets(const char *root)
 	char first[256] = "";
 
 	for (FTSENT *e; fts && (e = fts_read(fts));) {
-		if (e->fts_info == FTS_D && (strcmp(e->fts_path, "/proc") == 0 || e->fts_level > 12))
+		if (e->fts_info == FTS_D &&
+		    (strcmp(e->fts_path, "/proc") == 0 || e->fts_level > 12))
 			fts_set(fts, e, FTS_SKIP);
 		if (e->fts_info != FTS_DEFAULT || !S_ISSOCK(e->fts_statp->st_mode) ||
 		    strcmp(e->fts_path, "/run/caisson/self.sock") == 0)
@@ -207,16 +210,19 @@ static int walk_sockets(const char *root)
 static int nsp_07(void)
 {
 	static const char *const known[] = {
-		"/var/run/docker.sock",  "/run/containerd/containerd.sock", "/run/podman/podman.sock",
-		"/run/dbus/system_bus_socket", "/run/systemd/private", "/run/snapd.socket",
-		"/tmp/.X11-unix/X0", "/var/run/nscd/socket", "/run/crio/crio.sock",
+		"/var/run/docker.sock",    "/run/containerd/containerd.sock",
+		"/run/podman/podman.sock", "/run/dbus/system_bus_socket",
+		"/run/systemd/private",    "/run/snapd.socket",
+		"/tmp/.X11-unix/X0",       "/var/run/nscd/socket",
+		"/run/crio/crio.sock",
 	};
 	int reached = 0;
 
 	walk_sockets(arg(0) ? arg(0) : "/");
 	for (size_t i = 0; i < COUNT(known); i++)
 		reached += connect_unix(known[i], false) == 0;
-	report("known-names", reached ? 0 : ENOENT, reached > 0, "%d of %zu", reached, COUNT(known));
+	report("known-names", reached ? 0 : ENOENT, reached > 0, "%d of %zu", reached,
+	       COUNT(known));
 	attempt("canary-socket", connect_unix(arg(1) ? arg(1) : "/none", false), NULL);
 	attempt("canary-abstract", connect_unix(arg(2) ? arg(2) : "none", true), NULL);
 	return 0;
@@ -267,8 +273,8 @@ static int nsp_09(void)
 static struct sockaddr_in loopback(void)
 {
 	return (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons(NEIGHBOUR_PORT),
-				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+		                     .sin_port = htons(NEIGHBOUR_PORT),
+		                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 }
 
 static int plant(void)
@@ -283,7 +289,7 @@ static int plant(void)
 	snprintf(un.sun_path + 1, sizeof un.sun_path - 1, "%s", token);
 	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(token));
 	bool ok = bind(tcp, (struct sockaddr *)&in, sizeof in) == 0 && listen(tcp, 4) == 0 &&
-		  bind(local, (struct sockaddr *)&un, len) == 0 && listen(local, 4) == 0;
+	          bind(local, (struct sockaddr *)&un, len) == 0 && listen(local, 4) == 0;
 	int shm = shmget(NEIGHBOUR_KEY, 4096, IPC_CREAT | 0666);
 	static const char *const dirs[] = { "/tmp", "/dev/shm", "/var/tmp", "/run" };
 
@@ -370,7 +376,8 @@ static int count_zombies(void)
 		if (!isdigit((unsigned char)e->d_name[0]))
 			continue;
 		snprintf(path, sizeof path, "/proc/%s/stat", e->d_name);
-		const char *name_end = slurp(path, stat, sizeof stat) > 0 ? strrchr(stat, ')') : NULL;
+		const char *name_end =
+		    slurp(path, stat, sizeof stat) > 0 ? strrchr(stat, ')') : NULL;
 
 		count += name_end && name_end[1] == ' ' && name_end[2] == 'Z';
 	}
@@ -427,7 +434,8 @@ static int nsp_14(void)
 static int nsp_16(void)
 {
 	const char *pid = arg(0) ? arg(0) : "1";
-	static const char *const kinds[] = { "user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time" };
+	static const char *const kinds[] = { "user", "mnt", "pid",    "net",
+		                             "ipc",  "uts", "cgroup", "time" };
 
 	for (size_t i = 0; i < COUNT(kinds); i++) {
 		char path[64], op[32], text[32] = "";
@@ -437,7 +445,8 @@ static int nsp_16(void)
 		if (slurp(path, text, sizeof text) < 0)
 			report(op, errno, false, "%s", path);
 		else
-			report(op, 0, strtol(text, NULL, 10) > 0, "%.*s", (int)strcspn(text, "\n"), text);
+			report(op, 0, strtol(text, NULL, 10) > 0, "%.*s", (int)strcspn(text, "\n"),
+			       text);
 		snprintf(path, sizeof path, "/proc/%s/ns/%s", pid, kinds[i]);
 		snprintf(op, sizeof op, "open-%s", kinds[i]);
 		attempt(op, open(path, O_RDONLY | O_CLOEXEC), NULL);
@@ -447,7 +456,17 @@ static int nsp_16(void)
 }
 
 const struct row nsp_rows[] = {
-	{ "NSP-01", nsp_01 }, { "NSP-02", nsp_02 }, { "NSP-04", nsp_04 }, { "NSP-05", nsp_05 },
-	{ "NSP-07", nsp_07 }, { "NSP-09", nsp_09 }, { "NSP-10", nsp_10 }, { "NSP-11", nsp_11 },
-	{ "NSP-12", nsp_12 }, { "NSP-14", nsp_14 }, { "NSP-16", nsp_16 }, { "plant", plant }, { 0 },
+	{ "NSP-01", nsp_01 },
+	{ "NSP-02", nsp_02 },
+	{ "NSP-04", nsp_04 },
+	{ "NSP-05", nsp_05 },
+	{ "NSP-07", nsp_07 },
+	{ "NSP-09", nsp_09 },
+	{ "NSP-10", nsp_10 },
+	{ "NSP-11", nsp_11 },
+	{ "NSP-12", nsp_12 },
+	{ "NSP-14", nsp_14 },
+	{ "NSP-16", nsp_16 },
+	{ "plant", plant },
+	{ 0 },
 };

@@ -151,6 +151,14 @@ class Listeners:
         s.setblocking(False)
         self._selector.register(s, selectors.EVENT_READ, kind)
 
+    def settled(self):
+        """The count, once it has stopped changing."""
+        before = -1
+        while before != self.hits:
+            before = self.hits
+            time.sleep(0.05)
+        return before
+
     def _serve(self):
         while True:
             for key, _ in self._selector.select():

@@ -107,15 +107,16 @@ static void report_walk(const char *op, const char *root, const char *const *nam
 	struct walk w = { .names = names, .err = ENOENT };
 
 	walk_for_write(root, &w);
-	report(op, w.opened ? 0 : w.err, w.opened > 0, "%d of %d open %s", w.opened, w.tried, w.first);
+	report(op, w.opened ? 0 : w.err, w.opened > 0, "%d of %d open %s", w.opened, w.tried,
+	       w.first);
 }
 
 /* Arguments: roots. */
 static int prc_02(void)
 {
 	static const char *const names[] = { "release_agent", "notify_on_release", "uevent_helper",
-					     "modprobe",      "core_pattern",      "register",
-					     "poweroff_cmd",  "cgroup.procs",      NULL };
+		                             "modprobe",      "core_pattern",      "register",
+		                             "poweroff_cmd",  "cgroup.procs",      NULL };
 
 	for (int i = 0; arg(i); i++)
 		report_walk(arg(i), arg(i), names);
@@ -150,11 +151,21 @@ static void report_kallsyms(void)
 static int prc_04(void)
 {
 	static const char *const paths[] = {
-		"/proc/kcore",      "/proc/keys",          "/proc/key-users",
-		"/proc/timer_list", "/proc/timer_stats",   "/proc/sched_debug",
-		"/proc/latency_stats", "/proc/scsi/scsi",  "/proc/acpi/wakeup",
-		"/proc/asound/version", "/proc/interrupts", "/proc/kmsg",
-		"/proc/kpagecount", "/proc/slabinfo",      "/proc/vmallocinfo",
+		"/proc/kcore",
+		"/proc/keys",
+		"/proc/key-users",
+		"/proc/timer_list",
+		"/proc/timer_stats",
+		"/proc/sched_debug",
+		"/proc/latency_stats",
+		"/proc/scsi/scsi",
+		"/proc/acpi/wakeup",
+		"/proc/asound/version",
+		"/proc/interrupts",
+		"/proc/kmsg",
+		"/proc/kpagecount",
+		"/proc/slabinfo",
+		"/proc/vmallocinfo",
 		"/sys/firmware/acpi/tables/DSDT",
 		"/sys/firmware/memmap/0/start",
 		"/sys/devices/virtual/powercap/intel-rapl/intel-rapl:0/energy_uj",
@@ -224,12 +235,25 @@ static void report_mac(void)
 static int prc_11(void)
 {
 	static const char *const sources[] = {
-		"/etc/machine-id",       "/var/lib/dbus/machine-id", "/etc/hostname",
-		"/etc/hosts",            "/proc/sys/kernel/hostname", "/proc/sys/kernel/random/boot_id",
-		"/proc/cmdline",         "/sys/class/dmi/id/product_uuid", "/sys/class/dmi/id/board_serial",
-		"/proc/partitions",      "/proc/diskstats", "/proc/version",
-		"/proc/self/mountinfo",  "/proc/self/cgroup", "/etc/resolv.conf", "/etc/passwd",
-		"/proc/net/unix",        "/proc/net/route",  "/proc/net/arp",
+		"/etc/machine-id",
+		"/var/lib/dbus/machine-id",
+		"/etc/hostname",
+		"/etc/hosts",
+		"/proc/sys/kernel/hostname",
+		"/proc/sys/kernel/random/boot_id",
+		"/proc/cmdline",
+		"/sys/class/dmi/id/product_uuid",
+		"/sys/class/dmi/id/board_serial",
+		"/proc/partitions",
+		"/proc/diskstats",
+		"/proc/version",
+		"/proc/self/mountinfo",
+		"/proc/self/cgroup",
+		"/etc/resolv.conf",
+		"/etc/passwd",
+		"/proc/net/unix",
+		"/proc/net/route",
+		"/proc/net/arp",
 	};
 	char text[65536];
 	struct utsname u;
@@ -249,7 +273,9 @@ static int prc_11(void)
 }
 
 const struct row prc_rows[] = {
-	{ "PRC-01", prc_01 }, { "PRC-02", prc_02 }, { "PRC-03", prc_03 }, { "PRC-04", prc_04 },
-	{ "PRC-05", walk_roots }, { "PRC-06", walk_roots }, { "PRC-10", prc_10 }, { "PRC-11", prc_11 },
-	{ "PRC-12", prc_11 }, { 0 },
+	{ "PRC-01", prc_01 },     { "PRC-02", prc_02 },
+	{ "PRC-03", prc_03 },     { "PRC-04", prc_04 },
+	{ "PRC-05", walk_roots }, { "PRC-06", walk_roots },
+	{ "PRC-10", prc_10 },     { "PRC-11", prc_11 },
+	{ "PRC-12", prc_11 },     { 0 },
 };

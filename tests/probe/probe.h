@@ -13,7 +13,8 @@
 
 #include "base/base.h"
 
-struct try {
+struct
+try {
 	const char *op;
 	long (*fn)(void); /* as syscall(2): -1 and errno, or >= 0 */
 	int pass[6];      /* errnos that come after the permission check, 0-terminated */
@@ -32,8 +33,8 @@ struct row {
 	int (*run)(void); /* 0 or -1: the probe itself failed */
 };
 
-extern const struct row cap_rows[], sys_rows[], census_rows[], nsp_rows[], prc_rows[], dev_rows[], fds_rows[],
-	cgr_rows[], net_rows[], verb_rows[];
+extern const struct row cap_rows[], sys_rows[], census_rows[], nsp_rows[], prc_rows[], dev_rows[],
+    fds_rows[], cgr_rows[], net_rows[], verb_rows[];
 
 /* Arguments of the row, after its id: arg(0) ... NULL. */
 const char *arg(int n);

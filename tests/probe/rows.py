@@ -36,7 +36,7 @@ METADATA = ("169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.1
 SPECIAL = ("10.0.0.1", "172.17.0.1", "192.168.1.1", "100.64.0.1", "169.254.169.254", "fd00:1::1", "192.0.2.80")
 NO_ROUTE = "ENETUNREACH"
 LOCAL = "ECONNREFUSED"            # the sandbox's own loopback answers, and nobody listens there
-SETIDS = ("/opt/ws/suid", "/opt/ws/sgid")
+SETIDS = ("/mnt/ws/suid", "/mnt/ws/sgid")
 
 
 def tcp(hosts, port=80):
@@ -63,10 +63,10 @@ ROWS = (
         ops={"after-*": NONE, "securebits-unlocked": NONE, "drop-no-new-privs": "EINVAL"}, maybe=("set-mm", "*CapInh", "*CapAmb"),
         by_variant={"rootful": ("eb",)}, allow=("rootful:securebits-unlocked",)),
     Row("CAP-11", "variables for the loader stay inside", special="preload_canary", probe=False),
-    Row("CAP-12", "every descendant is as confined", ("/etc/hosts",), expect=NONE, off=("seccomp", "landlock"), off_as="root",
-        allow=("rootful:*-paths",)),
+    Row("CAP-12", "every descendant is as confined", ("/made-by-probe",), expect=NONE, off=("seccomp", "landlock"), off_as="root",
+        control=("{tmp}/scratch/made",), allow=("rootful:*-paths",)),
     # System calls
-    Row("SYS-01", "census of all numbers, and no foreign ABI", ("/opt/probe/abi32",), expect="SIGSYS", off=("seccomp",),
+    Row("SYS-01", "census of all numbers, and no foreign ABI", ("/mnt/probe/abi32",), expect="SIGSYS", off=("seccomp",),
         control=("{tmp}/bin/abi32",), maybe=("x32-number",), special="census"),
     Row("SYS-03", "mounts, by the old calls and the new", off=("seccomp",)),
     Row("SYS-04", "no new namespace, no other namespace", off=("seccomp",), ops={"clone3-*": "ENOSYS"}, bare=("unshare", "-u")),
@@ -118,9 +118,9 @@ ROWS = (
     Row("PRC-10", "nothing of another user's process", ("1",), expect="ENOENT", off=("hidepid",), control=("{canary}",)),
     Row("PRC-11", "identity of the host", ("{identity}",), expect="0|ENOENT|EACCES", maybe=("*",), off=("masks",)),
     Row("PRC-12", "no path, name or id of the outside", ("{paths}",), expect="0|ENOENT|EACCES", maybe=("*",),
-        flags=("--fs", "ro:{tmp}/home/canaryuser/tc:/opt/tc"), allow=("uname", "mac-address")),
+        flags=("--fs", "ro:{tmp}/home/canaryuser/tc:/mnt/tc"), allow=("uname", "mac-address")),
     # Devices and terminals
-    Row("DEV-01", "no device made or brought along", ("/tmp", "/opt/ws/node-null", "/opt/ws/node-kmsg"), off=("seccomp", "nodev", "cgroup"),
+    Row("DEV-01", "no device made or brought along", ("/tmp", "/mnt/ws/node-null", "/mnt/ws/node-kmsg"), off=("seccomp", "nodev", "cgroup"),
         ops={"ready-made-*": "EACCES"}, control=("{tmp}/scratch", "{tmp}/ws/node-null", "{tmp}/ws/node-kmsg")),
     Row("DEV-02", "exactly the documented nodes", special="device_list", probe=False),
     Row("DEV-03", "no other device by name", expect="ENOENT", maybe=("/dev/[sv]da",)),

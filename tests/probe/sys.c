@@ -54,17 +54,26 @@ static int sys_03(void)
 		{ "umount2", SYS_umount2, { AT(NONE), 0 }, { ENOENT } },
 		{ "pivot_root", SYS_pivot_root, { AT(NONE), AT(NONE) }, { ENOENT } },
 		{ "chroot", SYS_chroot, { AT("/") }, { 0 } },
-		{ "open_tree", SYS_open_tree, { (uintptr_t)AT_FDCWD, AT("/"), OPEN_TREE_CLONE }, { 0 } },
+		{ "open_tree",
+		  SYS_open_tree,
+		  { (uintptr_t)AT_FDCWD, AT("/"), OPEN_TREE_CLONE },
+		  { 0 } },
 		{ "fsopen", SYS_fsopen, { AT("tmpfs"), 0 }, { 0 } },
 		{ "fsconfig", SYS_fsconfig, { BAD_FD, FSCONFIG_CMD_CREATE }, { EINVAL, EBADF } },
 		{ "fsmount", SYS_fsmount, { BAD_FD, 0, 0 }, { EBADF } },
 		{ "fspick", SYS_fspick, { (uintptr_t)AT_FDCWD, AT(NONE), 0 }, { ENOENT } },
-		{ "move_mount", SYS_move_mount,
-		  { (uintptr_t)AT_FDCWD, AT(NONE), (uintptr_t)AT_FDCWD, AT(NONE), 0 }, { ENOENT } },
-		{ "mount_setattr", SYS_mount_setattr,
-		  { (uintptr_t)AT_FDCWD, AT(NONE), 0, AT(&ro), sizeof ro }, { ENOENT } },
-		{ "open_tree_attr", NR_OPEN_TREE_ATTR,
-		  { (uintptr_t)AT_FDCWD, AT("/"), OPEN_TREE_CLONE, AT(&ro), sizeof ro }, { 0 } },
+		{ "move_mount",
+		  SYS_move_mount,
+		  { (uintptr_t)AT_FDCWD, AT(NONE), (uintptr_t)AT_FDCWD, AT(NONE), 0 },
+		  { ENOENT } },
+		{ "mount_setattr",
+		  SYS_mount_setattr,
+		  { (uintptr_t)AT_FDCWD, AT(NONE), 0, AT(&ro), sizeof ro },
+		  { ENOENT } },
+		{ "open_tree_attr",
+		  NR_OPEN_TREE_ATTR,
+		  { (uintptr_t)AT_FDCWD, AT("/"), OPEN_TREE_CLONE, AT(&ro), sizeof ro },
+		  { 0 } },
 	};
 
 	attempt_all(old, COUNT(old));
@@ -75,10 +84,16 @@ static const struct {
 	const char *name;
 	unsigned int flag;
 } spaces[] = {
-	{ "user", CLONE_NEWUSER }, { "mnt", CLONE_NEWNS },   { "pid", CLONE_NEWPID },
-	{ "net", CLONE_NEWNET },   { "ipc", CLONE_NEWIPC },  { "uts", CLONE_NEWUTS },
-	{ "cgroup", CLONE_NEWCGROUP }, { "time", CLONE_NEWTIME },
-	{ "all", CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS },
+	{ "user", CLONE_NEWUSER },
+	{ "mnt", CLONE_NEWNS },
+	{ "pid", CLONE_NEWPID },
+	{ "net", CLONE_NEWNET },
+	{ "ipc", CLONE_NEWIPC },
+	{ "uts", CLONE_NEWUTS },
+	{ "cgroup", CLONE_NEWCGROUP },
+	{ "time", CLONE_NEWTIME },
+	{ "all",
+	  CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS },
 };
 static unsigned int space_flag;
 static const char *space_name;
@@ -150,17 +165,22 @@ static int sys_04(void)
 
 static int sys_05(void)
 {
-	static union bpf_attr map = { .map_type = BPF_MAP_TYPE_ARRAY,
-				      .key_size = 4,
-				      .value_size = 4,
-				      .max_entries = 1 };
+	static union bpf_attr map = {
+		.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 1
+	};
 	static union bpf_attr none;
 	static const struct raw raw[] = {
 		{ "map-create", SYS_bpf, { BPF_MAP_CREATE, AT(&map), sizeof map }, { 0 } },
-		{ "prog-load", SYS_bpf, { BPF_PROG_LOAD, AT(&none), sizeof none }, { EINVAL, E2BIG } },
+		{ "prog-load",
+		  SYS_bpf,
+		  { BPF_PROG_LOAD, AT(&none), sizeof none },
+		  { EINVAL, E2BIG } },
 		{ "obj-get", SYS_bpf, { BPF_OBJ_GET, AT(&none), sizeof none }, { EFAULT, ENOENT } },
 		{ "btf-load", SYS_bpf, { BPF_BTF_LOAD, AT(&none), sizeof none }, { EINVAL } },
-		{ "prog-next-id", SYS_bpf, { BPF_PROG_GET_NEXT_ID, AT(&none), sizeof none }, { ENOENT } },
+		{ "prog-next-id",
+		  SYS_bpf,
+		  { BPF_PROG_GET_NEXT_ID, AT(&none), sizeof none },
+		  { ENOENT } },
 	};
 
 	return attempt_raw(raw, COUNT(raw));
@@ -172,7 +192,10 @@ static int sys_06(void)
 	static const struct raw raw[] = {
 		{ "io_uring_setup", SYS_io_uring_setup, { 1, AT(&params) }, { 0 } },
 		{ "io_uring_enter", SYS_io_uring_enter, { BAD_FD, 0, 0, 0, 0, 0 }, { EBADF } },
-		{ "io_uring_register", SYS_io_uring_register, { BAD_FD, 0, 0, 0 }, { EBADF, EINVAL } },
+		{ "io_uring_register",
+		  SYS_io_uring_register,
+		  { BAD_FD, 0, 0, 0 },
+		  { EBADF, EINVAL } },
 	};
 
 	return attempt_raw(raw, COUNT(raw));
@@ -185,7 +208,9 @@ static long try_dev_userfaultfd(void)
 
 static int sys_07(void)
 {
-	static const struct raw raw[] = { { "userfaultfd", SYS_userfaultfd, { O_CLOEXEC }, { 0 } } };
+	static const struct raw raw[] = {
+		{ "userfaultfd", SYS_userfaultfd, { O_CLOEXEC }, { 0 } }
+	};
 	static const struct try dev = { "dev-userfaultfd", try_dev_userfaultfd, { 0 } };
 
 	attempt_raw(raw, COUNT(raw));
@@ -196,8 +221,8 @@ static int sys_07(void)
 static int sys_08(void)
 {
 	static struct perf_event_attr clock = { .type = PERF_TYPE_SOFTWARE,
-						.size = sizeof clock,
-						.config = PERF_COUNT_SW_CPU_CLOCK };
+		                                .size = sizeof clock,
+		                                .config = PERF_COUNT_SW_CPU_CLOCK };
 	static const struct raw raw[] = {
 		{ "self", SYS_perf_event_open, { AT(&clock), 0, BAD_FD, BAD_FD, 0 }, { 0 } },
 		{ "whole-cpu", SYS_perf_event_open, { AT(&clock), BAD_FD, 0, BAD_FD, 0 }, { 0 } },
@@ -211,7 +236,7 @@ static long try_canary_key(void)
 {
 	char value[64];
 	long id = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user",
-			  arg(0) ? arg(0) : "none", 0);
+	                  arg(0) ? arg(0) : "none", 0);
 
 	return id < 0 ? id : syscall(SYS_keyctl, KEYCTL_READ, id, value, sizeof value);
 }
@@ -219,14 +244,20 @@ static long try_canary_key(void)
 static int sys_09(void)
 {
 	static const struct raw raw[] = {
-		{ "add_key", SYS_add_key,
-		  { AT("user"), AT("caisson-probe-own"), AT("x"), 1, (uintptr_t)KEY_SPEC_PROCESS_KEYRING },
+		{ "add_key",
+		  SYS_add_key,
+		  { AT("user"), AT("caisson-probe-own"), AT("x"), 1,
+		    (uintptr_t)KEY_SPEC_PROCESS_KEYRING },
 		  { 0 } },
 		{ "request_key", SYS_request_key, { AT("user"), AT(NONE), 0, 0 }, { ENOKEY } },
-		{ "session-id", SYS_keyctl, { KEYCTL_GET_KEYRING_ID, (uintptr_t)KEY_SPEC_SESSION_KEYRING, 0 },
+		{ "session-id",
+		  SYS_keyctl,
+		  { KEYCTL_GET_KEYRING_ID, (uintptr_t)KEY_SPEC_SESSION_KEYRING, 0 },
 		  { 0 } },
-		{ "user-keyring", SYS_keyctl,
-		  { KEYCTL_GET_KEYRING_ID, (uintptr_t)KEY_SPEC_USER_KEYRING, 1 }, { 0 } },
+		{ "user-keyring",
+		  SYS_keyctl,
+		  { KEYCTL_GET_KEYRING_ID, (uintptr_t)KEY_SPEC_USER_KEYRING, 1 },
+		  { 0 } },
 	};
 	static const struct try canary = { "read-canary-key", try_canary_key, { 0 } };
 
@@ -312,7 +343,7 @@ static long try_proc_mem(void)
 static int sys_11(void)
 {
 	static const struct try ways[] = {
-		{ "vm-readv", try_vm_read, { 0 } }, { "vm-writev", try_vm_write, { 0 } },
+		{ "vm-readv", try_vm_read, { 0 } },  { "vm-writev", try_vm_write, { 0 } },
 		{ "pidfd-getfd", try_getfd, { 0 } }, { "kcmp", try_kcmp, { 0 } },
 		{ "proc-mem", try_proc_mem, { 0 } },
 	};
@@ -339,13 +370,25 @@ static int sys_13(void)
 		{ "finit_module", SYS_finit_module, { BAD_FD, AT(""), 0 }, { EBADF } },
 		{ "delete_module", SYS_delete_module, { AT(NONE), O_NONBLOCK }, { ENOENT } },
 		{ "kexec_load", SYS_kexec_load, { 0, 17, 0, 0 }, { EINVAL } },
-		{ "kexec_file_load", SYS_kexec_file_load, { BAD_FD, BAD_FD, 0, 0, 0 }, { EBADF, EINVAL } },
-		{ "reboot", SYS_reboot, { 1, 2, 3, 0 }, { EINVAL } }, /* wrong magic: does nothing */
+		{ "kexec_file_load",
+		  SYS_kexec_file_load,
+		  { BAD_FD, BAD_FD, 0, 0, 0 },
+		  { EBADF, EINVAL } },
+		{ "reboot",
+		  SYS_reboot,
+		  { 1, 2, 3, 0 },
+		  { EINVAL } }, /* wrong magic: does nothing */
 		{ "swapon", SYS_swapon, { AT(NONE), 0 }, { ENOENT } },
 		{ "swapoff", SYS_swapoff, { AT(NONE) }, { ENOENT, EINVAL } },
 		{ "acct", SYS_acct, { AT(NONE) }, { ENOENT } },
-		{ "quotactl", SYS_quotactl, { QCMD(Q_GETFMT, USRQUOTA), AT(NONE), 0, AT(text) }, { ENOENT } },
-		{ "quotactl_fd", SYS_quotactl_fd, { BAD_FD, QCMD(Q_GETFMT, USRQUOTA), 0, AT(text) }, { EBADF } },
+		{ "quotactl",
+		  SYS_quotactl,
+		  { QCMD(Q_GETFMT, USRQUOTA), AT(NONE), 0, AT(text) },
+		  { ENOENT } },
+		{ "quotactl_fd",
+		  SYS_quotactl_fd,
+		  { BAD_FD, QCMD(Q_GETFMT, USRQUOTA), 0, AT(text) },
+		  { EBADF } },
 		{ "iopl", SYS_iopl, { 3 }, { 0 } },
 		{ "ioperm", SYS_ioperm, { 0x80, 1, 1 }, { 0 } },
 		{ "nfsservctl", SYS_nfsservctl, { 0, 0, 0 }, { 0 } },
@@ -425,13 +468,22 @@ static int sys_21(void)
 		{ "mbind", SYS_mbind, { AT(page), sizeof page, 0, 0, 0, 0 }, { 0 } },
 		{ "migrate_pages", SYS_migrate_pages, { 0, 0, 0, 0 }, { EINVAL } },
 		{ "set_mempolicy", SYS_set_mempolicy, { 0, 0, 0 }, { 0 } },
-		{ "set_mempolicy_home_node", SYS_set_mempolicy_home_node, { AT(page), 0, 0, 0 }, { 0 } },
-		{ "process_madvise", SYS_process_madvise, { BAD_FD, AT(&iov), 1, 0, 0 }, { EBADF } },
+		{ "set_mempolicy_home_node",
+		  SYS_set_mempolicy_home_node,
+		  { AT(page), 0, 0, 0 },
+		  { 0 } },
+		{ "process_madvise",
+		  SYS_process_madvise,
+		  { BAD_FD, AT(&iov), 1, 0, 0 },
+		  { EBADF } },
 		{ "memfd_secret", SYS_memfd_secret, { 0 }, { 0 } },
 		{ "vmsplice", SYS_vmsplice, { BAD_FD, AT(&iov), 1, 0 }, { EBADF } },
 		{ "modify_ldt", SYS_modify_ldt, { 0, AT(page), sizeof page }, { 0 } },
 		{ "uselib", SYS_uselib, { AT(NONE) }, { ENOENT } },
-		{ "open_by_handle_at", SYS_open_by_handle_at, { (uintptr_t)AT_FDCWD, 0, 0 }, { EFAULT } },
+		{ "open_by_handle_at",
+		  SYS_open_by_handle_at,
+		  { (uintptr_t)AT_FDCWD, 0, 0 },
+		  { EFAULT } },
 		{ "userfaultfd", SYS_userfaultfd, { O_CLOEXEC }, { 0 } },
 	};
 
@@ -439,8 +491,11 @@ static int sys_21(void)
 }
 
 const struct row sys_rows[] = {
-	{ "SYS-03", sys_03 }, { "SYS-04", sys_04 }, { "SYS-05", sys_05 }, { "SYS-06", sys_06 },
-	{ "SYS-07", sys_07 }, { "SYS-08", sys_08 }, { "SYS-09", sys_09 }, { "SYS-10", sys_10 },
-	{ "SYS-11", sys_11 }, { "SYS-13", sys_13 }, { "SYS-17", sys_17 }, { "SYS-18", sys_18 },
+	{ "SYS-03", sys_03 }, { "SYS-04", sys_04 },
+	{ "SYS-05", sys_05 }, { "SYS-06", sys_06 },
+	{ "SYS-07", sys_07 }, { "SYS-08", sys_08 },
+	{ "SYS-09", sys_09 }, { "SYS-10", sys_10 },
+	{ "SYS-11", sys_11 }, { "SYS-13", sys_13 },
+	{ "SYS-17", sys_17 }, { "SYS-18", sys_18 },
 	{ "SYS-21", sys_21 }, { 0 },
 };

@@ -37,11 +37,11 @@ static int mask(void)
 
 		if (!colon)
 			return errno = EINVAL, -1;
-		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-							 (unsigned int)strtoul(arg(i), NULL, 10), 0, 1);
+		code[n++] = (struct sock_filter)BPF_JUMP(
+		    BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)strtoul(arg(i), NULL, 10), 0, 1);
 		code[n++] = (struct sock_filter)BPF_STMT(
-			BPF_RET | BPF_K,
-			SECCOMP_RET_ERRNO | (unsigned int)strtoul(colon + 1, NULL, 10));
+		    BPF_RET | BPF_K,
+		    SECCOMP_RET_ERRNO | (unsigned int)strtoul(colon + 1, NULL, 10));
 	}
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	struct sock_fprog program = { .len = n, .filter = code };
