@@ -14,12 +14,8 @@
 
 #define BOX_IDS 65535 /* mapped; the id after them is the monitor's */
 
-enum { NS_USER, NS_NET, NS_IPC, NS_UTS, NS_PID, NS_MNT, NS_CGROUP, NS_COUNT };
-
-extern const struct box_namespace {
-	const char *name; /* as in /proc/PID/ns */
-	int flag;         /* CLONE_NEW* */
-} box_namespaces[NS_COUNT];
+/* CLONE_NEW* of pid 1; the cgroup namespace is made by the first command. */
+int box_namespaces(void);
 
 struct box {
 	const struct plan *plan;
@@ -53,7 +49,9 @@ void launch_inside(const struct box *box, struct inside_io io) __attribute__((no
 struct payload_io {
 	int stdin_fd, stdout_fd, stderr_fd; /* ignored with a pty */
 	int report_fd;                      /* SOCK_SEQPACKET */
-	int ns_fds[NS_COUNT];               /* user -1: entered; cgroup -1: to be made */
+	int init_pidfd;                     /* whose namespaces are entered */
+	int cgroup_ns_fd;                   /* -1: to be made */
+	bool is_in_userns;                  /* a helper has entered it */
 	int entered_fd, walls_fd;           /* -1: the walls stand already */
 };
 void launch_payload(const struct box *box, struct payload_io io) __attribute__((noreturn));

@@ -8,7 +8,7 @@
 
 struct build {
 	const struct box *box;
-	int go_fd, entered_fd;
+	int go_fd, entered_fd, walls_fd; /* struct inside_io */
 	int skeleton_fd; /* engine/skeleton.h */
 	int scratch_fd; /* the one bounded tmpfs: every writable place lies in it */
 	int root_fd;    /* the root to be */

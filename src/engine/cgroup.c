@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -17,9 +18,12 @@ static const char *const controller_names[] = {
 };
 _Static_assert(COUNT(controller_names) == CG_CONTROLLERS, "a controller has no name");
 
-/* v1 hierarchies without a limit of ours that a process should not sit at the root of. */
-static const char *const shared_v1[] = { "blkio", "cpuacct", "devices", "freezer", "net_cls",
-					 "net_cls,net_prio" };
+/* v1 hierarchies by the names that they are mounted under. Those without a limit of ours are
+ * here because a process should not sit at their root. */
+static const char *const v1_names[] = {
+	"cpu",	   "cpu,cpuacct", "cpuacct", "memory",		 "pids", "blkio",
+	"devices", "freezer",	  "net_cls", "net_cls,net_prio",
+};
 
 /* The devices that exist in /dev inside; v1 asks here even for nodes that came another way. */
 static const char *const devices[] = {
@@ -41,20 +45,22 @@ static unsigned int controllers_in(char *list, const char *separators)
 	return found;
 }
 
-static void add_v1(struct cgroup *cg, char *name)
+static void add_v1(struct cgroup *cg, const char *name)
 {
 	struct cgroup_tree *t = &cg->trees[cg->n_trees];
-	bool is_wanted = false;
+	char list[32];
+	struct stat st;
 
 	*t = (struct cgroup_tree){ .tasks_fd = -1 };
-	for (size_t i = 0; i < COUNT(shared_v1); i++)
-		is_wanted |= strcmp(name, shared_v1[i]) == 0;
 	snprintf(t->path, sizeof t->path, "/sys/fs/cgroup/%s", name);
+	/* systemd also makes links: cpu -> cpu,cpuacct. */
+	if (os_fstatat(AT_FDCWD, t->path, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return;
+	snprintf(list, sizeof list, "%s", name);
 	t->is_devices = strcmp(name, "devices") == 0;
-	t->controllers = controllers_in(name, ",");
+	t->controllers = controllers_in(list, ",");
 	t->is_shared = t->controllers == 0;
-	if ((is_wanted || t->controllers) && access(t->path, W_OK) == 0)
-		cg->n_trees++;
+	cg->n_trees++;
 }
 
 static bool is_cgroup2(const char *path)
@@ -64,17 +70,31 @@ static bool is_cgroup2(const char *path)
 	return os_statfs_type(-1, path, &type) == 0 && type == CGROUP2_MAGIC;
 }
 
+/* Where we are on v2: "0::/user.slice/...", from the last line of /proc/self/cgroup. */
+static int own_group(char *out, size_t size)
+{
+	char text[4096];
+	int n = os_read_file(AT_FDCWD, "/proc/self/cgroup", text, sizeof text);
+	const char *at = n > 0 ? strstr(text, "0::/") : NULL;
+
+	if (!at)
+		return n < 0 ? n : -ENOENT;
+	snprintf(out, size, "%.*s", (int)strcspn(at + 3, "\n"), at + 3);
+	return 0;
+}
+
 /* Root uses the top of the tree; others the group they are in, if it was handed to them. */
-static void add_v2(struct cgroup *cg, const char *own, bool is_root)
+static void add_v2(struct cgroup *cg, const char *top, bool is_root)
 {
 	struct cgroup_tree *t = &cg->trees[cg->n_trees];
-	const char *top = is_cgroup2("/sys/fs/cgroup") ? "/sys/fs/cgroup" : "/sys/fs/cgroup/unified";
-	char path[CGROUP_PATH_MAX], list[256];
+	char own[128] = "", path[CGROUP_PATH_MAX], list[256];
 
+	if (!is_cgroup2(top) || (!is_root && own_group(own, sizeof own) < 0))
+		return;
 	*t = (struct cgroup_tree){ .is_v2 = true, .tasks_fd = -1 };
-	snprintf(t->path, sizeof t->path, "%s%s", top, is_root || strcmp(own, "/") == 0 ? "" : own);
+	snprintf(t->path, sizeof t->path, "%s%s", top, strcmp(own, "/") == 0 ? "" : own);
 	snprintf(path, sizeof path, "%s/cgroup.procs", t->path);
-	if (!is_cgroup2(top) || access(t->path, W_OK) < 0 || access(path, W_OK) < 0)
+	if (access(t->path, W_OK) < 0 || access(path, W_OK) < 0)
 		return;
 	snprintf(path, sizeof path, "%s/cgroup.controllers", t->path);
 	if (os_read_file(AT_FDCWD, path, list, sizeof list) < 0)
@@ -86,24 +106,13 @@ static void add_v2(struct cgroup *cg, const char *own, bool is_root)
 
 void cgroup_find(struct cgroup *cg, bool is_root)
 {
-	char text[4096];
-	char *save = NULL;
-
 	*cg = (struct cgroup){ .box_fd = -1, .mon_fd = -1 };
-	if (os_read_file(AT_FDCWD, "/proc/self/cgroup", text, sizeof text) < 0)
+	add_v2(cg, "/sys/fs/cgroup", is_root);
+	if (cg->n_trees > 0 || !is_root) /* v1 has no safe delegation (cgroups(7)) */
 		return;
-	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		char *list = strchr(line, ':');
-		char *own = list ? strchr(list + 1, ':') : NULL;
-
-		if (!own || cg->n_trees == CGROUP_HIERARCHIES_MAX)
-			continue;
-		*own++ = '\0';
-		if (list[1] == '\0')
-			add_v2(cg, own, is_root);
-		else if (is_root) /* v1 has no safe delegation (cgroups(7)) */
-			add_v1(cg, list + 1);
-	}
+	for (size_t i = 0; i < COUNT(v1_names); i++)
+		add_v1(cg, v1_names[i]);
+	add_v2(cg, "/sys/fs/cgroup/unified", is_root);
 }
 
 const struct cgroup_tree *cgroup_tree_of(const struct cgroup *cg, enum cgroup_controller c)
@@ -285,14 +294,19 @@ static int hand_over(const struct cgroup *cg, const struct cgroup_tree *t, const
 	return os_fchownat(AT_FDCWD, path, owner, (gid_t)-1);
 }
 
-static int make_tree(struct cgroup *cg, const struct cgroup_tree *t, uid_t owner)
+/* v1 asks for the rights of whoever opened the file: an open descriptor is what we hand over. */
+static int make_tree(struct cgroup *cg, struct cgroup_tree *t, uid_t owner)
 {
+	char path[CGROUP_PATH_MAX];
+
 	if (t->is_shared)
 		return 0;
 	if (!t->is_v2) {
 		int r = make_folder(cg, t);
 
-		return r < 0 ? r : hand_over(cg, t, "tasks", owner);
+		cgroup_path(cg, t, "tasks", path);
+		t->tasks_fd = r < 0 ? r : os_openat(AT_FDCWD, path, O_WRONLY, 0);
+		return t->tasks_fd < 0 ? t->tasks_fd : 0;
 	}
 	int r = make_leaf(cg, t, "box", &cg->box_fd);
 	if (r >= 0)
@@ -323,20 +337,33 @@ int cgroup_make(struct cgroup *cg, uid_t owner, struct err *e)
 	return 0;
 }
 
-int cgroup_open(struct cgroup *cg, struct err *e)
+size_t cgroup_keys(const struct cgroup *cg, int *fds, size_t max)
 {
-	for (size_t i = 0; i < cg->n_trees; i++) {
-		const struct cgroup_tree *t = &cg->trees[i];
-		char path[CGROUP_PATH_MAX];
+	size_t n = 0;
 
-		if (!t->is_v2 || t->is_shared)
-			continue;
-		cgroup_path(cg, t, "box", path);
-		cg->box_fd = os_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
-		if (cg->box_fd < 0)
-			return tree_error(cg, t, cg->box_fd, e);
+	for (size_t i = 0; i < cg->n_trees && n < max; i++) {
+		const struct cgroup_tree *t = &cg->trees[i];
+
+		if (!t->is_shared)
+			fds[n++] = t->is_v2 ? cg->box_fd : t->tasks_fd;
 	}
-	return 0;
+	return n;
+}
+
+int cgroup_take_keys(struct cgroup *cg, int *fds, size_t n_fds)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < cg->n_trees; i++) {
+		struct cgroup_tree *t = &cg->trees[i];
+
+		if (t->is_shared)
+			continue;
+		if (n == n_fds)
+			return -EPROTO;
+		*(t->is_v2 ? &cg->box_fd : &t->tasks_fd) = fds[n++];
+	}
+	return n == n_fds ? 0 : -EPROTO;
 }
 
 /* ---- limits ------------------------------------------------------------------------ */
@@ -393,32 +420,28 @@ int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT], st
 
 /* ---- joining, removing ------------------------------------------------------------- */
 
-int cgroup_join_shared(const struct cgroup *cg, struct err *e)
+static int join(const struct cgroup *cg, bool shared, struct err *e)
 {
 	for (size_t i = 0; i < cg->n_trees; i++) {
 		const struct cgroup_tree *t = &cg->trees[i];
-		int r = t->tasks_fd < 0 ? 0 : os_write_all(t->tasks_fd, "0", 1);
 
+		if (t->is_v2 || t->is_shared != shared)
+			continue;
+		int r = os_write_all(t->tasks_fd, "0", 1);
 		if (r < 0)
 			return tree_error(cg, t, r, e);
 	}
 	return 0;
 }
 
+int cgroup_join_shared(const struct cgroup *cg, struct err *e)
+{
+	return join(cg, true, e);
+}
+
 int cgroup_join(const struct cgroup *cg, struct err *e)
 {
-	for (size_t i = 0; i < cg->n_trees; i++) {
-		const struct cgroup_tree *t = &cg->trees[i];
-		char path[CGROUP_PATH_MAX];
-
-		if (t->is_v2 || t->is_shared)
-			continue;
-		cgroup_path(cg, t, "tasks", path);
-		int r = os_write_file(AT_FDCWD, path, "0");
-		if (r < 0)
-			return tree_error(cg, t, r, e);
-	}
-	return 0;
+	return join(cg, false, e);
 }
 
 static bool remove_tree(const struct cgroup *cg, const struct cgroup_tree *t)

@@ -12,7 +12,7 @@
  *
  *   launcher: cgroup_find, cgroup_prepare (before the monitor is cloned into mon_fd),
  *             cgroup_make, cgroup_limit ... cgroup_remove, cgroup_kill when that fails
- *   monitor:  cgroup_join_shared, cgroup_open; each command: cgroup_join, clone into box_fd
+ *   monitor:  cgroup_join_shared, cgroup_take_keys; each command: cgroup_join, clone into box_fd
  */
 #pragma once
 
@@ -31,7 +31,7 @@ struct cgroup_tree {
 	bool is_shared;           /* no limit here: no folder per sandbox */
 	bool is_devices;          /* v1: wants the list of devices at birth */
 	unsigned int controllers; /* bit per cgroup_controller */
-	int tasks_fd;             /* shared v1: opened by root, written by the monitor */
+	int tasks_fd;             /* v1: opened by root, written by whoever joins */
 };
 
 struct cgroup {
@@ -49,14 +49,17 @@ const char *cgroup_mechanism(const struct cgroup *cg, enum cgroup_controller c);
 
 /* What must exist before the monitor is cloned. */
 int cgroup_prepare(struct cgroup *cg, const char *name, struct err *e) MUST_USE;
-/* Makes the folders with the limits; `owner` may then move processes in. A leftover of that name
+/* Makes the folders with the limits; on v2 `owner` may then clone into them. A leftover of that name
  * is killed and removed first: the caller holds the slot, so nobody lives in it. */
 int cgroup_make(struct cgroup *cg, uid_t owner, struct err *e) MUST_USE;
 int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT], struct err *e) MUST_USE;
 
 /* The calling process into the shared hierarchies. */
 int cgroup_join_shared(const struct cgroup *cg, struct err *e) MUST_USE;
-int cgroup_open(struct cgroup *cg, struct err *e) MUST_USE; /* what another process made */
+/* What lets a process without rights start others in the groups: passed from launcher to monitor. */
+#define CGROUP_KEYS_MAX 4
+size_t cgroup_keys(const struct cgroup *cg, int *fds, size_t max);
+int cgroup_take_keys(struct cgroup *cg, int *fds, size_t n_fds) MUST_USE; /* 0 or -EPROTO */
 /* The calling process into the v1 hierarchies with limits. */
 int cgroup_join(const struct cgroup *cg, struct err *e) MUST_USE;
 

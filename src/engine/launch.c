@@ -27,17 +27,12 @@
 #include "os/proc.h"
 #include "os/sock.h"
 
-/* clang-format off */
-const struct box_namespace box_namespaces[NS_COUNT] = {
-	[NS_USER]   = { "user",   CLONE_NEWUSER },
-	[NS_NET]    = { "net",    CLONE_NEWNET },
-	[NS_IPC]    = { "ipc",    CLONE_NEWIPC },
-	[NS_UTS]    = { "uts",    CLONE_NEWUTS },
-	[NS_PID]    = { "pid",    CLONE_NEWPID },
-	[NS_MNT]    = { "mnt",    CLONE_NEWNS },
-	[NS_CGROUP] = { "cgroup", CLONE_NEWCGROUP },
-};
-/* clang-format on */
+int box_namespaces(void)
+{
+	int net = fault_layer_off("netns") ? 0 : CLONE_NEWNET;
+
+	return CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | net;
+}
 
 #define REPORT_FD 3
 #define WALLS_FD 4
@@ -65,8 +60,10 @@ static int step_ids(struct build *b, struct err *e)
 	int r = os_set_ids(b->uid, b->box->is_root ? 0 : b->box->plan->gid);
 	if (r >= 0)
 		r = os_setsid(); /* not a process of the caller's terminal */
+	if (r >= 0) /* the change of ids closed us to the command's process, which enters by us */
+		r = os_prctl(PR_SET_DUMPABLE, 1);
 	if (r >= 0)
-		r = os_prctl(PR_SET_DUMPABLE, 0);
+		r = os_write_all(b->walls_fd, "i", 1); /* it may come now */
 	if (r < 0)
 		return err_sys(e, -r, "become root inside");
 	umask(0);
@@ -91,6 +88,15 @@ static int step_name(struct build *b, struct err *e)
 	return r < 0 ? err_sys(e, -r, "sethostname") : 0;
 }
 
+static int step_network(struct build *b, struct err *e)
+{
+	(void)b;
+	if (fault_layer_off("netns"))
+		return 0;
+	int r = os_loopback_up();
+	return r < 0 ? err_sys(e, -r, "raise lo") : 0;
+}
+
 static int step_private(struct build *b, struct err *e)
 {
 	int r = os_mount_private(AT_FDCWD, "/");
@@ -105,7 +111,9 @@ static int step_await_command(struct build *b, struct err *e)
 
 	if (read(b->entered_fd, &byte, 1) != 1)
 		return err_new(e, ERR_INTERNAL, "the command's process is gone");
-	return 0;
+	/* It has entered by us, which takes the right to look at us. Nobody else shall have it. */
+	int r = os_prctl(PR_SET_DUMPABLE, 0);
+	return r < 0 ? err_sys(e, -r, "close ourselves") : 0;
 }
 
 /* The order is the design. */
@@ -116,6 +124,7 @@ static const struct {
 } inside_steps[] = {
 	{ "take the ids",                 step_ids },
 	{ "set the host name",            step_name },
+	{ "set up the network",           step_network },
 	{ "cut mount propagation",        step_private },
 	{ "mount the scratch",            root_scratch },
 	{ "take the skeleton",            root_skeleton },
@@ -137,12 +146,16 @@ static void send_report(int fd, const struct err *e)
 	(void)os_send(fd, e, sizeof *e, NULL, 0); /* nobody there: nobody to tell */
 }
 
-/* In pid 1, walls finished: no rights, no descriptors, a filter of its own, then caisson-init. */
+/* In pid 1, walls finished: no rights, no descriptors, a filter of its own, then caisson-init. The
+ * monitor says when: not while the first command is waited for. */
 static int become_init(const struct build *b, struct err *e)
 {
-	char name[] = "caisson-init";
+	char name[] = "caisson-init", byte;
 	char *const argv[] = { name, NULL };
 	char *const env[] = { NULL };
+
+	if (read(b->go_fd, &byte, 1) != 1)
+		_exit(0); /* the monitor has no use for us */
 	AUTO(fd_close) int null = os_openat(AT_FDCWD, "/dev/null", O_RDWR, 0);
 
 	if (null < 0)
@@ -164,7 +177,7 @@ static int become_init(const struct build *b, struct err *e)
  * but only inside our user namespace. The root is still the host's. */
 void launch_inside(const struct box *box, struct inside_io io)
 {
-	struct build b = { .box = box, .go_fd = io.go_fd, .entered_fd = io.entered_fd, .skeleton_fd = -1, .scratch_fd = -1, .root_fd = -1 };
+	struct build b = { .box = box, .go_fd = io.go_fd, .entered_fd = io.entered_fd, .walls_fd = io.walls_fd, .skeleton_fd = -1, .scratch_fd = -1, .root_fd = -1 };
 	struct err e = { 0 };
 
 	for (size_t i = 0; i < COUNT(inside_steps); i++) {
@@ -189,6 +202,7 @@ struct payload {
 	const struct box *box;
 	const struct plan *plan;
 	struct payload_io io;
+	int sysctl_fd; /* /proc/sys/user of the host */
 	char **argv, **env;
 };
 
@@ -198,22 +212,32 @@ static int step_cgroup(struct payload *p, struct err *e)
 	return cgroup_join(&p->box->cgroup, e);
 }
 
+/* All at once; the mount namespace before pid 1 changes the root, or after: never while it does. */
 static int step_namespaces(struct payload *p, struct err *e)
 {
-	for (size_t i = NS_USER; i < NS_PID; i++) {
-		if (p->io.ns_fds[i] < 0 || (i == NS_NET && fault_layer_off("netns")))
-			continue;
-		int r = os_setns(p->io.ns_fds[i], box_namespaces[i].flag);
-		if (r < 0)
-			return err_sys(e, -r, "%s", box_namespaces[i].name);
-	}
-	return 0;
+	int flags = box_namespaces() & ~CLONE_NEWPID & ~(p->io.is_in_userns ? CLONE_NEWUSER : 0);
+	char byte;
+	int r;
+
+	/* Pid 1 says when it has its ids; a helper has heard it already. */
+	if (!p->io.is_in_userns && p->io.walls_fd >= 0 && read(p->io.walls_fd, &byte, 1) != 1)
+		_exit(125); /* it has said why */
+
+	/* A door to the host's /proc that is still there when its namespace is left. */
+	p->sysctl_fd = os_openat(AT_FDCWD, "/proc/sys/user", O_PATH | O_DIRECTORY, 0);
+	if (p->sysctl_fd < 0)
+		return err_sys(e, -p->sysctl_fd, "open /proc/sys/user");
+	r = os_setns(p->io.init_pidfd, flags);
+	if (r < 0)
+		return err_sys(e, -r, "setns");
+	r = p->io.entered_fd < 0 ? 0 : os_write_all(p->io.entered_fd, "e", 1);
+	return r < 0 ? err_sys(e, -r, "tell pid 1") : 0;
 }
 
 /* The first command is the first process to live in the cgroup: its namespace is rooted there. */
 static int step_cgroup_ns(struct payload *p, struct err *e)
 {
-	int fd = p->io.ns_fds[NS_CGROUP];
+	int fd = p->io.cgroup_ns_fd;
 	int r = fd < 0 ? os_unshare(CLONE_NEWCGROUP) : os_setns(fd, CLONE_NEWCGROUP);
 
 	return r < 0 ? err_sys(e, -r, "cgroup namespace") : 0;
@@ -222,29 +246,17 @@ static int step_cgroup_ns(struct payload *p, struct err *e)
 static int step_no_namespaces(struct payload *p, struct err *e)
 {
 	static const char *const kinds[] = { "user", "pid", "net", "ipc", "uts", "cgroup", "time" };
-	AUTO(fd_close) int dir = os_openat(AT_FDCWD, "/proc/sys/user", O_PATH | O_DIRECTORY, 0);
 
-	(void)p;
-	if (dir < 0)
-		return err_sys(e, -dir, "open /proc/sys/user");
 	for (size_t i = 0; i < COUNT(kinds); i++) {
 		char file[32];
 
 		snprintf(file, sizeof file, "max_%s_namespaces", kinds[i]);
-		int r = os_write_file(dir, file, "0");
+		int r = os_write_file(p->sysctl_fd, file, "0");
 		if (r < 0)
 			return err_sys(e, -r, "write %s", file);
 	}
+	fd_close(&p->sysctl_fd);
 	return 0;
-}
-
-static int step_network(struct payload *p, struct err *e)
-{
-	(void)p;
-	if (fault_layer_off("netns"))
-		return 0;
-	int r = os_loopback_up();
-	return r < 0 ? err_sys(e, -r, "raise lo") : 0;
 }
 
 static int step_inherit(struct payload *p, struct err *e)
@@ -267,17 +279,6 @@ static int step_inherit(struct payload *p, struct err *e)
 		r = os_setrlimit(RLIMIT_NPROC, limits[LIMIT_PIDS], limits[LIMIT_PIDS]);
 	umask(022);
 	return r < 0 ? err_sys(e, -r, "reset what was inherited") : 0;
-}
-
-/* Before pid 1 changes the root, or after: never while it does. */
-static int step_mount_ns(struct payload *p, struct err *e)
-{
-	int r = os_setns(p->io.ns_fds[NS_MNT], CLONE_NEWNS);
-
-	if (r < 0)
-		return err_sys(e, -r, "mount namespace");
-	r = p->io.entered_fd < 0 ? 0 : os_write_all(p->io.entered_fd, "e", 1);
-	return r < 0 ? err_sys(e, -r, "tell pid 1") : 0;
 }
 
 /* Standard descriptors at 0, 1, 2, the report at 3, the gate at 4, nothing else. */
@@ -434,8 +435,6 @@ static const struct {
 	{ "enter the cgroup namespace",  step_cgroup_ns },
 	{ "forbid nested namespaces",    step_no_namespaces },
 	{ "start clean",                 step_inherit },
-	{ "set up the network",          step_network },
-	{ "enter the mount namespace",   step_mount_ns },
 	{ "set up standard descriptors", step_descriptors },
 	{ "drop privileges",             step_drop },
 	{ "load the filter",             step_filter },
@@ -453,7 +452,7 @@ static const struct {
 void launch_payload(const struct box *box, struct payload_io io)
 {
 	const struct plan *plan = box->plan;
-	struct payload p = { .box = box, .plan = plan, .io = io };
+	struct payload p = { .box = box, .plan = plan, .io = io, .sysctl_fd = -1 };
 	struct err e = { 0 };
 
 	p.argv = mem_alloc((plan->argv.count + 1) * sizeof *p.argv);

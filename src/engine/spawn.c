@@ -37,49 +37,23 @@ static void end_child(pid_t pid)
 	(void)os_wait(pid, &status, NULL);
 }
 
-/* While the child waits and may still be looked at: later it is closed to us as well. */
-static int open_namespaces(pid_t pid, int fds[NS_COUNT], struct err *e)
-{
-	for (size_t i = 0; i < NS_COUNT; i++) {
-		char path[48];
-
-		if (i == NS_CGROUP)
-			continue;
-		snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, box_namespaces[i].name);
-		fds[i] = os_openat(AT_FDCWD, path, O_RDONLY, 0);
-		if (fds[i] < 0)
-			return err_sys(e, -fds[i], "open %s", path);
-	}
-	return 0;
-}
-
-static uint64_t clone_flags(void)
-{
-	uint64_t flags = 0;
-
-	for (size_t i = 0; i < NS_CGROUP; i++)
-		if (i != NS_NET || !fault_layer_off("netns"))
-			flags |= (uint64_t)box_namespaces[i].flag;
-	return flags;
-}
 
 static int let_go(const struct box *box, struct spawn_init *s, int go_fd, struct err *e)
 {
-	if (open_namespaces(s->pid, s->ns_fds, e) < 0)
-		return -1;
-	if (userns_map(box, s->pid, e) < 0)
-		return err_wrap(e, "user namespace");
-	int r = os_write_all(go_fd, "g", 1);
-	if (r < 0)
-		return err_sys(e, -r, "start pid 1");
-	/* With root's rights the monitor itself can give birth in there; without, a helper does. */
+	int r;
+
+	/* With root's rights the monitor itself can give birth in there; without, a helper does.
+	 * Now: the child may be looked at only until it changes its ids. */
 	if (box->is_root) {
-		r = os_setns(s->ns_fds[NS_PID], CLONE_NEWPID);
+		r = os_setns(s->pidfd, CLONE_NEWPID);
 		if (r < 0)
 			return err_sys(e, -r, "enter the pid namespace");
 		s->is_entered = true;
 	}
-	return 0;
+	if (userns_map(box, s->pid, e) < 0)
+		return err_wrap(e, "user namespace");
+	r = os_write_all(go_fd, "g", 1);
+	return r < 0 ? err_sys(e, -r, "start pid 1") : 0;
 }
 
 struct pipes {
@@ -116,7 +90,7 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 
 	if (pipes_open(&p, e) < 0)
 		return -1;
-	int pid = os_clone((struct clone_opts){ .flags = clone_flags(), .pidfd = &pidfd });
+	int pid = os_clone((struct clone_opts){ .flags = (uint64_t)box_namespaces(), .pidfd = &pidfd });
 	if (pid < 0)
 		return err_sys(e, -pid, "clone into new namespaces");
 	if (pid == 0) {
@@ -127,13 +101,14 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 		fd_close(&p.report[0]);
 		launch_inside(box, (struct inside_io){ p.go[0], p.entered[0], p.walls[1], p.report[1] });
 	}
-	*out = (struct spawn_init){ .pid = pid, .pidfd = pidfd, .ns_fds = { -1, -1, -1, -1, -1, -1, -1 } };
+	*out = (struct spawn_init){ .pid = pid, .pidfd = pidfd, .report_fd = -1, .go_fd = -1, .entered_fd = -1, .walls_fd = -1 };
 	if (let_go(box, out, p.go[1], e) < 0) {
 		end_child(pid);
 		out->pid = 0;
 		return -1;
 	}
 	out->report_fd = fd_take(&p.report[0]);
+	out->go_fd = fd_take(&p.go[1]);
 	out->entered_fd = fd_take(&p.entered[1]);
 	out->walls_fd = fd_take(&p.walls[0]);
 	return 0;
@@ -148,21 +123,52 @@ int spawn_await_walls(struct spawn_init *init, struct err *e)
 	return r;
 }
 
+void spawn_become_init(struct spawn_init *init)
+{
+	if (init->go_fd >= 0)
+		(void)os_write_all(init->go_fd, "i", 1); /* dead: its watch tells */
+	fd_close(&init->go_fd);
+}
+
+bool spawn_init_error(const struct spawn_init *init, struct err *e)
+{
+	return recv(init->report_fd, e, sizeof *e, MSG_DONTWAIT) == (ssize_t)sizeof *e &&
+	       e->kind != ERR_NONE;
+}
+
+bool spawn_command_error(const struct spawn_command *c, struct err *e)
+{
+	union {
+		char bytes[sizeof(struct err)];
+		struct err e;
+	} m;
+	ssize_t n;
+
+	do
+		n = recv(c->report_fd, &m, sizeof m, MSG_DONTWAIT);
+	while (n > 0 && n < (ssize_t)sizeof m); /* the pid, a descriptor's letter */
+	if (n == (ssize_t)sizeof m)
+		*e = m.e;
+	return n == (ssize_t)sizeof m;
+}
+
 /* ---- a command --------------------------------------------------------------------- */
 
 /* In a helper: enters the user and pid namespaces and clones the command as the monitor's own
  * child, so that the monitor waits for it. */
-static _Noreturn void helper(const struct box *box, struct payload_io io, int pid_ns_fd)
+static _Noreturn void helper(const struct box *box, struct payload_io io)
 {
 	struct err e = { 0 };
-	int r = os_setns(io.ns_fds[NS_USER], CLONE_NEWUSER);
+	char byte;
+	int r = 0;
 
-	if (r >= 0)
-		r = os_setns(pid_ns_fd, CLONE_NEWPID);
+	if (io.walls_fd >= 0 && read(io.walls_fd, &byte, 1) != 1)
+		_exit(125); /* pid 1 has said why */
+	r = os_setns(io.init_pidfd, CLONE_NEWUSER | CLONE_NEWPID);
 	if (r >= 0)
 		r = os_clone((struct clone_opts){ .flags = CLONE_PARENT, .cgroup_fd = box->cgroup.box_fd });
 	if (r == 0) {
-		io.ns_fds[NS_USER] = -1; /* it is there already */
+		io.is_in_userns = true;
 		launch_payload(box, io);
 	}
 	if (r < 0) {
@@ -187,7 +193,7 @@ static int clone_command(const struct box *box, const struct spawn_init *init, s
 	} else {
 		pid = os_clone((struct clone_opts){ 0 });
 		if (pid == 0)
-			helper(box, io, init->ns_fds[NS_PID]);
+			helper(box, io);
 		out->helper = pid;
 	}
 	return pid;
@@ -205,7 +211,9 @@ int spawn_command(const struct box *box, const struct spawn_init *init, struct p
 	AUTO(fd_close) int report_read = report[0];
 	AUTO(fd_close) int report_write = report[1];
 	io.report_fd = report_write;
-	memcpy(io.ns_fds, init->ns_fds, sizeof io.ns_fds);
+	io.init_pidfd = init->pidfd;
+	io.cgroup_ns_fd = -1;
+	io.is_in_userns = false;
 	io.entered_fd = init->entered_fd;
 	io.walls_fd = init->walls_fd;
 	r = clone_command(box, init, io, out);

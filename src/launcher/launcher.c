@@ -110,11 +110,13 @@ static int prepare_cgroup(struct sandbox *s, struct err *e)
 static int make_cgroup(struct sandbox *s, struct err *e)
 {
 	const struct channel_head go = { .type = CH_GO };
+	int keys[CGROUP_KEYS_MAX];
 
 	if (cgroup_make(&s->box.cgroup, s->box.uid, e) < 0 ||
 	    cgroup_limit(&s->box.cgroup, s->box.plan->limits, e) < 0)
 		return -1;
-	int r = os_send(s->control_fd, &go, sizeof go, NULL, 0);
+	size_t n = cgroup_keys(&s->box.cgroup, keys, COUNT(keys));
+	int r = os_send(s->control_fd, &go, sizeof go, keys, n);
 	return r < 0 ? err_sys(e, -r, "tell the monitor") : 0;
 }
 
@@ -208,12 +210,14 @@ static int make_monitor(struct sandbox *s, struct err *e)
 	return 0;
 }
 
-/* The monitor ends when its client's end is closed; what it leaves is the cgroup's business. */
+/* The monitor ends when its client's end is closed; what it leaves is the cgroup's business. Its
+ * exit takes the mounts down, so the groups are removed meanwhile, those that can be. */
 static void undo_monitor(struct sandbox *s)
 {
 	int status;
 
 	fd_close(&s->control_fd);
+	(void)cgroup_remove(&s->box.cgroup);
 	if (s->monitor_pid > 0)
 		(void)os_wait(s->monitor_pid, &status, NULL);
 	s->monitor_pid = 0;

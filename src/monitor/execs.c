@@ -96,6 +96,7 @@ static void ready(struct watch *w, uint32_t events)
 		return; /* killed meanwhile */
 	record(m, &n);
 	int r = os_seccomp_continue(w->fd, n.id);
+	spawn_become_init(&m->init);
 	if (r < 0 && r != -ENOENT)
 		monitor_stop(m, RUN_LOST, "the exec notification failed");
 }

@@ -63,6 +63,7 @@ int streams_open(struct monitor *m, struct payload_io *io, struct err *e) MUST_U
 int streams_watch(struct monitor *m, struct err *e) MUST_USE;
 void streams_client(struct monitor *m, const struct channel_packet *p);
 void streams_unblock(struct monitor *m);
+void streams_read(struct monitor *m); /* what there is now */
 bool streams_ended(const struct monitor *m);
 void streams_drain(struct monitor *m); /* everything inside is dead: read to the end */
 void channel_send(struct monitor *m, enum channel_type type, const void *bytes, size_t n);

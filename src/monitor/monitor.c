@@ -12,6 +12,7 @@
 #include "os/caps.h"
 #include "os/file.h"
 #include "os/proc.h"
+#include "os/sock.h"
 
 #define GRACE_MS 2000
 
@@ -173,6 +174,7 @@ static void child_ready(struct watch *w, uint32_t events)
 		return;
 	note_exit(m, status, &usage);
 	loop_remove(&m->loop, w);
+	streams_read(m); /* what it wrote is there already */
 	if (m->cause != RUN_EXITED || streams_ended(m))
 		monitor_finish(m);
 	/* Others may hold the pipes: what they still write in a moment belongs to the answer,
@@ -188,6 +190,12 @@ static void init_ready(struct watch *w, uint32_t events)
 	loop_remove(&m->loop, w);
 	if (m->cause != RUN_EXITED || m->has_exited)
 		return;
+	struct err e = { 0 };
+	if (spawn_init_error(&m->init, &e)) {
+		m->cause = RUN_LOST;
+		snprintf(m->reason, sizeof m->reason, "%s", e.msg);
+		return;
+	}
 	if (cgroup_oom_kills(&m->box->cgroup) == 0) { /* with memory.oom.group pid 1 dies of it too */
 		m->cause = RUN_LOST;
 		snprintf(m->reason, sizeof m->reason, "pid 1 of the sandbox was killed");
@@ -270,12 +278,16 @@ static int step_drop(struct monitor *m, struct err *e)
 /* The launcher makes the cgroup while we make namespaces. */
 static int step_cgroup(struct monitor *m, struct err *e)
 {
-	struct channel_head head;
-	ssize_t n = recv(m->control.fd, &head, sizeof head, 0);
+	struct channel_head head = { 0 };
+	int keys[CGROUP_KEYS_MAX];
+	size_t n_keys = COUNT(keys);
+	int n = os_recv(m->control.fd, &head, sizeof head, keys, &n_keys);
 
-	if (n != (ssize_t)sizeof head || head.type != CH_GO)
+	if (n != (int)sizeof head || head.type != CH_GO)
 		return err_new(e, ERR_INTERNAL, "the launcher gave up");
-	return cgroup_open(&m->box->cgroup, e);
+	if (cgroup_take_keys(&m->box->cgroup, keys, n_keys) < 0)
+		return err_new(e, ERR_INTERNAL, "the launcher sent %zu descriptors", n_keys);
+	return 0;
 }
 
 static int step_command(struct monitor *m, struct err *e)
@@ -293,7 +305,10 @@ static int step_command(struct monitor *m, struct err *e)
 
 static int step_walls(struct monitor *m, struct err *e)
 {
-	return spawn_await_walls(&m->init, e);
+	if (spawn_await_walls(&m->init, e) == 0)
+		return 0;
+	(void)spawn_command_error(&m->command, e); /* the cause, when pid 1 only saw it go */
+	return -1;
 }
 
 static int step_start(struct monitor *m, struct err *e)
@@ -386,9 +401,10 @@ void monitor_main(struct box *box, int control_fd)
 	static struct monitor m;
 	struct err e = { 0 };
 
+	signal(SIGPIPE, SIG_IGN); /* an answer, not an end */
 	m.box = box;
 	m.control = (struct watch){ .fd = control_fd, .ready = control_ready };
-	m.init.pidfd = m.init.report_fd = m.init.entered_fd = m.init.walls_fd = -1;
+	m.init.pidfd = m.init.report_fd = m.init.go_fd = m.init.entered_fd = m.init.walls_fd = -1;
 	m.command.pty_fd = m.command.listener_fd = m.command.report_fd = -1;
 	for (size_t i = 0; i < COUNT(birth); i++) {
 		if (birth[i].run(&m, &e) < 0) {

@@ -123,6 +123,15 @@ bool streams_ended(const struct monitor *m)
 	return m->streams[0].watch.fd < 0 && m->streams[1].watch.fd < 0;
 }
 
+void streams_read(struct monitor *m)
+{
+	for (size_t i = 0; i < COUNT(m->streams); i++)
+		while (m->streams[i].watch.fd >= 0 && !m->is_blocked && pump(&m->streams[i]))
+			;
+	if (m->is_blocked)
+		block(m);
+}
+
 void streams_drain(struct monitor *m)
 {
 	(void)fcntl(m->control.fd, F_SETFL, 0);

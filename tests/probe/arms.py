@@ -18,8 +18,9 @@ SOURCES = ("main", "cap", "sys", "census", "nsp", "prc", "dev", "fds", "cgr", "n
 CFLAGS = ("-std=gnu17 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes "
           "-Wmissing-prototypes -Wvla -Wformat=2 -Wswitch-enum -Wundef -Wwrite-strings").split()
 
-# Who attacks. Each row is tried as all three unless it says otherwise.
-VARIANTS = {"agent": (), "root": ("-u", "root"), "rootful": ("-u", "root", "--profile", "rootful")}
+# Who attacks: flags of caisson run, and who starts it. Each row is tried as all unless it says otherwise.
+VARIANTS = {"agent": (), "root": ("-u", "root"), "rootful": ("-u", "root", "--profile", "rootful"), "rootless": ()}
+CALLER = {"rootless": ("setpriv", "--reuid=65533", "--regid=65533", "--clear-groups")}
 ABSENT = ("ENOSYS", "ENOENT", "ENODEV", "ENXIO", "ENOTTY", "EAFNOSUPPORT", "EPROTONOSUPPORT")
 TIMEOUT, START_TIMEOUT = 60, 15
 
@@ -79,7 +80,7 @@ def on_terminal(argv):
     return Outcome(os.waitstatus_to_exitcode(state), out.decode(errors="replace").replace("\r", ""), "")
 
 
-def caisson(host, flags, command, layer=None):
+def caisson(host, flags, command, layer=None, variant="agent"):
     """(argv, env) of one launch; the probe's folder is at /mnt/probe, fixtures at /mnt/ws."""
     mounts = ["--fs", "ephemeral:/work", "--fs", f"ro:{host.tmp}/bin:/mnt/probe", "--fs", f"ro:{host.tmp}/ws:/mnt/ws"]
     if any(f.startswith("dir:") for f in flags):
@@ -87,13 +88,13 @@ def caisson(host, flags, command, layer=None):
     env = {"PATH": os.environ["PATH"]}
     if layer:
         env["CAISSON_LAYER_OFF"] = layer
-    return [f"{BUILD}/caisson{'-test' if layer else ''}", "run", *mounts, *flags, "--", *command], env
+    program = f"{BUILD}/caisson{'-test' if layer else ''}"
+    return [*CALLER.get(variant, ()), program, "run", *mounts, *VARIANTS[variant], *flags, "--", *command], env
 
 
-def sandbox(host, flags, command, layer=None, tty=False, **options):
-    argv, env = caisson(host, (*flags, *(("-t",) if tty else ())), command, layer)
+def sandbox(host, flags, command, layer=None, variant="agent", tty=False, **options):
+    argv, env = caisson(host, (*flags, *(("-t",) if tty else ())), command, layer, variant)
     if tty:
-        os.environ.pop("CAISSON_LAYER_OFF", None)
         return on_terminal(["env", *(f"{k}={v}" for k, v in env.items()), *argv])
     options.setdefault("env", {}).update(env)
     return execute(argv, **options)
@@ -134,10 +135,10 @@ class Held:
             self.finish()
 
 
-def hold_sandbox(host, flags=(), words=None, token=None, **options):
+def hold_sandbox(host, flags=(), variant="agent", words=None, token=None):
     token = token or host.token + "-in"
-    argv, env = caisson(host, ("-i", *flags), ["/mnt/probe/probe", *(words or ("hold", token))])
-    return Held(argv, env, token, **options)
+    argv, env = caisson(host, ("-i", *flags), ["/mnt/probe/probe", *(words or ("hold", token))], None, variant)
+    return Held(argv, env, token)
 
 
 def matches(op, patterns):
@@ -158,6 +159,8 @@ def judge_control(row, outcome):
     shut = [a for a in attempts if not a["open"] and not matches(a["op"], row.maybe)]
     problems = [f"control: {a['op']} is stopped here too ({a['errno']})" for a in shut if a["errno"] not in ABSENT]
     opened = any(a["open"] for a in attempts)
+    if not opened and any(a["errno"] not in ABSENT for a in attempts):
+        problems.append("control: no attempt succeeds")
     if outcome.code not in (0, 1):
         problems.append(f"control: probe failed: {outcome.err.strip()[:120]}")
     absent = [a["op"] for a in attempts if not a["open"] and a["errno"] in ABSENT]

@@ -17,33 +17,51 @@ WALLS = ("seccomp", "landlock", "masks", "caps", "netns", "cgroup", "hidepid", "
 
 # (value, uid inside or None for refused)
 USERS = (
-    ("agent", 1000), ("root", 0), ("0", 0), ("0:0", 0), ("1000", 1000), ("1000:1000", 1000), ("-1", None), ("4294967295", None),
-    ("4294967296", None), ("18446744073709551616", None), (" 0", None), ("0 ", None), ("1:0x0", None), ("0x0", None), ("+0", None),
-    ("\u0660", None), ("\uff10", None), ("", None), ("1:", None), (":0", None), ("1:-1", None), ("1e0", None), ("root\n", None),
+    ("agent", 1000), ("root", 0), ("0", 0), ("0:0", 0), ("1000", 1000), ("1000:1000", 1000), ("-1", None),
+    ("4294967295", None),
+    ("4294967296", None), ("18446744073709551616", None), (" 0", None), ("0 ", None), ("1:0x0", None), ("0x0", None),
+    ("+0", None),
+    ("\u0660", None), ("\uff10", None), ("", None), ("1:", None), (":0", None), ("1:-1", None), ("1e0", None),
+    ("root\n", None),
     ("nosuchuser", None), ("0:0:0", None), ("root:root:root", None), ("../root", None))
 DIRECTORIES = (
-    "/proc/self/fd/3", "/proc/self/fd/0", "/proc/self/cwd/..", "/proc/1/root", "/proc/self/root", "/mnt/ws/link-out", "/mnt/ws/link-fd",
-    "relative", "..", "", "/nonexistent", "/work/../../../..", "/" + "a/" * 2500, "/" + "b" * 4096, "/etc/passwd", "/work\n")
+    "/proc/self/fd/3", "/proc/self/fd/0", "/proc/self/cwd/..", "/proc/1/root", "/proc/self/root", "/mnt/ws/link-out",
+    "/mnt/ws/link-fd",
+    "relative", "..", "", "/nonexistent", "/work/../../../..", "/" + "a/" * 2500, "/" + "b" * 4096, "/etc/passwd",
+    "/work\n")
 # What the kernel is made to lack: calls with the errno, and a word that the refusal must hold.
 LACKING = {
-    "seccomp": (("317:38",), "seccomp"), "landlock": (("444:38",), "landlock"), "landlock disabled": (("444:95",), "landlock"),
-    "user namespaces": (("435:1", "272:1"), "namespace|clone"), "mount calls": (("428:38", "430:38"), "open_tree|tmpfs|clone|fsopen|mount"),
+    "seccomp": (("317:38",), "seccomp"), "landlock": (("444:38",), "landlock"),
+    "landlock disabled": (("444:95",), "landlock"),
+    "user namespaces": (("435:1", "272:1"), "namespace|clone"), "mount calls": (("428:38", "430:38"),
+        "open_tree|tmpfs|clone|fsopen|mount"),
     "mount_setattr": (("442:38",), "map|mount|attr"), "pivot_root": (("155:1",), "root")}
 SPECS = {
-    "missing": None, "empty": "", "spaces": "  \n", "half": '{"net":{"mode":"deny"', "list": "[]", "text": '"deny"', "number": "7", "null": "null",
-    "binary": "\x00\x01\x02", "bad utf-8": b"\xff\xfe", "wrong type": '{"limits":"lots"}', "wrong inside": '{"limits":{"mem":{}}}'}
+    "missing": None, "empty": "", "spaces": "  \n", "half": '{"net":{"mode":"deny"', "list": "[]", "text": '"deny"',
+    "number": "7", "null": "null",
+    "binary": "\x00\x01\x02", "bad utf-8": b"\xff\xfe", "wrong type": '{"limits":"lots"}',
+    "wrong inside": '{"limits":{"mem":{}}}'}
 KEYS = (
-    '{"nett":"deny"}', '{"limits":{"memory":"1g"}}', '{"net":"deny","net":"allow"}', '{"net":"deny"} trailing', '{"net":"deny"}{"net":"allow"}',
-    '{"net":"denny"}', '{"fs":"ephemral:/work"}', '{"limits":{"pids":-1}}', '{"limits":{"pids":1e400}}', '{"profile":"privileged"}',
-    '{"privileged":true}', '{"caps":["SYS_ADMIN"]}', '{"user":"agent","User":"root"}', "net: deny\nnet: allow\n", "net: deny\n---\nnet: allow\n",
-    '{"creds":{"x":"literal-secret-value"}}', '{"fs":["ephemeral:/work","ro:/usr:/work"]}', '{"fs":"ephemeral:relative"}')
-NETS = ("", " ", "allow:", "allow: ", "allow:,", "allow:#", "allow:# comment", "denny", "Deny", "deny ", "allow:example.org,", "none", "null", "[]", "{}",
+    '{"nett":"deny"}', '{"limits":{"memory":"1g"}}', '{"net":"deny","net":"allow"}', '{"net":"deny"} trailing',
+    '{"net":"deny"}{"net":"allow"}',
+    '{"net":"denny"}', '{"fs":"ephemral:/work"}', '{"limits":{"pids":-1}}', '{"limits":{"pids":1e400}}',
+    '{"profile":"privileged"}',
+    '{"privileged":true}', '{"caps":["SYS_ADMIN"]}', '{"user":"agent","User":"root"}', "net: deny\nnet: allow\n",
+    "net: deny\n---\nnet: allow\n",
+    '{"creds":{"x":"literal-secret-value"}}', '{"fs":["ephemeral:/work","ro:/usr:/work"]}',
+    '{"fs":"ephemeral:relative"}')
+NETS = ("", " ", "allow:", "allow: ", "allow:,", "allow:#", "allow:# comment", "denny", "Deny", "deny ",
+        "allow:example.org,", "none", "null", "[]", "{}",
         "allow:\x01", "ALLOW", "example.org")
 HOSTILE_ENV = {
-    "DOCKER_HOST": "tcp://198.51.100.7:2375", "HTTP_PROXY": "http://198.51.100.7:8080", "https_proxy": "http://198.51.100.7:8080",
-    "ALL_PROXY": "socks5://198.51.100.7:8080", "GIT_DIR": "/tmp", "GIT_EXEC_PATH": "/tmp", "XDG_RUNTIME_DIR": "/nonexistent", "XDG_CONFIG_HOME": "/tmp",
-    "XDG_STATE_HOME": "/nonexistent", "TMPDIR": "/nonexistent", "HOME": "/nonexistent", "PATH": "/nonexistent", "IFS": "/", "ENV": "/tmp/x",
-    "CAISSON_LAYER_OFF": "seccomp", "CAISSON_FAIL_AT": "3", "CAISSON_KILL_AT": "5", "CAISSON_SOCKET": "/nonexistent", "LC_ALL": "xx_XX", "TZ": "../../x"}
+    "DOCKER_HOST": "tcp://198.51.100.7:2375", "HTTP_PROXY": "http://198.51.100.7:8080",
+    "https_proxy": "http://198.51.100.7:8080",
+    "ALL_PROXY": "socks5://198.51.100.7:8080", "GIT_DIR": "/tmp", "GIT_EXEC_PATH": "/tmp",
+    "XDG_RUNTIME_DIR": "/nonexistent", "XDG_CONFIG_HOME": "/tmp",
+    "XDG_STATE_HOME": "/nonexistent", "TMPDIR": "/nonexistent", "HOME": "/nonexistent", "PATH": "/nonexistent",
+    "IFS": "/", "ENV": "/tmp/x",
+    "CAISSON_LAYER_OFF": "seccomp", "CAISSON_FAIL_AT": "3", "CAISSON_KILL_AT": "5", "CAISSON_SOCKET": "/nonexistent",
+    "LC_ALL": "xx_XX", "TZ": "../../x"}
 
 
 def refused(result, name, outcome, word=""):
@@ -70,18 +88,18 @@ def user_table(corpus, row, result):
 def workdir_table(corpus, row, result):
     """Descriptor 3 of the client is the folder with the secret."""
     del row
-    fd = os.open(corpus.host.tmp, os.O_RDONLY)
-    os.dup2(fd, 3) if fd != 3 else None
-    bare = arms.execute(["sh", "-c", "cat secret"], cwd="/proc/self/fd/3" if fd == 3 else corpus.host.tmp)
+    with_fd = ["sh", "-c", f'exec "$@" 3<{corpus.host.tmp}', "sh"]
+    bare = arms.execute([*with_fd, "sh", "-c", "cd /proc/self/fd/3 && cat secret"])
     result.control = "open" if corpus.host.token in bare.text else "stopped"
     for path in DIRECTORIES:
-        outcome = corpus.run(["/bin/sh", "-c", "pwd -P; cat secret; cat ../secret"], ("-w", path), pass_fds=(fd,))
+        argv, env = arms.caisson(corpus.host, ("-w", path), ["/bin/sh", "-c", "pwd -P; cat secret; cat ../secret"])
+        outcome = arms.execute([*with_fd, *argv], env=env)
         lines = outcome.text.splitlines()
         if corpus.host.token in outcome.text:
             result.problems.append(f"-w {path[:40]!r} leads outside, OPEN")
-        elif outcome.code not in (REFUSED, 126, 127) and not (lines and lines[0].startswith("/") and "unreachable" not in lines[0]):
-            result.problems.append(f"-w {path[:40]!r}: exit {outcome.code} {outcome.text[:60]!r} {outcome.err.strip()[:80]}")
-    os.close(fd)
+        elif outcome.code not in (REFUSED, 126, 127) and not (lines and lines[0].startswith("/")
+                                                              and "unreachable" not in lines[0]):
+            result.problems.append(f"-w {path[:40]!r}: exit {outcome.code} {outcome.text[:60]!r} {outcome.err[:80]}")
 
 
 def missing_layers(corpus, row, result):
@@ -126,7 +144,8 @@ def broken_specs(corpus, row, result):
 
 def unknown_keys(corpus, row, result):
     del row
-    result.control = "open" if "payload-ran" in _with_spec(corpus, "net: deny\nlimits: {pids: 64}\n").text else "stopped"
+    result.control = "open" if "payload-ran" in _with_spec(corpus,
+                                                           "net: deny\nlimits: {pids: 64}\n").text else "stopped"
     for text in KEYS:
         refused(result, text, _with_spec(corpus, text))
 
@@ -144,10 +163,14 @@ def workspace_config(corpus, row, result):
     folder, marker = f"{corpus.host.tmp}/hostile-ws", f"{corpus.host.tmp}/scratch/executed"
     os.makedirs(f"{folder}/.git/hooks")
     script = f"#!/bin/sh\ntouch {marker}\n"
-    for name, text in (("caisson.yaml", "net: allow\nprofile: rootful\nuser: root\nsetup: ['touch " + marker + "']\n"), ("caisson.json", '{"net":"allow"}'),
-                       (".caisson", "net: allow\n"), (".env", f"LD_PRELOAD={corpus.host.tmp}/ws/preload.so\n"), (".envrc", script),
-                       ("devcontainer.json", json.dumps({"initializeCommand": f"touch {marker}"})), (".mcp.json", "{}"), ("AGENTS.md", script),
-                       (".git/hooks/post-checkout", script), (".git/config", f"[core]\n\tfsmonitor = touch {marker}\n"), ("true", script)):
+    for name, text in (("caisson.yaml", "net: allow\nprofile: rootful\nuser: root\nsetup: ['touch " + marker + "']\n"),
+                       ("caisson.json", '{"net":"allow"}'),
+                       (".caisson", "net: allow\n"), (".env", f"LD_PRELOAD={corpus.host.tmp}/ws/preload.so\n"),
+                       (".envrc", script),
+                       ("devcontainer.json", json.dumps({"initializeCommand": f"touch {marker}"})), (".mcp.json", "{}"),
+                       ("AGENTS.md", script),
+                       (".git/hooks/post-checkout", script), (".git/config", f"[core]\n\tfsmonitor = touch {marker}\n"),
+                       ("true", script)):
         with open(f"{folder}/{name}", "w", encoding="ascii") as f:
             f.write(text)
         os.chmod(f"{folder}/{name}", 0o755)
@@ -185,12 +208,13 @@ def doctor(corpus, row, result):
     except ValueError as e:
         result.problems.append(f"no JSON: {e}: {outcome.text[:80]}")
     weak = {"io_uring": ("kernel/io_uring_disabled", "0"), "tiocsti": ("dev/tty/legacy_tiocsti", "1"),
-            "unprivileged_bpf": ("kernel/unprivileged_bpf_disabled", "0"), "perf_event_paranoid": ("kernel/perf_event_paranoid", "-1"),
+            "unprivileged_bpf": ("kernel/unprivileged_bpf_disabled", "0"),
+            "perf_event_paranoid": ("kernel/perf_event_paranoid", "-1"),
             "kptr_restrict": ("kernel/kptr_restrict", "0"), "dmesg_restrict": ("kernel/dmesg_restrict", "0")}
     found = [w for w, (path, value) in weak.items() if oracle.read(f"/proc/sys/{path}").strip() == value]
     if not os.path.exists("/proc/sys/kernel/yama"):
         found.append("yama")
-    result.control, result.sandbox = "open" if found else "absent", "named"
+    result.control = "open" if found else "absent"
     result.problems += [f"doctor does not name {w}" for w in found if w not in outcome.text.lower()]
     result.notes.append("weak here: " + " ".join(found))
 
@@ -200,7 +224,8 @@ def _notices_notify(corpus):
         token = "notify-" + corpus.host.token
         argv, env = arms.caisson(corpus.host, ("-i",), ["/mnt/probe/probe", "hold", token], layer)
         with arms.Held(argv, env, token) as h:
-            links = [p for pid in oracle.descendants(h.process.pid) | {h.process.pid} for p in glob.glob(f"/proc/{pid}/fd/*")]
+            links = [p for pid in oracle.descendants(h.process.pid) | {h.process.pid}
+                     for p in glob.glob(f"/proc/{pid}/fd/*")]
             return sum("seccomp notify" in os.readlink(p) for p in links if os.path.islink(p))
     return listeners(None) > 0 and listeners("notify") == 0
 
@@ -215,7 +240,7 @@ def _notices_proof(corpus):
 
 def mutants(corpus, row, result):
     """Each wall left out is a mutant; a row of this run must have noticed."""
-    result.control, result.sandbox = "-", "killed"
+    result.control = "-"
     if _notices_notify(corpus):
         corpus.missed("notify", row)
     if _notices_proof(corpus):
@@ -239,6 +264,7 @@ def readme(corpus, row, result):
         flags = [w for w in shlex.split(line) if w not in ("-t", "-it", "--json")]
         own = ["--fs", f"ro:{corpus.host.tmp}/bin:/mnt/probe"]
         for words in (("SYS-05",), ("CAP-01",), ("NET-02", "tcp/127.0.0.1/80")):
-            outcome = arms.execute([f"{arms.BUILD}/caisson", "run", *flags, *own, "--", "/mnt/probe/probe", *words], cwd=f"{corpus.host.tmp}/scratch")
+            outcome = arms.execute([f"{arms.BUILD}/caisson", "run", *flags, *own, "--", "/mnt/probe/probe", *words],
+                                   cwd=f"{corpus.host.tmp}/scratch")
             if outcome.code not in (1, REFUSED):
                 result.problems.append(f"caisson run {line}: {words[0]} exit {outcome.code} {outcome.err.strip()[:80]}")

@@ -106,11 +106,11 @@ static const struct {
 	const char *name;
 	int id;
 } limits[] = {
-	{ "core", RLIMIT_CORE },         { "cpu", RLIMIT_CPU },       { "data", RLIMIT_DATA },
-	{ "fsize", RLIMIT_FSIZE },       { "locks", RLIMIT_LOCKS },   { "memlock", RLIMIT_MEMLOCK },
-	{ "msgqueue", RLIMIT_MSGQUEUE }, { "nice", RLIMIT_NICE },     { "nofile", RLIMIT_NOFILE },
-	{ "rss", RLIMIT_RSS },           { "rtprio", RLIMIT_RTPRIO }, { "rttime", RLIMIT_RTTIME },
-	{ "stack", RLIMIT_STACK },       { "as", RLIMIT_AS },         { "nproc", RLIMIT_NPROC },
+	{ "core", RLIMIT_CORE },     { "cpu", RLIMIT_CPU },       { "data", RLIMIT_DATA },
+	{ "fsize", RLIMIT_FSIZE },   { "locks", RLIMIT_LOCKS },   { "msgqueue", RLIMIT_MSGQUEUE },
+	{ "nice", RLIMIT_NICE },     { "nofile", RLIMIT_NOFILE }, { "rss", RLIMIT_RSS },
+	{ "rtprio", RLIMIT_RTPRIO }, { "rttime", RLIMIT_RTTIME }, { "stack", RLIMIT_STACK },
+	{ "as", RLIMIT_AS },         { "nproc", RLIMIT_NPROC },
 };
 
 static void print_status_lines(void)

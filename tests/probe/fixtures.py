@@ -86,9 +86,12 @@ def hostile_images(host):
         yield f"{d} -> itself", d, _link(f"/{d}")
     for d in ("dev", "proc", "sys", "tmp", "etc"):
         yield f"{d} is a file", d, _file
-    for d, to in (("dev/null", f"{victim}/dev/file"), ("dev/console", f"{victim}/dev/file"), ("dev/pts", f"{victim}/pts"),
-                  ("dev/shm", f"{victim}/shm"), ("dev/ptmx", f"{victim}/dev/file"), ("dev/fd", victim), ("dev/tty", "/dev/tty"),
-                  ("etc/passwd", f"{victim}/etc/file"), ("etc/hosts", f"{victim}/etc/file"), ("etc/resolv.conf", f"{victim}/etc/file")):
+    for d, to in (("dev/null", f"{victim}/dev/file"), ("dev/console", f"{victim}/dev/file"),
+                  ("dev/pts", f"{victim}/pts"),
+                  ("dev/shm", f"{victim}/shm"), ("dev/ptmx", f"{victim}/dev/file"), ("dev/fd", victim),
+                  ("dev/tty", "/dev/tty"),
+                  ("etc/passwd", f"{victim}/etc/file"), ("etc/hosts", f"{victim}/etc/file"),
+                  ("etc/resolv.conf", f"{victim}/etc/file")):
         yield f"{d} -> host", d, _link(to)
     yield "run is a socket", "run", _socket
 

@@ -71,8 +71,10 @@ def output_flood(corpus, row, result):
     del row
     result.control = "open" if len(corpus.control(("flood", "8")).text) == 8 << 20 else "stopped"
     for piece in ("65536", "1000"):
-        argv, env = arms.caisson(corpus.host, ("--output", "1m", "--timeout", "20s"), ["/mnt/probe/probe", "flood", "256", piece])
-        flood = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=env)
+        argv, env = arms.caisson(corpus.host, ("--output", "1m", "--timeout", "20s"),
+                                 ["/mnt/probe/probe", "flood", "256", piece])
+        flood = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+                                 env=env)
         size, peak = 0, 0
         while chunk := flood.stdout.read1(1 << 20):
             size += len(chunk)
@@ -89,7 +91,8 @@ def output_flood(corpus, row, result):
 def io_hog(corpus, row, result):
     """A named io limit is enforced or refused; without one a storm stays in memory, which is bounded."""
     del row
-    result.control = "open" if corpus.control(("fsync-storm", corpus.host.tmp + "/scratch", "300")).code == 1 else "stopped"
+    result.control = "open" if corpus.control(("fsync-storm", corpus.host.tmp + "/scratch",
+                                               "300")).code == 1 else "stopped"
     named = corpus.run(["/bin/true"], ("--io", "1m"))
     if not (named.code == 0 or (named.code == 125 and "io" in named.err)):
         result.problems.append(f"--io 1m: exit {named.code} {named.err.strip()[:100]}")
@@ -103,21 +106,26 @@ def io_hog(corpus, row, result):
 def limits_unchanged(corpus, row, result):
     token = "limits-" + corpus.host.token
     for variant in row.variants:
-        with corpus.hold((*row.flags, "--pids", "64", "--mem", "64m"), variant, (row.id, *row.args, token, "@hold"), token) as h:
+        with corpus.hold((*row.flags, "--pids", "64", "--mem", "64m"), variant, (row.id, *row.args, token, "@hold"),
+                         token) as h:
             files = oracle.cgroup_files(h.pid)
             wanted = {"64", str(64 << 20)}
             if not wanted <= set(files.values()):
                 result.problems.append(f"{variant}: limits are {files}, OPEN")
 
 
+CONTROLLERS = ("cpu", "cpuacct", "memory", "pids", "devices", "freezer", "blkio", "net_cls", "unified")
+
+
 def every_controller(corpus, row, result):
     own = oracle.cgroup_of("self")
-    result.control = "open" if all(p == "/" or p == own[n] for n, p in oracle.cgroup_of(corpus.host.canary.pid).items()) else "stopped"
+    result.control = "open" if all(p == "/" or p == own[n] for n,
+                                   p in oracle.cgroup_of(corpus.host.canary.pid).items()) else "stopped"
     for variant in row.variants:
         with corpus.hold(variant=variant) as h:
             groups = oracle.cgroup_of(h.pid)
             for name, path in groups.items():
-                if path == "/" or path == own.get(name):
+                if name in CONTROLLERS and (path == "/" or path == own.get(name)):
                     result.problems.append(f"{variant}: {name} is {path}, OPEN")
 
 
@@ -135,7 +143,8 @@ def dead_clients(corpus, row, result):
         os.kill(pid, signal.SIGKILL)
         result.control = "open"
     for n in range(24):
-        client = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        client = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
         time.sleep(rng.random() * 0.02)
         if n % 2:
             client.kill()
@@ -204,8 +213,10 @@ def mixed_load(corpus, row, result):
     result.control = "-"
     attackers = []
     for name, flags in BOMBS.items():
-        argv, env = arms.caisson(corpus.host, (*flags, "--timeout", "8s"), ["/mnt/probe/probe", *BOMB_WORDS[name], "@hold"])
-        attackers.append(subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        argv, env = arms.caisson(corpus.host, (*flags, "--timeout", "8s"), ["/mnt/probe/probe", *BOMB_WORDS[name],
+            "@hold"])
+        attackers.append(subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                          stderr=subprocess.DEVNULL))
     for n in range(8):
         neighbour_works(corpus, result, f"benign {n}")
     for a in attackers:

@@ -182,7 +182,7 @@ def private_network():
         raise OSError(ctypes.get_errno(), "unshare the network")
     for words in ("link set lo up", "link add up0 type veth peer name up1",
                   "addr add 192.0.2.2/24 dev up0", "link set up0 up", "link set up1 up",
-                  "route add default via 192.0.2.1"):
+                  "route add default via 192.0.2.1", "neigh add 192.0.2.1 lladdr 02:00:00:00:00:01 dev up0"):
         run_quiet("ip", *words.split())
     for a in ADDRESSES:
         run_quiet("ip", "addr", "add", a, "dev", "lo", *(["nodad"] if ":" in a else []))

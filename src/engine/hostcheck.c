@@ -1,0 +1,310 @@
+#include "engine/hostcheck-internal.h"
+
+#include <stdarg.h>
+
+#include "engine/enforce.h"
+
+#define DELEGATE                                                                                   \
+	"mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory " \
+	"pids\\n' >/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload, " \
+	"as root, then log in again"
+
+void judge_add(struct judge *j, struct hostcheck_row row)
+{
+	if (j->n < HOST_ROWS_MAX)
+		j->rows[j->n++] = row;
+}
+
+const char *judge_text(struct judge *j, const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	return arena_strdup(j->arena, text);
+}
+
+/* ---- the walls --------------------------------------------------------------------- */
+
+#define WALL_BIT(try) (1u << (try))
+#define WALL_LANDLOCK WALL_BIT(TRY_COUNT) /* asked, not tried */
+
+struct wall {
+	const char *name, *by, *why;
+	bool is_needed;
+};
+
+/* clang-format off */
+static const struct wall walls[] = {
+	[TRY_NAMESPACES] = { "namespaces", "user, mnt, pid, net, ipc, uts, cgroup",
+			     "nothing separates a sandbox from the host without them", true },
+	[TRY_OVERLAY]    = { "overlay", "overlayfs in a user namespace",
+			     "the root inside is an overlay on the image", true },
+	[TRY_PROC]       = { "proc", "a new one in a pid namespace",
+			     "processes inside would see those of the host", true },
+	[TRY_NOTIFY]     = { "seccomp", "filter with exec notification",
+			     "without a filter the whole kernel can be attacked", true },
+	[TRY_IDMAP]      = { "idmap", "mapped mounts of /usr",
+			     "in `profile: rootful` the system's files belong to nobody inside", false },
+};
+_Static_assert(COUNT(walls) == TRY_COUNT, "a trial has no name");
+
+/* The first that fits; error 0 fits all. */
+static const struct {
+	enum host_try try;
+	int error;
+	const char *fix;
+} fixes[] = {
+	{ TRY_NAMESPACES, EINVAL, "a kernel with CONFIG_USER_NS=y" },
+	{ TRY_NAMESPACES, ENOSPC, "sysctl -w user.max_user_namespaces=65536" },
+	{ TRY_NAMESPACES, 0,      "in a container, start that with --security-opt seccomp=unconfined "
+				  "--security-opt apparmor=unconfined --security-opt systempaths=unconfined" },
+	{ TRY_OVERLAY,    ENODEV, "modprobe overlay" },
+	{ TRY_OVERLAY,    0,      "a kernel whose overlayfs can be mounted in user namespaces, and a /usr "
+				  "that can be its lower layer" },
+	{ TRY_PROC,       0,      "in a container, start that with --security-opt systempaths=unconfined "
+				  "(podman: unmask=ALL); else umount what covers parts of /proc" },
+	{ TRY_NOTIFY,     EBUSY,  "run outside of the sandbox whose monitor listens already: they do not nest" },
+	{ TRY_NOTIFY,     0,      "a kernel with CONFIG_SECCOMP_FILTER=y; in a container, start that with "
+				  "--security-opt seccomp=unconfined" },
+	{ TRY_IDMAP,      0,      "have /usr on ext4, xfs, btrfs or another file system that can map ids" },
+};
+/* clang-format on */
+
+static const char *fix_of(enum host_try try, int error)
+{
+	for (size_t i = 0; i < COUNT(fixes); i++)
+		if (fixes[i].try == try && (fixes[i].error == 0 || fixes[i].error == error))
+			return fixes[i].fix;
+	return NULL;
+}
+
+/* Which needed walls do not stand, as bits. */
+static unsigned int walls_down(const struct hostfacts *f)
+{
+	unsigned int down = f->landlock_abi == 0 ? WALL_LANDLOCK : 0;
+
+	for (enum host_try t = 0; t < TRY_COUNT; t++)
+		if (f->tried[t] > 0 && walls[t].is_needed)
+			down |= WALL_BIT(t);
+	if (settings_forbid_namespaces(f) && f->tried[TRY_NAMESPACES] != 0)
+		down |= WALL_BIT(TRY_NAMESPACES);
+	return down;
+}
+
+static void judge_kernel(struct judge *j)
+{
+	const struct hostfacts *f = j->f;
+	bool is_old = f->major < HOST_FLOOR_MAJOR ||
+		      (f->major == HOST_FLOOR_MAJOR && f->minor < HOST_FLOOR_MINOR);
+
+	judge_add(j, (struct hostcheck_row){
+			     .area = AREA_WALLS,
+			     .state = is_old ? HOST_MISSING : HOST_OK,
+			     .name = "kernel",
+			     .by = f->release[0] ? f->release : NULL,
+			     .detail = is_old ? "older than Linux 6.1: some walls do not exist in it, and none "
+						"was tested on it"
+					      : NULL,
+			     .fix = is_old ? "a kernel of 6.1 or later; Debian 12 and Ubuntu 24.04 have one" : NULL });
+}
+
+static void judge_wall(struct judge *j, enum host_try t)
+{
+	const struct wall *w = &walls[t];
+	int error = j->f->tried[t];
+	struct hostcheck_row row = { .area = AREA_WALLS, .name = w->name, .by = w->by };
+
+	if (error == HOST_UNKNOWN) {
+		row.state = HOST_NOT_KNOWN;
+		row.by = NULL;
+	} else if (error != 0) {
+		row.state = w->is_needed ? HOST_MISSING : HOST_WEAK;
+		row.by = NULL;
+		/* The row of the setting says why, and what to do. */
+		if (t != TRY_NAMESPACES || !settings_forbid_namespaces(j->f)) {
+			row.detail = judge_text(j, "%s%s%s: %s", strerror(error),
+						t == TRY_PROC && j->f->proc_covered[0] ? ", covered at " : "",
+						t == TRY_PROC ? j->f->proc_covered : "", w->why);
+			row.fix = fix_of(t, error);
+		}
+	}
+	judge_add(j, row);
+}
+
+static void judge_landlock(struct judge *j)
+{
+	int abi = j->f->landlock_abi;
+	struct hostcheck_row row = { .area = AREA_WALLS, .name = "landlock" };
+
+	if (abi > 0) {
+		row.by = judge_text(j, "ABI %d", abi);
+	} else if (abi == 0) {
+		row.state = HOST_MISSING;
+		row.detail = "the second wall around files is absent";
+		row.fix = "add it to lsm= on the kernel command line: lsm=landlock,lockdown,yama,apparmor";
+	} else {
+		row.state = HOST_NOT_KNOWN;
+	}
+	judge_add(j, row);
+}
+
+/* ---- what enforces a spec, by mode ------------------------------------------------- */
+
+/* Without the wall the field has no mechanism, whatever its own is. */
+static const struct {
+	const char *field;
+	unsigned int walls;
+} needs[] = {
+	{ "net", WALL_BIT(TRY_NAMESPACES) },
+	{ "fs", WALL_BIT(TRY_NAMESPACES) | WALL_BIT(TRY_OVERLAY) | WALL_BIT(TRY_PROC) | WALL_LANDLOCK },
+	{ "user", WALL_BIT(TRY_NAMESPACES) },
+	{ "syscalls", WALL_BIT(TRY_NOTIFY) },
+	{ "disk", WALL_BIT(TRY_NAMESPACES) },
+	{ "inodes", WALL_BIT(TRY_NAMESPACES) },
+};
+
+static bool has_walls(const struct hostfacts *f, const char *field)
+{
+	unsigned int down = walls_down(f);
+
+	for (size_t i = 0; i < COUNT(needs); i++)
+		if (strcmp(needs[i].field, field) == 0 && needs[i].walls & down)
+			return false;
+	return true;
+}
+
+/* Only these have a cgroup as their only mechanism. */
+static const char *controller_of(const char *field, enum cgroup_controller *out)
+{
+	bool is_cpu = strcmp(field, limit_name(LIMIT_CPU)) == 0;
+
+	*out = is_cpu ? CG_CPU : CG_MEMORY;
+	return is_cpu ? "cpu" : "memory";
+}
+
+static const char *root_fix(struct judge *j, const char *field)
+{
+	const struct hostfacts *f = j->f;
+	enum cgroup_controller c;
+	const char *name = controller_of(field, &c);
+
+	if (f->disabled & 1u << c)
+		return judge_text(j, "add cgroup_enable=%s to the kernel command line", name);
+	if ((f->v1 | f->v2) & 1u << c)
+		return "mount -o remount,rw /sys/fs/cgroup";
+	switch (f->layout) {
+	case LAYOUT_NONE:
+		return "mount -t cgroup2 cgroup2 /sys/fs/cgroup";
+	case LAYOUT_V1:
+	case LAYOUT_HYBRID:
+		return judge_text(j, "mkdir -p /sys/fs/cgroup/%s && mount -t cgroup -o %s cgroup /sys/fs/cgroup/%s",
+				  name, name, name);
+	case LAYOUT_V2:
+		break;
+	}
+	return judge_text(j, "on the host: echo +%s into cgroup.subtree_control of every group above this "
+			     "container's", name);
+}
+
+static const char *rootless_fix(struct judge *j, const char *field)
+{
+	const struct hostfacts *f = j->f;
+	enum cgroup_controller c;
+
+	(void)controller_of(field, &c);
+	if (!(f->v2 & 1u << c))
+		return f->v1 & 1u << c ? "sudo caisson run ..., or add systemd.unified_cgroup_hierarchy=1 "
+					 "to the kernel command line"
+				       : root_fix(j, field);
+	if (f->cgroups[HOST_ROOTLESS].n_trees > 0)
+		return DELEGATE;
+	return "systemd-run --user --scope -p Delegate=yes -- caisson run ...";
+}
+
+static void judge_limit(struct judge *j, enum host_mode mode, struct hostcheck_row *row)
+{
+	bool is_known = mode == HOST_ROOT || j->f->is_delegation_known;
+
+	row->state = is_known ? HOST_MISSING : HOST_NOT_KNOWN;
+	if (!is_known)
+		row->detail = "cgroup2 if the user's session was given one, else nothing: run doctor as "
+			      "that user";
+	else if (mode == HOST_ROOT)
+		row->detail = "no cgroup controller, so nothing bounds the sandbox as a whole";
+	else
+		row->detail = "no cgroup delegation, so nothing bounds the sandbox as a whole";
+	row->fix = mode == HOST_ROOT ? root_fix(j, row->name) : rootless_fix(j, row->name);
+}
+
+static void judge_field(struct judge *j, enum host_mode mode, const struct enforce_row *r)
+{
+	struct hostcheck_row row = { .area = mode == HOST_ROOT ? AREA_ROOT : AREA_ROOTLESS,
+				     .name = r->field,
+				     .by = r->by };
+
+	if (!has_walls(j->f, r->field)) {
+		row.state = HOST_MISSING;
+		row.by = NULL;
+	} else if (!r->by) {
+		judge_limit(j, mode, &row);
+	} else if (strcmp(r->field, limit_name(LIMIT_MEM)) == 0 && j->f->is_swap_uncounted) {
+		row.state = HOST_WEAK;
+		row.detail = "swap is not counted: at its limit a sandbox fills the host's swap";
+		row.fix = "swapoff -a, or swapaccount=1 on the kernel command line";
+	}
+	judge_add(j, row);
+}
+
+static void judge_mode(struct judge *j, enum host_mode mode)
+{
+	AUTO(spec_done) struct spec s;
+	struct enforce_host host = { .is_root = mode == HOST_ROOT,
+				     .cgroup = &j->f->cgroups[mode],
+				     .has_landlock = j->f->landlock_abi > 0 };
+	struct enforce_row rows[ENFORCE_ROWS_MAX];
+
+	spec_init(&s);
+	spec_resolve(&s);
+	s.limits[LIMIT_WALL].value = s.limits[LIMIT_IDLE].value = 1; /* not set by default; shown */
+	size_t n = enforce_rows(&s, &host, rows);
+	for (size_t i = 0; i < n; i++)
+		judge_field(j, mode, &rows[i]);
+}
+
+size_t hostcheck_judge(const struct hostfacts *f, struct arena *arena,
+		       struct hostcheck_row rows[HOST_ROWS_MAX])
+{
+	struct judge j = { .f = f, .arena = arena, .rows = rows };
+
+	judge_kernel(&j);
+	for (enum host_try t = 0; t < TRY_COUNT; t++)
+		judge_wall(&j, t);
+	judge_landlock(&j);
+	judge_mode(&j, HOST_ROOT);
+	judge_mode(&j, HOST_ROOTLESS);
+	settings_judge(&j);
+	return j.n;
+}
+
+bool hostcheck_enforceable(enum host_mode mode, const struct hostcheck_row *rows, size_t n)
+{
+	const enum host_area other = mode == HOST_ROOT ? AREA_ROOTLESS : AREA_ROOT;
+
+	for (size_t i = 0; i < n; i++)
+		if (rows[i].area != other && rows[i].state == HOST_MISSING)
+			return false;
+	return true;
+}
+
+const char *hostcheck_layout_name(enum host_layout layout)
+{
+	static const char *const names[] = { [LAYOUT_NONE] = "none",
+					     [LAYOUT_V1] = "v1",
+					     [LAYOUT_HYBRID] = "v1 and v2",
+					     [LAYOUT_V2] = "v2" };
+
+	return names[layout];
+}

@@ -1,0 +1,165 @@
+/*
+ * hostcheck_settings.c - the host's own hardening: what is known to be bad, and why.
+ *
+ * Our filter keeps most of this from code inside the walls already. A weak setting is reported
+ * because it decides what one mistake in a wall would cost.
+ */
+#include "engine/hostcheck-internal.h"
+
+#define NAMESPACES "the walls are made of namespaces, and no more of this kind can be made"
+#define MANY 65536
+#define ANY (1ll << 62)
+#define BOOT_LSM "add it to lsm= on the kernel command line: lsm=landlock,lockdown,yama,apparmor"
+
+/* clang-format off */
+const struct host_setting host_settings[] = {
+	{ "kernel.unprivileged_userns_clone", 1, 1, 1, 0, true,
+	  "a process without rights makes the namespaces, in root mode too, and may not", NULL },
+	{ "kernel.apparmor_restrict_unprivileged_userns", 0, 0, 0, 0, true,
+	  "AppArmor takes all rights away inside a user namespace that has no profile", NULL },
+	{ "user.max_user_namespaces",   1, ANY, MANY, 0, true, NAMESPACES, NULL },
+	{ "user.max_mnt_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, NULL },
+	{ "user.max_pid_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, NULL },
+	{ "user.max_net_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, NULL },
+	{ "user.max_ipc_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, NULL },
+	{ "user.max_uts_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, NULL },
+	{ "user.max_cgroup_namespaces", 1, ANY, MANY, 0, true, NAMESPACES, NULL },
+	{ "kernel.io_uring_disabled", 1, 2, 2, 6, false,
+	  "io_uring does file and network calls past system call filters and breaks often",
+	  "Linux 6.6 or later has the switch" },
+	{ "kernel.unprivileged_bpf_disabled", 1, 2, 2, 0, false,
+	  "everybody may hand programs to the kernel's verifier, a rich source of escapes", NULL },
+	{ "dev.tty.legacy_tiocsti", 0, 0, 0, 2, false,
+	  "TIOCSTI types into the terminal that a process shares with its caller",
+	  "Linux 6.2 or later has the switch" },
+	{ "kernel.kptr_restrict", 1, 2, 1, 0, false,
+	  "addresses of the kernel are shown, which an exploit needs", NULL },
+	{ "kernel.dmesg_restrict", 1, 1, 1, 0, false,
+	  "everybody reads the kernel log, with addresses and other users' traces", NULL },
+	{ "kernel.perf_event_paranoid", 2, 4, 2, 0, false,
+	  "everybody may profile the kernel, which leaks addresses and timing", NULL },
+	{ "kernel.yama.ptrace_scope", 1, 3, 1, 0, false,
+	  "every process may trace all others of its user, keys and agents included", BOOT_LSM },
+	{ "kernel.randomize_va_space", 2, 2, 2, 0, false,
+	  "programs lie at addresses that can be guessed", NULL },
+	{ "vm.unprivileged_userfaultfd", 0, 0, 0, 0, false,
+	  "everybody may halt the kernel inside a copy, which makes races winnable", NULL },
+	{ "vm.mmap_min_addr", 4096, ANY, MANY, 0, false,
+	  "a null pointer of the kernel may lead into memory of the attacker", NULL },
+	{ "net.core.bpf_jit_harden", 1, 2, 1, 0, false,
+	  "code inside chooses constants of compiled system call filters", NULL },
+	{ "kernel.modules_disabled", 1, 1, 1, 0, false,
+	  "a request from inside may load a kernel module that nobody here uses; set it when all "
+	  "that is needed is loaded, it holds until the next boot", NULL },
+};
+/* clang-format on */
+const size_t host_n_settings = COUNT(host_settings);
+_Static_assert(COUNT(host_settings) <= HOST_SETTINGS_MAX, "facts have no room");
+
+static bool is_older(const struct hostfacts *f, unsigned int minor)
+{
+	return f->major < 6 || (f->major == 6 && f->minor < minor);
+}
+
+static bool is_bad(const struct host_setting *s, const struct host_value *v)
+{
+	return v->is_there && (v->value < s->min || v->value > s->max);
+}
+
+bool settings_forbid_namespaces(const struct hostfacts *f)
+{
+	for (size_t i = 0; i < host_n_settings; i++)
+		if (host_settings[i].is_needed && is_bad(&host_settings[i], &f->settings[i]))
+			return true;
+	return false;
+}
+
+static void judge_absent(struct judge *j, const struct host_setting *s)
+{
+	bool is_weak = s->absent && (s->since_minor == 0 || is_older(j->f, s->since_minor));
+
+	judge_add(j, (struct hostcheck_row){ .area = AREA_SETTINGS,
+					     .state = is_weak ? HOST_WEAK : HOST_OK,
+					     .name = s->name,
+					     .by = "absent",
+					     .detail = is_weak ? s->why : NULL,
+					     .fix = is_weak ? s->absent : NULL });
+}
+
+static void judge_number(struct judge *j, const struct host_setting *s, const struct host_value *v)
+{
+	struct hostcheck_row row = { .area = AREA_SETTINGS, .name = s->name };
+
+	if (!v->is_there) {
+		judge_absent(j, s);
+		return;
+	}
+	row.by = judge_text(j, "%lld", v->value);
+	if (is_bad(s, v)) {
+		/* What stands in the way in theory but not in fact (a profile of ours) is no fault. */
+		bool is_harmless = s->is_needed && j->f->tried[TRY_NAMESPACES] == 0;
+
+		row.state = is_harmless ? HOST_OK : (s->is_needed ? HOST_MISSING : HOST_WEAK);
+		row.detail = is_harmless ? NULL : s->why;
+		row.fix = is_harmless ? NULL : judge_text(j, "sysctl -w %s=%lld", s->name, s->want);
+	}
+	judge_add(j, row);
+}
+
+static void judge_core_pattern(struct judge *j)
+{
+	const char *pattern = j->f->core_pattern;
+	bool is_weak = pattern[0] == '|' || pattern[0] == '@';
+
+	judge_add(j, (struct hostcheck_row){
+			     .area = AREA_SETTINGS,
+			     .state = is_weak ? HOST_WEAK : HOST_OK,
+			     .name = "kernel.core_pattern",
+			     .by = pattern,
+			     /* core(5): the limit is not enforced for a pipe */
+			     .detail = is_weak ? "a crash inside hands its memory to a program of the host "
+						 "that runs as root; RLIMIT_CORE 0 does not hold it back"
+					       : NULL,
+			     .fix = is_weak ? "sysctl -w kernel.core_pattern=core" : NULL });
+}
+
+static void judge_lsm(struct judge *j)
+{
+	static const char *const major[] = { "apparmor", "selinux", "smack", "tomoyo" };
+	bool is_confined = false;
+
+	for (size_t i = 0; i < COUNT(major); i++)
+		is_confined |= strstr(j->f->lsm, major[i]) != NULL;
+	judge_add(j, (struct hostcheck_row){
+			     .area = AREA_SETTINGS,
+			     .state = is_confined ? HOST_OK : HOST_WEAK,
+			     .name = "security module",
+			     .by = j->f->lsm[0] ? j->f->lsm : "none",
+			     .detail = is_confined ? NULL
+						   : "neither AppArmor nor SELinux confines what would get out",
+			     .fix = is_confined ? NULL : "apt-get install apparmor; " BOOT_LSM });
+}
+
+static void judge_processor(struct judge *j)
+{
+	const char *names = j->f->vulnerable;
+
+	judge_add(j, (struct hostcheck_row){
+			     .area = AREA_SETTINGS,
+			     .state = names[0] ? HOST_WEAK : HOST_OK,
+			     .name = "processor",
+			     .by = names[0] ? names : "mitigated",
+			     .detail = names[0] ? "code inside may read memory across the walls by timing" : NULL,
+			     .fix = names[0] ? "apt-get install intel-microcode amd64-microcode; no mitigations=off "
+					       "on the kernel command line"
+					     : NULL });
+}
+
+void settings_judge(struct judge *j)
+{
+	for (size_t i = 0; i < host_n_settings; i++)
+		judge_number(j, &host_settings[i], &j->f->settings[i]);
+	judge_core_pattern(j);
+	judge_lsm(j);
+	judge_processor(j);
+}

@@ -1,0 +1,89 @@
+"""census.py - what exists in the cell besides the suite itself, as a set of sentences.
+
+What is in the set after a launch and was not before it is what the launch left behind. Any
+process of the cell counts, whatever it is called and whoever it belongs to: nobody else is here.
+"""
+import os
+import pathlib
+import time
+
+import cell
+
+NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
+
+
+def reap():
+    """Orphans come to us, the first process of the cell. Only when no launch is being waited for."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0] > 0:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def read(path):
+    try:
+        return pathlib.Path(path).read_text(errors="replace")
+    except OSError:
+        return ""  # gone meanwhile
+
+
+def pids(but=()):
+    known = {os.getpid(), *but}
+    return [int(p) for p in os.listdir("/proc") if p.isdigit() and int(p) not in known]
+
+
+def describe(pid):
+    status = dict(line.split(":\t", 1) for line in read(f"/proc/{pid}/status").splitlines() if ":\t" in line)
+    command = " ".join(read(f"/proc/{pid}/cmdline").replace("\0", " ").split())[:60] or f"({status.get('Name')})"
+    inside = status.get("NSpid", "?").split()[1:]
+    return f"process [{command}] {status.get('State')}" + (f", pid {inside[-1]} inside" if inside else "")
+
+
+def namespaces(pid):
+    found = set()
+    for kind in NAMESPACES:
+        try:
+            found.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
+        except OSError:
+            pass  # gone meanwhile
+    return found
+
+
+def processes():
+    reap()
+    return {describe(pid) for pid in pids()}
+
+
+def cgroups():
+    return {f"cgroup {os.path.join(at, folder)}"
+            for top in cell.hierarchies() for at, folders, _ in os.walk(top) for folder in folders}
+
+
+def files():
+    places = ["/run", "/run/caisson", "/tmp", *pathlib.Path("/tmp").glob("caisson-*")]
+    return {f"file {entry.path}" for place in places if os.path.isdir(place)
+            for entry in os.scandir(place) if entry.path != str(cell.NOTES)}
+
+
+def loops():
+    return {f"loop device {p.parent.parent.name} of {read(p).strip()}"
+            for p in pathlib.Path("/sys/block").glob("loop*/loop/backing_file")}
+
+
+def take():
+    """All of it. Mounts: those of the host side; a mount inside lives with its namespace."""
+    found = processes()
+    found |= {f"mount {line}" for line in read("/proc/self/mountinfo").splitlines()}
+    found |= {f"namespace {n}" for pid in pids() for n in namespaces(pid) - namespaces("self")}
+    return found | cgroups() | files() | loops()
+
+
+def wait_empty(seconds):
+    """Until no process is left. Returns those that are."""
+    deadline = time.monotonic() + seconds
+    while True:
+        left = processes()
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.002)

@@ -1,0 +1,233 @@
+"""launch.py - one launch of a test build with a fault in it, and everything that came out."""
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import re
+import resource
+import select
+import signal
+import subprocess
+import termios
+import time
+
+import cell
+import census
+
+SECONDS_MAX = 5     # a launch that takes longer hangs
+ROOTLESS_ID = 64002  # of nobody; as good as any ordinary user
+READY = "the walls stand"
+SLOT_LAST = 4094    # launcher/slot.h
+
+# What the command sees of its walls, in a form that is the same in each launch; then it waits for
+# a line, so that the outside can be looked at as well.
+LOOK = f"""
+cat /proc/self/mounts /proc/self/limits /proc/net/route /proc/net/if_inet6
+grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp)' /proc/self/status
+grep . /proc/sys/user/max_*_namespaces
+uname -n; pwd; env; echo / /dev/* /sys/* /home/* /proc/self/fd/*
+(: > /made-here) 2>&1
+echo {READY}; read line; true
+"""
+VARYING = [
+    (re.compile(r"/proc/self/fd/\d+"), "/proc/self/fd/N"),
+    (re.compile(r"\b([ug]id)=\d+"), r"\1=N"),
+    (re.compile(r"\r"), ""),
+]
+
+# Of a cgroup, whichever version has it.
+LIMIT_FILES = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "pids.max", "cpu.cfs_quota_us",
+               "devices.list", "memory.max", "memory.swap.max", "memory.oom.group", "cpu.max")
+
+
+class Result:
+    """What came out of one launch."""
+
+    def __init__(self):
+        self.status, self.out, self.err, self.seconds = None, "", "", 0.0
+        self.calls = []      # (process, name) in order; empty when the program was killed
+        self.seen = None     # of the walls, from inside and outside; None: the command never ran
+        self.is_hung, self.found = False, []
+        self.terminal_kept = True
+
+    def call(self, n):
+        """The n-th call in words: who made it, and which."""
+        return " ".join(self.calls[n - 1]) if 0 < n <= len(self.calls) else "unknown call"
+
+
+def roles(lines):
+    """Numbers of processes to names: in a new pid namespace 1 is init, 2 the command."""
+    names, others = {"1": "init", "2": "command"}, ["cli", "monitor", "helper"]
+    calls = []
+    for line in lines:
+        _, pid, name = line.split()
+        if pid not in names:
+            names[pid] = others.pop(0) if others else "other"
+        calls.append((names[pid], name))
+    return calls
+
+
+def limits_outside():
+    """The limits of all sandboxes that run in the cell: one, in these tests."""
+    found = []
+    for top in cell.hierarchies():
+        for at, _, names in os.walk(top / "caisson"):
+            members = census.read(f"{at}/cgroup.procs").split()
+            where = re.sub(r"caisson/\d+", "caisson/N", at)
+            if members:
+                found.append(f"{where}: members")
+                found += [f"{where}/{f}: {census.read(f'{at}/{f}').strip()}" for f in LIMIT_FILES if f in names]
+    return sorted(found)
+
+
+class Launch:
+    """How to start: flags of `caisson run`, as whom, with what as standard input and limits."""
+
+    def __init__(self, *flags, is_root=True, command=("sh", "-c", LOOK), stdin="pipe", rlimits=(), prepare=None):
+        self.flags, self.is_root, self.command = list(flags), is_root, list(command)
+        self.stdin, self.rlimits, self.prepare = stdin, rlimits, prepare
+
+    def options(self):
+        def before_exec():
+            for which, value in self.rlimits:
+                resource.setrlimit(which, (value, value))
+            if self.prepare:
+                self.prepare()
+        extra = {} if self.is_root else {"user": ROOTLESS_ID, "group": ROOTLESS_ID, "extra_groups": []}
+        if self.rlimits or self.prepare:
+            extra["preexec_fn"] = before_exec
+        return extra
+
+    def start(self, environment, program="caisson-test", **streams):
+        """Without waiting for it. Signals as from a shell: Python ignores some."""
+        argv = [cell.BIN / program, "run", *self.flags, "--", *self.command]
+        env = {"PATH": os.environ["PATH"], "HOME": "/nowhere", **environment}
+        return subprocess.Popen(argv, env=env, restore_signals=True, **streams, **self.options())
+
+    def run(self, environment=None):
+        """To its end, or SECONDS_MAX."""
+        result = Result()
+        notes = {"CAISSON_TRACE": str(cell.NOTES / "trace")}
+        with contextlib.ExitStack() as stack:
+            reply, stdin = self.open_stdin(stack)
+            terminal = termios_of(stdin)
+            begin = time.monotonic()
+            process = self.start({**notes, **(environment or {})}, stdin=stdin,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            stack.enter_context(process)
+            if self.stdin == "pipe":
+                os.close(stdin)
+            follow(process, reply, result, begin + SECONDS_MAX)
+            result.seconds = time.monotonic() - begin
+            result.terminal_kept = terminal == termios_of(stdin if terminal else None)
+        self.read_notes(result)
+        return result
+
+    def open_stdin(self, stack):
+        """The end to answer on, and the program's."""
+        if self.stdin == "null":
+            return None, subprocess.DEVNULL
+        if self.stdin == "tty":
+            ours, theirs = pty.openpty()
+            stack.callback(os.close, theirs)
+        else:
+            theirs, ours = os.pipe()
+        stack.callback(os.close, ours)
+        return ours, theirs
+
+    def read_notes(self, result):
+        trace = cell.NOTES / "trace"
+        result.calls = roles(census.read(trace).splitlines())
+        trace.unlink(missing_ok=True)
+        text = result.out
+        if "--json" in self.flags:
+            with contextlib.suppress(ValueError):
+                answer = json.loads(text)
+                text = answer.get("stdout", "") + json.dumps(answer.get("enforced"))
+        if READY in text:
+            for pattern, word in VARYING:
+                text = pattern.sub(word, text)
+            result.seen = text.splitlines() + (result.seen or [])
+
+
+def termios_of(fd):
+    return termios.tcgetattr(fd) if isinstance(fd, int) and fd >= 0 and os.isatty(fd) else None
+
+
+def follow(process, reply, result, deadline):
+    """Collects output until the process ends; others may hold its pipes longer. Answers the command."""
+    texts = {process.stdout.fileno(): [], process.stderr.fileno(): []}
+    pidfd = os.pidfd_open(process.pid)
+    waiting = {*texts, pidfd}
+    for fd in texts:
+        os.set_blocking(fd, False)
+    while pidfd in waiting:
+        ready, _, _ = select.select(waiting, [], [], max(0, deadline - time.monotonic()))
+        if not ready:
+            result.is_hung = True
+            break
+        for fd in texts:
+            waiting -= read_all(fd, texts[fd])
+        if result.seen is None and reply is not None and READY.encode() in b"".join(texts[process.stdout.fileno()]):
+            result.seen = limits_outside()
+            with contextlib.suppress(BrokenPipeError):
+                os.write(reply, b"\n")
+        if pidfd in ready:
+            waiting.discard(pidfd)
+    os.close(pidfd)
+    if result.is_hung:
+        result.found = sorted(map(census.describe, census.pids()))
+        end_hung(process)
+    result.status = process.wait()
+    for fd in texts:
+        read_all(fd, texts[fd])
+    out, err = (b"".join(chunks).decode(errors="replace") for chunks in texts.values())
+    result.out, result.err = out, err
+
+
+def end_hung(process):
+    """The others first: then the program may still end by itself and tell which calls were made."""
+    for pid in census.pids(but=[process.pid]):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(1)
+    process.kill()
+
+
+def read_all(fd, chunks):
+    """What is there now. Returns the descriptor in a set when nothing more will come."""
+    while True:
+        try:
+            chunk = os.read(fd, 65536)
+        except BlockingIOError:
+            return set()
+        if not chunk:
+            return {fd}
+        chunks.append(chunk)
+
+
+def gc(is_root=True, environment=None, program="caisson-test"):
+    """Returns what was wrong with it, or None."""
+    extra = {} if is_root else {"user": ROOTLESS_ID, "group": ROOTLESS_ID, "extra_groups": []}
+    try:
+        done = subprocess.run([cell.BIN / program, "gc"], capture_output=True, text=True, timeout=SECONDS_MAX,
+                              env={"PATH": os.environ["PATH"], **(environment or {})}, **extra)
+    except subprocess.TimeoutExpired:
+        return f"gc: still running after {SECONDS_MAX} s"
+    return None if done.returncode == 0 else f"gc: exit {done.returncode}: {done.stderr.strip()}"
+
+
+def run_folder(is_root):
+    return pathlib.Path("/run/caisson" if is_root else f"/tmp/caisson-{ROOTLESS_ID}")
+
+
+@contextlib.contextmanager
+def kept_warm(is_root):
+    """A slot in use: gc leaves what all launches share (skeleton, top of the cgroups)."""
+    Launch(is_root=is_root, command=["true"], stdin="null").run()
+    with open(run_folder(is_root) / "slots", "r+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, SLOT_LAST)
+        yield

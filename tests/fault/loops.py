@@ -1,0 +1,141 @@
+"""loops.py - the n-th kernel call fails, or its caller is killed, for every n of a launch.
+
+The calls of the processes of a launch interleave, so one n is not the same call in each run; the
+loops meet all of them all the same, because they go through every n.
+"""
+import contextlib
+import signal
+
+import census
+import launch
+
+SURVIVAL_SECONDS = 1
+CALLS_MAX = 5000
+
+
+def sentences(result, whole):
+    """On stderr, but those that stand there in any case (`not enforced here: ...`)."""
+    return [line for line in result.err.splitlines() if line not in whole.err.splitlines()]
+
+
+def judge_end(result):
+    """What no fault excuses."""
+    if result.is_hung:
+        yield "\n  ".join(["hangs; what is there:", *result.found])
+    elif result.status < 0 and result.status != -signal.SIGKILL:
+        yield f"crashes with signal {-result.status}"
+    if not result.terminal_kept and result.status >= 0:
+        yield "leaves the terminal changed"
+
+
+def judge_refusal(result, whole):
+    """125 is one sentence that names the step."""
+    lines = sentences(result, whole)
+    if len(lines) != 1 or not lines[0].startswith("caisson: ") or lines[0].count(": ") < 2:
+        yield f"exit 125 wants one sentence that names the step; stderr: {lines}"
+    if result.seen is not None and "lost" not in result.err:
+        yield f"the command ran and the exit is 125: {lines}"
+
+
+def difference(seen, expected):
+    lines = [f"  without: {line}" for line in expected if line not in seen]
+    return "\n".join(lines + [f"  instead: {line}" for line in seen if line not in expected])
+
+
+def judge_failure(result, whole):
+    """Whole or not at all: a refused launch ran nothing, a launch that went on lost no wall."""
+    yield from judge_end(result)
+    if result.is_hung:
+        return
+    if result.status == 125:
+        yield from judge_refusal(result, whole)
+    elif result.status == 126 and "caisson: execute: " in result.err:
+        return  # the call that failed was execve itself
+    elif result.status != 0:
+        yield f"exit {result.status}: {result.err.strip()}"
+    elif result.seen != whole.seen:
+        yield "goes on, but not with the same walls:\n" + difference(result.seen or [], whole.seen)
+
+
+def judge_kill(result, whole):
+    yield from judge_end(result)
+    if result.status == 125:
+        lines = sentences(result, whole)
+        if len(lines) != 1 or not lines[0].startswith("caisson: "):
+            yield f"exit 125 wants one sentence; stderr: {lines}"
+    elif result.status not in (whole.status, -signal.SIGKILL, 128 + signal.SIGKILL):
+        yield f"exit {result.status}: {result.err.strip()}"
+
+
+class Tally:
+    """What a loop met."""
+
+    def __init__(self, name):
+        self.name, self.runs, self.left = name, 0, 0
+        self.statuses, self.found = {}, {}
+
+    def count(self, result):
+        self.runs += 1
+        self.statuses[result.status] = self.statuses.get(result.status, 0) + 1
+
+    def add(self, where, problems):
+        for problem in problems:
+            self.found.setdefault(problem, []).append(where)
+
+    def problems(self):
+        """Each once, with the places where it was met."""
+        return [f"{problem}\n  at {'; '.join(places)}" for problem, places in self.found.items()]
+
+    def title(self):
+        ends = ", ".join(f"{count} x {status}" for status, count in sorted(self.statuses.items()))
+        return f"{self.name}: {self.runs} launches; exits {ends}; {self.left} left work for gc"
+
+
+def after(tally, how, before):
+    """No process after a second; nothing at all after gc."""
+    for text in sorted(census.wait_empty(SURVIVAL_SECONDS)):
+        yield f"survives {SURVIVAL_SECONDS} s: {text}"
+    if census.take() <= before:
+        return
+    tally.left += 1
+    problem = launch.gc(how.is_root)
+    if problem:
+        yield problem
+    remains = census.take() - before
+    before |= remains  # said once
+    for text in sorted(remains):
+        yield f"after gc: {text}"
+
+
+def next_start(how, whole):
+    """What a fault left must not harm the launch after it."""
+    result = how.run()
+    if (result.status, result.seen) != (whole.status, whole.seen):
+        yield (f"the next launch: exit {result.status}: {result.err.strip()}\n" +
+               difference(result.seen or [], whole.seen or []))
+
+
+def loop(name, how, variable, judge, step=1, value="", is_cold=False):
+    """One launch for each n, until a launch makes fewer calls than n. A cold one has to make what
+    all launches share."""
+    tally = Tally(name)
+    with contextlib.nullcontext() if is_cold else launch.kept_warm(how.is_root):
+        launch.gc(how.is_root)
+        before = census.take()
+        whole = how.run()
+        if whole.is_hung or not whole.calls:
+            tally.add("without a fault", [f"does not work: {whole.status} {whole.err}"])
+            return tally
+        for n in range(1, CALLS_MAX, step):
+            if is_cold:
+                launch.gc(how.is_root)
+            result = how.run({variable: f"{n}{value}"})
+            if result.calls and len(result.calls) < n:
+                break
+            problems = list(judge(result, whole))
+            if is_cold:
+                problems += next_start(how, whole)
+            problems += after(tally, how, before)
+            tally.count(result)
+            tally.add(f"n={n} ({(result if result.calls else whole).call(n)})", problems)
+    return tally
