@@ -3,34 +3,64 @@
  *
  *     gen-filters OUT.h
  *
- * libseccomp compiles one program from the numbers, and one for each call whose arguments
- * decide; we link them into one. Two reasons: libseccomp has a single default verdict per
- * program, while "all requests but these" and "none but these" need different ones; and a call
- * that is allowed whatever its arguments are must return before any argument is loaded, because
- * only then does the kernel (since 5.11) remember the verdict and skip the program altogether.
+ * libseccomp knows the numbers of the calls; the programs are our own. They search the number
+ * among ranges of numbers with the same verdict. A launch waits while the kernel translates the
+ * program and then walks through it for each number that it knows, so programs are both small
+ * and shallow; plan_one() weighs the one against the other.
+ *
+ * 1. A call that is allowed whatever its arguments are returns before any argument is loaded.
+ *    Only then does the kernel (since 5.11) remember the verdict and skip the program altogether.
+ *    It gives up on shifts and memory, so a table of bits, which would be smaller, is no choice.
+ * 2. Programs are written from their last instruction to the first: where a jump leads is known
+ *    when it is put, each verdict stands there once, and all jumps go forward, as they must.
+ * 3. A place in a program is how many instructions there are from it to the end.
  */
 #include <linux/filter.h>
 #include <seccomp.h>
 #include <stdarg.h>
-#include <sys/mman.h>
 
 #include "base/base.h"
-#include "base/fd.h"
 #include "engine/policy.h"
 
 #define NUMBERS_MAX 1024
-#define API_LEVEL 6 /* what libseccomp 2.5 knows; by default it asks the build machine's kernel */
+#define X32_BIT 0x40000000u
+#define PROGRAM_MAX 256 /* from end to end of it, an 8-bit conditional jump reaches */
+#define RANGES_MAX PROGRAM_MAX
+#define EXITS_MAX 32
 
-struct program {
-	struct sock_filter code[BPF_MAXINSNS];
-	size_t len;
-};
+/* What one more instruction costs the kernel at load, in steps of one call through the program:
+ * translating it takes 0.12 us, a step 2.4 ns (measured on Linux 6.18). */
+#define INSTRUCTION_COST 50
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of an argument is first");
 
 struct filter {
 	const char *name;
 	const struct policy_group *groups;
 	size_t group_count;
 	uint32_t exec; /* the verdict that stands for NOTIFY */
+};
+
+struct program {
+	struct sock_filter code[PROGRAM_MAX];
+	size_t len;
+	struct {
+		uint32_t verdict;
+		size_t place; /* 0: not put yet */
+	} exits[EXITS_MAX];
+	size_t exit_count;
+};
+
+struct range {
+	uint32_t first, last, verdict;
+};
+
+/* The cheapest decision among ranges[i] to ranges[j]. */
+struct plan {
+	struct range ranges[RANGES_MAX];
+	size_t count;
+	uint32_t cost[RANGES_MAX][RANGES_MAX];
+	size_t split[RANGES_MAX][RANGES_MAX]; /* the first range of the upper half; 0: no halves */
 };
 
 /* clang-format off */
@@ -75,121 +105,229 @@ static int next_number(const char **text)
 	return fields == 2 ? given : known;
 }
 
-static scmp_filter_ctx context_new(uint32_t otherwise)
-{
-	scmp_filter_ctx ctx = seccomp_init(otherwise);
-	if (!ctx)
-		die("cannot start a filter with default verdict %#x", otherwise);
-
-	int r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-	if (r == 0)
-		r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a binary tree */
-	if (r < 0)
-		die("cannot set an attribute: %s", strerror(-r));
-	return ctx;
-}
-
-/* Compiles and releases `ctx`, and appends the result. */
-static void context_append(scmp_filter_ctx ctx, struct program *p)
-{
-	AUTO(fd_close) int fd = memfd_create("filter", MFD_CLOEXEC);
-	if (fd < 0)
-		die("cannot create a memory file: %s", strerror(errno));
-
-	int r = seccomp_export_bpf(ctx, fd);
-	if (r < 0)
-		die("cannot compile: %s", strerror(-r));
-	seccomp_release(ctx);
-
-	size_t room = sizeof(p->code) - p->len * sizeof(p->code[0]);
-	ssize_t got = pread(fd, p->code + p->len, room, 0);
-	if (got <= 0 || (size_t)got == room)
-		die("a program must have between 1 and %d instructions", BPF_MAXINSNS - 1);
-	p->len += (size_t)got / sizeof(p->code[0]);
-}
-
-static void add_group(scmp_filter_ctx ctx, const struct policy_group *g, uint32_t verdict,
-                      bool seen[NUMBERS_MAX])
+/* Puts `verdict` at every number that the group names; elsewhere `verdicts` stays 0. */
+static void mark_group(const struct policy_group *g, uint32_t verdict,
+                       uint32_t verdicts[NUMBERS_MAX])
 {
 	for (const char *text = g->calls; *text;) {
 		int nr = next_number(&text);
 		if (nr < 0)
 			continue;
-		if (nr >= NUMBERS_MAX || seen[nr])
+		if (nr >= NUMBERS_MAX || verdicts[nr])
 			die("%d of \"%s\" is out of range or named twice", nr, g->why);
-		seen[nr] = true;
-		if (verdict == ABSENT)
-			continue; /* libseccomp refuses a rule that repeats the default */
-		int r = seccomp_rule_add(ctx, verdict, nr, 0);
-		if (r < 0)
-			die("cannot add %d of \"%s\": %s", nr, g->why, strerror(-r));
+		verdicts[nr] = verdict;
 	}
 }
 
-static void add_rule(scmp_filter_ctx ctx, int nr, const struct policy_rule *rule)
+static void add_range(struct plan *plan, struct range r)
 {
-	struct scmp_arg_cmp when[COUNT(rule->when)];
-	unsigned int n = 0;
+	struct range *last = plan->count > 0 ? &plan->ranges[plan->count - 1] : NULL;
 
-	for (size_t i = 0; i < COUNT(rule->when) && rule->when[i].mask; i++)
-		when[n++] = SCMP_CMP(rule->when[i].arg, SCMP_CMP_MASKED_EQ, rule->when[i].mask,
-		                     rule->when[i].value);
-
-	int r = seccomp_rule_add_array(ctx, rule->verdict, nr, n, when);
-	if (r < 0)
-		die("cannot add a rule of call %d: %s", nr, strerror(-r));
+	if (last && last->verdict == r.verdict)
+		last->last = r.last;
+	else if (plan->count < RANGES_MAX)
+		plan->ranges[plan->count++] = r;
+	else
+		die("more than %d ranges of numbers", RANGES_MAX);
 }
 
-static void append_args(const struct policy_args *args, struct program *p)
+/* Numbers are unsigned here, as they are in a filter. */
+static void add_ranges(const struct filter *f, struct plan *plan)
 {
-	scmp_filter_ctx ctx = context_new(args->otherwise);
-	int nr = seccomp_syscall_resolve_name(args->call);
-
-	for (size_t i = 0; i < COUNT(args->rules) && args->rules[i].verdict; i++)
-		add_rule(ctx, nr, &args->rules[i]);
-	context_append(ctx, p);
-}
-
-/* Makes every "return BY_ARGS(id)" a jump to the end, where those rules are about to stand. */
-static bool patch(struct program *p, uint32_t id)
-{
-	bool patched = false;
-
-	for (size_t i = 0; i < p->len; i++) {
-		struct sock_filter *c = &p->code[i];
-		if (c->code != (BPF_RET | BPF_K) || c->k != BY_ARGS(id))
-			continue;
-		*c = (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (uint32_t)(p->len - i - 1));
-		patched = true;
-	}
-	return patched;
-}
-
-static void compile(const struct filter *f, struct program *p)
-{
-	scmp_filter_ctx ctx = context_new(ABSENT);
-	bool seen[NUMBERS_MAX] = { false };
+	bool x32 = seccomp_arch_native() == SCMP_ARCH_X86_64;
+	uint32_t verdicts[NUMBERS_MAX] = { 0 };
 
 	for (size_t i = 0; i < f->group_count; i++) {
 		uint32_t verdict = f->groups[i].verdict;
-		add_group(ctx, &f->groups[i], verdict == NOTIFY ? f->exec : verdict, seen);
+		mark_group(&f->groups[i], verdict == NOTIFY ? f->exec : verdict, verdicts);
 	}
-	context_append(ctx, p);
+	for (uint32_t nr = 0; nr < NUMBERS_MAX; nr++)
+		add_range(plan, (struct range){ nr, nr, verdicts[nr] ? verdicts[nr] : ABSENT });
+	add_range(plan, (struct range){ NUMBERS_MAX, X32_BIT - 1, ABSENT });
+	add_range(plan, (struct range){ X32_BIT, UINT32_MAX - 1,
+	                                x32 ? SECCOMP_RET_KILL_PROCESS : ABSENT });
+	/* -1 is how a tracer skips a call. */
+	add_range(plan, (struct range){ UINT32_MAX, UINT32_MAX, ABSENT });
+}
 
-	for (uint32_t id = 0; id < ARGS_COUNT; id++) {
-		if (patch(p, id))
-			append_args(&policy_args[id], p);
+/* How many calls a range stands for; beyond the kernel's last call it is as good as none. */
+static uint32_t range_calls(const struct range *r)
+{
+	return r->last < NUMBERS_MAX ? r->last - r->first + 1 : 1;
+}
+
+/* The cost of taking every range that differs from the first for an exception, to be compared
+ * with one by one; UINT32_MAX if one of them is more than a single number. */
+static uint32_t exceptions_cost(const struct plan *plan, size_t i, size_t j, uint32_t calls)
+{
+	uint32_t cost = 0;
+
+	for (size_t k = i + 1; k <= j; k++) {
+		const struct range *r = &plan->ranges[k];
+		if (r->verdict == plan->ranges[i].verdict)
+			continue;
+		if (r->first != r->last)
+			return UINT32_MAX;
+		cost += INSTRUCTION_COST + calls--;
 	}
-	for (uint32_t id = 0; id < ARGS_COUNT; id++) {
-		if (patch(p, id))
-			die("%s: a jump back to the rules %u", f->name, id);
+	return cost;
+}
+
+/* Chooses between exceptions and all ways to make two halves, which are planned already. A
+ * comparison costs an instruction, and a step for each call that comes by. */
+static void plan_one(struct plan *plan, size_t i, size_t j)
+{
+	uint32_t calls = 0;
+
+	for (size_t k = i; k <= j; k++)
+		calls += range_calls(&plan->ranges[k]);
+
+	uint32_t best = exceptions_cost(plan, i, j, calls);
+	size_t split = 0;
+	for (size_t k = i + 1; k <= j; k++) {
+		uint32_t halves = plan->cost[i][k - 1] + plan->cost[k][j];
+		uint32_t cost = INSTRUCTION_COST + calls + halves;
+		if (cost < best) {
+			best = cost;
+			split = k;
+		}
 	}
+	plan->cost[i][j] = best;
+	plan->split[i][j] = split;
+}
+
+static void plan_all(struct plan *plan)
+{
+	for (size_t distance = 0; distance < plan->count; distance++)
+		for (size_t i = 0; i + distance < plan->count; i++)
+			plan_one(plan, i, i + distance);
+}
+
+/* Puts an instruction before all others and returns its place. */
+static size_t put(struct program *p, struct sock_filter instruction)
+{
+	if (p->len == PROGRAM_MAX)
+		die("more than %d instructions, and jumps may not reach", PROGRAM_MAX);
+	p->code[PROGRAM_MAX - ++p->len] = instruction;
+	return p->len;
+}
+
+static size_t put_jump(struct program *p, uint16_t test, uint32_t k, size_t yes, size_t no)
+{
+	uint8_t jt = (uint8_t)(p->len - yes), jf = (uint8_t)(p->len - no);
+
+	return put(p, (struct sock_filter)BPF_JUMP(BPF_JMP | test | BPF_K, k, jt, jf));
+}
+
+/* Loads a word of struct seccomp_data for the comparison that was put last. */
+static size_t put_load(struct program *p, size_t offset, uint32_t mask)
+{
+	if (mask != UINT32_MAX)
+		put(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
+	return put(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
+}
+
+/* How many cases the switch has. A case that can never match is a mistake. */
+static size_t count_cases(const struct policy_args *s, uint32_t id)
+{
+	size_t n = 0;
+
+	for (; n < COUNT(s->cases) && s->cases[n].verdict; n++) {
+		uint32_t value = s->cases[n].value;
+		if (value & ~s->mask)
+			die("value %#x of switch %u is not in its mask", value, id);
+		for (size_t i = 0; i < n; i++)
+			if (s->cases[i].value == value)
+				die("value %#x stands twice in switch %u", value, id);
+	}
+	if (n == 0)
+		die("switch %u has no cases", id);
+	return n;
+}
+
+static size_t exit_place(struct program *p, uint32_t verdict);
+
+static size_t put_switch(struct program *p, uint32_t id)
+{
+	const struct policy_args *s = &policy_args[id];
+	size_t n = count_cases(s, id);
+	size_t places[COUNT(s->cases)];
+
+	for (size_t i = 0; i < n; i++)
+		places[i] = exit_place(p, s->cases[i].verdict);
+
+	size_t next = exit_place(p, s->otherwise);
+	while (n-- > 0)
+		next = put_jump(p, BPF_JEQ, s->cases[n].value, places[n], next);
+	return put_load(p, offsetof(struct seccomp_data, args[s->arg]), s->mask);
+}
+
+static size_t put_exit(struct program *p, uint32_t verdict)
+{
+	if ((verdict & SECCOMP_RET_ACTION_FULL) == BY_ARGS(0))
+		return put_switch(p, verdict & SECCOMP_RET_DATA);
+	return put(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, verdict));
+}
+
+/* The place that gives the verdict; put there when it is first asked for. */
+static size_t exit_place(struct program *p, uint32_t verdict)
+{
+	size_t i = 0;
+
+	while (i < p->exit_count && p->exits[i].verdict != verdict)
+		i++;
+	if (i == EXITS_MAX)
+		die("more than %d verdicts", EXITS_MAX);
+	if (i == p->exit_count) {
+		p->exits[p->exit_count++].verdict = verdict;
+		p->exits[i].place = put_exit(p, verdict);
+	}
+	if (p->exits[i].place == 0)
+		die("switch %u leads back to itself", verdict & SECCOMP_RET_DATA);
+	return p->exits[i].place;
+}
+
+static size_t put_search(struct program *p, const struct plan *plan, size_t i, size_t j)
+{
+	size_t split = plan->split[i][j];
+
+	if (split > 0) {
+		size_t below = put_search(p, plan, i, split - 1);
+		size_t above = put_search(p, plan, split, j);
+		return put_jump(p, BPF_JGE, plan->ranges[split].first, above, below);
+	}
+
+	size_t next = exit_place(p, plan->ranges[i].verdict);
+	for (size_t k = j; k > i; k--) {
+		const struct range *r = &plan->ranges[k];
+		if (r->verdict != plan->ranges[i].verdict) {
+			size_t place = exit_place(p, r->verdict);
+			next = put_jump(p, BPF_JEQ, r->first, place, next);
+		}
+	}
+	return next;
+}
+
+/* A foreign architecture is seen first: its numbers mean other calls. */
+static void compile(const struct filter *f, struct program *p)
+{
+	static struct plan plan;
+
+	plan.count = 0;
+	add_ranges(f, &plan);
+	plan_all(&plan);
+
+	size_t foreign = exit_place(p, SECCOMP_RET_KILL_PROCESS);
+	put_search(p, &plan, 0, plan.count - 1);
+	size_t native = put_load(p, offsetof(struct seccomp_data, nr), UINT32_MAX);
+	put_jump(p, BPF_JEQ, seccomp_arch_native(), native, foreign);
+	put_load(p, offsetof(struct seccomp_data, arch), UINT32_MAX);
 }
 
 static void print(FILE *out, const struct filter *f, const struct program *p)
 {
 	fprintf(out, "\nstatic const struct sock_filter %s[] = {\n", f->name);
-	for (size_t i = 0; i < p->len; i++)
+	for (size_t i = PROGRAM_MAX - p->len; i < PROGRAM_MAX; i++)
 		fprintf(out, "\t{ 0x%02x, %u, %u, %#x },\n", p->code[i].code, p->code[i].jt,
 		        p->code[i].jf, p->code[i].k);
 	fputs("};\n", out);
@@ -199,8 +337,6 @@ int main(int argc, char **argv)
 {
 	if (argc != 2)
 		die("usage: gen-filters OUT.h");
-	if (seccomp_api_set(API_LEVEL) < 0)
-		die("libseccomp 2.5 or newer is needed");
 
 	FILE *out = fopen(argv[1], "we");
 	if (!out)

@@ -3,12 +3,14 @@
  */
 #pragma once
 
-#define SPEC_BYTES_MAX (1u << 20)     /* a spec is written by people or an SDK; 1 MiB is absurd already */
+/* clang-format off */
+#define SPEC_BYTES_MAX (1u << 20)     /* written by people or an SDK; 1 MiB is absurd already */
 #define SPEC_DEPTH_MAX 16             /* nesting of a YAML or JSON spec */
-#define FS_ENTRIES_MAX 64             /* mounts of one sandbox; the kernel's default is 100,000 per namespace */
+#define FS_ENTRIES_MAX 64             /* mounts of one sandbox; the kernel allows 100,000 */
 #define ENV_ENTRIES_MAX 1024          /* variables of one command */
-#define ARGV_BYTES_MAX (1u << 20)     /* argv + env of one command; the kernel takes 2 MiB by default */
+#define ARGV_BYTES_MAX (1u << 20)     /* argv + env of one command; the kernel takes 2 MiB */
 #define ARGV_COUNT_MAX 65536          /* strings in argv + env */
 #define PATH_TEXT_MAX 4096            /* PATH_MAX, with the NUL */
-#define NAME_TEXT_MAX 256             /* names of users, images, secrets, hosts (a DNS name has 253) */
-#define INLINE_OUTPUT_MAX (48u << 10) /* bytes of one stream in a result, head + tail */
+#define NAME_TEXT_MAX 256             /* users, images, secrets, hosts (a DNS name has 253) */
+#define INLINE_OUTPUT_MAX (48ul << 10)/* bytes of one stream in a result, head + tail */
+/* clang-format on */

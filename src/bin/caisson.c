@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "bin/oneshot.h"
+#include "cli/doctor.h"
 #include "cli/gc.h"
 #include "cli/help.h"
 #include "cli/policy.h"
@@ -23,6 +24,11 @@ static int verb_gc(int argc, char **argv)
 	return gc_main(argc, argv, &oneshot_driver);
 }
 
+static int verb_doctor(int argc, char **argv)
+{
+	return doctor_main(argc, argv, &oneshot_driver);
+}
+
 static int verb_policy(int argc, char **argv)
 {
 	struct err e = { 0 };
@@ -37,8 +43,8 @@ static const struct {
 	const char *name;
 	int (*main)(int argc, char **argv);
 } verbs[] = {
-	{ "run", verb_run },   { "policy", verb_policy },     { "gc", verb_gc },
-	{ "help", help_main }, { "version", help_version_main },
+	{ "run", verb_run },       { "policy", verb_policy }, { "gc", verb_gc },
+	{ "doctor", verb_doctor }, { "help", help_main },     { "version", help_version_main },
 };
 
 /* A caller may have closed the standard three: a file of ours must not land there. The rest of
@@ -48,7 +54,8 @@ static int clean_descriptors(void)
 	int fd;
 
 	do
-		fd = open("/dev/null", O_RDWR); /* inherited on purpose, if it is one of the three */
+		fd =
+		    open("/dev/null", O_RDWR); /* inherited on purpose, if it is one of the three */
 	while (fd >= 0 && fd < 3);
 	if (fd >= 0)
 		close(fd);

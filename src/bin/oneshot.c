@@ -1,5 +1,6 @@
 #include "bin/oneshot.h"
 
+#include "bin/inspect.h"
 #include "engine/enforce.h"
 #include "engine/landlock.h"
 #include "launcher/launcher.h"
@@ -11,11 +12,11 @@ struct oneshot {
 };
 
 static int check_host(const struct spec *spec, struct cgroup *cgroup, struct run_session *out,
-		      struct err *e)
+                      struct err *e)
 {
 	struct enforce_host host = { .is_root = launcher_is_root(),
-				     .cgroup = cgroup,
-				     .has_landlock = landlock_abi() > 0 };
+		                     .cgroup = cgroup,
+		                     .has_landlock = landlock_abi() > 0 };
 	struct enforce_row rows[ENFORCE_ROWS_MAX];
 
 	cgroup_find(cgroup, host.is_root);
@@ -24,7 +25,7 @@ static int check_host(const struct spec *spec, struct cgroup *cgroup, struct run
 	out->n_enforced = enforce_rows(spec, &host, rows);
 	for (size_t i = 0; i < out->n_enforced; i++)
 		out->enforced[i] =
-			(struct enforced){ rows[i].field, rows[i].by, !rows[i].is_named };
+		    (struct enforced){ rows[i].field, rows[i].by, !rows[i].is_named };
 	out->weak_reason = enforce_reason(&host);
 	return 0;
 }
@@ -32,17 +33,18 @@ static int check_host(const struct spec *spec, struct cgroup *cgroup, struct run
 static int start(const struct run_setup *setup, struct run_session *out, struct err *e)
 {
 	struct plan_command command = { .argv = setup->argv,
-					.cwd = setup->cwd,
-					.is_tty = setup->is_tty,
-					.has_stdin = setup->has_stdin,
-					.timeout_ms = setup->timeout_ms,
-					.wants_usage = setup->wants_usage,
-					.rows = setup->rows,
-					.cols = setup->cols };
+		                        .cwd = setup->cwd,
+		                        .is_tty = setup->is_tty,
+		                        .has_stdin = setup->has_stdin,
+		                        .timeout_ms = setup->timeout_ms,
+		                        .wants_usage = setup->wants_usage,
+		                        .rows = setup->rows,
+		                        .cols = setup->cols };
 	struct cgroup cgroup;
 	struct oneshot *o = mem_alloc(sizeof *o);
 
-	if (check_host(setup->spec, &cgroup, out, e) < 0 || plan_make(&o->plan, setup->spec, command, e) < 0 ||
+	if (check_host(setup->spec, &cgroup, out, e) < 0 ||
+	    plan_make(&o->plan, setup->spec, command, e) < 0 ||
 	    launcher_start(&o->sandbox, &o->plan, &cgroup, monitor_main, e) < 0) {
 		free(o);
 		return -1;
@@ -68,4 +70,6 @@ static int sweep(bool dry_run, void (*found)(const char *what))
 	return launcher_sweep(dry_run, true, found);
 }
 
-const struct driver oneshot_driver = { .start = start, .end = end, .sweep = sweep };
+const struct driver oneshot_driver = {
+	.start = start, .end = end, .sweep = sweep, .inspect = inspect_host
+};

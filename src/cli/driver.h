@@ -35,10 +35,15 @@ struct run_session {
 	void *driver_data;
 };
 
+struct doctor_report;
+
 struct driver {
 	int (*start)(const struct run_setup *setup, struct run_session *out, struct err *e);
 	/* Everything of the sandbox is gone when it returns. */
 	void (*end)(struct run_session *s);
 	/* Names of what dead sandboxes left, removed unless dry_run. */
 	int (*sweep)(bool dry_run, void (*found)(const char *what));
+	/* What the host can enforce (cli/doctor.h); the texts live until the program ends or the
+	 * report's arena is released. */
+	void (*inspect)(struct doctor_report *out);
 };

@@ -18,7 +18,9 @@ int gc_main(int argc, char **argv, const struct driver *driver)
 		} else if (strcmp(argv[i], "--json") == 0) {
 			is_json = true;
 		} else {
-			fprintf(stderr, "caisson: unknown option %s: caisson gc [--dry-run] [--json]\n", argv[i]);
+			fprintf(stderr,
+			        "caisson: unknown option %s: caisson gc [--dry-run] [--json]\n",
+			        argv[i]);
 			return 125;
 		}
 	}

@@ -21,8 +21,9 @@ static int help_run(void)
 
 	str_add(&text, run_help);
 	spec_help(&text);
-	str_add(&text, "\nExit status: the command's own; 124 timeout or wall; 125 our failure or bad\n"
-		       "usage; 126 denied or not executable; 127 not found; 128+n by signal (oom 137).\n");
+	str_add(&text,
+	        "\nExit status: the command's own; 124 timeout or wall; 125 our failure or bad\n"
+	        "usage; 126 denied or not executable; 127 not found; 128+n by signal (oom 137).\n");
 	fputs(str_text(&text), stdout);
 	return 0;
 }
@@ -33,7 +34,8 @@ int help_main(int argc, char **argv)
 		return help_run();
 	printf("caisson: run untrusted code behind walls\n\n");
 	for (size_t i = 0; i < COUNT(commands); i++)
-		printf("  caisson %-8s %-28s %s\n", commands[i].name, commands[i].usage, commands[i].does);
+		printf("  caisson %-8s %-28s %s\n", commands[i].name, commands[i].usage,
+		       commands[i].does);
 	return 0;
 }
 

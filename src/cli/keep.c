@@ -45,7 +45,7 @@ static size_t sequence(const unsigned char *p, size_t n)
 		unsigned char first, last, low, high;
 		size_t len;
 	} forms[] = {
-		{ 0x01, 0x7f, 0, 0, 1 },	 { 0xc2, 0xdf, 0x80, 0xbf, 2 },
+		{ 0x01, 0x7f, 0, 0, 1 },       { 0xc2, 0xdf, 0x80, 0xbf, 2 },
 		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 },
 		{ 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
 		{ 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 },
@@ -87,9 +87,10 @@ bool keep_text(const struct keep *k, struct str *out)
 	size_t head = k->bytes < KEEP_HALF ? (size_t)k->bytes : KEEP_HALF;
 	uint64_t dropped = keep_dropped(k);
 	AUTO(freep) unsigned char *tail = mem_alloc(KEEP_HALF);
-	size_t n = k->bytes <= KEEP_HALF ? 0
-					 : (size_t)(k->bytes - KEEP_HALF < KEEP_HALF ? k->bytes - KEEP_HALF
-										     : KEEP_HALF);
+	size_t n =
+	    k->bytes <= KEEP_HALF
+		? 0
+		: (size_t)(k->bytes - KEEP_HALF < KEEP_HALF ? k->bytes - KEEP_HALF : KEEP_HALF);
 	size_t from = dropped ? (size_t)((k->bytes - KEEP_HALF) % KEEP_HALF) : 0;
 
 	for (size_t i = 0; i < n; i++)

@@ -20,7 +20,7 @@ struct state {
 	struct channel_packet in, out; /* from the monitor; to it, while it has no room */
 	bool is_waiting;               /* `out` could not be sent yet */
 	bool stdin_open, is_done;
-	int terms;                     /* how often we were asked to end */
+	int terms; /* how often we were asked to end */
 };
 
 static void send_out(struct state *s)
@@ -60,8 +60,8 @@ static void read_stdin(struct state *s)
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
-	s->out.head = (struct channel_head){ .type = n > 0 ? CH_IN : CH_EOF,
-					     .len = n > 0 ? (uint32_t)n : 0 };
+	s->out.head =
+	    (struct channel_head){ .type = n > 0 ? CH_IN : CH_EOF, .len = n > 0 ? (uint32_t)n : 0 };
 	s->stdin_open = n > 0;
 	send_out(s);
 }
@@ -176,8 +176,8 @@ static int read_channel(struct state *s, struct err *e)
 
 static int open_signals(struct state *s, struct err *e)
 {
-	static const int passed[] = { SIGINT,  SIGTERM, SIGHUP,	 SIGQUIT, SIGUSR1,
-				      SIGUSR2, SIGTSTP, SIGWINCH };
+	static const int passed[] = { SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+		                      SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH };
 	sigset_t set;
 
 	sigemptyset(&set);
@@ -192,7 +192,8 @@ static int open_signals(struct state *s, struct err *e)
 static int turn(struct state *s, struct err *e)
 {
 	struct pollfd fds[] = {
-		{ .fd = s->p->channel_fd, .events = (short)(POLLIN | (s->is_waiting ? POLLOUT : 0)) },
+		{ .fd = s->p->channel_fd,
+		  .events = (short)(POLLIN | (s->is_waiting ? POLLOUT : 0)) },
 		{ .fd = s->signal_fd, .events = POLLIN },
 		{ .fd = s->stdin_open && !s->is_waiting ? STDIN_FILENO : -1, .events = POLLIN },
 	};

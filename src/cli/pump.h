@@ -9,7 +9,7 @@
 
 struct pump {
 	int channel_fd;
-	bool is_tty;       /* the command has a pty */
+	bool is_tty; /* the command has a pty */
 	bool has_stdin;
 	struct keep *kept; /* two (out, err) for --json; NULL: pass the bytes on */
 	/* results */

@@ -14,7 +14,8 @@ static json_t *text_or_null(const char *text)
 static void add_streams(json_t *o, const struct keep *kept)
 {
 	static const char *const names[] = { "stdout", "stderr" };
-	struct str texts[2] = { { .max = INLINE_OUTPUT_MAX * 2 }, { .max = INLINE_OUTPUT_MAX * 2 } };
+	struct str texts[2] = { { .max = INLINE_OUTPUT_MAX * 2 },
+		                { .max = INLINE_OUTPUT_MAX * 2 } };
 	bool is_text = true;
 
 	for (size_t i = 0; i < 2; i++)
@@ -25,7 +26,7 @@ static void add_streams(json_t *o, const struct keep *kept)
 		if (!is_text)
 			base64_encode(texts[i].data, texts[i].len, &coded);
 		json_object_set_new(o, names[i],
-				    json_string_nocheck(str_text(is_text ? &texts[i] : &coded)));
+		                    json_string_nocheck(str_text(is_text ? &texts[i] : &coded)));
 		str_done(&texts[i]);
 	}
 	json_object_set_new(o, "encoding", json_string(is_text ? "utf-8" : "base64"));
@@ -36,7 +37,7 @@ static json_t *bytes_of(const struct channel_end *end, const struct keep *kept)
 	uint64_t dropped = keep_dropped(&kept[0]) + keep_dropped(&kept[1]) + end->dropped_bytes;
 
 	return json_pack("{sI,sI,sI}", "stdout", (json_int_t)end->out_bytes, "stderr",
-			 (json_int_t)end->err_bytes, "dropped", (json_int_t)dropped);
+	                 (json_int_t)end->err_bytes, "dropped", (json_int_t)dropped);
 }
 
 /* Names and arguments come from inside: what is not text is replaced. */
@@ -59,8 +60,8 @@ static json_t *children_of(const struct channel_end *end)
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < end->n_children && i < CHANNEL_CHILDREN_MAX; i++)
-		json_array_append_new(list, json_pack("{si,so}", "pid", end->children[i].pid, "name",
-						      foreign_text(end->children[i].name)));
+		json_array_append_new(list, json_pack("{si,so}", "pid", end->children[i].pid,
+		                                      "name", foreign_text(end->children[i].name)));
 	return list;
 }
 
@@ -76,8 +77,8 @@ static json_t *execs_of(const struct channel_end *end)
 static void add_violation(json_t *list, const char *target, uint64_t count)
 {
 	if (count > 0)
-		json_array_append_new(list, json_pack("{ss,ss,sI}", "kind", "limit", "target", target,
-						      "count", (json_int_t)count));
+		json_array_append_new(list, json_pack("{ss,ss,sI}", "kind", "limit", "target",
+		                                      target, "count", (json_int_t)count));
 }
 
 static json_t *violations_of(const struct channel_end *end)
@@ -96,7 +97,7 @@ static json_t *enforced_of(const struct run_session *s)
 
 	for (size_t i = 0; i < s->n_enforced; i++)
 		json_object_set_new(o, s->enforced[i].field,
-				    json_string(s->enforced[i].by ? s->enforced[i].by : "none"));
+		                    json_string(s->enforced[i].by ? s->enforced[i].by : "none"));
 	return o;
 }
 
@@ -122,16 +123,18 @@ void result_print(const struct result_input *in, struct str *out)
 	snprintf(id, sizeof id, "px_%016llx", (unsigned long long)random);
 	json_object_set_new(o, "id", json_string(id));
 	json_object_set_new(o, "state", json_string(run_state_name((enum run_state)end->state)));
-	json_object_set_new(o, "exit_code", end->exit_code < 0 ? json_null() : json_integer(end->exit_code));
-	json_object_set_new(o, "signal", end->signal == 0 ? json_null() : json_integer(end->signal));
+	json_object_set_new(o, "exit_code",
+	                    end->exit_code < 0 ? json_null() : json_integer(end->exit_code));
+	json_object_set_new(o, "signal",
+	                    end->signal == 0 ? json_null() : json_integer(end->signal));
 	json_object_set_new(o, "reason", text_or_null(end->reason));
 	add_streams(o, in->kept);
 	json_object_set_new(o, "bytes", bytes_of(end, in->kept));
 	json_object_set_new(o, "cwd", json_string(in->cwd));
 	json_object_set_new(o, "ms", json_integer((json_int_t)end->ms));
 	json_object_set_new(o, "usage",
-			    json_pack("{sI,sI,sI}", "cpu_ms", (json_int_t)end->cpu_ms, "mem_peak",
-				      (json_int_t)end->mem_peak, "io", (json_int_t)end->io_bytes));
+	                    json_pack("{sI,sI,sI}", "cpu_ms", (json_int_t)end->cpu_ms, "mem_peak",
+	                              (json_int_t)end->mem_peak, "io", (json_int_t)end->io_bytes));
 	json_object_set_new(o, "children", children_of(end));
 	json_object_set_new(o, "violations", violations_of(end));
 	json_object_set_new(o, "execs", execs_of(end));

@@ -10,16 +10,16 @@
 enum { EXIT_DENIED = 126, EXIT_NOT_FOUND = 127, EXIT_OURS = 125, EXIT_PIPE = 141 };
 
 const char run_help[] =
-	"usage: caisson run [options] -- CMD [ARG]...\n"
-	"\n"
-	"  -i                   pass standard input on (else it is /dev/null)\n"
-	"  -t                   a terminal of its own for the command\n"
-	"  -w DIR               working directory inside (/work)\n"
-	"  --timeout DURATION   end the command and all it started after this long\n"
-	"  --json               print the result as one JSON object\n"
-	"  --spec FILE          a spec in YAML or JSON; flags after it win\n"
-	"\n"
-	"What the sandbox is (all of these may stand in a spec file too):\n";
+    "usage: caisson run [options] -- CMD [ARG]...\n"
+    "\n"
+    "  -i                   pass standard input on (else it is /dev/null)\n"
+    "  -t                   a terminal of its own for the command\n"
+    "  -w DIR               working directory inside (/work)\n"
+    "  --timeout DURATION   end the command and all it started after this long\n"
+    "  --json               print the result as one JSON object\n"
+    "  --spec FILE          a spec in YAML or JSON; flags after it win\n"
+    "\n"
+    "What the sandbox is (all of these may stand in a spec file too):\n";
 
 struct run {
 	struct spec spec;
@@ -86,8 +86,8 @@ static int parse(struct run *r, int argc, char **argv, struct err *e)
 		if (taken < 0)
 			return -1;
 		if (taken == 0)
-			return err_new(e, ERR_INVALID, "unknown option %s; `caisson help run` lists them",
-				       argv[i]);
+			return err_new(e, ERR_INVALID,
+			               "unknown option %s; `caisson help run` lists them", argv[i]);
 	}
 	if (i >= argc)
 		return err_new(e, ERR_INVALID, "no command: caisson run [options] -- CMD [ARG]...");
@@ -108,17 +108,17 @@ static void warn_weak(const struct run_session *s)
 			str_addf(&fields, "%s%s", fields.len ? ", " : "", s->enforced[i].field);
 	if (fields.len)
 		fprintf(stderr, "caisson: not enforced here: %s (%s)\n", str_text(&fields),
-			s->weak_reason ? s->weak_reason : "no mechanism");
+		        s->weak_reason ? s->weak_reason : "no mechanism");
 }
 
 static void explain_end(const struct channel_end *end)
 {
 	if (end->reason[0])
 		fprintf(stderr, "caisson: %s: %s\n", run_state_name((enum run_state)end->state),
-			end->reason);
+		        end->reason);
 	if (end->dropped_bytes)
 		fprintf(stderr, "caisson: output limit reached: %llu bytes dropped\n",
-			(unsigned long long)end->dropped_bytes);
+		        (unsigned long long)end->dropped_bytes);
 }
 
 static int fail(const struct run *r, const struct err *e)
@@ -152,14 +152,14 @@ static int report(const struct run *r, const struct run_session *s, const struct
 static int run_command(struct run *r, const struct driver *driver, struct err *e)
 {
 	struct run_setup setup = { .spec = &r->spec,
-				   .argv = r->command,
-				   .cwd = r->cwd,
-				   .is_tty = r->is_tty,
-				   .has_stdin = r->has_stdin || (r->is_tty && isatty(STDIN_FILENO)),
-				   .wants_usage = r->is_json,
-				   .timeout_ms = r->timeout_ms,
-				   .rows = 24,
-				   .cols = 80 };
+		                   .argv = r->command,
+		                   .cwd = r->cwd,
+		                   .is_tty = r->is_tty,
+		                   .has_stdin = r->has_stdin || (r->is_tty && isatty(STDIN_FILENO)),
+		                   .wants_usage = r->is_json,
+		                   .timeout_ms = r->timeout_ms,
+		                   .rows = 24,
+		                   .cols = 80 };
 	static struct keep kept[2];
 	struct run_session session = { .channel_fd = -1 };
 
@@ -169,9 +169,9 @@ static int run_command(struct run *r, const struct driver *driver, struct err *e
 	if (!r->is_json)
 		warn_weak(&session);
 	struct pump pump = { .channel_fd = session.channel_fd,
-			     .is_tty = r->is_tty,
-			     .has_stdin = setup.has_stdin,
-			     .kept = r->is_json ? kept : NULL };
+		             .is_tty = r->is_tty,
+		             .has_stdin = setup.has_stdin,
+		             .kept = r->is_json ? kept : NULL };
 	int status = pump_run(&pump, e);
 
 	driver->end(&session);

@@ -19,17 +19,17 @@ int box_namespaces(void);
 
 struct box {
 	const struct plan *plan;
-	bool is_root;          /* root mode */
-	uint32_t id_base;      /* root mode: host id of root inside */
-	uid_t uid;             /* of the monitor, on the host */
+	bool is_root;     /* root mode */
+	uint32_t id_base; /* root mode: host id of root inside */
+	uid_t uid;        /* of the monitor, on the host */
 	gid_t gid;
-	dev_t host_root_dev;   /* what must not be the root inside */
+	dev_t host_root_dev; /* what must not be the root inside */
 	ino_t host_root_ino;
 	struct cgroup cgroup;
-	int init_exe_fd;       /* the caisson-init program */
-	int skeleton_fd;       /* engine/skeleton.h */
-	int skeleton_tree_fd;  /* root mode: a detached clone of it; else -1 */
-	int image_tree_fd;     /* root mode: detached clones, ids mapped; else -1 */
+	int init_exe_fd;      /* the caisson-init program */
+	int skeleton_fd;      /* engine/skeleton.h */
+	int skeleton_tree_fd; /* root mode: a detached clone of it; else -1 */
+	int image_tree_fd;    /* root mode: detached clones, ids mapped; else -1 */
 	int mount_tree_fds[FS_ENTRIES_MAX];
 };
 
@@ -43,9 +43,9 @@ struct inside_io {
 };
 void launch_inside(const struct box *box, struct inside_io io) __attribute__((noreturn));
 
-/* In a child whose parent is the monitor, in the pid namespace and no other. Sends the descriptors below
- * over `report_fd`, each with its letter; proves the walls; executes the command. Never returns;
- * a struct err that comes is a failure. */
+/* In a child whose parent is the monitor, in the pid namespace and no other. Sends the descriptors
+ * below over `report_fd`, each with its letter; proves the walls; executes the command. Never
+ * returns; a struct err that comes is a failure. */
 struct payload_io {
 	int stdin_fd, stdout_fd, stderr_fd; /* ignored with a pty */
 	int report_fd;                      /* SOCK_SEQPACKET */

@@ -9,10 +9,10 @@
 struct build {
 	const struct box *box;
 	int go_fd, entered_fd, walls_fd; /* struct inside_io */
-	int skeleton_fd; /* engine/skeleton.h */
-	int scratch_fd; /* the one bounded tmpfs: every writable place lies in it */
-	int root_fd;    /* the root to be */
-	uid_t uid;      /* of files that belong to nobody in particular, inside */
+	int skeleton_fd;                 /* engine/skeleton.h */
+	int scratch_fd;      /* the one bounded tmpfs: every writable place lies in it */
+	int root_fd;         /* the root to be */
+	uid_t uid;           /* of files that belong to nobody in particular, inside */
 	unsigned int n_dirs; /* names for folders of the scratch */
 };
 
@@ -39,13 +39,16 @@ int place_target(struct build *b, const char *path, bool is_dir, struct err *e) 
 /* A new empty folder of the scratch that can be mounted or be an overlay's upper. */
 int place_scratch(struct build *b, mode_t mode, uid_t uid, gid_t gid, struct err *e) MUST_USE;
 /* Mounts a new empty folder of the scratch on target_fd. */
-int place_fresh(struct build *b, int target_fd, mode_t mode, uid_t uid, gid_t gid, struct err *e) MUST_USE;
+int place_fresh(struct build *b, int target_fd, mode_t mode, uid_t uid, gid_t gid,
+                struct err *e) MUST_USE;
 /* Mounts a clone of `path` (seen on the host's side) on target_fd, with these attributes. */
-int place_clone(int source_dirfd, const char *path, int target_fd, uint64_t attrs, struct err *e) MUST_USE;
+int place_clone(int source_dirfd, const char *path, int target_fd, uint64_t attrs,
+                struct err *e) MUST_USE;
 /* Mounts the overlay of lower_fd and a new upper in the scratch on target_fd; returns it. */
 struct place_owner {
 	uid_t uid;
 	gid_t gid;
 	mode_t mode;
 };
-int place_overlay(struct build *b, int lower_fd, int target_fd, struct place_owner owner, struct err *e) MUST_USE;
+int place_overlay(struct build *b, int lower_fd, int target_fd, struct place_owner owner,
+                  struct err *e) MUST_USE;

@@ -8,8 +8,8 @@
 #include "os/proc.h"
 
 #define ROOTFUL                                                                                    \
-	(CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_FOWNER) | CAP_BIT(CAP_KILL) | \
-	 CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_SETUID))
+	(CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_FOWNER) |                    \
+	 CAP_BIT(CAP_KILL) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_SETUID))
 
 #define LOCKED_ALWAYS                                                                              \
 	(SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)

@@ -21,8 +21,8 @@ _Static_assert(COUNT(controller_names) == CG_CONTROLLERS, "a controller has no n
 /* v1 hierarchies by the names that they are mounted under. Those without a limit of ours are
  * here because a process should not sit at their root. */
 static const char *const v1_names[] = {
-	"cpu",	   "cpu,cpuacct", "cpuacct", "memory",		 "pids", "blkio",
-	"devices", "freezer",	  "net_cls", "net_cls,net_prio",
+	"cpu",   "cpu,cpuacct", "cpuacct", "memory",  "pids",
+	"blkio", "devices",     "freezer", "net_cls", "net_cls,net_prio",
 };
 
 /* The devices that exist in /dev inside; v1 asks here even for nodes that came another way. */
@@ -165,8 +165,8 @@ static int write_base(const struct cgroup_tree *t, const char *file, const char 
 static void want_controllers(const struct cgroup_tree *t, char *out, size_t size)
 {
 	snprintf(out, size, "%s%s%s", t->controllers & 1u << CG_CPU ? "+cpu " : "",
-		 t->controllers & 1u << CG_MEMORY ? "+memory " : "",
-		 t->controllers & 1u << CG_PIDS ? "+pids" : "");
+	         t->controllers & 1u << CG_MEMORY ? "+memory " : "",
+	         t->controllers & 1u << CG_PIDS ? "+pids" : "");
 }
 
 /* A group with members cannot hand controllers down: we step aside into a leaf first. */
@@ -241,7 +241,8 @@ static int make_folder(const struct cgroup *cg, const struct cgroup_tree *t)
 	return r;
 }
 
-static int make_leaf(const struct cgroup *cg, const struct cgroup_tree *t, const char *leaf, int *out)
+static int make_leaf(const struct cgroup *cg, const struct cgroup_tree *t, const char *leaf,
+                     int *out)
 {
 	char path[CGROUP_PATH_MAX];
 
@@ -286,7 +287,8 @@ static int prepare_tree(struct cgroup *cg, struct cgroup_tree *t)
 	return r < 0 ? r : make_leaf(cg, t, "mon", &cg->mon_fd);
 }
 
-static int hand_over(const struct cgroup *cg, const struct cgroup_tree *t, const char *file, uid_t owner)
+static int hand_over(const struct cgroup *cg, const struct cgroup_tree *t, const char *file,
+                     uid_t owner)
 {
 	char path[CGROUP_PATH_MAX];
 
@@ -388,10 +390,12 @@ static const struct control controls[] = {
 };
 /* clang-format on */
 
-static void control_text(const struct control *c, bool is_v2, uint64_t value, char *out, size_t size)
+static void control_text(const struct control *c, bool is_v2, uint64_t value, char *out,
+                         size_t size)
 {
 	if (c->value == CPU_QUOTA) /* thousandths of a core per period of 100 ms */
-		snprintf(out, size, is_v2 ? "%llu 100000" : "%llu", (unsigned long long)value * 100);
+		snprintf(out, size, is_v2 ? "%llu 100000" : "%llu",
+		         (unsigned long long)value * 100);
 	else if (is_v2 && c->value != AS_IS)
 		snprintf(out, size, "%d", c->value == ONE);
 	else
@@ -477,7 +481,24 @@ void cgroup_done(struct cgroup *cg)
 	fd_close(&cg->mon_fd);
 }
 
-void cgroup_each_name(const struct cgroup *cg, void (*found)(const char *name, void *arg), void *arg)
+/* The first hierarchy is made first and removed last: what is left anywhere is left there. The
+ * link count of a folder is its number of folders and two. */
+bool cgroup_any(const struct cgroup *cg)
+{
+	for (size_t i = 0; i < cg->n_trees; i++) {
+		char path[CGROUP_PATH_MAX];
+		struct stat st;
+
+		if (cg->trees[i].is_shared)
+			continue;
+		snprintf(path, sizeof path, "%s/" CGROUP_BASE, cg->trees[i].path);
+		return os_fstatat(AT_FDCWD, path, &st, 0) == 0 && st.st_nlink > 2;
+	}
+	return false;
+}
+
+void cgroup_each_name(const struct cgroup *cg, void (*found)(const char *name, void *arg),
+                      void *arg)
 {
 	for (size_t i = 0; i < cg->n_trees; i++) {
 		char path[CGROUP_PATH_MAX];

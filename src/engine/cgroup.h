@@ -45,18 +45,21 @@ struct cgroup {
 /* What the host has and lets us use. No error: a host without cgroups has none. */
 void cgroup_find(struct cgroup *cg, bool is_root);
 bool cgroup_has(const struct cgroup *cg, enum cgroup_controller c);
-const char *cgroup_mechanism(const struct cgroup *cg, enum cgroup_controller c); /* "cgroup2", "cgroup1" or NULL */
+const char *cgroup_mechanism(const struct cgroup *cg,
+                             enum cgroup_controller c); /* "cgroup2", "cgroup1" or NULL */
 
 /* What must exist before the monitor is cloned. */
 int cgroup_prepare(struct cgroup *cg, const char *name, struct err *e) MUST_USE;
-/* Makes the folders with the limits; on v2 `owner` may then clone into them. A leftover of that name
- * is killed and removed first: the caller holds the slot, so nobody lives in it. */
+/* Makes the folders with the limits; on v2 `owner` may then clone into them. A leftover of that
+ * name is killed and removed first: the caller holds the slot, so nobody lives in it. */
 int cgroup_make(struct cgroup *cg, uid_t owner, struct err *e) MUST_USE;
-int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT], struct err *e) MUST_USE;
+int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT],
+                 struct err *e) MUST_USE;
 
 /* The calling process into the shared hierarchies. */
 int cgroup_join_shared(const struct cgroup *cg, struct err *e) MUST_USE;
-/* What lets a process without rights start others in the groups: passed from launcher to monitor. */
+/* What lets a process without rights start others in the groups: passed from launcher to monitor.
+ */
 #define CGROUP_KEYS_MAX 4
 size_t cgroup_keys(const struct cgroup *cg, int *fds, size_t max);
 int cgroup_take_keys(struct cgroup *cg, int *fds, size_t n_fds) MUST_USE; /* 0 or -EPROTO */
@@ -77,6 +80,9 @@ uint64_t cgroup_oom_kills(const struct cgroup *cg);
 /* Pids of the members, as this process sees them; returns how many (at most max). */
 size_t cgroup_members(const struct cgroup *cg, pid_t *out, size_t max);
 
+/* Somebody's folder lies below caisson/: a living sandbox's or a leftover. Cheap. */
+bool cgroup_any(const struct cgroup *cg);
 /* Names below caisson/ in any hierarchy: calls back once per hierarchy and name. */
-void cgroup_each_name(const struct cgroup *cg, void (*found)(const char *name, void *arg), void *arg);
+void cgroup_each_name(const struct cgroup *cg, void (*found)(const char *name, void *arg),
+                      void *arg);
 void cgroup_remove_base(const struct cgroup *cg); /* caisson/ itself, where empty */

@@ -16,8 +16,8 @@
 #define MEMBERS_MAX 4096
 #define LIST_BYTES_MAX (64u << 10)
 
-static int read_leaf(const struct cgroup *cg, const struct cgroup_tree *t, const char *file, char *buf,
-		     size_t size)
+static int read_leaf(const struct cgroup *cg, const struct cgroup_tree *t, const char *file,
+                     char *buf, size_t size)
 {
 	char name[64], path[CGROUP_PATH_MAX];
 
@@ -26,7 +26,8 @@ static int read_leaf(const struct cgroup *cg, const struct cgroup_tree *t, const
 	return os_read_file(AT_FDCWD, path, buf, size);
 }
 
-static size_t members_of(const struct cgroup *cg, const struct cgroup_tree *t, pid_t *out, size_t max)
+static size_t members_of(const struct cgroup *cg, const struct cgroup_tree *t, pid_t *out,
+                         size_t max)
 {
 	AUTO(freep) char *text = mem_alloc(LIST_BYTES_MAX);
 	size_t n = 0;
@@ -113,7 +114,7 @@ int cgroup_kill(const struct cgroup *cg, unsigned int timeout_ms)
 
 /* The number after `key`, or the first of the file. */
 static uint64_t read_number(const struct cgroup *cg, enum cgroup_controller c, const char *v1,
-			    const char *v2, const char *key)
+                            const char *v2, const char *key)
 {
 	const struct cgroup_tree *t = cgroup_tree_of(cg, c);
 	const char *file = !t ? NULL : t->is_v2 ? v2 : v1;
@@ -128,7 +129,8 @@ static uint64_t read_number(const struct cgroup *cg, enum cgroup_controller c, c
 void cgroup_usage(const struct cgroup *cg, struct cgroup_usage *out)
 {
 	out->cpu_ms = read_number(cg, CG_CPU, NULL, "cpu.stat", "usage_usec ") / 1000;
-	out->mem_peak = read_number(cg, CG_MEMORY, "memory.max_usage_in_bytes", "memory.peak", NULL);
+	out->mem_peak =
+	    read_number(cg, CG_MEMORY, "memory.max_usage_in_bytes", "memory.peak", NULL);
 	out->pids_denied = read_number(cg, CG_PIDS, "pids.events", "pids.events", "max ");
 }
 

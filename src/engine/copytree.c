@@ -47,7 +47,8 @@ static int copy_dir(int from_fd, int to_fd, const char *name, int depth, struct 
 		fd_close(&fd);
 		return 0;
 	}
-	AUTO(fd_close) int to = status < 0 ? status : os_openat(to_fd, name, O_RDONLY | O_DIRECTORY, 0);
+	AUTO(fd_close)
+	int to = status < 0 ? status : os_openat(to_fd, name, O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd < 0 || to < 0 ? NULL : fdopendir(fd);
 	if (!dir) {
 		fd_close(&fd);
@@ -97,7 +98,8 @@ void copytree_remove(int dir_fd, const char *name)
 {
 	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
 		return;
-	AUTO(fd_close) int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	AUTO(fd_close)
+	int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
 		return;

@@ -43,7 +43,7 @@ static const char *limit_by(const struct enforce_host *h, enum limit_id id)
 static const char *limit_reason(const struct enforce_host *h, enum limit_id id)
 {
 	return id == LIMIT_IO ? "the scratch space lives in memory; there is no device to bound"
-			      : enforce_reason(h);
+	                      : enforce_reason(h);
 }
 
 const char *enforce_reason(const struct enforce_host *h)
@@ -52,18 +52,22 @@ const char *enforce_reason(const struct enforce_host *h)
 }
 
 size_t enforce_rows(const struct spec *s, const struct enforce_host *h,
-		    struct enforce_row rows[ENFORCE_ROWS_MAX])
+                    struct enforce_row rows[ENFORCE_ROWS_MAX])
 {
 	size_t n = 0;
 
 	rows[n++] = (struct enforce_row){ "net", "netns", true };
-	rows[n++] = (struct enforce_row){ "fs", h->has_landlock ? "mountns, landlock" : "mountns", true };
+	rows[n++] =
+	    (struct enforce_row){ "fs", h->has_landlock ? "mountns, landlock" : "mountns", true };
 	rows[n++] = (struct enforce_row){ "creds", "scrubbed environment", true };
-	rows[n++] = (struct enforce_row){ "user", h->is_root ? "userns, own id range" : "userns, one id", true };
+	rows[n++] =
+	    (struct enforce_row){ "user", h->is_root ? "userns, own id range" : "userns, one id",
+		                  true };
 	rows[n++] = (struct enforce_row){ "syscalls", "seccomp", true };
 	for (enum limit_id i = 0; i < LIMIT_COUNT; i++)
 		if (s->limits[i].value)
-			rows[n++] = (struct enforce_row){ limit_name(i), limit_by(h, i), s->limits[i].named };
+			rows[n++] = (struct enforce_row){ limit_name(i), limit_by(h, i),
+				                          s->limits[i].named };
 	return n;
 }
 
@@ -75,17 +79,19 @@ static int check_absent(const struct spec *s, struct err *e)
 		const char *field, *why;
 	} absent[] = {
 		{ s->net.mode != NET_DENY, "net", "only net: deny; lists of names need the gate" },
-		{ s->creds.len > 0, "creds", "secrets are used by the gate only, which is not here" },
+		{ s->creds.len > 0, "creds",
+		  "secrets are used by the gate only, which is not here" },
 		{ s->workspace != NULL, "workspace", "workspaces need the daemon" },
 		{ s->services.len > 0, "services", "services need the daemon" },
 		{ s->setup.len > 0, "setup", "setup commands need the daemon" },
-		{ strcmp(s->backend, "native") != 0, "backend", "the native backend is the only one" },
+		{ strcmp(s->backend, "native") != 0, "backend",
+		  "the native backend is the only one" },
 	};
 
 	for (size_t i = 0; i < COUNT(absent); i++)
 		if (absent[i].is_asked)
-			return err_new(e, ERR_UNENFORCEABLE, "unenforceable: %s (%s)", absent[i].field,
-				       absent[i].why);
+			return err_new(e, ERR_UNENFORCEABLE, "unenforceable: %s (%s)",
+			               absent[i].field, absent[i].why);
 	return 0;
 }
 
@@ -97,8 +103,9 @@ int enforce_check(const struct spec *s, const struct enforce_host *h, struct err
 		if (!s->limits[i].named || s->limits[i].value == 0 || limit_by(h, i) ||
 		    spec_weaker(s, limit_name(i)))
 			continue;
-		return err_new(e, ERR_UNENFORCEABLE, "unenforceable: %s (%s); allow with --allow-weaker %s",
-			       limit_name(i), limit_reason(h, i), limit_name(i));
+		return err_new(e, ERR_UNENFORCEABLE,
+		               "unenforceable: %s (%s); allow with --allow-weaker %s",
+		               limit_name(i), limit_reason(h, i), limit_name(i));
 	}
 	return 0;
 }

@@ -22,7 +22,7 @@ struct enforce_row {
 
 /* Fills rows for what the spec asks for; returns how many. */
 size_t enforce_rows(const struct spec *s, const struct enforce_host *h,
-		    struct enforce_row rows[ENFORCE_ROWS_MAX]);
+                    struct enforce_row rows[ENFORCE_ROWS_MAX]);
 
 /* Refuses what was named and has no mechanism, and what this program does not have at all. */
 int enforce_check(const struct spec *s, const struct enforce_host *h, struct err *e) MUST_USE;

@@ -5,6 +5,9 @@
 
 #include "engine/hostcheck.h"
 
+#define HOST_BOOT_LSM                                                                              \
+	"add it to lsm= on the kernel command line: lsm=landlock,lockdown,yama,apparmor"
+
 struct judge {
 	const struct hostfacts *f;
 	struct arena *arena;
@@ -13,6 +16,7 @@ struct judge {
 };
 
 void judge_add(struct judge *j, struct hostcheck_row row);
+void judge_find(struct hostcheck_row *row, enum host_state state, const char *why, const char *fix);
 const char *judge_text(struct judge *j, const char *fmt, ...) PRINTF(2, 3);
 
 /* A number below /proc/sys and what it shall be. */
@@ -22,7 +26,7 @@ struct host_setting {
 	unsigned int since_minor; /* of Linux 6: before it there is no switch, and it is on */
 	bool is_needed;           /* without it nothing starts */
 	const char *why;
-	const char *absent;       /* NULL: fine without; else what would add it */
+	const char *absent; /* NULL: fine without; else what would add it */
 };
 extern const struct host_setting host_settings[];
 extern const size_t host_n_settings;

@@ -15,6 +15,13 @@ void judge_add(struct judge *j, struct hostcheck_row row)
 		j->rows[j->n++] = row;
 }
 
+void judge_find(struct hostcheck_row *row, enum host_state state, const char *why, const char *fix)
+{
+	row->state = state;
+	row->detail = why;
+	row->fix = fix;
+}
+
 const char *judge_text(struct judge *j, const char *fmt, ...)
 {
 	char text[512];
@@ -43,7 +50,7 @@ static const struct wall walls[] = {
 	[TRY_OVERLAY]    = { "overlay", "overlayfs in a user namespace",
 			     "the root inside is an overlay on the image", true },
 	[TRY_PROC]       = { "proc", "a new one in a pid namespace",
-			     "processes inside would see those of the host", true },
+			     "without a new one, processes inside would see those of the host", true },
 	[TRY_NOTIFY]     = { "seccomp", "filter with exec notification",
 			     "without a filter the whole kernel can be attacked", true },
 	[TRY_IDMAP]      = { "idmap", "mapped mounts of /usr",
@@ -97,57 +104,61 @@ static unsigned int walls_down(const struct hostfacts *f)
 static void judge_kernel(struct judge *j)
 {
 	const struct hostfacts *f = j->f;
-	bool is_old = f->major < HOST_FLOOR_MAJOR ||
-		      (f->major == HOST_FLOOR_MAJOR && f->minor < HOST_FLOOR_MINOR);
+	struct hostcheck_row row = { .area = AREA_WALLS, .name = "kernel" };
 
-	judge_add(j, (struct hostcheck_row){
-			     .area = AREA_WALLS,
-			     .state = is_old ? HOST_MISSING : HOST_OK,
-			     .name = "kernel",
-			     .by = f->release[0] ? f->release : NULL,
-			     .detail = is_old ? "older than Linux 6.1: some walls do not exist in it, and none "
-						"was tested on it"
-					      : NULL,
-			     .fix = is_old ? "a kernel of 6.1 or later; Debian 12 and Ubuntu 24.04 have one" : NULL });
+	row.by = f->release[0] ? f->release : NULL;
+	if (f->major < HOST_FLOOR_MAJOR ||
+	    (f->major == HOST_FLOOR_MAJOR && f->minor < HOST_FLOOR_MINOR))
+		judge_find(&row, HOST_MISSING,
+		           "older than Linux 6.1: some walls do not exist in it, and none was "
+		           "tested on it",
+		           "a kernel of 6.1 or later; Debian 12 and Ubuntu 24.04 have one");
+	judge_add(j, row);
+}
+
+/* Containers cover parts of /proc; a new one would show them, so the kernel gives none. */
+static const char *where_covered(struct judge *j, enum host_try t)
+{
+	bool is_covered = t == TRY_PROC && j->f->proc_covered[0];
+
+	return is_covered ? judge_text(j, "%s is covered: ", j->f->proc_covered) : "";
 }
 
 static void judge_wall(struct judge *j, enum host_try t)
 {
 	const struct wall *w = &walls[t];
-	int error = j->f->tried[t];
-	struct hostcheck_row row = { .area = AREA_WALLS, .name = w->name, .by = w->by };
+	const int error = j->f->tried[t];
+	const char *covered = where_covered(j, t);
+	struct hostcheck_row row = { .area = AREA_WALLS, .name = w->name };
 
-	if (error == HOST_UNKNOWN) {
+	if (error == 0)
+		row.by = w->by;
+	else if (error == HOST_UNKNOWN)
 		row.state = HOST_NOT_KNOWN;
-		row.by = NULL;
-	} else if (error != 0) {
+	else
 		row.state = w->is_needed ? HOST_MISSING : HOST_WEAK;
-		row.by = NULL;
-		/* The row of the setting says why, and what to do. */
-		if (t != TRY_NAMESPACES || !settings_forbid_namespaces(j->f)) {
-			row.detail = judge_text(j, "%s%s%s: %s", strerror(error),
-						t == TRY_PROC && j->f->proc_covered[0] ? ", covered at " : "",
-						t == TRY_PROC ? j->f->proc_covered : "", w->why);
-			row.fix = fix_of(t, error);
-		}
+	/* When a setting forbids namespaces, its row says why, and what to do. */
+	bool is_told = t == TRY_NAMESPACES && settings_forbid_namespaces(j->f);
+	if ((error > 0 && !is_told) || (error == HOST_UNKNOWN && covered[0])) {
+		row.detail = judge_text(j, "%s%s%s%s", error > 0 ? strerror(error) : "",
+		                        error > 0 ? ": " : "", covered, w->why);
+		row.fix = fix_of(t, error);
 	}
 	judge_add(j, row);
 }
 
 static void judge_landlock(struct judge *j)
 {
-	int abi = j->f->landlock_abi;
+	const int abi = j->f->landlock_abi;
 	struct hostcheck_row row = { .area = AREA_WALLS, .name = "landlock" };
 
-	if (abi > 0) {
+	if (abi > 0)
 		row.by = judge_text(j, "ABI %d", abi);
-	} else if (abi == 0) {
-		row.state = HOST_MISSING;
-		row.detail = "the second wall around files is absent";
-		row.fix = "add it to lsm= on the kernel command line: lsm=landlock,lockdown,yama,apparmor";
-	} else {
+	else if (abi == HOST_UNKNOWN)
 		row.state = HOST_NOT_KNOWN;
-	}
+	else
+		judge_find(&row, HOST_MISSING, "the second wall around files is absent",
+		           HOST_BOOT_LSM);
 	judge_add(j, row);
 }
 
@@ -159,7 +170,8 @@ static const struct {
 	unsigned int walls;
 } needs[] = {
 	{ "net", WALL_BIT(TRY_NAMESPACES) },
-	{ "fs", WALL_BIT(TRY_NAMESPACES) | WALL_BIT(TRY_OVERLAY) | WALL_BIT(TRY_PROC) | WALL_LANDLOCK },
+	{ "fs",
+	  WALL_BIT(TRY_NAMESPACES) | WALL_BIT(TRY_OVERLAY) | WALL_BIT(TRY_PROC) | WALL_LANDLOCK },
 	{ "user", WALL_BIT(TRY_NAMESPACES) },
 	{ "syscalls", WALL_BIT(TRY_NOTIFY) },
 	{ "disk", WALL_BIT(TRY_NAMESPACES) },
@@ -193,20 +205,22 @@ static const char *root_fix(struct judge *j, const char *field)
 
 	if (f->disabled & 1u << c)
 		return judge_text(j, "add cgroup_enable=%s to the kernel command line", name);
-	if ((f->v1 | f->v2) & 1u << c)
-		return "mount -o remount,rw /sys/fs/cgroup";
-	switch (f->layout) {
-	case LAYOUT_NONE:
+	if ((f->v1 | f->v2) & 1u << c) /* there, but a launch could not write to it */
+		return judge_text(j, "mount -o remount,rw /sys/fs/cgroup/%s", f->hierarchy[c]);
+	if (f->layout == LAYOUT_V2)
+		return judge_text(
+		    j,
+		    "on the host: write +%s to cgroup.subtree_control of every group above "
+		    "this container's",
+		    name);
+	if (f->layout == LAYOUT_NONE && !f->hierarchy[c][0])
 		return "mount -t cgroup2 cgroup2 /sys/fs/cgroup";
-	case LAYOUT_V1:
-	case LAYOUT_HYBRID:
-		return judge_text(j, "mkdir -p /sys/fs/cgroup/%s && mount -t cgroup -o %s cgroup /sys/fs/cgroup/%s",
-				  name, name, name);
-	case LAYOUT_V2:
-		break;
-	}
-	return judge_text(j, "on the host: echo +%s into cgroup.subtree_control of every group above this "
-			     "container's", name);
+	if (f->hierarchy[c][0])
+		name = f->hierarchy[c]; /* it can only be mounted whole */
+	return judge_text(
+	    j, "%smkdir /sys/fs/cgroup/%s && mount -t cgroup -o %s cgroup /sys/fs/cgroup/%s",
+	    f->layout == LAYOUT_NONE ? "mount -t tmpfs cgroup /sys/fs/cgroup && " : "", name, name,
+	    name);
 }
 
 static const char *rootless_fix(struct judge *j, const char *field)
@@ -215,10 +229,11 @@ static const char *rootless_fix(struct judge *j, const char *field)
 	enum cgroup_controller c;
 
 	(void)controller_of(field, &c);
+	if (f->hierarchy[c][0])
+		return "sudo caisson run ..., or add systemd.unified_cgroup_hierarchy=1 to the "
+		       "kernel command line: cgroup v1 cannot be handed to a user";
 	if (!(f->v2 & 1u << c))
-		return f->v1 & 1u << c ? "sudo caisson run ..., or add systemd.unified_cgroup_hierarchy=1 "
-					 "to the kernel command line"
-				       : root_fix(j, field);
+		return root_fix(j, field);
 	if (f->cgroups[HOST_ROOTLESS].n_trees > 0)
 		return DELEGATE;
 	return "systemd-run --user --scope -p Delegate=yes -- caisson run ...";
@@ -226,24 +241,26 @@ static const char *rootless_fix(struct judge *j, const char *field)
 
 static void judge_limit(struct judge *j, enum host_mode mode, struct hostcheck_row *row)
 {
-	bool is_known = mode == HOST_ROOT || j->f->is_delegation_known;
-
-	row->state = is_known ? HOST_MISSING : HOST_NOT_KNOWN;
-	if (!is_known)
-		row->detail = "cgroup2 if the user's session was given one, else nothing: run doctor as "
-			      "that user";
-	else if (mode == HOST_ROOT)
-		row->detail = "no cgroup controller, so nothing bounds the sandbox as a whole";
+	if (mode == HOST_ROOT)
+		judge_find(row, HOST_MISSING,
+		           "no cgroup controller, so nothing bounds the sandbox as a whole",
+		           root_fix(j, row->name));
+	else if (j->f->is_delegation_known)
+		judge_find(row, HOST_MISSING,
+		           "no cgroup delegation, so nothing bounds the sandbox as a whole",
+		           rootless_fix(j, row->name));
 	else
-		row->detail = "no cgroup delegation, so nothing bounds the sandbox as a whole";
-	row->fix = mode == HOST_ROOT ? root_fix(j, row->name) : rootless_fix(j, row->name);
+		judge_find(row, HOST_NOT_KNOWN,
+		           "cgroup2 if the user's session was given one, else nothing; `caisson "
+		           "doctor` as that user tells",
+		           rootless_fix(j, row->name));
 }
 
 static void judge_field(struct judge *j, enum host_mode mode, const struct enforce_row *r)
 {
 	struct hostcheck_row row = { .area = mode == HOST_ROOT ? AREA_ROOT : AREA_ROOTLESS,
-				     .name = r->field,
-				     .by = r->by };
+		                     .name = r->field,
+		                     .by = r->by };
 
 	if (!has_walls(j->f, r->field)) {
 		row.state = HOST_MISSING;
@@ -251,9 +268,9 @@ static void judge_field(struct judge *j, enum host_mode mode, const struct enfor
 	} else if (!r->by) {
 		judge_limit(j, mode, &row);
 	} else if (strcmp(r->field, limit_name(LIMIT_MEM)) == 0 && j->f->is_swap_uncounted) {
-		row.state = HOST_WEAK;
-		row.detail = "swap is not counted: at its limit a sandbox fills the host's swap";
-		row.fix = "swapoff -a, or swapaccount=1 on the kernel command line";
+		judge_find(&row, HOST_WEAK,
+		           "swap is not counted: at its limit a sandbox fills the host's swap",
+		           "swapoff -a, or swapaccount=1 on the kernel command line");
 	}
 	judge_add(j, row);
 }
@@ -262,8 +279,8 @@ static void judge_mode(struct judge *j, enum host_mode mode)
 {
 	AUTO(spec_done) struct spec s;
 	struct enforce_host host = { .is_root = mode == HOST_ROOT,
-				     .cgroup = &j->f->cgroups[mode],
-				     .has_landlock = j->f->landlock_abi > 0 };
+		                     .cgroup = &j->f->cgroups[mode],
+		                     .has_landlock = j->f->landlock_abi > 0 };
 	struct enforce_row rows[ENFORCE_ROWS_MAX];
 
 	spec_init(&s);
@@ -275,7 +292,7 @@ static void judge_mode(struct judge *j, enum host_mode mode)
 }
 
 size_t hostcheck_judge(const struct hostfacts *f, struct arena *arena,
-		       struct hostcheck_row rows[HOST_ROWS_MAX])
+                       struct hostcheck_row rows[HOST_ROWS_MAX])
 {
 	struct judge j = { .f = f, .arena = arena, .rows = rows };
 
@@ -302,9 +319,9 @@ bool hostcheck_enforceable(enum host_mode mode, const struct hostcheck_row *rows
 const char *hostcheck_layout_name(enum host_layout layout)
 {
 	static const char *const names[] = { [LAYOUT_NONE] = "none",
-					     [LAYOUT_V1] = "v1",
-					     [LAYOUT_HYBRID] = "v1 and v2",
-					     [LAYOUT_V2] = "v2" };
+		                             [LAYOUT_V1] = "v1",
+		                             [LAYOUT_HYBRID] = "v1 and v2",
+		                             [LAYOUT_V2] = "v2" };
 
 	return names[layout];
 }

@@ -28,7 +28,7 @@ enum host_try { TRY_NAMESPACES, TRY_OVERLAY, TRY_PROC, TRY_NOTIFY, TRY_IDMAP, TR
 #define HOST_UNKNOWN (-1)
 
 struct host_value {
-	bool is_there;
+	enum { VALUE_ABSENT, VALUE_HIDDEN, VALUE_READ } state; /* some only root may read */
 	long long value;
 };
 
@@ -43,11 +43,12 @@ struct hostfacts {
 	char lsm[128];          /* names, separated by commas */
 	char vulnerable[256];   /* what the processor suffers from, unmitigated */
 	char proc_covered[128]; /* the first path below /proc that is covered, or "" */
-	bool is_swap_uncounted;      /* there is swap, and nothing counts it */
+	bool is_swap_uncounted; /* there is swap, and nothing counts it */
 
 	/* cgroups: bits of enum cgroup_controller */
 	enum host_layout layout;
-	unsigned int v1, v2;                /* mounted; handed to the top of v2 */
+	unsigned int v1, v2;                /* mounted on v1; handed to the top of v2 */
+	char hierarchy[CG_CONTROLLERS][32]; /* of v1, mounted or not: "cpu,cpuacct"; or "" */
 	unsigned int disabled;              /* switched off at boot */
 	struct cgroup cgroups[HOST_MODES];  /* only `controllers` of the trees counts */
 	bool is_delegation_known;           /* root cannot tell what a user was given */
@@ -77,9 +78,9 @@ void hostcheck_read(const char *root, enum host_mode mode, struct hostfacts *out
  * what was read about the cgroups of this mode by what a launch would use. */
 void hostcheck_try(struct hostfacts *f);
 
-/* Texts are static or in the arena. Returns the number of rows. */
+/* Texts are static, in the facts or in the arena. Returns the number of rows. */
 size_t hostcheck_judge(const struct hostfacts *f, struct arena *arena,
-		       struct hostcheck_row rows[HOST_ROWS_MAX]);
+                       struct hostcheck_row rows[HOST_ROWS_MAX]);
 
 /* The default spec: every wall, and every default limit, in the mode that we run in. */
 bool hostcheck_enforceable(enum host_mode mode, const struct hostcheck_row *rows, size_t n);

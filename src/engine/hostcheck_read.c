@@ -15,7 +15,6 @@
 
 static const char *const controllers[] = {
 	[CG_CPU] = "cpu",
-	[CG_CPUACCT] = "cpuacct",
 	[CG_MEMORY] = "memory",
 	[CG_PIDS] = "pids",
 };
@@ -66,10 +65,12 @@ static void read_setting(int root_fd, const char *name, struct host_value *out)
 	for (char *c = path; *c; c++)
 		if (*c == '.')
 			*c = '/';
-	if (!read_text(root_fd, path, text, sizeof text))
+	if (!read_text(root_fd, path, text, sizeof text)) {
+		out->state = exists(root_fd, path) ? VALUE_HIDDEN : VALUE_ABSENT;
 		return;
+	}
 	out->value = strtoll(text, &end, 10);
-	out->is_there = *end == '\0';
+	out->state = *end == '\0' ? VALUE_READ : VALUE_HIDDEN;
 }
 
 /* Without securityfs the two that matter can be seen elsewhere. */
@@ -81,12 +82,13 @@ static void read_lsm(int root_fd, struct hostfacts *f)
 		return;
 	(void)read_text(root_fd, "sys/module/apparmor/parameters/enabled", enabled, sizeof enabled);
 	snprintf(f->lsm, sizeof f->lsm, "%s%s", enabled[0] == 'Y' ? "apparmor" : "",
-		 exists(root_fd, "sys/fs/selinux/enforce") ? "selinux" : "");
+	         exists(root_fd, "sys/fs/selinux/enforce") ? "selinux" : "");
 }
 
 static void read_vulnerable(int root_fd, struct hostfacts *f)
 {
-	int fd = os_openat(root_fd, "sys/devices/system/cpu/vulnerabilities", O_RDONLY | O_DIRECTORY, 0);
+	int fd =
+	    os_openat(root_fd, "sys/devices/system/cpu/vulnerabilities", O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	size_t len = 0;
 
@@ -98,7 +100,7 @@ static void read_vulnerable(int root_fd, struct hostfacts *f)
 		    len + strlen(d->d_name) + 2 >= sizeof f->vulnerable)
 			continue;
 		len += (size_t)snprintf(f->vulnerable + len, sizeof f->vulnerable - len, "%s%s",
-					len ? " " : "", d->d_name);
+		                        len ? " " : "", d->d_name);
 	}
 	if (dir)
 		closedir(dir);
@@ -108,7 +110,7 @@ static void read_vulnerable(int root_fd, struct hostfacts *f)
 static bool is_mount_point(const char *path)
 {
 	static const char *const points[] = { "/proc/sys/fs/binfmt_misc", "/proc/fs/nfsd",
-					      "/proc/openprom" };
+		                              "/proc/openprom" };
 
 	for (size_t i = 0; i < COUNT(points); i++)
 		if (strcmp(path, points[i]) == 0)
@@ -152,21 +154,18 @@ static unsigned int bits_in(const char *list)
 
 static unsigned int v2_bits(int root_fd, const char *group)
 {
-	char path[PATH_TEXT_MAX], list[256];
+	char path[600], list[256];
 
 	snprintf(path, sizeof path, "%s/cgroup.controllers", group);
 	(void)read_text(root_fd, path, list, sizeof list);
-	unsigned int bits = bits_in(list);
-	return bits & 1u << CG_CPU ? bits | 1u << CG_CPUACCT : bits;
+	return bits_in(list);
 }
 
 static void add_tree(struct cgroup *cg, bool is_v2, unsigned int bits)
 {
 	if (bits)
-		cg->trees[cg->n_trees++] = (struct cgroup_tree){ .is_v2 = is_v2,
-								 .controllers = bits,
-								 .dir_fd = -1,
-								 .tasks_fd = -1 };
+		cg->trees[cg->n_trees++] =
+		    (struct cgroup_tree){ .is_v2 = is_v2, .controllers = bits };
 }
 
 /* A group is usable when it was handed over: folders can be made, and processes moved. */
@@ -199,13 +198,17 @@ static void read_v2(int root_fd, const char *own, struct hostfacts *f)
 
 static void read_v1(int root_fd, const char *list, struct hostfacts *f)
 {
+	const unsigned int bits = bits_in(list);
 	char path[128];
 
+	for (enum cgroup_controller c = 0; c < CG_CONTROLLERS; c++)
+		if (bits & 1u << c)
+			snprintf(f->hierarchy[c], sizeof f->hierarchy[c], "%s", list);
 	snprintf(path, sizeof path, TOP "/%s", list);
-	if (strncmp(list, "name=", 5) == 0 || !exists(root_fd, path))
+	if (!exists(root_fd, path))
 		return;
-	f->v1 |= bits_in(list);
-	if (bits_in(list) & 1u << CG_MEMORY) {
+	f->v1 |= bits;
+	if (bits & 1u << CG_MEMORY) {
 		snprintf(path, sizeof path, TOP "/%s/memory.memsw.limit_in_bytes", list);
 		f->is_swap_uncounted |= !exists(root_fd, path);
 	}
@@ -221,7 +224,8 @@ static void read_disabled(int root_fd, struct hostfacts *f)
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		char name[32], enabled[4];
 
-		if (sscanf(line, "%31s %*s %*s %3s", name, enabled) == 2 && strcmp(enabled, "0") == 0)
+		if (sscanf(line, "%31s %*s %*s %3s", name, enabled) == 2 &&
+		    strcmp(enabled, "0") == 0)
 			f->disabled |= bits_in(name);
 	}
 }
@@ -268,7 +272,8 @@ void hostcheck_read(const char *root, enum host_mode mode, struct hostfacts *out
 	read_release(fd, out);
 	for (size_t i = 0; i < host_n_settings; i++)
 		read_setting(fd, host_settings[i].name, &out->settings[i]);
-	(void)read_text(fd, "proc/sys/kernel/core_pattern", out->core_pattern, sizeof out->core_pattern);
+	(void)read_text(fd, "proc/sys/kernel/core_pattern", out->core_pattern,
+	                sizeof out->core_pattern);
 	read_lsm(fd, out);
 	read_vulnerable(fd, out);
 	read_mounts(fd, out);

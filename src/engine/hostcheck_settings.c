@@ -9,7 +9,6 @@
 #define NAMESPACES "the walls are made of namespaces, and no more of this kind can be made"
 #define MANY 65536
 #define ANY (1ll << 62)
-#define BOOT_LSM "add it to lsm= on the kernel command line: lsm=landlock,lockdown,yama,apparmor"
 
 /* clang-format off */
 const struct host_setting host_settings[] = {
@@ -25,7 +24,7 @@ const struct host_setting host_settings[] = {
 	{ "user.max_uts_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, NULL },
 	{ "user.max_cgroup_namespaces", 1, ANY, MANY, 0, true, NAMESPACES, NULL },
 	{ "kernel.io_uring_disabled", 1, 2, 2, 6, false,
-	  "io_uring does file and network calls past system call filters and breaks often",
+	  "io_uring opens files and connections that no system call filter sees",
 	  "Linux 6.6 or later has the switch" },
 	{ "kernel.unprivileged_bpf_disabled", 1, 2, 2, 0, false,
 	  "everybody may hand programs to the kernel's verifier, a rich source of escapes", NULL },
@@ -39,7 +38,7 @@ const struct host_setting host_settings[] = {
 	{ "kernel.perf_event_paranoid", 2, 4, 2, 0, false,
 	  "everybody may profile the kernel, which leaks addresses and timing", NULL },
 	{ "kernel.yama.ptrace_scope", 1, 3, 1, 0, false,
-	  "every process may trace all others of its user, keys and agents included", BOOT_LSM },
+	  "every process may trace all others of its user, keys and agents included", HOST_BOOT_LSM },
 	{ "kernel.randomize_va_space", 2, 2, 2, 0, false,
 	  "programs lie at addresses that can be guessed", NULL },
 	{ "vm.unprivileged_userfaultfd", 0, 0, 0, 0, false,
@@ -63,7 +62,7 @@ static bool is_older(const struct hostfacts *f, unsigned int minor)
 
 static bool is_bad(const struct host_setting *s, const struct host_value *v)
 {
-	return v->is_there && (v->value < s->min || v->value > s->max);
+	return v->state == VALUE_READ && (v->value < s->min || v->value > s->max);
 }
 
 bool settings_forbid_namespaces(const struct hostfacts *f)
@@ -74,85 +73,90 @@ bool settings_forbid_namespaces(const struct hostfacts *f)
 	return false;
 }
 
-static void judge_absent(struct judge *j, const struct host_setting *s)
+static void judge_absent(const struct judge *j, const struct host_setting *s,
+                         struct hostcheck_row *row)
 {
-	bool is_weak = s->absent && (s->since_minor == 0 || is_older(j->f, s->since_minor));
+	bool is_built_out = s->since_minor > 0 && !is_older(j->f, s->since_minor);
 
-	judge_add(j, (struct hostcheck_row){ .area = AREA_SETTINGS,
-					     .state = is_weak ? HOST_WEAK : HOST_OK,
-					     .name = s->name,
-					     .by = "absent",
-					     .detail = is_weak ? s->why : NULL,
-					     .fix = is_weak ? s->absent : NULL });
+	row->by = "absent";
+	if (s->absent && !is_built_out)
+		judge_find(row, HOST_WEAK, s->why, s->absent);
+}
+
+static void judge_read(struct judge *j, const struct host_setting *s, const struct host_value *v,
+                       struct hostcheck_row *row)
+{
+	/* What stands in the way in theory but not in fact (a profile of ours) is no fault. */
+	bool is_harmless = s->is_needed && j->f->tried[TRY_NAMESPACES] == 0;
+
+	row->by = judge_text(j, "%lld", v->value);
+	if (is_bad(s, v) && !is_harmless)
+		judge_find(row, s->is_needed ? HOST_MISSING : HOST_WEAK, s->why,
+		           judge_text(j, "sysctl -w %s=%lld", s->name, s->want));
 }
 
 static void judge_number(struct judge *j, const struct host_setting *s, const struct host_value *v)
 {
 	struct hostcheck_row row = { .area = AREA_SETTINGS, .name = s->name };
 
-	if (!v->is_there) {
-		judge_absent(j, s);
-		return;
-	}
-	row.by = judge_text(j, "%lld", v->value);
-	if (is_bad(s, v)) {
-		/* What stands in the way in theory but not in fact (a profile of ours) is no fault. */
-		bool is_harmless = s->is_needed && j->f->tried[TRY_NAMESPACES] == 0;
-
-		row.state = is_harmless ? HOST_OK : (s->is_needed ? HOST_MISSING : HOST_WEAK);
-		row.detail = is_harmless ? NULL : s->why;
-		row.fix = is_harmless ? NULL : judge_text(j, "sysctl -w %s=%lld", s->name, s->want);
+	switch (v->state) {
+	case VALUE_ABSENT:
+		judge_absent(j, s, &row);
+		break;
+	case VALUE_HIDDEN:
+		row.state = HOST_NOT_KNOWN;
+		break;
+	case VALUE_READ:
+		judge_read(j, s, v, &row);
+		break;
 	}
 	judge_add(j, row);
 }
 
+/* core(5): RLIMIT_CORE does not bound what goes to a pipe. */
 static void judge_core_pattern(struct judge *j)
 {
 	const char *pattern = j->f->core_pattern;
-	bool is_weak = pattern[0] == '|' || pattern[0] == '@';
+	struct hostcheck_row row = { .area = AREA_SETTINGS, .name = "kernel.core_pattern" };
 
-	judge_add(j, (struct hostcheck_row){
-			     .area = AREA_SETTINGS,
-			     .state = is_weak ? HOST_WEAK : HOST_OK,
-			     .name = "kernel.core_pattern",
-			     .by = pattern,
-			     /* core(5): the limit is not enforced for a pipe */
-			     .detail = is_weak ? "a crash inside hands its memory to a program of the host "
-						 "that runs as root; RLIMIT_CORE 0 does not hold it back"
-					       : NULL,
-			     .fix = is_weak ? "sysctl -w kernel.core_pattern=core" : NULL });
+	row.by = pattern;
+	if (pattern[0] == '|' || pattern[0] == '@')
+		judge_find(
+		    &row, HOST_WEAK,
+		    "a crash inside hands its memory to a program of the host that runs as root",
+		    "sysctl -w kernel.core_pattern=core");
+	judge_add(j, row);
 }
 
 static void judge_lsm(struct judge *j)
 {
 	static const char *const major[] = { "apparmor", "selinux", "smack", "tomoyo" };
+	struct hostcheck_row row = { .area = AREA_SETTINGS, .name = "security module" };
 	bool is_confined = false;
 
 	for (size_t i = 0; i < COUNT(major); i++)
 		is_confined |= strstr(j->f->lsm, major[i]) != NULL;
-	judge_add(j, (struct hostcheck_row){
-			     .area = AREA_SETTINGS,
-			     .state = is_confined ? HOST_OK : HOST_WEAK,
-			     .name = "security module",
-			     .by = j->f->lsm[0] ? j->f->lsm : "none",
-			     .detail = is_confined ? NULL
-						   : "neither AppArmor nor SELinux confines what would get out",
-			     .fix = is_confined ? NULL : "apt-get install apparmor; " BOOT_LSM });
+	row.by = j->f->lsm[0] ? j->f->lsm : "none";
+	if (!is_confined)
+		judge_find(&row, HOST_WEAK,
+		           "neither AppArmor nor SELinux confines what would get out",
+		           "apt-get install apparmor; " HOST_BOOT_LSM);
+	judge_add(j, row);
 }
 
 static void judge_processor(struct judge *j)
 {
-	const char *names = j->f->vulnerable;
+	struct hostcheck_row row = { .area = AREA_SETTINGS, .name = "processor" };
 
-	judge_add(j, (struct hostcheck_row){
-			     .area = AREA_SETTINGS,
-			     .state = names[0] ? HOST_WEAK : HOST_OK,
-			     .name = "processor",
-			     .by = names[0] ? names : "mitigated",
-			     .detail = names[0] ? "code inside may read memory across the walls by timing" : NULL,
-			     .fix = names[0] ? "apt-get install intel-microcode amd64-microcode; no mitigations=off "
-					       "on the kernel command line"
-					     : NULL });
+	row.by = "mitigated";
+	if (j->f->vulnerable[0]) {
+		row.by = j->f->vulnerable;
+		judge_find(
+		    &row, HOST_WEAK, "code inside may read memory across the walls by timing",
+		    "apt-get install intel-microcode amd64-microcode, and no mitigations=off "
+		    "on the kernel command line");
+	}
+	judge_add(j, row);
 }
 
 void settings_judge(struct judge *j)

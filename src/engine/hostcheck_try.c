@@ -129,8 +129,7 @@ static _Noreturn void try_outside(int *tried, bool is_root)
 {
 	int r = is_root ? become_nobody() : 0;
 
-	if (r >= 0)
-		tried[TRY_NAMESPACES] = outcome(enter_namespaces());
+	tried[TRY_NAMESPACES] = outcome(r < 0 ? r : enter_namespaces());
 	if (tried[TRY_NAMESPACES] == 0) {
 		int status;
 		int pid = os_clone((struct clone_opts){ 0 });
@@ -147,7 +146,8 @@ static _Noreturn void try_outside(int *tried, bool is_root)
 void hostcheck_try(struct hostfacts *f)
 {
 	const bool is_root = f->mode == HOST_ROOT;
-	int *tried = mmap(NULL, sizeof f->tried, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int *tried =
+	    mmap(NULL, sizeof f->tried, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int status;
 
 	f->landlock_abi = landlock_abi();
@@ -160,6 +160,8 @@ void hostcheck_try(struct hostfacts *f)
 		try_outside(tried, is_root);
 	if (pid > 0)
 		(void)os_wait(pid, &status, NULL);
+	else
+		tried[TRY_NAMESPACES] = -pid; /* a launch starts with the same call */
 	if (is_root)
 		tried[TRY_IDMAP] = outcome(try_idmap());
 	memcpy(f->tried, tried, sizeof f->tried);

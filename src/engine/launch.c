@@ -177,7 +177,13 @@ static int become_init(const struct build *b, struct err *e)
  * but only inside our user namespace. The root is still the host's. */
 void launch_inside(const struct box *box, struct inside_io io)
 {
-	struct build b = { .box = box, .go_fd = io.go_fd, .entered_fd = io.entered_fd, .walls_fd = io.walls_fd, .skeleton_fd = -1, .scratch_fd = -1, .root_fd = -1 };
+	struct build b = { .box = box,
+		           .go_fd = io.go_fd,
+		           .entered_fd = io.entered_fd,
+		           .walls_fd = io.walls_fd,
+		           .skeleton_fd = -1,
+		           .scratch_fd = -1,
+		           .root_fd = -1 };
 	struct err e = { 0 };
 
 	for (size_t i = 0; i < COUNT(inside_steps); i++) {

@@ -119,7 +119,7 @@ static int overlay_option(int fs_fd, const char *key, int dir_fd)
 }
 
 int place_overlay(struct build *b, int lower_fd, int target_fd, struct place_owner owner,
-		  struct err *e)
+                  struct err *e)
 {
 	AUTO(fd_close) int upper = place_scratch(b, owner.mode, owner.uid, owner.gid, e);
 	AUTO(fd_close) int work = upper < 0 ? -1 : place_scratch(b, 0700, b->uid, b->uid, e);

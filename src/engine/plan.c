@@ -1,6 +1,7 @@
 #include "engine/plan.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
@@ -45,9 +46,9 @@ static int plan_fs(struct plan *p, const struct fs_entry *f, struct err *e)
 
 	if (f->kind == FS_WORKSPACE)
 		return err_new(e, ERR_UNENFORCEABLE,
-			       "unenforceable: fs (workspace:%s needs the daemon's workspaces; "
-			       "use ephemeral:%s or overlay:DIR:%s)",
-			       f->at, f->at, f->at);
+		               "unenforceable: fs (workspace:%s needs the daemon's workspaces; "
+		               "use ephemeral:%s or overlay:DIR:%s)",
+		               f->at, f->at, f->at);
 	*m = (struct plan_mount){ .kind = mount_kinds[f->kind], .source_fd = -1, .is_dir = true };
 	if (f->src) {
 		m->source_fd = open_source(f->src, &st, e);
@@ -81,39 +82,41 @@ static int plan_image(struct plan *p, const char *image, struct err *e)
 	return 0;
 }
 
-/* Finds "name:x:uid:gid:" in a passwd text. Returns 1 when found. */
-static int passwd_find(char *text, const char *name, uint32_t *uid, uint32_t *gid)
+/* "name:x:uid:gid:..." of this name. */
+static bool passwd_line(const char *line, const char *name, uint32_t *uid, uint32_t *gid)
 {
-	for (char *line = text; line && *line;) {
-		char *next = strchr(line, '\n');
-		size_t n = strlen(name);
+	size_t n = strlen(name);
+	unsigned int u, g;
 
-		if (next)
-			*next++ = '\0';
-		if (strncmp(line, name, n) == 0 && line[n] == ':') {
-			unsigned int u, g;
-
-			if (sscanf(line + n + 1, "%*[^:]:%u:%u:", &u, &g) == 2) {
-				*uid = u;
-				*gid = g;
-				return 1;
-			}
-		}
-		line = next;
-	}
-	return 0;
+	if (strncmp(line, name, n) != 0 || line[n] != ':' ||
+	    sscanf(line + n + 1, "%*[^:]:%u:%u:", &u, &g) != 2)
+		return false;
+	*uid = u;
+	*gid = g;
+	return true;
 }
 
-static int image_user(const struct plan *p, const char *name, uint32_t *uid, uint32_t *gid)
+static bool passwd_find(char *text, const char *name, uint32_t *uid, uint32_t *gid)
+{
+	char *save = NULL;
+
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		if (passwd_line(line, name, uid, gid))
+			return true;
+	return false;
+}
+
+static bool image_user(const struct plan *p, const char *name, uint32_t *uid, uint32_t *gid)
 {
 	enum { PASSWD_BYTES_MAX = 256 * 1024 };
 	AUTO(freep) char *text = mem_alloc(PASSWD_BYTES_MAX);
-	AUTO(fd_close) int fd = os_openat2(p->image_fd, "etc/passwd", O_RDONLY | O_NONBLOCK, 0,
-					   0x10 /* RESOLVE_IN_ROOT */);
+	AUTO(fd_close)
+	int fd = os_openat2(p->image_fd, "etc/passwd", O_RDONLY | O_NONBLOCK, 0,
+	                    0x10 /* RESOLVE_IN_ROOT */);
 	if (fd < 0)
-		return 0;
+		return false;
 	ssize_t n = read(fd, text, PASSWD_BYTES_MAX - 1);
-	return n > 0 ? passwd_find(text, name, uid, gid) : 0;
+	return n > 0 && passwd_find(text, name, uid, gid);
 }
 
 static int plan_user(struct plan *p, const char *text, struct err *e)
@@ -132,8 +135,8 @@ static int plan_user(struct plan *p, const char *text, struct err *e)
 	} else if (strcmp(u.name, "root") == 0) {
 		p->uid = p->gid = 0;
 	} else {
-		return err_new(e, ERR_INVALID, "user: %s is not in the image; known are agent and root",
-			       text);
+		return err_new(e, ERR_INVALID,
+		               "user: %s is not in the image; known are agent and root", text);
 	}
 	return 0;
 }
@@ -175,7 +178,7 @@ static void plan_env(struct plan *p, const struct spec *s, bool is_tty)
 }
 
 static int plan_text_fields(struct plan *p, const struct spec *s, struct plan_command c,
-			    struct err *e)
+                            struct err *e)
 {
 	const char *cwd = c.cwd ? c.cwd : "/work";
 
@@ -195,21 +198,22 @@ static int plan_text_fields(struct plan *p, const struct spec *s, struct plan_co
 		add_text(p, c.argv[p->argv.count]);
 	plan_env(p, s, c.is_tty);
 	if (p->text.overflow || p->argv.count + p->env.count > ARGV_COUNT_MAX)
-		return err_new(e, ERR_LIMIT, "command and environment exceed %u bytes", ARGV_BYTES_MAX);
+		return err_new(e, ERR_LIMIT, "command and environment exceed %u bytes",
+		               ARGV_BYTES_MAX);
 	return 0;
 }
 
 int plan_make(struct plan *p, const struct spec *s, struct plan_command c, struct err *e)
 {
 	*p = (struct plan){ .image_fd = -1,
-			    .rootful = s->profile == PROFILE_ROOTFUL,
-			    .is_tty = c.is_tty,
-			    .has_stdin = c.has_stdin,
-			    .wants_usage = c.wants_usage,
-			    .timeout_ms = c.timeout_ms,
-			    .rows = c.rows,
-			    .cols = c.cols,
-			    .text = { .max = ARGV_BYTES_MAX } };
+		            .rootful = s->profile == PROFILE_ROOTFUL,
+		            .is_tty = c.is_tty,
+		            .has_stdin = c.has_stdin,
+		            .wants_usage = c.wants_usage,
+		            .timeout_ms = c.timeout_ms,
+		            .rows = c.rows,
+		            .cols = c.cols,
+		            .text = { .max = ARGV_BYTES_MAX } };
 	for (enum limit_id i = 0; i < LIMIT_COUNT; i++) {
 		p->limits[i] = s->limits[i].value;
 		p->named[i] = s->limits[i].named;

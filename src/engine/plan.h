@@ -19,7 +19,8 @@ struct plan_mount {
 	enum plan_mount_kind kind;
 	int source_fd; /* O_PATH, opened by the caller; -1 for PLAN_EPHEMERAL */
 	uint32_t at;   /* offset in text: absolute path inside */
-	uint32_t uid, gid;  /* owner of the source: becomes the user inside where the kernel can map it */
+	uint32_t uid,
+	    gid; /* owner of the source: becomes the user inside where the kernel can map it */
 	bool is_dir;
 };
 
@@ -30,22 +31,22 @@ struct plan_list {
 };
 
 struct plan {
-	uint32_t uid, gid;    /* the command's ids inside */
-	bool rootful;         /* profile: rootful */
-	bool is_tty;          /* own pty for the command */
-	bool has_stdin;       /* else /dev/null */
-	bool wants_usage;     /* the end report says what was used and started */
+	uint32_t uid, gid; /* the command's ids inside */
+	bool rootful;      /* profile: rootful */
+	bool is_tty;       /* own pty for the command */
+	bool has_stdin;    /* else /dev/null */
+	bool wants_usage;  /* the end report says what was used and started */
 	enum plan_image image;
-	int image_fd;         /* IMAGE_DIR: O_PATH */
+	int image_fd;                 /* IMAGE_DIR: O_PATH */
 	uint64_t limits[LIMIT_COUNT]; /* 0: none */
 	bool named[LIMIT_COUNT];
-	bool weaker[LIMIT_COUNT];     /* the caller accepts it unenforced */
-	uint64_t timeout_ms;  /* of this command; 0: none */
+	bool weaker[LIMIT_COUNT]; /* the caller accepts it unenforced */
+	uint64_t timeout_ms;      /* of this command; 0: none */
 	struct plan_mount mounts[FS_ENTRIES_MAX];
 	size_t n_mounts;
 	struct plan_list argv, env;
-	uint32_t cwd;         /* offset in text */
-	uint16_t rows, cols;  /* of the pty */
+	uint32_t cwd;        /* offset in text */
+	uint16_t rows, cols; /* of the pty */
 	struct str text;
 };
 

@@ -25,9 +25,10 @@
 #include <sys/personality.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-/* Verdicts are the kernel's own words. BY_ARGS(n) exists only until the programs are linked: it
- * becomes a jump to the rules of policy_args[n]. */
+/* Verdicts are the kernel's own words. BY_ARGS(n) never reaches the kernel: it becomes a jump to
+ * the code of policy_args[n]. */
 #define ALLOW SECCOMP_RET_ALLOW
 #define FAIL(error) (SECCOMP_RET_ERRNO | (error))
 #define DENY FAIL(EPERM)
@@ -41,20 +42,21 @@ struct policy_group {
 	const char *calls; /* names; name@N where N is younger than the compiler's own list */
 };
 
-struct policy_rule {
-	uint32_t verdict;
-	struct {
-		uint32_t arg, mask, value;
-	} when[2]; /* all must hold; mask 0: no condition */
-};
-
 enum policy_args_id {
 	ARGS_CLONE,
 	ARGS_SOCKET,
-	ARGS_SOCKET_INET, /* jumps only lead forward: after ARGS_SOCKET */
+	ARGS_SOCKET_NETLINK,
+	ARGS_SOCKET_INET,
+	ARGS_SOCKET_STREAM,
+	ARGS_SOCKET_DGRAM,
 	ARGS_SOCKETPAIR,
 	ARGS_SETSOCKOPT,
+	ARGS_SETSOCKOPT_SOCKET,
+	ARGS_SETSOCKOPT_IP,
+	ARGS_SETSOCKOPT_IPV6,
+	ARGS_SETSOCKOPT_TCP,
 	ARGS_IOCTL,
+	ARGS_IOCTL_CONSOLE,
 	ARGS_MKNOD,
 	ARGS_MKNODAT,
 	ARGS_PERSONALITY,
@@ -62,10 +64,13 @@ enum policy_args_id {
 	ARGS_COUNT,
 };
 
+/* A switch over one argument. A verdict BY_ARGS looks at a further one. */
 struct policy_args {
-	const char *call;
+	uint32_t arg, mask;
+	struct {
+		uint32_t value, verdict; /* verdict 0: no more cases */
+	} cases[8];
 	uint32_t otherwise;
-	struct policy_rule rules[8]; /* they exclude each other, so their order is of no matter */
 };
 
 /* clang-format off */
@@ -195,68 +200,97 @@ static const struct policy_group policy_init[] = {
 
 static const struct policy_args policy_args[] = {
 	/* The flags are the first argument on x86-64 and arm64. */
-	[ARGS_CLONE] = { "clone", DENY, {
-		{ ALLOW, { { 0, NEW_NAMESPACE, 0 } } },
-	} },
-	[ARGS_SOCKET] = { "socket", FAIL(EAFNOSUPPORT), {
-		{ ALLOW, { { 0, LOW32, AF_UNIX } } },
-		{ ALLOW, { { 0, LOW32, AF_NETLINK }, { 2, LOW32, NETLINK_ROUTE } } },
-		{ BY_ARGS(ARGS_SOCKET_INET), { { 0, LOW32, AF_INET } } },
-		{ BY_ARGS(ARGS_SOCKET_INET), { { 0, LOW32, AF_INET6 } } },
-	} },
-	[ARGS_SOCKET_INET] = { "socket", FAIL(EPROTONOSUPPORT), {
-		{ ALLOW, { { 1, SOCK_KIND, SOCK_STREAM }, { 2, LOW32, 0 } } },
-		{ ALLOW, { { 1, SOCK_KIND, SOCK_STREAM }, { 2, LOW32, IPPROTO_TCP } } },
-		{ ALLOW, { { 1, SOCK_KIND, SOCK_DGRAM }, { 2, LOW32, 0 } } },
-		{ ALLOW, { { 1, SOCK_KIND, SOCK_DGRAM }, { 2, LOW32, IPPROTO_UDP } } },
-		{ DENY, { { 1, SOCK_KIND, SOCK_DGRAM }, { 2, LOW32, IPPROTO_ICMP } } },
-		{ DENY, { { 1, SOCK_KIND, SOCK_DGRAM }, { 2, LOW32, IPPROTO_ICMPV6 } } },
-		{ DENY, { { 1, SOCK_KIND, SOCK_RAW } } },
-		{ DENY, { { 1, SOCK_KIND, SOCK_PACKET } } }, /* the kernel reads it as AF_PACKET */
-	} },
-	[ARGS_SOCKETPAIR] = { "socketpair", FAIL(EAFNOSUPPORT), {
-		{ ALLOW, { { 0, LOW32, AF_UNIX } } },
-	} },
-	[ARGS_SETSOCKOPT] = { "setsockopt", ALLOW, {
-		{ DENY, { { 1, LOW32, SOL_SOCKET }, { 2, LOW32, SO_MARK } } },
-		{ DENY, { { 1, LOW32, SOL_SOCKET }, { 2, LOW32, SO_BINDTODEVICE } } },
-		{ DENY, { { 1, LOW32, SOL_SOCKET }, { 2, LOW32, SO_BINDTOIFINDEX } } },
-		{ DENY, { { 1, LOW32, IPPROTO_IP }, { 2, LOW32, IP_TRANSPARENT } } },
-		{ DENY, { { 1, LOW32, IPPROTO_IPV6 }, { 2, LOW32, IPV6_TRANSPARENT } } },
-		{ DENY, { { 1, LOW32, IPPROTO_TCP }, { 2, LOW32, TCP_ULP } } }, /* kernel TLS */
-	} },
-	[ARGS_IOCTL] = { "ioctl", ALLOW, {
-		{ DENY, { { 1, LOW32, TIOCSTI } } },
-		{ DENY, { { 1, LOW32, TIOCLINUX } } },
-		{ DENY, { { 1, LOW32, TIOCCONS } } },
-		{ DENY, { { 1, LOW32, TIOCSETD } } },       /* line disciplines load modules */
-		{ DENY, { { 1, LOW32 & ~0xffu, 0x4b00 } } }, /* KD*, linux/kd.h */
-		{ DENY, { { 1, LOW32 & ~0xffu, 0x5600 } } }, /* VT_*, linux/vt.h */
-	} },
-	[ARGS_MKNOD] = { "mknod", DENY, {
-		{ ALLOW, { { 1, S_IFMT, 0 } } }, /* the same as S_IFREG */
-		{ ALLOW, { { 1, S_IFMT, S_IFREG } } },
-		{ ALLOW, { { 1, S_IFMT, S_IFIFO } } },
-		{ ALLOW, { { 1, S_IFMT, S_IFSOCK } } },
-	} },
-	[ARGS_MKNODAT] = { "mknodat", DENY, {
-		{ ALLOW, { { 2, S_IFMT, 0 } } },
-		{ ALLOW, { { 2, S_IFMT, S_IFREG } } },
-		{ ALLOW, { { 2, S_IFMT, S_IFIFO } } },
-		{ ALLOW, { { 2, S_IFMT, S_IFSOCK } } },
-	} },
-	[ARGS_PERSONALITY] = { "personality", DENY, {
-		{ ALLOW, { { 0, LOW32, PER_LINUX } } },
-		{ ALLOW, { { 0, LOW32, PER_LINUX32 } } },
-		{ ALLOW, { { 0, LOW32, UNAME26 } } },
-		{ ALLOW, { { 0, LOW32, UNAME26 | PER_LINUX32 } } },
-		{ ALLOW, { { 0, LOW32, ADDR_NO_RANDOMIZE } } }, /* gdb */
-		{ ALLOW, { { 0, LOW32, UINT32_MAX } } },        /* asks for the present one */
-	} },
-	[ARGS_INIT_WRITE] = { "write", DENY, {
-		{ ALLOW, { { 0, LOW32, 2 } } },
-	} },
+	[ARGS_CLONE] = { 0, NEW_NAMESPACE, {
+		{ 0, ALLOW },
+	}, DENY },
+
+	[ARGS_SOCKET] = { 0, LOW32, {
+		{ AF_UNIX, ALLOW },
+		{ AF_NETLINK, BY_ARGS(ARGS_SOCKET_NETLINK) },
+		{ AF_INET, BY_ARGS(ARGS_SOCKET_INET) },
+		{ AF_INET6, BY_ARGS(ARGS_SOCKET_INET) },
+	}, FAIL(EAFNOSUPPORT) },
+	[ARGS_SOCKET_NETLINK] = { 2, LOW32, {
+		{ NETLINK_ROUTE, ALLOW },
+	}, FAIL(EAFNOSUPPORT) },
+	[ARGS_SOCKET_INET] = { 1, SOCK_KIND, {
+		{ SOCK_STREAM, BY_ARGS(ARGS_SOCKET_STREAM) },
+		{ SOCK_DGRAM, BY_ARGS(ARGS_SOCKET_DGRAM) },
+		{ SOCK_RAW, DENY },
+		{ SOCK_PACKET, DENY }, /* the kernel reads it as AF_PACKET */
+	}, FAIL(EPROTONOSUPPORT) },
+	[ARGS_SOCKET_STREAM] = { 2, LOW32, {
+		{ 0, ALLOW },
+		{ IPPROTO_TCP, ALLOW },
+	}, FAIL(EPROTONOSUPPORT) },
+	[ARGS_SOCKET_DGRAM] = { 2, LOW32, {
+		{ 0, ALLOW },
+		{ IPPROTO_UDP, ALLOW },
+		{ IPPROTO_ICMP, DENY },
+		{ IPPROTO_ICMPV6, DENY },
+	}, FAIL(EPROTONOSUPPORT) },
+	[ARGS_SOCKETPAIR] = { 0, LOW32, {
+		{ AF_UNIX, ALLOW },
+	}, FAIL(EAFNOSUPPORT) },
+
+	[ARGS_SETSOCKOPT] = { 1, LOW32, {
+		{ SOL_SOCKET, BY_ARGS(ARGS_SETSOCKOPT_SOCKET) },
+		{ IPPROTO_IP, BY_ARGS(ARGS_SETSOCKOPT_IP) },
+		{ IPPROTO_IPV6, BY_ARGS(ARGS_SETSOCKOPT_IPV6) },
+		{ IPPROTO_TCP, BY_ARGS(ARGS_SETSOCKOPT_TCP) },
+	}, ALLOW },
+	[ARGS_SETSOCKOPT_SOCKET] = { 2, LOW32, {
+		{ SO_MARK, DENY },
+		{ SO_BINDTODEVICE, DENY },
+		{ SO_BINDTOIFINDEX, DENY },
+	}, ALLOW },
+	[ARGS_SETSOCKOPT_IP] = { 2, LOW32, {
+		{ IP_TRANSPARENT, DENY },
+	}, ALLOW },
+	[ARGS_SETSOCKOPT_IPV6] = { 2, LOW32, {
+		{ IPV6_TRANSPARENT, DENY },
+	}, ALLOW },
+	[ARGS_SETSOCKOPT_TCP] = { 2, LOW32, {
+		{ TCP_ULP, DENY }, /* kernel TLS */
+	}, ALLOW },
+
+	[ARGS_IOCTL] = { 1, LOW32, {
+		{ TIOCSTI, DENY },
+		{ TIOCLINUX, DENY },
+		{ TIOCCONS, DENY },
+		{ TIOCSETD, DENY }, /* line disciplines load modules */
+	}, BY_ARGS(ARGS_IOCTL_CONSOLE) },
+	[ARGS_IOCTL_CONSOLE] = { 1, LOW32 & ~0xffu, {
+		{ 0x4b00, DENY }, /* KD*, linux/kd.h */
+		{ 0x5600, DENY }, /* VT_*, linux/vt.h */
+	}, ALLOW },
+
+	[ARGS_MKNOD] = { 1, S_IFMT, {
+		{ 0, ALLOW }, /* the same as S_IFREG */
+		{ S_IFREG, ALLOW },
+		{ S_IFIFO, ALLOW },
+		{ S_IFSOCK, ALLOW },
+	}, DENY },
+	[ARGS_MKNODAT] = { 2, S_IFMT, {
+		{ 0, ALLOW },
+		{ S_IFREG, ALLOW },
+		{ S_IFIFO, ALLOW },
+		{ S_IFSOCK, ALLOW },
+	}, DENY },
+
+	[ARGS_PERSONALITY] = { 0, LOW32, {
+		{ PER_LINUX, ALLOW },
+		{ PER_LINUX32, ALLOW },
+		{ UNAME26, ALLOW },
+		{ UNAME26 | PER_LINUX32, ALLOW },
+		{ ADDR_NO_RANDOMIZE, ALLOW }, /* gdb */
+		{ UINT32_MAX, ALLOW },        /* asks for the present one */
+	}, DENY },
+
+	[ARGS_INIT_WRITE] = { 0, LOW32, {
+		{ STDERR_FILENO, ALLOW },
+	}, DENY },
 };
 /* clang-format on */
 
-_Static_assert(sizeof(policy_args) / sizeof(policy_args[0]) == ARGS_COUNT, "a call has no rules");
+_Static_assert(sizeof(policy_args) / sizeof(policy_args[0]) == ARGS_COUNT, "a switch is missing");

@@ -14,8 +14,8 @@
 #include "os/mount.h"
 
 static const char *const masked_files[] = {
-	"cmdline", "interrupts",    "kallsyms",	   "kcore",	 "key-users",
-	"keys",	   "latency_stats", "sched_debug", "timer_list", "timer_stats",
+	"cmdline", "interrupts",    "kallsyms",    "kcore",      "key-users",
+	"keys",    "latency_stats", "sched_debug", "timer_list", "timer_stats",
 };
 
 static const char *const masked_dirs[] = { "acpi", "asound", "scsi" };
@@ -69,8 +69,8 @@ int procfs_make(struct build *b, struct err *e)
 	AUTO(fd_close) int proc = os_fsmount(fs, attrs);
 	if (proc == -EPERM)
 		return err_new(e, ERR_INTERNAL,
-			       "mount proc: Operation not permitted (this host covers parts of its "
-			       "own /proc, so the kernel shows no new one)");
+		               "mount proc: Operation not permitted (this host covers parts of its "
+		               "own /proc, so the kernel shows no new one)");
 	if (proc < 0)
 		return err_sys(e, -proc, "mount proc");
 	r = os_move_mount(proc, target, "");

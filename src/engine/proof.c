@@ -69,8 +69,8 @@ static int try_packet_socket(void)
 static int try_network(void)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
-				  .sin_port = htons(9),
-				  .sin_addr.s_addr = htonl(0xc0000201) };
+		                  .sin_port = htons(9),
+		                  .sin_addr.s_addr = htonl(0xc0000201) };
 	AUTO(fd_close) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	return fd < 0 ? 0 : result(connect(fd, (struct sockaddr *)&to, sizeof to));
@@ -144,8 +144,8 @@ static int check_identity(const struct plan *p, struct err *e)
 	uint64_t eff, perm, inh;
 	uint64_t kept = caps_kept(p);
 
-	if (getresuid(&r, &u, &s) < 0 || getresgid(&rg, &g, &sg) < 0 || r != p->uid || u != p->uid ||
-	    s != p->uid || rg != p->gid || g != p->gid || sg != p->gid)
+	if (getresuid(&r, &u, &s) < 0 || getresgid(&rg, &g, &sg) < 0 || r != p->uid ||
+	    u != p->uid || s != p->uid || rg != p->gid || g != p->gid || sg != p->gid)
 		return err_new(e, ERR_INTERNAL, "user or group is not what was asked for");
 	if (fault_layer_off("caps"))
 		return 0;
@@ -153,7 +153,8 @@ static int check_identity(const struct plan *p, struct err *e)
 		return err_new(e, ERR_INTERNAL, "capabilities are left");
 	for (unsigned int cap = 0; cap <= CAP_LAST_CAP; cap++)
 		if (!(kept & CAP_BIT(cap)) && os_caps_bounded(cap))
-			return err_new(e, ERR_INTERNAL, "capability %u is left in the bounding set", cap);
+			return err_new(e, ERR_INTERNAL, "capability %u is left in the bounding set",
+			               cap);
 	return 0;
 }
 

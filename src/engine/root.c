@@ -4,7 +4,8 @@
  * One tmpfs, the scratch, bounds everything that can be written: its size is the disk limit,
  * its inode count the inode limit, and its pages count against the memory limit of whoever
  * wrote them. The root is an overlay of the image (the skeleton for image `host`) below and a
- * folder of the scratch above, or the image alone where nobody could tell the difference. Nothing is left to clean up: it dies with the namespace.
+ * folder of the scratch above, or the image alone where nobody could tell the difference. Nothing
+ * is left to clean up: it dies with the namespace.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -99,7 +100,8 @@ static bool is_plain(const struct build *b)
 	if (p->image != IMAGE_HOST || p->rootful)
 		return false;
 	for (size_t i = 0; i < p->n_mounts; i++)
-		if (os_fstatat(b->skeleton_fd, plan_text(p, p->mounts[i].at) + 1, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		if (os_fstatat(b->skeleton_fd, plan_text(p, p->mounts[i].at) + 1, &st,
+		               AT_SYMLINK_NOFOLLOW) < 0 ||
 		    S_ISDIR(st.st_mode) != p->mounts[i].is_dir)
 			return false;
 	return true;
@@ -125,9 +127,9 @@ int root_image(struct build *b, struct err *e)
 		return -1;
 	if (is_plain(b))
 		return plain_root(b, dir, e);
-	AUTO(fd_close) int lower = p->image == IMAGE_HOST
-					   ? dup(b->skeleton_fd)
-					   : source_tree(b, b->box->image_tree_fd, p->image_fd, e);
+	AUTO(fd_close)
+	int lower = p->image == IMAGE_HOST ? dup(b->skeleton_fd)
+	                                   : source_tree(b, b->box->image_tree_fd, p->image_fd, e);
 	if (lower < 0)
 		return -1;
 	b->root_fd = place_overlay(b, lower, dir, (struct place_owner){ b->uid, b->uid, 0755 }, e);
@@ -146,10 +148,10 @@ static int show_system_dir(struct build *b, int host_fd, const char *name, struc
 	if (b->box->image_tree_fd < 0 || strcmp(name, "usr") != 0)
 		return place_clone(host_fd, name, target, SAFE | MOUNT_ATTR_RDONLY, e);
 	AUTO(fd_close) int lower = source_tree(b, b->box->image_tree_fd, -1, e);
-	AUTO(fd_close) int tree =
-		lower < 0 ? -1
-			  : place_overlay(b, lower, target,
-					  (struct place_owner){ b->uid, b->uid, 0755 }, e);
+	AUTO(fd_close)
+	int tree = lower < 0 ? -1
+	                     : place_overlay(b, lower, target,
+	                                     (struct place_owner){ b->uid, b->uid, 0755 }, e);
 	return tree < 0 ? -1 : 0;
 }
 
@@ -201,7 +203,7 @@ int root_folders(struct build *b, struct err *e)
 			fd_close(&(int){ place_dir(b, "home", 0755, e) });
 		AUTO(fd_close) int target = place_dir(b, f->path, 0755, e);
 		if (target < 0 || place_fresh(b, target, f->mode, f->is_users ? p->uid : b->uid,
-					      f->is_users ? p->gid : b->uid, e) < 0)
+		                              f->is_users ? p->gid : b->uid, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -226,8 +228,9 @@ static int mount_source(struct build *b, size_t i, const char *at, struct err *e
 		return -1;
 	if (m->kind == PLAN_RO)
 		return place_clone(source, "", target, SAFE | MOUNT_ATTR_RDONLY, e);
-	AUTO(fd_close) int tree =
-		place_overlay(b, source, target, (struct place_owner){ p->uid, p->gid, 0755 }, e);
+	AUTO(fd_close)
+	int tree =
+	    place_overlay(b, source, target, (struct place_owner){ p->uid, p->gid, 0755 }, e);
 	return tree < 0 ? -1 : 0;
 }
 
@@ -238,7 +241,7 @@ int root_mounts(struct build *b, struct err *e)
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const char *at = plan_text(p, p->mounts[i].at);
 		int r = p->mounts[i].kind == PLAN_EPHEMERAL ? mount_ephemeral(b, at, e)
-							    : mount_source(b, i, at, e);
+		                                            : mount_source(b, i, at, e);
 		if (r < 0)
 			return err_wrap(e, "fs at %s", at);
 	}

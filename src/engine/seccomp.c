@@ -18,8 +18,8 @@ int seccomp_payload(struct err *e)
 	fd = os_seccomp_load(filter_default, COUNT(filter_default), true);
 	if (fd == -EBUSY)
 		return err_new(e, ERR_INTERNAL,
-			       "this process tree already has a listener for system calls: "
-			       "sandboxes do not nest");
+		               "this process tree already has a listener for system calls: "
+		               "sandboxes do not nest");
 	return fd < 0 ? err_sys(e, -fd, "seccomp") : fd;
 }
 

@@ -13,15 +13,34 @@
 #define FORMAT 2 /* counts up when the same sources shall give another skeleton */
 #define PREFIX "skeleton-"
 
-const char *const skeleton_system_dirs[] = { "usr",   "bin",   "sbin",  "lib",
-					     "lib32", "lib64", "libx32" };
+const char *const skeleton_system_dirs[] = {
+	"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"
+};
 const size_t skeleton_n_system_dirs = COUNT(skeleton_system_dirs);
 
 static const char *const dirs[] = {
-	"dev",	   "dev/pts", "dev/shm", "empty",	"etc",	   "etc/ssl",
-	"home",	   "home/agent", "opt",  "proc",	"root",	   "run",
-	"sys",	   "sys/devices", "sys/devices/system", "sys/devices/system/cpu",
-	"tmp",	   "var",     "var/cache", "var/lib",	"var/log", "work",
+	"dev",
+	"dev/pts",
+	"dev/shm",
+	"empty",
+	"etc",
+	"etc/ssl",
+	"home",
+	"home/agent",
+	"opt",
+	"proc",
+	"root",
+	"run",
+	"sys",
+	"sys/devices",
+	"sys/devices/system",
+	"sys/devices/system/cpu",
+	"tmp",
+	"var",
+	"var/cache",
+	"var/lib",
+	"var/log",
+	"work",
 };
 
 static const struct {
@@ -41,8 +60,8 @@ static const struct {
 	const char *path, *text;
 } files[] = {
 	{ "etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"
-			"agent:x:1000:1000:agent:/home/agent:/bin/sh\n"
-			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
+	                "agent:x:1000:1000:agent:/home/agent:/bin/sh\n"
+	                "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
 	{ "etc/group", "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n" },
 	{ "etc/hosts", "127.0.0.1 localhost caisson\n::1 localhost\n" },
 	{ "etc/hostname", "caisson\n" },
@@ -61,23 +80,19 @@ static const struct {
  * anything that can hold a token (gitconfig, npmrc, pip.conf, apt), keys, accounts, machine-id,
  * or names of this network. Only what everybody may read is copied. */
 static const char *const from_etc[] = {
-	"alternatives",	   "bash.bashrc",     "crypto-policies", "debian_version", "fonts",
-	"inputrc",	   "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "ld.so.cache",
-	"localtime",	   "maven",	      "mime.types",	 "os-release",	   "pki",
-	"profile",	   "protocols",	      "services",	 "shells",	   "ssl/certs",
+	"alternatives",    "bash.bashrc",     "crypto-policies", "debian_version",  "fonts",
+	"inputrc",         "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "ld.so.cache",
+	"localtime",       "maven",           "mime.types",      "os-release",      "pki",
+	"profile",         "protocols",       "services",        "shells",          "ssl/certs",
 	"ssl/openssl.cnf", "timezone",
 };
 
 /* ---- the name ---------------------------------------------------------------------- */
 
-/* FNV-1a: no adversary chooses these numbers; a changed source shall give another name. */
-static uint64_t mix(uint64_t h, const void *bytes, size_t n)
+/* FNV-1a over words: no adversary chooses these numbers; a changed source gives another name. */
+static uint64_t mix(uint64_t h, uint64_t word)
 {
-	const unsigned char *p = bytes;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ p[i]) * 0x100000001b3u;
-	return h;
+	return (h ^ word) * 0x100000001b3u;
 }
 
 static uint64_t mix_entry(uint64_t h, int dirfd, const char *name)
@@ -85,10 +100,10 @@ static uint64_t mix_entry(uint64_t h, int dirfd, const char *name)
 	struct stat st;
 
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return mix(h, "-", 1);
-	const uint64_t facts[] = { st.st_ino, st.st_mode, (uint64_t)st.st_size,
-				   (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec };
-	return mix(h, facts, sizeof facts);
+		return mix(h, 1);
+	h = mix(mix(h, st.st_ino), st.st_mode);
+	h = mix(mix(h, (uint64_t)st.st_size), (uint64_t)st.st_mtim.tv_sec);
+	return mix(h, (uint64_t)st.st_mtim.tv_nsec);
 }
 
 static int count_cpus(void)
@@ -100,9 +115,9 @@ static int count_cpus(void)
 
 static void make_name(int root_fd, int etc_fd, char *out, size_t size)
 {
-	const int facts[] = { FORMAT, count_cpus(), (int)geteuid() };
-	uint64_t h = mix(0xcbf29ce484222325u, facts, sizeof facts);
+	uint64_t h = mix(mix(0xcbf29ce484222325u, FORMAT), (uint64_t)count_cpus());
 
+	h = mix(h, geteuid());
 	for (size_t i = 0; i < COUNT(skeleton_system_dirs); i++)
 		h = mix_entry(h, root_fd, skeleton_system_dirs[i]);
 	for (size_t i = 0; i < COUNT(from_etc); i++)

@@ -37,7 +37,6 @@ static void end_child(pid_t pid)
 	(void)os_wait(pid, &status, NULL);
 }
 
-
 static int let_go(const struct box *box, struct spawn_init *s, int go_fd, struct err *e)
 {
 	int r;
@@ -90,7 +89,8 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 
 	if (pipes_open(&p, e) < 0)
 		return -1;
-	int pid = os_clone((struct clone_opts){ .flags = (uint64_t)box_namespaces(), .pidfd = &pidfd });
+	int pid =
+	    os_clone((struct clone_opts){ .flags = (uint64_t)box_namespaces(), .pidfd = &pidfd });
 	if (pid < 0)
 		return err_sys(e, -pid, "clone into new namespaces");
 	if (pid == 0) {
@@ -99,9 +99,15 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 		fd_close(&p.entered[1]);
 		fd_close(&p.walls[0]);
 		fd_close(&p.report[0]);
-		launch_inside(box, (struct inside_io){ p.go[0], p.entered[0], p.walls[1], p.report[1] });
+		launch_inside(box,
+		              (struct inside_io){ p.go[0], p.entered[0], p.walls[1], p.report[1] });
 	}
-	*out = (struct spawn_init){ .pid = pid, .pidfd = pidfd, .report_fd = -1, .go_fd = -1, .entered_fd = -1, .walls_fd = -1 };
+	*out = (struct spawn_init){ .pid = pid,
+		                    .pidfd = pidfd,
+		                    .report_fd = -1,
+		                    .go_fd = -1,
+		                    .entered_fd = -1,
+		                    .walls_fd = -1 };
 	if (let_go(box, out, p.go[1], e) < 0) {
 		end_child(pid);
 		out->pid = 0;
@@ -166,7 +172,8 @@ static _Noreturn void helper(const struct box *box, struct payload_io io)
 		_exit(125); /* pid 1 has said why */
 	r = os_setns(io.init_pidfd, CLONE_NEWUSER | CLONE_NEWPID);
 	if (r >= 0)
-		r = os_clone((struct clone_opts){ .flags = CLONE_PARENT, .cgroup_fd = box->cgroup.box_fd });
+		r = os_clone(
+		    (struct clone_opts){ .flags = CLONE_PARENT, .cgroup_fd = box->cgroup.box_fd });
 	if (r == 0) {
 		io.is_in_userns = true;
 		launch_payload(box, io);
@@ -181,7 +188,7 @@ static _Noreturn void helper(const struct box *box, struct payload_io io)
 }
 
 static int clone_command(const struct box *box, const struct spawn_init *init, struct payload_io io,
-			 struct spawn_command *out)
+                         struct spawn_command *out)
 {
 	int pid;
 
@@ -200,7 +207,7 @@ static int clone_command(const struct box *box, const struct spawn_init *init, s
 }
 
 int spawn_command(const struct box *box, const struct spawn_init *init, struct payload_io io,
-		  struct spawn_command *out, struct err *e)
+                  struct spawn_command *out, struct err *e)
 {
 	int report[2];
 	int r = os_socketpair(report, SOCK_SEQPACKET);

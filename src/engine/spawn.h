@@ -11,11 +11,11 @@
 struct spawn_init {
 	pid_t pid;
 	int pidfd;
-	int report_fd;         /* brings a struct err when the walls stand, or why not */
-	int entered_fd;        /* for the first command: it is in the mount namespace */
-	int walls_fd;          /* a byte when they stand; -1 once that was seen */
-	int go_fd;             /* lets it become caisson-init; -1 once that was said */
-	bool is_entered;       /* our children are born in its pid namespace */
+	int report_fd;   /* brings a struct err when the walls stand, or why not */
+	int entered_fd;  /* for the first command: it is in the mount namespace */
+	int walls_fd;    /* a byte when they stand; -1 once that was seen */
+	int go_fd;       /* lets it become caisson-init; -1 once that was said */
+	bool is_entered; /* our children are born in its pid namespace */
 };
 
 /* Clones pid 1 into new namespaces and writes its id maps. It goes on by itself. */
@@ -25,7 +25,8 @@ int spawn_await_walls(struct spawn_init *init, struct err *e) MUST_USE;
 /* The builder's last step, once the first command is on its way: a short one need not wait for it,
  * and a very short one does without. Until then it sleeps. */
 void spawn_become_init(struct spawn_init *init);
-bool spawn_init_error(const struct spawn_init *init, struct err *e); /* why it died, if it said so */
+bool spawn_init_error(const struct spawn_init *init,
+                      struct err *e); /* why it died, if it said so */
 
 /* Starts the plan's command inside. Exit codes come from waiting for `pid`, which is a child of
  * the caller. Borrowed descriptors in `io`. */
@@ -38,7 +39,7 @@ struct spawn_command {
 	int gifts;       /* descriptors that have come */
 };
 int spawn_command(const struct box *box, const struct spawn_init *init, struct payload_io io,
-		  struct spawn_command *out, struct err *e) MUST_USE;
+                  struct spawn_command *out, struct err *e) MUST_USE;
 int spawn_await_start(const struct box *box, struct spawn_command *c, struct err *e) MUST_USE;
 /* What it reported, if pid 1 gave up because it is gone. */
 bool spawn_command_error(const struct spawn_command *c, struct err *e);

@@ -19,7 +19,7 @@ static int write_map(int proc_fd, const char *file, struct userns_range r, struc
 }
 
 static int write_maps(pid_t pid, struct userns_range uids, struct userns_range gids, bool groups,
-		      struct err *e)
+                      struct err *e)
 {
 	char path[32];
 

@@ -21,4 +21,5 @@ int userns_make(struct userns_range uids, struct userns_range gids, struct err *
 
 /* A detached clone of the mount at `fd` whose ids are mapped; where the file system cannot map
  * them, a plain clone. Needs root. */
-int userns_map_tree(int fd, struct userns_range uids, struct userns_range gids, struct err *e) MUST_USE;
+int userns_map_tree(int fd, struct userns_range uids, struct userns_range gids,
+                    struct err *e) MUST_USE;

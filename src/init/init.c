@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
-void _start(void);
+/* The linker's name for where a program begins. */
+void start(void) __asm__("_start");
 
 #if defined(__x86_64__)
 static long call(long number, long a, long b, long c, long d)
@@ -20,9 +21,9 @@ static long call(long number, long a, long b, long c, long d)
 	long result;
 
 	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
-			 : "rcx", "r11", "memory");
+	                 : "=a"(result)
+	                 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+	                 : "rcx", "r11", "memory");
 	return result;
 }
 #elif defined(__aarch64__)
@@ -41,7 +42,7 @@ static long call(long number, long a, long b, long c, long d)
 #error "no system call convention for this processor"
 #endif
 
-void _start(void)
+void start(void)
 {
 	/* One word of signal set: SIGCHLD is below 64 everywhere. */
 	const unsigned long child = 1ul << (SIGCHLD - 1);

@@ -20,7 +20,7 @@
 #include "wire/channel.h"
 
 #define CAPS_OF_ROOT                                                                               \
-	(CAP_BIT(CAP_SYS_ADMIN) | CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_CHOWN) |  \
+	(CAP_BIT(CAP_SYS_ADMIN) | CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_CHOWN) | \
 	 CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_KILL))
 
 bool launcher_is_root(void)
@@ -78,7 +78,8 @@ static int find_init(struct sandbox *s, struct err *e)
 		if (s->box.init_exe_fd >= 0)
 			return 0;
 	}
-	return err_new(e, ERR_NOT_FOUND, "caisson-init is neither in %s nor in its ../libexec/caisson", self);
+	return err_new(e, ERR_NOT_FOUND,
+	               "caisson-init is neither in %s nor in its ../libexec/caisson", self);
 }
 
 static int look_at_root(struct sandbox *s, struct err *e)
@@ -125,11 +126,16 @@ static void undo_nothing(struct sandbox *s)
 	(void)s;
 }
 
+/* After an ordinary end nobody is left. What resists keeps its folder for the next sweep. */
+static void remove_group(const struct cgroup *cg)
+{
+	if (cgroup_remove(cg) > 0 && cgroup_kill(cg, 1000) == 0)
+		(void)cgroup_remove(cg);
+}
+
 static void undo_cgroup(struct sandbox *s)
 {
-	/* After an ordinary end nobody is left. What resists keeps its folder for the sweep. */
-	if (cgroup_remove(&s->box.cgroup) > 0 && cgroup_kill(&s->box.cgroup, 1000) == 0)
-		(void)cgroup_remove(&s->box.cgroup);
+	remove_group(&s->box.cgroup);
 	cgroup_done(&s->box.cgroup);
 }
 
@@ -154,11 +160,12 @@ static int make_trees(struct sandbox *s, struct err *e)
 	if (!box->is_root)
 		return 0;
 	box->skeleton_tree_fd = p->rootful ? userns_map_tree(box->skeleton_fd, all, all, e)
-					   : plain_tree(box->skeleton_fd, e);
+	                                   : plain_tree(box->skeleton_fd, e);
 	if (box->skeleton_tree_fd < 0)
 		return err_wrap(e, "skeleton");
 	if (p->image == IMAGE_DIR || p->rootful) {
-		AUTO(fd_close) int usr = p->image == IMAGE_DIR ? -1 : os_openat(AT_FDCWD, "/usr", O_PATH, 0);
+		AUTO(fd_close)
+		int usr = p->image == IMAGE_DIR ? -1 : os_openat(AT_FDCWD, "/usr", O_PATH, 0);
 
 		box->image_tree_fd = userns_map_tree(usr < 0 ? p->image_fd : usr, all, all, e);
 		if (box->image_tree_fd < 0)
@@ -238,24 +245,31 @@ static const struct {
 };
 /* clang-format on */
 
-void launcher_end(struct sandbox *s)
+static void undo_all(struct sandbox *s)
 {
 	for (size_t i = COUNT(stages); i-- > 0;)
 		stages[i].undo(s);
 }
 
+void launcher_end(struct sandbox *s)
+{
+	undo_all(s);
+	if (cgroup_any(&s->box.cgroup))
+		(void)launcher_sweep(false, false, NULL);
+}
+
 int launcher_start(struct sandbox *s, const struct plan *plan, const struct cgroup *cgroup,
-		   monitor_fn *monitor, struct err *e)
+                   monitor_fn *monitor, struct err *e)
 {
 	*s = (struct sandbox){ .run_fd = -1, .slots_fd = -1, .slot = -1, .control_fd = -1 };
 	s->box = (struct box){ .plan = plan,
-			       .is_root = launcher_is_root(),
-			       .uid = geteuid(),
-			       .gid = getegid(),
-			       .init_exe_fd = -1,
-			       .skeleton_fd = -1,
-			       .skeleton_tree_fd = -1,
-			       .image_tree_fd = -1 };
+		               .is_root = launcher_is_root(),
+		               .uid = geteuid(),
+		               .gid = getegid(),
+		               .init_exe_fd = -1,
+		               .skeleton_fd = -1,
+		               .skeleton_tree_fd = -1,
+		               .image_tree_fd = -1 };
 	for (size_t i = 0; i < COUNT(s->box.mount_tree_fds); i++)
 		s->box.mount_tree_fds[i] = -1;
 	s->box.cgroup = *cgroup;
@@ -265,7 +279,7 @@ int launcher_start(struct sandbox *s, const struct plan *plan, const struct cgro
 	for (size_t i = 0; i < COUNT(stages); i++) {
 		if (stages[i].make(s, e) < 0) {
 			err_wrap(e, "%s", stages[i].name);
-			launcher_end(s);
+			undo_all(s);
 			return -1;
 		}
 	}
@@ -284,7 +298,6 @@ struct sweep {
 static void sweep_name(const char *name, void *arg)
 {
 	struct sweep *w = arg;
-	struct err e;
 	char *end;
 	long slot = strtol(name, &end, 10);
 
@@ -296,10 +309,8 @@ static void sweep_name(const char *name, void *arg)
 	if (!w->dry_run) {
 		struct cgroup cg = *w->host;
 
-		/* Making it over a leftover kills and removes the leftover. */
-		if (cgroup_prepare(&cg, name, &e) == 0 && cgroup_make(&cg, 0, &e) == 0)
-			(void)cgroup_remove(&cg);
-		cgroup_done(&cg);
+		snprintf(cg.name, sizeof cg.name, "%s", name);
+		remove_group(&cg);
 	}
 	slot_release(w->slots_fd, (int)slot);
 }

@@ -24,7 +24,7 @@ typedef void monitor_fn(struct box *box, int control_fd);
 /* Builds everything up to a running monitor. On failure nothing is left. `cgroup` is what
  * cgroup_find() found: it was looked at to judge the spec, and is not looked at again. */
 int launcher_start(struct sandbox *s, const struct plan *plan, const struct cgroup *cgroup,
-		   monitor_fn *monitor, struct err *e) MUST_USE;
+                   monitor_fn *monitor, struct err *e) MUST_USE;
 
 /* Waits for the monitor; kills and removes whatever is left of the sandbox. */
 void launcher_end(struct sandbox *s);

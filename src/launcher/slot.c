@@ -15,7 +15,8 @@ static int open_run_dir(const char *path, struct err *e)
 	int r = 0;
 
 	if (dir == -ENOENT) {
-		r = os_mkdirat(AT_FDCWD, path, 0711); /* others pass, to the skeleton, and see nothing */
+		r = os_mkdirat(AT_FDCWD, path,
+		               0711); /* others pass, to the skeleton, and see nothing */
 		if (r < 0 && r != -EEXIST)
 			return err_sys(e, -r, "make %s", path);
 		dir = os_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -26,7 +27,8 @@ static int open_run_dir(const char *path, struct err *e)
 	if (r < 0)
 		return err_sys(e, -r, "stat %s", path);
 	if (st.st_uid != geteuid() || st.st_mode & 022)
-		return err_new(e, ERR_DENIED, "%s belongs to somebody else or is writable by others", path);
+		return err_new(e, ERR_DENIED,
+		               "%s belongs to somebody else or is writable by others", path);
 	return fd_take(&dir);
 }
 

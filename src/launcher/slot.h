@@ -15,9 +15,9 @@
 #define SLOT_ID_COUNT 0x10000u
 #define SLOT_COUNT 4095
 
-int slot_run_dir(bool is_root, struct err *e) MUST_USE;    /* made when absent */
-int slot_open(int run_fd, struct err *e) MUST_USE; /* the lock file */
-int slot_take(int slots_fd, struct err *e) MUST_USE; /* the slot's number */
-bool slot_take_this(int slots_fd, int slot);         /* false: in use */
-bool slot_any_taken(int slots_fd);                   /* by another process */
+int slot_run_dir(bool is_root, struct err *e) MUST_USE; /* made when absent */
+int slot_open(int run_fd, struct err *e) MUST_USE;      /* the lock file */
+int slot_take(int slots_fd, struct err *e) MUST_USE;    /* the slot's number */
+bool slot_take_this(int slots_fd, int slot);            /* false: in use */
+bool slot_any_taken(int slots_fd);                      /* by another process */
 void slot_release(int slots_fd, int slot);

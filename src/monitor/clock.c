@@ -28,7 +28,8 @@ static void arm(struct monitor *m)
 			next = m->deadline_ms[d];
 	at.it_value.tv_sec = (time_t)(next / 1000);
 	at.it_value.tv_nsec = (long)(next % 1000) * 1000000;
-	(void)timerfd_settime(m->timer.fd, TFD_TIMER_ABSTIME, &at, NULL); /* a valid time cannot fail */
+	(void)timerfd_settime(m->timer.fd, TFD_TIMER_ABSTIME, &at,
+	                      NULL); /* a valid time cannot fail */
 }
 
 void clock_set(struct monitor *m, enum deadline d, uint64_t in_ms)
@@ -48,7 +49,7 @@ static uint64_t cpu_of(pid_t pid)
 		return 0;
 	const char *at = strrchr(text, ')');
 	if (!at || sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-			  &system_time) != 2)
+	                  &system_time) != 2)
 		return 0;
 	return (user + system_time) * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
@@ -128,8 +129,9 @@ int clock_open(struct monitor *m, struct err *e)
 {
 	const struct plan *p = m->box->plan;
 
-	m->timer = (struct watch){ .fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
-				   .ready = ready };
+	m->timer =
+	    (struct watch){ .fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
+		            .ready = ready };
 	if (m->timer.fd < 0)
 		return err_sys(e, errno, "make a timer");
 	int r = loop_add(&m->loop, &m->timer, EPOLLIN);

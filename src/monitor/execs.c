@@ -52,7 +52,8 @@ static void record_command(struct monitor *m, char *out)
 
 	m->is_started = true;
 	for (uint32_t i = 0; i < p->argv.count && len + 2 < CHANNEL_EXEC_TEXT; i++) {
-		len += (size_t)snprintf(out + len, CHANNEL_EXEC_TEXT - len, "%s%s", i ? " " : "", arg);
+		len +=
+		    (size_t)snprintf(out + len, CHANNEL_EXEC_TEXT - len, "%s%s", i ? " " : "", arg);
 		arg += strlen(arg) + 1;
 	}
 }

@@ -29,9 +29,9 @@ struct monitor {
 	struct spawn_command command;
 
 	struct watch control, child, init_watch, timer, listener, input;
-	struct stream streams[2];    /* out, err; a pty uses the first */
+	struct stream streams[2];     /* out, err; a pty uses the first */
 	struct channel_packet packet; /* the message that waits for room in the socket */
-	bool is_blocked;             /* packet is waiting */
+	bool is_blocked;              /* packet is waiting */
 
 	unsigned char input_buf[CHANNEL_DATA_MAX];
 	size_t input_len, input_at;
@@ -51,12 +51,15 @@ struct monitor {
 };
 
 /* container_of for the watches that are embedded one by one */
-#define MONITOR_OF(w, member) ((struct monitor *)(void *)((char *)(w) - offsetof(struct monitor, member)))
+#define MONITOR_OF(w, member)                                                                      \
+	((struct monitor *)(void *)((char *)(w)-offsetof(struct monitor, member)))
 
 /* monitor.c */
-void monitor_stop(struct monitor *m, enum run_state cause, const char *reason); /* TERM, grace, kill */
+void monitor_stop(struct monitor *m, enum run_state cause,
+                  const char *reason);                            /* TERM, grace, kill */
 void monitor_finish(struct monitor *m) __attribute__((noreturn)); /* kills all, reports, exits */
-void monitor_drained(struct monitor *m); /* the streams have ended; the end, if the command has too */
+void monitor_drained(
+    struct monitor *m); /* the streams have ended; the end, if the command has too */
 
 /* streams.c */
 int streams_open(struct monitor *m, struct payload_io *io, struct err *e) MUST_USE;

@@ -42,7 +42,8 @@ static void fill_usage(struct monitor *m)
 {
 	struct cgroup_usage u;
 
-	/* Only a command that was killed can be out of memory, unless somebody wants to know all. */
+	/* Only a command that was killed can be out of memory, unless somebody wants to know all.
+	 */
 	if (m->box->plan->wants_usage || (m->has_exited && WIFSIGNALED(m->status)))
 		m->end.oom_kills = cgroup_oom_kills(&m->box->cgroup);
 	if (m->box->plan->wants_usage) {
@@ -73,7 +74,7 @@ static void fill_state(struct monitor *m)
 		end->state = is_oom ? RUN_OOM : RUN_SIGNALED;
 		if (is_oom)
 			snprintf(m->reason, sizeof m->reason, "mem limit of %llu bytes reached",
-				 (unsigned long long)m->box->plan->limits[LIMIT_MEM]);
+			         (unsigned long long)m->box->plan->limits[LIMIT_MEM]);
 	}
 	memcpy(end->reason, m->reason, sizeof end->reason);
 }
@@ -85,7 +86,7 @@ static void add_usage(struct monitor *m, const struct rusage *usage)
 	uint64_t peak = (uint64_t)usage->ru_maxrss * 1024;
 
 	m->user_cpu_ms += (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
-			  (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000;
+	                  (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000;
 	m->user_mem_peak = peak > m->user_mem_peak ? peak : m->user_mem_peak;
 	m->user_io_bytes += (uint64_t)(usage->ru_inblock + usage->ru_oublock) * 512;
 }
@@ -106,7 +107,8 @@ static void end_inside(struct monitor *m)
 	int status;
 
 	if (m->init.pid > 0)
-		(void)kill(m->init.pid, SIGKILL); /* our child, not waited for: the number is its own */
+		(void)kill(m->init.pid,
+		           SIGKILL); /* our child, not waited for: the number is its own */
 	for (;;) {
 		int pid = os_wait(-1, &status, &usage);
 
@@ -196,7 +198,8 @@ static void init_ready(struct watch *w, uint32_t events)
 		snprintf(m->reason, sizeof m->reason, "%s", e.msg);
 		return;
 	}
-	if (cgroup_oom_kills(&m->box->cgroup) == 0) { /* with memory.oom.group pid 1 dies of it too */
+	if (cgroup_oom_kills(&m->box->cgroup) ==
+	    0) { /* with memory.oom.group pid 1 dies of it too */
 		m->cause = RUN_LOST;
 		snprintf(m->reason, sizeof m->reason, "pid 1 of the sandbox was killed");
 	}
@@ -389,9 +392,9 @@ static void report_ready(struct watch *w, uint32_t events)
 
 static int watch_report(struct monitor *m, struct err *e)
 {
-	report = (struct report_watch){
-		.watch = { .fd = m->command.report_fd, .ready = report_ready }, .monitor = m
-	};
+	report =
+	    (struct report_watch){ .watch = { .fd = m->command.report_fd, .ready = report_ready },
+		                   .monitor = m };
 	int r = loop_add(&m->loop, &report.watch, EPOLLIN);
 	return r < 0 ? err_sys(e, -r, "watch the start") : 0;
 }

@@ -61,7 +61,7 @@ void channel_send(struct monitor *m, enum channel_type type, const void *bytes, 
 	(void)fcntl(m->control.fd, F_SETFL, 0);
 	if (m->is_blocked)
 		(void)os_send(m->control.fd, &m->packet, sizeof m->packet.head + m->packet.head.len,
-			      NULL, 0);
+		              NULL, 0);
 	m->is_blocked = false;
 	(void)os_send(m->control.fd, &p, sizeof p.head + n, NULL, 0);
 }
@@ -140,12 +140,12 @@ void streams_drain(struct monitor *m)
 
 		if (m->is_blocked)
 			(void)os_send(m->control.fd, &m->packet,
-				      sizeof m->packet.head + m->packet.head.len, NULL, 0);
+			              sizeof m->packet.head + m->packet.head.len, NULL, 0);
 		m->is_blocked = false;
 		while (s->watch.fd >= 0 && pump(s)) {
 			if (m->is_blocked) /* MSG_DONTWAIT: now wait for room */
 				(void)os_send(m->control.fd, &m->packet,
-					      sizeof m->packet.head + m->packet.head.len, NULL, 0);
+				              sizeof m->packet.head + m->packet.head.len, NULL, 0);
 			m->is_blocked = false;
 		}
 	}
@@ -260,8 +260,8 @@ int streams_open(struct monitor *m, struct payload_io *io, struct err *e)
 	m->input = (struct watch){ .fd = -1, .ready = input_ready };
 	for (size_t i = 0; i < 2; i++) {
 		m->streams[i] = (struct stream){ .watch = { .fd = -1, .ready = output_ready },
-						 .monitor = m,
-						 .type = i == 0 ? CH_OUT : CH_ERR };
+			                         .monitor = m,
+			                         .type = i == 0 ? CH_OUT : CH_ERR };
 		if (m->box->plan->is_tty)
 			continue;
 		r = os_pipe(fds, 0);

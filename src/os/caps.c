@@ -57,7 +57,8 @@ int os_caps_ambient(uint64_t raise)
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return -errno;
 	for (unsigned int cap = 0; cap < 64; cap++)
-		if (raise & CAP_BIT(cap) && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+		if (raise & CAP_BIT(cap) &&
+		    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
 			return -errno;
 	return 0;
 }

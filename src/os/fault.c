@@ -19,7 +19,7 @@ static struct fault {
 		pid_t pid;
 		const char *name;
 	} trace[TRACE_MAX];
-} *shared;
+} * shared;
 
 static long fail_at, kill_at;
 static int fail_errno = EIO;
@@ -37,8 +37,9 @@ static uint64_t now_ns(void)
 static void write_trace(int fd, long calls)
 {
 	for (long i = 0; i < calls && i < TRACE_MAX; i++)
-		dprintf(fd, "%8.1f %d %s\n", (double)(shared->trace[i].ns - shared->trace[0].ns) / 1000,
-			shared->trace[i].pid, shared->trace[i].name);
+		dprintf(fd, "%8.1f %d %s\n",
+		        (double)(shared->trace[i].ns - shared->trace[0].ns) / 1000,
+		        shared->trace[i].pid, shared->trace[i].name);
 }
 
 static void write_files(void)
@@ -49,7 +50,8 @@ static void write_files(void)
 	if (getpid() != first_pid)
 		return;
 	for (size_t i = 0; i < COUNT(names); i++) {
-		int fd = names[i] ? open(names[i], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
+		int fd =
+		    names[i] ? open(names[i], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
 
 		if (fd < 0)
 			continue;
@@ -66,7 +68,8 @@ void fault_init(void)
 	const char *fail = getenv("CAISSON_FAIL_AT");
 	const char *kill_text = getenv("CAISSON_KILL_AT");
 
-	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared =
+	    mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		abort();
 	if (fail) {

@@ -180,8 +180,8 @@ int os_write_file(int dirfd, const char *path, const char *text)
 
 int os_make_file(int dirfd, const char *path, const void *bytes, size_t n, mode_t mode)
 {
-	AUTO(fd_close) int fd =
-		os_openat(dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+	AUTO(fd_close)
+	int fd = os_openat(dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 
 	return fd < 0 || n == 0 ? (fd < 0 ? fd : 0) : os_write_all(fd, bytes, n);
 }

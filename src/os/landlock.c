@@ -8,7 +8,8 @@
 int os_landlock_abi(void)
 {
 	OS_FAULT("landlock_create_ruleset");
-	return os_ret(syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION));
+	return os_ret(
+	    syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION));
 }
 
 int os_landlock_ruleset(uint64_t handled_fs)
@@ -24,7 +25,8 @@ int os_landlock_allow(int ruleset_fd, int dir_fd, uint64_t access)
 	struct landlock_path_beneath_attr attr = { .allowed_access = access, .parent_fd = dir_fd };
 
 	OS_FAULT("landlock_add_rule");
-	return os_ret(syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &attr, 0));
+	return os_ret(
+	    syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &attr, 0));
 }
 
 int os_landlock_restrict(int ruleset_fd)

@@ -42,7 +42,7 @@ int os_fsmount(int fs_fd, unsigned int attrs)
 int os_open_tree(int dirfd, const char *path, bool recursive)
 {
 	unsigned int flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH |
-			     AT_SYMLINK_NOFOLLOW | (recursive ? AT_RECURSIVE : 0);
+	                     AT_SYMLINK_NOFOLLOW | (recursive ? AT_RECURSIVE : 0);
 
 	OS_FAULT("open_tree");
 	return os_ret(syscall(SYS_open_tree, dirfd, path, flags));
@@ -72,7 +72,7 @@ int os_mount_setattr(int fd, uint64_t set, bool recursive)
 int os_mount_idmap(int tree_fd, int userns_fd)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP,
-				   .userns_fd = (uint64_t)(unsigned int)userns_fd };
+		                   .userns_fd = (uint64_t)(unsigned int)userns_fd };
 
 	return setattr(tree_fd, "", AT_EMPTY_PATH, &attr);
 }

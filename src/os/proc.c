@@ -13,7 +13,7 @@ int os_clone(struct clone_opts o)
 {
 	struct clone_args args = {
 		.flags = o.flags | (o.pidfd ? CLONE_PIDFD : 0) |
-			 (o.cgroup_fd > 0 ? CLONE_INTO_CGROUP : 0),
+		         (o.cgroup_fd > 0 ? CLONE_INTO_CGROUP : 0),
 		.pidfd = (uint64_t)(uintptr_t)o.pidfd,
 		/* With CLONE_PARENT the kernel takes the signal of the caller's parent. */
 		.exit_signal = o.flags & CLONE_PARENT ? 0 : SIGCHLD,

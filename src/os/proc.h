@@ -12,9 +12,9 @@
 #include "base/base.h"
 
 struct clone_opts {
-	uint64_t flags;   /* CLONE_*; the exit signal is SIGCHLD unless CLONE_PARENT is set */
-	int cgroup_fd;    /* 0: stay in the caller's cgroup */
-	int *pidfd;       /* NULL: none wanted */
+	uint64_t flags; /* CLONE_*; the exit signal is SIGCHLD unless CLONE_PARENT is set */
+	int cgroup_fd;  /* 0: stay in the caller's cgroup */
+	int *pidfd;     /* NULL: none wanted */
 };
 
 /* fork() with options: returns 0 in the child. */
@@ -25,7 +25,7 @@ int os_kill(pid_t pid, int sig);
 int os_setns(int pidfd, int flags);
 int os_unshare(int flags);
 int os_setsid(void);
-int os_wait(pid_t pid, int *status, struct rusage *usage); /* blocks */
+int os_wait(pid_t pid, int *status, struct rusage *usage);     /* blocks */
 int os_try_wait(pid_t pid, int *status, struct rusage *usage); /* 0: still running */
 
 int os_set_ids(uid_t uid, gid_t gid); /* real, effective, saved: gid first */

@@ -10,7 +10,7 @@ int os_seccomp_load(const struct sock_filter *code, size_t n, bool listener)
 {
 	/* The kernel does not write to the program; sock_fprog merely lacks the const. */
 	struct sock_fprog prog = { .len = (unsigned short)n,
-				   .filter = (struct sock_filter *)(uintptr_t)code };
+		                   .filter = (struct sock_filter *)(uintptr_t)code };
 	unsigned int flags = listener ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
 
 	OS_FAULT("seccomp");
@@ -30,8 +30,7 @@ int os_seccomp_valid(int listener_fd, uint64_t id)
 
 int os_seccomp_continue(int listener_fd, uint64_t id)
 {
-	struct seccomp_notif_resp answer = { .id = id,
-					     .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
+	struct seccomp_notif_resp answer = { .id = id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
 
 	OS_FAULT("seccomp_notify");
 	return os_ret(ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_SEND, &answer));

@@ -73,9 +73,9 @@ int os_recv(int fd, void *buf, size_t size, int *fds, size_t *n_fds)
 	} control;
 	struct iovec iov = { .iov_base = buf, .iov_len = size };
 	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control.bytes,
-			      .msg_controllen = sizeof control.bytes };
+		              .msg_iovlen = 1,
+		              .msg_control = control.bytes,
+		              .msg_controllen = sizeof control.bytes };
 
 	OS_FAULT("recvmsg");
 	for (;;) {

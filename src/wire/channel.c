@@ -2,7 +2,7 @@
 
 static const char *const state_names[] = {
 	[RUN_EXITED] = "exited", [RUN_SIGNALED] = "signaled", [RUN_TIMEOUT] = "timeout",
-	[RUN_OOM] = "oom",	 [RUN_KILLED] = "killed",     [RUN_EXPIRED] = "expired",
+	[RUN_OOM] = "oom",       [RUN_KILLED] = "killed",     [RUN_EXPIRED] = "expired",
 	[RUN_LOST] = "lost",
 };
 _Static_assert(COUNT(state_names) == RUN_LOST + 1, "a state has no name");

@@ -39,7 +39,15 @@ struct channel_packet {
 };
 
 /* How a command ended; the words of the API's `state`. */
-enum run_state { RUN_EXITED, RUN_SIGNALED, RUN_TIMEOUT, RUN_OOM, RUN_KILLED, RUN_EXPIRED, RUN_LOST };
+enum run_state {
+	RUN_EXITED,
+	RUN_SIGNALED,
+	RUN_TIMEOUT,
+	RUN_OOM,
+	RUN_KILLED,
+	RUN_EXPIRED,
+	RUN_LOST
+};
 
 struct channel_child {
 	int32_t pid;
@@ -47,10 +55,10 @@ struct channel_child {
 };
 
 struct channel_end {
-	uint32_t state;      /* enum run_state */
-	int32_t exit_code;   /* -1: none */
-	int32_t signal;      /* 0: none */
-	char reason[96];     /* "" or a sentence that names the limit */
+	uint32_t state;    /* enum run_state */
+	int32_t exit_code; /* -1: none */
+	int32_t signal;    /* 0: none */
+	char reason[96];   /* "" or a sentence that names the limit */
 	uint64_t ms, cpu_ms, mem_peak, io_bytes;
 	uint64_t out_bytes, err_bytes, dropped_bytes;
 	uint64_t oom_kills, pids_denied;

@@ -132,14 +132,9 @@ t_says() { # NAME STATUS PATTERN ARGS...: exits so, with one sentence that has t
 	t_result "$1" $? "exit $status, want $2" "stderr: $err" "want:   caisson: $3"
 }
 
-t_json() { # NAME EXPRESSION of Python about r, the object that run --json printed
+t_json() { # NAME EXPRESSION, about what run --json printed: result.py
 	local said
-	said=$(python3 - "$T/out" "$2" 2>&1 <<-'PY'
-		import base64, json, sys
-		r = json.load(open(sys.argv[1]))
-		eval(sys.argv[2]) is True or sys.exit(json.dumps(r))
-	PY
-	)
+	said=$(python3 "$tests/result.py" "$T/out" "$2" 2>&1)
 	t_result "$1" $? "not true: $2" "$said"
 }
 

@@ -3,8 +3,10 @@
 What is in the set after a launch and was not before it is what the launch left behind. Any
 process of the cell counts, whatever it is called and whoever it belongs to: nobody else is here.
 """
+import contextlib
 import os
 import pathlib
+import signal
 import time
 
 import cell
@@ -80,10 +82,19 @@ def take():
 
 
 def wait_empty(seconds):
-    """Until no process is left. Returns those that are."""
+    """Until no process is left. Returns those that are, and ends them: the next launch is not theirs."""
     deadline = time.monotonic() + seconds
     while True:
         left = processes()
-        if not left or time.monotonic() > deadline:
+        if not left:
+            return left
+        if time.monotonic() > deadline:
+            kill_all()
             return left
         time.sleep(0.002)
+
+
+def kill_all(but=()):
+    for pid in pids(but):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

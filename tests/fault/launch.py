@@ -8,7 +8,6 @@ import pty
 import re
 import resource
 import select
-import signal
 import subprocess
 import termios
 import time
@@ -78,7 +77,7 @@ def limits_outside():
             where = re.sub(r"caisson/\d+", "caisson/N", at)
             if members:
                 found.append(f"{where}: members")
-                found += [f"{where}/{f}: {census.read(f'{at}/{f}').strip()}" for f in LIMIT_FILES if f in names]
+                found += [f"{where}/{f}: {census.read(f'{at}/{f}').split()}" for f in LIMIT_FILES if f in names]
     return sorted(found)
 
 
@@ -189,9 +188,7 @@ def follow(process, reply, result, deadline):
 
 def end_hung(process):
     """The others first: then the program may still end by itself and tell which calls were made."""
-    for pid in census.pids(but=[process.pid]):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    census.kill_all(but=[process.pid])
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(1)
     process.kill()

@@ -10,7 +10,10 @@ import census
 import launch
 
 SURVIVAL_SECONDS = 1
-CALLS_MAX = 5000
+CALLS_MAX = 5000        # of a launch: some 400, and 3000 when the skeleton has to be made
+GC_CALLS_BEGIN = 120    # afterwards it mostly asks for locks
+LEAVES_CGROUP_AT = 90   # here the launcher of a warm launch has made some of its cgroups
+DIFFERENCES_MAX = 12
 
 
 def sentences(result, whole):
@@ -38,8 +41,10 @@ def judge_refusal(result, whole):
 
 
 def difference(seen, expected):
-    lines = [f"  without: {line}" for line in expected if line not in seen]
-    return "\n".join(lines + [f"  instead: {line}" for line in seen if line not in expected])
+    """A few of the lines that differ. Of a command that never ran there is nothing to say."""
+    lines = [f"  without: {line}" for line in expected if line not in seen] if seen else []
+    lines += [f"  instead: {line}" for line in seen if line not in expected]
+    return "\n".join(lines[:DIFFERENCES_MAX])
 
 
 def judge_failure(result, whole):
@@ -74,9 +79,9 @@ class Tally:
         self.name, self.runs, self.left = name, 0, 0
         self.statuses, self.found = {}, {}
 
-    def count(self, result):
+    def count(self, status):
         self.runs += 1
-        self.statuses[result.status] = self.statuses.get(result.status, 0) + 1
+        self.statuses[status] = self.statuses.get(status, 0) + 1
 
     def add(self, where, problems):
         for problem in problems:
@@ -95,6 +100,7 @@ def after(tally, how, before):
     """No process after a second; nothing at all after gc."""
     for text in sorted(census.wait_empty(SURVIVAL_SECONDS)):
         yield f"survives {SURVIVAL_SECONDS} s: {text}"
+        census.wait_empty(SURVIVAL_SECONDS)
     if census.take() <= before:
         return
     tally.left += 1
@@ -115,9 +121,27 @@ def next_start(how, whole):
                difference(result.seen or [], whole.seen or []))
 
 
-def loop(name, how, variable, judge, step=1, value="", is_cold=False):
+class Fault:
+    """What is done at the n-th call, and what may come of it."""
+
+    def __init__(self, variable, judge, value=""):
+        self.variable, self.judge, self.value = variable, judge, value
+
+    def at(self, n):
+        return {self.variable: f"{n}{self.value}"}
+
+
+FAILS = Fault("CAISSON_FAIL_AT", judge_failure)
+KILLS = Fault("CAISSON_KILL_AT", judge_kill)
+
+
+def fails_with(number):
+    return Fault("CAISSON_FAIL_AT", judge_failure, f":{number}")
+
+
+def loop(name, how, fault, step=1, is_cold=False):
     """One launch for each n, until a launch makes fewer calls than n. A cold one has to make what
-    all launches share."""
+    all launches share, and what it leaves of that is used by the next."""
     tally = Tally(name)
     with contextlib.nullcontext() if is_cold else launch.kept_warm(how.is_root):
         launch.gc(how.is_root)
@@ -129,13 +153,29 @@ def loop(name, how, variable, judge, step=1, value="", is_cold=False):
         for n in range(1, CALLS_MAX, step):
             if is_cold:
                 launch.gc(how.is_root)
-            result = how.run({variable: f"{n}{value}"})
+            result = how.run(fault.at(n))
             if result.calls and len(result.calls) < n:
                 break
-            problems = list(judge(result, whole))
+            problems = list(fault.judge(result, whole))
             if is_cold:
                 problems += next_start(how, whole)
             problems += after(tally, how, before)
-            tally.count(result)
+            tally.count(result.status)
             tally.add(f"n={n} ({(result if result.calls else whole).call(n)})", problems)
+    return tally
+
+
+def gc_loop(name, is_root, variable, step):
+    """The same for gc itself, with something to collect; the gc after it finishes the work."""
+    tally = Tally(name)
+    how = launch.Launch(is_root=is_root, command=["true"], stdin="null")
+    launch.gc(is_root)
+    before = census.take()
+    for n in [*range(1, GC_CALLS_BEGIN), *range(GC_CALLS_BEGIN, CALLS_MAX, step)]:
+        tally.count(how.run(KILLS.at(LEAVES_CGROUP_AT)).status)
+        census.wait_empty(SURVIVAL_SECONDS)
+        problem = launch.gc(is_root, {variable: str(n)})
+        is_killed = variable == KILLS.variable and problem
+        tally.add(f"n={n}", [] if is_killed or not problem else [problem])
+        tally.add(f"n={n}", after(tally, how, before))
     return tally

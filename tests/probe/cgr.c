@@ -20,6 +20,7 @@
 static int cgr_01(void)
 {
 	long n = arg_number(0, 100), made = 0;
+	pid_t parent = getpid();
 
 	for (; made < n; made++) {
 		pid_t pid = fork();
@@ -28,8 +29,9 @@ static int cgr_01(void)
 			break;
 		if (pid == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			for (;;)
+			while (getppid() == parent) /* it may have ended before the prctl */
 				pause();
+			_exit(0);
 		}
 	}
 	report("fork", made < n ? errno : 0, made == n, "%ld of %ld", made, n);

@@ -1,12 +1,14 @@
 """The host's side of the corpus: canaries that hostile code must not reach, and honest looks
 at a sandbox from outside. A row passes only if the probe and these agree."""
 
+import contextlib
 import ctypes
 import hashlib
 import json
 import os
 import selectors
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -246,6 +248,9 @@ class Host:
         if self.canary:
             self.canary.kill()
             self.canary.wait()
+        for pid in pids_with(self.tmp):    # no process of ours survives; the folder's name is unique
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         libc.shmctl(self._ids[0], IPC_RMID, None)
         libc.semctl(self._ids[1], 0, IPC_RMID)
         libc.msgctl(self._ids[2], IPC_RMID, None)

@@ -426,6 +426,17 @@ TEST(hot_calls_are_short)
 	}
 }
 
+/* A launch waits while the kernel translates the program. Less is better: lower the bound then. */
+TEST(programs_are_small)
+{
+	static const size_t len_max[] = { [DEFAULT] = 154, [QUIET] = 152, [INIT] = 42 };
+
+	for (int which = DEFAULT; which <= INIT; which++) {
+		printf("# %s: %zu instructions\n", programs[which].name, programs[which].len);
+		CHECK(programs[which].len <= len_max[which]);
+	}
+}
+
 /* In this process, from here on: only what the filter allows. */
 static int enter(const struct program *p, bool listener)
 {

@@ -1,0 +1,172 @@
+"""outside.py - kill -9 from outside: of each process of a running sandbox, and of any in a crowd."""
+import os
+import random
+import signal
+import subprocess
+import time
+
+import cell
+import census
+import launch
+from loops import SURVIVAL_SECONDS, Tally, after, difference
+
+READY_SECONDS = 5
+CROWD = 64
+CROWD_SECONDS = 60
+
+# What a hostile command does to stay: own sessions, orphans, deaf to all signals that it may be deaf to.
+STUBBORN = """
+trap '' TERM HUP INT QUIT
+setsid sleep 60 &
+(setsid sh -c 'trap "" TERM HUP; sleep 60 & sleep 60' &)
+sleep 60 &
+echo ready
+while :; do sleep 60; done
+"""
+
+
+def parents():
+    """pid -> (parent, pids inside)."""
+    found = {}
+    for pid in census.pids():
+        status = dict(line.split(":\t", 1) for line in census.read(f"/proc/{pid}/status").splitlines() if ":\t" in line)
+        if status:
+            found[pid] = (int(status["PPid"]), status["NSpid"].split()[1:])
+    return found
+
+
+def roles(cli):
+    """Who is who in a sandbox whose command runs."""
+    known = parents()
+    monitor = next(pid for pid, (parent, _) in known.items() if parent == cli)
+    inside = {pids[-1]: pid for pid, (parent, pids) in known.items() if pids and parent == monitor}
+    everybody = [pid for pid, (_, pids) in known.items() if pids]
+    return {"cli": [cli], "monitor": [monitor], "init": [inside["1"]], "command": [inside["2"]],
+            "cli and monitor": [cli, monitor], "monitor and init": [monitor, inside["1"]], "everybody inside": everybody}
+
+
+# Which exit status of the CLI may follow.
+VICTIMS = {
+    "cli": (-signal.SIGKILL,),
+    "monitor": (125,),
+    "init": (125,),
+    "command": (128 + signal.SIGKILL,),
+    "cli and monitor": (-signal.SIGKILL,),
+    "monitor and init": (125,),
+    "everybody inside": (125, 128 + signal.SIGKILL),
+}
+
+
+def running(how):
+    """The program, with its command at work."""
+    process = how.start({}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.set_blocking(process.stdout.fileno(), False)
+    deadline = time.monotonic() + READY_SECONDS
+    while b"ready" not in (process.stdout.read() or b""):
+        if process.poll() is not None or time.monotonic() > deadline:
+            census.kill_all()
+            raise RuntimeError(f"the command does not start: {process.stderr.read()}")
+        time.sleep(0.002)
+    return process
+
+
+def judge_killed(process, expected):
+    try:
+        _, err = process.communicate(timeout=launch.SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        yield "\n  ".join(["hangs; what is there:", *sorted(map(census.describe, census.pids()))])
+        census.kill_all()
+        process.wait()
+        return
+    if process.returncode not in expected:
+        yield f"exit {process.returncode}, not {expected}: {err.decode().strip()}"
+    if process.returncode == 125 and b"caisson: " not in err:
+        yield "exit 125 without a sentence"
+
+
+def one_killed(name, how, is_stopped=False):
+    """Each victim in turn; with `is_stopped` all processes inside are stopped before."""
+    tally = Tally(name)
+    before = census.take()
+    for victim, expected in VICTIMS.items():
+        process = running(how)
+        who = roles(process.pid)
+        if is_stopped:
+            for pid in who["everybody inside"]:
+                os.kill(pid, signal.SIGSTOP)
+        for pid in who[victim]:
+            os.kill(pid, signal.SIGKILL)
+        problems = list(judge_killed(process, expected))
+        problems += after(tally, how, before)
+        tally.count(process.returncode)
+        tally.add(victim, problems)
+    return tally
+
+
+def asked_to_end(name, how):
+    """TERM once is for the command; twice is for us."""
+    tally = Tally(name)
+    before = census.take()
+    for sig in (signal.SIGTERM, signal.SIGHUP):
+        process = running(how)
+        for _ in range(2):
+            process.send_signal(sig)
+            time.sleep(0.05)
+        problems = list(judge_killed(process, (125, 128 + signal.SIGKILL, 128 + sig)))
+        tally.add(sig.name, [*problems, *after(tally, how, before)])
+        tally.count(process.returncode)
+    return tally
+
+
+# ---- a crowd ---------------------------------------------------------------------------------
+
+def kill_randomly(started, chooser, kills_max):
+    """Until all have ended. Anybody may be hit: launchers, monitors, inits, commands. Returns how often."""
+    kills = 0
+    deadline = time.monotonic() + CROWD_SECONDS
+    while any(p.poll() is None for p in started) and time.monotonic() < deadline:
+        victims = census.pids()
+        if victims and kills < kills_max:
+            try:
+                os.kill(chooser.choice(victims), signal.SIGKILL)
+                kills += 1
+            except ProcessLookupError:
+                pass
+        time.sleep(chooser.uniform(0, 0.02))
+    return kills
+
+
+def crowd(name, how, seed, kills_max):
+    """Many at once, on a cold host. Who was not hit ends as if alone; afterwards a launch is whole."""
+    tally = Tally(f"{name} (seed {seed})")
+    look = launch.Launch("-i", is_root=how.is_root)
+    whole = look.run()
+    launch.gc(how.is_root)
+    before = census.take()
+    errors = [open(cell.NOTES / f"err-{i}", "w+b") for i in range(CROWD)]
+    started = [how.start({}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=e) for e in errors]
+    kills = kill_randomly(started, random.Random(seed), kills_max)
+    hung = [p for p in started if p.poll() is None]
+    if hung:
+        tally.add("crowd", [f"{len(hung)} hang after {CROWD_SECONDS} s; what is there:\n  " +
+                            "\n  ".join(sorted(map(census.describe, census.pids())))])
+        census.kill_all()
+    ended = sum(abs(p.wait()) not in (0, signal.SIGKILL) for p in started)
+    for process, file in zip(started, errors):
+        tally.count(process.returncode)
+        file.seek(0)
+        text = file.read().decode(errors="replace").strip()
+        file.close()
+        os.unlink(file.name)
+        if process.returncode not in (0, 125, -signal.SIGKILL, 128 + signal.SIGKILL):
+            tally.add("crowd", [f"exit {process.returncode}: {text}"])
+        if process.returncode == 125 and (kills == 0 or "caisson: " not in text):
+            tally.add("crowd", [f"exit 125: {text or 'without a sentence'}"])
+    if ended > kills:
+        tally.add("crowd", [f"{ended} launches failed, {kills} processes were killed"])
+    tally.add("crowd", [f"survives {SURVIVAL_SECONDS} s: {t}" for t in census.wait_empty(SURVIVAL_SECONDS)])
+    result = look.run()
+    if result.seen != whole.seen:
+        tally.add("the launch after it", [f"exit {result.status}: {result.err}\n{difference(result.seen or [], whole.seen)}"])
+    tally.add("crowd", after(tally, how, before))
+    return tally

@@ -1,0 +1,133 @@
+"""suites.py - what runs in which cell. Each suite is a list of (function, arguments), a test each.
+
+The step of a loop is 1 where it matters most; FULL=1 in the environment makes it 1 everywhere, adds
+stubborn commands to the kill loops and more rounds to the crowds.
+"""
+import errno
+import os
+import pathlib
+import shutil
+import subprocess
+
+import exhaust
+import outside
+from launch import Launch
+from loops import FAILS, KILLS, fails_with, gc_loop, loop
+
+FULL = bool(os.environ.get("FULL"))
+SOURCE = pathlib.Path("/run/source")
+IMAGE = pathlib.Path("/run/image")
+IMAGE_PROGRAMS = ("sh", "cat", "grep", "uname", "env", "sleep", "setsid", "true")
+
+FORKS = "setsid sleep 60 & (sleep 60 &) ; sleep 60"
+
+
+def make_source():
+    SOURCE.mkdir()
+    (SOURCE / "file").write_text("of the host\n")
+    os.chmod(SOURCE, 0o755)
+
+
+def make_image():
+    """A root with a shell and what it needs."""
+    (IMAGE / "bin").mkdir(parents=True)
+    for name in IMAGE_PROGRAMS:
+        program = shutil.which(name)
+        shutil.copy(program, IMAGE / "bin")
+        for word in subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout.split():
+            if word.startswith("/"):
+                target = IMAGE / word[1:]
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(word, target)
+
+
+def prepare():
+    make_source()
+    make_image()
+
+
+def step(n):
+    return 1 if FULL else n
+
+
+def look(*flags, **options):
+    """A command that shows its walls."""
+    return Launch("-i", *flags, **options)
+
+
+def forks(*flags, **options):
+    """A command that would stay for a minute."""
+    if FULL:
+        return Launch("--timeout", "200ms", *flags, command=["sh", "-c", outside.STUBBORN], stdin="null", **options)
+    return Launch("--timeout", "100ms", *flags, command=["sh", "-c", FORKS], stdin="null", **options)
+
+
+def stays(**options):
+    return Launch(command=["sh", "-c", outside.STUBBORN], stdin="null", **options)
+
+
+def short(**options):
+    return Launch(command=["sh", "-c", "sleep 0.3 & sleep 0.1"], stdin="null", **options)
+
+
+VARIANTS = {
+    "terminal": (["-t"], {"stdin": "tty"}),
+    "overlay": (["--fs", f"overlay:{SOURCE}:/work"], {}),
+    "image": (["--image", f"dir:{IMAGE}"], {}),
+    "rootful": (["-u", "root", "--profile", "rootful"], {}),
+    "as root": (["-u", "root"], {}),
+    "json": (["--json"], {"stdin": "null"}),
+}
+ROOTLESS = {"is_root": False}
+
+
+def variants(kind, make, fault, every, **options):
+    return [(loop, (f"{kind}: {name}", make(*flags, **{**more, **options}), fault, step(every)))
+            for name, (flags, more) in VARIANTS.items()]
+
+
+def other_errors(**options):
+    numbers = (errno.ENOMEM, errno.EMFILE, errno.EAGAIN, errno.EPERM, errno.ENOENT, errno.EINTR)
+    return [(loop, (f"call fails with {errno.errorcode[n]}", look(**options), fails_with(n), step(7))) for n in numbers]
+
+
+def crowds(how, rounds):
+    return [(outside.crowd, (f"64 at once, {kills} kills", how, seed, kills))
+            for seed, kills in [(0, 0), *((s, 40) for s in range(1, rounds + 1))]]
+
+
+# Longest first: cells run side by side.
+SUITES = {
+    "kills": lambda: [(loop, ("caller is killed", forks(), KILLS))],
+    "kills-rootless": lambda: [(loop, ("caller is killed", forks(**ROOTLESS), KILLS))],
+    "fails-variants": lambda: variants("call fails", look, FAILS, 3),
+    "kills-cold": lambda: [
+        (loop, ("caller is killed, first launch", look(), KILLS, step(9), True)),
+        (loop, ("caller is killed, first launch, rootless", look(**ROOTLESS), KILLS, step(15), True))],
+    "fails-cold": lambda: [
+        (loop, ("call fails, first launch", look(), FAILS, step(11), True)),
+        (loop, ("call fails, first launch, rootless", look(**ROOTLESS), FAILS, step(15), True))],
+    "fails": lambda: [(loop, ("call fails", look(), FAILS))],
+    "fails-rootless": lambda: [(loop, ("call fails", look(**ROOTLESS), FAILS)), *other_errors(**ROOTLESS)],
+    "fails-otherwise": other_errors,
+    "kills-variants": lambda: [
+        (loop, ("caller is killed: terminal", look("-t", stdin="tty"), KILLS, step(5))),
+        (loop, ("caller is killed: overlay", look("--fs", f"overlay:{SOURCE}:/work"), KILLS, step(5))),
+        (loop, ("caller is killed: json", look("--json", stdin="null"), KILLS, step(5)))],
+    "crowd": lambda: crowds(short(), 20 if FULL else 2) + crowds(short(**ROOTLESS), 20 if FULL else 2),
+    "outside": lambda: [
+        (outside.one_killed, ("killed from outside", stays())),
+        (outside.one_killed, ("killed from outside, rootless", stays(**ROOTLESS))),
+        (outside.one_killed, ("killed from outside, all stopped before", stays(), True)),
+        (outside.one_killed, ("killed from outside, all stopped before, rootless", stays(**ROOTLESS), True)),
+        (outside.asked_to_end, ("asked twice to end", stays())),
+        (outside.asked_to_end, ("asked twice to end, rootless", stays(**ROOTLESS)))],
+    "exhaustion": lambda: [
+        (exhaust.descriptors, (True,)), (exhaust.descriptors, (False,)),
+        (exhaust.addresses, (True,)), (exhaust.addresses, (False,)),
+        (exhaust.user_processes, ()), (exhaust.cgroup_processes, ()),
+        (exhaust.disk, (True,)), (exhaust.disk, (False,))],
+    "gc": lambda: [
+        (gc_loop, ("a call of gc fails", True, FAILS.variable, step(400))),
+        (gc_loop, ("gc is killed", True, KILLS.variable, step(400)))],
+}
