@@ -97,14 +97,6 @@ static int step_network(struct build *b, struct err *e)
 	return r < 0 ? err_sys(e, -r, "raise lo") : 0;
 }
 
-static int step_private(struct build *b, struct err *e)
-{
-	int r = os_mount_private(AT_FDCWD, "/");
-
-	(void)b;
-	return r < 0 ? err_sys(e, -r, "make all mounts private") : 0;
-}
-
 static int step_await_command(struct build *b, struct err *e)
 {
 	char byte;
@@ -125,7 +117,6 @@ static const struct {
 	{ "take the ids",                 step_ids },
 	{ "set the host name",            step_name },
 	{ "set up the network",           step_network },
-	{ "cut mount propagation",        step_private },
 	{ "mount the scratch",            root_scratch },
 	{ "take the skeleton",            root_skeleton },
 	{ "lay the image",                root_image },

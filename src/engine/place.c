@@ -96,6 +96,7 @@ int place_clone(int source_dirfd, const char *path, int target_fd, uint64_t attr
 		tree = os_open_tree(source_dirfd, path, true);
 	if (tree < 0)
 		return err_sys(e, -tree, "clone %s", path);
+	/* Folders of ours have their attributes already; those of the host are cut off from it. */
 	int r = attrs ? os_mount_setattr(tree, attrs, true) : 0;
 	if (r < 0)
 		return err_sys(e, -r, "restrict %s", path);

@@ -8,6 +8,7 @@
 
 /* <sys/mount.h> and <linux/mount.h> of Debian 12 cannot be included together. */
 #define UMOUNT_DETACH 2
+#define MOUNT_PRIVATE (1ul << 18) /* MS_PRIVATE */
 
 int os_fsopen(const char *type)
 {
@@ -64,7 +65,7 @@ static int setattr(int fd, const char *path, unsigned int flags, struct mount_at
 
 int os_mount_setattr(int fd, uint64_t set, bool recursive)
 {
-	struct mount_attr attr = { .attr_set = set };
+	struct mount_attr attr = { .attr_set = set, .propagation = MOUNT_PRIVATE };
 
 	return setattr(fd, "", AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0), &attr);
 }
@@ -79,7 +80,7 @@ int os_mount_idmap(int tree_fd, int userns_fd)
 
 int os_mount_private(int dirfd, const char *path)
 {
-	struct mount_attr attr = { .propagation = 1ul << 18 }; /* MS_PRIVATE */
+	struct mount_attr attr = { .propagation = MOUNT_PRIVATE };
 
 	return setattr(dirfd, path, AT_RECURSIVE, &attr);
 }

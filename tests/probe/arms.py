@@ -117,8 +117,11 @@ class Held:
             if not chunk:
                 self.process.kill()
                 raise RuntimeError("did not start: " + self.process.stderr.read1(4096).decode(errors="replace").strip())
-        found = oracle.inside(self.token) if self.token else []
-        self.pid = found[0] if found else self.process.pid
+        found = oracle.inside(self.token) if self.token else [self.process.pid]
+        if not found:
+            self.finish()
+            raise RuntimeError("no process of the sandbox is to be found")
+        self.pid = found[0]
         return self
 
     def finish(self, line=b"\n"):

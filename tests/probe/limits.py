@@ -161,14 +161,16 @@ def _freeze(path, word):
         f.write(word)
 
 
-def _freezer(pid, other):
-    """(file, word) that freezes the sandbox of pid and no other one, if it has such a group."""
-    own, others = oracle.cgroup_of(pid), oracle.cgroup_of(other)
+def _freezer(held):
+    """(file, word) that freezes this sandbox, if it has a group with nobody else in it."""
+    ours = set(oracle.companions(held.pid)) | oracle.descendants(held.process.pid)
+    groups = oracle.cgroup_of(held.pid)
     for name, file, word in (("unified", "cgroup.freeze", "1"), ("freezer", "freezer.state", "FROZEN")):
         for top in (f"/sys/fs/cgroup/{name}", "/sys/fs/cgroup"):
-            path = f"{top}{own.get(name, '/')}/{file}"
-            if own.get(name) != others.get(name) and os.path.exists(path):
-                return path, word
+            group = f"{top}{groups.get(name, '/')}"
+            members = {int(p) for p in oracle.read(f"{group}/cgroup.procs").split()}
+            if os.path.exists(f"{group}/{file}") and members and members <= ours:
+                return f"{group}/{file}", word
     return None, None
 
 
@@ -192,7 +194,7 @@ def frozen(corpus, row, result):
     token = "frozen-" + corpus.host.token
     for words in (("hold", token), ("CGR-01", "40", token, "@hold")):
         with corpus.hold(("--timeout", "1s"), words=words, token=token) as h:
-            path, word = _freezer(h.pid, corpus.values["other"])
+            path, word = _freezer(h)
             if path:
                 _freeze(path, word)
             else:    # no group of its own to freeze: stop everything inside
@@ -201,8 +203,10 @@ def frozen(corpus, row, result):
             result.notes.append(f"frozen by {path or 'SIGSTOP'}")
             if not oracle.wait_until(lambda h=h: h.process.poll() is not None, 10):
                 result.problems.append("does not end within 10 s, OPEN")
+                if path:
+                    _freeze(path, "0" if word == "1" else "THAWED")
                 h.process.kill()
-            h.process.communicate()
+            h.process.wait()
         if h.process.returncode != 124 or oracle.pids_with(token):
             result.problems.append(f"exit {h.process.returncode}, left {oracle.pids_with(token)}")
 

@@ -70,9 +70,16 @@ def status(pid, key):
     return []
 
 
+def program(pid):
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        return ""
+
+
 def inside(token):
-    """Host pids of the processes with this token in argv that live in a pid namespace below ours."""
-    return [p for p in pids_with(token) if len(status(p, "NSpid")) > 1]
+    """Host pids of probes with this token in argv that live in a pid namespace below ours."""
+    return [p for p in pids_with(token) if len(status(p, "NSpid")) > 1 and program(p) == "probe"]
 
 
 def namespace(pid, kind):
@@ -85,6 +92,8 @@ def namespace(pid, kind):
 def companions(pid):
     """Every process in the pid namespace of pid."""
     own = namespace(pid, "pid")
+    if own in ("", namespace("self", "pid")):    # gone, or the host's: never act on those
+        return []
     return [p for p in pids() if namespace(p, "pid") == own]
 
 

@@ -502,6 +502,19 @@ TEST(layouts_of_cgroups)
 	}
 }
 
+/* What is there and not what a launch found: it cannot be written to. */
+TEST(a_read_only_cgroup_is_remounted)
+{
+	AUTO(verdict_done) struct verdict v;
+	struct hostfacts f;
+
+	FACTS(HOST_ROOT, &f, { NULL, NULL });
+	f.cgroups[HOST_ROOT].n_trees = 0;
+	judge(&f, &v);
+	CHECK(!v.is_enforceable);
+	CHECK_STR(row_of(&v, AREA_ROOT, "mem")->fix, "mount -o remount,rw /sys/fs/cgroup/");
+}
+
 TEST(what_a_user_can_limit)
 {
 	static const struct {
