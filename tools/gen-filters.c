@@ -10,7 +10,7 @@
  *
  * 1. A call that is allowed whatever its arguments are returns before any argument is loaded.
  *    Only then does the kernel (since 5.11) remember the verdict and skip the program altogether.
- *    It gives up on shifts and memory, so a table of bits, which would be smaller, is no choice.
+ *    It gives up on shifts and memory: a table of bits is no choice.
  * 2. Programs are written from their last instruction to the first: where a jump leads is known
  *    when it is put, each verdict stands there once, and all jumps go forward, as they must.
  * 3. A place in a program is how many instructions there are from it to the end.
@@ -240,8 +240,8 @@ static size_t count_cases(const struct policy_args *s, uint32_t id)
 			if (s->cases[i].value == value)
 				die("value %#x stands twice in switch %u", value, id);
 	}
-	if (n == 0)
-		die("switch %u has no cases", id);
+	if (n == 0 || !s->otherwise)
+		die("switch %u is not complete", id);
 	return n;
 }
 

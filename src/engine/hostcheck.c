@@ -207,6 +207,8 @@ static const char *root_fix(struct judge *j, const char *field)
 		return judge_text(j, "add cgroup_enable=%s to the kernel command line", name);
 	if ((f->v1 | f->v2) & 1u << c) /* there, but a launch could not write to it */
 		return judge_text(j, "mount -o remount,rw /sys/fs/cgroup/%s", f->hierarchy[c]);
+	if (f->layout == LAYOUT_V2 && f->hierarchy[c][0])
+		return "add cgroup_no_v1=all to the kernel command line: v1 holds the controller";
 	if (f->layout == LAYOUT_V2)
 		return judge_text(
 		    j,

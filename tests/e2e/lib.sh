@@ -119,6 +119,14 @@ run() {
 	err=$(grep -v '^caisson: not enforced here: ' "$T/err")
 }
 
+# The same in the background: $started is its pid, without a timeout in between; stop ends it.
+start() {
+	"$caisson" run "$@" >"$T/started" 2>&1 </dev/null &
+	started=$!
+	eventually is_inside
+}
+stop() { kill "$started" && wait "$started"; }
+
 t_run() { # NAME STATUS ARGS...
 	run "${@:3}"
 	[ "$status" = "$2" ]

@@ -28,10 +28,10 @@ t_term "what is typed arrives, echoed once" "exit 5 restored" \
 t_term "Ctrl-D is the end" "exit 0 restored" 'expect ready' 'type one\r\x04' 'expect end' -- \
 	-t -- sh -c 'echo ready; cat; echo end'
 t_term "Ctrl-C interrupts the command" "exit 130 restored" 'expect ready' 'type \x03' -- \
-	-t -- sh -c 'echo ready; sleep 60'
+	-t -- sh -c 'echo ready; exec sleep 60'
 t_term "Ctrl-C is the command's to handle" "exit 9 restored" 'expect ready' 'type \x03' 'expect caught' -- \
-	-t -- sh -c 'trap "echo caught; exit 9" INT; echo ready; while :; do sleep 0.1; done'
-t_term "Ctrl-\\ quits" "exit 131 restored" 'expect ready' 'type \x1c' -- -t -- sh -c 'echo ready; sleep 60'
+	-t -- bash -c 'trap "echo caught; exit 9" INT; echo ready; while :; do sleep 0.1; done'
+t_term "Ctrl-\\ quits" "exit 131 restored" 'expect ready' 'type \x1c' -- -t -- sh -c 'echo ready; exec sleep 60'
 t_term "Ctrl-Z stops a job of a shell inside, fg goes on with it" "exit 4 restored" \
 	'expect $' 'type sleep 60\r' 'sleep 0.5' 'type \x1a' 'expect Stopped' \
 	'type fg\r' 'expect sleep 60' 'sleep 0.5' 'type \x03' 'expect $' 'type exit 4\r' -- \
@@ -44,12 +44,12 @@ t_term "bytes arrive unchanged in raw mode" "exit 0 restored" \
 
 # Restored on every way out.
 t_term "restored after a timeout" "exit 124 restored" 'expect ready' 'mode raw' -- \
-	-t --timeout 1s -- sh -c 'echo ready; sleep 60'
+	-t --timeout 1s -- sh -c 'echo ready; exec sleep 60'
 t_term "restored after kill -9 of the command" "exit 137 restored" 'expect ready' -- \
 	-t -- sh -c 'stty raw -echo; echo ready; kill -9 $$'
 t_term "restored when there was nothing to start" "exit 127 restored" -- -t -- /no/such
 t_term "restored after SIGTERM" "exit 143 restored" 'expect ready' 'mode raw' 'signal TERM' -- \
-	-t -- sh -c 'echo ready; sleep 60'
+	-t -- sh -c 'echo ready; exec sleep 60'
 t_term "restored while stopped, raw again after" "exit 0 restored" \
 	'expect ready' 'mode raw' 'signal TSTP' 'stopped' 'mode cooked' 'signal CONT' 'mode raw' 'type x\r' 'expect got x' -- \
 	-t -- sh -c 'echo ready; read -r x; echo got $x'
@@ -84,7 +84,7 @@ t_term "no terminal without -t" "exit 0 restored" 'expect none, none, no session
 	-- sh -c 'test -t 0 || test -t 1 || test -t 2 || echo "none, $(tty -s || echo none), $( (: </dev/tty) 2>&- || echo no session of a terminal)"'
 t_term "the terminal stays cooked without -t" "exit 0 restored" 'expect ready' 'mode cooked' 'sleep 0.3' -- \
 	-- sh -c 'echo ready; sleep 0.2'
-t_term "Ctrl-C without -t" "exit 130 restored" 'expect ready' 'type \x03' -- -- sh -c 'echo ready; sleep 60'
+t_term "Ctrl-C without -t" "exit 130 restored" 'expect ready' 'type \x03' -- -- sh -c 'echo ready; exec sleep 60'
 t_term "Ctrl-Z without -t stops both, and both go on" "exit 0 restored" \
 	'expect ready' 'type \x1a' 'stopped' 'signal CONT' 'expect done' -- -- sh -c 'echo ready; sleep 1; echo done'
 t_term "-i reads lines from the terminal" "exit 0 restored" 'expect ready' 'type abc\r' 'expect got abc' -- \

@@ -145,6 +145,8 @@ class Launch:
             with contextlib.suppress(ValueError):
                 answer = json.loads(text)
                 text = answer.get("stdout", "") + json.dumps(answer.get("enforced"))
+                if answer.get("state") == "lost":  # said there instead of on stderr
+                    result.err += f"caisson: lost: {answer['reason']}\n"
         if READY in text:
             for pattern, word in VARYING:
                 text = pattern.sub(word, text)

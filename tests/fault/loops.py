@@ -3,6 +3,7 @@
 The calls of the processes of a launch interleave, so one n is not the same call in each run; the
 loops meet all of them all the same, because they go through every n.
 """
+import collections
 import contextlib
 import signal
 
@@ -14,6 +15,7 @@ CALLS_MAX = 5000        # of a launch: some 400, and 3000 when the skeleton has 
 GC_CALLS_BEGIN = 120    # afterwards it mostly asks for locks
 LEAVES_CGROUP_AT = 90   # here the launcher of a warm launch has made some of its cgroups
 DIFFERENCES_MAX = 12
+ALIKE_MIN = 10
 
 
 def sentences(result, whole):
@@ -70,13 +72,16 @@ def judge_kill(result, whole):
             yield f"exit 125 wants one sentence; stderr: {lines}"
     elif result.status not in (whole.status, -signal.SIGKILL, 128 + signal.SIGKILL):
         yield f"exit {result.status}: {result.err.strip()}"
+    elif result.status == whole.status and result.seen != whole.seen:
+        yield "goes on, but not with the same walls:\n" + difference(result.seen or [], whole.seen)
 
 
 class Tally:
     """What a loop met."""
 
     def __init__(self, name):
-        self.name, self.runs, self.left = name, 0, 0
+        self.name, self.runs = name, 0
+        self.left = 0  # launches that left work for gc
         self.statuses, self.found = {}, {}
 
     def count(self, status):
@@ -93,7 +98,7 @@ class Tally:
 
     def title(self):
         ends = ", ".join(f"{count} x {status}" for status, count in sorted(self.statuses.items()))
-        return f"{self.name}: {self.runs} launches; exits {ends}; {self.left} left work for gc"
+        return f"{self.name}: {self.runs} launches; exits {ends}; gc had work {self.left} times"
 
 
 def after(tally, how, before):
@@ -139,6 +144,15 @@ def fails_with(number):
     return Fault("CAISSON_FAIL_AT", judge_failure, f":{number}")
 
 
+def unlike(calls, step):
+    """Every step-th n, and those of the launcher that are not one of many alike (copied files): it
+    makes what launches share; the others do what they always do."""
+    rows = [tuple(calls[max(0, n - 3):n + 1]) for n in range(len(calls))]
+    alike = collections.Counter(rows)
+    return [n for n, row in enumerate(rows, 1)
+            if n % step == 0 or (row[-1][0] == "cli" and alike[row] < ALIKE_MIN)]
+
+
 def loop(name, how, fault, step=1, is_cold=False):
     """One launch for each n, until a launch makes fewer calls than n. A cold one has to make what
     all launches share, and what it leaves of that is used by the next."""
@@ -150,7 +164,7 @@ def loop(name, how, fault, step=1, is_cold=False):
         if whole.is_hung or not whole.calls:
             tally.add("without a fault", [f"does not work: {whole.status} {whole.err}"])
             return tally
-        for n in range(1, CALLS_MAX, step):
+        for n in unlike(whole.calls, step) if is_cold else range(1, CALLS_MAX, step):
             if is_cold:
                 launch.gc(how.is_root)
             result = how.run(fault.at(n))

@@ -1,4 +1,5 @@
 """outside.py - kill -9 from outside: of each process of a running sandbox, and of any in a crowd."""
+import contextlib
 import os
 import random
 import signal
@@ -49,10 +50,10 @@ def roles(cli):
 VICTIMS = {
     "cli": (-signal.SIGKILL,),
     "monitor": (125,),
-    "init": (125,),
+    "init": (125, 128 + signal.SIGKILL),  # it takes the command along
     "command": (128 + signal.SIGKILL,),
     "cli and monitor": (-signal.SIGKILL,),
-    "monitor and init": (125,),
+    "monitor and init": (125, 128 + signal.SIGKILL),
     "everybody inside": (125, 128 + signal.SIGKILL),
 }
 
@@ -68,6 +69,13 @@ def running(how):
             raise RuntimeError(f"the command does not start: {process.stderr.read()}")
         time.sleep(0.002)
     return process
+
+
+def send(pids, sig):
+    """Who is hit may take others along before their turn comes."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, sig)
 
 
 def judge_killed(process, expected):
@@ -92,10 +100,8 @@ def one_killed(name, how, is_stopped=False):
         process = running(how)
         who = roles(process.pid)
         if is_stopped:
-            for pid in who["everybody inside"]:
-                os.kill(pid, signal.SIGSTOP)
-        for pid in who[victim]:
-            os.kill(pid, signal.SIGKILL)
+            send(who["everybody inside"], signal.SIGSTOP)
+        send(who[victim], signal.SIGKILL)
         problems = list(judge_killed(process, expected))
         problems += after(tally, how, before)
         tally.count(process.returncode)

@@ -429,6 +429,8 @@ TEST(a_covered_proc_is_named)
 	AUTO(verdict_done) struct verdict v;
 	struct hostfacts f;
 
+	FACTS(HOST_ROOT, &f, { NULL, NULL });
+	CHECK_STR(f.proc_covered, ""); /* binfmt_misc hides nothing */
 	FACTS(HOST_ROOT, &f,
 	      { "proc/self/mountinfo", "22 1 0:21 / /proc rw - proc proc rw\n"
 	                               "24 22 0:5 /null /proc/kcore rw - devtmpfs dev rw" });
@@ -478,6 +480,10 @@ static const struct {
 	  "mount -t cgroup2 cgroup2 /sys/fs/cgroup" },
 	{ { { "sys/fs/cgroup/cgroup.controllers", "memory pids" } }, "v2", "cgroup2", NULL,
 	  "on the host: write +cpu to cgroup.subtree_control of every group above this container's" },
+	{ { { "sys/fs/cgroup/cgroup.controllers", "memory" },
+	    { "proc/self/cgroup", "1:cpu,cpuacct:/\n0::/" } },
+	  "v2", "cgroup2", NULL,
+	  "add cgroup_no_v1=all to the kernel command line: v1 holds the controller" },
 	{ { { "sys/fs/cgroup/cgroup.controllers", "memory" },
 	    { "proc/cgroups", "#subsys_name hierarchy num_cgroups enabled\ncpu 0 1 0\nmemory 0 1 1" } },
 	  "v2", "cgroup2", NULL, "add cgroup_enable=cpu to the kernel command line" },

@@ -1,0 +1,653 @@
+#include "engine/plan.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/fd.h"
+#include "engine/copytree.h"
+#include "test.h"
+
+/* ---- a plan from flags ------------------------------------------------------------- */
+
+static char *const command[] = { (char *)(uintptr_t) "true", NULL };
+
+struct planned {
+	struct spec spec;
+	struct plan plan;
+	struct err e;
+	int r;
+};
+
+static void planned_done(struct planned *p)
+{
+	plan_done(&p->plan);
+	spec_done(&p->spec);
+}
+
+/* `flags` are pairs of flag and value, ended by NULL. */
+static void make_with(struct planned *p, struct plan_command c, const char *const *flags)
+{
+	*p = (struct planned){ 0 };
+	spec_init(&p->spec);
+	for (; *flags; flags += 2)
+		if (spec_flag(&p->spec, flags[0], flags[1], &p->e) < 0)
+			CHECK_STR(p->e.msg, "");
+	if (spec_check(&p->spec, &p->e) < 0)
+		CHECK_STR(p->e.msg, "");
+	spec_resolve(&p->spec);
+	p->r = plan_make(&p->plan, &p->spec, c, &p->e);
+}
+
+static void make(struct planned *p, const char *const *flags)
+{
+	make_with(p, (struct plan_command){ .argv = command }, flags);
+}
+#define FLAGS(...) ((const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
+
+static void check_made(const struct planned *p)
+{
+	if (p->r < 0)
+		CHECK_STR(p->e.msg, "");
+}
+
+static void check_refused(const struct planned *p, enum err_kind kind, const char *part)
+{
+	printf("# %s\n", p->e.msg);
+	CHECK_INT(p->r, -1);
+	CHECK_STR(err_kind_name(p->e.kind), err_kind_name(kind));
+	if (!strstr(p->e.msg, part))
+		CHECK_STR(p->e.msg, part);
+}
+
+/* The value of a variable, and how often it is there. */
+static const char *env_of(const struct plan *p, const char *name, int *count)
+{
+	AUTO(freep) char **env = mem_alloc((p->env.count + 1) * sizeof *env);
+	const char *value = NULL;
+	size_t n = strlen(name);
+
+	*count = 0;
+	plan_strings(p, p->env, env);
+	for (char **at = env; *at; at++) {
+		if (strncmp(*at, name, n) == 0 && (*at)[n] == '=') {
+			value = *at + n + 1;
+			++*count;
+		}
+	}
+	return value;
+}
+
+static void env_is(const struct plan *p, const char *name, const char *want)
+{
+	int count;
+
+	printf("# %s\n", name);
+	CHECK_STR(env_of(p, name, &count), want);
+	CHECK_INT(count, want != NULL);
+}
+
+static int count_open(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	for (struct dirent *d = readdir(dir); d; d = readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* ---- a folder for one test --------------------------------------------------------- */
+
+static char folder[64];
+static char paths[8][128];
+
+/* A path in it; the last eight stay valid. */
+static const char *in_folder(const char *prefix, const char *name)
+{
+	static size_t next;
+	char *path = paths[next++ % COUNT(paths)];
+
+	snprintf(path, sizeof paths[0], "%s%s/%s", prefix, folder, name);
+	return path;
+}
+
+static void folder_make(void)
+{
+	snprintf(folder, sizeof folder, "/tmp/test-plan-XXXXXX");
+	CHECK(mkdtemp(folder));
+	CHECK_INT(chmod(folder, 0755), 0);
+}
+
+static void folder_remove(void)
+{
+	copytree_remove(AT_FDCWD, folder);
+}
+
+static void write_bytes(const char *name, const void *bytes, size_t n, mode_t mode)
+{
+	AUTO(fd_close)
+	int fd = open(in_folder("", name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+
+	CHECK_INT(write(fd, bytes, n), (long long)n);
+	CHECK_INT(fchmod(fd, mode), 0);
+}
+
+/* ---- text -------------------------------------------------------------------------- */
+
+TEST(argv_env_and_cwd_come_out_as_they_went_in)
+{
+	static const char *const args[] = { "sh", "-c", "", "a b\n\"c\"\t=", "\xff\x80", "" };
+	char *argv[COUNT(args) + 1] = { NULL }, *got[COUNT(args) + 1];
+	AUTO(planned_done) struct planned p;
+
+	for (size_t i = 0; i < COUNT(args); i++)
+		argv[i] = (char *)(uintptr_t)args[i];
+	make_with(&p, (struct plan_command){ .argv = argv, .cwd = "/some/where" },
+	          FLAGS("env", "EMPTY=", "env", "ODD=a=b\n", "fs", "ephemeral:/x"));
+	check_made(&p);
+	CHECK_INT(p.plan.argv.count, COUNT(args));
+	plan_strings(&p.plan, p.plan.argv, got);
+	for (size_t i = 0; i < COUNT(args); i++)
+		CHECK_STR(got[i], args[i]);
+	CHECK(!got[COUNT(args)]);
+	CHECK_STR(plan_text(&p.plan, p.plan.cwd), "/some/where");
+	CHECK_STR(plan_text(&p.plan, p.plan.mounts[0].at), "/x");
+	env_is(&p.plan, "EMPTY", "");
+	env_is(&p.plan, "ODD", "a=b\n");
+}
+
+TEST(what_belongs_to_one_command_is_passed_on)
+{
+	AUTO(planned_done) struct planned p;
+
+	make_with(&p,
+	          (struct plan_command){ .argv = command,
+	                                 .is_tty = true,
+	                                 .has_stdin = true,
+	                                 .wants_usage = true,
+	                                 .timeout_ms = 1500,
+	                                 .rows = 50,
+	                                 .cols = 132 },
+	          FLAGS("profile", "rootful", "mem", "64m", "allow-weaker", "cpu"));
+	check_made(&p);
+	CHECK(p.plan.is_tty && p.plan.has_stdin && p.plan.wants_usage && p.plan.rootful);
+	CHECK_INT(p.plan.timeout_ms, 1500);
+	CHECK_INT(p.plan.rows, 50);
+	CHECK_INT(p.plan.cols, 132);
+	for (enum limit_id i = 0; i < LIMIT_COUNT; i++) {
+		CHECK_INT(p.plan.limits[i], p.spec.limits[i].value);
+		CHECK_INT(p.plan.named[i], i == LIMIT_MEM);
+		CHECK_INT(p.plan.weaker[i], i == LIMIT_CPU);
+	}
+	CHECK_INT(p.plan.limits[LIMIT_MEM], 64 << 20);
+}
+
+static void check_size(size_t arg_bytes, bool fits)
+{
+	AUTO(freep) char *arg = mem_alloc(arg_bytes + 1);
+	char *argv[] = { arg, NULL };
+	AUTO(planned_done) struct planned p;
+
+	memset(arg, 'a', arg_bytes);
+	make_with(&p, (struct plan_command){ .argv = argv }, FLAGS());
+	if (fits)
+		check_made(&p);
+	else
+		check_refused(&p, ERR_LIMIT, "1048576 bytes");
+}
+
+TEST(an_overlong_command_is_refused_to_the_byte)
+{
+	AUTO(planned_done) struct planned p;
+
+	make_with(&p, (struct plan_command){ .argv = (char *[]){ (char[]){ "" }, NULL } }, FLAGS());
+	check_made(&p);
+	size_t room = ARGV_BYTES_MAX - p.plan.text.len;
+
+	check_size(room, true);
+	check_size(room + 1, false);
+	check_size(4 * ARGV_BYTES_MAX, false);
+}
+
+static void check_count(size_t n, bool fits)
+{
+	AUTO(freep) char **argv = mem_alloc((n + 1) * sizeof *argv);
+	AUTO(planned_done) struct planned p;
+
+	for (size_t i = 0; i < n; i++)
+		argv[i] = (char *)(uintptr_t) "";
+	make_with(&p, (struct plan_command){ .argv = argv }, FLAGS());
+	if (fits)
+		check_made(&p);
+	else
+		check_refused(&p, ERR_LIMIT, "exceed");
+}
+
+TEST(too_many_arguments_are_refused)
+{
+	AUTO(planned_done) struct planned p;
+
+	make(&p, FLAGS());
+	check_count(ARGV_COUNT_MAX - p.plan.env.count, true);
+	check_count(ARGV_COUNT_MAX - p.plan.env.count + 1, false);
+}
+
+/* ---- environment ------------------------------------------------------------------- */
+
+TEST(the_callers_environment_stays_outside)
+{
+	AUTO(planned_done) struct planned p;
+
+	setenv("AWS_SECRET_ACCESS_KEY", "hunter2", 1);
+	setenv("SSH_AUTH_SOCK", "/run/agent", 1);
+	setenv("PATH", "/evil", 1);
+	setenv("HOME", "/home/caller", 1);
+	setenv("LD_PRELOAD", "/evil.so", 1);
+	make(&p, FLAGS());
+	check_made(&p);
+	CHECK_INT(p.plan.env.count, 7);
+	env_is(&p.plan, "AWS_SECRET_ACCESS_KEY", NULL);
+	env_is(&p.plan, "SSH_AUTH_SOCK", NULL);
+	env_is(&p.plan, "LD_PRELOAD", NULL);
+	env_is(&p.plan, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+	env_is(&p.plan, "HOME", "/home/agent");
+	env_is(&p.plan, "USER", "agent");
+	env_is(&p.plan, "LANG", "C.UTF-8");
+	env_is(&p.plan, "TMPDIR", "/tmp");
+	env_is(&p.plan, "CAISSON", "1");
+	env_is(&p.plan, "TERM", "dumb");
+	unsetenv("LD_PRELOAD");
+}
+
+TEST(a_named_variable_replaces_the_default_and_is_there_once)
+{
+	static const char *const names[] = { "PATH",   "HOME",    "USER", "LANG",
+		                             "TMPDIR", "CAISSON", "TERM", "OTHER" };
+
+	for (size_t i = 0; i < COUNT(names); i++) {
+		AUTO(planned_done) struct planned p;
+		char pair[32];
+
+		snprintf(pair, sizeof pair, "%s=mine", names[i]);
+		make(&p, FLAGS("env", pair));
+		check_made(&p);
+		env_is(&p.plan, names[i], "mine");
+		CHECK_INT(p.plan.env.count, i + 1 < COUNT(names) ? 7 : 8);
+	}
+}
+
+TEST(defaults_follow_user_and_terminal)
+{
+	AUTO(planned_done) struct planned p;
+
+	make_with(&p, (struct plan_command){ .argv = command, .is_tty = true },
+	          FLAGS("user", "root"));
+	check_made(&p);
+	env_is(&p.plan, "HOME", "/root");
+	env_is(&p.plan, "USER", "root");
+	env_is(&p.plan, "TERM", "xterm-256color");
+}
+
+/* ---- users ------------------------------------------------------------------------- */
+
+TEST(users_of_the_host_image)
+{
+	static const struct {
+		const char *user;
+		uint32_t uid, gid;
+		bool is_known;
+	} cases[] = {
+		{ "agent", 1000, 1000, true }, { "root", 0, 0, true },    { "0", 0, 0, true },
+		{ "123", 123, 123, true },     { "123:0", 123, 0, true }, { "0:7", 0, 7, true },
+		{ "daemon", 0, 0, false }, /* of the host; not of its image */
+		{ "nobody", 0, 0, false },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		AUTO(planned_done) struct planned p;
+
+		make(&p, FLAGS("user", cases[i].user));
+		if (!cases[i].is_known) {
+			check_refused(&p, ERR_INVALID, "is not in the image");
+			continue;
+		}
+		check_made(&p);
+		CHECK_INT(p.plan.uid, cases[i].uid);
+		CHECK_INT(p.plan.gid, cases[i].gid);
+	}
+}
+
+static const char passwd[] = "root:x:0:0:root:/root:/bin/sh\n"
+			     "#app:x:9:9:\n"
+			     ":x:9:9:\n"
+			     "\n"
+			     "app\n"
+			     "app:\n"
+			     "app:x\n"
+			     "app:x:9\n"
+			     "app:x:9:\n"
+			     "app:x::9:\n"
+			     "app:x:nine:9:\n"
+			     "app:x:9:nine:\n"
+			     "apple:x:9:9:\n"
+			     "ap:x:9:9:\n"
+			     " app:x:9:9:\n"
+			     "app :x:9:9:\n"
+			     "app:x:33:34:the first good line:/srv:/bin/sh\n"
+			     "app:x:9:9:\n"
+			     "last:x:65534:65534:without a newline:/:/bin/sh";
+
+TEST(users_of_a_folder_image_are_in_its_passwd)
+{
+	static const struct {
+		const char *user;
+		uint32_t uid, gid;
+		bool is_known;
+	} cases[] = {
+		{ "root", 0, 0, true },         { "app", 33, 34, true },
+		{ "last", 65534, 65534, true }, { "apple", 9, 9, true },
+		{ "agent", 1000, 1000, true },  { "daemon", 0, 0, false },
+		{ "x", 0, 0, false },           { "77", 77, 77, true },
+	};
+
+	folder_make();
+	CHECK_INT(mkdir(in_folder("", "etc"), 0755), 0);
+	write_bytes("etc/passwd", passwd, sizeof passwd - 1, 0644);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		AUTO(planned_done) struct planned p;
+
+		printf("# %s\n", cases[i].user);
+		make(&p, FLAGS("image", in_folder("dir:", ""), "user", cases[i].user));
+		CHECK_INT(p.r, cases[i].is_known ? 0 : -1);
+		CHECK_INT(p.plan.uid, cases[i].uid);
+		CHECK_INT(p.plan.gid, cases[i].gid);
+	}
+	folder_remove();
+}
+
+/* Refused, not taken from elsewhere, and above all not waited for. */
+static void check_no_user(const char *why)
+{
+	AUTO(planned_done) struct planned p;
+
+	printf("# %s\n", why);
+	make(&p, FLAGS("image", in_folder("dir:", ""), "user", "root"));
+	check_made(&p); /* root and agent are known without one */
+	AUTO(planned_done) struct planned q;
+	make(&q, FLAGS("image", in_folder("dir:", ""), "user", "daemon"));
+	check_refused(&q, ERR_INVALID, "is not in the image");
+}
+
+TEST(a_passwd_that_is_no_file_of_the_image_has_no_users)
+{
+	static const char *const links[] = { "/etc/passwd", "../../../../../../etc/passwd",
+		                             "/proc/self/root/etc/passwd", "passwd" };
+	AUTO(freep) char *big = mem_alloc(1 << 20);
+
+	folder_make();
+	check_no_user("no /etc");
+	CHECK_INT(symlink("/etc", in_folder("", "etc")), 0);
+	check_no_user("/etc leads out");
+	CHECK_INT(unlink(in_folder("", "etc")), 0);
+	CHECK_INT(mkdir(in_folder("", "etc"), 0755), 0);
+	for (size_t i = 0; i < COUNT(links); i++) {
+		CHECK_INT(symlink(links[i], in_folder("", "etc/passwd")), 0);
+		check_no_user(links[i]);
+		CHECK_INT(unlink(in_folder("", "etc/passwd")), 0);
+	}
+	CHECK_INT(mkfifo(in_folder("", "etc/passwd"), 0644), 0);
+	check_no_user("a fifo");
+	CHECK_INT(unlink(in_folder("", "etc/passwd")), 0);
+	CHECK_INT(mkdir(in_folder("", "etc/passwd"), 0755), 0);
+	check_no_user("a folder");
+	CHECK_INT(rmdir(in_folder("", "etc/passwd")), 0);
+	write_bytes("etc/passwd", "", 0, 0644);
+	check_no_user("empty");
+	memset(big, 'a', 1 << 20); /* one line, no end */
+	write_bytes("etc/passwd", big, 1 << 20, 0644);
+	check_no_user("huge");
+	write_bytes("etc/passwd", "a\0\ndaemon:x:1:1:\n", 17, 0644);
+	check_no_user("behind a NUL");
+	folder_remove();
+}
+
+/* ---- working directory ------------------------------------------------------------- */
+
+TEST(where_a_command_starts)
+{
+	static const struct {
+		const char *cwd, *fs[2], *want; /* want NULL: refused */
+	} cases[] = {
+		{ NULL, { "ephemeral:/work", NULL }, "/work" },
+		{ NULL, { "ro:/usr:/work", NULL }, "/work" },
+		{ NULL, { "ephemeral:/a", "ephemeral:/work" }, "/work" },
+		{ NULL, { "ro:/usr:/a", NULL }, "/" },
+		{ "/", { "ephemeral:/work", NULL }, "/" },
+		{ "/usr/lib", { NULL, NULL }, "/usr/lib" },
+		{ "/not/there", { NULL, NULL }, "/not/there" }, /* known only inside */
+		{ "work", { NULL, NULL }, NULL },
+		{ "", { NULL, NULL }, NULL },
+		{ "./x", { NULL, NULL }, NULL },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const char *const *fs = cases[i].fs;
+		const char *flags[5] = { "fs", fs[0], "fs", fs[1], NULL };
+		AUTO(planned_done) struct planned p;
+
+		flags[fs[1] ? 4 : fs[0] ? 2 : 0] = NULL;
+		make_with(&p, (struct plan_command){ .argv = command, .cwd = cases[i].cwd }, flags);
+		if (!cases[i].want) {
+			check_refused(&p, ERR_INVALID, "cwd: ");
+			continue;
+		}
+		check_made(&p);
+		CHECK_STR(plan_text(&p.plan, p.plan.cwd), cases[i].want);
+	}
+}
+
+/* ---- sources ----------------------------------------------------------------------- */
+
+TEST(sources_are_opened_with_kind_and_owner)
+{
+	AUTO(planned_done) struct planned p;
+	struct stat st, want;
+
+	folder_make();
+	write_bytes("file", "x", 1, 0644);
+	if (geteuid() == 0)
+		CHECK_INT(chown(in_folder("", "file"), 12, 34), 0);
+	make(&p, FLAGS("fs", "ephemeral:/e", "fs", in_folder("ro:", "file:/f"), "fs",
+	               in_folder("overlay:", ":/o")));
+	check_made(&p);
+	const struct plan_mount *m = p.plan.mounts;
+
+	CHECK_INT(p.plan.n_mounts, 3);
+	CHECK_INT(m[0].kind, PLAN_EPHEMERAL);
+	CHECK_INT(m[0].source_fd, -1);
+	CHECK(m[0].is_dir);
+	CHECK_INT(m[1].kind, PLAN_RO);
+	CHECK(!m[1].is_dir);
+	CHECK_INT(m[2].kind, PLAN_OVERLAY);
+	CHECK(m[2].is_dir);
+	CHECK_INT(stat(in_folder("", "file"), &want), 0);
+	CHECK_INT(fstat(m[1].source_fd, &st), 0);
+	CHECK(st.st_ino == want.st_ino && m[1].uid == want.st_uid && m[1].gid == want.st_gid);
+	for (size_t i = 1; i < 3; i++) {
+		CHECK(fcntl(m[i].source_fd, F_GETFL) & O_PATH);
+		CHECK_INT(fcntl(m[i].source_fd, F_GETFD), FD_CLOEXEC);
+	}
+	folder_remove();
+}
+
+static void make_socket(const char *path)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
+	CHECK_INT(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+}
+
+TEST(a_source_is_a_folder_or_a_file_that_exists)
+{
+	static const struct {
+		const char *source;
+		enum err_kind kind;
+		const char *part;
+	} cases[] = {
+		{ "missing", ERR_NOT_FOUND, "/missing: No such file" },
+		{ "file/below", ERR_INTERNAL, "Not a directory" },
+		{ "socket", ERR_INVALID, "/socket is neither a folder nor a file" },
+		{ "fifo", ERR_INVALID, "/fifo is neither a folder nor a file" },
+		{ "dangling", ERR_NOT_FOUND, "/dangling: No such file" },
+		{ "loop", ERR_INTERNAL, "Too many levels" },
+	};
+
+	folder_make();
+	write_bytes("file", "x", 1, 0644);
+	make_socket(in_folder("", "socket"));
+	CHECK_INT(mkfifo(in_folder("", "fifo"), 0644), 0);
+	CHECK_INT(symlink("nowhere", in_folder("", "dangling")), 0);
+	CHECK_INT(symlink("loop", in_folder("", "loop")), 0);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		AUTO(planned_done) struct planned p;
+		char fs[128];
+
+		snprintf(fs, sizeof fs, "ro:%s/%s:/mnt/x", folder, cases[i].source);
+		int before = count_open();
+		make(&p, FLAGS("fs", "ro:/usr:/mnt/y", "fs", fs));
+		check_refused(&p, cases[i].kind, cases[i].part);
+		plan_done(&p.plan);
+		CHECK_INT(count_open(), before);
+	}
+	folder_remove();
+}
+
+TEST(only_a_folder_is_laid_over)
+{
+	AUTO(planned_done) struct planned p;
+
+	folder_make();
+	write_bytes("file", "x", 1, 0644);
+	make(&p, FLAGS("fs", in_folder("overlay:", "file:/mnt/x")));
+	check_refused(&p, ERR_INVALID, "is not a folder");
+	folder_remove();
+}
+
+TEST(a_workspace_needs_what_is_not_here)
+{
+	AUTO(planned_done) struct planned p;
+
+	make(&p, FLAGS("fs", "workspace:/work"));
+	check_refused(&p, ERR_UNENFORCEABLE, "workspace:/work needs the daemon");
+}
+
+TEST(an_image_is_a_folder_that_exists)
+{
+	static const struct {
+		const char *name;
+		enum err_kind kind;
+		const char *part;
+	} cases[] = {
+		{ "missing", ERR_NOT_FOUND, "image: open" },
+		{ "file", ERR_INVALID, "is not a folder" },
+		{ "fifo", ERR_INVALID, "is neither a folder nor a file" },
+	};
+
+	folder_make();
+	write_bytes("file", "x", 1, 0644);
+	CHECK_INT(mkfifo(in_folder("", "fifo"), 0644), 0);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		AUTO(planned_done) struct planned p;
+
+		make(&p, FLAGS("image", in_folder("dir:", cases[i].name)));
+		check_refused(&p, cases[i].kind, cases[i].part);
+	}
+	AUTO(planned_done) struct planned p;
+	make(&p, FLAGS("image", in_folder("dir:", "")));
+	check_made(&p);
+	CHECK_INT(p.plan.image, IMAGE_DIR);
+	CHECK(p.plan.image_fd >= 0);
+	folder_remove();
+}
+
+/* In a child without rights: all groups and ids gone. */
+static void as_nobody(void (*run)(void))
+{
+	int status;
+
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (setgroups(0, NULL) < 0 || setresgid(54321, 54321, 54321) < 0 ||
+		    setresuid(54321, 54321, 54321) < 0)
+			_exit(TEST_SKIPPED);
+		run();
+		fflush(NULL);
+		_exit(0);
+	}
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK_INT(status, 0);
+}
+
+static void try_sources(void)
+{
+	static const char *const refused[] = { "file", "dir", "dir/below", "list-only/file" };
+	static const char *const taken[] = { "public", "list-only" };
+
+	for (size_t i = 0; i < COUNT(refused); i++) {
+		AUTO(planned_done) struct planned p;
+		char fs[128];
+
+		snprintf(fs, sizeof fs, "ro:%s/%s:/mnt/x", folder, refused[i]);
+		make(&p, FLAGS("fs", fs));
+		CHECK_INT(p.r, -1);
+		CHECK_INT(p.e.sys, EACCES);
+		CHECK(strstr(p.e.msg, refused[i]));
+	}
+	for (size_t i = 0; i < COUNT(taken); i++) {
+		AUTO(planned_done) struct planned p;
+		char fs[128];
+
+		snprintf(fs, sizeof fs, "ro:%s/%s:/mnt/x", folder, taken[i]);
+		make(&p, FLAGS("fs", fs));
+		check_made(&p);
+	}
+}
+
+TEST(what_the_caller_may_not_read_is_refused)
+{
+	if (geteuid() != 0)
+		SKIP("needs root");
+	folder_make();
+	umask(0);
+	write_bytes("file", "secret", 6, 0600);
+	CHECK_INT(mkdir(in_folder("", "dir"), 0711), 0); /* may be passed, not read */
+	CHECK_INT(mkdir(in_folder("", "dir/below"), 0700), 0);
+	CHECK_INT(mkdir(in_folder("", "list-only"), 0744), 0);
+	write_bytes("list-only/file", "x", 1, 0644);
+	CHECK_INT(mkdir(in_folder("", "public"), 0755), 0);
+	as_nobody(try_sources);
+	folder_remove();
+}
+
+/* ---- the end ----------------------------------------------------------------------- */
+
+TEST(done_gives_back_every_descriptor_and_may_come_twice)
+{
+	struct planned p;
+	int before = count_open();
+
+	make(&p, FLAGS("image", "dir:/usr", "fs", "ro:/usr:/mnt/a", "fs", "overlay:/usr:/mnt/b"));
+	check_made(&p);
+	CHECK_INT(count_open(), before + 3);
+	planned_done(&p);
+	plan_done(&p.plan);
+	CHECK_INT(count_open(), before);
+}
