@@ -3,6 +3,7 @@
  */
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "bin/oneshot.h"
@@ -65,8 +66,12 @@ static int clean_descriptors(void)
 int main(int argc, char **argv)
 {
 	fault_init();
-	if (clean_descriptors() < 0)
+	signal(SIGCHLD, SIG_DFL); /* ignored by some callers: then no child could be waited for */
+	int r = clean_descriptors();
+	if (r < 0) {
+		fprintf(stderr, "caisson: close what was inherited: %s\n", strerror(-r));
 		return 125;
+	}
 	if (argc < 2)
 		return help_main(1, argv);
 	const char *name = argv[1];

@@ -23,7 +23,11 @@ void inspect_host(struct doctor_report *out)
 {
 	static struct hostfacts facts; /* some texts of the rows are in it */
 	struct hostcheck_row rows[HOST_ROWS_MAX];
-	bool is_root = launcher_is_root();
+	struct err e;
+	bool is_root = false;
+
+	if (launcher_mode(&is_root, &e) < 0)
+		is_root = true; /* the launch says what is missing */
 
 	hostcheck_read("", is_root ? HOST_ROOT : HOST_ROOTLESS, &facts);
 	hostcheck_try(&facts);

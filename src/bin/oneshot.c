@@ -11,22 +11,24 @@ struct oneshot {
 	struct sandbox sandbox;
 };
 
-static int check_host(const struct spec *spec, struct cgroup *cgroup, struct run_session *out,
+static int check_host(const struct spec *spec, struct launcher_host *host, struct run_session *out,
                       struct err *e)
 {
-	struct enforce_host host = { .is_root = launcher_is_root(),
-		                     .cgroup = cgroup,
-		                     .has_landlock = landlock_abi() > 0 };
 	struct enforce_row rows[ENFORCE_ROWS_MAX];
 
-	cgroup_find(cgroup, host.is_root);
-	if (enforce_check(spec, &host, e) < 0)
+	if (launcher_mode(&host->is_root, e) < 0)
 		return -1;
-	out->n_enforced = enforce_rows(spec, &host, rows);
+	cgroup_find(&host->cgroup, host->is_root);
+	struct enforce_host judged = { .is_root = host->is_root,
+		                       .cgroup = &host->cgroup,
+		                       .has_landlock = landlock_abi() > 0 };
+	if (enforce_check(spec, &judged, e) < 0)
+		return -1;
+	out->n_enforced = enforce_rows(spec, &judged, rows);
 	for (size_t i = 0; i < out->n_enforced; i++)
 		out->enforced[i] =
 		    (struct enforced){ rows[i].field, rows[i].by, !rows[i].is_named };
-	out->weak_reason = enforce_reason(&host);
+	out->weak_reason = enforce_reason(&judged);
 	return 0;
 }
 
@@ -40,12 +42,12 @@ static int start(const struct run_setup *setup, struct run_session *out, struct 
 		                        .wants_usage = setup->wants_usage,
 		                        .rows = setup->rows,
 		                        .cols = setup->cols };
-	struct cgroup cgroup;
+	struct launcher_host host;
 	struct oneshot *o = mem_alloc(sizeof *o);
 
-	if (check_host(setup->spec, &cgroup, out, e) < 0 ||
+	if (check_host(setup->spec, &host, out, e) < 0 ||
 	    plan_make(&o->plan, setup->spec, command, e) < 0 ||
-	    launcher_start(&o->sandbox, &o->plan, &cgroup, monitor_main, e) < 0) {
+	    launcher_start(&o->sandbox, &o->plan, &host, monitor_main, e) < 0) {
 		free(o);
 		return -1;
 	}

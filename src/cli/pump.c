@@ -20,7 +20,6 @@ struct state {
 	struct channel_packet in, out; /* from the monitor; to it, while it has no room */
 	bool is_waiting;               /* `out` could not be sent yet */
 	bool stdin_open, is_done;
-	int terms; /* how often we were asked to end */
 };
 
 static void send_out(struct state *s)
@@ -96,11 +95,7 @@ static void read_signal(struct state *s)
 		break;
 	case SIGTERM:
 	case SIGHUP:
-		/* Asked twice: the command does not listen. */
-		if (s->terms++ > 0)
-			tell(s, CH_KILL, NULL, 0);
-		else
-			tell_signal(s, (int32_t)info.ssi_signo);
+		tell(s, CH_KILL, NULL, 0); /* everything inside: TERM, and after a while KILL */
 		break;
 	default:
 		tell_signal(s, (int32_t)info.ssi_signo);

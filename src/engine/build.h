@@ -8,8 +8,9 @@
 
 struct build {
 	const struct box *box;
-	int go_fd, entered_fd, walls_fd; /* struct inside_io */
-	int skeleton_fd;                 /* engine/skeleton.h */
+	int go_fd, entered_fd, walls_fd, report_fd; /* struct inside_io */
+	int skeleton_fd;                            /* engine/skeleton.h */
+	int host_dev_fd;     /* a clone of the host's /dev: nodes are cloned from it */
 	int scratch_fd;      /* the one bounded tmpfs: every writable place lies in it */
 	int root_fd;         /* the root to be */
 	uid_t uid;           /* of files that belong to nobody in particular, inside */
@@ -28,7 +29,11 @@ int root_pivot(struct build *b, struct err *e) MUST_USE;
 /* procfs.c, dev.c: the two kernel file systems, and what stands for /sys. */
 int procfs_make(struct build *b, struct err *e) MUST_USE;
 int sysfs_make(struct build *b, struct err *e) MUST_USE;
+int dev_take_host(struct build *b, struct err *e) MUST_USE;
 int dev_make(struct build *b, struct err *e) MUST_USE;
+
+#define PLACE_SAFE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+#define PLACE_READ_ONLY (PLACE_SAFE | MOUNT_ATTR_RDONLY)
 
 /* place.c: names inside the root to be. None of them follows a link out of it. */
 

@@ -190,30 +190,45 @@ static int prepare_v2(const struct cgroup_tree *t)
 	return r < 0 ? r : write_base(t, CGROUP_BASE "/cgroup.subtree_control", want);
 }
 
-static int prepare_devices(const struct cgroup_tree *t)
+static int write_devices(const char *folder)
 {
-	int r = write_base(t, CGROUP_BASE "/devices.deny", "a");
+	char path[CGROUP_PATH_MAX];
 
+	snprintf(path, sizeof path, "%s/devices.deny", folder);
+	int r = os_write_file(AT_FDCWD, path, "a");
+	snprintf(path, sizeof path, "%s/devices.allow", folder);
 	for (size_t i = 0; i < COUNT(devices) && r >= 0; i++)
-		r = write_base(t, CGROUP_BASE "/devices.allow", devices[i]);
+		r = os_write_file(AT_FDCWD, path, devices[i]);
 	return r;
 }
 
-/* First use of caisson/ in a hierarchy. Half-prepared is worse than absent: it goes again. */
+/* Whole or not at all: made under another name, then renamed, which v1 allows. */
+static int make_devices(const char *path)
+{
+	char own[CGROUP_PATH_MAX];
+
+	snprintf(own, sizeof own, "%s.%d", path, getpid());
+	int r = os_mkdirat(AT_FDCWD, own, 0755);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	r = write_devices(own);
+	if (r >= 0)
+		r = os_rename(own, path);
+	if (r < 0)
+		(void)os_rmdirat(AT_FDCWD, own);
+	return r == -EEXIST ? 0 : r; /* somebody was faster: theirs is the same */
+}
+
+/* First use of caisson/ in a hierarchy. */
 static int make_base(const struct cgroup_tree *t)
 {
 	char path[CGROUP_PATH_MAX];
 
 	snprintf(path, sizeof path, "%s/" CGROUP_BASE, t->path);
+	if (t->is_devices)
+		return make_devices(path);
 	int r = os_mkdirat(AT_FDCWD, path, 0755);
-	if (r == -EEXIST)
-		return 0;
-	if (r < 0)
-		return r;
-	r = t->is_v2 ? prepare_v2(t) : t->is_devices ? prepare_devices(t) : 0;
-	if (r < 0)
-		(void)os_rmdirat(AT_FDCWD, path);
-	return r;
+	return r == -EEXIST ? 0 : r;
 }
 
 /* ---- making ------------------------------------------------------------------------ */
@@ -284,6 +299,12 @@ static int prepare_tree(struct cgroup *cg, struct cgroup_tree *t)
 	want_controllers(t, want, sizeof want);
 	cgroup_path(cg, t, "cgroup.subtree_control", path);
 	r = os_write_file(AT_FDCWD, path, want);
+	if (r ==
+	    -ENOENT) { /* no controller reaches it yet: the first launch, or one that broke off */
+		r = prepare_v2(t);
+		if (r >= 0)
+			r = os_write_file(AT_FDCWD, path, want);
+	}
 	return r < 0 ? r : make_leaf(cg, t, "mon", &cg->mon_fd);
 }
 

@@ -11,15 +11,33 @@
 
 static const char *const nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
 
-static int make_node(int dev_fd, const char *name, struct err *e)
+static int make_node(struct build *b, int dev_fd, const char *name, struct err *e)
 {
-	char host[32];
 	AUTO(fd_close) int target = os_openat(dev_fd, name, O_PATH | O_NOFOLLOW, 0);
 
 	if (target < 0)
 		return err_sys(e, -target, "open /dev/%s", name);
-	snprintf(host, sizeof host, "/dev/%s", name);
-	return place_clone(AT_FDCWD, host, target, 0, e);
+	return place_clone(b->host_dev_fd, name, target, 0, e);
+}
+
+/* One clone of the host's folder gets the attributes; clones of its nodes inherit them. */
+int dev_take_host(struct build *b, struct err *e)
+{
+	AUTO(fd_close) int spare = place_scratch(b, 0700, b->uid, b->uid, e);
+	AUTO(fd_close) int tree = spare < 0 ? -1 : os_open_tree(AT_FDCWD, "/dev", false);
+
+	if (spare < 0)
+		return -1;
+	if (tree == -EINVAL) /* with what is mounted below, where that is locked to it */
+		tree = os_open_tree(AT_FDCWD, "/dev", true);
+	int r =
+	    tree < 0 ? tree : os_mount_setattr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, true);
+	if (r >= 0)
+		r = os_move_mount(tree, spare, "");
+	if (r < 0)
+		return err_sys(e, -r, "clone the host's /dev");
+	b->host_dev_fd = fd_take(&tree);
+	return 0;
 }
 
 static int make_pts(int dev_fd, struct err *e)
@@ -46,13 +64,13 @@ int dev_make(struct build *b, struct err *e)
 {
 	AUTO(fd_close) int below = place_dir(b, "dev", 0755, e);
 
-	if (below < 0 || place_clone(b->skeleton_fd, "dev", below, MOUNT_ATTR_RDONLY, e) < 0)
+	if (below < 0 || place_clone(b->skeleton_fd, "dev", below, PLACE_READ_ONLY, e) < 0)
 		return -1;
 	AUTO(fd_close) int dev = place_dir(b, "dev", 0755, e); /* what lies there now */
 	if (dev < 0)
 		return -1;
 	for (size_t i = 0; i < COUNT(nodes); i++)
-		if (make_node(dev, nodes[i], e) < 0)
+		if (make_node(b, dev, nodes[i], e) < 0)
 			return -1;
 	AUTO(fd_close) int shm = os_openat(dev, "shm", O_PATH | O_DIRECTORY, 0);
 	if (shm < 0)

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -121,6 +122,7 @@ static const struct {
 	{ "take the skeleton",            root_skeleton },
 	{ "lay the image",                root_image },
 	{ "show the system folders",      root_system },
+	{ "take the devices",             dev_take_host },
 	{ "mount proc",                   procfs_make },
 	{ "make sys",                     sysfs_make },
 	{ "make dev",                     dev_make },
@@ -158,7 +160,13 @@ static int become_init(const struct build *b, struct err *e)
 			return err_sys(e, -r, "dup");
 	}
 	gid_t gid = b->box->is_root ? 0 : b->box->plan->gid;
-	if (caps_drop_all(b->uid, gid, e) < 0 || follow_parent(e) < 0 || seccomp_init(e) < 0)
+	if (caps_drop_all(b->uid, gid, e) < 0 || follow_parent(e) < 0)
+		return -1;
+	/* The monitor may have died while the change of ids had cleared that. */
+	struct pollfd monitor = { .fd = b->report_fd };
+	if (poll(&monitor, 1, 0) != 0)
+		_exit(0);
+	if (seccomp_init(e) < 0)
 		return -1;
 	int r = os_execveat(b->box->init_exe_fd, "", argv, env, AT_EMPTY_PATH);
 	return err_sys(e, -r, "execute caisson-init");
@@ -172,7 +180,9 @@ void launch_inside(const struct box *box, struct inside_io io)
 		           .go_fd = io.go_fd,
 		           .entered_fd = io.entered_fd,
 		           .walls_fd = io.walls_fd,
+		           .report_fd = io.report_fd,
 		           .skeleton_fd = -1,
+		           .host_dev_fd = -1,
 		           .scratch_fd = -1,
 		           .root_fd = -1 };
 	struct err e = { 0 };
@@ -184,8 +194,12 @@ void launch_inside(const struct box *box, struct inside_io io)
 			_exit(125);
 		}
 	}
-	(void)os_write_all(io.walls_fd, "w", 1); /* nobody there: the report finds that out */
-	send_report(io.report_fd, &(struct err){ .kind = ERR_NONE });
+	int r = os_write_all(io.walls_fd, "w", 1);
+	if (r < 0)
+		err_sys(&e, -r, "tell the command");
+	send_report(io.report_fd, r < 0 ? &e : &(struct err){ .kind = ERR_NONE });
+	if (r < 0)
+		_exit(125);
 	if (become_init(&b, &e) < 0) {
 		err_wrap(&e, "start caisson-init");
 		send_report(io.report_fd, &e);
@@ -268,13 +282,16 @@ static int step_inherit(struct payload *p, struct err *e)
 	if (r >= 0)
 		r = os_reset_signals();
 	if (r >= 0)
-		r = os_setrlimit(RLIMIT_CORE, 0, 0);
+		r = os_reset_limits();
+	if (r >= 0) /* 1 and not 0: with 0 a core_pattern that is a program is still run, core(5) */
+		r = os_setrlimit(RLIMIT_CORE, 1, 1);
 	if (r >= 0 && limits[LIMIT_FILES])
 		r = os_setrlimit(RLIMIT_NOFILE, limits[LIMIT_FILES], limits[LIMIT_FILES]);
 	/* Counted per user of this namespace: the caller's other processes do not matter. */
 	if (r >= 0 && limits[LIMIT_PIDS])
 		r = os_setrlimit(RLIMIT_NPROC, limits[LIMIT_PIDS], limits[LIMIT_PIDS]);
 	umask(022);
+	(void)personality(PER_LINUX); /* cannot fail */
 	return r < 0 ? err_sys(e, -r, "reset what was inherited") : 0;
 }
 

@@ -7,8 +7,6 @@
 #include "os/file.h"
 #include "os/mount.h"
 
-#define SAFE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
-
 int place_dir(struct build *b, const char *path, mode_t mode, struct err *e)
 {
 	const uint64_t resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
@@ -140,7 +138,7 @@ int place_overlay(struct build *b, int lower_fd, int target_fd, struct place_own
 		r = os_fsconfig_create(fs);
 	if (r < 0)
 		return err_sys(e, -r, "configure overlay");
-	AUTO(fd_close) int tree = os_fsmount(fs, SAFE);
+	AUTO(fd_close) int tree = os_fsmount(fs, PLACE_SAFE);
 	if (tree < 0)
 		return err_sys(e, -tree, "mount overlay");
 	r = os_move_mount(tree, target_fd, "");

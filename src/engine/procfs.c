@@ -20,7 +20,7 @@ static const char *const masked_files[] = {
 
 static const char *const masked_dirs[] = { "acpi", "asound", "scsi" };
 
-static int mask_files(int proc_fd, struct err *e)
+static int mask_files(struct build *b, int proc_fd, struct err *e)
 {
 	for (size_t i = 0; i < COUNT(masked_files); i++) {
 		AUTO(fd_close) int target = os_openat(proc_fd, masked_files[i], O_PATH, 0);
@@ -29,10 +29,20 @@ static int mask_files(int proc_fd, struct err *e)
 			continue;
 		if (target < 0)
 			return err_sys(e, -target, "open /proc/%s", masked_files[i]);
-		if (place_clone(AT_FDCWD, "/dev/null", target, 0, e) < 0)
+		if (place_clone(b->host_dev_fd, "null", target, 0, e) < 0)
 			return err_wrap(e, "mask /proc/%s", masked_files[i]);
 	}
 	return 0;
+}
+
+/* The same in all sandboxes: it would tell which of them share a host. */
+static int mask_boot_id(struct build *b, int proc_fd, struct err *e)
+{
+	AUTO(fd_close) int target = os_openat(proc_fd, "sys/kernel/random/boot_id", O_PATH, 0);
+
+	if (target < 0)
+		return target == -ENOENT ? 0 : err_sys(e, -target, "open boot_id");
+	return place_clone(b->skeleton_fd, "boot_id", target, PLACE_READ_ONLY, e);
 }
 
 static int mask_dirs(struct build *b, int proc_fd, struct err *e)
@@ -44,7 +54,7 @@ static int mask_dirs(struct build *b, int proc_fd, struct err *e)
 			continue;
 		if (target < 0)
 			return err_sys(e, -target, "open /proc/%s", masked_dirs[i]);
-		if (place_clone(b->skeleton_fd, "empty", target, MOUNT_ATTR_RDONLY, e) < 0)
+		if (place_clone(b->skeleton_fd, "empty", target, PLACE_READ_ONLY, e) < 0)
 			return err_wrap(e, "mask /proc/%s", masked_dirs[i]);
 	}
 	return 0;
@@ -78,12 +88,14 @@ int procfs_make(struct build *b, struct err *e)
 		return err_sys(e, -r, "attach proc");
 	if (fault_layer_off("masks"))
 		return 0;
-	return mask_files(proc, e) < 0 ? -1 : mask_dirs(b, proc, e);
+	if (mask_files(b, proc, e) < 0 || mask_boot_id(b, proc, e) < 0)
+		return -1;
+	return mask_dirs(b, proc, e);
 }
 
 int sysfs_make(struct build *b, struct err *e)
 {
 	AUTO(fd_close) int target = place_dir(b, "sys", 0755, e);
 
-	return target < 0 ? -1 : place_clone(b->skeleton_fd, "sys", target, MOUNT_ATTR_RDONLY, e);
+	return target < 0 ? -1 : place_clone(b->skeleton_fd, "sys", target, PLACE_READ_ONLY, e);
 }

@@ -17,8 +17,6 @@
 #include "os/file.h"
 #include "os/mount.h"
 
-#define SAFE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
-
 int root_scratch(struct build *b, struct err *e)
 {
 	const uint64_t *limits = b->box->plan->limits;
@@ -38,7 +36,7 @@ int root_scratch(struct build *b, struct err *e)
 		r = os_fsconfig_create(fs);
 	if (r < 0)
 		return err_sys(e, -r, "configure tmpfs of %s bytes, %s inodes", size, inodes);
-	b->scratch_fd = os_fsmount(fs, SAFE);
+	b->scratch_fd = os_fsmount(fs, PLACE_SAFE);
 	if (b->scratch_fd < 0)
 		return err_sys(e, -b->scratch_fd, "mount tmpfs");
 	/* Folders of it can be cloned only while it is attached: on /sys, which nobody needs any
@@ -90,20 +88,19 @@ int root_skeleton(struct build *b, struct err *e)
 	return b->skeleton_fd < 0 ? -1 : 0;
 }
 
-/* Nobody inside could write the root, and no mount needs a name that is not there: then the image
- * itself, read-only, does without an overlay, which costs a tenth of a launch. */
-static bool is_plain(const struct build *b)
+bool root_is_plain(const struct plan *p, int skeleton_fd)
 {
-	const struct plan *p = b->box->plan;
 	struct stat st;
 
 	if (p->image != IMAGE_HOST || p->rootful)
 		return false;
-	for (size_t i = 0; i < p->n_mounts; i++)
-		if (os_fstatat(b->skeleton_fd, plan_text(p, p->mounts[i].at) + 1, &st,
-		               AT_SYMLINK_NOFOLLOW) < 0 ||
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const char *at = plan_text(p, p->mounts[i].at) + 1;
+
+		if (os_fstatat(skeleton_fd, at, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    S_ISDIR(st.st_mode) != p->mounts[i].is_dir)
 			return false;
+	}
 	return true;
 }
 
@@ -112,7 +109,7 @@ static int plain_root(struct build *b, int dir_fd, struct err *e)
 	b->root_fd = os_open_tree(b->skeleton_fd, "", false);
 	if (b->root_fd < 0)
 		return err_sys(e, -b->root_fd, "clone the image");
-	int r = os_mount_setattr(b->root_fd, SAFE | MOUNT_ATTR_RDONLY, false);
+	int r = os_mount_setattr(b->root_fd, PLACE_READ_ONLY, false);
 	if (r >= 0)
 		r = os_move_mount(b->root_fd, dir_fd, "");
 	return r < 0 ? err_sys(e, -r, "attach the image") : 0;
@@ -125,7 +122,7 @@ int root_image(struct build *b, struct err *e)
 
 	if (dir < 0)
 		return -1;
-	if (is_plain(b))
+	if (b->box->is_plain)
 		return plain_root(b, dir, e);
 	AUTO(fd_close)
 	int lower = p->image == IMAGE_HOST ? dup(b->skeleton_fd)
@@ -146,7 +143,7 @@ static int show_system_dir(struct build *b, int host_fd, const char *name, struc
 	if (target < 0)
 		return -1;
 	if (b->box->image_tree_fd < 0 || strcmp(name, "usr") != 0)
-		return place_clone(host_fd, name, target, SAFE | MOUNT_ATTR_RDONLY, e);
+		return place_clone(host_fd, name, target, PLACE_READ_ONLY, e);
 	AUTO(fd_close) int lower = source_tree(b, b->box->image_tree_fd, -1, e);
 	AUTO(fd_close)
 	int tree = lower < 0 ? -1
@@ -166,7 +163,10 @@ int root_system(struct build *b, struct err *e)
 		const char *name = skeleton_system_dirs[i];
 		struct stat st;
 
-		if (os_fstatat(host, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		int r = os_fstatat(host, name, &st, AT_SYMLINK_NOFOLLOW);
+		if (r < 0 && r != -ENOENT)
+			return err_sys(e, -r, "stat /%s", name);
+		if (r < 0 || !S_ISDIR(st.st_mode))
 			continue; /* the skeleton has the link */
 		if (show_system_dir(b, host, name, e) < 0)
 			return -1;
@@ -190,17 +190,25 @@ static const struct folder folders[] = {
 };
 /* clang-format on */
 
+/* What a folder image must have, or gets: as folders, not as links to somewhere. */
+static const char *const parents[] = { "etc", "home", "var" };
+
 int root_folders(struct build *b, struct err *e)
 {
 	const struct plan *p = b->box->plan;
 
+	for (size_t i = 0; i < COUNT(parents) && p->image != IMAGE_HOST; i++) {
+		AUTO(fd_close) int fd = place_dir(b, parents[i], 0755, e);
+
+		if (fd < 0)
+			return -1;
+	}
 	for (size_t i = 0; i < COUNT(folders); i++) {
 		const struct folder *f = &folders[i];
 
 		if (strcmp(f->path, "root") == 0 && p->uid != 0)
 			continue;
-		if (p->image != IMAGE_HOST && strcmp(f->path, "home/agent") == 0)
-			fd_close(&(int){ place_dir(b, "home", 0755, e) });
+
 		AUTO(fd_close) int target = place_dir(b, f->path, 0755, e);
 		if (target < 0 || place_fresh(b, target, f->mode, f->is_users ? p->uid : b->uid,
 		                              f->is_users ? p->gid : b->uid, e) < 0)
@@ -227,7 +235,7 @@ static int mount_source(struct build *b, size_t i, const char *at, struct err *e
 	if (target < 0)
 		return -1;
 	if (m->kind == PLAN_RO)
-		return place_clone(source, "", target, SAFE | MOUNT_ATTR_RDONLY, e);
+		return place_clone(source, "", target, PLACE_READ_ONLY, e);
 	AUTO(fd_close)
 	int tree =
 	    place_overlay(b, source, target, (struct place_owner){ p->uid, p->gid, 0755 }, e);

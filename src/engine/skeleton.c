@@ -10,7 +10,7 @@
 #include "engine/copytree.h"
 #include "os/file.h"
 
-#define FORMAT 2 /* counts up when the same sources shall give another skeleton */
+#define FORMAT 3 /* counts up when the same sources shall give another skeleton */
 #define PREFIX "skeleton-"
 
 const char *const skeleton_system_dirs[] = {
@@ -68,6 +68,7 @@ static const struct {
 	{ "etc/resolv.conf", "# no name server: net is denied\n" },
 	{ "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n" },
 	{ "etc/machine-id", "" },
+	{ "boot_id", "00000000-0000-0000-0000-000000000000\n" },
 	{ "dev/null", "" },
 	{ "dev/zero", "" },
 	{ "dev/full", "" },

@@ -181,10 +181,9 @@ static _Noreturn void helper(const struct box *box, struct payload_io io)
 	if (r < 0) {
 		err_sys(&e, -r, "enter the namespaces");
 		(void)os_send(io.report_fd, &e, sizeof e, NULL, 0);
-	} else {
-		(void)os_send(io.report_fd, &r, sizeof r, NULL, 0);
+		_exit(125);
 	}
-	_exit(r < 0 ? 125 : 0);
+	_exit(os_send(io.report_fd, &r, sizeof r, NULL, 0) < 0 ? 125 : 0);
 }
 
 static int clone_command(const struct box *box, const struct spawn_init *init, struct payload_io io,
@@ -265,13 +264,18 @@ static int read_start(struct spawn_command *c, struct err *e)
 int spawn_await_start(const struct box *box, struct spawn_command *c, struct err *e)
 {
 	const int gifts = box->plan->is_tty ? 2 : 1;
-	int status;
+	int status = 0;
 	int r = 0;
 
-	while (r >= 0 && (c->pid == 0 || c->gifts < gifts))
-		r = read_start(c, e);
+	/* It ends at once, and when well after it has sent the pid. */
 	if (c->helper > 0)
 		(void)os_wait(c->helper, &status, NULL);
 	c->helper = 0;
+	if (status != 0 && !spawn_command_error(c, e))
+		err_new(e, ERR_INTERNAL, "the helper that enters the namespaces died");
+	if (status != 0)
+		return -1;
+	while (r >= 0 && (c->pid == 0 || c->gifts < gifts))
+		r = read_start(c, e);
 	return r;
 }

@@ -23,12 +23,21 @@
 	(CAP_BIT(CAP_SYS_ADMIN) | CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_CHOWN) | \
 	 CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_KILL))
 
-bool launcher_is_root(void)
+int launcher_mode(bool *is_root, struct err *e)
 {
 	uint64_t effective, permitted, inheritable;
 
-	return geteuid() == 0 && os_caps_get(&effective, &permitted, &inheritable) == 0 &&
-	       (effective & CAPS_OF_ROOT) == CAPS_OF_ROOT;
+	*is_root = geteuid() == 0;
+	if (!*is_root)
+		return 0;
+	int r = os_caps_get(&effective, &permitted, &inheritable);
+	if (r < 0)
+		return err_sys(e, -r, "read our capabilities");
+	if ((effective & CAPS_OF_ROOT) != CAPS_OF_ROOT)
+		return err_new(
+		    e, ERR_DENIED,
+		    "root without the rights of root (a container's?): run as an ordinary user");
+	return 0;
 }
 
 /* ---- the stages, each with its undo ------------------------------------------------ */
@@ -157,10 +166,13 @@ static int make_trees(struct sandbox *s, struct err *e)
 	box->skeleton_fd = skeleton_open(s->run_fd, e);
 	if (box->skeleton_fd < 0)
 		return err_wrap(e, "skeleton");
+	box->is_plain = root_is_plain(p, box->skeleton_fd);
 	if (!box->is_root)
 		return 0;
-	box->skeleton_tree_fd = p->rootful ? userns_map_tree(box->skeleton_fd, all, all, e)
-	                                   : plain_tree(box->skeleton_fd, e);
+	/* Where names are made in it, or it is written to, its files have to belong to somebody. */
+	box->skeleton_tree_fd = box->is_plain || p->image == IMAGE_DIR
+	                            ? plain_tree(box->skeleton_fd, e)
+	                            : userns_map_tree(box->skeleton_fd, all, all, e);
 	if (box->skeleton_tree_fd < 0)
 		return err_wrap(e, "skeleton");
 	if (p->image == IMAGE_DIR || p->rootful) {
@@ -258,12 +270,12 @@ void launcher_end(struct sandbox *s)
 		(void)launcher_sweep(false, false, NULL);
 }
 
-int launcher_start(struct sandbox *s, const struct plan *plan, const struct cgroup *cgroup,
+int launcher_start(struct sandbox *s, const struct plan *plan, const struct launcher_host *host,
                    monitor_fn *monitor, struct err *e)
 {
 	*s = (struct sandbox){ .run_fd = -1, .slots_fd = -1, .slot = -1, .control_fd = -1 };
 	s->box = (struct box){ .plan = plan,
-		               .is_root = launcher_is_root(),
+		               .is_root = host->is_root,
 		               .uid = geteuid(),
 		               .gid = getegid(),
 		               .init_exe_fd = -1,
@@ -272,7 +284,7 @@ int launcher_start(struct sandbox *s, const struct plan *plan, const struct cgro
 		               .image_tree_fd = -1 };
 	for (size_t i = 0; i < COUNT(s->box.mount_tree_fds); i++)
 		s->box.mount_tree_fds[i] = -1;
-	s->box.cgroup = *cgroup;
+	s->box.cgroup = host->cgroup;
 	if (fault_layer_off("cgroup"))
 		s->box.cgroup.n_trees = 0;
 	monitor_code = monitor;
@@ -319,13 +331,14 @@ int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what)
 {
 	struct cgroup host;
 	struct err e;
-	AUTO(fd_close) int run = slot_run_dir(launcher_is_root(), &e);
+	bool is_root = false;
+	AUTO(fd_close) int run = launcher_mode(&is_root, &e) < 0 ? -1 : slot_run_dir(is_root, &e);
 	AUTO(fd_close) int slots = run < 0 ? -1 : slot_open(run, &e);
 	struct sweep w = { .slots_fd = slots, .dry_run = dry_run, .host = &host, .found = found };
 
 	if (slots < 0)
 		return 0;
-	cgroup_find(&host, launcher_is_root());
+	cgroup_find(&host, is_root);
 	cgroup_each_name(&host, sweep_name, &w);
 	if (with_base && !dry_run && !slot_any_taken(slots)) {
 		cgroup_remove_base(&host);

@@ -21,9 +21,13 @@ struct sandbox {
 /* The code of the monitor; passed in, because the launcher does not depend on it. */
 typedef void monitor_fn(struct box *box, int control_fd);
 
-/* Builds everything up to a running monitor. On failure nothing is left. `cgroup` is what
- * cgroup_find() found: it was looked at to judge the spec, and is not looked at again. */
-int launcher_start(struct sandbox *s, const struct plan *plan, const struct cgroup *cgroup,
+/* Builds everything up to a running monitor. On failure nothing is left. `host` was
+ * looked at to judge the spec, and is not looked at again: what was promised is what is used. */
+struct launcher_host {
+	bool is_root; /* launcher_mode() */
+	struct cgroup cgroup;
+};
+int launcher_start(struct sandbox *s, const struct plan *plan, const struct launcher_host *host,
                    monitor_fn *monitor, struct err *e) MUST_USE;
 
 /* Waits for the monitor; kills and removes whatever is left of the sandbox. */
@@ -32,5 +36,6 @@ void launcher_end(struct sandbox *s);
 /* Removes what dead launchers left. Returns how many sandboxes that were, or would be. */
 int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what));
 
-/* True with the rights that root mode needs; else the caller's one id is all there is. */
-bool launcher_is_root(void);
+/* Root mode or rootless. Refuses root without the rights of root: the caller's one id would be
+ * mapped inside, and host root never is. */
+int launcher_mode(bool *is_root, struct err *e) MUST_USE;

@@ -28,7 +28,7 @@ struct monitor {
 	struct spawn_init init;
 	struct spawn_command command;
 
-	struct watch control, child, init_watch, timer, listener, input;
+	struct watch control, child, timer, listener, input;
 	struct stream streams[2];     /* out, err; a pty uses the first */
 	struct channel_packet packet; /* the message that waits for room in the socket */
 	bool is_blocked;              /* packet is waiting */
@@ -40,6 +40,7 @@ struct monitor {
 	uint64_t deadline_ms[DEADLINES]; /* monotonic; 0: none */
 	uint64_t started_ms, last_io_ms, idle_cpu_ms;
 
+	bool is_init_lost;    /* pid 1 died before it was told to */
 	bool is_started;      /* the command's own execve was announced */
 	bool has_exited;      /* the command was waited for */
 	int status;           /* of it */

@@ -58,6 +58,14 @@ static void fill_usage(struct monitor *m)
 	m->end.err_bytes = m->streams[1].bytes;
 }
 
+static void init_reason(struct monitor *m)
+{
+	struct err e = { 0 };
+
+	snprintf(m->reason, sizeof m->reason, "%s",
+	         spawn_init_error(&m->init, &e) ? e.msg : "pid 1 of the sandbox was killed");
+}
+
 static void fill_state(struct monitor *m)
 {
 	struct channel_end *end = &m->end;
@@ -71,7 +79,9 @@ static void fill_state(struct monitor *m)
 	if (m->cause == RUN_EXITED && end->signal) {
 		bool is_oom = end->signal == SIGKILL && end->oom_kills > 0;
 
-		end->state = is_oom ? RUN_OOM : RUN_SIGNALED;
+		end->state = is_oom ? RUN_OOM : m->is_init_lost ? RUN_LOST : RUN_SIGNALED;
+		if (m->is_init_lost)
+			init_reason(m);
 		if (is_oom)
 			snprintf(m->reason, sizeof m->reason, "mem limit of %llu bytes reached",
 			         (unsigned long long)m->box->plan->limits[LIMIT_MEM]);
@@ -106,6 +116,11 @@ static void end_inside(struct monitor *m)
 	struct rusage usage;
 	int status;
 
+	/* Dead already: then it took the others along, and that is the reason of their end. */
+	if (m->init.pid > 0 && os_try_wait(m->init.pid, &status, &usage) > 0) {
+		m->is_init_lost = true;
+		m->init.pid = 0;
+	}
 	if (m->init.pid > 0)
 		(void)kill(m->init.pid,
 		           SIGKILL); /* our child, not waited for: the number is its own */
@@ -164,6 +179,16 @@ void monitor_stop(struct monitor *m, enum run_state cause, const char *reason)
 	clock_set(m, AT_GRACE, GRACE_MS);
 }
 
+static _Noreturn void give_up(struct monitor *m, const struct err *e)
+{
+	/* The command's process waits for pid 1, or dies with it. */
+	fd_close(&m->init.entered_fd);
+	fd_close(&m->init.walls_fd);
+	end_inside(m);
+	channel_send(m, CH_FAIL, e, sizeof *e);
+	_exit(125);
+}
+
 static void child_ready(struct watch *w, uint32_t events)
 {
 	struct monitor *m = MONITOR_OF(w, child);
@@ -176,33 +201,15 @@ static void child_ready(struct watch *w, uint32_t events)
 		return;
 	note_exit(m, status, &usage);
 	loop_remove(&m->loop, w);
-	streams_read(m); /* what it wrote is there already */
+	struct err e = { 0 };
+	if (spawn_command_error(&m->command, &e))
+		give_up(m, &e); /* it never executed, and says why */
+	streams_read(m);        /* what it wrote is there already */
 	if (m->cause != RUN_EXITED || streams_ended(m))
 		monitor_finish(m);
 	/* Others may hold the pipes: what they still write in a moment belongs to the answer,
 	 * but their life does not. */
 	clock_set(m, AT_DRAIN, 50);
-}
-
-static void init_ready(struct watch *w, uint32_t events)
-{
-	struct monitor *m = MONITOR_OF(w, init_watch);
-
-	(void)events;
-	loop_remove(&m->loop, w);
-	if (m->cause != RUN_EXITED || m->has_exited)
-		return;
-	struct err e = { 0 };
-	if (spawn_init_error(&m->init, &e)) {
-		m->cause = RUN_LOST;
-		snprintf(m->reason, sizeof m->reason, "%s", e.msg);
-		return;
-	}
-	if (cgroup_oom_kills(&m->box->cgroup) ==
-	    0) { /* with memory.oom.group pid 1 dies of it too */
-		m->cause = RUN_LOST;
-		snprintf(m->reason, sizeof m->reason, "pid 1 of the sandbox was killed");
-	}
 }
 
 static void control_ready(struct watch *w, uint32_t events)
@@ -235,7 +242,7 @@ static int step_detach(struct monitor *m, struct err *e)
 	AUTO(fd_close) int null = r < 0 ? r : os_openat(AT_FDCWD, "/dev/null", O_RDWR, 0);
 	for (int fd = 0; fd < 3 && null >= 0 && r >= 0; fd++)
 		r = os_dup3(null, fd, 0);
-	(void)os_reset_schedule();
+
 	return r < 0 || null < 0 ? err_sys(e, r < 0 ? -r : -null, "detach") : 0;
 }
 
@@ -245,6 +252,9 @@ static int step_lower(struct monitor *m, struct err *e)
 {
 	uint64_t maps = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_SYS_ADMIN);
 
+	(void)os_reset_schedule();
+	(void)os_write_file(AT_FDCWD, "/proc/self/oom_score_adj",
+	                    "0"); /* a user may only raise it */
 	if (!m->box->is_root)
 		return 0;
 	int r = os_drop_groups();
@@ -326,12 +336,9 @@ static int step_watch(struct monitor *m, struct err *e)
 	if (r < 0)
 		return err_sys(e, -r, "make the loop");
 	m->child = (struct watch){ .fd = os_pidfd_open(m->command.pid), .ready = child_ready };
-	m->init_watch = (struct watch){ .fd = m->init.pidfd, .ready = init_ready };
 	if (m->child.fd < 0)
 		return err_sys(e, -m->child.fd, "watch the command");
 	r = loop_add(&m->loop, &m->child, EPOLLIN);
-	if (r >= 0)
-		r = loop_add(&m->loop, &m->init_watch, EPOLLIN);
 	if (r >= 0)
 		r = loop_add(&m->loop, &m->control, EPOLLIN);
 	if (r < 0)
@@ -355,16 +362,6 @@ static const struct {
 	{ "watch the sandbox",     step_watch },
 };
 /* clang-format on */
-
-static _Noreturn void give_up(struct monitor *m, const struct err *e)
-{
-	/* The command's process waits for pid 1, or dies with it. */
-	fd_close(&m->init.entered_fd);
-	fd_close(&m->init.walls_fd);
-	end_inside(m);
-	channel_send(m, CH_FAIL, e, sizeof *e);
-	_exit(125);
-}
 
 /* The command's process reports on its way to execve: its socket ends when that worked. With
  * the notification it only gets there when the loop answers, so this is a watch as well. */

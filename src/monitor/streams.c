@@ -18,11 +18,21 @@
 #include "os/file.h"
 #include "os/sock.h"
 
+/* A watch that cannot be changed would leave somebody waiting for ever. */
+static void want(struct monitor *m, struct watch *w, uint32_t events)
+{
+	if (loop_change(&m->loop, w, events) == 0)
+		return;
+	m->cause = RUN_LOST;
+	snprintf(m->reason, sizeof m->reason, "the monitor cannot watch its descriptors");
+	monitor_finish(m);
+}
+
 static void want_output(struct monitor *m, bool on)
 {
 	for (size_t i = 0; i < COUNT(m->streams); i++)
 		if (m->streams[i].watch.fd >= 0)
-			(void)loop_change(&m->loop, &m->streams[i].watch, on ? EPOLLIN : 0);
+			want(m, &m->streams[i].watch, on ? EPOLLIN : 0);
 }
 
 static void send_packet(struct monitor *m)
@@ -37,7 +47,7 @@ static void send_packet(struct monitor *m)
 static void block(struct monitor *m)
 {
 	want_output(m, false);
-	(void)loop_change(&m->loop, &m->control, EPOLLIN | EPOLLOUT);
+	want(m, &m->control, EPOLLIN | EPOLLOUT);
 }
 
 void streams_unblock(struct monitor *m)
@@ -47,7 +57,7 @@ void streams_unblock(struct monitor *m)
 	send_packet(m);
 	if (m->is_blocked)
 		return;
-	(void)loop_change(&m->loop, &m->control, EPOLLIN);
+	want(m, &m->control, EPOLLIN);
 	want_output(m, true);
 }
 
@@ -178,8 +188,8 @@ static void input_ready(struct watch *w, uint32_t events)
 	if (m->input_at < m->input_len)
 		return;
 	m->input_len = m->input_at = 0;
-	(void)loop_change(&m->loop, &m->input, 0);
-	(void)loop_change(&m->loop, &m->control, EPOLLIN); /* ready for the next message */
+	want(m, &m->input, 0);
+	want(m, &m->control, EPOLLIN); /* ready for the next message */
 	if (m->input_eof)
 		close_input(m);
 }
@@ -193,8 +203,8 @@ static void take_input(struct monitor *m, const struct channel_packet *p)
 	m->input_len = p->head.len;
 	m->input_at = 0;
 	/* One message at a time: the client waits in its socket until this one is written. */
-	(void)loop_change(&m->loop, &m->control, m->is_blocked ? EPOLLOUT : 0);
-	(void)loop_change(&m->loop, &m->input, EPOLLOUT);
+	want(m, &m->control, m->is_blocked ? EPOLLOUT : 0);
+	want(m, &m->input, EPOLLOUT);
 }
 
 static void resize(struct monitor *m, const struct channel_packet *p)

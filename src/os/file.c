@@ -49,6 +49,12 @@ int os_unlinkat(int dirfd, const char *path)
 	return os_ret(unlinkat(dirfd, path, 0));
 }
 
+int os_rename(const char *from, const char *to)
+{
+	OS_FAULT("rename");
+	return os_ret(rename(from, to));
+}
+
 int os_symlinkat(const char *text, int dirfd, const char *path)
 {
 	OS_FAULT("symlinkat");

@@ -14,6 +14,7 @@ int os_openat2(int dirfd, const char *path, int flags, mode_t mode, uint64_t res
 int os_mkdirat(int dirfd, const char *path, mode_t mode); /* an existing entry is -EEXIST */
 int os_rmdirat(int dirfd, const char *path);
 int os_unlinkat(int dirfd, const char *path);
+int os_rename(const char *from, const char *to);
 int os_symlinkat(const char *text, int dirfd, const char *path);
 int os_readlinkat(int dirfd, const char *path, char *buf, size_t size); /* NUL-terminated */
 int os_fchownat(int dirfd, const char *path, uid_t uid, gid_t gid);

@@ -150,6 +150,27 @@ int os_reset_signals(void)
 	return os_ret(sigprocmask(SIG_SETMASK, &none, NULL));
 }
 
+int os_reset_limits(void)
+{
+	static const struct {
+		int resource;
+		uint64_t soft;
+	} fresh[] = {
+		{ RLIMIT_AS, RLIM_INFINITY },   { RLIMIT_CPU, RLIM_INFINITY },
+		{ RLIMIT_DATA, RLIM_INFINITY }, { RLIMIT_FSIZE, RLIM_INFINITY },
+		{ RLIMIT_STACK, 8u << 20 },     { RLIMIT_LOCKS, RLIM_INFINITY },
+		{ RLIMIT_RSS, RLIM_INFINITY },
+	};
+
+	for (size_t i = 0; i < COUNT(fresh); i++) {
+		int r = os_setrlimit(fresh[i].resource, fresh[i].soft, RLIM_INFINITY);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 int os_reset_schedule(void)
 {
 	struct sched_param zero = { 0 };

@@ -38,4 +38,5 @@ int os_setrlimit(int resource, uint64_t soft, uint64_t hard);
 int os_execveat(int fd, const char *path, char *const argv[], char *const env[], int flags);
 int os_new_session_keyring(void);
 int os_reset_signals(void);  /* default actions, empty mask */
+int os_reset_limits(void);   /* soft limits as on a fresh login, as far as the hard ones allow */
 int os_reset_schedule(void); /* nice 0, SCHED_OTHER, best effort: a lower nice needs rights */

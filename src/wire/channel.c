@@ -16,10 +16,9 @@ int run_exit_status(const struct channel_end *end)
 {
 	switch ((enum run_state)end->state) {
 	case RUN_EXITED:
-		return end->exit_code;
 	case RUN_SIGNALED:
 	case RUN_KILLED:
-		return 128 + end->signal;
+		return end->signal ? 128 + end->signal : end->exit_code;
 	case RUN_TIMEOUT:
 	case RUN_EXPIRED:
 		return 124;

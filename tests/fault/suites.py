@@ -12,6 +12,7 @@ import subprocess
 import exhaust
 import launch
 import outside
+import traced
 from launch import Launch
 from loops import FAILS, KILLS, fails_with, gc_loop, loop
 
@@ -133,3 +134,6 @@ SUITES = {
         (gc_loop, ("a call of gc fails", True, FAILS.variable, step(400))),
         (gc_loop, ("gc is killed", True, KILLS.variable, step(400)))],
 }
+if FULL:
+    SUITES["traced"] = lambda: [(traced.loop, ("every call fails, by strace", True)),
+                                (traced.loop, ("every call fails, by strace, rootless", False))]
