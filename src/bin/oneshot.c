@@ -18,7 +18,9 @@ static int check_host(const struct spec *spec, struct launcher_host *host, struc
 
 	if (launcher_mode(&host->is_root, e) < 0)
 		return -1;
-	cgroup_find(&host->cgroup, host->is_root);
+	int r = cgroup_find(&host->cgroup, host->is_root);
+	if (r < 0)
+		return err_sys(e, -r, "look at the cgroups");
 	struct enforce_host judged = { .is_root = host->is_root,
 		                       .cgroup = &host->cgroup,
 		                       .has_landlock = landlock_abi() > 0 };
@@ -45,13 +47,17 @@ static int start(const struct run_setup *setup, struct run_session *out, struct 
 	struct launcher_host host;
 	struct oneshot *o = mem_alloc(sizeof *o);
 
+	o->plan.image_fd = -1;
+
 	if (check_host(setup->spec, &host, out, e) < 0 ||
 	    plan_make(&o->plan, setup->spec, command, e) < 0 ||
 	    launcher_start(&o->sandbox, &o->plan, &host, monitor_main, e) < 0) {
+		plan_done(&o->plan);
 		free(o);
 		return -1;
 	}
 	out->channel_fd = o->sandbox.control_fd;
+	out->cwd = plan_text(&o->plan, o->plan.cwd);
 	out->driver_data = o;
 	return 0;
 }
@@ -61,13 +67,10 @@ static void end(struct run_session *s)
 	struct oneshot *o = s->driver_data;
 
 	launcher_end(&o->sandbox);
-	plan_done(&o->plan);
-	free(o);
-	s->driver_data = NULL;
 	s->channel_fd = -1;
 }
 
-static int sweep(bool dry_run, void (*found)(const char *what))
+static int sweep(bool dry_run, void (*found)(const char *what, bool is_gone))
 {
 	return launcher_sweep(dry_run, true, found);
 }

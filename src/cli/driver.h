@@ -31,6 +31,7 @@ struct run_session {
 	int channel_fd; /* wire/channel.h; the driver's to close */
 	struct enforced enforced[ENFORCED_MAX];
 	size_t n_enforced;
+	const char *cwd;         /* of the command, inside */
 	const char *weak_reason; /* why a default is not enforced, or NULL */
 	void *driver_data;
 };
@@ -39,10 +40,10 @@ struct doctor_report;
 
 struct driver {
 	int (*start)(const struct run_setup *setup, struct run_session *out, struct err *e);
-	/* Everything of the sandbox is gone when it returns. */
+	/* Everything of the sandbox is gone when it returns; texts of the session stay. */
 	void (*end)(struct run_session *s);
 	/* Names of what dead sandboxes left, removed unless dry_run. */
-	int (*sweep)(bool dry_run, void (*found)(const char *what));
+	int (*sweep)(bool dry_run, void (*found)(const char *what, bool is_gone));
 	/* What the host can enforce (cli/doctor.h); the texts live until the program ends or the
 	 * report's arena is released. */
 	void (*inspect)(struct doctor_report *out);

@@ -13,22 +13,6 @@ void keep_add(struct keep *k, const void *bytes, size_t n)
 {
 	const unsigned char *p = bytes;
 
-	/* Of a flood only the last bytes matter: the ring takes no more than it holds. */
-	if (n > 2 * KEEP_HALF) {
-		size_t skip = n - KEEP_HALF;
-		size_t first = k->bytes < KEEP_HALF ? KEEP_HALF - (size_t)k->bytes : 0;
-
-		for (size_t i = 0; i < first; i++)
-			keep_byte(k, p[i]);
-		if (skip > first) {
-			k->bytes += skip - first;
-			p += skip;
-			n -= skip;
-		} else {
-			p += first;
-			n -= first;
-		}
-	}
 	for (size_t i = 0; i < n; i++)
 		keep_byte(k, p[i]);
 }
@@ -82,6 +66,19 @@ static size_t valid_prefix(const unsigned char *p, size_t n)
 	return at;
 }
 
+/* The beginning of a sequence whose rest was cut off. */
+static bool is_truncated(const unsigned char *p, size_t n)
+{
+	size_t len = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+
+	if (p[0] < 0xc2 || p[0] > 0xf4 || n >= len)
+		return false;
+	for (size_t i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return false;
+	return true;
+}
+
 bool keep_text(const struct keep *k, struct str *out)
 {
 	size_t head = k->bytes < KEEP_HALF ? (size_t)k->bytes : KEEP_HALF;
@@ -105,7 +102,8 @@ bool keep_text(const struct keep *k, struct str *out)
 	while (skip < 3 && skip < n && (tail[skip] & 0xc0) == 0x80)
 		skip++;
 	size_t tail_len = valid_prefix(tail + skip, n - skip);
-	bool is_text = head - cut < 4 && n - skip - tail_len < 4;
+	bool is_text =
+	    (cut == head || is_truncated(k->head + cut, head - cut)) && tail_len == n - skip;
 
 	str_addn(out, k->head, is_text ? cut : head);
 	str_addf(out, "\n[... %llu bytes dropped ...]\n", (unsigned long long)dropped);

@@ -5,9 +5,19 @@
 
 #include "wire/base64.h"
 
-static json_t *text_or_null(const char *text)
+/* Names, arguments and paths may be any bytes: what is not text is replaced. */
+static json_t *foreign_text(const char *text)
 {
-	return text && *text ? json_string_nocheck(text) : json_null();
+	json_t *j = json_string(text);
+	char clean[512];
+
+	if (j)
+		return j;
+	snprintf(clean, sizeof clean, "%s", text);
+	for (char *c = clean; *c; c++)
+		if (*c & 0x80)
+			*c = '?';
+	return json_string(clean);
 }
 
 /* Text when both streams are UTF-8, else both in base64: one `encoding` speaks for both. */
@@ -38,21 +48,6 @@ static json_t *bytes_of(const struct channel_end *end, const struct keep *kept)
 
 	return json_pack("{sI,sI,sI}", "stdout", (json_int_t)end->out_bytes, "stderr",
 	                 (json_int_t)end->err_bytes, "dropped", (json_int_t)dropped);
-}
-
-/* Names and arguments come from inside: what is not text is replaced. */
-static json_t *foreign_text(const char *text)
-{
-	json_t *j = json_string(text);
-	char clean[CHANNEL_EXEC_TEXT];
-
-	if (j)
-		return j;
-	snprintf(clean, sizeof clean, "%s", text);
-	for (char *c = clean; *c; c++)
-		if (*c & 0x80)
-			*c = '?';
-	return json_string(clean);
 }
 
 static json_t *children_of(const struct channel_end *end)
@@ -127,10 +122,10 @@ void result_print(const struct result_input *in, struct str *out)
 	                    end->exit_code < 0 ? json_null() : json_integer(end->exit_code));
 	json_object_set_new(o, "signal",
 	                    end->signal == 0 ? json_null() : json_integer(end->signal));
-	json_object_set_new(o, "reason", text_or_null(end->reason));
+	json_object_set_new(o, "reason", end->reason[0] ? foreign_text(end->reason) : json_null());
 	add_streams(o, in->kept);
 	json_object_set_new(o, "bytes", bytes_of(end, in->kept));
-	json_object_set_new(o, "cwd", json_string(in->cwd));
+	json_object_set_new(o, "cwd", foreign_text(in->cwd));
 	json_object_set_new(o, "ms", json_integer((json_int_t)end->ms));
 	json_object_set_new(o, "usage",
 	                    json_pack("{sI,sI,sI}", "cpu_ms", (json_int_t)end->cpu_ms, "mem_peak",
@@ -144,7 +139,8 @@ void result_print(const struct result_input *in, struct str *out)
 
 void result_print_error(const struct err *e, struct str *out)
 {
-	json_t *error = json_pack("{ss,ss}", "code", err_kind_name(e->kind), "message", e->msg);
+	json_t *error =
+	    json_pack("{ss,so}", "code", err_kind_name(e->kind), "message", foreign_text(e->msg));
 
-	dump(json_pack("{so}", "error", error ? error : json_null()), out);
+	dump(json_pack("{so}", "error", error), out);
 }

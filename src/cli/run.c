@@ -139,7 +139,7 @@ static int report(const struct run *r, const struct run_session *s, const struct
 {
 	if (r->is_json) {
 		AUTO(str_done) struct str text = { .max = 4u << 20 };
-		struct result_input in = { s, &p->end, p->kept, r->cwd ? r->cwd : "/work" };
+		struct result_input in = { s, &p->end, p->kept, s->cwd };
 
 		result_print(&in, &text);
 		fputs(str_text(&text), stdout);

@@ -45,7 +45,7 @@ static unsigned int controllers_in(char *list, const char *separators)
 	return found;
 }
 
-static void add_v1(struct cgroup *cg, const char *name)
+static int add_v1(struct cgroup *cg, const char *name)
 {
 	struct cgroup_tree *t = &cg->trees[cg->n_trees];
 	char list[32];
@@ -54,13 +54,17 @@ static void add_v1(struct cgroup *cg, const char *name)
 	*t = (struct cgroup_tree){ .tasks_fd = -1 };
 	snprintf(t->path, sizeof t->path, "/sys/fs/cgroup/%s", name);
 	/* systemd also makes links: cpu -> cpu,cpuacct. */
-	if (os_fstatat(AT_FDCWD, t->path, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
-		return;
+	int r = os_fstatat(AT_FDCWD, t->path, &st, AT_SYMLINK_NOFOLLOW);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (r < 0 || !S_ISDIR(st.st_mode))
+		return 0;
 	snprintf(list, sizeof list, "%s", name);
 	t->is_devices = strcmp(name, "devices") == 0;
 	t->controllers = controllers_in(list, ",");
 	t->is_shared = t->controllers == 0;
 	cg->n_trees++;
+	return 0;
 }
 
 static bool is_cgroup2(const char *path)
@@ -84,35 +88,40 @@ static int own_group(char *out, size_t size)
 }
 
 /* Root uses the top of the tree; others the group they are in, if it was handed to them. */
-static void add_v2(struct cgroup *cg, const char *top, bool is_root)
+static int add_v2(struct cgroup *cg, const char *top, bool is_root)
 {
 	struct cgroup_tree *t = &cg->trees[cg->n_trees];
 	char own[128] = "", path[CGROUP_PATH_MAX], list[256];
 
-	if (!is_cgroup2(top) || (!is_root && own_group(own, sizeof own) < 0))
-		return;
+	if (!is_cgroup2(top))
+		return 0;
+	int r = is_root ? 0 : own_group(own, sizeof own);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
 	*t = (struct cgroup_tree){ .is_v2 = true, .tasks_fd = -1 };
 	snprintf(t->path, sizeof t->path, "%s%s", top, strcmp(own, "/") == 0 ? "" : own);
 	snprintf(path, sizeof path, "%s/cgroup.procs", t->path);
 	if (access(t->path, W_OK) < 0 || access(path, W_OK) < 0)
-		return;
+		return 0; /* not handed to us */
 	snprintf(path, sizeof path, "%s/cgroup.controllers", t->path);
-	if (os_read_file(AT_FDCWD, path, list, sizeof list) < 0)
-		return;
+	r = os_read_file(AT_FDCWD, path, list, sizeof list);
+	if (r < 0)
+		return r;
 	t->controllers = controllers_in(list, " \n");
 	t->is_shared = t->controllers == 0;
 	cg->n_trees++;
+	return 0;
 }
 
-void cgroup_find(struct cgroup *cg, bool is_root)
+int cgroup_find(struct cgroup *cg, bool is_root)
 {
 	*cg = (struct cgroup){ .box_fd = -1, .mon_fd = -1 };
-	add_v2(cg, "/sys/fs/cgroup", is_root);
-	if (cg->n_trees > 0 || !is_root) /* v1 has no safe delegation (cgroups(7)) */
-		return;
-	for (size_t i = 0; i < COUNT(v1_names); i++)
-		add_v1(cg, v1_names[i]);
-	add_v2(cg, "/sys/fs/cgroup/unified", is_root);
+	int r = add_v2(cg, "/sys/fs/cgroup", is_root);
+	if (r < 0 || cg->n_trees > 0 || !is_root) /* v1 has no safe delegation (cgroups(7)) */
+		return r;
+	for (size_t i = 0; i < COUNT(v1_names) && r >= 0; i++)
+		r = add_v1(cg, v1_names[i]);
+	return r < 0 ? r : add_v2(cg, "/sys/fs/cgroup/unified", is_root);
 }
 
 const struct cgroup_tree *cgroup_tree_of(const struct cgroup *cg, enum cgroup_controller c)

@@ -42,8 +42,9 @@ struct cgroup {
 	int mon_fd; /* v2: where the monitor is cloned into; else -1 */
 };
 
-/* What the host has and lets us use. No error: a host without cgroups has none. */
-void cgroup_find(struct cgroup *cg, bool is_root);
+/* What the host has and lets us use; a host without cgroups has none. 0 or -errno: not knowing is
+ * no reason to do without. */
+int cgroup_find(struct cgroup *cg, bool is_root);
 bool cgroup_has(const struct cgroup *cg, enum cgroup_controller c);
 const char *cgroup_mechanism(const struct cgroup *cg,
                              enum cgroup_controller c); /* "cgroup2", "cgroup1" or NULL */

@@ -75,7 +75,8 @@ static int copy_entry(int from_fd, int to_fd, const char *name, int depth, struc
 		return copy_link(from_fd, to_fd, name, e);
 	if (S_ISREG(st.st_mode))
 		return copy_file(from_fd, to_fd, name, &st, e);
-	return S_ISDIR(st.st_mode) ? copy_dir(from_fd, to_fd, name, depth, e) : 0;
+	bool is_public = (st.st_mode & 0005) == 0005;
+	return S_ISDIR(st.st_mode) && is_public ? copy_dir(from_fd, to_fd, name, depth, e) : 0;
 }
 
 int copytree(int from_fd, int to_fd, const char *name, struct err *e)

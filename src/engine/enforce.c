@@ -51,6 +51,13 @@ const char *enforce_reason(const struct enforce_host *h)
 	return h->is_root ? "this host mounts no cgroup controller for it" : "no cgroup delegation";
 }
 
+/* The default for output bounds what is stored of it; what is passed on is cut only if asked for.
+ */
+static bool is_storage(const struct spec *s, enum limit_id id)
+{
+	return id == LIMIT_OUTPUT && !s->limits[id].named;
+}
+
 size_t enforce_rows(const struct spec *s, const struct enforce_host *h,
                     struct enforce_row rows[ENFORCE_ROWS_MAX])
 {
@@ -65,7 +72,7 @@ size_t enforce_rows(const struct spec *s, const struct enforce_host *h,
 		                  true };
 	rows[n++] = (struct enforce_row){ "syscalls", "seccomp", true };
 	for (enum limit_id i = 0; i < LIMIT_COUNT; i++)
-		if (s->limits[i].value)
+		if (s->limits[i].value && !is_storage(s, i))
 			rows[n++] = (struct enforce_row){ limit_name(i), limit_by(h, i),
 				                          s->limits[i].named };
 	return n;

@@ -134,9 +134,11 @@ static const struct {
 };
 /* clang-format on */
 
+/* When it cannot be sent the closed socket has to be the report. */
 static void send_report(int fd, const struct err *e)
 {
-	(void)os_send(fd, e, sizeof *e, NULL, 0); /* nobody there: nobody to tell */
+	if (os_send(fd, e, sizeof *e, NULL, 0) < 0)
+		_exit(125);
 }
 
 /* In pid 1, walls finished: no rights, no descriptors, a filter of its own, then caisson-init. The

@@ -1,6 +1,7 @@
 #include "engine/plan.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 
@@ -13,6 +14,24 @@ static uint32_t add_text(struct plan *p, const char *text)
 
 	str_addn(&p->text, text, strlen(text) + 1);
 	return at;
+}
+
+/* Whatever the path looks like: a link may lead there. */
+static bool is_kernels(int fd)
+{
+	static const int64_t types[] = {
+		PROC_SUPER_MAGIC,   SYSFS_MAGIC,   CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
+		DEBUGFS_MAGIC,      TRACEFS_MAGIC, SECURITYFS_MAGIC,   BPF_FS_MAGIC,
+		DEVPTS_SUPER_MAGIC, NSFS_MAGIC,
+	};
+	int64_t type = 0;
+
+	if (os_statfs_type(fd, NULL, &type) < 0)
+		return true;
+	for (size_t i = 0; i < COUNT(types); i++)
+		if (type == types[i])
+			return true;
+	return false;
 }
 
 /* A refused open is the caller's lack of rights, not ours: the sentence names the path. */
@@ -30,6 +49,8 @@ static int open_source(const char *path, struct stat *st, struct err *e)
 		return err_sys(e, -r, "stat %s", path);
 	if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
 		return err_new(e, ERR_INVALID, "fs: %s is neither a folder nor a file", path);
+	if (is_kernels(fd))
+		return err_new(e, ERR_INVALID, "fs: %s is a file system of the kernel", path);
 	return fd_take(&fd);
 }
 
@@ -86,13 +107,24 @@ static int plan_image(struct plan *p, const char *image, struct err *e)
 static bool passwd_line(const char *line, const char *name, uint32_t *uid, uint32_t *gid)
 {
 	size_t n = strlen(name);
-	unsigned int u, g;
+	char ids[32];
+	struct user_ref u;
+	struct err e;
 
-	if (strncmp(line, name, n) != 0 || line[n] != ':' ||
-	    sscanf(line + n + 1, "%*[^:]:%u:%u:", &u, &g) != 2)
+	if (strncmp(line, name, n) != 0 || line[n] != ':')
 		return false;
-	*uid = u;
-	*gid = g;
+	const char *at = strchr(line + n + 1, ':'); /* after the password */
+	size_t len = at ? strcspn(at + 1, ":") : 0;
+	if (len == 0 || at[1 + len] != ':')
+		return false;
+	len += 1 + strcspn(at + 2 + len, ":");
+	if (at[1 + len] != ':' || len >= sizeof ids)
+		return false;
+	snprintf(ids, sizeof ids, "%.*s", (int)len, at + 1); /* "uid:gid": as strict as our own */
+	if (user_parse(ids, &u, &e) < 0 || u.name || !u.has_gid)
+		return false;
+	*uid = u.uid;
+	*gid = u.gid;
 	return true;
 }
 

@@ -53,7 +53,7 @@ struct plan {
 /* What the caller adds to the spec for one command. */
 struct plan_command {
 	char *const *argv; /* NULL-terminated */
-	const char *cwd;   /* NULL: /work, or / when nothing is mounted there */
+	const char *cwd;   /* NULL: /work, else the first writable fs entry, else / */
 	bool is_tty, has_stdin, wants_usage;
 	uint64_t timeout_ms;
 	uint16_t rows, cols;

@@ -161,7 +161,10 @@ static int make_system_dirs(int fd, int root_fd, struct err *e)
 
 		if (r == -ENOENT)
 			continue;
-		r = r < 0 ? os_mkdirat(fd, name, 0755) : os_symlinkat(text, fd, name);
+		if (r == -EINVAL) /* not a link */
+			r = os_mkdirat(fd, name, 0755);
+		else if (r >= 0)
+			r = os_symlinkat(text, fd, name);
 		if (r < 0)
 			return err_sys(e, -r, "make %s", name);
 	}

@@ -3,7 +3,7 @@
  *
  * The names that every program counts on (/etc/passwd, /dev/null, /bin ...), the allow-listed
  * part of the host's /etc, and places to mount on. It lies in the run folder under a name that
- * depends on everything it was made from, is never changed after it has that name, and may
+ * depends on the entries it was made from, is never changed after it has that name, and may
  * vanish at any time: the next launch makes it anew.
  */
 #pragma once

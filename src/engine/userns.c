@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -55,13 +56,17 @@ int userns_make(struct userns_range uids, struct userns_range gids, struct err *
 	char path[32];
 	int status;
 	int pidfd = -1;
+	pid_t parent = getpid();
 	int pid = os_clone((struct clone_opts){ .flags = CLONE_NEWUSER, .pidfd = &pidfd });
 
 	if (pid < 0)
 		return err_sys(e, -pid, "clone a user namespace");
-	if (pid == 0)
-		for (;;)
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (getppid() == parent)
 			pause();
+		_exit(0);
+	}
 	AUTO(fd_close) int owned = pidfd;
 	int fd = write_maps(pid, uids, gids, false, e);
 	if (fd == 0) {

@@ -136,15 +136,14 @@ static void undo_nothing(struct sandbox *s)
 }
 
 /* After an ordinary end nobody is left. What resists keeps its folder for the next sweep. */
-static void remove_group(const struct cgroup *cg)
+static bool remove_group(const struct cgroup *cg)
 {
-	if (cgroup_remove(cg) > 0 && cgroup_kill(cg, 1000) == 0)
-		(void)cgroup_remove(cg);
+	return cgroup_remove(cg) == 0 || (cgroup_kill(cg, 1000) == 0 && cgroup_remove(cg) == 0);
 }
 
 static void undo_cgroup(struct sandbox *s)
 {
-	remove_group(&s->box.cgroup);
+	(void)remove_group(&s->box.cgroup);
 	cgroup_done(&s->box.cgroup);
 }
 
@@ -304,7 +303,7 @@ struct sweep {
 	int slots_fd, count;
 	bool dry_run;
 	const struct cgroup *host;
-	void (*found)(const char *what);
+	void (*found)(const char *what, bool is_gone);
 };
 
 static void sweep_name(const char *name, void *arg)
@@ -315,19 +314,16 @@ static void sweep_name(const char *name, void *arg)
 
 	if (*end || slot < 0 || slot >= SLOT_COUNT || !slot_take_this(w->slots_fd, (int)slot))
 		return;
+	struct cgroup cg = *w->host;
+	snprintf(cg.name, sizeof cg.name, "%s", name);
+	bool is_gone = !w->dry_run && remove_group(&cg);
 	if (w->found)
-		w->found(name);
+		w->found(name, is_gone);
 	w->count++;
-	if (!w->dry_run) {
-		struct cgroup cg = *w->host;
-
-		snprintf(cg.name, sizeof cg.name, "%s", name);
-		remove_group(&cg);
-	}
 	slot_release(w->slots_fd, (int)slot);
 }
 
-int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what))
+int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what, bool is_gone))
 {
 	struct cgroup host;
 	struct err e;
@@ -337,8 +333,9 @@ int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what)
 	struct sweep w = { .slots_fd = slots, .dry_run = dry_run, .host = &host, .found = found };
 
 	if (slots < 0)
-		return 0;
-	cgroup_find(&host, is_root);
+		return -1;
+	if (cgroup_find(&host, is_root) < 0)
+		return -1;
 	cgroup_each_name(&host, sweep_name, &w);
 	if (with_base && !dry_run && !slot_any_taken(slots)) {
 		cgroup_remove_base(&host);

@@ -33,8 +33,9 @@ int launcher_start(struct sandbox *s, const struct plan *plan, const struct laun
 /* Waits for the monitor; kills and removes whatever is left of the sandbox. */
 void launcher_end(struct sandbox *s);
 
-/* Removes what dead launchers left. Returns how many sandboxes that were, or would be. */
-int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what));
+/* Removes what dead launchers left, and tells of each whether it is gone. Returns how many were
+ * found, -1 when it could not look. */
+int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what, bool is_gone));
 
 /* Root mode or rootless. Refuses root without the rights of root: the caller's one id would be
  * mapped inside, and host root never is. */

@@ -28,6 +28,12 @@ static void want(struct monitor *m, struct watch *w, uint32_t events)
 	monitor_finish(m);
 }
 
+/* Input waits: no further message. A packet waits: tell when there is room. */
+static void watch_control(struct monitor *m)
+{
+	want(m, &m->control, (m->input_len ? 0 : EPOLLIN) | (m->is_blocked ? EPOLLOUT : 0));
+}
+
 static void want_output(struct monitor *m, bool on)
 {
 	for (size_t i = 0; i < COUNT(m->streams); i++)
@@ -47,7 +53,7 @@ static void send_packet(struct monitor *m)
 static void block(struct monitor *m)
 {
 	want_output(m, false);
-	want(m, &m->control, EPOLLIN | EPOLLOUT);
+	watch_control(m);
 }
 
 void streams_unblock(struct monitor *m)
@@ -57,7 +63,7 @@ void streams_unblock(struct monitor *m)
 	send_packet(m);
 	if (m->is_blocked)
 		return;
-	want(m, &m->control, EPOLLIN);
+	watch_control(m);
 	want_output(m, true);
 }
 
@@ -76,16 +82,16 @@ void channel_send(struct monitor *m, enum channel_type type, const void *bytes, 
 	(void)os_send(m->control.fd, &p, sizeof p.head + n, NULL, 0);
 }
 
-static bool over_limit(struct monitor *m, size_t n)
+/* How many of n new bytes may pass: all before the limit, none after it. */
+static size_t allowed(struct monitor *m, size_t n)
 {
 	const struct plan *p = m->box->plan;
-	uint64_t limit = p->named[LIMIT_OUTPUT] ? p->limits[LIMIT_OUTPUT] : 0;
-	uint64_t passed = m->streams[0].bytes + m->streams[1].bytes - m->end.dropped_bytes;
+	uint64_t limit = p->named[LIMIT_OUTPUT] ? p->limits[LIMIT_OUTPUT] : UINT64_MAX;
+	uint64_t before = m->streams[0].bytes + m->streams[1].bytes - n;
+	size_t room = before >= limit ? 0 : limit - before < n ? (size_t)(limit - before) : n;
 
-	if (!limit || passed <= limit)
-		return false;
-	m->end.dropped_bytes += n;
-	return true;
+	m->end.dropped_bytes += n - room;
+	return room;
 }
 
 /* One read, one packet. Returns false when there is nothing more now. */
@@ -103,10 +109,11 @@ static bool pump(struct stream *s)
 	}
 	s->bytes += (uint64_t)n;
 	clock_active(m);
-	if (over_limit(m, (size_t)n))
-		return true;
-	m->packet.head = (struct channel_head){ .type = s->type, .len = (uint32_t)n };
-	send_packet(m);
+	size_t room = allowed(m, (size_t)n);
+	if (room > 0) {
+		m->packet.head = (struct channel_head){ .type = s->type, .len = (uint32_t)room };
+		send_packet(m);
+	}
 	return true;
 }
 
@@ -164,8 +171,6 @@ void streams_drain(struct monitor *m)
 static void close_input(struct monitor *m)
 {
 	loop_remove(&m->loop, &m->input);
-	if (m->command.pty_fd >= 0 && m->input.fd == m->command.pty_fd)
-		m->input.fd = -1; /* the output side owns the terminal */
 	fd_close(&m->input.fd);
 	m->input_len = m->input_at = 0;
 }
@@ -189,7 +194,7 @@ static void input_ready(struct watch *w, uint32_t events)
 		return;
 	m->input_len = m->input_at = 0;
 	want(m, &m->input, 0);
-	want(m, &m->control, EPOLLIN); /* ready for the next message */
+	watch_control(m); /* ready for the next message */
 	if (m->input_eof)
 		close_input(m);
 }
@@ -203,8 +208,25 @@ static void take_input(struct monitor *m, const struct channel_packet *p)
 	m->input_len = p->head.len;
 	m->input_at = 0;
 	/* One message at a time: the client waits in its socket until this one is written. */
-	want(m, &m->control, m->is_blocked ? EPOLLOUT : 0);
+	watch_control(m);
 	want(m, &m->input, EPOLLOUT);
+}
+
+/* A terminal ends by its end-of-file character, everything else by being closed. */
+static void end_input(struct monitor *m)
+{
+	static const struct channel_packet eof = { .head = { .type = CH_IN, .len = 1 },
+		                                   .data = { 4 } };
+
+	if (m->input.fd < 0)
+		return;
+	if (m->command.pty_fd >= 0) {
+		take_input(m, &eof);
+		return;
+	}
+	m->input_eof = true;
+	if (m->input_len == 0)
+		close_input(m);
 }
 
 static void resize(struct monitor *m, const struct channel_packet *p)
@@ -236,9 +258,7 @@ void streams_client(struct monitor *m, const struct channel_packet *p)
 		take_input(m, p);
 		break;
 	case CH_EOF:
-		m->input_eof = true;
-		if (m->input_len == 0 && m->input.fd >= 0 && m->command.pty_fd < 0)
-			close_input(m);
+		end_input(m);
 		break;
 	case CH_SIGNAL:
 		pass_signal(m, p);

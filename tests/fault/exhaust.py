@@ -8,13 +8,13 @@ import subprocess
 import cell
 import census
 import launch
-from loops import Tally, after, judge_failure
+from loops import Tally, after, judge_failure, judge_kill
 
 MIB = 1024 * 1024
 DESCRIPTORS = range(3, 64)
 PROCESSES = range(1, 12)
 ADDRESSES_MIB = (*range(3, 24), 32, 48, 64)
-MEMORY_MIB = (1, 2, 3, 4, 6, 8)
+MEMORY = [n * 64 * 1024 for n in (*range(1, 32), 40, 64, 128)]
 DISK = [f"size={n}k" for n in (4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096)]
 DISK += [f"nr_inodes={n}" for n in (1, 2, 3, 4, 5, 8, 16, 64, 256, 1024)]
 
@@ -40,7 +40,7 @@ def is_able_to_start(how):
     return done.returncode == 0
 
 
-def scarce(name, is_root, cases):
+def scarce(name, is_root, cases, judge_with=judge):
     """`cases`: a label, further options of Launch, and the environment."""
     tally = Tally(name)
     launch.gc(is_root)
@@ -53,7 +53,7 @@ def scarce(name, is_root, cases):
         launch.gc(is_root)  # so that all of a first launch has to be made
         result = how.run(environment)
         tally.count(result.status)
-        tally.add(label, [*judge(result, whole), *after(tally, how, before)])
+        tally.add(label, [*judge_with(result, whole), *after(tally, how, before)])
     return tally
 
 
@@ -73,9 +73,9 @@ def user_processes():
     return scarce("few processes of the user", False, cases)
 
 
-def cgroup_processes():
-    """The caller lives in a small cgroup; the sandbox has one of its own."""
-    top = next((t for t in cell.hierarchies() if (t / "pids.max").exists()), None)
+def caller_in_small_cgroup(name, file, values, judge_with):
+    """The caller lives in a small cgroup; the sandbox has one of its own. Root only."""
+    top = next(t for t in cell.hierarchies() if (t / file).exists())
     folder = top / "small"
     folder.mkdir()
 
@@ -83,12 +83,22 @@ def cgroup_processes():
         (folder / "cgroup.procs").write_text("0")
 
     def cases():
-        for n in PROCESSES:
-            (folder / "pids.max").write_text(str(n))
-            yield f"pids.max {n}", {"prepare": join}, {}
-    tally = scarce("few processes in the caller's cgroup", True, cases())
+        for value in values:
+            (folder / file).write_text(str(value))
+            yield f"{file} {value}", {"prepare": join}, {}
+    tally = scarce(name, True, cases(), judge_with)
     folder.rmdir()
     return tally
+
+
+def cgroup_processes():
+    return caller_in_small_cgroup("few processes in the caller's cgroup", "pids.max", PROCESSES, judge)
+
+
+def cgroup_memory():
+    """Then the kernel kills the launcher or the monitor."""
+    file = next(f for f in ("memory.limit_in_bytes", "memory.max") if any((t / f).exists() for t in cell.hierarchies()))
+    return caller_in_small_cgroup("little memory in the caller's cgroup", file, MEMORY, judge_kill)
 
 
 @contextlib.contextmanager
@@ -105,10 +115,10 @@ def disk(is_root):
     """The run folder is on a file system that is full."""
     tally = Tally(f"no room for the run folder{as_whom(is_root)}")
     at = pathlib.Path("/run/caisson" if is_root else "/run/user")
+    folder = at if is_root else at / "caisson"
     environment = {} if is_root else {"XDG_RUNTIME_DIR": str(at)}
     owner = "mode=711" if is_root else f"mode=700,uid={launch.ROOTLESS_ID}"
     how = launch.Launch("-i", is_root=is_root)
-    launch.gc(is_root)
     whole = how.run()
     launch.gc(is_root)
     at.mkdir(exist_ok=True)
@@ -118,8 +128,8 @@ def disk(is_root):
             result = how.run(environment)
             tally.count(result.status)
             tally.add(size, judge(result, whole))
-            problem = launch.gc(is_root, environment)
-            left = [e for e in os.listdir(at if is_root else at / "caisson") if e != "slots"] if any(os.scandir(at)) else []
-            tally.add(size, ([problem] if problem else []) + [f"after gc: {e} in the run folder" for e in left])
+            launch.gc(is_root, environment)
+            left = {e.name for e in os.scandir(folder)} - {"slots"} if folder.exists() else []
+            tally.add(size, [f"after gc: {name} in the run folder" for name in left])
         tally.add(size, after(tally, how, before))
     return tally

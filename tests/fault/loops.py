@@ -189,7 +189,5 @@ def gc_loop(name, is_root, variable, step):
         tally.count(how.run(KILLS.at(LEAVES_CGROUP_AT)).status)
         census.wait_empty(SURVIVAL_SECONDS)
         problem = launch.gc(is_root, {variable: str(n)})
-        is_killed = variable == KILLS.variable and problem
-        tally.add(f"n={n}", [] if is_killed or not problem else [problem])
-        tally.add(f"n={n}", after(tally, how, before))
+        tally.add(f"n={n}", [*([problem] if problem else []), *after(tally, how, before)])
     return tally

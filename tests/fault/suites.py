@@ -128,7 +128,7 @@ SUITES = {
     "exhaustion": lambda: [
         (exhaust.descriptors, (True,)), (exhaust.descriptors, (False,)),
         (exhaust.addresses, (True,)), (exhaust.addresses, (False,)),
-        (exhaust.user_processes, ()), (exhaust.cgroup_processes, ()),
+        (exhaust.user_processes, ()), (exhaust.cgroup_processes, ()), (exhaust.cgroup_memory, ()),
         (exhaust.disk, (True,)), (exhaust.disk, (False,))],
     "gc": lambda: [
         (gc_loop, ("a call of gc fails", True, FAILS.variable, step(400))),

@@ -1,0 +1,468 @@
+#include "engine/cgroup.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "engine/cgroup-internal.h"
+#include "os/proc.h"
+#include "test.h"
+
+static const uint64_t no_limits[LIMIT_COUNT];
+
+/* ---- pure -------------------------------------------------------------------------- */
+
+TEST(paths_lie_below_caisson_and_the_name)
+{
+	static const struct {
+		const char *base, *name, *rest, *want;
+	} cases[] = {
+		{ "/sys/fs/cgroup", "7", "box/pids.max", "/sys/fs/cgroup/caisson/7/box/pids.max" },
+		{ "/sys/fs/cgroup/cpu,cpuacct", "4094", "",
+		  "/sys/fs/cgroup/cpu,cpuacct/caisson/4094/" },
+		{ "/cg/user.slice", "0", "tasks", "/cg/user.slice/caisson/0/tasks" },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct cgroup cg = { .n_trees = 1 };
+		char path[CGROUP_PATH_MAX];
+
+		snprintf(cg.name, sizeof cg.name, "%s", cases[i].name);
+		snprintf(cg.trees[0].path, sizeof cg.trees[0].path, "%s", cases[i].base);
+		cgroup_path(&cg, &cg.trees[0], cases[i].rest, path);
+		CHECK_STR(path, cases[i].want);
+	}
+}
+
+TEST(the_longest_path_fits)
+{
+	struct cgroup cg = { .name = "123456789012345", .n_trees = 1 };
+	char path[CGROUP_PATH_MAX];
+
+	memset(cg.trees[0].path, 'x', sizeof cg.trees[0].path - 1);
+	cgroup_path(&cg, &cg.trees[0], "box/memory.memsw.limit_in_bytes", path);
+	CHECK_STR(strstr(path, "/caisson/"),
+	          "/caisson/123456789012345/box/memory.memsw.limit_in_bytes");
+}
+
+TEST(limits_are_written_in_box_on_v2)
+{
+	CHECK_STR(cgroup_leaf(&(struct cgroup_tree){ .is_v2 = true }), "box/");
+	CHECK_STR(cgroup_leaf(&(struct cgroup_tree){ .is_v2 = false }), "");
+}
+
+TEST(a_controller_has_the_mechanism_of_its_hierarchy)
+{
+	static const struct cgroup cg = {
+		.trees = { { .is_shared = true },
+		           { .controllers = 1u << CG_MEMORY },
+		           { .is_v2 = true, .controllers = 1u << CG_PIDS } },
+		.n_trees = 3,
+	};
+
+	CHECK_STR(cgroup_mechanism(&cg, CG_MEMORY), "cgroup1");
+	CHECK_STR(cgroup_mechanism(&cg, CG_PIDS), "cgroup2");
+	CHECK_STR(cgroup_mechanism(&cg, CG_CPU), NULL);
+	CHECK(cgroup_has(&cg, CG_MEMORY) && cgroup_has(&cg, CG_PIDS) && !cgroup_has(&cg, CG_CPU));
+	CHECK(cgroup_tree_of(&cg, CG_PIDS) == &cg.trees[2]);
+}
+
+/* What the launcher sends is where the monitor puts it. */
+TEST(keys_go_round)
+{
+	const struct cgroup host = {
+		.trees = { { .is_shared = true, .tasks_fd = 90 },
+		           { .controllers = 1u << CG_CPU, .tasks_fd = 91 },
+		           { .controllers = 1u << CG_MEMORY, .tasks_fd = 92 },
+		           { .is_v2 = true, .controllers = 1u << CG_PIDS, .tasks_fd = -1 } },
+		.n_trees = 4,
+		.box_fd = 93,
+		.mon_fd = 94,
+	};
+	struct cgroup monitor = host;
+	int keys[CGROUP_KEYS_MAX], received[] = { 101, 102, 103, 104 };
+
+	CHECK_INT(cgroup_keys(&host, keys, CGROUP_KEYS_MAX), 3);
+	CHECK_INT(keys[0], 91);
+	CHECK_INT(keys[1], 92);
+	CHECK_INT(keys[2], 93);
+	CHECK_INT(cgroup_keys(&host, keys, 2), 2);
+	CHECK_INT(cgroup_keys(&host, keys, 0), 0);
+	CHECK_INT(cgroup_take_keys(&monitor, received, 3), 0);
+	CHECK_INT(monitor.trees[0].tasks_fd, 90);
+	CHECK_INT(monitor.trees[1].tasks_fd, 101);
+	CHECK_INT(monitor.trees[2].tasks_fd, 102);
+	CHECK_INT(monitor.box_fd, 103);
+	CHECK_INT(monitor.mon_fd, 94);
+	CHECK_INT(cgroup_take_keys(&monitor, received, 2), -EPROTO);
+	CHECK_INT(cgroup_take_keys(&monitor, received, 4), -EPROTO);
+	CHECK_INT(cgroup_take_keys(&monitor, received, 0), -EPROTO);
+}
+
+TEST(a_host_without_cgroups_needs_nothing)
+{
+	struct cgroup cg = { .box_fd = -1, .mon_fd = -1 };
+	struct err e = { 0 };
+	struct cgroup_usage u;
+	pid_t pid;
+
+	CHECK_INT(cgroup_prepare(&cg, "0", &e), 0);
+	CHECK_INT(cgroup_make(&cg, 1, &e), 0);
+	CHECK_INT(cgroup_limit(&cg, (uint64_t[LIMIT_COUNT]){ [LIMIT_MEM] = 1 << 20 }, &e), 0);
+	CHECK_INT(cgroup_join_shared(&cg, &e), 0);
+	CHECK_INT(cgroup_join(&cg, &e), 0);
+	CHECK_INT(cgroup_members(&cg, &pid, 1), 0);
+	CHECK_INT(cgroup_kill(&cg, 0), 0);
+	cgroup_usage(&cg, &u);
+	CHECK_INT(u.cpu_ms + u.mem_peak + u.pids_denied + cgroup_oom_kills(&cg), 0);
+	CHECK(!cgroup_any(&cg));
+	CHECK_INT(cgroup_remove(&cg), 0);
+	cgroup_done(&cg);
+	cgroup_done(&cg);
+}
+
+/* ---- what the host has ------------------------------------------------------------- */
+
+static void read_text(const char *path, char *out, size_t size)
+{
+	AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, out, size - 1);
+
+	out[n > 0 ? n : 0] = '\0';
+}
+
+TEST(root_finds_what_is_mounted)
+{
+	static const char *const names[] = {
+		[CG_CPU] = "cpu", [CG_MEMORY] = "memory", [CG_PIDS] = "pids"
+	};
+	char all[256], path[64], word[16];
+	struct cgroup cg;
+	struct stat st;
+
+	if (geteuid() != 0)
+		SKIP("needs root");
+	cgroup_find(&cg, true);
+	read_text("/sys/fs/cgroup/cgroup.controllers", all + 1, sizeof all - 1);
+	all[0] = ' ';
+	for (enum cgroup_controller c = 0; c < CG_CONTROLLERS; c++) {
+		snprintf(path, sizeof path, "/sys/fs/cgroup/%s", names[c]);
+		snprintf(word, sizeof word, " %s", names[c]);
+		printf("# %s by %s\n", names[c],
+		       cgroup_has(&cg, c) ? cgroup_mechanism(&cg, c) : "nothing");
+		CHECK_INT(cgroup_has(&cg, c), stat(path, &st) == 0 || strstr(all, word));
+	}
+	for (size_t i = 0; i < cg.n_trees; i++) {
+		CHECK_INT(cg.trees[i].is_shared, cg.trees[i].controllers == 0);
+		CHECK_INT(cg.trees[i].tasks_fd, -1);
+	}
+	CHECK(cg.box_fd == -1 && cg.mon_fd == -1);
+}
+
+TEST(others_are_never_given_v1)
+{
+	struct cgroup cg;
+
+	cgroup_find(&cg, false);
+	CHECK(cg.n_trees <= 1);
+	CHECK(cg.n_trees == 0 || cg.trees[0].is_v2);
+}
+
+/* ---- in the real tree, under a name that no slot has ------------------------------- */
+
+/* "x<pid>": what an aborted run of this program left goes before we start. */
+static void sweep_dead(const char *name, void *arg)
+{
+	struct cgroup cg = *(struct cgroup *)arg;
+	char *end;
+	long pid = name[0] == 'x' ? strtol(name + 1, &end, 10) : 0;
+
+	if (pid <= 0 || *end || kill((pid_t)pid, 0) == 0)
+		return;
+	snprintf(cg.name, sizeof cg.name, "%s", name);
+	if (cgroup_kill(&cg, 1000) == 0)
+		(void)cgroup_remove(&cg);
+}
+
+static void make_group(struct cgroup *cg, const uint64_t *limits)
+{
+	struct err e = { 0 };
+	char name[16];
+
+	if (geteuid() != 0)
+		SKIP("needs root");
+	cgroup_find(cg, true);
+	if (!cgroup_has(cg, CG_PIDS) || !cgroup_has(cg, CG_MEMORY) || !cgroup_has(cg, CG_CPU))
+		SKIP("needs the cgroup controllers cpu, memory and pids");
+	cgroup_each_name(cg, sweep_dead, cg);
+	snprintf(name, sizeof name, "x%d", getpid());
+	if (cgroup_prepare(cg, name, &e) < 0 || cgroup_make(cg, 12345, &e) < 0 ||
+	    cgroup_limit(cg, limits, &e) < 0)
+		CHECK_STR(e.msg, "");
+}
+
+static void end_group(struct cgroup *cg)
+{
+	CHECK_INT(cgroup_kill(cg, 5000), 0);
+	CHECK_INT(cgroup_remove(cg), 0);
+	cgroup_done(cg);
+}
+
+/* A child of ours, born in the group, that runs `code`. */
+static pid_t start_inside(const struct cgroup *cg, int (*code)(void))
+{
+	struct err e = { 0 };
+	int ready[2];
+	char byte = 0;
+
+	fflush(NULL);
+	CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
+	int pid = os_clone((struct clone_opts){ .cgroup_fd = cg->box_fd });
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		if (cgroup_join_shared(cg, &e) < 0 || cgroup_join(cg, &e) < 0 ||
+		    write(ready[1], "x", 1) != 1)
+			_exit(99);
+		_exit(code());
+	}
+	fd_close(&ready[1]);
+	CHECK_INT(read(ready[0], &byte, 1), 1);
+	fd_close(&ready[0]);
+	return pid;
+}
+
+static int sleep_on(void)
+{
+	while (pause() < 0)
+		;
+	return 0;
+}
+
+static int status_of(pid_t pid)
+{
+	int status = -1;
+
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void file_of(const struct cgroup *cg, enum cgroup_controller c, const char *v1,
+                    const char *v2, char out[64])
+{
+	const struct cgroup_tree *t = cgroup_tree_of(cg, c);
+	char name[64], path[CGROUP_PATH_MAX];
+
+	snprintf(name, sizeof name, "%s%s", cgroup_leaf(t), t->is_v2 ? v2 : v1);
+	cgroup_path(cg, t, name, path);
+	read_text(path, out, 64);
+	out[strcspn(out, "\n")] = '\0';
+}
+
+static size_t count_folders(const struct cgroup *cg)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < cg->n_trees; i++) {
+		char path[CGROUP_PATH_MAX];
+
+		cgroup_path(cg, &cg->trees[i], "", path);
+		n += access(path, F_OK) == 0;
+	}
+	return n;
+}
+
+TEST(limits_are_written_and_the_end_leaves_no_folder)
+{
+	const uint64_t limits[LIMIT_COUNT] = {
+		[LIMIT_MEM] = 64 << 20, [LIMIT_PIDS] = 33, [LIMIT_CPU] = 1500
+	};
+	struct cgroup cg;
+	char text[64];
+
+	make_group(&cg, limits);
+	CHECK(count_folders(&cg) > 0);
+	file_of(&cg, CG_MEMORY, "memory.limit_in_bytes", "memory.max", text);
+	CHECK_STR(text, "67108864");
+	file_of(&cg, CG_PIDS, "pids.max", "pids.max", text);
+	CHECK_STR(text, "33");
+	file_of(&cg, CG_CPU, "cpu.cfs_quota_us", "cpu.max", text);
+	CHECK_STR(text, cgroup_tree_of(&cg, CG_CPU)->is_v2 ? "150000 100000" : "150000");
+	end_group(&cg);
+	CHECK_INT(count_folders(&cg), 0);
+	CHECK_INT(cgroup_remove(&cg), 0); /* nothing left to remove */
+}
+
+TEST(no_limit_writes_none)
+{
+	struct cgroup cg;
+	char text[64];
+
+	make_group(&cg, no_limits);
+	file_of(&cg, CG_PIDS, "pids.max", "pids.max", text);
+	CHECK_STR(text, "max");
+	end_group(&cg);
+}
+
+TEST(a_value_that_the_kernel_refuses_is_named)
+{
+	const uint64_t limits[LIMIT_COUNT] = { [LIMIT_PIDS] = 1ull << 40 };
+	struct err e = { 0 };
+	struct cgroup cg;
+
+	make_group(&cg, no_limits);
+	CHECK_INT(cgroup_limit(&cg, limits, &e), -1);
+	CHECK_STR(e.msg, "write 1099511627776 to pids.max: Invalid argument");
+	end_group(&cg);
+}
+
+TEST(members_are_listed_killed_and_only_then_the_folders_go)
+{
+	enum { CHILDREN = 5 };
+	pid_t children[CHILDREN], members[16];
+	struct cgroup cg;
+
+	make_group(&cg, no_limits);
+	for (int i = 0; i < CHILDREN; i++)
+		children[i] = start_inside(&cg, sleep_on);
+	CHECK_INT(cgroup_members(&cg, members, COUNT(members)), CHILDREN);
+	CHECK_INT(cgroup_members(&cg, members, 2), 2);
+	CHECK(cgroup_remove(&cg) > 0);
+	CHECK_INT(cgroup_members(&cg, members, COUNT(members)), CHILDREN); /* untouched */
+	CHECK_INT(cgroup_kill(&cg, 5000), 0);
+	for (int i = 0; i < CHILDREN; i++)
+		CHECK_INT(status_of(children[i]), SIGKILL);
+	CHECK_INT(cgroup_members(&cg, members, COUNT(members)), 0);
+	end_group(&cg);
+}
+
+static int fork_until_denied(void)
+{
+	for (int i = 0; i < 64; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			return errno == EAGAIN ? i : 98;
+		if (pid == 0)
+			sleep_on();
+	}
+	return 97;
+}
+
+TEST(pids_limit_denies_the_next_fork_and_counts_it)
+{
+	const uint64_t limits[LIMIT_COUNT] = { [LIMIT_PIDS] = 4 };
+	struct cgroup_usage u;
+	struct cgroup cg;
+
+	make_group(&cg, limits);
+	CHECK_INT(WEXITSTATUS(status_of(start_inside(&cg, fork_until_denied))), 3);
+	cgroup_usage(&cg, &u);
+	CHECK_INT(u.pids_denied, 1);
+	end_group(&cg);
+}
+
+static int touch_memory(void)
+{
+	enum { BYTES = 256 << 20 };
+	char *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	for (size_t i = 0; i < BYTES; i += 4096)
+		((volatile char *)p)[i] = 1;
+	return 0;
+}
+
+TEST(memory_limit_kills_and_counts_it)
+{
+	const uint64_t limits[LIMIT_COUNT] = { [LIMIT_MEM] = 16 << 20 };
+	struct cgroup_usage u;
+	struct cgroup cg;
+
+	make_group(&cg, limits);
+	CHECK_INT(cgroup_oom_kills(&cg), 0);
+	CHECK_INT(status_of(start_inside(&cg, touch_memory)), SIGKILL);
+	CHECK_INT(cgroup_oom_kills(&cg), 1);
+	cgroup_usage(&cg, &u);
+	printf("# peak %llu\n", (unsigned long long)u.mem_peak);
+	CHECK(u.mem_peak <= 16 << 20);
+	end_group(&cg);
+}
+
+/* A launcher that was killed: its members live, its folders stand. */
+TEST(a_leftover_is_killed_and_replaced_by_make)
+{
+	const uint64_t limits[LIMIT_COUNT] = { [LIMIT_PIDS] = 7 };
+	struct cgroup dead, cg;
+	pid_t members[4];
+	char text[64];
+
+	make_group(&dead, limits);
+	pid_t child = start_inside(&dead, sleep_on);
+	cgroup_done(&dead);
+
+	make_group(&cg, no_limits);
+	CHECK_INT(status_of(child), SIGKILL);
+	CHECK_INT(cgroup_members(&cg, members, COUNT(members)), 0);
+	file_of(&cg, CG_PIDS, "pids.max", "pids.max", text);
+	CHECK_STR(text, "max"); /* and not what the dead one had */
+	end_group(&cg);
+}
+
+/* Every hierarchy that we know of shows the child below caisson/. */
+static int leave_the_top(void)
+{
+	struct cgroup cg;
+	char text[4096], *save = NULL;
+	int outside = 0;
+
+	cgroup_find(&cg, true);
+	read_text("/proc/self/cgroup", text, sizeof text);
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		const char *list = strchr(line, ':') + 1;
+		char path[96];
+
+		snprintf(path, sizeof path, "/sys/fs/cgroup/%.*s", (int)strcspn(list, ":"), list);
+		for (size_t i = 0; i < cg.n_trees; i++)
+			outside += !cg.trees[i].is_v2 && strcmp(cg.trees[i].path, path) == 0 &&
+			           !strstr(line, "/caisson");
+	}
+	return outside;
+}
+
+TEST(who_joins_stands_at_the_top_of_no_v1_hierarchy)
+{
+	struct cgroup cg;
+
+	make_group(&cg, no_limits);
+	CHECK_INT(status_of(start_inside(&cg, leave_the_top)), 0);
+	end_group(&cg);
+}
+
+struct seen {
+	const char *name;
+	int count;
+};
+
+static void count_name(const char *name, void *arg)
+{
+	struct seen *seen = arg;
+
+	seen->count += strcmp(name, seen->name) == 0;
+}
+
+TEST(a_folder_is_found_once_per_hierarchy)
+{
+	struct cgroup cg;
+	struct seen seen = { cg.name, 0 };
+
+	make_group(&cg, no_limits);
+	CHECK(cgroup_any(&cg));
+	cgroup_each_name(&cg, count_name, &seen);
+	CHECK_INT(seen.count, (int)count_folders(&cg));
+	end_group(&cg);
+	seen.count = 0;
+	cgroup_each_name(&cg, count_name, &seen);
+	CHECK_INT(seen.count, 0);
+}
