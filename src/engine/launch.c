@@ -98,12 +98,18 @@ static int step_network(struct build *b, struct err *e)
 	return r < 0 ? err_sys(e, -r, "raise lo") : 0;
 }
 
+/* When the command starts, pid 1 has no right either. What it still does needs none. */
+static int step_drop_all(struct build *b, struct err *e)
+{
+	return caps_drop_all(b->uid, b->box->is_root ? 0 : b->box->plan->gid, e);
+}
+
 static int step_await_command(struct build *b, struct err *e)
 {
 	char byte;
 
 	if (read(b->entered_fd, &byte, 1) != 1)
-		return err_new(e, ERR_INTERNAL, "the command's process is gone");
+		return err_sys(e, EPIPE, "the command's process is gone"); /* it says why */
 	/* It has entered by us, which takes the right to look at us. Nobody else shall have it. */
 	int r = os_prctl(PR_SET_DUMPABLE, 0);
 	return r < 0 ? err_sys(e, -r, "close ourselves") : 0;
@@ -131,6 +137,7 @@ static const struct {
 	{ "forbid nested namespaces",     step_no_more_mounts },
 	{ "await the command",            step_await_command },
 	{ "switch the root",              root_pivot },
+	{ "drop all rights",              step_drop_all },
 };
 /* clang-format on */
 
@@ -161,10 +168,9 @@ static int become_init(const struct build *b, struct err *e)
 		if (r < 0)
 			return err_sys(e, -r, "dup");
 	}
-	gid_t gid = b->box->is_root ? 0 : b->box->plan->gid;
-	if (caps_drop_all(b->uid, gid, e) < 0 || follow_parent(e) < 0)
+	if (follow_parent(e) < 0)
 		return -1;
-	/* The monitor may have died while the change of ids had cleared that. */
+	/* The monitor may have died before that. */
 	struct pollfd monitor = { .fd = b->report_fd };
 	if (poll(&monitor, 1, 0) != 0)
 		_exit(0);

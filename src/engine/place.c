@@ -4,6 +4,7 @@
 #include <linux/openat2.h>
 
 #include "base/fd.h"
+#include "os/fault.h"
 #include "os/file.h"
 #include "os/mount.h"
 
@@ -95,6 +96,8 @@ int place_clone(int source_dirfd, const char *path, int target_fd, uint64_t attr
 	if (tree < 0)
 		return err_sys(e, -tree, "clone %s", path);
 	/* Folders of ours have their attributes already; those of the host are cut off from it. */
+	if (fault_layer_off("nodev"))
+		attrs &= ~(uint64_t)MOUNT_ATTR_NODEV;
 	int r = attrs ? os_mount_setattr(tree, attrs, true) : 0;
 	if (r < 0)
 		return err_sys(e, -r, "restrict %s", path);

@@ -179,6 +179,19 @@ void monitor_stop(struct monitor *m, enum run_state cause, const char *reason)
 	clock_set(m, AT_GRACE, GRACE_MS);
 }
 
+/* Pid 1 and the command's process each see the other go: whose own trouble was first? */
+static void find_cause(struct monitor *m, struct err *e)
+{
+	struct err other = { 0 };
+
+	if (e->sys != EPIPE && spawn_init_error(&m->init, &other) && other.sys != EPIPE) {
+		*e = other;
+		err_wrap(e, "build the walls");
+	} else if (spawn_command_error(&m->command, &other)) {
+		*e = other;
+	}
+}
+
 static _Noreturn void give_up(struct monitor *m, const struct err *e)
 {
 	/* The command's process waits for pid 1, or dies with it. */
@@ -318,10 +331,7 @@ static int step_command(struct monitor *m, struct err *e)
 
 static int step_walls(struct monitor *m, struct err *e)
 {
-	if (spawn_await_walls(&m->init, e) == 0)
-		return 0;
-	(void)spawn_command_error(&m->command, e); /* the cause, when pid 1 only saw it go */
-	return -1;
+	return spawn_await_walls(&m->init, e);
 }
 
 static int step_start(struct monitor *m, struct err *e)
@@ -409,6 +419,7 @@ void monitor_main(struct box *box, int control_fd)
 	for (size_t i = 0; i < COUNT(birth); i++) {
 		if (birth[i].run(&m, &e) < 0) {
 			err_wrap(&e, "%s", birth[i].name);
+			find_cause(&m, &e);
 			give_up(&m, &e);
 		}
 	}

@@ -61,9 +61,8 @@ tree >before
 
 # ---- several ----
 run --fs ephemeral:/work --fs "ro:$src:/in" --fs "overlay:$src:/cow" --fs ephemeral:/data -- sh -c \
-	'pwd; echo x >/work/x; echo x >/data/x; echo x >/cow/a; cat /in/a /cow/a; ls / | tr "\n" " "'
-t_is "several side by side" "$out" \
-	$'/work\none\nx\nbin cow data dev empty etc home in lib lib32 lib64 libx32 opt proc root run sbin sys tmp usr var work '
+	'pwd; echo x >/work/x; echo x >/data/x; echo x >/cow/a; cat /in/a /cow/a; echo /in/* /cow/* | wc -w; ls /data'
+t_is "several side by side" "$out" $'/work\none\nx\n16\nx'
 for at in /opt/tc /opt/a/b/c /work/deep/er /var/cache/x /home/agent/.cache/x /home/other /tmp/x /run/x /srv/x /new; do
 	run --fs "ephemeral:$at" -- sh -c "touch $at/f && pwd"
 	t_is "a mount at $at" "$status $out" "0 $at"

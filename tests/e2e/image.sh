@@ -80,8 +80,8 @@ tree >before
 indir() { run --image "dir:$img" "$@"; }
 indir -- sh -c 'cat /opt/app/file; ls /usr 2>&1; id -u; pwd'
 t_is "dir: the folder is the root" "$out" $'of the image\nls: cannot access \'/usr\': No such file or directory\n1000\n/work'
-indir -- sh -c 'ls / | while read -r n; do echo -n "$n "; done'
-t_is "dir: with the folders that every program counts on" "$out" "bin dev etc home lib lib64 opt proc run sys tmp work "
+indir -- ls -d /dev/null /dev/pts /proc/self /run /tmp /home/agent /work
+t_is "dir: with the folders that every program counts on" "$status" 0
 indir -u builder -- id
 t_is "dir: users of its own passwd" "$out" "uid=1500(builder) gid=1500 groups=1500"
 indir -u 4321 -- id -u

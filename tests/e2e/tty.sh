@@ -53,7 +53,7 @@ t_term "restored after SIGTERM" "exit 143 restored" 'expect ready' 'mode raw' 's
 t_term "restored while stopped, raw again after" "exit 0 restored" \
 	'expect ready' 'mode raw' 'signal TSTP' 'stopped' 'mode cooked' 'signal CONT' 'mode raw' 'type x\r' 'expect got x' -- \
 	-t -- sh -c 'echo ready; read -r x; echo got $x'
-t_term "the window is closed: all ends" "exit 129" 'expect ready' 'hangup' -- \
+t_term "the window is closed: all ends" "exit 143" 'expect ready' 'hangup' -- \
 	-t -- sh -c "echo ready; sleep 60; : $mark"
 t_gone "and nothing is left"
 

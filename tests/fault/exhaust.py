@@ -3,6 +3,7 @@ import contextlib
 import os
 import pathlib
 import resource
+import signal
 import subprocess
 
 import cell
@@ -10,10 +11,10 @@ import census
 import launch
 from loops import Tally, after, judge_failure, judge_kill
 
-MIB = 1024 * 1024
 DESCRIPTORS = range(3, 64)
 PROCESSES = range(1, 12)
-ADDRESSES_MIB = (*range(3, 24), 32, 48, 64)
+ADDRESSES = [n * 64 * 1024 for n in (*range(24, 64), 96, 128, 256)]
+DATA = [n * 16 * 1024 for n in (*range(1, 48), 64, 128)]
 MEMORY = [n * 64 * 1024 for n in (*range(1, 32), 40, 64, 128)]
 DISK = [f"size={n}k" for n in (4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096)]
 DISK += [f"nr_inodes={n}" for n in (1, 2, 3, 4, 5, 8, 16, 64, 256, 1024)]
@@ -62,9 +63,15 @@ def descriptors(is_root):
     return scarce(f"few descriptors{as_whom(is_root)}", is_root, cases)
 
 
-def addresses(is_root):
-    cases = [(f"{n} MiB of addresses", {"rlimits": [(resource.RLIMIT_AS, n * MIB)]}, {}) for n in ADDRESSES_MIB]
-    return scarce(f"little address space{as_whom(is_root)}", is_root, cases)
+def judge_memory(result, whole):
+    """The command inherits the limit, and its loader may fail or crash of it."""
+    return () if result.status in (127, 128 + signal.SIGSEGV) else judge(result, whole)
+
+
+def memory(is_root):
+    cases = [(f"{n} bytes of addresses", {"rlimits": [(resource.RLIMIT_AS, n)]}, {}) for n in ADDRESSES]
+    cases += [(f"{n} bytes of data", {"rlimits": [(resource.RLIMIT_DATA, n)]}, {}) for n in DATA]
+    return scarce(f"little memory{as_whom(is_root)}", is_root, cases, judge_memory)
 
 
 def user_processes():

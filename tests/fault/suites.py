@@ -127,7 +127,7 @@ SUITES = {
         (outside.asked_to_end, ("asked twice to end, rootless", stays(**ROOTLESS)))],
     "exhaustion": lambda: [
         (exhaust.descriptors, (True,)), (exhaust.descriptors, (False,)),
-        (exhaust.addresses, (True,)), (exhaust.addresses, (False,)),
+        (exhaust.memory, (True,)), (exhaust.memory, (False,)),
         (exhaust.user_processes, ()), (exhaust.cgroup_processes, ()), (exhaust.cgroup_memory, ()),
         (exhaust.disk, (True,)), (exhaust.disk, (False,))],
     "gc": lambda: [

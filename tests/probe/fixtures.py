@@ -23,7 +23,7 @@ def identity():
 
 
 def paths(host):
-    return [os.uname().nodename, os.path.basename(host.tmp), "canaryuser", "/root/", "upperdir=/", host.token]
+    return [os.uname().nodename, "canaryuser", "/root/", "upperdir=/run", "upperdir=/var", "upperdir=/tmp", host.token]
 
 
 def make(host):

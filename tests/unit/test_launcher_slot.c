@@ -1,0 +1,344 @@
+#include "launcher/slot.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "test.h"
+
+/* ---- a runtime folder for one test ------------------------------------------------- */
+
+static char runtime[64], run_path[96];
+
+static void runtime_make(void)
+{
+	snprintf(runtime, sizeof runtime, "/tmp/test-slot-XXXXXX");
+	CHECK(mkdtemp(runtime));
+	snprintf(run_path, sizeof run_path, "%s/caisson", runtime);
+	setenv("XDG_RUNTIME_DIR", runtime, 1);
+	umask(022);
+}
+
+static void runtime_remove(void)
+{
+	char slots[128];
+
+	snprintf(slots, sizeof slots, "%s/slots", run_path);
+	unlink(slots);
+	if (unlink(run_path) < 0)
+		rmdir(run_path);
+	CHECK_INT(rmdir(runtime), 0);
+}
+
+static int open_run(void)
+{
+	struct err e = { 0 };
+	int fd = slot_run_dir(false, &e);
+
+	if (fd < 0)
+		CHECK_STR(e.msg, "");
+	return fd;
+}
+
+/* The lock file, as a description of its own. */
+static int open_slots(void)
+{
+	struct err e = { 0 };
+	AUTO(fd_close) int run = open_run();
+	int fd = slot_open(run, &e);
+
+	if (fd < 0)
+		CHECK_STR(e.msg, "");
+	return fd;
+}
+
+static int take(int slots)
+{
+	struct err e = { 0 };
+	int slot = slot_take(slots, &e);
+
+	if (slot < 0)
+		CHECK_STR(e.msg, "");
+	CHECK(slot < SLOT_COUNT);
+	return slot;
+}
+
+/* ---- slots ------------------------------------------------------------------------- */
+
+TEST(two_holders_never_have_the_same)
+{
+	enum { HOLDERS = 100 };
+	int slots[HOLDERS];
+	bool taken[SLOT_COUNT] = { false };
+
+	runtime_make();
+	for (int i = 0; i < HOLDERS; i++) {
+		slots[i] = open_slots();
+		int slot = take(slots[i]);
+
+		CHECK(!taken[slot]);
+		taken[slot] = true;
+	}
+	for (int i = 0; i < HOLDERS; i++)
+		fd_close(&slots[i]);
+	runtime_remove();
+}
+
+/* A process that takes a slot, writes its number, and keeps it until it is killed. */
+static pid_t start_holder(int start, int answer)
+{
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		char byte;
+		int slots = open_slots();
+
+		(void)!read(start, &byte, 1);
+		int slot = take(slots);
+
+		if (write(answer, &slot, sizeof slot) != (ssize_t)sizeof slot)
+			_exit(1);
+		while (pause() < 0)
+			;
+	}
+	CHECK(pid > 0);
+	return pid;
+}
+
+TEST(processes_that_start_at_once_get_different_ones_and_kill_9_gives_them_back)
+{
+	enum { HOLDERS = 16 };
+	bool taken[SLOT_COUNT] = { false };
+	pid_t pids[HOLDERS];
+	int start[2], answer[2];
+
+	runtime_make();
+	AUTO(fd_close) int watcher = open_slots();
+	CHECK_INT(pipe2(start, O_CLOEXEC), 0);
+	CHECK_INT(pipe2(answer, O_CLOEXEC), 0);
+	for (int i = 0; i < HOLDERS; i++)
+		pids[i] = start_holder(start[0], answer[1]);
+	CHECK_INT(write(start[1], "0123456789abcdef", HOLDERS), HOLDERS); /* a byte for each */
+	for (int i = 0; i < HOLDERS; i++) {
+		int slot;
+
+		CHECK_INT(read(answer[0], &slot, sizeof slot), sizeof slot);
+		CHECK(!taken[slot]);
+		taken[slot] = true;
+		CHECK(!slot_take_this(watcher, slot));
+	}
+	CHECK(slot_any_taken(watcher));
+	for (int i = 0; i < HOLDERS; i++) {
+		CHECK_INT(kill(pids[i], SIGKILL), 0);
+		CHECK_INT(waitpid(pids[i], NULL, 0), pids[i]);
+	}
+	CHECK(!slot_any_taken(watcher));
+	runtime_remove();
+}
+
+/* The monitor inherits the lock: the slot is free when launcher and monitor are both gone. */
+TEST(a_slot_lives_as_long_as_the_last_process_that_has_it)
+{
+	int ready[2];
+	char byte;
+
+	runtime_make();
+	AUTO(fd_close) int watcher = open_slots();
+	AUTO(fd_close) int launcher = open_slots();
+	int slot = take(launcher);
+
+	CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
+	fflush(NULL);
+	pid_t monitor = fork();
+	if (monitor == 0) {
+		(void)!write(ready[1], "x", 1);
+		while (pause() < 0)
+			;
+	}
+	CHECK_INT(read(ready[0], &byte, 1), 1);
+	fd_close(&launcher);
+	CHECK(!slot_take_this(watcher, slot));
+	CHECK_INT(kill(monitor, SIGKILL), 0);
+	CHECK_INT(waitpid(monitor, NULL, 0), monitor);
+	CHECK(slot_take_this(watcher, slot));
+	runtime_remove();
+}
+
+TEST(a_released_slot_can_be_taken_again)
+{
+	runtime_make();
+	AUTO(fd_close) int a = open_slots();
+	AUTO(fd_close) int b = open_slots();
+	int slot = take(a);
+
+	CHECK(!slot_take_this(b, slot));
+	CHECK(slot_any_taken(b));
+	CHECK(!slot_any_taken(a)); /* its own does not count */
+	slot_release(a, slot);
+	CHECK(!slot_any_taken(b));
+	CHECK(slot_take_this(b, slot));
+	CHECK(!slot_take_this(a, slot));
+	runtime_remove();
+}
+
+TEST(the_last_free_slot_is_found_and_then_none)
+{
+	struct err e = { 0 };
+	int last = 1234;
+
+	runtime_make();
+	AUTO(fd_close) int all = open_slots();
+	AUTO(fd_close) int one = open_slots();
+	AUTO(fd_close) int none = open_slots();
+	for (int slot = 0; slot < SLOT_COUNT; slot++)
+		CHECK(slot == last || slot_take_this(all, slot));
+	CHECK_INT(take(one), last);
+	CHECK_INT(slot_take(none, &e), -1);
+	CHECK_INT(e.kind, ERR_LIMIT);
+	CHECK_STR(e.msg, "all 4095 slots are in use");
+	slot_release(all, 4094);
+	CHECK_INT(take(none), 4094);
+	runtime_remove();
+}
+
+/* 65,536 ids each, from where systemd's end to below 2^31. */
+TEST(the_ids_of_all_slots_are_31_bits_wide)
+{
+	CHECK(SLOT_ID_BASE + (uint64_t)SLOT_COUNT * SLOT_ID_COUNT <= INT32_MAX);
+}
+
+TEST(a_lock_file_that_cannot_be_locked_is_an_error)
+{
+	struct err e = { 0 };
+
+	CHECK_INT(slot_take(-1, &e), -1);
+	CHECK_STR(e.msg, "lock a slot: Bad file descriptor");
+	CHECK_INT(slot_open(-1, &e), -1);
+}
+
+/* ---- the run folder ---------------------------------------------------------------- */
+
+TEST(the_run_folder_is_made_and_found_again)
+{
+	struct stat st, again;
+
+	runtime_make();
+	AUTO(fd_close) int a = open_run();
+	AUTO(fd_close) int b = open_run();
+	CHECK_INT(fstat(a, &st), 0);
+	CHECK_INT(fstat(b, &again), 0);
+	CHECK(st.st_ino == again.st_ino);
+	CHECK_INT(st.st_mode, S_IFDIR | 0711);
+	CHECK_INT(st.st_uid, geteuid());
+	CHECK_INT(fcntl(a, F_GETFD), FD_CLOEXEC);
+	runtime_remove();
+}
+
+TEST(the_lock_file_is_its_owners_alone)
+{
+	struct stat st;
+
+	runtime_make();
+	umask(0);
+	AUTO(fd_close) int slots = open_slots();
+	CHECK_INT(fstat(slots, &st), 0);
+	CHECK_INT(st.st_mode, S_IFREG | 0600);
+	CHECK_INT(fcntl(slots, F_GETFD), FD_CLOEXEC);
+	runtime_remove();
+}
+
+static void check_refused(const char *why)
+{
+	struct err e = { 0 };
+
+	printf("# %s\n", why);
+	CHECK_INT(slot_run_dir(false, &e), -1);
+	CHECK(strstr(e.msg, run_path)); /* it says which folder */
+}
+
+TEST(a_run_folder_that_others_can_write_is_refused)
+{
+	static const mode_t modes[] = { 0777, 01777, 0770, 0702, 0720, 0733 };
+
+	runtime_make();
+	CHECK_INT(mkdir(run_path, 0700), 0);
+	for (size_t i = 0; i < COUNT(modes); i++) {
+		CHECK_INT(chmod(run_path, modes[i]), 0);
+		check_refused("writable by others");
+	}
+	CHECK_INT(chmod(run_path, 0755), 0);
+	AUTO(fd_close) int run = open_run();
+	runtime_remove();
+}
+
+TEST(a_run_folder_of_somebody_else_is_refused)
+{
+	if (geteuid() != 0)
+		SKIP("needs root");
+	runtime_make();
+	CHECK_INT(mkdir(run_path, 0700), 0);
+	CHECK_INT(chown(run_path, 54321, 0), 0);
+	check_refused("somebody else's");
+	runtime_remove();
+}
+
+TEST(a_run_folder_that_is_no_folder_is_refused)
+{
+	char other[96];
+
+	runtime_make();
+	CHECK_INT(mknod(run_path, S_IFREG | 0600, 0), 0);
+	check_refused("a file");
+	CHECK_INT(unlink(run_path), 0);
+	snprintf(other, sizeof other, "%s/other", runtime);
+	CHECK_INT(mkdir(other, 0700), 0);
+	CHECK_INT(symlink(other, run_path), 0);
+	check_refused("a link to a good one");
+	CHECK_INT(rmdir(other), 0);
+	check_refused("a link to nothing");
+	CHECK_INT(access(other, F_OK), -1); /* and nothing is made through it */
+	runtime_remove();
+}
+
+TEST(a_lock_file_that_is_a_link_is_refused)
+{
+	struct err e = { 0 };
+	char victim[128];
+
+	runtime_make();
+	AUTO(fd_close) int run = open_run();
+	AUTO(fd_close) int dir = open(run_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(victim, sizeof victim, "%s/victim", runtime);
+	CHECK_INT(symlinkat(victim, dir, "slots"), 0);
+	CHECK_INT(slot_open(run, &e), -1);
+	CHECK_INT(e.sys, ELOOP);
+	CHECK_INT(access(victim, F_OK), -1);
+	runtime_remove();
+}
+
+/* Without a runtime folder of the session: one in /tmp, by user. */
+TEST(a_runtime_folder_that_is_not_ours_to_write_is_not_used)
+{
+	static const char *const values[] = { NULL, "", "relative", "/absent/runtime" };
+	char want[64], got[64], link[32];
+
+	snprintf(want, sizeof want, "/tmp/caisson-%u", geteuid());
+	bool was_there = access(want, F_OK) == 0;
+
+	for (size_t i = 0; i < COUNT(values); i++) {
+		if (values[i])
+			setenv("XDG_RUNTIME_DIR", values[i], 1);
+		else
+			unsetenv("XDG_RUNTIME_DIR");
+		AUTO(fd_close) int run = open_run();
+		snprintf(link, sizeof link, "/proc/self/fd/%d", run);
+		ssize_t n = readlink(link, got, sizeof got - 1);
+		CHECK(n > 0);
+		got[n] = '\0';
+		CHECK_STR(got, want);
+	}
+	if (!was_there)
+		rmdir(want);
+}
