@@ -25,7 +25,8 @@ static inline void freep(void *p)
 	*at = NULL;
 }
 
-/* Heap failure aborts (docs/decisions/0004-abort-on-oom.md): sizes from outside have ceilings. */
+/* Heap failure ends the process (docs/decisions/0004-abort-on-oom.md): sizes from outside have
+ * ceilings. */
 void *mem_alloc(size_t size) MUST_USE;
 void *mem_grow(void *p, size_t size) MUST_USE;
 char *mem_strdup(const char *s) MUST_USE;

@@ -28,9 +28,8 @@ static int check_host(const struct spec *spec, struct launcher_host *host, struc
 		return -1;
 	out->n_enforced = enforce_rows(spec, &judged, rows);
 	for (size_t i = 0; i < out->n_enforced; i++)
-		out->enforced[i] =
-		    (struct enforced){ rows[i].field, rows[i].by, !rows[i].is_named };
-	out->weak_reason = enforce_reason(&judged);
+		out->enforced[i] = (struct enforced){ rows[i].field, rows[i].by, rows[i].reason };
+
 	return 0;
 }
 

@@ -24,15 +24,15 @@ struct run_setup {
 /* What enforces a field of the spec; `by` is NULL when nothing does. */
 struct enforced {
 	const char *field, *by;
-	bool is_default; /* the caller did not name it */
+	const char *reason; /* why not */
 };
 
 struct run_session {
 	int channel_fd; /* wire/channel.h; the driver's to close */
 	struct enforced enforced[ENFORCED_MAX];
 	size_t n_enforced;
-	const char *cwd;         /* of the command, inside */
-	const char *weak_reason; /* why a default is not enforced, or NULL */
+	const char *cwd; /* of the command, inside */
+
 	void *driver_data;
 };
 

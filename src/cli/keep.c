@@ -1,5 +1,7 @@
 #include "cli/keep.h"
 
+#define DROPPED_LINE "\n[... %llu bytes dropped ...]\n"
+
 static void keep_byte(struct keep *k, unsigned char byte)
 {
 	if (k->bytes < KEEP_HALF)
@@ -79,6 +81,18 @@ static bool is_truncated(const unsigned char *p, size_t n)
 	return true;
 }
 
+uint64_t keep_cut(const struct keep *k)
+{
+	AUTO(str_done) struct str text = { .max = 4 * KEEP_HALF };
+	uint64_t dropped = keep_dropped(k);
+	char line[64];
+	int n = snprintf(line, sizeof line, DROPPED_LINE, (unsigned long long)dropped);
+
+	if (dropped == 0 || !keep_text(k, &text))
+		return 0;
+	return 2 * KEEP_HALF + (uint64_t)n - text.len;
+}
+
 bool keep_text(const struct keep *k, struct str *out)
 {
 	size_t head = k->bytes < KEEP_HALF ? (size_t)k->bytes : KEEP_HALF;
@@ -106,7 +120,7 @@ bool keep_text(const struct keep *k, struct str *out)
 	    (cut == head || is_truncated(k->head + cut, head - cut)) && tail_len == n - skip;
 
 	str_addn(out, k->head, is_text ? cut : head);
-	str_addf(out, "\n[... %llu bytes dropped ...]\n", (unsigned long long)dropped);
+	str_addf(out, DROPPED_LINE, (unsigned long long)dropped);
 	str_addn(out, tail + (is_text ? skip : 0), is_text ? tail_len : n);
 	return is_text;
 }

@@ -18,3 +18,5 @@ void keep_add(struct keep *k, const void *bytes, size_t n);
  * returns false when the bytes are not UTF-8 (then `out` has them as they are). */
 bool keep_text(const struct keep *k, struct str *out);
 uint64_t keep_dropped(const struct keep *k);
+/* Bytes of a sequence whose other part was dropped: they are not in the text either. */
+uint64_t keep_cut(const struct keep *k);

@@ -5,6 +5,7 @@
 #include "cli/pump.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -19,7 +20,7 @@ struct state {
 	int signal_fd;
 	struct channel_packet in, out; /* from the monitor; to it, while it has no room */
 	bool is_waiting;               /* `out` could not be sent yet */
-	bool stdin_open, is_done;
+	bool stdin_open, is_done, is_ending;
 };
 
 static void send_out(struct state *s)
@@ -95,12 +96,26 @@ static void read_signal(struct state *s)
 		break;
 	case SIGTERM:
 	case SIGHUP:
+		s->is_ending = true;       /* what is still in the pipes is nobody's any more */
 		tell(s, CH_KILL, NULL, 0); /* everything inside: TERM, and after a while KILL */
 		break;
 	default:
 		tell_signal(s, (int32_t)info.ssi_signo);
 		break;
 	}
+}
+
+/* Waits for room, and hears signals meanwhile: whoever does not read shall not hold us. */
+static bool await_room(struct state *s, int fd)
+{
+	struct pollfd fds[] = { { .fd = fd, .events = POLLOUT },
+		                { .fd = s->signal_fd, .events = POLLIN } };
+
+	if (poll(fds, COUNT(fds), -1) < 0)
+		return false;
+	if (fds[1].revents)
+		read_signal(s);
+	return fds[0].revents != 0;
 }
 
 static void write_output(struct state *s, int fd)
@@ -112,16 +127,15 @@ static void write_output(struct state *s, int fd)
 		keep_add(&s->p->kept[fd == STDERR_FILENO], p, n);
 		return;
 	}
-	while (n > 0 && !s->p->is_pipe_closed) {
-		ssize_t w = write(fd, p, n);
-
-		if (w < 0 && (errno == EINTR || errno == EAGAIN)) {
-			struct pollfd room = { .fd = fd, .events = POLLOUT };
-
-			(void)poll(&room, 1, -1);
+	while (n > 0 && !s->p->is_pipe_closed && !s->is_ending) {
+		if (!await_room(s, fd))
 			continue;
-		}
+		/* A pipe that has room has it for this much. */
+		ssize_t w = write(fd, p, n < PIPE_BUF ? n : PIPE_BUF);
+		if (w < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
 		if (w < 0) {
+			s->p->write_errno = errno;
 			s->p->is_pipe_closed = true;
 			tell(s, CH_KILL, NULL, 0);
 			return;
@@ -176,8 +190,13 @@ static int open_signals(struct state *s, struct err *e)
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < COUNT(passed); i++)
-		sigaddset(&set, passed[i]);
+	for (size_t i = 0; i < COUNT(passed); i++) {
+		struct sigaction now;
+
+		/* What the caller ignores (nohup) stays ignored. */
+		if (sigaction(passed[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+			sigaddset(&set, passed[i]);
+	}
 	signal(SIGPIPE, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
@@ -216,6 +235,8 @@ int pump_run(struct pump *p, struct err *e)
 	AUTO(fd_close) int owned = s.signal_fd;
 	if (p->is_tty && isatty(STDIN_FILENO))
 		terminal_raw();
+	if (p->is_tty && !p->has_stdin)
+		tell(&s, CH_EOF, NULL, 0); /* nobody will type */
 	int r = 0;
 	while (!s.is_done && r == 0)
 		r = turn(&s, e);

@@ -15,6 +15,7 @@ struct pump {
 	/* results */
 	struct channel_end end;
 	bool is_pipe_closed; /* nobody reads our output any more */
+	int write_errno;     /* why output could not be written, or 0 */
 };
 
 /* Until the monitor's last message. 0 with p->end set; -1 with the reason why nothing ran. */

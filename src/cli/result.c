@@ -44,7 +44,8 @@ static void add_streams(json_t *o, const struct keep *kept)
 
 static json_t *bytes_of(const struct channel_end *end, const struct keep *kept)
 {
-	uint64_t dropped = keep_dropped(&kept[0]) + keep_dropped(&kept[1]) + end->dropped_bytes;
+	uint64_t dropped = keep_dropped(&kept[0]) + keep_dropped(&kept[1]) + keep_cut(&kept[0]) +
+	                   keep_cut(&kept[1]) + end->dropped_bytes;
 
 	return json_pack("{sI,sI,sI}", "stdout", (json_int_t)end->out_bytes, "stderr",
 	                 (json_int_t)end->err_bytes, "dropped", (json_int_t)dropped);
@@ -83,6 +84,8 @@ static json_t *violations_of(const struct channel_end *end)
 	add_violation(list, "mem", end->oom_kills);
 	add_violation(list, "pids", end->pids_denied);
 	add_violation(list, "output", end->dropped_bytes);
+	add_violation(list, "disk", end->is_disk_full);
+	add_violation(list, "inodes", end->is_inodes_full);
 	return list;
 }
 

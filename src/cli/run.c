@@ -66,7 +66,20 @@ static int take_own(struct run *r, int argc, char **argv, int *i, struct err *e)
 		value = word + 10;
 	else if (take_value(argc, argv, i, &value, e) < 0)
 		return -1;
-	return duration_parse(value, &r->timeout_ms, e) < 0 ? err_wrap(e, "--timeout") : 1;
+	if (duration_parse(value, &r->timeout_ms, e) < 0)
+		return err_wrap(e, "--timeout");
+	if (r->timeout_ms == 0)
+		return err_new(e, ERR_INVALID, "--timeout: \"%s\" is too small", value);
+	return 1;
+}
+
+static int unknown(const char *word, struct err *e)
+{
+	const char *near = spec_nearest_flag(word + strspn(word, "-"));
+
+	if (near)
+		return err_new(e, ERR_INVALID, "unknown option %s; did you mean --%s?", word, near);
+	return err_new(e, ERR_INVALID, "unknown option %s; `caisson help run` lists them", word);
 }
 
 static int parse(struct run *r, int argc, char **argv, struct err *e)
@@ -86,8 +99,7 @@ static int parse(struct run *r, int argc, char **argv, struct err *e)
 		if (taken < 0)
 			return -1;
 		if (taken == 0)
-			return err_new(e, ERR_INVALID,
-			               "unknown option %s; `caisson help run` lists them", argv[i]);
+			return unknown(argv[i], e);
 	}
 	if (i >= argc)
 		return err_new(e, ERR_INVALID, "no command: caisson run [options] -- CMD [ARG]...");
@@ -98,17 +110,28 @@ static int parse(struct run *r, int argc, char **argv, struct err *e)
 	return 0;
 }
 
+/* Fields from `from` on that lack a mechanism for the same reason, on one line. */
+static void warn_reason(const struct run_session *s, size_t from)
+{
+	AUTO(str_done) struct str fields = { .max = 256 };
+	const char *reason = s->enforced[from].reason;
+
+	for (size_t i = 0; i < s->n_enforced; i++) {
+		if (s->enforced[i].by || strcmp(s->enforced[i].reason, reason) != 0)
+			continue;
+		if (i < from)
+			return; /* said already */
+		str_addf(&fields, "%s%s", fields.len ? ", " : "", s->enforced[i].field);
+	}
+	fprintf(stderr, "caisson: not enforced here: %s (%s)\n", str_text(&fields), reason);
+}
+
 /* A default that this host cannot enforce is said once, and not only in --json. */
 static void warn_weak(const struct run_session *s)
 {
-	AUTO(str_done) struct str fields = { .max = 256 };
-
 	for (size_t i = 0; i < s->n_enforced; i++)
 		if (!s->enforced[i].by)
-			str_addf(&fields, "%s%s", fields.len ? ", " : "", s->enforced[i].field);
-	if (fields.len)
-		fprintf(stderr, "caisson: not enforced here: %s (%s)\n", str_text(&fields),
-		        s->weak_reason ? s->weak_reason : "no mechanism");
+			warn_reason(s, i);
 }
 
 static void explain_end(const struct channel_end *end)
@@ -142,9 +165,16 @@ static int report(const struct run *r, const struct run_session *s, const struct
 		struct result_input in = { s, &p->end, p->kept, s->cwd };
 
 		result_print(&in, &text);
-		fputs(str_text(&text), stdout);
+		if (fputs(str_text(&text), stdout) < 0 || fflush(stdout) != 0) {
+			fprintf(stderr, "caisson: write the result: %s\n", strerror(errno));
+			return EXIT_OURS;
+		}
 	} else if (!p->is_pipe_closed) {
 		explain_end(&p->end);
+	}
+	if (p->write_errno && p->write_errno != EPIPE) {
+		fprintf(stderr, "caisson: write the output: %s\n", strerror(p->write_errno));
+		return EXIT_OURS;
 	}
 	return p->is_pipe_closed ? EXIT_PIPE : run_exit_status(&p->end);
 }

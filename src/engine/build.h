@@ -10,10 +10,11 @@ struct build {
 	const struct box *box;
 	int go_fd, entered_fd, walls_fd, report_fd; /* struct inside_io */
 	int skeleton_fd;                            /* engine/skeleton.h */
-	int host_dev_fd;     /* a clone of the host's /dev: nodes are cloned from it */
-	int scratch_fd;      /* the one bounded tmpfs: every writable place lies in it */
-	int root_fd;         /* the root to be */
-	uid_t uid;           /* of files that belong to nobody in particular, inside */
+	int host_dev_fd; /* a clone of the host's /dev: nodes are cloned from it */
+	int scratch_fd;  /* the one bounded tmpfs: every writable place lies in it */
+	int root_fd;     /* the root to be */
+	uid_t uid;       /* of files that belong to nobody in particular, inside */
+	gid_t gid;
 	unsigned int n_dirs; /* names for folders of the scratch */
 };
 

@@ -545,6 +545,18 @@ void cgroup_each_name(const struct cgroup *cg, void (*found)(const char *name, v
 	}
 }
 
+/* What a launcher that was killed in make_devices() left. */
+static void remove_unfinished(const struct cgroup_tree *t)
+{
+	DIR *dir = opendir(t->path);
+
+	for (struct dirent *d = dir ? readdir(dir) : NULL; d; d = readdir(dir))
+		if (strncmp(d->d_name, CGROUP_BASE ".", strlen(CGROUP_BASE ".")) == 0)
+			(void)os_rmdirat(dirfd(dir), d->d_name);
+	if (dir)
+		closedir(dir);
+}
+
 void cgroup_remove_base(const struct cgroup *cg)
 {
 	for (size_t i = 0; i < cg->n_trees; i++) {
@@ -552,5 +564,7 @@ void cgroup_remove_base(const struct cgroup *cg)
 
 		snprintf(path, sizeof path, "%s/" CGROUP_BASE, cg->trees[i].path);
 		(void)os_rmdirat(AT_FDCWD, path); /* busy: somebody uses it */
+		if (cg->trees[i].is_devices)
+			remove_unfinished(&cg->trees[i]);
 	}
 }

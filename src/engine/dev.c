@@ -23,7 +23,7 @@ static int make_node(struct build *b, int dev_fd, const char *name, struct err *
 /* One clone of the host's folder gets the attributes; clones of its nodes inherit them. */
 int dev_take_host(struct build *b, struct err *e)
 {
-	AUTO(fd_close) int spare = place_scratch(b, 0700, b->uid, b->uid, e);
+	AUTO(fd_close) int spare = place_scratch(b, 0700, b->uid, b->gid, e);
 	AUTO(fd_close) int tree = spare < 0 ? -1 : os_open_tree(AT_FDCWD, "/dev", false);
 
 	if (spare < 0)
@@ -75,5 +75,5 @@ int dev_make(struct build *b, struct err *e)
 	AUTO(fd_close) int shm = os_openat(dev, "shm", O_PATH | O_DIRECTORY, 0);
 	if (shm < 0)
 		return err_sys(e, -shm, "open /dev/shm");
-	return place_fresh(b, shm, 01777, b->uid, b->uid, e) < 0 ? -1 : make_pts(dev, e);
+	return place_fresh(b, shm, 01777, b->uid, b->gid, e) < 0 ? -1 : make_pts(dev, e);
 }

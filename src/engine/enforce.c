@@ -9,9 +9,7 @@ static const char *pids_by(const struct enforce_host *h)
 {
 	const char *by = by_cgroup(h, CG_PIDS);
 
-	if (!by)
-		return "rlimit";
-	return strcmp(by, "cgroup2") == 0 ? "cgroup2, rlimit" : "cgroup1, rlimit";
+	return by ? by : "rlimit";
 }
 
 static const char *limit_by(const struct enforce_host *h, enum limit_id id)
@@ -61,20 +59,25 @@ static bool is_storage(const struct spec *s, enum limit_id id)
 size_t enforce_rows(const struct spec *s, const struct enforce_host *h,
                     struct enforce_row rows[ENFORCE_ROWS_MAX])
 {
-	size_t n = 0;
+	const struct enforce_row always[] = {
+		{ "net", "netns", NULL, true },
+		{ "fs", h->has_landlock ? "mountns, landlock" : "mountns", NULL, true },
+		{ "creds", "scrubbed environment", NULL, true },
+		{ "user", h->is_root ? "userns, own id range" : "userns, one id", NULL, true },
+		{ "syscalls", "seccomp", NULL, true },
+	};
+	size_t n = COUNT(always);
 
-	rows[n++] = (struct enforce_row){ "net", "netns", true };
-	rows[n++] =
-	    (struct enforce_row){ "fs", h->has_landlock ? "mountns, landlock" : "mountns", true };
-	rows[n++] = (struct enforce_row){ "creds", "scrubbed environment", true };
-	rows[n++] =
-	    (struct enforce_row){ "user", h->is_root ? "userns, own id range" : "userns, one id",
-		                  true };
-	rows[n++] = (struct enforce_row){ "syscalls", "seccomp", true };
+	memcpy(rows, always, sizeof always);
 	for (enum limit_id i = 0; i < LIMIT_COUNT; i++)
-		if (s->limits[i].value && !is_storage(s, i))
-			rows[n++] = (struct enforce_row){ limit_name(i), limit_by(h, i),
-				                          s->limits[i].named };
+		if (s->limits[i].value && !is_storage(s, i)) {
+			const char *by = limit_by(h, i);
+
+			rows[n++] = (struct enforce_row){ .field = limit_name(i),
+				                          .by = by,
+				                          .reason = by ? NULL : limit_reason(h, i),
+				                          .is_named = s->limits[i].named };
+		}
 	return n;
 }
 
@@ -106,6 +109,10 @@ int enforce_check(const struct spec *s, const struct enforce_host *h, struct err
 {
 	if (check_absent(s, e) < 0)
 		return -1;
+	if (s->profile == PROFILE_ROOTFUL && !h->is_root)
+		return err_new(
+		    e, ERR_UNENFORCEABLE,
+		    "unenforceable: profile (rootful needs a range of ids, which takes root)");
 	for (enum limit_id i = 0; i < LIMIT_COUNT; i++) {
 		if (!s->limits[i].named || s->limits[i].value == 0 || limit_by(h, i) ||
 		    spec_weaker(s, limit_name(i)))

@@ -15,6 +15,7 @@ struct enforce_host {
 
 struct enforce_row {
 	const char *field, *by; /* by NULL: nothing */
+	const char *reason;     /* why not, when nothing does */
 	bool is_named;
 };
 

@@ -57,8 +57,9 @@ static int step_ids(struct build *b, struct err *e)
 	if (read(b->go_fd, &byte, 1) != 1)
 		return err_new(e, ERR_INTERNAL, "the monitor is gone");
 	b->uid = b->box->is_root ? 0 : b->box->plan->uid;
+	b->gid = b->box->is_root ? 0 : b->box->plan->gid;
 	/* Overlay asks for the rights of the mounter's ids, which are unmapped until now. */
-	int r = os_set_ids(b->uid, b->box->is_root ? 0 : b->box->plan->gid);
+	int r = os_set_ids(b->uid, b->gid);
 	if (r >= 0)
 		r = os_setsid(); /* not a process of the caller's terminal */
 	if (r >= 0) /* the change of ids closed us to the command's process, which enters by us */
@@ -101,7 +102,7 @@ static int step_network(struct build *b, struct err *e)
 /* When the command starts, pid 1 has no right either. What it still does needs none. */
 static int step_drop_all(struct build *b, struct err *e)
 {
-	return caps_drop_all(b->uid, b->box->is_root ? 0 : b->box->plan->gid, e);
+	return caps_drop_all(b->uid, b->gid, e);
 }
 
 static int step_await_command(struct build *b, struct err *e)
@@ -293,10 +294,9 @@ static int step_inherit(struct payload *p, struct err *e)
 		r = os_reset_limits();
 	if (r >= 0) /* 1 and not 0: with 0 a core_pattern that is a program is still run, core(5) */
 		r = os_setrlimit(RLIMIT_CORE, 1, 1);
-	if (r >= 0 && limits[LIMIT_FILES])
-		r = os_setrlimit(RLIMIT_NOFILE, limits[LIMIT_FILES], limits[LIMIT_FILES]);
-	/* Counted per user of this namespace: the caller's other processes do not matter. */
-	if (r >= 0 && limits[LIMIT_PIDS])
+
+	/* Where no cgroup counts. Counted per user of this namespace: others do not matter. */
+	if (r >= 0 && limits[LIMIT_PIDS] && !cgroup_has(&p->box->cgroup, CG_PIDS))
 		r = os_setrlimit(RLIMIT_NPROC, limits[LIMIT_PIDS], limits[LIMIT_PIDS]);
 	umask(022);
 	(void)personality(PER_LINUX); /* cannot fail */
@@ -327,6 +327,9 @@ static int step_descriptors(struct payload *p, struct err *e)
 	p->io.report_fd = REPORT_FD;
 	p->io.walls_fd = n > WALLS_FD ? WALLS_FD : -1;
 	int r = os_close_range((unsigned int)n, ~0u, 0);
+	uint64_t files = p->plan->limits[LIMIT_FILES];
+	if (r >= 0 && files)
+		r = os_setrlimit(RLIMIT_NOFILE, files, files);
 	return r < 0 ? err_sys(e, -r, "close what was inherited") : 0;
 }
 

@@ -124,7 +124,7 @@ int place_overlay(struct build *b, int lower_fd, int target_fd, struct place_own
                   struct err *e)
 {
 	AUTO(fd_close) int upper = place_scratch(b, owner.mode, owner.uid, owner.gid, e);
-	AUTO(fd_close) int work = upper < 0 ? -1 : place_scratch(b, 0700, b->uid, b->uid, e);
+	AUTO(fd_close) int work = upper < 0 ? -1 : place_scratch(b, 0700, b->uid, b->gid, e);
 	if (work < 0)
 		return -1;
 	AUTO(fd_close) int fs = os_fsopen("overlay");

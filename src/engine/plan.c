@@ -8,6 +8,8 @@
 #include "base/fd.h"
 #include "os/file.h"
 
+#define IDS_INSIDE_MAX 65534 /* engine/box.h */
+
 static uint32_t add_text(struct plan *p, const char *text)
 {
 	uint32_t at = (uint32_t)p->text.len;
@@ -160,6 +162,9 @@ static int plan_user(struct plan *p, const char *text, struct err *e)
 	if (!u.name) {
 		p->uid = u.uid;
 		p->gid = u.has_gid ? u.gid : u.uid;
+		if (p->uid > IDS_INSIDE_MAX || p->gid > IDS_INSIDE_MAX)
+			return err_new(e, ERR_INVALID, "user: %s: ids inside are 0 to %d", text,
+			               IDS_INSIDE_MAX);
 	} else if (p->image == IMAGE_DIR && image_user(p, u.name, &p->uid, &p->gid)) {
 		return 0;
 	} else if (strcmp(u.name, "agent") == 0) {
@@ -200,11 +205,23 @@ static void plan_env(struct plan *p, const struct spec *s, bool is_tty)
 		{ "CAISSON", "1" },
 		{ "TERM", is_tty ? "xterm-256color" : "dumb" },
 	};
+	/* Nobody is there to answer: programs that would ask, page or edit are told so. */
+	static const struct text_pair unattended[] = {
+		{ "CI", "1" },
+		{ "DEBIAN_FRONTEND", "noninteractive" },
+		{ "PAGER", "cat" },
+		{ "GIT_PAGER", "cat" },
+		{ "GIT_EDITOR", "true" },
+		{ "GIT_TERMINAL_PROMPT", "0" },
+	};
 
 	p->env.first = (uint32_t)p->text.len;
 	for (size_t i = 0; i < COUNT(ours); i++)
 		if (!env_named(s, ours[i].key))
 			add_env(p, ours[i].key, ours[i].value);
+	for (size_t i = 0; i < COUNT(unattended) && !is_tty; i++)
+		if (!env_named(s, unattended[i].key))
+			add_env(p, unattended[i].key, unattended[i].value);
 	for (size_t i = 0; i < s->env.len; i++)
 		add_env(p, s->env.at[i].key, s->env.at[i].value);
 }
@@ -235,6 +252,21 @@ static int plan_text_fields(struct plan *p, const struct spec *s, struct plan_co
 	return 0;
 }
 
+/* What lies in another mount is mounted after it, whatever the order they were written in. */
+static void sort_mounts(struct plan *p)
+{
+	for (size_t i = 1; i < p->n_mounts; i++)
+		for (size_t j = i; j > 0; j--) {
+			struct plan_mount *a = &p->mounts[j - 1], *b = &p->mounts[j];
+			struct plan_mount swap = *a;
+
+			if (strcmp(plan_text(p, a->at), plan_text(p, b->at)) <= 0)
+				break;
+			*a = *b;
+			*b = swap;
+		}
+}
+
 int plan_make(struct plan *p, const struct spec *s, struct plan_command c, struct err *e)
 {
 	*p = (struct plan){ .image_fd = -1,
@@ -256,6 +288,7 @@ int plan_make(struct plan *p, const struct spec *s, struct plan_command c, struc
 	for (size_t i = 0; i < s->fs.len; i++)
 		if (plan_fs(p, &s->fs.at[i], e) < 0)
 			return -1;
+	sort_mounts(p);
 	return plan_text_fields(p, s, c, e);
 }
 

@@ -72,7 +72,7 @@ static int source_tree(struct build *b, int tree_fd, int plan_fd, struct err *e)
 {
 	if (tree_fd < 0)
 		return reopen(plan_fd, e);
-	AUTO(fd_close) int spare = place_scratch(b, 0700, b->uid, b->uid, e);
+	AUTO(fd_close) int spare = place_scratch(b, 0700, b->uid, b->gid, e);
 	if (spare < 0)
 		return -1;
 	int r = os_move_mount(tree_fd, spare, "");
@@ -118,7 +118,7 @@ static int plain_root(struct build *b, int dir_fd, struct err *e)
 int root_image(struct build *b, struct err *e)
 {
 	const struct plan *p = b->box->plan;
-	AUTO(fd_close) int dir = place_scratch(b, 0755, b->uid, b->uid, e);
+	AUTO(fd_close) int dir = place_scratch(b, 0755, b->uid, b->gid, e);
 
 	if (dir < 0)
 		return -1;
@@ -129,7 +129,7 @@ int root_image(struct build *b, struct err *e)
 	                                   : source_tree(b, b->box->image_tree_fd, p->image_fd, e);
 	if (lower < 0)
 		return -1;
-	b->root_fd = place_overlay(b, lower, dir, (struct place_owner){ b->uid, b->uid, 0755 }, e);
+	b->root_fd = place_overlay(b, lower, dir, (struct place_owner){ b->uid, b->gid, 0755 }, e);
 	return b->root_fd < 0 ? -1 : 0;
 }
 
@@ -148,7 +148,7 @@ static int show_system_dir(struct build *b, int host_fd, const char *name, struc
 	AUTO(fd_close)
 	int tree = lower < 0 ? -1
 	                     : place_overlay(b, lower, target,
-	                                     (struct place_owner){ b->uid, b->uid, 0755 }, e);
+	                                     (struct place_owner){ b->uid, b->gid, 0755 }, e);
 	return tree < 0 ? -1 : 0;
 }
 
@@ -211,7 +211,7 @@ int root_folders(struct build *b, struct err *e)
 
 		AUTO(fd_close) int target = place_dir(b, f->path, 0755, e);
 		if (target < 0 || place_fresh(b, target, f->mode, f->is_users ? p->uid : b->uid,
-		                              f->is_users ? p->gid : b->uid, e) < 0)
+		                              f->is_users ? p->gid : b->gid, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -229,10 +229,20 @@ static int mount_source(struct build *b, size_t i, const char *at, struct err *e
 {
 	const struct plan *p = b->box->plan;
 	const struct plan_mount *m = &p->mounts[i];
-	AUTO(fd_close) int source = source_tree(b, b->box->mount_tree_fds[i], m->source_fd, e);
-	AUTO(fd_close) int target = source < 0 ? -1 : place_target(b, at, m->is_dir, e);
+	int tree_fd = b->box->mount_tree_fds[i];
+	AUTO(fd_close) int target = place_target(b, at, m->is_dir, e);
 
 	if (target < 0)
+		return -1;
+	if (m->kind == PLAN_RO && tree_fd >= 0) {
+		int r = os_mount_setattr(tree_fd, PLACE_READ_ONLY, false);
+
+		if (r >= 0)
+			r = os_move_mount(tree_fd, target, "");
+		return r < 0 ? err_sys(e, -r, "attach") : 0;
+	}
+	AUTO(fd_close) int source = source_tree(b, tree_fd, m->source_fd, e);
+	if (source < 0)
 		return -1;
 	if (m->kind == PLAN_RO)
 		return place_clone(source, "", target, PLACE_READ_ONLY, e);

@@ -1,9 +1,11 @@
 #include "monitor/monitor.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,12 +18,47 @@
 
 #define GRACE_MS 2000
 
+/* Without a cgroup: what lives on after the command is pid 1's. */
+static size_t orphans(pid_t init, pid_t *out, size_t max)
+{
+	char path[64], text[4096];
+	size_t n = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", init, init);
+	if (os_read_file(AT_FDCWD, path, text, sizeof text) <= 0)
+		return 0;
+	char *end = text;
+	for (char *p = text; n < max; p = end) {
+		long pid = strtol(p, &end, 10);
+
+		if (end == p)
+			break;
+		out[n++] = (pid_t)pid;
+	}
+	return n;
+}
+
+/* Everything writable is one tmpfs: /tmp stands for all of it. */
+static void look_at_scratch(struct monitor *m)
+{
+	char path[64];
+	struct statfs fs;
+
+	snprintf(path, sizeof path, "/proc/%d/root/tmp", m->init.pid);
+	if (statfs(path, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
+		return;
+	m->end.is_disk_full = fs.f_blocks > 0 && fs.f_bavail == 0;
+	m->end.is_inodes_full = fs.f_files > 0 && fs.f_ffree == 0;
+}
+
 static void count_children(struct monitor *m)
 {
 	enum { MAX = 1024 };
 	pid_t pids[MAX];
 	size_t n = cgroup_members(&m->box->cgroup, pids, MAX);
 
+	if (n == 0)
+		n = orphans(m->init.pid, pids, MAX);
 	for (size_t i = 0; i < n; i++) {
 		char path[64];
 		struct channel_child *c = &m->end.children[m->end.n_children];
@@ -138,8 +175,10 @@ static void end_inside(struct monitor *m)
 
 void monitor_finish(struct monitor *m)
 {
-	if (m->box->plan->wants_usage)
+	if (m->box->plan->wants_usage) {
 		count_children(m);
+		look_at_scratch(m);
+	}
 	end_inside(m);
 	streams_drain(m);
 	fill_usage(m);

@@ -46,7 +46,7 @@ static void send_packet(struct monitor *m)
 	size_t n = sizeof m->packet.head + m->packet.head.len;
 	ssize_t r = send(m->control.fd, &m->packet, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-	m->is_blocked = r < 0 && (errno == EAGAIN || errno == ENOBUFS);
+	m->is_blocked = r < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM);
 	/* Any other failure is a client that went away: its end of the socket says so too. */
 }
 

@@ -116,14 +116,19 @@ bool spec_is_flag(const char *name)
 	return row_by_flag(name) != NULL;
 }
 
-static int unknown_flag(const char *flag, struct err *e)
+const char *spec_nearest_flag(const char *name)
 {
 	const char *words[FLAGS_MAX + 1] = { NULL };
 	const struct opt *o;
 
 	for (size_t i = 0; (o = flag_row(i)) && i < FLAGS_MAX; i++)
 		words[i] = o->flag;
-	const char *near = nearest(flag, words);
+	return nearest(name, words);
+}
+
+static int unknown_flag(const char *flag, struct err *e)
+{
+	const char *near = spec_nearest_flag(flag);
 
 	return err_new(e, ERR_INVALID, "unknown flag --%s%s%s%s", quote(flag).text,
 	               near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");

@@ -57,6 +57,7 @@ int check_path(const struct opt *o, struct arena *a, const char *text, const cha
 	if (text[0] != '/')
 		return err_new(e, ERR_INVALID, "\"%s\" is relative; write \"/%s\"",
 		               quote(text).text, quote(text).text);
+	const char *whole = text;
 	char *path = arena_alloc(a, strlen(text) + 2);
 	size_t len = 0;
 
@@ -65,7 +66,8 @@ int check_path(const struct opt *o, struct arena *a, const char *text, const cha
 		size_t n = strcspn(text, "/");
 
 		if (n == 2 && memcmp(text, "..", 2) == 0)
-			return err_new(e, ERR_INVALID, "\"..\" is not allowed in a path");
+			return err_new(e, ERR_INVALID, "\"%s\": \"..\" is not allowed in a path",
+			               quote(whole).text);
 		if (n > 0 && !(n == 1 && text[0] == '.')) {
 			path[len++] = '/';
 			memcpy(path + len, text, n);

@@ -128,6 +128,8 @@ void spec_reference(struct str *out);
 
 /* True when `name` is a spec flag ("mem", or the short "e"); every one takes a value. */
 bool spec_is_flag(const char *name);
+/* The flag that was probably meant, or NULL. */
+const char *spec_nearest_flag(const char *name);
 
 const char *limit_name(enum limit_id id); /* "cpu", "mem", ... as in allow_weaker and enforced */
 bool spec_weaker(const struct spec *s, const char *field); /* it is listed in allow_weaker */

@@ -62,7 +62,8 @@ struct channel_end {
 	uint64_t ms, cpu_ms, mem_peak, io_bytes;
 	uint64_t out_bytes, err_bytes, dropped_bytes;
 	uint64_t oom_kills, pids_denied;
-	uint32_t n_children, n_execs; /* in all; the arrays hold the first */
+	uint32_t is_disk_full, is_inodes_full; /* when the command ended */
+	uint32_t n_children, n_execs;          /* in all; the arrays hold the first */
 	struct channel_child children[CHANNEL_CHILDREN_MAX];
 	char execs[CHANNEL_EXECS_MAX][CHANNEL_EXEC_TEXT]; /* arguments joined by a space */
 };

@@ -28,7 +28,7 @@ each_role() {
 	chmod 755 "$base"
 	cp -r "$here" "$base/e2e"
 	mkdir -m 755 "$base/bin"
-	cp "$build"/caisson "$build"/caisson-init "$base/bin/"
+	cp "$build"/caisson "$build"/caisson-test "$build"/caisson-init "$here/../../tools/demo" "$base/bin/"
 	install -d -m 700 "$base/closed"
 	echo "only root may read this" >"$base/closed/file"
 	for role in "${roles[@]}"; do
@@ -115,8 +115,8 @@ run() {
 	bounded "$caisson" run "$@" >"$T/out" 2>"$T/err"
 	status=$?
 	out=$(tr -d '\0' <"$T/out")
-	notice=$(grep '^caisson: not enforced here: ' "$T/err")
-	err=$(grep -v '^caisson: not enforced here: ' "$T/err")
+	notice=$(grep -a '^caisson: not enforced here: ' "$T/err")
+	err=$(grep -av '^caisson: not enforced here: ' "$T/err" | tr -d '\0')
 }
 
 # The same in the background: $started is its pid, without a timeout in between; stop ends it.

@@ -58,14 +58,14 @@ run -i -- sh -c 'cat; echo; echo end' <one
 t_is "-i: the end arrives" "$out" $'x\nend'
 run -i -- sh -c 'cat; echo end' </dev/null
 t_is "-i: nothing, and its end" "$out" end
-(sleep 0.3; echo late) | run_late=$(bounded "$caisson" run -i -- cat 2>/dev/null; echo "$?") bash -c 'echo "$run_late"' >got
-t_is "-i: what comes late" "$(tr '\n' ' ' <got)" "late 0 "
+(sleep 0.3; echo late) | bounded "$caisson" run -i -- cat >got 2>/dev/null
+t_is "-i: what comes late" "$? $(cat got)" "0 late"
 SECONDS=0 wrong=0
 for _ in {1..40}; do # the end is on its way while more input arrives
 	yes | bounded "$caisson" run --timeout 20s -i -- true 2>"$T/err" || wrong=$((wrong + 1))
 done
 t_is "an endless input that nobody reads, 40 times" "$wrong wrong" "0 wrong"
-t_ok "promptly" test $SECONDS -lt 40
+t_ok "promptly" test $SECONDS -lt 120
 bounded "$caisson" run -i -- sh -c 'exec <&-; sleep 0.5; echo ok' <big >got 2>/dev/null
 t_is "an input that is closed early" "$? $(cat got)" "0 ok"
 run -i -- head -c 3 <big

@@ -2,12 +2,19 @@
 # user.sh - who the command is, inside and outside.
 . "$(dirname "$0")/lib.sh"
 
-for user in :"agent 1000 1000" "agent:agent 1000 1000" "root:root 0 0" "0:root 0 0" "1234:1234 1234 1234" \
-	"1234;55:1234 1234 55" "65534:nobody 65534 65534"; do
-	flag=${user%%:*}
-	run ${flag:+-u "${flag/;/:}"} -- sh -c 'echo "$(id -un 2>/dev/null) $(id -u) $(id -g)"'
-	t_is "-u ${flag:-nothing}" "$status $out" "0 ${user#*:}"
-done
+while read -r flag name uid gid; do
+	run -u "$flag" -- sh -c 'echo "$(id -un 2>/dev/null) $(id -u) $(id -g)"'
+	t_is "-u $flag" "$status $out" "0 $name $uid $gid"
+done <<-'END'
+	agent agent 1000 1000
+	root root 0 0
+	0 root 0 0
+	1234 1234 1234 1234
+	1234:55 1234 1234 55
+	65534 nobody 65534 65534
+END
+run -- id -un
+t_is "agent, when nobody is named" "$out" agent
 run -u root -- sh -c 'echo $HOME $USER; cd; pwd; touch f && stat -c "%U %a" .'
 t_is "root is at home in /root" "$out" $'/root root\n/root\nroot 700'
 run -u 1234 -- sh -c 'touch /work/f /tmp/f ~/f && stat -c "%u" /work ~ | tr "\n" " "'

@@ -2,15 +2,14 @@
 # walls-gone.sh - a census by the host: what a sandbox was made of is gone when it is.
 . "$(dirname "$0")/lib.sh"
 
-groups() { sed 's/^[0-9]*:\([^:]*\):/\1 /' "/proc/$1/cgroup"; }
 # The folders of a process's cgroups, as far as they are caisson's.
 group_dirs() {
-	groups "$1" | while read -r name path; do
+	while IFS=: read -r _ name path; do
 		[[ $path == */caisson/* ]] || continue
 		for top in "/sys/fs/cgroup/${name#name=}" /sys/fs/cgroup/unified /sys/fs/cgroup; do
 			[ ! -d "$top$path" ] || echo "$top$path"
 		done
-	done
+	done <"/proc/$1/cgroup"
 }
 start -- sh -c "sleep 300; : $mark"
 pid=$(inside_pid)

@@ -4,6 +4,7 @@ A cell has its own processes, mounts and network, its own /run and /tmp, and a f
 at the top of every cgroup hierarchy. So other sandboxes of this machine do not disturb its
 census, a gc in it touches nobody else, and when its first process ends the kernel ends the rest.
 """
+import contextlib
 import os
 import pathlib
 import shutil
@@ -31,8 +32,20 @@ def hierarchies():
 
 # ---- outside ---------------------------------------------------------------------------------
 
+def hand_down(folder):
+    """v2: lets the folders in it have the controllers that it has itself."""
+    for controller in words_of(folder / "cgroup.controllers"):
+        with contextlib.suppress(OSError):  # some need more than to be asked
+            (folder / "cgroup.subtree_control").write_text(f"+{controller}")
+
+
+def words_of(path):
+    return path.read_text().split() if path.exists() else []
+
+
 def make(name):
     for top in hierarchies():
+        hand_down(top)
         folder = top / name
         folder.mkdir()
         for file in ("cpuset.cpus", "cpuset.mems"):  # v1: empty in a new folder

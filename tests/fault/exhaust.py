@@ -83,6 +83,7 @@ def user_processes():
 def caller_in_small_cgroup(name, file, values, judge_with):
     """The caller lives in a small cgroup; the sandbox has one of its own. Root only."""
     top = next(t for t in cell.hierarchies() if (t / file).exists())
+    cell.hand_down(top)
     folder = top / "small"
     folder.mkdir()
 

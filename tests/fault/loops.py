@@ -103,9 +103,9 @@ class Tally:
 
 def after(tally, how, before):
     """No process after a second; nothing at all after gc."""
-    for text in sorted(census.wait_empty(SURVIVAL_SECONDS)):
+    for text in sorted(census.wait_empty(SURVIVAL_SECONDS * launch.Pace.times)):
         yield f"survives {SURVIVAL_SECONDS} s: {text}"
-        census.wait_empty(SURVIVAL_SECONDS)
+        census.wait_empty(SURVIVAL_SECONDS * launch.Pace.times)
     if census.take() <= before:
         return
     tally.left += 1
@@ -187,7 +187,7 @@ def gc_loop(name, is_root, variable, step):
     before = census.take()
     for n in [*range(1, GC_CALLS_BEGIN), *range(GC_CALLS_BEGIN, CALLS_MAX, step)]:
         tally.count(how.run(KILLS.at(LEAVES_CGROUP_AT)).status)
-        census.wait_empty(SURVIVAL_SECONDS)
+        census.wait_empty(SURVIVAL_SECONDS * launch.Pace.times)
         problem = launch.gc(is_root, {variable: str(n)})
         tally.add(f"n={n}", [*([problem] if problem else []), *after(tally, how, before)])
     return tally

@@ -4,12 +4,14 @@ import os
 import random
 import signal
 import subprocess
+import tempfile
+import threading
 import time
 
 import cell
 import census
 import launch
-from loops import SURVIVAL_SECONDS, Tally, after, difference
+from loops import SURVIVAL_SECONDS, Tally, after, next_start
 
 READY_SECONDS = 5
 CROWD = 64
@@ -62,7 +64,7 @@ def running(how):
     """The program, with its command at work."""
     process = how.start({}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     os.set_blocking(process.stdout.fileno(), False)
-    deadline = time.monotonic() + READY_SECONDS
+    deadline = time.monotonic() + READY_SECONDS * launch.Pace.times
     while b"ready" not in (process.stdout.read() or b""):
         if process.poll() is not None or time.monotonic() > deadline:
             census.kill_all()
@@ -80,7 +82,7 @@ def send(pids, sig):
 
 def judge_killed(process, expected):
     try:
-        _, err = process.communicate(timeout=launch.SECONDS_MAX)
+        _, err = process.communicate(timeout=launch.SECONDS_MAX * launch.Pace.times)
     except subprocess.TimeoutExpired:
         yield "\n  ".join(["hangs; what is there:", *sorted(map(census.describe, census.pids()))])
         census.kill_all()
@@ -126,53 +128,59 @@ def asked_to_end(name, how):
 
 # ---- a crowd ---------------------------------------------------------------------------------
 
-def kill_randomly(started, chooser, kills_max):
-    """Until all have ended. Anybody may be hit: launchers, monitors, inits, commands. Returns how often."""
+def kill_randomly(starter, started, chooser, kills_max):
+    """Until all were started and have ended. Launchers, monitors, inits, commands on their way. Returns how often."""
     kills = 0
-    deadline = time.monotonic() + CROWD_SECONDS
-    while any(p.poll() is None for p in started) and time.monotonic() < deadline:
-        victims = census.pids()
+    deadline = time.monotonic() + CROWD_SECONDS * launch.Pace.times
+    while (starter.is_alive() or any(p.poll() is None for p in started)) and time.monotonic() < deadline:
+        victims = [pid for pid in census.pids() if census.read(f"/proc/{pid}/comm").startswith("caisson")]
         if victims and kills < kills_max:
-            try:
-                os.kill(chooser.choice(victims), signal.SIGKILL)
-                kills += 1
-            except ProcessLookupError:
-                pass
+            send([chooser.choice(victims)], signal.SIGKILL)
+            kills += 1
         time.sleep(chooser.uniform(0, 0.02))
+    starter.join()
     return kills
 
 
+def judge_crowd(started, texts, kills):
+    """Who was not hit ends as if alone, so no more may fail than were hit."""
+    hung = [p for p in started if p.poll() is None]
+    if hung:
+        yield "\n  ".join([f"{len(hung)} hang; what is there:", *sorted(map(census.describe, census.pids()))])
+        census.kill_all()
+    for process, text in zip(started, texts):
+        status = process.wait()
+        if status not in (0, 125, -signal.SIGKILL, 128 + signal.SIGKILL) or (status == 125 and "caisson: " not in text):
+            yield f"exit {status}: {text or 'without a sentence'}"
+    failed = [text for p, text in zip(started, texts) if p.returncode not in (0, -signal.SIGKILL)]
+    if len(failed) > kills:
+        yield "\n  ".join([f"{len(failed)} launches failed, {kills} processes were killed:", *sorted(set(failed))])
+
+
+def start_all(how, files, started):
+    for file in files:
+        started.append(how.start({}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=file))
+
+
 def crowd(name, how, seed, kills_max):
-    """Many at once, on a cold host. Who was not hit ends as if alone; afterwards a launch is whole."""
+    """Many at once, on a cold host; afterwards a launch has all its walls."""
     tally = Tally(f"{name} (seed {seed})")
     look = launch.Launch("-i", is_root=how.is_root)
     whole = look.run()
     launch.gc(how.is_root)
     before = census.take()
-    errors = [open(cell.NOTES / f"err-{i}", "w+b") for i in range(CROWD)]
-    started = [how.start({}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=e) for e in errors]
-    kills = kill_randomly(started, random.Random(seed), kills_max)
-    hung = [p for p in started if p.poll() is None]
-    if hung:
-        tally.add("crowd", [f"{len(hung)} hang after {CROWD_SECONDS} s; what is there:\n  " +
-                            "\n  ".join(sorted(map(census.describe, census.pids())))])
-        census.kill_all()
-    ended = sum(abs(p.wait()) not in (0, signal.SIGKILL) for p in started)
-    for process, file in zip(started, errors):
-        tally.count(process.returncode)
+    started, files = [], [tempfile.TemporaryFile(dir=cell.NOTES) for _ in range(CROWD)]
+    starter = threading.Thread(target=start_all, args=(how, files, started))
+    starter.start()
+    kills = kill_randomly(starter, started, random.Random(seed), kills_max)
+    for file in files:
         file.seek(0)
-        text = file.read().decode(errors="replace").strip()
-        file.close()
-        os.unlink(file.name)
-        if process.returncode not in (0, 125, -signal.SIGKILL, 128 + signal.SIGKILL):
-            tally.add("crowd", [f"exit {process.returncode}: {text}"])
-        if process.returncode == 125 and (kills == 0 or "caisson: " not in text):
-            tally.add("crowd", [f"exit 125: {text or 'without a sentence'}"])
-    if ended > kills:
-        tally.add("crowd", [f"{ended} launches failed, {kills} processes were killed"])
-    tally.add("crowd", [f"survives {SURVIVAL_SECONDS} s: {t}" for t in census.wait_empty(SURVIVAL_SECONDS)])
-    result = look.run()
-    if result.seen != whole.seen:
-        tally.add("the launch after it", [f"exit {result.status}: {result.err}\n{difference(result.seen or [], whole.seen)}"])
+    texts = [file.read().decode(errors="replace").strip() for file in files]
+    tally.add("crowd", judge_crowd(started, texts, kills))
+    for process in started:
+        tally.count(process.returncode)
+    tally.add("crowd", [f"survives {SURVIVAL_SECONDS} s: {text}"
+                        for text in census.wait_empty(SURVIVAL_SECONDS * launch.Pace.times)])
+    tally.add("the launch after it", next_start(look, whole))
     tally.add("crowd", after(tally, how, before))
     return tally

@@ -50,10 +50,11 @@ def prepare():
     for is_root in (True, False):
         Launch(is_root=is_root, command=["true"], stdin="null").run()
         launch.gc(is_root)
+    launch.Pace.measure()
 
 
 def step(n):
-    return 1 if FULL else n
+    return 1 if FULL else n * launch.Pace.times
 
 
 def look(*flags, **options):
@@ -73,7 +74,7 @@ def stays(**options):
 
 
 def short(**options):
-    return Launch(command=["sh", "-c", "sleep 0.3 & sleep 0.1"], stdin="null", **options)
+    return Launch(command=["sh", "-c", "sleep 2 & sleep 0.5"], stdin="null", **options)
 
 
 VARIANTS = {
@@ -99,13 +100,13 @@ def other_errors(**options):
 
 def crowds(how, rounds):
     return [(outside.crowd, (f"64 at once, {kills} kills", how, seed, kills))
-            for seed, kills in [(0, 0), *((s, 40) for s in range(1, rounds + 1))]]
+            for seed, kills in [(0, 0), *((s, 60) for s in range(1, rounds + 1))]]
 
 
 # Longest first: cells run side by side.
 SUITES = {
-    "kills": lambda: [(loop, ("caller is killed", forks(), KILLS))],
-    "kills-rootless": lambda: [(loop, ("caller is killed", forks(**ROOTLESS), KILLS))],
+    "kills": lambda: [(loop, ("caller is killed", forks(), KILLS, step(1)))],
+    "kills-rootless": lambda: [(loop, ("caller is killed", forks(**ROOTLESS), KILLS, step(1)))],
     "fails-variants": lambda: variants("call fails", FAILS, 3, VARIANTS),
     "kills-cold": lambda: [
         (loop, ("caller is killed, first launch", look(), KILLS, step(50), True)),
@@ -113,8 +114,8 @@ SUITES = {
     "fails-cold": lambda: [
         (loop, ("call fails, first launch", look(), FAILS, step(50), True)),
         (loop, ("call fails, first launch, rootless", look(**ROOTLESS), FAILS, step(50), True))],
-    "fails": lambda: [(loop, ("call fails", look(), FAILS))],
-    "fails-rootless": lambda: [(loop, ("call fails", look(**ROOTLESS), FAILS)), *other_errors(**ROOTLESS)],
+    "fails": lambda: [(loop, ("call fails", look(), FAILS, step(1)))],
+    "fails-rootless": lambda: [(loop, ("call fails", look(**ROOTLESS), FAILS, step(1))), *other_errors(**ROOTLESS)],
     "fails-otherwise": other_errors,
     "kills-variants": lambda: variants("caller is killed", KILLS, 5, VARIANTS if FULL else ("terminal", "overlay", "json")),
     "crowd": lambda: crowds(short(), 20 if FULL else 2) + crowds(short(**ROOTLESS), 20 if FULL else 2),

@@ -30,7 +30,7 @@ def execute(*arguments, is_root):
                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                env={"PATH": "/usr/bin:/bin"}, **how.options())
     try:
-        _, err = process.communicate(timeout=SECONDS_MAX)
+        _, err = process.communicate(timeout=SECONDS_MAX * launch.Pace.times)
         return process.returncode, err.decode(errors="replace"), False
     except subprocess.TimeoutExpired:
         launch.end_hung(process)

@@ -55,6 +55,7 @@ static void check_kept(size_t n, size_t chunk_max, bool is_text)
 	add_in_chunks(k, n, chunk_max);
 	CHECK_INT(k->bytes, n);
 	CHECK_INT(keep_dropped(k), n > 2 * KEEP_HALF ? n - 2 * KEEP_HALF : 0);
+	CHECK_INT(keep_cut(k), 0);
 	CHECK_INT(keep_text(k, &got), is_text);
 	want_bytes(n, &want);
 	CHECK_INT(got.len, want.len);
@@ -215,6 +216,7 @@ static void check_cut(const char *unit, size_t lead, size_t n)
 
 	CHECK_INT(head_len, KEEP_HALF - (KEEP_HALF - lead) % len);
 	CHECK_INT(tail_len, KEEP_HALF / len * len);
+	CHECK_INT(head_len + keep_dropped(k) + keep_cut(k) + tail_len, k->bytes);
 	CHECK_INT(memcmp(got.data, stream, head_len), 0);
 	CHECK_INT(memcmp(tail, stream + lead + n * len - tail_len, tail_len), 0);
 }
@@ -243,6 +245,18 @@ TEST(long_bytes_with_one_bad_one_are_not_text)
 		{ KEEP_HALF + 10, 0xff, true }, /* it was dropped */
 		{ BYTES - KEEP_HALF + 10, 0xc3, false },
 		{ BYTES - 10, 0xff, false },
+		/* at a cut only a sequence that was cut may go */
+		{ KEEP_HALF - 1, 0xff, false },
+		{ KEEP_HALF - 1, 0, false },
+		{ KEEP_HALF - 2, 0xc3, false }, /* the rest of it was kept, and is none */
+		{ KEEP_HALF - 1, 0xc3, true },
+		{ BYTES - KEEP_HALF, 0x80, true },
+		{ BYTES - KEEP_HALF, 0xff, false },
+		/* and the end is no cut */
+		{ BYTES - 1, 0xff, false },
+		{ BYTES - 1, 0, false },
+		{ BYTES - 1, 0xc3, false },
+		{ BYTES - 2, 0xe2, false },
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {

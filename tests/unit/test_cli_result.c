@@ -240,6 +240,23 @@ TEST(reason_is_null_or_a_sentence)
 	CHECK_STR(text_at(some, "reason"), "mem limit of \"4\" bytes\treached");
 }
 
+/* A message that was cut at its end may end in half a sequence; a path is any bytes. */
+TEST(no_odd_byte_costs_more_than_itself)
+{
+	snprintf(end.reason, sizeof end.reason, "/tmp/\xff: caf\xc3");
+	struct result_input in = { &session, &end, kept, "/home/\x80\xe2" };
+	struct err e = { ERR_NOT_FOUND, ENOENT, "open /\xff\xfe: No such file" };
+	AUTO(str_done) struct str out = { .max = TEXT_MAX };
+
+	result_print(&in, &out);
+	AUTO(json_done) json_t *j = read_back(&out);
+	CHECK_STR(text_at(j, "reason"), "/tmp/?: caf?");
+	CHECK_STR(text_at(j, "cwd"), "/home/??");
+	CHECK_STR(text_at(j, "state"), "exited");
+	AUTO(json_done) json_t *failed = error(&e);
+	CHECK_STR(text_at(failed, "error.message"), "open /??: No such file");
+}
+
 /* A name is whatever a program inside calls itself. */
 TEST(names_from_inside_are_text_in_any_case)
 {
@@ -291,8 +308,10 @@ TEST(only_what_happened_is_a_violation)
 	end.oom_kills = 1;
 	end.pids_denied = 2;
 	end.dropped_bytes = 3;
+	end.is_disk_full = 4;
+	end.is_inodes_full = 5;
 	AUTO(json_done) json_t *j = result();
-	static const char *const targets[] = { "mem", "pids", "output" };
+	static const char *const targets[] = { "mem", "pids", "output", "disk", "inodes" };
 
 	CHECK_INT(json_array_size(at(j, "violations")), COUNT(targets));
 	for (size_t i = 0; i < COUNT(targets); i++) {
@@ -306,8 +325,8 @@ TEST(only_what_happened_is_a_violation)
 
 TEST(what_nothing_enforces_is_said_as_none)
 {
-	session.enforced[0] = (struct enforced){ "mem", "cgroup2", false };
-	session.enforced[1] = (struct enforced){ "cpu", NULL, true };
+	session.enforced[0] = (struct enforced){ "mem", "cgroup2", NULL };
+	session.enforced[1] = (struct enforced){ "cpu", NULL, "no cgroup" };
 	session.n_enforced = 2;
 	AUTO(json_done) json_t *j = result();
 

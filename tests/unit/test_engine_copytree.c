@@ -166,6 +166,31 @@ TEST(what_not_everybody_may_read_is_left_out)
 	folder_remove();
 }
 
+/* A public file in a private folder is private. */
+TEST(a_folder_that_not_everybody_may_enter_is_left_out)
+{
+	static const mode_t modes[] = { 0700, 0750, 0751, 0754, 0771 };
+
+	folder_make();
+	CHECK_INT(mkdirat(from_fd, "d", 0755), 0);
+	for (size_t i = 0; i < COUNT(modes); i++) {
+		char name[16], file[32];
+
+		snprintf(name, sizeof name, "d/%zu", i);
+		snprintf(file, sizeof file, "%s/file", name);
+		CHECK_INT(mkdirat(from_fd, name, modes[i]), 0);
+		write_text(from_fd, file, "secret", 0644);
+	}
+	copy("d");
+	for (size_t i = 0; i < COUNT(modes); i++) {
+		char file[32];
+
+		snprintf(file, sizeof file, "d/%zu/file", i);
+		CHECK(!exists(to_fd, file));
+	}
+	folder_remove();
+}
+
 /* None of them is opened: a fifo would wait for a writer. */
 TEST(sockets_fifos_and_devices_are_left_out)
 {

@@ -113,6 +113,7 @@ TEST(a_named_limit_without_mechanism_is_refused_and_the_way_out_is_named)
 		check_taken(&weaker, cases[i].host);
 		struct enforce_row row = row_of(&weaker, cases[i].host, cases[i].field);
 		CHECK(!row.by && row.is_named); /* and the answer says so */
+		CHECK_STR(row.reason, cases[i].reason);
 	}
 }
 
@@ -136,6 +137,7 @@ TEST(a_default_without_mechanism_is_reported_and_not_refused)
 		struct enforce_row row = row_of(&s, &user_none, fields[i]);
 
 		CHECK(!row.by && !row.is_named);
+		CHECK_STR(row.reason, "no cgroup delegation");
 	}
 }
 
@@ -147,7 +149,7 @@ TEST(every_limit_says_what_enforces_it)
 	} cases[] = {
 		{ "cpu", "1", "cgroup1", "cgroup2", "cgroup2", NULL },
 		{ "mem", "1g", "cgroup1", "cgroup2", "cgroup2", NULL },
-		{ "pids", "9", "cgroup1, rlimit", "cgroup2, rlimit", "cgroup2, rlimit", "rlimit" },
+		{ "pids", "9", "cgroup1", "cgroup2", "cgroup2", "rlimit" },
 		{ "disk", "1m", "tmpfs", "tmpfs", "tmpfs", "tmpfs" },
 		{ "inodes", "99", "tmpfs", "tmpfs", "tmpfs", "tmpfs" },
 		{ "files", "99", "rlimit", "rlimit", "rlimit", "rlimit" },
@@ -170,9 +172,10 @@ TEST(every_limit_says_what_enforces_it)
 	}
 }
 
+/* Nor for output: without a name it bounds what is stored, not what is passed on. */
 TEST(no_row_for_a_limit_that_nobody_set)
 {
-	static const char *const absent[] = { "wall", "idle", "io" };
+	static const char *const absent[] = { "wall", "idle", "io", "output" };
 	struct enforce_row rows[ENFORCE_ROWS_MAX];
 	AUTO(spec_done) struct spec s;
 
@@ -188,7 +191,7 @@ TEST(all_limits_at_once_fit)
 	struct enforce_row rows[ENFORCE_ROWS_MAX];
 	AUTO(spec_done) struct spec s;
 
-	read_spec(&s, FLAGS("wall", "1", "idle", "1", "io", "1m"));
+	read_spec(&s, FLAGS("wall", "1", "idle", "1", "io", "1m", "output", "1m"));
 	CHECK_INT(enforce_rows(&s, &root_v2, rows), 5 + LIMIT_COUNT);
 }
 
@@ -206,6 +209,7 @@ TEST(walls_name_their_mechanism)
 	CHECK_STR(row_of(&s, &user_v2, "user").by, "userns, one id");
 	CHECK_STR(row_of(&s, &root_v2, "creds").by, "scrubbed environment");
 	CHECK_STR(row_of(&s, &root_v2, "syscalls").by, "seccomp");
+	CHECK_STR(row_of(&s, &root_v2, "user").reason, NULL);
 }
 
 TEST(what_has_no_provider_here_is_refused_on_every_host)
@@ -236,6 +240,16 @@ TEST(what_has_no_provider_here_is_refused_on_every_host)
 			CHECK_INT(strncmp(e.msg, want, strlen(want)), 0);
 		}
 	}
+}
+
+TEST(rootful_takes_root)
+{
+	AUTO(spec_done) struct spec s;
+
+	read_spec(&s, FLAGS("profile", "rootful"));
+	check_taken(&s, &root_v2);
+	check_refused(&s, &user_v2,
+	              "unenforceable: profile (rootful needs a range of ids, which takes root)");
 }
 
 TEST(another_backend_is_refused)

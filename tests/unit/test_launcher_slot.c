@@ -220,20 +220,26 @@ TEST(a_lock_file_that_cannot_be_locked_is_an_error)
 
 /* ---- the run folder ---------------------------------------------------------------- */
 
-TEST(the_run_folder_is_made_and_found_again)
+/* Others pass through, to the skeleton, and see nothing. */
+TEST(the_run_folder_is_made_and_found_again_whatever_the_umask)
 {
-	struct stat st, again;
+	static const mode_t masks[] = { 0, 022, 077, 0777 };
 
-	runtime_make();
-	AUTO(fd_close) int a = open_run();
-	AUTO(fd_close) int b = open_run();
-	CHECK_INT(fstat(a, &st), 0);
-	CHECK_INT(fstat(b, &again), 0);
-	CHECK(st.st_ino == again.st_ino);
-	CHECK_INT(st.st_mode, S_IFDIR | 0711);
-	CHECK_INT(st.st_uid, geteuid());
-	CHECK_INT(fcntl(a, F_GETFD), FD_CLOEXEC);
-	runtime_remove();
+	for (size_t i = 0; i < COUNT(masks); i++) {
+		struct stat st, again;
+
+		runtime_make();
+		umask(masks[i]);
+		AUTO(fd_close) int a = open_run();
+		AUTO(fd_close) int b = open_run();
+		CHECK_INT(fstat(a, &st), 0);
+		CHECK_INT(fstat(b, &again), 0);
+		CHECK(st.st_ino == again.st_ino);
+		CHECK_INT(st.st_mode, S_IFDIR | 0711);
+		CHECK_INT(st.st_uid, geteuid());
+		CHECK_INT(fcntl(a, F_GETFD), FD_CLOEXEC);
+		runtime_remove();
+	}
 }
 
 TEST(the_lock_file_is_its_owners_alone)

@@ -15,6 +15,7 @@ TEST(every_end_has_its_exit_status_and_word)
 		{ { .state = RUN_SIGNALED, .exit_code = -1, .signal = 6 }, 134, "signaled" },
 		{ { .state = RUN_SIGNALED, .exit_code = -1, .signal = 64 }, 192, "signaled" },
 		{ { .state = RUN_KILLED, .exit_code = -1, .signal = 15 }, 143, "killed" },
+		{ { .state = RUN_KILLED, .exit_code = 3 }, 3, "killed" }, /* it heeded SIGTERM */
 		{ { .state = RUN_TIMEOUT, .exit_code = -1, .signal = 15 }, 124, "timeout" },
 		{ { .state = RUN_TIMEOUT, .exit_code = 3 },
 		  124,
