@@ -173,6 +173,7 @@ static void close_input(struct monitor *m)
 	loop_remove(&m->loop, &m->input);
 	fd_close(&m->input.fd);
 	m->input_len = m->input_at = 0;
+	watch_control(m); /* what could not be written does not hold the client up */
 }
 
 static void input_ready(struct watch *w, uint32_t events)

@@ -76,14 +76,14 @@ def remove_stale():
 
 
 class Cell:
-    """Runs argv, with the name of the cell appended, as the first process of a new cell."""
+    """Runs argv, with the name of the cell appended, as the first process of a new cell. Ends with us."""
 
     def __init__(self, argv, label, **options):
         self.name = f"{PREFIX}{os.getpid()}-{label}"
         make(self.name)
         self.process = subprocess.Popen(
-            ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child",
-             "--mount-proc", "--net", "--ipc", *argv, self.name], **options)
+            ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private", "--pid",
+             "--fork", "--kill-child", "--mount-proc", "--net", "--ipc", *argv, self.name], **options)
 
     def end(self):
         if self.process.poll() is None:

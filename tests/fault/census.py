@@ -84,14 +84,14 @@ def take():
 def wait_empty(seconds):
     """Until no process is left. Returns those that are, and ends them: the next launch is not theirs."""
     deadline = time.monotonic() + seconds
-    while True:
-        left = processes()
-        if not left:
-            return left
-        if time.monotonic() > deadline:
-            kill_all()
-            return left
+    left = processes()
+    while left and time.monotonic() < deadline:
         time.sleep(0.002)
+        left = processes()
+    while left and processes():
+        kill_all()
+        time.sleep(0.002)
+    return left
 
 
 def kill_all(but=()):

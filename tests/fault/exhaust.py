@@ -1,5 +1,6 @@
 """exhaust.py - out of descriptors, processes, memory, disk, inodes: refused with a sentence or done."""
 import contextlib
+import functools
 import os
 import pathlib
 import resource
@@ -47,7 +48,7 @@ def scarce(name, is_root, cases, judge_with=judge):
     launch.gc(is_root)
     before = census.take()
     whole = launch.Launch("-i", is_root=is_root).run()
-    for label, options, environment in cases:
+    for label, options, environment in launch.Pace.thin(cases):
         how = launch.Launch("-i", is_root=is_root, **options)
         if not is_able_to_start(how):
             continue
@@ -64,8 +65,9 @@ def descriptors(is_root):
 
 
 def judge_memory(result, whole):
-    """The command inherits the limit, and its loader may fail or crash of it."""
-    return () if result.status in (127, 128 + signal.SIGSEGV) else judge(result, whole)
+    """Where it ends cannot be said without memory. The command inherits the limit: its loader may crash of it."""
+    is_said = result.status == 125 and "caisson: out of memory" in result.err
+    return () if is_said or result.status in (127, 128 + signal.SIGSEGV) else judge(result, whole)
 
 
 def memory(is_root):
@@ -87,14 +89,11 @@ def caller_in_small_cgroup(name, file, values, judge_with):
     folder = top / "small"
     folder.mkdir()
 
-    def join():
+    def join(value):
+        (folder / file).write_text(str(value))
         (folder / "cgroup.procs").write_text("0")
-
-    def cases():
-        for value in values:
-            (folder / file).write_text(str(value))
-            yield f"{file} {value}", {"prepare": join}, {}
-    tally = scarce(name, True, cases(), judge_with)
+    cases = [(f"{file} {value}", {"prepare": functools.partial(join, value)}, {}) for value in values]
+    tally = scarce(name, True, cases, judge_with)
     folder.rmdir()
     return tally
 
@@ -131,7 +130,7 @@ def disk(is_root):
     launch.gc(is_root)
     at.mkdir(exist_ok=True)
     before = census.take()
-    for size in DISK:
+    for size in launch.Pace.thin(DISK):
         with small_file_system(at, f"{size},{owner}"):
             result = how.run(environment)
             tally.count(result.status)

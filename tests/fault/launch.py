@@ -17,7 +17,8 @@ import cell
 import census
 
 SECONDS_MAX = 5     # a launch that takes longer hangs
-SLOW_SECONDS = 0.12  # a launch, on an emulated machine
+SLOW_SECONDS = 0.12  # of a launch: an emulated machine, or worse
+PACE_MAX = 4
 ROOTLESS_ID = 64002  # of nobody; as good as any ordinary user
 READY = "the walls stand"
 SLOT_LAST = 4094    # launcher/slot.h
@@ -51,7 +52,12 @@ class Pace:
     @classmethod
     def measure(cls):
         seconds = min(Launch(command=["true"], stdin="null").run().seconds for _ in range(3))
-        cls.times = max(1, round(seconds / SLOW_SECONDS))
+        cls.times = min(PACE_MAX, max(1, round(seconds / SLOW_SECONDS)))
+
+    @classmethod
+    def thin(cls, cases):
+        """Every so many of them."""
+        return list(cases)[::cls.times]
 
 
 class Result:
@@ -172,7 +178,8 @@ def termios_of(fd):
 
 def follow(process, reply, result, deadline):
     """Collects output until the process ends; others may hold its pipes longer. Answers the command."""
-    texts = {process.stdout.fileno(): [], process.stderr.fileno(): []}
+    out, err = process.stdout.fileno(), process.stderr.fileno()
+    texts = {out: [], err: []}
     pidfd = os.pidfd_open(process.pid)
     waiting = {*texts, pidfd}
     for fd in texts:
@@ -184,7 +191,7 @@ def follow(process, reply, result, deadline):
             break
         for fd in texts:
             waiting -= read_all(fd, texts[fd])
-        if result.seen is None and reply is not None and READY.encode() in b"".join(texts[process.stdout.fileno()]):
+        if result.seen is None and reply is not None and READY.encode() in b"".join(texts[out]):
             result.seen = limits_outside()
             with contextlib.suppress(BrokenPipeError):
                 os.write(reply, b"\n")
@@ -197,8 +204,7 @@ def follow(process, reply, result, deadline):
     result.status = process.wait()
     for fd in texts:
         read_all(fd, texts[fd])
-    out, err = (b"".join(chunks).decode(errors="replace") for chunks in texts.values())
-    result.out, result.err = out, err
+    result.out, result.err = (b"".join(texts[fd]).decode(errors="replace") for fd in (out, err))
 
 
 def end_hung(process):
@@ -223,10 +229,10 @@ def read_all(fd, chunks):
 
 def gc(is_root=True, environment=None, program="caisson-test"):
     """Returns what was wrong with it, or None. It may fail, with a sentence, when a fault is asked for."""
-    extra = {} if is_root else {"user": ROOTLESS_ID, "group": ROOTLESS_ID, "extra_groups": []}
     try:
-        done = subprocess.run([cell.BIN / program, "gc"], capture_output=True, text=True, timeout=SECONDS_MAX * Pace.times,
-                              env={"PATH": os.environ["PATH"], **(environment or {})}, **extra)
+        done = subprocess.run([cell.BIN / program, "gc"], capture_output=True, text=True,
+                              timeout=SECONDS_MAX * Pace.times, env={"PATH": os.environ["PATH"], **(environment or {})},
+                              **Launch(is_root=is_root).options())
     except subprocess.TimeoutExpired:
         return "gc: hangs"
     is_excused = environment and (done.returncode == -signal.SIGKILL or done.stderr.startswith("caisson: "))

@@ -13,7 +13,7 @@ import launch
 SURVIVAL_SECONDS = 1
 CALLS_MAX = 5000        # of a launch: some 400, and 3000 when the skeleton has to be made
 GC_CALLS_BEGIN = 120    # afterwards it mostly asks for locks
-LEAVES_CGROUP_AT = 90   # here the launcher of a warm launch has made some of its cgroups
+GC_STEP = 400
 DIFFERENCES_MAX = 12
 ALIKE_MIN = 10
 
@@ -105,7 +105,6 @@ def after(tally, how, before):
     """No process after a second; nothing at all after gc."""
     for text in sorted(census.wait_empty(SURVIVAL_SECONDS * launch.Pace.times)):
         yield f"survives {SURVIVAL_SECONDS} s: {text}"
-        census.wait_empty(SURVIVAL_SECONDS * launch.Pace.times)
     if census.take() <= before:
         return
     tally.left += 1
@@ -149,8 +148,8 @@ def unlike(calls, step):
     makes what launches share; the others do what they always do."""
     rows = [tuple(calls[max(0, n - 3):n + 1]) for n in range(len(calls))]
     alike = collections.Counter(rows)
-    return [n for n, row in enumerate(rows, 1)
-            if n % step == 0 or (row[-1][0] == "cli" and alike[row] < ALIKE_MIN)]
+    return launch.Pace.thin(n for n, row in enumerate(rows, 1)
+                            if n % step == 0 or (row[-1][0] == "cli" and alike[row] < ALIKE_MIN))
 
 
 def loop(name, how, fault, step=1, is_cold=False):
@@ -183,11 +182,15 @@ def gc_loop(name, is_root, variable, step):
     """The same for gc itself, with something to collect; the gc after it finishes the work."""
     tally = Tally(name)
     how = launch.Launch(is_root=is_root, command=["true"], stdin="null")
-    launch.gc(is_root)
-    before = census.take()
-    for n in [*range(1, GC_CALLS_BEGIN), *range(GC_CALLS_BEGIN, CALLS_MAX, step)]:
-        tally.count(how.run(KILLS.at(LEAVES_CGROUP_AT)).status)
-        census.wait_empty(SURVIVAL_SECONDS * launch.Pace.times)
-        problem = launch.gc(is_root, {variable: str(n)})
-        tally.add(f"n={n}", [*([problem] if problem else []), *after(tally, how, before)])
+    with launch.kept_warm(is_root):
+        launch.gc(is_root)
+        before = census.take()
+        calls = how.run().calls
+        has_cgroups = 1 + max(n for n, call in enumerate(calls, 1) if call == ("cli", "mkdirat"))
+        for n in [*range(1, GC_CALLS_BEGIN, step), *range(GC_CALLS_BEGIN, CALLS_MAX, GC_STEP * step)]:
+            tally.count(how.run(KILLS.at(has_cgroups)).status)
+            census.wait_empty(SURVIVAL_SECONDS * launch.Pace.times)
+            problems = [] if census.take() - before else ["there is nothing to collect"]
+            problems += [launch.gc(is_root, {variable: str(n)})]
+            tally.add(f"n={n}", [*filter(None, problems), *after(tally, how, before)])
     return tally

@@ -86,11 +86,12 @@ VARIANTS = {
     "json": (["--json"], {"stdin": "null"}),
 }
 ROOTLESS = {"is_root": False}
+IN_ROOTLESS = ("terminal", "overlay", "image", "json")
 
 
-def variants(kind, fault, every, names):
-    return [(loop, (f"{kind}: {name}", look(*VARIANTS[name][0], **VARIANTS[name][1]), fault, step(every)))
-            for name in names]
+def variants(kind, fault, every, names=VARIANTS, **options):
+    return [(loop, (f"{kind}: {name}", look(*flags, **more, **options), fault, step(every)))
+            for name, (flags, more) in VARIANTS.items() if name in names]
 
 
 def other_errors(**options):
@@ -107,7 +108,7 @@ def crowds(how, rounds):
 SUITES = {
     "kills": lambda: [(loop, ("caller is killed", forks(), KILLS, step(1)))],
     "kills-rootless": lambda: [(loop, ("caller is killed", forks(**ROOTLESS), KILLS, step(1)))],
-    "fails-variants": lambda: variants("call fails", FAILS, 3, VARIANTS),
+    "fails-variants": lambda: variants("call fails", FAILS, 3),
     "kills-cold": lambda: [
         (loop, ("caller is killed, first launch", look(), KILLS, step(50), True)),
         (loop, ("caller is killed, first launch, rootless", look(**ROOTLESS), KILLS, step(50), True))],
@@ -117,7 +118,9 @@ SUITES = {
     "fails": lambda: [(loop, ("call fails", look(), FAILS, step(1)))],
     "fails-rootless": lambda: [(loop, ("call fails", look(**ROOTLESS), FAILS, step(1))), *other_errors(**ROOTLESS)],
     "fails-otherwise": other_errors,
-    "kills-variants": lambda: variants("caller is killed", KILLS, 5, VARIANTS if FULL else ("terminal", "overlay", "json")),
+    "fails-variants-rootless": lambda: variants("call fails", FAILS, 9, IN_ROOTLESS, **ROOTLESS),
+    "kills-variants": lambda: variants("caller is killed", KILLS, 7),
+    "kills-variants-rootless": lambda: variants("caller is killed", KILLS, 13, IN_ROOTLESS, **ROOTLESS),
     "crowd": lambda: crowds(short(), 20 if FULL else 2) + crowds(short(**ROOTLESS), 20 if FULL else 2),
     "outside": lambda: [
         (outside.one_killed, ("killed from outside", stays())),
@@ -132,8 +135,8 @@ SUITES = {
         (exhaust.user_processes, ()), (exhaust.cgroup_processes, ()), (exhaust.cgroup_memory, ()),
         (exhaust.disk, (True,)), (exhaust.disk, (False,))],
     "gc": lambda: [
-        (gc_loop, ("a call of gc fails", True, FAILS.variable, step(400))),
-        (gc_loop, ("gc is killed", True, KILLS.variable, step(400)))],
+        (gc_loop, ("a call of gc fails", True, FAILS.variable, step(1))),
+        (gc_loop, ("gc is killed", True, KILLS.variable, step(1)))],
 }
 if FULL:
     SUITES["traced"] = lambda: [(traced.loop, ("every call fails, by strace", True)),

@@ -202,8 +202,8 @@ static void check_cut(const char *unit, size_t lead, size_t n)
 	size_t len = strlen(unit);
 
 	memset(stream, 'a', lead);
-	for (size_t i = 0; i < n; i++)
-		memcpy(stream + lead + i * len, unit, len);
+	for (size_t i = 0; i < n * len; i++)
+		stream[lead + i] = (unsigned char)unit[i % len];
 	keep_add(k, stream, lead + n * len);
 	CHECK(keep_text(k, &got));
 	char *line = strstr(got.data, "\n[... ");

@@ -555,7 +555,7 @@ TEST(what_a_user_can_limit)
 		CHECK(!rows[i].fix || strncmp(r->fix, rows[i].fix, strlen(rows[i].fix)) == 0);
 		CHECK_INT(v.is_enforceable, rows[i].fix == NULL);
 		/* Without a cgroup too. */
-		CHECK(strstr(row_of(&v, AREA_ROOTLESS, "pids")->by, "rlimit"));
+		CHECK(row_of(&v, AREA_ROOTLESS, "pids")->by != NULL);
 	}
 }
 

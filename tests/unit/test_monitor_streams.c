@@ -58,7 +58,7 @@ static pid_t start_command(void)
 		while (pause() < 0)
 			;
 	}
-	setpgid(pid, pid);
+	setpgid(pid, pid); /* here too: a signal may come before the child has run */
 	return pid;
 }
 
@@ -93,6 +93,15 @@ static void start(void)
 	err_fd = io.stderr_fd;
 }
 
+static void say(enum channel_type type, const void *bytes, size_t n)
+{
+	packet.head = (struct channel_head){ .type = type, .len = (uint32_t)n };
+	if (n > 0)
+		memcpy(packet.data, bytes, n);
+	CHECK_INT(send(client_fd, &packet, sizeof packet.head + n, 0),
+	          (long long)(sizeof packet.head + n));
+}
+
 static void end(void)
 {
 	int status;
@@ -103,17 +112,22 @@ static void end(void)
 	fd_close(&client_fd);
 	CHECK_INT(waitpid(monitor_pid, &status, 0), monitor_pid);
 	CHECK_INT(status, 0); /* it lived until its client went */
-	(void)kill(-m.command.pid, SIGKILL);
-	CHECK_INT(waitpid(m.command.pid, NULL, 0), m.command.pid);
+	if (m.command.pid > 0) {
+		CHECK_INT(kill(-m.command.pid, SIGKILL), 0);
+		CHECK_INT(waitpid(m.command.pid, NULL, 0), m.command.pid);
+	}
 }
 
-static void say(enum channel_type type, const void *bytes, size_t n)
+/* Ends the command by a signal that the client sends. */
+static void end_by_signal(void)
 {
-	packet.head = (struct channel_head){ .type = type, .len = (uint32_t)n };
-	if (n > 0)
-		memcpy(packet.data, bytes, n);
-	CHECK_INT(send(client_fd, &packet, sizeof packet.head + n, 0),
-	          (long long)(sizeof packet.head + n));
+	int32_t sig = SIGUSR1;
+	int status;
+
+	say(CH_SIGNAL, &sig, sizeof sig);
+	CHECK_INT(waitpid(m.command.pid, &status, 0), m.command.pid);
+	CHECK_INT(status, SIGUSR1);
+	m.command.pid = 0;
 }
 
 /* The bytes of the next packet, which is of this type. */
@@ -208,6 +222,49 @@ TEST(a_client_that_does_not_read_stops_the_command_and_loses_nothing)
 	end();
 }
 
+TEST(the_first_bytes_up_to_the_limit_pass_and_then_none)
+{
+	static const struct {
+		size_t limit, piece, pieces;
+	} cases[] = {
+		{ 1000, 4096, 1 }, { 1000, 1000, 1 }, { 1000, 999, 1 },    { 1000, 1, 3 },
+		{ 1000, 300, 9 },  { 1, 5, 2 },       { 70000, 4096, 40 },
+	};
+
+	plan.named[LIMIT_OUTPUT] = true;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		size_t total = cases[i].piece * cases[i].pieces, got = 0;
+		char bytes[4096];
+
+		printf("# %zu of %zu\n", cases[i].limit, total);
+		plan.limits[LIMIT_OUTPUT] = cases[i].limit;
+		start();
+		for (size_t k = 0; k < cases[i].pieces; k++) {
+			for (size_t b = 0; b < cases[i].piece; b++)
+				bytes[b] = (char)byte_at(k * cases[i].piece + b);
+			CHECK_INT(write(out_fd, bytes, cases[i].piece), cases[i].piece);
+		}
+		while (readable(client_fd, got < total && got < cases[i].limit ? 5000 : 50)) {
+			size_t n = hear(CH_OUT);
+
+			for (size_t b = 0; b < n; b++)
+				CHECK(packet.data[b] == byte_at(got + b));
+			got += n;
+		}
+		CHECK_INT(got, total < cases[i].limit ? total : cases[i].limit);
+		end();
+	}
+}
+
+TEST(a_default_limit_cuts_nothing)
+{
+	plan.limits[LIMIT_OUTPUT] = 1;
+	start();
+	write_text(out_fd, "more than one");
+	CHECK_INT(hear(CH_OUT), 13);
+	end();
+}
+
 /* ---- input ------------------------------------------------------------------------- */
 
 TEST(input_arrives_in_order_and_then_its_end)
@@ -229,35 +286,68 @@ TEST(input_arrives_in_order_and_then_its_end)
 	end();
 }
 
-/* More than pipe and monitor hold: the client waits in its own socket, and nothing is lost. */
-TEST(input_waits_for_a_command_that_reads_slowly)
+/* Sends all of a stream as input, from a process of its own: it may have to wait. */
+static pid_t start_typing(size_t bytes)
 {
-	enum { BYTES = 1 << 20, CHUNK = 10000 };
-	static unsigned char bytes[BYTES];
-	size_t got = 0;
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		unsigned char chunk[10000];
 
-	for (size_t i = 0; i < BYTES; i++)
-		bytes[i] = byte_at(i);
-	start();
-	pid_t client = fork();
-	if (client == 0) {
-		for (size_t at = 0; at < BYTES; at += CHUNK)
-			say(CH_IN, bytes + at, BYTES - at < CHUNK ? BYTES - at : CHUNK);
+		for (size_t at = 0; at < bytes; at += sizeof chunk) {
+			for (size_t i = 0; i < sizeof chunk; i++)
+				chunk[i] = byte_at(at + i);
+			say(CH_IN, chunk, sizeof chunk);
+		}
 		say(CH_EOF, NULL, 0);
 		_exit(0);
 	}
-	for (;;) {
-		unsigned char chunk[5003];
-		ssize_t n = read(in_fd, chunk, sizeof chunk);
+	return pid;
+}
 
-		if (n <= 0)
-			break;
-		CHECK(got + (size_t)n <= BYTES);
-		CHECK_INT(memcmp(chunk, bytes + got, (size_t)n), 0);
-		got += (size_t)n;
-		usleep(100);
+/* Reads to the end, as the command, with a rest after each piece. */
+static void read_input(size_t bytes, useconds_t rest_us)
+{
+	size_t got = 0;
+
+	for (ssize_t n = 1; n > 0; got += (size_t)n) {
+		unsigned char chunk[5003];
+
+		n = read(in_fd, chunk, sizeof chunk);
+		CHECK(n >= 0);
+		for (ssize_t i = 0; i < n; i++)
+			CHECK(chunk[i] == byte_at(got + (size_t)i));
+		usleep(rest_us);
 	}
-	CHECK_INT(got, BYTES);
+	CHECK_INT(got, bytes);
+}
+
+/* More than pipe and monitor hold: the client waits in its own socket, and nothing is lost. */
+TEST(input_waits_for_a_command_that_reads_slowly)
+{
+	enum { BYTES = 1000000 };
+
+	start();
+	pid_t client = start_typing(BYTES);
+	read_input(BYTES, 100);
+	CHECK_INT(waitpid(client, NULL, 0), client);
+	end();
+}
+
+/* Both directions full at once, each then drained: no byte is lost, and nobody waits for ever. */
+TEST(blocked_output_does_not_cost_input)
+{
+	enum { BYTES = 1000000 };
+
+	start();
+	pid_t client = start_typing(BYTES);
+	usleep(50000); /* input waits in the monitor */
+	size_t written = write_until_full(out_fd);
+
+	read_output(written); /* output flows again, input still waits */
+	written = write_until_full(out_fd);
+	read_input(BYTES, 0);
+	read_output(written); /* and it was not forgotten while input flowed */
 	CHECK_INT(waitpid(client, NULL, 0), client);
 	end();
 }
@@ -274,18 +364,23 @@ TEST(input_that_nobody_reads_any_more_is_dropped)
 	end();
 }
 
+TEST(a_client_is_heard_after_the_command_closed_its_input)
+{
+	start();
+	pid_t client = start_typing(200000); /* more than the pipe takes: some of it waits */
+	usleep(50000);
+	fd_close(&in_fd);
+	CHECK_INT(waitpid(client, NULL, 0), client);
+	end_by_signal();
+	end();
+}
+
 /* ---- what else a client says ------------------------------------------------------- */
 
 TEST(a_signal_reaches_the_command)
 {
-	int32_t sig = SIGUSR1;
-	int status;
-
 	start();
-	say(CH_SIGNAL, &sig, sizeof sig);
-	CHECK_INT(waitpid(m.command.pid, &status, 0), m.command.pid);
-	CHECK_INT(status, SIGUSR1);
-	m.command.pid = start_command(); /* for end() */
+	end_by_signal();
 	end();
 }
 

@@ -17,9 +17,7 @@ TEST(every_end_has_its_exit_status_and_word)
 		{ { .state = RUN_KILLED, .exit_code = -1, .signal = 15 }, 143, "killed" },
 		{ { .state = RUN_KILLED, .exit_code = 3 }, 3, "killed" }, /* it heeded SIGTERM */
 		{ { .state = RUN_TIMEOUT, .exit_code = -1, .signal = 15 }, 124, "timeout" },
-		{ { .state = RUN_TIMEOUT, .exit_code = 3 },
-		  124,
-		  "timeout" }, /* it heeded SIGTERM */
+		{ { .state = RUN_TIMEOUT, .exit_code = 3 }, 124, "timeout" },
 		{ { .state = RUN_EXPIRED, .exit_code = -1, .signal = 9 }, 124, "expired" },
 		{ { .state = RUN_OOM, .exit_code = -1, .signal = 9 }, 137, "oom" },
 		{ { .state = RUN_LOST, .exit_code = -1, .signal = 9 }, 125, "lost" },
