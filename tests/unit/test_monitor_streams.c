@@ -294,6 +294,7 @@ static pid_t start_typing(size_t bytes)
 	if (pid == 0) {
 		unsigned char chunk[10000];
 
+		fd_close(&in_fd); /* the command's end is not the client's */
 		for (size_t at = 0; at < bytes; at += sizeof chunk) {
 			for (size_t i = 0; i < sizeof chunk; i++)
 				chunk[i] = byte_at(at + i);
