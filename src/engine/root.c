@@ -97,8 +97,10 @@ bool root_is_plain(const struct plan *p, int skeleton_fd)
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const char *at = plan_text(p, p->mounts[i].at) + 1;
 
-		if (os_fstatat(skeleton_fd, at, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    S_ISDIR(st.st_mode) != p->mounts[i].is_dir)
+		int r = os_fstatat(skeleton_fd, at, &st, AT_SYMLINK_NOFOLLOW);
+		/* Any other trouble: the mount that needs the name will meet it again. */
+		if (r == -ENOENT || r == -ENOTDIR ||
+		    (r >= 0 && S_ISDIR(st.st_mode) != p->mounts[i].is_dir))
 			return false;
 	}
 	return true;

@@ -129,11 +129,12 @@ int spawn_await_walls(struct spawn_init *init, struct err *e)
 	return r;
 }
 
-void spawn_become_init(struct spawn_init *init)
+int spawn_become_init(struct spawn_init *init)
 {
-	if (init->go_fd >= 0)
-		(void)os_write_all(init->go_fd, "i", 1); /* dead: its watch tells */
+	int r = init->go_fd < 0 ? 0 : os_write_all(init->go_fd, "i", 1);
+
 	fd_close(&init->go_fd);
+	return r;
 }
 
 bool spawn_init_error(const struct spawn_init *init, struct err *e)

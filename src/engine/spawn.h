@@ -24,7 +24,7 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e) MUS
 int spawn_await_walls(struct spawn_init *init, struct err *e) MUST_USE;
 /* The builder's last step, once the first command is on its way: a short one need not wait for it,
  * and a very short one does without. Until then it sleeps. */
-void spawn_become_init(struct spawn_init *init);
+int spawn_become_init(struct spawn_init *init); /* 0 or -errno */
 bool spawn_init_error(const struct spawn_init *init,
                       struct err *e); /* why it died, if it said so */
 

@@ -97,7 +97,8 @@ static void ready(struct watch *w, uint32_t events)
 		return; /* killed meanwhile */
 	record(m, &n);
 	int r = os_seccomp_continue(w->fd, n.id);
-	spawn_become_init(&m->init);
+	if (spawn_become_init(&m->init) < 0)
+		monitor_stop(m, RUN_LOST, "pid 1 of the sandbox cannot be reached");
 	if (r < 0 && r != -ENOENT)
 		monitor_stop(m, RUN_LOST, "the exec notification failed");
 }

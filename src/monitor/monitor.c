@@ -95,12 +95,17 @@ static void fill_usage(struct monitor *m)
 	m->end.err_bytes = m->streams[1].bytes;
 }
 
-static void init_reason(struct monitor *m)
+/* Did pid 1 go first, and take the command along? It says so, or was found dead. */
+static bool init_reason(struct monitor *m)
 {
 	struct err e = { 0 };
+	bool has_said = spawn_init_error(&m->init, &e);
 
+	if (!has_said && !m->is_init_lost)
+		return false;
 	snprintf(m->reason, sizeof m->reason, "%s",
-	         spawn_init_error(&m->init, &e) ? e.msg : "pid 1 of the sandbox was killed");
+	         has_said ? e.msg : "pid 1 of the sandbox was killed");
+	return true;
 }
 
 static void fill_state(struct monitor *m)
@@ -116,9 +121,9 @@ static void fill_state(struct monitor *m)
 	if (m->cause == RUN_EXITED && end->signal) {
 		bool is_oom = end->signal == SIGKILL && end->oom_kills > 0;
 
-		end->state = is_oom ? RUN_OOM : m->is_init_lost ? RUN_LOST : RUN_SIGNALED;
-		if (m->is_init_lost)
-			init_reason(m);
+		bool is_lost = !is_oom && end->signal == SIGKILL && init_reason(m);
+
+		end->state = is_oom ? RUN_OOM : is_lost ? RUN_LOST : RUN_SIGNALED;
 		if (is_oom)
 			snprintf(m->reason, sizeof m->reason, "mem limit of %llu bytes reached",
 			         (unsigned long long)m->box->plan->limits[LIMIT_MEM]);
@@ -166,6 +171,8 @@ static void end_inside(struct monitor *m)
 
 		if (pid < 0)
 			return;
+		if (pid == m->init.pid && WIFEXITED(status))
+			m->is_init_lost = true; /* it never does that by itself */
 		if (pid == m->command.pid && !m->has_exited)
 			note_exit(m, status, &usage);
 		else

@@ -120,8 +120,9 @@ run() {
 }
 
 # The same in the background: $started is its pid, without a timeout in between; stop ends it.
+# A script's background jobs ignore SIGINT and SIGQUIT unless told otherwise.
 start() {
-	"$caisson" run "$@" >"$T/started" 2>&1 </dev/null &
+	env --default-signal "$caisson" run "$@" >"$T/started" 2>&1 </dev/null &
 	started=$!
 	eventually is_inside
 }

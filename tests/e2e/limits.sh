@@ -83,7 +83,7 @@ for place in /work /tmp /home/agent /dev/shm /run; do
 done
 run --disk 16m -- sh -c 'head -c 10M /dev/zero >/work/f; head -c 10M /dev/zero >/tmp/f; du -cb /work/f /tmp/f | tail -n 1 | cut -f1'
 t_ok "disk fill: one limit for all places" test "$out" -le 16777216
-bomb --disk 16m --timeout 3s -- sh -c 'while :; do head -c 64M /dev/zero >/work/f; done'
+bomb --disk 16m --timeout 3s -- sh -c 'while :; do head -c 64M /dev/zero >>/work/f; done'
 neighbour "disk fill"
 defused
 hits disk

@@ -72,8 +72,10 @@ t_json "killed, by the client" 'r["state"] == "killed" and r["signal"] == 9 and 
 # ---- the CLI dies ----
 start -- sh -c "$zoo; sleep 60; : $mark"
 eventually in_zoo
+exec 3>&2 2>/dev/null # the shell would tell of it
 kill -KILL "$started"
-{ wait "$started"; } 2>/dev/null
+wait "$started"
+exec 2>&3 3>&-
 t_gone "kill -9 of the CLI: nothing survives it"
 
 # A caller that is not there any more must not be able to keep it alive, nor one that does not read.

@@ -135,8 +135,8 @@ SUITES = {
         (exhaust.user_processes, ()), (exhaust.cgroup_processes, ()), (exhaust.cgroup_memory, ()),
         (exhaust.disk, (True,)), (exhaust.disk, (False,))],
     "gc": lambda: [
-        (gc_loop, ("a call of gc fails", True, FAILS.variable, step(1))),
-        (gc_loop, ("gc is killed", True, KILLS.variable, step(1)))],
+        (gc_loop, ("a call of gc fails", FAILS.variable, step(1))),
+        (gc_loop, ("gc is killed", KILLS.variable, step(1)))],
 }
 if FULL:
     SUITES["traced"] = lambda: [(traced.loop, ("every call fails, by strace", True)),

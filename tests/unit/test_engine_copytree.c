@@ -309,8 +309,8 @@ TEST(depth_is_bounded)
 	folder_remove();
 }
 
-/* In a child without rights; the folder it may not read is there and empty. */
-static void copy_as_nobody(void)
+/* In a child without rights. */
+static void as_nobody(void (*run)(void))
 {
 	int status;
 
@@ -320,12 +320,17 @@ static void copy_as_nobody(void)
 		if (setgroups(0, NULL) < 0 || setresgid(54321, 54321, 54321) < 0 ||
 		    setresuid(54321, 54321, 54321) < 0)
 			_exit(TEST_SKIPPED);
-		copy("d");
+		run();
 		fflush(NULL);
 		_exit(0);
 	}
 	CHECK_INT(waitpid(pid, &status, 0), pid);
 	CHECK_INT(status, 0);
+}
+
+static void copy_d(void)
+{
+	copy("d");
 }
 
 TEST(a_folder_that_the_caller_may_not_read_does_not_fail_the_rest)
@@ -337,7 +342,7 @@ TEST(a_folder_that_the_caller_may_not_read_does_not_fail_the_rest)
 	CHECK_INT(mkdirat(from_fd, "d/closed", 0700), 0);
 	write_text(from_fd, "d/closed/f", "x", 0644);
 	write_text(from_fd, "d/open", "x", 0644);
-	copy_as_nobody();
+	as_nobody(copy_d);
 	CHECK(exists(to_fd, "d/open"));
 	CHECK(!exists(to_fd, "d/closed/f"));
 	folder_remove();
@@ -359,6 +364,26 @@ TEST(remove_never_follows_a_link)
 	copytree_remove(to_fd, "file");
 	CHECK(!exists(to_fd, "d") && !exists(to_fd, "top") && !exists(to_fd, "file"));
 	CHECK(exists(from_fd, "victim/f"));
+	folder_remove();
+}
+
+static void remove_link(void)
+{
+	copytree_remove(from_fd, "link");
+}
+
+/* Whoever may not unlink a link does not go on behind it. */
+TEST(remove_does_not_enter_a_link_that_stays)
+{
+	if (geteuid() != 0)
+		SKIP("needs root");
+	folder_make();
+	CHECK_INT(mkdirat(to_fd, "victim", 0777), 0);
+	write_text(to_fd, "victim/f", "x", 0666);
+	CHECK_INT(symlinkat("../to/victim", from_fd, "link"), 0);
+	as_nobody(remove_link);
+	CHECK(exists(from_fd, "link"));
+	CHECK(exists(to_fd, "victim/f"));
 	folder_remove();
 }
 

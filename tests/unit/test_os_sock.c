@@ -166,12 +166,16 @@ TEST(a_failed_receive_has_no_descriptors)
 /* A client that went away is an answer; SIGPIPE would end the test. */
 TEST(a_send_to_nobody_is_an_error_and_no_signal)
 {
-	int pair[2];
+	static const int types[] = { SOCK_SEQPACKET, SOCK_STREAM };
 
-	CHECK_INT(os_socketpair(pair, SOCK_SEQPACKET), 0);
-	fd_close(&pair[1]);
-	CHECK_INT(os_send(pair[0], "x", 1, NULL, 0), -EPIPE);
-	fd_close(&pair[0]);
+	for (size_t i = 0; i < COUNT(types); i++) {
+		int pair[2];
+
+		CHECK_INT(os_socketpair(pair, types[i]), 0);
+		fd_close(&pair[1]);
+		CHECK_INT(os_send(pair[0], "x", 1, NULL, 0), -EPIPE);
+		fd_close(&pair[0]);
+	}
 }
 
 static bool loopback_is_up(void)
