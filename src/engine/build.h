@@ -47,6 +47,8 @@ int place_scratch(struct build *b, mode_t mode, uid_t uid, gid_t gid, struct err
 /* Mounts a new empty folder of the scratch on target_fd. */
 int place_fresh(struct build *b, int target_fd, mode_t mode, uid_t uid, gid_t gid,
                 struct err *e) MUST_USE;
+/* Attributes for a mount of the host's; 0 or -errno. */
+int place_restrict(int tree_fd, uint64_t attrs, bool recursive);
 /* Mounts a clone of `path` (seen on the host's side) on target_fd, with these attributes. */
 int place_clone(int source_dirfd, const char *path, int target_fd, uint64_t attrs,
                 struct err *e) MUST_USE;

@@ -9,7 +9,9 @@ static const char *pids_by(const struct enforce_host *h)
 {
 	const char *by = by_cgroup(h, CG_PIDS);
 
-	return by ? by : "rlimit";
+	if (!by)
+		return "rlimit";
+	return strcmp(by, "cgroup2") == 0 ? "cgroup2, rlimit" : "cgroup1, rlimit";
 }
 
 static const char *limit_by(const struct enforce_host *h, enum limit_id id)

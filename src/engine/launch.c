@@ -295,9 +295,11 @@ static int step_inherit(struct payload *p, struct err *e)
 	if (r >= 0) /* 1 and not 0: with 0 a core_pattern that is a program is still run, core(5) */
 		r = os_setrlimit(RLIMIT_CORE, 1, 1);
 
-	/* Where no cgroup counts. Counted per user of this namespace: others do not matter. */
-	if (r >= 0 && limits[LIMIT_PIDS] && !cgroup_has(&p->box->cgroup, CG_PIDS))
-		r = os_setrlimit(RLIMIT_NPROC, limits[LIMIT_PIDS], limits[LIMIT_PIDS]);
+	/* Counted per user of this namespace: others do not matter. Where a cgroup counts too, it
+	 * shall be the first to say no: it keeps a record of that. */
+	uint64_t pids = limits[LIMIT_PIDS] + (cgroup_has(&p->box->cgroup, CG_PIDS) ? 1 : 0);
+	if (r >= 0 && limits[LIMIT_PIDS])
+		r = os_setrlimit(RLIMIT_NPROC, pids, pids);
 	umask(022);
 	(void)personality(PER_LINUX); /* cannot fail */
 	return r < 0 ? err_sys(e, -r, "reset what was inherited") : 0;

@@ -86,6 +86,13 @@ int place_scratch(struct build *b, mode_t mode, uid_t uid, gid_t gid, struct err
 	return fd_take(&fd);
 }
 
+int place_restrict(int tree_fd, uint64_t attrs, bool recursive)
+{
+	if (fault_layer_off("nodev"))
+		attrs &= ~(uint64_t)MOUNT_ATTR_NODEV;
+	return os_mount_setattr(tree_fd, attrs, recursive);
+}
+
 int place_clone(int source_dirfd, const char *path, int target_fd, uint64_t attrs, struct err *e)
 {
 	/* A folder with mounts of the host below it cannot be taken without them: they are
@@ -96,9 +103,7 @@ int place_clone(int source_dirfd, const char *path, int target_fd, uint64_t attr
 	if (tree < 0)
 		return err_sys(e, -tree, "clone %s", path);
 	/* Folders of ours have their attributes already; those of the host are cut off from it. */
-	if (fault_layer_off("nodev"))
-		attrs &= ~(uint64_t)MOUNT_ATTR_NODEV;
-	int r = attrs ? os_mount_setattr(tree, attrs, true) : 0;
+	int r = attrs ? place_restrict(tree, attrs, true) : 0;
 	if (r < 0)
 		return err_sys(e, -r, "restrict %s", path);
 	r = os_move_mount(tree, target_fd, "");

@@ -237,7 +237,7 @@ static int mount_source(struct build *b, size_t i, const char *at, struct err *e
 	if (target < 0)
 		return -1;
 	if (m->kind == PLAN_RO && tree_fd >= 0) {
-		int r = os_mount_setattr(tree_fd, PLACE_READ_ONLY, false);
+		int r = place_restrict(tree_fd, PLACE_READ_ONLY, false);
 
 		if (r >= 0)
 			r = os_move_mount(tree_fd, target, "");

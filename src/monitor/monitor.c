@@ -230,11 +230,12 @@ static void find_cause(struct monitor *m, struct err *e)
 {
 	struct err other = { 0 };
 
-	if (e->sys != EPIPE && spawn_init_error(&m->init, &other) && other.sys != EPIPE) {
+	if (e->sys == EPIPE) { /* pid 1 saw the command's process go */
+		if (spawn_command_error(&m->command, &other))
+			*e = other;
+	} else if (spawn_init_error(&m->init, &other) && other.sys != EPIPE) {
 		*e = other;
 		err_wrap(e, "build the walls");
-	} else if (spawn_command_error(&m->command, &other)) {
-		*e = other;
 	}
 }
 

@@ -22,6 +22,7 @@ PACE_MAX = 4
 ROOTLESS_ID = 64002  # of nobody; as good as any ordinary user
 READY = "the walls stand"
 SLOT_LAST = 4094    # launcher/slot.h
+COLD = set()        # the census of the cell before its first suite
 
 # What the command sees of its walls, in a form that is the same in each launch; then it waits for
 # a line, so that the outside can be looked at as well.

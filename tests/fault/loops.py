@@ -129,6 +129,14 @@ def next_start(how, whole):
                difference(result.seen or [], whole.seen or []))
 
 
+def cold_again(is_root):
+    """With the last sandbox gone gc removes also what they shared."""
+    problem = launch.gc(is_root)
+    if problem:
+        yield problem
+    yield from (f"after the last gc: {text}" for text in sorted(census.take() - launch.COLD))
+
+
 class Fault:
     """What is done at the n-th call, and what may come of it."""
 
@@ -179,6 +187,7 @@ def loop(name, how, fault, step=1, is_cold=False):
             problems += after(tally, how, before)
             tally.count(result.status)
             tally.add(f"n={n} ({(result if result.calls else whole).call(n)})", problems)
+    tally.add("the end", cold_again(how.is_root))
     return tally
 
 
@@ -205,4 +214,5 @@ def gc_loop(name, variable, step):
             tally.count(0)
             problems += [launch.gc(how.is_root)]
             tally.add(f"n={n}", [*filter(None, problems), *after(tally, how, before)])
+    tally.add("the end", cold_again(how.is_root))
     return tally

@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import subprocess
 
+import census
 import exhaust
 import launch
 import outside
@@ -47,10 +48,11 @@ def prepare():
     """Also the first use of the run folders: they and their lock files stay for good."""
     make_source()
     make_image()
+    launch.Pace.measure()
     for is_root in (True, False):
         Launch(is_root=is_root, command=["true"], stdin="null").run()
         launch.gc(is_root)
-    launch.Pace.measure()
+    launch.COLD |= census.take()
 
 
 def step(n):

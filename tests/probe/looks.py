@@ -16,7 +16,8 @@ import oracle
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin"
 # Variables that the sandbox sets itself.
-OWN_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "PWD", "TMPDIR", "CAISSON")
+OWN_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "PWD", "TMPDIR", "CAISSON",
+                 "CI", "DEBIAN_FRONTEND", "PAGER", "GIT_PAGER", "GIT_EDITOR", "GIT_TERMINAL_PROMPT")
 ROOTFUL_MASK = 0xEB
 DANGEROUS = ("mount", "bpf", "unshare", "setns", "io_uring_setup", "keyctl", "kexec_load", "init_module",
              "perf_event_open", "userfaultfd", "open_by_handle_at", "process_vm_readv", "reboot", "pivot_root",
