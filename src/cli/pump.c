@@ -96,7 +96,7 @@ static void read_signal(struct state *s)
 		break;
 	case SIGTERM:
 	case SIGHUP:
-		s->is_ending = true;       /* what is still in the pipes is nobody's any more */
+		s->is_ending = true;
 		tell(s, CH_KILL, NULL, 0); /* everything inside: TERM, and after a while KILL */
 		break;
 	default:
@@ -111,7 +111,7 @@ static bool await_room(struct state *s, int fd)
 	struct pollfd fds[] = { { .fd = fd, .events = POLLOUT },
 		                { .fd = s->signal_fd, .events = POLLIN } };
 
-	if (poll(fds, COUNT(fds), -1) < 0)
+	if (poll(fds, COUNT(fds), s->is_ending ? 0 : -1) < 0)
 		return false;
 	if (fds[1].revents)
 		read_signal(s);
@@ -127,9 +127,12 @@ static void write_output(struct state *s, int fd)
 		keep_add(&s->p->kept[fd == STDERR_FILENO], p, n);
 		return;
 	}
-	while (n > 0 && !s->p->is_pipe_closed && !s->is_ending) {
-		if (!await_room(s, fd))
+	while (n > 0 && !s->p->is_pipe_closed) {
+		if (!await_room(s, fd)) {
+			if (s->is_ending)
+				return; /* nobody takes it, and nobody waits for that any more */
 			continue;
+		}
 		/* A pipe that has room has it for this much. */
 		ssize_t w = write(fd, p, n < PIPE_BUF ? n : PIPE_BUF);
 		if (w < 0 && (errno == EINTR || errno == EAGAIN))

@@ -231,6 +231,28 @@ TEST(full_streams_fit_as_text_and_as_bytes)
 	}
 }
 
+/* Bytes of a sequence that was cut are in no text: they count as dropped. */
+TEST(shown_and_dropped_are_all)
+{
+	static const char euro[] = "\xe2\x82\xac";
+
+	for (size_t lead = 0; lead < 3; lead++) {
+		memset(kept, 0, sizeof kept);
+		keep_add(&kept[0], "aa", lead);
+		for (size_t i = 0; i < INLINE_OUTPUT_MAX; i++)
+			keep_add(&kept[0], euro, 3);
+		AUTO(json_done) json_t *j = result();
+		const char *line = strstr(text_at(j, "stdout"), "\n[... ");
+
+		CHECK(line);
+		size_t line_len = strcspn(line + 1, "\n") + 2;
+		size_t shown = json_string_length(at(j, "stdout")) - line_len;
+
+		CHECK_INT((long long)shown + number_at(j, "bytes.dropped"),
+		          (long long)kept[0].bytes);
+	}
+}
+
 TEST(reason_is_null_or_a_sentence)
 {
 	AUTO(json_done) json_t *none = result();

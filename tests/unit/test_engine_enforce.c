@@ -149,7 +149,7 @@ TEST(every_limit_says_what_enforces_it)
 	} cases[] = {
 		{ "cpu", "1", "cgroup1", "cgroup2", "cgroup2", NULL },
 		{ "mem", "1g", "cgroup1", "cgroup2", "cgroup2", NULL },
-		{ "pids", "9", "cgroup1", "cgroup2", "cgroup2", "rlimit" },
+		{ "pids", "9", "cgroup1, rlimit", "cgroup2, rlimit", "cgroup2, rlimit", "rlimit" },
 		{ "disk", "1m", "tmpfs", "tmpfs", "tmpfs", "tmpfs" },
 		{ "inodes", "99", "tmpfs", "tmpfs", "tmpfs", "tmpfs" },
 		{ "files", "99", "rlimit", "rlimit", "rlimit", "rlimit" },
