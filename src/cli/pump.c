@@ -152,6 +152,10 @@ static int read_channel(struct state *s, struct err *e)
 {
 	ssize_t n = recv(s->p->channel_fd, &s->in, sizeof s->in, 0);
 
+	/* A monitor that ended without reading all we sent: what it sent is still there. */
+	if (n < 0 && errno == ECONNRESET)
+		n = recv(s->p->channel_fd, &s->in, sizeof s->in, 0);
+
 	if (n < 0 && errno == EINTR)
 		return 0;
 	if (n < (ssize_t)sizeof s->in.head || s->in.head.len != (size_t)n - sizeof s->in.head)

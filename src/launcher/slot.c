@@ -19,7 +19,9 @@ static int open_run_dir(const char *path, struct err *e)
 		               0711); /* others pass, to the skeleton, and see nothing */
 		if (r < 0 && r != -EEXIST)
 			return err_sys(e, -r, "make %s", path);
-		(void)chmod(path, 0711); /* whatever the caller's umask */
+		if (r == 0)
+			(void)chmod(path,
+			            0711); /* whatever the caller's umask; it is new and ours */
 		dir = os_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	}
 	if (dir < 0)
