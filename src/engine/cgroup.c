@@ -67,11 +67,13 @@ static int add_v1(struct cgroup *cg, const char *name)
 	return 0;
 }
 
-static bool is_cgroup2(const char *path)
+/* 1, 0, or -errno. */
+static int is_cgroup2(const char *path)
 {
 	int64_t type = 0;
+	int r = os_statfs_type(-1, path, &type);
 
-	return os_statfs_type(-1, path, &type) == 0 && type == CGROUP2_MAGIC;
+	return r == -ENOENT ? 0 : r < 0 ? r : type == CGROUP2_MAGIC;
 }
 
 /* Where we are on v2: "0::/user.slice/...", from the last line of /proc/self/cgroup. */
@@ -93,9 +95,10 @@ static int add_v2(struct cgroup *cg, const char *top, bool is_root)
 	struct cgroup_tree *t = &cg->trees[cg->n_trees];
 	char own[128] = "", path[CGROUP_PATH_MAX], list[256];
 
-	if (!is_cgroup2(top))
-		return 0;
-	int r = is_root ? 0 : own_group(own, sizeof own);
+	int r = is_cgroup2(top);
+	if (r <= 0)
+		return r;
+	r = is_root ? 0 : own_group(own, sizeof own);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	*t = (struct cgroup_tree){ .is_v2 = true, .tasks_fd = -1 };
