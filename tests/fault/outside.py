@@ -169,7 +169,7 @@ def crowd(name, how, seed, kills_max):
     whole = look.run()
     launch.gc(how.is_root)
     before = census.take()
-    started, files = [], [tempfile.TemporaryFile(dir=cell.NOTES) for _ in range(CROWD)]
+    started, files = [], [tempfile.TemporaryFile(dir=cell.NOTES) for _ in launch.Pace.thin(range(CROWD))]
     starter = threading.Thread(target=start_all, args=(how, files, started))
     starter.start()
     kills = kill_randomly(starter, started, random.Random(seed), kills_max)

@@ -102,7 +102,7 @@ def other_errors(**options):
 
 
 def crowds(how, rounds):
-    return [(outside.crowd, (f"64 at once, {kills} kills", how, seed, kills))
+    return [(outside.crowd, (f"all at once, {kills} kills", how, seed, kills))
             for seed, kills in [(0, 0), *((s, 60) for s in range(1, rounds + 1))]]
 
 
