@@ -139,13 +139,21 @@ int os_new_session_keyring(void)
 	return os_ret(syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL));
 }
 
+/* Not by signal(): the C library keeps 32 and 33 to itself, and a caller may ignore them. KILL and
+ * STOP cannot be changed, by nobody. */
 int os_reset_signals(void)
 {
+	static const struct {
+		void (*handler)(int);
+		unsigned long flags;
+		void (*restorer)(void);
+		uint64_t mask;
+	} fresh = { .handler = SIG_DFL }; /* the kernel's own layout */
 	sigset_t none;
 
 	OS_FAULT("sigprocmask");
 	for (int sig = 1; sig < NSIG; sig++)
-		signal(sig, SIG_DFL);
+		(void)syscall(SYS_rt_sigaction, sig, &fresh, NULL, sizeof fresh.mask);
 	sigemptyset(&none);
 	return os_ret(sigprocmask(SIG_SETMASK, &none, NULL));
 }
