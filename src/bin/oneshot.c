@@ -61,6 +61,13 @@ static int start(const struct run_setup *setup, struct run_session *out, struct 
 	return 0;
 }
 
+static void ebb(struct run_session *s)
+{
+	struct oneshot *o = s->driver_data;
+
+	launcher_ebb(&o->sandbox);
+}
+
 static void end(struct run_session *s)
 {
 	struct oneshot *o = s->driver_data;
@@ -75,5 +82,5 @@ static int sweep(bool dry_run, void (*found)(const char *what, bool is_gone))
 }
 
 const struct driver oneshot_driver = {
-	.start = start, .end = end, .sweep = sweep, .inspect = inspect_host
+	.start = start, .ebb = ebb, .end = end, .sweep = sweep, .inspect = inspect_host
 };

@@ -40,6 +40,8 @@ struct doctor_report;
 
 struct driver {
 	int (*start)(const struct run_setup *setup, struct run_session *out, struct err *e);
+	/* The command has ended: what can be taken down already may be. */
+	void (*ebb)(struct run_session *s);
 	/* Everything of the sandbox is gone when it returns; texts of the session stay. */
 	void (*end)(struct run_session *s);
 	/* Names of what dead sandboxes left, removed unless dry_run. */

@@ -34,8 +34,9 @@ static void send_out(struct state *s)
 /* Small messages; room for them is waited for. */
 static void tell(struct state *s, enum channel_type type, const void *bytes, size_t n)
 {
-	struct channel_packet p = { .head = { .type = type, .len = (uint32_t)n } };
+	struct channel_packet p; /* not cleared: most messages are much shorter */
 
+	p.head = (struct channel_head){ .type = type, .len = (uint32_t)n };
 	if (n > 0)
 		memcpy(p.data, bytes, n);
 	(void)send(s->p->channel_fd, &p, sizeof p.head + n, MSG_NOSIGNAL);
@@ -176,6 +177,10 @@ static int read_channel(struct state *s, struct err *e)
 			return err_new(e, ERR_INTERNAL, "lost: the monitor's report is malformed");
 		memcpy(&s->p->end, s->in.data, sizeof s->p->end);
 		s->is_done = true;
+		break;
+	case CH_EBB:
+		if (s->p->ebb)
+			s->p->ebb(s->p->session);
 		break;
 	case CH_STARTED:
 	case CH_IN:

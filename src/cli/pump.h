@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "cli/driver.h"
 #include "cli/keep.h"
 #include "wire/channel.h"
 
@@ -11,6 +12,8 @@ struct pump {
 	int channel_fd;
 	bool is_tty; /* the command has a pty */
 	bool has_stdin;
+	void (*ebb)(struct run_session *session); /* the driver's, or NULL */
+	struct run_session *session;
 	struct keep *kept; /* two (out, err) for --json; NULL: pass the bytes on */
 	/* results */
 	struct channel_end end;

@@ -199,6 +199,8 @@ static int run_command(struct run *r, const struct driver *driver, struct err *e
 	if (!r->is_json)
 		warn_weak(&session);
 	struct pump pump = { .channel_fd = session.channel_fd,
+		             .ebb = driver->ebb,
+		             .session = &session,
 		             .is_tty = r->is_tty,
 		             .has_stdin = setup.has_stdin,
 		             .kept = r->is_json ? kept : NULL };

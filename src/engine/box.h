@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include "engine/cgroup.h"
@@ -30,6 +31,7 @@ struct box {
 	dev_t host_root_dev; /* what must not be the root inside */
 	ino_t host_root_ino;
 	struct cgroup cgroup;
+	cpu_set_t cpus;       /* that the caller may use; see os/proc.h */
 	int init_exe_fd;      /* the caisson-init program */
 	int skeleton_fd;      /* engine/skeleton.h */
 	bool is_plain;        /* the root is the skeleton itself, read-only */

@@ -8,8 +8,8 @@
 
 struct build {
 	const struct box *box;
-	int go_fd, entered_fd, walls_fd, report_fd; /* struct inside_io */
-	int skeleton_fd;                            /* engine/skeleton.h */
+	struct inside_io io;
+	int skeleton_fd; /* engine/skeleton.h */
 	int host_dev_fd; /* a clone of the host's /dev: nodes are cloned from it */
 	int scratch_fd;  /* the one bounded tmpfs: every writable place lies in it */
 	int root_fd;     /* the root to be */

@@ -22,13 +22,16 @@ uint64_t caps_kept(const struct plan *p)
 	return p->rootful && p->uid == 0 ? ROOTFUL : 0;
 }
 
-static int drop(uid_t uid, gid_t gid, uint64_t kept, struct err *e)
+int caps_bound(uint64_t kept, struct err *e)
 {
 	int r = os_caps_bound(kept);
 
-	if (r < 0)
-		return err_sys(e, -r, "empty the bounding set");
-	r = os_prctl(PR_SET_SECUREBITS, kept ? LOCKED_ALWAYS : LOCKED_UNPRIVILEGED);
+	return r < 0 ? err_sys(e, -r, "empty the bounding set") : 0;
+}
+
+static int drop(uid_t uid, gid_t gid, uint64_t kept, struct err *e)
+{
+	int r = os_prctl(PR_SET_SECUREBITS, kept ? LOCKED_ALWAYS : LOCKED_UNPRIVILEGED);
 	if (r < 0)
 		return err_sys(e, -r, "lock the securebits");
 	r = os_set_ids(uid, gid);
@@ -54,7 +57,9 @@ int caps_drop(const struct plan *p, struct err *e)
 
 		return r < 0 ? err_sys(e, -r, "become %u", p->uid) : no_new_privs(e);
 	}
-	return drop(p->uid, p->gid, caps_kept(p), e) < 0 ? -1 : no_new_privs(e);
+	if (caps_bound(caps_kept(p), e) < 0 || drop(p->uid, p->gid, caps_kept(p), e) < 0)
+		return -1;
+	return no_new_privs(e);
 }
 
 int caps_drop_all(uid_t uid, gid_t gid, struct err *e)

@@ -11,5 +11,7 @@ uint64_t caps_kept(const struct plan *p);
 
 /* User, group, all five capability sets, securebits, no_new_privs. Nothing comes back after it. */
 int caps_drop(const struct plan *p, struct err *e) MUST_USE;
-/* The same for pid 1 of `uid`: nothing kept at all. */
+/* What a later execve could give back; the rights in use stay. */
+int caps_bound(uint64_t kept, struct err *e) MUST_USE;
+/* The rest of it for pid 1 of `uid`, after caps_bound(0): nothing kept at all. */
 int caps_drop_all(uid_t uid, gid_t gid, struct err *e) MUST_USE;

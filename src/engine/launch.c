@@ -48,14 +48,25 @@ static int follow_parent(struct err *e)
 	return r < 0 ? err_sys(e, -r, "follow the monitor") : 0;
 }
 
+static int step_follow(struct build *b, struct err *e)
+{
+	(void)b;
+	return follow_parent(e);
+}
+
+static int step_bound(struct build *b, struct err *e)
+{
+	(void)b;
+	return caps_bound(0, e);
+}
+
 static int step_ids(struct build *b, struct err *e)
 {
 	char byte;
 
-	if (follow_parent(e) < 0)
-		return -1;
-	if (read(b->go_fd, &byte, 1) != 1)
+	if (read(b->io.go_fd, &byte, 1) != 1)
 		return err_new(e, ERR_INTERNAL, "the monitor is gone");
+	os_cpus_take(&b->box->cpus);
 	b->uid = b->box->is_root ? 0 : b->box->plan->uid;
 	b->gid = b->box->is_root ? 0 : b->box->plan->gid;
 	/* Overlay asks for the rights of the mounter's ids, which are unmapped until now. */
@@ -65,7 +76,7 @@ static int step_ids(struct build *b, struct err *e)
 	if (r >= 0) /* the change of ids closed us to the command's process, which enters by us */
 		r = os_prctl(PR_SET_DUMPABLE, 1);
 	if (r >= 0)
-		r = os_write_all(b->walls_fd, "i", 1); /* it may come now */
+		r = os_write_all(b->io.walls_fd, "i", 1); /* it may come now */
 	if (r < 0)
 		return err_sys(e, -r, "become root inside");
 	umask(0);
@@ -109,22 +120,24 @@ static int step_await_command(struct build *b, struct err *e)
 {
 	char byte;
 
-	if (read(b->entered_fd, &byte, 1) != 1)
+	if (read(b->io.entered_fd, &byte, 1) != 1)
 		return err_sys(e, EPIPE, "the command's process is gone"); /* it says why */
 	/* It has entered by us, which takes the right to look at us. Nobody else shall have it. */
 	int r = os_prctl(PR_SET_DUMPABLE, 0);
 	return r < 0 ? err_sys(e, -r, "close ourselves") : 0;
 }
 
-/* The order is the design. */
+/* The order is the design. The first four need no ids: the monitor writes the maps meanwhile. */
 /* clang-format off */
 static const struct {
 	const char *name;
 	int (*run)(struct build *b, struct err *e);
 } inside_steps[] = {
-	{ "take the ids",                 step_ids },
+	{ "follow the monitor",           step_follow },
 	{ "set the host name",            step_name },
 	{ "set up the network",           step_network },
+	{ "bound the rights",             step_bound },
+	{ "take the ids",                 step_ids },
 	{ "mount the scratch",            root_scratch },
 	{ "take the skeleton",            root_skeleton },
 	{ "lay the image",                root_image },
@@ -157,7 +170,7 @@ static int become_init(const struct build *b, struct err *e)
 	char *const argv[] = { name, NULL };
 	char *const env[] = { NULL };
 
-	if (read(b->go_fd, &byte, 1) != 1)
+	if (read(b->io.go_fd, &byte, 1) != 1)
 		_exit(0); /* the monitor has no use for us */
 	AUTO(fd_close) int null = os_openat(AT_FDCWD, "/dev/null", O_RDWR, 0);
 
@@ -172,7 +185,7 @@ static int become_init(const struct build *b, struct err *e)
 	if (follow_parent(e) < 0)
 		return -1;
 	/* The monitor may have died before that. */
-	struct pollfd monitor = { .fd = b->report_fd };
+	struct pollfd monitor = { .fd = b->io.report_fd };
 	if (poll(&monitor, 1, 0) != 0)
 		_exit(0);
 	if (seccomp_init(e) < 0)
@@ -186,10 +199,7 @@ static int become_init(const struct build *b, struct err *e)
 void launch_inside(const struct box *box, struct inside_io io)
 {
 	struct build b = { .box = box,
-		           .go_fd = io.go_fd,
-		           .entered_fd = io.entered_fd,
-		           .walls_fd = io.walls_fd,
-		           .report_fd = io.report_fd,
+		           .io = io,
 		           .skeleton_fd = -1,
 		           .host_dev_fd = -1,
 		           .scratch_fd = -1,

@@ -89,6 +89,10 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 
 	if (pipes_open(&p, e) < 0)
 		return -1;
+	struct inside_io io = { .go_fd = p.go[0],
+		                .entered_fd = p.entered[0],
+		                .walls_fd = p.walls[1],
+		                .report_fd = p.report[1] };
 	int pid =
 	    os_clone((struct clone_opts){ .flags = (uint64_t)box_namespaces(), .pidfd = &pidfd });
 	if (pid < 0)
@@ -99,9 +103,9 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 		fd_close(&p.entered[1]);
 		fd_close(&p.walls[0]);
 		fd_close(&p.report[0]);
-		launch_inside(box,
-		              (struct inside_io){ p.go[0], p.entered[0], p.walls[1], p.report[1] });
+		launch_inside(box, io);
 	}
+	os_cpus_leave(&box->cpus, pid); /* until it hears the word to go on */
 	*out = (struct spawn_init){ .pid = pid,
 		                    .pidfd = pidfd,
 		                    .report_fd = -1,
@@ -193,7 +197,9 @@ static int clone_command(const struct box *box, const struct spawn_init *init, s
 	int pid;
 
 	if (init->is_entered) {
+		os_cpus_stay(&box->cpus); /* we sleep soon, pid 1 works elsewhere */
 		pid = os_clone((struct clone_opts){ .cgroup_fd = box->cgroup.box_fd });
+		os_cpus_take(&box->cpus);
 		if (pid == 0)
 			launch_payload(box, io);
 		out->pid = pid;

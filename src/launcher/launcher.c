@@ -216,6 +216,7 @@ static int make_monitor(struct sandbox *s, struct err *e)
 		return err_sys(e, -r, "socketpair");
 	AUTO(fd_close) int ours = fds[0];
 	AUTO(fd_close) int theirs = fds[1];
+	os_cpus_all(&s->box.cpus);
 	int pid = os_clone((struct clone_opts){ .cgroup_fd = s->box.cgroup.mon_fd });
 	if (pid < 0)
 		return err_sys(e, -pid, "clone");
@@ -223,6 +224,7 @@ static int make_monitor(struct sandbox *s, struct err *e)
 		fd_close(&ours); /* or it would never see the client go */
 		monitor_code(&s->box, theirs);
 	}
+	os_cpus_leave(&s->box.cpus, pid); /* we make the cgroup meanwhile */
 	s->monitor_pid = pid;
 	s->control_fd = fd_take(&ours);
 	return 0;
@@ -260,6 +262,11 @@ static void undo_all(struct sandbox *s)
 {
 	for (size_t i = COUNT(stages); i-- > 0;)
 		stages[i].undo(s);
+}
+
+void launcher_ebb(struct sandbox *s)
+{
+	(void)cgroup_remove(&s->box.cgroup); /* what is still in use resists, and is tried again */
 }
 
 void launcher_end(struct sandbox *s)

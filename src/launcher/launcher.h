@@ -30,6 +30,8 @@ struct launcher_host {
 int launcher_start(struct sandbox *s, const struct plan *plan, const struct launcher_host *host,
                    monitor_fn *monitor, struct err *e) MUST_USE;
 
+/* The command has ended: takes down what can go while the monitor still works. */
+void launcher_ebb(struct sandbox *s);
 /* Waits for the monitor; kills and removes whatever is left of the sandbox. */
 void launcher_end(struct sandbox *s);
 

@@ -150,6 +150,12 @@ static void note_exit(struct monitor *m, int status, const struct rusage *usage)
 	add_usage(m, usage);
 }
 
+/* Nothing will be read from the cgroups any more (fill_usage). */
+static bool is_count_done(const struct monitor *m)
+{
+	return m->has_exited && WIFEXITED(m->status) && !m->box->plan->wants_usage;
+}
+
 /* Pid 1 is killed: the kernel ends its namespace, and waiting for it is waiting for every
  * process inside, whatever session, group or signal mask it took. It ends last, after our other
  * children have been waited for: they live in its namespace. */
@@ -166,6 +172,8 @@ static void end_inside(struct monitor *m)
 	if (m->init.pid > 0)
 		(void)kill(m->init.pid,
 		           SIGKILL); /* our child, not waited for: the number is its own */
+	if (is_count_done(m)) /* the client may take the cgroups away while the kernel works */
+		channel_send(m, CH_EBB, NULL, 0);
 	for (;;) {
 		int pid = os_wait(-1, &status, &usage);
 
@@ -358,6 +366,7 @@ static int step_cgroup(struct monitor *m, struct err *e)
 
 	if (n != (int)sizeof head || head.type != CH_GO)
 		return err_new(e, ERR_INTERNAL, "the launcher gave up");
+	os_cpus_take(&m->box->cpus);
 	if (cgroup_take_keys(&m->box->cgroup, keys, n_keys) < 0)
 		return err_new(e, ERR_INTERNAL, "the launcher sent %zu descriptors", n_keys);
 	return 0;

@@ -71,9 +71,11 @@ void streams_unblock(struct monitor *m)
  * before anything does. */
 void channel_send(struct monitor *m, enum channel_type type, const void *bytes, size_t n)
 {
-	struct channel_packet p = { .head = { .type = type, .len = (uint32_t)n } };
+	struct channel_packet p; /* not cleared: most messages are much shorter */
 
-	memcpy(p.data, bytes, n);
+	p.head = (struct channel_head){ .type = type, .len = (uint32_t)n };
+	if (n > 0)
+		memcpy(p.data, bytes, n);
 	(void)fcntl(m->control.fd, F_SETFL, 0);
 	if (m->is_blocked)
 		(void)os_send(m->control.fd, &m->packet, sizeof m->packet.head + m->packet.head.len,
@@ -273,6 +275,7 @@ void streams_client(struct monitor *m, const struct channel_packet *p)
 	case CH_STARTED:
 	case CH_OUT:
 	case CH_ERR:
+	case CH_EBB:
 	case CH_FAIL:
 	case CH_END:
 	case CH_GO:

@@ -24,6 +24,37 @@ int os_clone(struct clone_opts o)
 	return os_ret(syscall(SYS_clone3, &args, sizeof args));
 }
 
+void os_cpus_all(cpu_set_t *all)
+{
+	if (sched_getaffinity(0, sizeof *all, all) < 0)
+		CPU_ZERO(all);
+}
+
+void os_cpus_stay(const cpu_set_t *all)
+{
+	cpu_set_t here;
+
+	CPU_ZERO(&here);
+	CPU_SET((size_t)sched_getcpu(), &here);
+	if (CPU_COUNT(all) > 1)
+		(void)sched_setaffinity(0, sizeof here, &here);
+}
+
+void os_cpus_leave(const cpu_set_t *all, pid_t child)
+{
+	cpu_set_t others = *all;
+
+	CPU_CLR((size_t)sched_getcpu(), &others);
+	if (CPU_COUNT(&others) > 0)
+		(void)sched_setaffinity(child, sizeof others, &others);
+}
+
+void os_cpus_take(const cpu_set_t *all)
+{
+	if (CPU_COUNT(all) > 1)
+		(void)sched_setaffinity(0, sizeof *all, all);
+}
+
 int os_pidfd_open(pid_t pid)
 {
 	OS_FAULT("pidfd_open");

@@ -20,6 +20,16 @@ struct clone_opts {
 /* fork() with options: returns 0 in the child. */
 int os_clone(struct clone_opts o);
 int os_pidfd_open(pid_t pid);
+
+/* Where a child begins. Left alone it may wait for a busy processor while another one idles;
+ * whoever knows which of the two goes on working knows better. Hints: with one processor, or too
+ * many for a set, nothing happens. Whoever was sent away, or was born to one that stays, has to
+ * take all processors back, after the word that let it go on. */
+void os_cpus_all(cpu_set_t *all);
+void os_cpus_stay(const cpu_set_t *all);               /* the caller and its next child, here */
+void os_cpus_leave(const cpu_set_t *all, pid_t child); /* anywhere but here */
+void os_cpus_take(const cpu_set_t *all);
+
 int os_pidfd_signal(int pidfd, int sig);
 int os_kill(pid_t pid, int sig);
 int os_setns(int pidfd, int flags);

@@ -18,14 +18,15 @@ enum channel_type {
 	CH_STARTED, /* monitor: the command executes */
 	CH_OUT,     /* monitor: bytes of standard output, or of the pty */
 	CH_ERR,     /* monitor: bytes of standard error */
-	CH_FAIL,    /* monitor: a struct err; nothing was started; the last message */
-	CH_END,     /* monitor: a struct channel_end; everything inside is dead; the last message */
-	CH_IN,      /* client: bytes for standard input */
-	CH_EOF,     /* client: end of standard input */
-	CH_SIGNAL,  /* client: a number, for the command's process group */
-	CH_RESIZE,  /* client: rows, columns */
-	CH_KILL,    /* client: end it now */
-	CH_GO,      /* launcher: the cgroup is ready; the first message of all */
+	CH_EBB,  /* monitor: the command has ended, what it left is dying; a hint, may be absent */
+	CH_FAIL, /* monitor: a struct err; nothing was started; the last message */
+	CH_END,  /* monitor: a struct channel_end; everything inside is dead; the last message */
+	CH_IN,   /* client: bytes for standard input */
+	CH_EOF,  /* client: end of standard input */
+	CH_SIGNAL, /* client: a number, for the command's process group */
+	CH_RESIZE, /* client: rows, columns */
+	CH_KILL,   /* client: end it now */
+	CH_GO,     /* launcher: the cgroup is ready; the first message of all */
 	CH_TYPES
 };
 

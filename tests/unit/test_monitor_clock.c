@@ -64,7 +64,11 @@ static struct channel_end run(void (*command)(void), void (*then)(void))
 		_exit(2);
 	}
 	fd_close(&pair[1]);
-	CHECK_INT(recv(pair[0], &p, sizeof p, 0), sizeof p.head + sizeof end);
+	ssize_t n;
+	do
+		n = recv(pair[0], &p, sizeof p, 0);
+	while (n > 0 && p.head.type == CH_EBB);
+	CHECK_INT(n, sizeof p.head + sizeof end);
 	CHECK_INT(p.head.type, CH_END);
 	memcpy(&end, p.data, sizeof end);
 	fd_close(&pair[0]);
