@@ -29,3 +29,25 @@ int run_exit_status(const struct channel_end *end)
 	}
 	return 125;
 }
+
+size_t channel_end_size(const struct channel_end *end)
+{
+	size_t n = end->n_execs < CHANNEL_EXECS_MAX ? end->n_execs : CHANNEL_EXECS_MAX;
+
+	return offsetof(struct channel_end, execs) + n * sizeof end->execs[0];
+}
+
+bool channel_end_read(struct channel_end *out, const void *bytes, size_t n)
+{
+	if (n < offsetof(struct channel_end, execs) || n > sizeof *out)
+		return false;
+	memset(out, 0, sizeof *out);
+	memcpy(out, bytes, n);
+	out->reason[sizeof out->reason - 1] = '\0';
+	for (size_t i = 0; i < CHANNEL_CHILDREN_MAX; i++)
+		out->children[i].name[sizeof out->children[i].name - 1] = '\0';
+	for (size_t i = 0; i < CHANNEL_EXECS_MAX; i++)
+		out->execs[i][CHANNEL_EXEC_TEXT - 1] = '\0';
+	return out->state <= RUN_LOST && out->exit_code >= -1 && out->exit_code <= 255 &&
+	       out->signal >= 0 && out->signal <= 64;
+}

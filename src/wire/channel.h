@@ -1,42 +1,146 @@
 /*
  * channel.h - what a monitor and its client say to each other.
  *
- * One message is one packet of a SOCK_SEQPACKET socket: the head, then `len` bytes. The client
- * is the CLI now and the daemon later. The monitor trusts its client; the client takes nothing
- * from these bytes but numbers in range and text that it escapes.
+ * One message is one packet of a SOCK_SEQPACKET socket: the head, then `len` bytes. The client is
+ * the CLI or the daemon. The monitor trusts its client; the client takes nothing from these bytes
+ * but numbers in range and text that it escapes.
+ *
+ * A process has a number that its client chose (never 0, never twice in one sandbox). What it
+ * writes is in its log (io/log.h): only doorbells come over the socket. A client that reads slowly
+ * costs the monitor no memory: it remembers what is still to be said, not the messages.
+ *
+ *   client              monitor
+ *   EXEC ────────────▷  STARTED or FAIL
+ *                 ◁───  GREW: there is more in the log than you were told
+ *   ACK ─────────────▷  (rings again when there is more; with a window: goes on reading)
+ *                 ◁───  EXIT: the end is in the log and here
+ *   FORGET ──────────▷  (it need not be told again)
+ *
+ * After a new client has connected: READY comes, SYNC asks for everything that it may not know.
  */
 #pragma once
 
 #include "base/base.h"
 
 #define CHANNEL_DATA_MAX (32u << 10)
+#define CHANNEL_INPUT_MAX (64u << 10) /* of one process, sent and not yet said to be TOOK */
 #define CHANNEL_CHILDREN_MAX 16
 #define CHANNEL_EXECS_MAX 32
 #define CHANNEL_EXEC_TEXT 256
 
+/* clang-format off */
 enum channel_type {
-	CH_STARTED, /* monitor: the command executes */
-	CH_OUT,     /* monitor: bytes of standard output, or of the pty */
-	CH_ERR,     /* monitor: bytes of standard error */
-	CH_EBB,  /* monitor: the command has ended, what it left is dying; a hint, may be absent */
-	CH_FAIL, /* monitor: a struct err; nothing was started; the last message */
-	CH_END,  /* monitor: a struct channel_end; everything inside is dead; the last message */
-	CH_IN,   /* client: bytes for standard input */
-	CH_EOF,  /* client: end of standard input */
-	CH_SIGNAL, /* client: a number, for the command's process group */
-	CH_RESIZE, /* client: rows, columns */
-	CH_KILL,   /* client: end it now */
-	CH_GO,     /* launcher: the cgroup is ready; the first message of all */
+	/* The launcher, before anybody else. */
+	CH_GO,      /* the cgroup is ready; with its keys (engine/cgroup.h) */
+
+	/* The client, about one process (`num`). */
+	CH_EXEC,    /* struct channel_exec, text; descriptors: the log, [the text] */
+	CH_TREE,    /* starts a worker of ours; descriptors: its socket (3 for it), its program */
+	CH_IN,      /* bytes for standard input */
+	CH_EOF,     /* end of standard input */
+	CH_SIGNAL,  /* struct channel_signal */
+	CH_RESIZE,  /* struct channel_size */
+	CH_KILL,    /* it and all it started: TERM, and after a while KILL */
+	CH_ACK,     /* uint64_t: the log was read up to this position */
+	CH_WATCH,   /* uint32_t, 0 or 1: say when it waits for input */
+	CH_FORGET,  /* its end is on record */
+
+	/* The client, about the sandbox. */
+	CH_STOP,    /* ends every process; pid 1 and the walls stay. Answer: DONE */
+	CH_FREEZE,  /* answer: DONE */
+	CH_THAW,    /* answer: DONE */
+	CH_USAGE,   /* answer: USAGE */
+	CH_SYNC,    /* answer: PROC for all that live, EXIT or FAIL for all that were not forgotten, SYNCED */
+	CH_EXTEND,  /* uint64_t: ms from now on until the wall limit; 0: none */
+	CH_CLOSE,   /* ends everything, at once. Answer: END */
+
+	/* The monitor. */
+	CH_READY,   /* struct channel_ready: the walls stand; first message to every client of a kept sandbox */
+	CH_STARTED, /* struct channel_started: the command executes. Not for EXEC_FINAL */
+	CH_GREW,    /* uint64_t: the log ends here now. Rings once, and again after an ACK */
+	CH_TOOK,    /* uint64_t: bytes of input that were written or dropped since the start */
+	CH_WAITING, /* it waits for input and there is none; a guess, after WATCH only */
+	CH_EXIT,    /* struct channel_end (channel_end_read) */
+	CH_FAIL,    /* struct err: it was never executed. num 0: there is no sandbox; the last message */
+	CH_PROC,    /* struct channel_proc */
+	CH_SYNCED,
+	CH_DONE,    /* struct channel_done */
+	CH_EBB,     /* everything inside is dying; a hint, may be absent */
+	CH_END,     /* struct channel_gone: everything inside is dead; the last message */
 	CH_TYPES
 };
+/* clang-format on */
 
 struct channel_head {
 	uint32_t type, len;
+	uint32_t num; /* of the process, or 0 */
+	uint32_t unused;
 };
 
 struct channel_packet {
 	struct channel_head head;
 	unsigned char data[CHANNEL_DATA_MAX];
+};
+
+enum channel_exec_flags {
+	EXEC_TTY = 1,     /* own pty */
+	EXEC_STDIN = 2,   /* input comes; else /dev/null, or with a pty nobody types */
+	EXEC_MERGE = 4,   /* standard error goes where standard output goes */
+	EXEC_FINAL = 8,   /* the sandbox ends with it */
+	EXEC_USAGE = 16,  /* the end says what was used, started and left running */
+	EXEC_TEXT_FD = 32 /* the text is too long for a packet: it is in the second descriptor */
+};
+
+/* Then the text: cwd, argv, env, each with its NUL. */
+struct channel_exec {
+	uint32_t flags;
+	uint32_t uid, gid; /* inside */
+	uint16_t rows, cols;
+	uint32_t argc, envc;
+	uint32_t text_len;
+	uint64_t timeout_ms; /* 0: none */
+	uint64_t log_max;    /* bytes of the log that are kept; 0: all */
+	uint64_t output_max; /* bytes that are taken from it, the rest is dropped; 0: all */
+	uint64_t window;     /* pause it when the log is this far ahead of the ACKs; 0: never */
+};
+
+enum channel_scope { SCOPE_PROCESS, SCOPE_TREE }; /* its process group; all it ever started */
+
+struct channel_signal {
+	int32_t sig;
+	uint32_t scope;
+};
+
+struct channel_size {
+	uint16_t rows, cols;
+};
+
+struct channel_ready {
+	int32_t init_pid;    /* as the monitor's host sees it */
+	uint32_t can_freeze; /* there is a cgroup for it */
+	uint32_t has_leaves; /* every process has a cgroup: a tree is known exactly */
+	uint32_t is_frozen;
+};
+
+struct channel_started {
+	int32_t pid; /* as the host sees it */
+	uint32_t unused;
+	int64_t unix_ms;
+};
+
+struct channel_proc {
+	struct channel_started started; /* pid 0: not executing yet */
+	uint64_t position;              /* of the end of its log */
+};
+
+struct channel_usage {
+	uint64_t cpu_ms, mem_now, mem_peak, pids, disk_bytes;
+	uint64_t oom_kills, pids_denied;
+};
+
+struct channel_done {
+	uint32_t type;  /* what was asked for */
+	uint32_t error; /* errno, or 0 */
 };
 
 /* How a command ended; the words of the API's `state`. */
@@ -48,6 +152,12 @@ enum run_state {
 	RUN_KILLED,
 	RUN_EXPIRED,
 	RUN_LOST
+};
+
+struct channel_gone {
+	uint32_t state; /* enum run_state: RUN_EXITED when its last command ended it */
+	uint32_t unused;
+	char reason[96];
 };
 
 struct channel_child {
@@ -69,6 +179,11 @@ struct channel_end {
 	char execs[CHANNEL_EXECS_MAX][CHANNEL_EXEC_TEXT]; /* arguments joined by a space */
 };
 _Static_assert(sizeof(struct channel_end) <= CHANNEL_DATA_MAX, "one packet");
+
+/* An end is sent and stored without the execs that it does not have; `n` bytes come from outside.
+ * False when no monitor of ours has said that. */
+size_t channel_end_size(const struct channel_end *end);
+bool channel_end_read(struct channel_end *out, const void *bytes, size_t n);
 
 const char *run_state_name(enum run_state s);
 /* The status with which `caisson run` ends: the command's own, 124, 125, 128+n. */

@@ -79,3 +79,59 @@ TEST(adds_to_what_is_there)
 	base64_encode("foo", 3, &s);
 	CHECK_STR(str_text(&s), "data:Zm9v");
 }
+
+TEST(every_length_is_decoded_to_what_was_encoded)
+{
+	for (size_t n = 0; n < 70; n++) {
+		AUTO(str_done) struct str text = { .max = 128 };
+		AUTO(str_done) struct str bytes = { .max = 70 };
+		unsigned char raw[70];
+
+		for (size_t i = 0; i < n; i++)
+			raw[i] = (unsigned char)(i * 89 + n * 7);
+		base64_encode(raw, n, &text);
+		CHECK(base64_decode(str_text(&text), text.len, &bytes));
+		CHECK_INT(bytes.len, n);
+		CHECK(n == 0 || memcmp(bytes.data, raw, n) == 0);
+	}
+}
+
+TEST(only_the_text_that_would_be_printed_is_decoded)
+{
+	static const struct {
+		const char *text;
+		size_t n;
+	} cases[] = {
+		{ "A", 1 },       { "AA", 2 },       { "AAA", 3 },      { "AA=", 3 },
+		{ "=", 1 },       { "==", 2 },       { "===", 3 },      { "====", 4 },
+		{ "A===", 4 },    { "AB==", 4 },     { "AAB=", 4 },     { "A=A=", 4 },
+		{ "A=AA", 4 },    { "AA=A", 4 },     { "AA==AAAA", 8 }, { "AAA=AAAA", 8 },
+		{ "Zg==\n", 5 },  { "Zm9\n", 4 },    { "Zm 9", 4 },     { " Zm9", 4 },
+		{ "Zm9-", 4 },    { "Zm9_", 4 },     { "Zm9*", 4 },     { "Zm\0009", 4 },
+		{ "Zm9\xff", 4 }, { "Zm9vZm9!", 8 },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		AUTO(str_done) struct str s = { .max = 64 };
+		AUTO(freep) char *exact = mem_alloc(cases[i].n);
+
+		printf("# %s\n", cases[i].text);
+		memcpy(exact, cases[i].text, cases[i].n);
+		str_add(&s, "before");
+		CHECK(!base64_decode(exact, cases[i].n, &s));
+		CHECK_STR(str_text(&s), "before");
+		CHECK(!s.overflow);
+	}
+}
+
+TEST(what_does_not_fit_is_not_decoded)
+{
+	AUTO(str_done) struct str s = { .max = 5 };
+
+	CHECK(base64_decode("Zm9v", 4, &s));
+	CHECK(base64_decode("Zm8=", 4, &s));
+	CHECK_STR(str_text(&s), "foofo");
+	CHECK(!base64_decode("Zg==", 4, &s));
+	CHECK(s.overflow);
+	CHECK_STR(str_text(&s), "foofo");
+}
