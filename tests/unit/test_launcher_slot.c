@@ -129,12 +129,12 @@ TEST(processes_that_start_at_once_get_different_ones_and_kill_9_gives_them_back)
 		taken[slot] = true;
 		CHECK(!slot_take_this(watcher, slot));
 	}
-	CHECK(slot_any_taken(watcher));
+	CHECK(!slot_alone(watcher));
 	for (int i = 0; i < HOLDERS; i++) {
 		CHECK_INT(kill(pids[i], SIGKILL), 0);
 		CHECK_INT(waitpid(pids[i], NULL, 0), pids[i]);
 	}
-	CHECK(!slot_any_taken(watcher));
+	CHECK(slot_alone(watcher));
 	runtime_remove();
 }
 
@@ -174,12 +174,35 @@ TEST(a_released_slot_can_be_taken_again)
 	int slot = take(a);
 
 	CHECK(!slot_take_this(b, slot));
-	CHECK(slot_any_taken(b));
-	CHECK(!slot_any_taken(a)); /* its own does not count */
 	slot_release(a, slot);
-	CHECK(!slot_any_taken(b));
 	CHECK(slot_take_this(b, slot));
 	CHECK(!slot_take_this(a, slot));
+	runtime_remove();
+}
+
+TEST(the_gate_is_shared_by_many_or_one_has_it_alone)
+{
+	struct err e = { 0 };
+
+	runtime_make();
+	int a = open_slots();
+	AUTO(fd_close) int b = open_slots();
+	AUTO(fd_close) int c = open_slots();
+
+	CHECK_INT(slot_share(a, &e), 0);
+	(void)take(b); /* shares it too */
+	CHECK(!slot_alone(c));
+	fd_close(&a);
+	CHECK(!slot_alone(c));
+	CHECK(slot_alone(b)); /* its own does not count */
+	fd_close(&b);
+	CHECK(slot_alone(c));
+	a = open_slots();
+	CHECK_INT(slot_share(a, &e), -1); /* after a while */
+	CHECK(strstr(e.msg, "for himself"));
+	fd_close(&c);
+	CHECK_INT(slot_share(a, &e), 0);
+	fd_close(&a);
 	runtime_remove();
 }
 
@@ -214,7 +237,7 @@ TEST(a_lock_file_that_cannot_be_locked_is_an_error)
 	struct err e = { 0 };
 
 	CHECK_INT(slot_take(-1, &e), -1);
-	CHECK_STR(e.msg, "lock a slot: Bad file descriptor");
+	CHECK_STR(e.msg, "lock the run folder: Bad file descriptor");
 	CHECK_INT(slot_open(-1, &e), -1);
 }
 
@@ -322,6 +345,25 @@ TEST(a_lock_file_that_is_a_link_is_refused)
 	CHECK_INT(e.sys, ELOOP);
 	CHECK_INT(access(victim, F_OK), -1);
 	runtime_remove();
+}
+
+/* Cut, it would be another folder. */
+TEST(a_runtime_folder_with_too_long_a_path_is_refused)
+{
+	static char deep[4100];
+	struct err e = { 0 };
+
+	memset(deep, '/', sizeof deep - 1);
+	memcpy(deep, "/tmp", 4);
+	setenv("XDG_RUNTIME_DIR", deep, 1);
+	if (access(deep, W_OK) == 0) {
+		CHECK_INT(slot_run_dir(false, &e), -1);
+		CHECK_STR(e.msg, "XDG_RUNTIME_DIR is too long a path");
+	}
+	deep[4090] = '\0'; /* with "/caisson" it is one too many */
+	setenv("XDG_RUNTIME_DIR", deep, 1);
+	CHECK_INT(slot_run_dir(false, &e), -1);
+	CHECK_STR(e.msg, "XDG_RUNTIME_DIR is too long a path");
 }
 
 /* Without a runtime folder of the session: one in /tmp, by user. */

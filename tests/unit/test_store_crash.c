@@ -16,8 +16,12 @@
 static struct process_row row_of(const char *sandbox, int num, char id[48])
 {
 	snprintf(id, 48, "px_%s_%d", sandbox, num);
-	return (struct process_row){ .id = id, .tenant = "t1", .sandbox = sandbox, .num = num,
-		                     .argv = "[\"true\"]", .created_ms = 1 };
+	return (struct process_row){ .id = id,
+		                     .tenant = "t1",
+		                     .sandbox = sandbox,
+		                     .num = num,
+		                     .argv = "[\"true\"]",
+		                     .created_ms = 1 };
 }
 
 static bool is_there(struct store *s, const char *sandbox, int num)
@@ -57,7 +61,8 @@ static _Noreturn void insert_for_ever(const char *sandbox)
 		struct err e = { 0 };
 		char id[48];
 		struct process_row row = row_of(sandbox, num, id);
-		struct store_call call = { .done = report, .arg = (void *)(intptr_t)num,
+		struct store_call call = { .done = report,
+			                   .arg = (void *)(intptr_t)num,
 			                   .is_durable = num % 97 == 0 };
 
 		CHECK_INT(store_process_insert(s, &row, call, &e), 0);
@@ -87,7 +92,11 @@ static int kill_round(int round)
 		insert_for_ever(sandbox);
 	}
 	close(fds[1]);
-	usleep((useconds_t)(rand() % 25000));
+	struct pollfd first = { .fd = fds[0], .events = POLLIN };
+
+	if (round % 4) /* the others are killed anywhere, also while they open */
+		CHECK_INT(poll(&first, 1, 10000), 1);
+	usleep((useconds_t)(rand() % 15000));
 	kill(child, SIGKILL);
 	CHECK_INT(waitpid(child, NULL, 0), child);
 	for (ssize_t got = 0; (got = read(fds[0], acked + n, sizeof acked - (size_t)n * 4)) > 0;)
@@ -198,21 +207,32 @@ static int faulty_open(const char *path, int flags, int mode)
 	return -1;
 }
 
+static atomic_int n_syncs, sync_ms;
+static atomic_bool is_disk_gone;
+
 /* SQLite has no hook for these two; they stand in for libc's in the whole program. */
-int fdatasync(int fd)
+static int faulty_sync(long call, int fd)
 {
-	if (!fails_now())
-		return (int)syscall(SYS_fdatasync, fd);
-	errno = EIO;
-	return -1;
+	if (sync_ms)
+		usleep((useconds_t)sync_ms * 1000);
+	if (fails_now() || is_disk_gone) {
+		errno = EIO;
+		return -1;
+	}
+	int r = (int)syscall(call, fd);
+
+	n_syncs++;
+	return r;
+}
+
+int fdatasync(int fildes)
+{
+	return faulty_sync(SYS_fdatasync, fildes);
 }
 
 int fsync(int fd)
 {
-	if (!fails_now())
-		return (int)syscall(SYS_fsync, fd);
-	errno = EIO;
-	return -1;
+	return faulty_sync(SYS_fsync, fd);
 }
 
 static void install_faults(void)
@@ -255,12 +275,12 @@ static int insert_some(struct store *s)
 {
 	int n = 0;
 
-	n_codes = 0;
 	for (int i = 0; i < ROWS; i++) {
 		struct err e = { 0 };
 		char id[48];
 		struct process_row row = row_of("sb", i, id);
-		struct store_call call = { .done = keep_code, .arg = (void *)(intptr_t)i,
+		struct store_call call = { .done = keep_code,
+			                   .arg = (void *)(intptr_t)i,
 			                   .is_durable = is_durable(i) };
 
 		CHECK_INT(store_process_insert(s, &row, call, &e), 0);
@@ -278,6 +298,7 @@ static bool fault_round(int calls, int errnum, bool lasting)
 
 	for (int i = 0; i < ROWS; i++)
 		codes[i] = STORE_BROKEN;
+	n_codes = 0;
 	dir_make();
 	fail_after(calls, errnum, lasting);
 	struct store *s = store_open(dir, &e);
@@ -362,7 +383,8 @@ TEST(it_recovers_alone)
 		MUST(STORE_OK, store_process_insert(s, &row, HEAR, &e));
 		fail_after(1, errnums[i], true);
 		row = row_of("sb", 2, id);
-		CHECK_INT(store_process_insert(s, &row, (struct store_call){ .done = hear }, &e), 0);
+		CHECK_INT(store_process_insert(s, &row, (struct store_call){ .done = hear }, &e),
+		          0);
 		settle(s);
 		CHECK(heard.code == STORE_FULL || heard.code == STORE_BROKEN);
 		CHECK(is_there(s, "sb", 1));
@@ -373,16 +395,109 @@ TEST(it_recovers_alone)
 		CHECK(heard.code != STORE_OK);
 		calls_left = -1;
 		row = row_of("sb", 2, id);
-		MUST(STORE_OK, store_process_insert(s, &row,
-		                                    (struct store_call){ .done = hear,
-		                                                         .is_durable = true },
-		                                    &e));
+		MUST(STORE_OK,
+		     store_process_insert(
+			 s, &row, (struct store_call){ .done = hear, .is_durable = true }, &e));
 		store_close(s);
 		s = must_open();
 		CHECK(is_there(s, "sb", 1) && is_there(s, "sb", 2));
 		store_close(s);
 		dir_remove();
 	}
+}
+
+/* ---- what reaches the disk, and when ----------------------------------------------------- */
+
+static void insert_one(struct store *s, int num, struct store_call call)
+{
+	struct err e = { 0 };
+	char id[48];
+	struct process_row row = row_of("sb", num, id);
+
+	if (store_process_insert(s, &row, call, &e) < 0)
+		CHECK_STR(e.msg, "");
+}
+
+TEST(an_ordinary_write_is_synced_soon_after_its_answer)
+{
+	dir_make();
+	struct store *s = must_open();
+
+	for (int i = 0; i < 20; i++) {
+		int before = n_syncs, ms = 0;
+
+		insert_one(s, i, HEAR);
+		settle(s);
+		CHECK_INT(heard.code, STORE_OK);
+		for (; n_syncs == before && ms < 2000; ms++)
+			usleep(1000);
+		CHECK(ms < 2000);
+		if (i == 10)
+			printf("# synced %d ms after the answer\n", ms);
+	}
+	int quiet = n_syncs;
+
+	usleep(150000);
+	CHECK_INT(n_syncs, quiet); /* nothing was written, so nothing is synced */
+	store_close(s);
+	dir_remove();
+}
+
+static int answers[4], n_answers;
+
+static void keep_order(void *arg, const struct store_answer *a)
+{
+	CHECK_INT(a->code, STORE_OK);
+	answers[n_answers++] = (int)(intptr_t)arg;
+}
+
+TEST(a_durable_write_waits_for_the_disk_and_others_do_not)
+{
+	dir_make();
+	struct store *s = must_open();
+
+	sync_ms = 100;
+	insert_one(s, 1, (struct store_call){ keep_order, (void *)1, .is_durable = true });
+	usleep(20000); /* it is committed, and on its way to the disk */
+	CHECK(is_there(s, "sb", 1));
+	insert_one(s, 2, (struct store_call){ keep_order, (void *)2, .is_durable = false });
+	settle(s);
+	CHECK_INT(n_answers, 2);
+	CHECK_INT(answers[0], 2);
+	CHECK_INT(answers[1], 1);
+	sync_ms = 0;
+	store_close(s);
+	dir_remove();
+}
+
+TEST(a_sync_that_fails_is_reported_to_those_who_asked_for_it)
+{
+	struct store_call durable = { .done = hear, .is_durable = true };
+
+	dir_make();
+	struct store *s = must_open();
+
+	is_disk_gone = true;
+	insert_one(s, 1, durable);
+	settle(s);
+	CHECK_INT(heard.code, STORE_BROKEN);
+	CHECK(strstr(heard.msg, "sync the store"));
+	insert_one(s, 2, HEAR);
+	settle(s);
+	CHECK_INT(heard.code, STORE_OK);
+	insert_one(s, 3, durable); /* not silently fine the second time */
+	settle(s);
+	CHECK_INT(heard.code, STORE_BROKEN);
+	is_disk_gone = false;
+	insert_one(s, 4, durable);
+	settle(s);
+	CHECK_INT(heard.code, STORE_OK);
+	store_close(s);
+	s = must_open();
+	for (int num = 1; num <= 4; num++)
+		CHECK(is_there(s, "sb", num));
+	store_close(s);
+	dir_remove();
 }
 
 /* ---- the disk is full -------------------------------------------------------------------- */
@@ -409,7 +524,7 @@ static void fill_disk(void)
 }
 
 enum { MANY = 200000 };
-static char is_acked[MANY];
+static bool is_acked[MANY];
 static int n_acked, n_full;
 
 static void keep_acked(void *arg, const struct store_answer *a)

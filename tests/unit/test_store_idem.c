@@ -4,8 +4,9 @@
 
 static struct idem_request request_of(const char *key)
 {
-	return (struct idem_request){ .tenant = "t1", .key = key, .route_hash = { 1 },
-		                      .body_hash = { 2 }, .now_ms = 1000 };
+	return (struct idem_request){
+		.tenant = "t1", .key = key, .route_hash = { 1 }, .body_hash = { 2 }, .now_ms = 1000
+	};
 }
 
 static struct {

@@ -46,8 +46,9 @@ static void fill(struct store *s, const char *id, int64_t ended_ms)
 {
 	struct err e = { 0 };
 	char process[32];
-	struct sandbox_row row = { .id = id, .tenant = "t1", .spec = "{}", .slot = -1,
-		                   .labels = "{\"a\":\"b\"}" };
+	struct sandbox_row row = {
+		.id = id, .tenant = "t1", .spec = "{}", .slot = -1, .labels = "{\"a\":\"b\"}"
+	};
 	struct sandbox_row end = { .id = id, .state = SANDBOX_DELETING, .ended_ms = ended_ms };
 	struct shell_row shell = { .sandbox = id, .name = "main", .tenant = "t1" };
 	struct port_row port = { .sandbox = id, .tenant = "t1", .port = 80 };
@@ -66,8 +67,8 @@ static void fill(struct store *s, const char *id, int64_t ended_ms)
 	MUST(STORE_OK, store_process_finish(s, &px, HEAR, &e));
 	MUST(STORE_OK, store_sandbox_update(s, &end, SANDBOX_SET_STATE, HEAR, &e));
 	end.state = SANDBOX_GONE;
-	MUST(STORE_OK, store_sandbox_update(s, &end, SANDBOX_SET_STATE | SANDBOX_SET_ENDED, HEAR,
-	                                    &e));
+	MUST(STORE_OK,
+	     store_sandbox_update(s, &end, SANDBOX_SET_STATE | SANDBOX_SET_ENDED, HEAR, &e));
 }
 
 static int64_t purge_all(struct store *s, int64_t before_ms)
@@ -91,7 +92,9 @@ TEST(purge_removes_what_ended_and_nothing_else)
 	struct port_list ports;
 	struct process_row px;
 	struct sandbox_list list;
-	struct sandbox_query q = { .page = { .tenant = "t1" }, .labels = &label, .n_labels = 1,
+	struct sandbox_query q = { .page = { .tenant = "t1" },
+		                   .labels = &label,
+		                   .n_labels = 1,
 		                   .states = (1u << SANDBOX_STATE_COUNT) - 1 };
 
 	dir_make();
@@ -121,8 +124,9 @@ TEST(purge_removes_what_ended_and_nothing_else)
 TEST(a_sandbox_with_a_process_left_stays)
 {
 	struct err e = { 0 };
-	struct process_row px = { .id = "px_2", .tenant = "t1", .sandbox = "sb_1", .argv = "[]",
-		                  .num = 2 };
+	struct process_row px = {
+		.id = "px_2", .tenant = "t1", .sandbox = "sb_1", .argv = "[]", .num = 2
+	};
 
 	dir_make();
 	struct store *s = must_open();
@@ -156,8 +160,11 @@ TEST(purge_removes_dead_tokens)
 		char id[32];
 
 		snprintf(id, sizeof id, "tk_%zu", i);
-		struct token_row row = { .id = id, .tenant = "t1", .scopes = "all",
-			                 .hash = { (uint8_t)i }, .expires_ms = rows[i].expires_ms,
+		struct token_row row = { .id = id,
+			                 .tenant = "t1",
+			                 .scopes = "all",
+			                 .hash = { (uint8_t)i },
+			                 .expires_ms = rows[i].expires_ms,
 			                 .revoked_ms = rows[i].revoked_ms };
 
 		MUST(STORE_OK, store_token_insert(s, &row, HEAR, &e));

@@ -7,10 +7,18 @@ TEST(a_port_is_kept_found_replaced_and_dropped)
 	struct err e = { 0 };
 	struct arena a = { 0 };
 	struct port_list list;
-	struct port_row got, row = { .sandbox = "sb_1", .tenant = "t1", .port = 3000,
-		                     .token_hash = { 1 }, .created_ms = 5, .expires_ms = 9 };
-	struct port_row second = { .sandbox = "sb_1", .tenant = "t1", .port = 80, .local_port = 8080,
-		                   .token_hash = { 2 }, .created_ms = 6 };
+	struct port_row got, row = { .sandbox = "sb_1",
+		                     .tenant = "t1",
+		                     .port = 3000,
+		                     .token_hash = { 1 },
+		                     .created_ms = 5,
+		                     .expires_ms = 9 };
+	struct port_row second = { .sandbox = "sb_1",
+		                   .tenant = "t1",
+		                   .port = 80,
+		                   .local_port = 8080,
+		                   .token_hash = { 2 },
+		                   .created_ms = 6 };
 
 	dir_make();
 	struct store *s = must_open();

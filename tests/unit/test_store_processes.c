@@ -41,7 +41,14 @@ static const char *const allowed[] = {
 	"queued>awaiting_approval running denied killed expired lost",
 	"awaiting_approval>queued running denied killed expired lost",
 	"running>exited signaled timeout oom killed expired denied lost",
-	"exited>", "signaled>", "timeout>", "oom>", "killed>", "expired>", "denied>", "lost>",
+	"exited>",
+	"signaled>",
+	"timeout>",
+	"oom>",
+	"killed>",
+	"expired>",
+	"denied>",
+	"lost>",
 };
 _Static_assert(COUNT(allowed) == PROCESS_STATE_COUNT, "a state has no row");
 
@@ -111,30 +118,29 @@ TEST(every_transition_is_applied_or_refused)
 
 TEST(what_an_end_may_not_say)
 {
+	static const struct {
+		struct process_row row;
+		const char *part;
+	} rows[] = {
+		{ { .state = PROCESS_RUNNING, .ended_ms = 1 }, "ends in" },
+		{ { .state = PROCESS_STATE_COUNT, .ended_ms = 1 }, "not a state" },
+		{ { .state = PROCESS_EXITED, .ended_ms = 1, .exit_code = 256 },
+		  "256 is not an exit" },
+		{ { .state = PROCESS_EXITED, .ended_ms = 1, .exit_code = -1 }, "not an exit code" },
+		{ { .state = PROCESS_SIGNALED, .ended_ms = 1 }, "needs the signal" },
+		{ { .state = PROCESS_KILLED }, "ended_ms" },
+	};
 	struct err e = { 0 };
-	struct process_row row = row_of("px_1", 1);
+	struct process_row born = row_of("px_1", 1);
 
 	dir_make();
 	struct store *s = must_open();
 
-	row.state = PROCESS_EXITED;
-	REFUSED(store_process_insert(s, &row, HEAR, &e), "goes on in");
-	REFUSED(store_process_move(s, &row, HEAR, &e), "goes on in");
-	row = end_of("px_1", PROCESS_RUNNING);
-	REFUSED(store_process_finish(s, &row, HEAR, &e), "ends in");
-	row = end_of("px_1", PROCESS_STATE_COUNT);
-	REFUSED(store_process_finish(s, &row, HEAR, &e), "not a state");
-	row = end_of("px_1", PROCESS_EXITED);
-	row.exit_code = 256;
-	REFUSED(store_process_finish(s, &row, HEAR, &e), "256 is not an exit code");
-	row.exit_code = -1;
-	REFUSED(store_process_finish(s, &row, HEAR, &e), "not an exit code");
-	row = end_of("px_1", PROCESS_SIGNALED);
-	row.signal = 0;
-	REFUSED(store_process_finish(s, &row, HEAR, &e), "needs the signal");
-	row = end_of("px_1", PROCESS_KILLED);
-	row.ended_ms = 0;
-	REFUSED(store_process_finish(s, &row, HEAR, &e), "ended_ms");
+	for (size_t i = 0; i < COUNT(rows); i++)
+		REFUSED(store_process_finish(s, &rows[i].row, HEAR, &e), rows[i].part);
+	born.state = PROCESS_EXITED;
+	REFUSED(store_process_insert(s, &born, HEAR, &e), "goes on in");
+	REFUSED(store_process_move(s, &born, HEAR, &e), "goes on in");
 	store_close(s);
 	dir_remove();
 }
@@ -163,12 +169,23 @@ TEST(a_life_comes_back_as_it_was)
 	struct err e = { 0 };
 	struct arena a = { 0 };
 	struct process_row got, row = row_of("px_1", 1);
-	struct process_row run = { .id = "px_1", .state = PROCESS_RUNNING, .started_ms = 1001,
-		                   .log_id = "lg_1" };
-	struct process_row end = { .id = "px_1", .state = PROCESS_EXITED, .exit_code = 0,
-		                   .reason = "r", .cwd = "/end", .ended_ms = 1005, .ms = 4,
-		                   .cpu_ms = 3, .mem_peak = 1ll << 33, .io_bytes = 5, .bytes_out = 6,
-		                   .bytes_err = 7, .bytes_dropped = 8, .details = "{\"children\":[]}" };
+	struct process_row run = {
+		.id = "px_1", .state = PROCESS_RUNNING, .started_ms = 1001, .log_id = "lg_1"
+	};
+	struct process_row end = { .id = "px_1",
+		                   .state = PROCESS_EXITED,
+		                   .exit_code = 0,
+		                   .reason = "r",
+		                   .cwd = "/end",
+		                   .ended_ms = 1005,
+		                   .ms = 4,
+		                   .cpu_ms = 3,
+		                   .mem_peak = 1ll << 33,
+		                   .io_bytes = 5,
+		                   .bytes_out = 6,
+		                   .bytes_err = 7,
+		                   .bytes_dropped = 8,
+		                   .details = "{\"children\":[]}" };
 
 	row.cwd = "/work";
 	row.label = "tests";
@@ -205,7 +222,8 @@ TEST(what_a_row_may_not_be)
 {
 	struct err e = { 0 };
 	AUTO(freep) char *long_argv = mem_alloc(STORE_ARGV_MAX + 2);
-	struct process_row row = row_of("px_1", 1), twin = row_of("px_2", 1), bad = row_of("px_3", 3);
+	struct process_row row = row_of("px_1", 1), twin = row_of("px_2", 1),
+			   bad = row_of("px_3", 3);
 
 	memset(long_argv, ' ', STORE_ARGV_MAX + 1);
 	dir_make();
@@ -278,16 +296,20 @@ TEST(lists_filter)
 		{ { .page = { .tenant = "t2" } }, "", false },
 		{ { .page = { .tenant = "t1", .limit = 2 } }, "11,10", true },
 		{ { .page = { .tenant = "t1", .limit = 2, .cursor = "na" } }, "08,07", true },
-		{ { .page = { .tenant = "t1", .is_oldest_first = true, .limit = 3 } }, "00,01,02",
+		{ { .page = { .tenant = "t1", .is_oldest_first = true, .limit = 3 } },
+		  "00,01,02",
 		  true },
-		{ { .page = { .is_all_tenants = true }, .sandbox = "sb_odd" }, "11,09,07,05,03,01",
+		{ { .page = { .is_all_tenants = true }, .sandbox = "sb_odd" },
+		  "11,09,07,05,03,01",
 		  false },
 		{ { .page = { .tenant = "t1" }, .label = "third" }, "09,06,03,00", false },
-		{ { .page = { .tenant = "t1" }, .sandbox = "sb_odd", .label = "third" }, "09,03",
+		{ { .page = { .tenant = "t1" }, .sandbox = "sb_odd", .label = "third" },
+		  "09,03",
 		  false },
 		{ { .page = { .tenant = "t1" },
 		    .states = 1u << PROCESS_EXITED | 1u << PROCESS_OOM },
-		  "04,03", false },
+		  "04,03",
+		  false },
 		{ { .page = { .tenant = "t1" }, .states = 1u << PROCESS_LOST }, "", false },
 	};
 	struct err e = { 0 };
@@ -314,8 +336,11 @@ TEST(what_has_not_ended_is_found_and_swept)
 	struct process_list list;
 	struct process_row got;
 	struct store *s = open_many();
-	struct process_sweep sweep = { .sandbox = "sb_even", .generation = 1, .state = PROCESS_LOST,
-		                       .reason = "host restarted", .ended_ms = 2000 };
+	struct process_sweep sweep = { .sandbox = "sb_even",
+		                       .generation = 1,
+		                       .state = PROCESS_LOST,
+		                       .reason = "host restarted",
+		                       .ended_ms = 2000 };
 
 	CHECK_INT(store_process_running_of(s, "sb_even", &a, &list, &e), 0);
 	CHECK_STR(numbers(&list), "00,02,06,08,10");

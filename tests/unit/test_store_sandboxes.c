@@ -115,8 +115,8 @@ TEST(every_transition_is_applied_or_refused)
 TEST(live_states_are_those_that_can_use_cpu)
 {
 	static const bool live[] = {
-		[SANDBOX_CREATING] = true,  [SANDBOX_RUNNING] = true,   [SANDBOX_PAUSED] = true,
-		[SANDBOX_STOPPING] = true,  [SANDBOX_REPLACING] = true, [SANDBOX_DELETING] = true,
+		[SANDBOX_CREATING] = true,    [SANDBOX_RUNNING] = true,   [SANDBOX_PAUSED] = true,
+		[SANDBOX_STOPPING] = true,    [SANDBOX_REPLACING] = true, [SANDBOX_DELETING] = true,
 		[SANDBOX_UNREACHABLE] = true,
 	};
 
@@ -131,11 +131,27 @@ TEST(a_row_comes_back_as_it_was)
 	struct err e = { 0 };
 	struct arena a = { 0 };
 	struct sandbox_row got, row = {
-		.id = "sb_1", .tenant = "t1", .node = "nd_other", .key = "task-1", .generation = 3,
-		.state_reason = "why", .spec = "{\"a\":1}", .labels = "{\"k\":\"v\"}",
-		.enforced = "{\"net\":\"netns\"}", .backend = "native", .boot_id = "boot", .slot = 4,
-		.created_ms = 1, .started_ms = 2, .ended_ms = 3, .expires_ms = 4, .idle_ms = 5,
-		.last_active_ms = 6, .mem_bytes = 1ll << 40, .cpu_milli = 8, .pids = 9,
+		.id = "sb_1",
+		.tenant = "t1",
+		.node = "nd_other",
+		.key = "task-1",
+		.generation = 3,
+		.state_reason = "why",
+		.spec = "{\"a\":1}",
+		.labels = "{\"k\":\"v\"}",
+		.enforced = "{\"net\":\"netns\"}",
+		.backend = "native",
+		.boot_id = "boot",
+		.slot = 4,
+		.created_ms = 1,
+		.started_ms = 2,
+		.ended_ms = 3,
+		.expires_ms = 4,
+		.idle_ms = 5,
+		.last_active_ms = 6,
+		.mem_bytes = 1ll << 40,
+		.cpu_milli = 8,
+		.pids = 9,
 		.disk_bytes = 10,
 	};
 
@@ -195,15 +211,20 @@ TEST(an_update_changes_what_it_names)
 	struct err e = { 0 };
 	struct arena a = { 0 };
 	struct sandbox_row got, row = row_of("sb_1");
-	struct sandbox_row next = { .id = "sb_1", .generation = 2, .slot = 9, .boot_id = "b",
-		                    .spec = "[]", .expires_ms = 77, .mem_bytes = 1 };
+	struct sandbox_row next = { .id = "sb_1",
+		                    .generation = 2,
+		                    .slot = 9,
+		                    .boot_id = "b",
+		                    .spec = "[]",
+		                    .expires_ms = 77,
+		                    .mem_bytes = 1 };
 
 	dir_make();
 	struct store *s = must_open();
 
 	MUST(STORE_OK, store_sandbox_insert(s, &row, NULL, HEAR, &e));
-	MUST(STORE_OK, store_sandbox_update(s, &next, SANDBOX_SET_GENERATION | SANDBOX_SET_SLOT,
-	                                    HEAR, &e));
+	MUST(STORE_OK,
+	     store_sandbox_update(s, &next, SANDBOX_SET_GENERATION | SANDBOX_SET_SLOT, HEAR, &e));
 	CHECK_INT(heard.rows, 1);
 	CHECK_INT(store_sandbox_get(s, "t1", "sb_1", &a, &got, &e), 0);
 	CHECK_INT(got.generation, 2);
@@ -211,8 +232,8 @@ TEST(an_update_changes_what_it_names)
 	CHECK_STR(got.boot_id, "b");
 	CHECK_STR(got.spec, row.spec);
 	CHECK_INT(got.expires_ms, 0);
-	MUST(STORE_OK, store_sandbox_update(s, &next, SANDBOX_SET_SPEC | SANDBOX_SET_EXPIRES, HEAR,
-	                                    &e));
+	MUST(STORE_OK,
+	     store_sandbox_update(s, &next, SANDBOX_SET_SPEC | SANDBOX_SET_EXPIRES, HEAR, &e));
 	CHECK_INT(store_sandbox_get(s, "t1", "sb_1", &a, &got, &e), 0);
 	CHECK_STR(got.spec, "[]");
 	CHECK_INT(got.expires_ms, 77);
@@ -274,7 +295,8 @@ TEST(a_key_is_free_again_when_its_sandbox_is_gone)
 {
 	struct err e = { 0 };
 	struct arena a = { 0 };
-	struct sandbox_row got, row = row_of("sb_1"), second = row_of("sb_2"), other = row_of("sb_3");
+	struct sandbox_row got, row = row_of("sb_1"), second = row_of("sb_2"),
+				other = row_of("sb_3");
 
 	row.key = second.key = other.key = "task";
 	other.tenant = "t2";
@@ -298,7 +320,7 @@ TEST(a_key_is_free_again_when_its_sandbox_is_gone)
 
 /* ---- lists ------------------------------------------------------------------------------- */
 
-enum { MANY = 25 };
+#define MANY 25ll
 
 static struct store *open_many(void)
 {
@@ -349,10 +371,12 @@ static const char *numbers(struct store *s, struct sandbox_query q)
 
 TEST(pages_are_complete_and_in_order)
 {
-	static const char newest[] = "24,23,22,21,20,19,18,17,16,15,14,13,12,11,10,09,08,07,06,05,04,"
-				     "03,02,01,00";
-	static const char oldest[] = "00,01,02,03,04,05,06,07,08,09,10,11,12,13,14,15,16,17,18,19,20,"
-				     "21,22,23,24";
+	static const char newest[] =
+	    "24,23,22,21,20,19,18,17,16,15,14,13,12,11,10,09,08,07,06,05,04,"
+	    "03,02,01,00";
+	static const char oldest[] =
+	    "00,01,02,03,04,05,06,07,08,09,10,11,12,13,14,15,16,17,18,19,20,"
+	    "21,22,23,24";
 	static const size_t limits[] = { 1, 2, 5, 24, 25, 26, 0, 1000 };
 	struct store *s = open_many();
 
@@ -378,7 +402,8 @@ TEST(labels_filter_exactly)
 	static const struct text_pair part[] = { { "parity", "od" } };
 	struct err e = { 0 };
 	struct store *s = open_many();
-	struct sandbox_query q = { .page = { .tenant = "t1", .limit = 2 }, .labels = odd_2,
+	struct sandbox_query q = { .page = { .tenant = "t1", .limit = 2 },
+		                   .labels = odd_2,
 		                   .n_labels = 2 };
 
 	CHECK_STR(numbers(s, q), "23,21");
@@ -423,8 +448,9 @@ TEST(states_filter_and_gone_is_left_out)
 
 TEST(bad_questions_are_refused)
 {
-	static const char *const cursors[] = { "", "n", "x1", "o1", "n1z", "n 1", "n-1", "1",
-		                               "n1234567890123456" };
+	static const char *const cursors[] = { "",    "n",   "x1",
+		                               "o1",  "n1z", "n 1",
+		                               "n-1", "1",   "n1234567890123456" };
 	struct err e = { 0 };
 	struct arena a = { 0 };
 	struct sandbox_list list = { 0 };
@@ -510,8 +536,8 @@ TEST(each_ceiling_holds)
 		struct quota max;
 		const char *name;
 	} rows[] = {
-		{ { .sandboxes = 1 }, "sandboxes: 2" },   { { .mem_bytes = 199 }, "mem: 200" },
-		{ { .cpu_milli = 3999 }, "cpu: 4000" },   { { .pids = 127 }, "pids: 128" },
+		{ { .sandboxes = 1 }, "sandboxes: 2" }, { { .mem_bytes = 199 }, "mem: 200" },
+		{ { .cpu_milli = 3999 }, "cpu: 4000" }, { { .pids = 127 }, "pids: 128" },
 		{ { .disk_bytes = 13 }, "disk: 14" },
 	};
 	static const struct quota enough = { 2, 200, 4000, 128, 14 };
@@ -558,9 +584,9 @@ TEST(a_hundred_creates_at_once_cannot_pass_together)
 		snprintf(id, sizeof id, "sb_%d", i);
 		struct sandbox_row row = row_of(id);
 
-		CHECK_INT(store_sandbox_insert(s, &row, &max, (struct store_call){ .done = count },
-		                               &e),
-		          0);
+		CHECK_INT(
+		    store_sandbox_insert(s, &row, &max, (struct store_call){ .done = count }, &e),
+		    0);
 	}
 	settle(s);
 	CHECK_INT(n_ok, 10);

@@ -61,8 +61,9 @@ static void fill(int rows)
 		char id[32];
 
 		snprintf(id, sizeof id, "px_%d", i);
-		struct process_row row = { .id = id, .tenant = "t1", .sandbox = "sb_1", .num = i,
-			                   .argv = "[]" };
+		struct process_row row = {
+			.id = id, .tenant = "t1", .sandbox = "sb_1", .num = i, .argv = "[]"
+		};
 
 		CHECK_INT(store_process_insert(s, &row, HEAR, &e), 0);
 	}
@@ -208,7 +209,7 @@ TEST(a_shortened_database_is_found)
 {
 	dir_make();
 	fill(500);
-	CHECK_INT(truncate(file_in_dir("caisson.db"), size_of("caisson.db") - 4096 * 3), 0);
+	CHECK_INT(truncate(file_in_dir("caisson.db"), size_of("caisson.db") - 12288), 0);
 	must_refuse_untouched("malformed");
 	dir_remove();
 }
@@ -231,7 +232,8 @@ TEST(an_emptied_or_absent_database_is_not_made_anew)
 TEST(an_empty_file_that_never_was_one_is_taken)
 {
 	dir_make();
-	AUTO(fd_close) int fd = open(file_in_dir("caisson.db"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	AUTO(fd_close)
+	int fd = open(file_in_dir("caisson.db"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 
 	CHECK(fd >= 0);
 	CHECK_INT(n_rows(), 0);
@@ -250,8 +252,9 @@ static void fill_and_die(int rows)
 			char id[32];
 
 			snprintf(id, sizeof id, "px_%d", i);
-			struct process_row row = { .id = id, .tenant = "t1", .sandbox = "sb_1",
-				                   .num = i, .argv = "[]" };
+			struct process_row row = {
+				.id = id, .tenant = "t1", .sandbox = "sb_1", .num = i, .argv = "[]"
+			};
 
 			CHECK_INT(store_process_insert(s, &row, HEAR, &e), 0);
 		}
@@ -286,7 +289,8 @@ TEST(a_torn_log_loses_its_end_and_nothing_else)
 	fill(0);
 	CHECK_INT(n_rows(), 5);
 	fill_and_die(0); /* leaves a log */
-	AUTO(fd_close) int fd = open(file_in_dir("caisson.db-wal"), O_WRONLY | O_APPEND | O_CLOEXEC);
+	AUTO(fd_close)
+	int fd = open(file_in_dir("caisson.db-wal"), O_WRONLY | O_APPEND | O_CLOEXEC);
 
 	CHECK(fd >= 0);
 	CHECK_INT(write(fd, content, 5000), 5000);

@@ -7,7 +7,9 @@ TEST(a_shell_is_kept_replaced_and_dropped)
 	struct err e = { 0 };
 	struct arena a = { 0 };
 	struct shell_list list;
-	struct shell_row row = { .sandbox = "sb_1", .name = "main", .tenant = "t1", .cwd = "/work" };
+	struct shell_row row = {
+		.sandbox = "sb_1", .name = "main", .tenant = "t1", .cwd = "/work"
+	};
 	struct shell_row other = { .sandbox = "sb_1", .name = "two", .tenant = "t1" };
 
 	dir_make();
@@ -15,8 +17,13 @@ TEST(a_shell_is_kept_replaced_and_dropped)
 
 	MUST(STORE_OK, store_shell_put(s, &row, HEAR, &e));
 	MUST(STORE_OK, store_shell_put(s, &other, HEAR, &e));
-	row = (struct shell_row){ .sandbox = "sb_1", .name = "main", .tenant = "t1", .cwd = "/tmp",
-		                  .env = "{\"A\":\"b\"}", .process = "px_1", .restarts = 3 };
+	row = (struct shell_row){ .sandbox = "sb_1",
+		                  .name = "main",
+		                  .tenant = "t1",
+		                  .cwd = "/tmp",
+		                  .env = "{\"A\":\"b\"}",
+		                  .process = "px_1",
+		                  .restarts = 3 };
 	MUST(STORE_OK, store_shell_put(s, &row, HEAR, &e));
 	CHECK_INT(store_shell_list(s, "t1", "sb_1", &a, &list, &e), 0);
 	CHECK_INT(list.n, 2);

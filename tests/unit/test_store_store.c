@@ -177,7 +177,10 @@ TEST(one_bad_request_does_not_hurt_its_batch)
 		char id[32];
 
 		snprintf(id, sizeof id, "px_%d", i);
-		struct process_row row = { .id = id, .tenant = "t1", .sandbox = "sb_1", .num = i / 2,
+		struct process_row row = { .id = id,
+			                   .tenant = "t1",
+			                   .sandbox = "sb_1",
+			                   .num = i / 2,
 			                   .argv = i % 10 ? "[]" : "[" };
 
 		CHECK_INT(store_process_insert(s, &row, (struct store_call){ 0 }, &e), 0);
@@ -226,8 +229,9 @@ TEST(large_requests_fill_the_queue_sooner)
 		char id[32];
 
 		snprintf(id, sizeof id, "px_%d", sent);
-		struct process_row row = { .id = id, .tenant = "t1", .sandbox = "sb_1", .num = sent,
-			                   .argv = argv };
+		struct process_row row = {
+			.id = id, .tenant = "t1", .sandbox = "sb_1", .num = sent, .argv = argv
+		};
 
 		if (store_process_insert(s, &row, HEAR, &e) < 0)
 			break;
@@ -295,9 +299,15 @@ static void insert(struct store *s, struct store_call call)
 	char id[32];
 
 	snprintf(id, sizeof id, "px_%08x", (unsigned int)next_id * 2654435761u);
-	struct process_row row = { .id = id, .tenant = "t1", .sandbox = "sb_1", .num = next_id++,
-		                   .argv = "[\"pytest\",\"-q\"]", .cwd = "/work",
-		                   .state = PROCESS_RUNNING, .created_ms = 1, .log_id = id };
+	struct process_row row = { .id = id,
+		                   .tenant = "t1",
+		                   .sandbox = "sb_1",
+		                   .num = next_id++,
+		                   .argv = "[\"pytest\",\"-q\"]",
+		                   .cwd = "/work",
+		                   .state = PROCESS_RUNNING,
+		                   .created_ms = 1,
+		                   .log_id = id };
 
 	if (store_process_insert(s, &row, call, &e) < 0)
 		CHECK_STR(e.msg, "");
@@ -320,8 +330,7 @@ TEST(measure_rows_per_second_with_64_waiting)
 		store_dispatch(s);
 		CHECK_INT(heard.code, STORE_OK);
 	}
-	printf("# %lld rows per second, 64 waiting\n",
-	       heard.n * 1000000ll / (now_us() - start));
+	printf("# %lld rows per second, 64 waiting\n", heard.n * 1000000ll / (now_us() - start));
 	store_close(s);
 	dir_remove();
 }

@@ -4,8 +4,12 @@
 
 static struct token_row row_of(const char *id, uint8_t hash)
 {
-	return (struct token_row){ .id = id, .tenant = "t1", .name = "ci", .hash = { hash },
-		                   .scopes = "exec files", .created_ms = 10 };
+	return (struct token_row){ .id = id,
+		                   .tenant = "t1",
+		                   .name = "ci",
+		                   .hash = { hash },
+		                   .scopes = "exec files",
+		                   .created_ms = 10 };
 }
 
 TEST(validity)

@@ -1,0 +1,246 @@
+/*
+ * schema.c - the tables, as the steps that lead to them.
+ *
+ * A step is never edited once it has been released: a change is a new step at the end. All
+ * missing steps run in one transaction, and PRAGMA user_version counts them.
+ */
+#include <inttypes.h>
+
+#include "store/store-internal.h"
+
+#define APPLICATION_ID 0x43414953    /* "CAIS", so that file(1) and we know it */
+#define CHECK_BYTES_MAX (64ll << 20) /* a full look at 64 MiB takes a fraction of a second */
+
+/* Rows are found by seq (order of birth, never given twice) and by id. Types are held to
+ * (STRICT), so a row that is there can be read. */
+static const char first[] =
+    "CREATE TABLE meta("
+    " key TEXT PRIMARY KEY,"
+    " value TEXT NOT NULL"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE sandboxes("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " id TEXT NOT NULL UNIQUE,"
+    " tenant TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " key TEXT,"
+    " generation INTEGER NOT NULL,"
+    " state TEXT NOT NULL,"
+    " state_reason TEXT,"
+    " spec TEXT NOT NULL CHECK(json_valid(spec)),"
+    " labels TEXT NOT NULL CHECK(json_valid(labels) AND json_type(labels)='object'),"
+    " enforced TEXT CHECK(enforced IS NULL OR json_valid(enforced)),"
+    " backend TEXT,"
+    " boot_id TEXT,"
+    " socket TEXT,"
+    " slot INTEGER,"
+    " created_ms INTEGER NOT NULL,"
+    " started_ms INTEGER,"
+    " ended_ms INTEGER,"
+    " expires_ms INTEGER,"
+    " idle_ms INTEGER,"
+    " last_active_ms INTEGER,"
+    " mem_bytes INTEGER NOT NULL,"
+    " cpu_milli INTEGER NOT NULL,"
+    " pids INTEGER NOT NULL,"
+    " disk_bytes INTEGER NOT NULL"
+    ") STRICT;"
+    "CREATE UNIQUE INDEX sandboxes_key ON sandboxes(tenant,key)"
+    " WHERE key IS NOT NULL AND state<>'gone';"
+    "CREATE INDEX sandboxes_there ON sandboxes(tenant,seq) WHERE state<>'gone';"
+    "CREATE INDEX sandboxes_gone ON sandboxes(ended_ms) WHERE state='gone';"
+
+    "CREATE TABLE sandbox_labels("
+    " tenant TEXT NOT NULL,"
+    " key TEXT NOT NULL,"
+    " value TEXT NOT NULL,"
+    " seq INTEGER NOT NULL,"
+    " PRIMARY KEY(tenant,key,value,seq)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX sandbox_labels_seq ON sandbox_labels(seq);"
+
+    "CREATE TABLE processes("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " id TEXT NOT NULL UNIQUE,"
+    " tenant TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " sandbox TEXT NOT NULL,"
+    " generation INTEGER NOT NULL,"
+    " num INTEGER NOT NULL,"
+    " state TEXT NOT NULL,"
+    " argv TEXT NOT NULL CHECK(json_valid(argv) AND json_type(argv)='array'),"
+    " cwd TEXT,"
+    " label TEXT,"
+    " shell TEXT,"
+    " exit_code INTEGER CHECK((exit_code IS NOT NULL)=(state='exited')),"
+    " signal INTEGER,"
+    " reason TEXT,"
+    " created_ms INTEGER NOT NULL,"
+    " started_ms INTEGER,"
+    " ended_ms INTEGER CHECK((ended_ms IS NULL)="
+    "  (state IN('queued','awaiting_approval','running'))),"
+    " ms INTEGER NOT NULL,"
+    " cpu_ms INTEGER NOT NULL,"
+    " mem_peak INTEGER NOT NULL,"
+    " io_bytes INTEGER NOT NULL,"
+    " bytes_out INTEGER NOT NULL,"
+    " bytes_err INTEGER NOT NULL,"
+    " bytes_dropped INTEGER NOT NULL,"
+    " log_id TEXT,"
+    " details TEXT CHECK(details IS NULL OR json_valid(details)),"
+    " UNIQUE(sandbox,generation,num)"
+    ") STRICT;"
+    "CREATE INDEX processes_tenant ON processes(tenant,seq);"
+    "CREATE INDEX processes_sandbox ON processes(sandbox,seq);"
+    "CREATE INDEX processes_open ON processes(sandbox,seq) WHERE ended_ms IS NULL;"
+    "CREATE INDEX processes_ended ON processes(ended_ms) WHERE ended_ms IS NOT NULL;"
+
+    "CREATE TABLE shells("
+    " seq INTEGER PRIMARY KEY,"
+    " sandbox TEXT NOT NULL,"
+    " name TEXT NOT NULL,"
+    " tenant TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " process TEXT,"
+    " cwd TEXT,"
+    " env TEXT NOT NULL CHECK(json_valid(env) AND json_type(env)='object'),"
+    " restarts INTEGER NOT NULL,"
+    " UNIQUE(sandbox,name)"
+    ") STRICT;"
+
+    "CREATE TABLE ports("
+    " seq INTEGER PRIMARY KEY,"
+    " sandbox TEXT NOT NULL,"
+    " tenant TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " port INTEGER NOT NULL CHECK(port BETWEEN 1 AND 65535),"
+    " local_port INTEGER,"
+    " token_hash BLOB NOT NULL UNIQUE CHECK(length(token_hash)=32),"
+    " created_ms INTEGER NOT NULL,"
+    " expires_ms INTEGER,"
+    " UNIQUE(sandbox,port)"
+    ") STRICT;"
+
+    "CREATE TABLE tokens("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " id TEXT NOT NULL UNIQUE,"
+    " tenant TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " name TEXT,"
+    " hash BLOB NOT NULL UNIQUE CHECK(length(hash)=32),"
+    " scopes TEXT NOT NULL,"
+    " created_ms INTEGER NOT NULL,"
+    " expires_ms INTEGER,"
+    " revoked_ms INTEGER,"
+    " last_used_ms INTEGER"
+    ") STRICT;"
+    "CREATE INDEX tokens_tenant ON tokens(tenant,seq);"
+
+    "CREATE TABLE idempotency("
+    " tenant TEXT NOT NULL,"
+    " key TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " boot TEXT NOT NULL," /* which run of the daemon began it */
+    " route_hash BLOB NOT NULL,"
+    " body_hash BLOB NOT NULL,"
+    " status INTEGER," /* NULL: in progress */
+    " body BLOB,"
+    " created_ms INTEGER NOT NULL,"
+    " PRIMARY KEY(tenant,key)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX idempotency_created ON idempotency(created_ms);";
+
+static const struct schema_step our_steps[] = {
+	{ "the first tables", first },
+};
+
+static int run_steps(struct db *db, const struct schema_step *steps, size_t from, size_t to,
+                     struct err *e)
+{
+	char version[64];
+
+	for (size_t i = from; i < to; i++)
+		if (db_script(db, steps[i].sql, e) < 0)
+			return err_wrap(e, "step %zu, %s", i + 1, steps[i].name);
+	snprintf(version, sizeof version, "PRAGMA user_version=%zu; PRAGMA application_id=%d", to,
+	         APPLICATION_ID);
+	if (db_script(db, version, e) < 0)
+		return -1;
+	return db_do(db, "COMMIT", e);
+}
+
+int schema_apply(struct db *db, const struct schema_step *steps, size_t n, struct err *e)
+{
+	int64_t version = 0;
+	struct err ignored = { 0 };
+
+	if (db_do(db, "BEGIN EXCLUSIVE", e) < 0)
+		return -1;
+	int r = db_number(db, "PRAGMA user_version", &version, e);
+
+	if (r == 0 && (version < 0 || version > (int64_t)n))
+		r = err_new(e, ERR_INVALID,
+		            "the database has version %" PRId64
+		            ", this program knows up to %zu: use a newer one",
+		            version, n);
+	if (r == 0 && version < (int64_t)n)
+		r = run_steps(db, steps, (size_t)version, n, e);
+	else if (r == 0)
+		r = db_do(db, "COMMIT", e);
+	if (r < 0 && !sqlite3_get_autocommit(db->c))
+		(void)db_do(db, "ROLLBACK", &ignored); /* closing does the same */
+	return r;
+}
+
+/* Somebody else's database in our place is left alone. */
+static int check_owner(struct db *db, struct err *e)
+{
+	int64_t id = 0, tables = 0;
+
+	if (db_number(db, "PRAGMA application_id", &id, e) < 0 ||
+	    db_number(db, "SELECT count(*) FROM sqlite_schema", &tables, e) < 0)
+		return -1;
+	if (id != APPLICATION_ID && (id != 0 || tables > 0))
+		return err_new(e, ERR_INVALID, "it is the database of another program");
+	return 0;
+}
+
+static int check_pages(struct db *db, struct err *e)
+{
+	int64_t pages = 0, page_bytes = 0;
+
+	if (db_number(db, "PRAGMA page_count", &pages, e) < 0 ||
+	    db_number(db, "PRAGMA page_size", &page_bytes, e) < 0)
+		return -1;
+	if (pages * page_bytes > CHECK_BYTES_MAX)
+		return 0;
+	AUTO(db_release) sqlite3_stmt *st = db_stmt(db, "PRAGMA quick_check(1)", e);
+	if (!st || db_step(db, st, e) < 0)
+		return -1;
+	const char *found = (const char *)sqlite3_column_text(st, 0);
+
+	if (!found || strcmp(found, "ok") != 0)
+		return err_new(e, ERR_INTERNAL, "it is damaged: %s", found ? found : "no finding");
+	return 0;
+}
+
+static int use_log(struct db *db, struct err *e)
+{
+	AUTO(db_release) sqlite3_stmt *st = db_stmt(db, "PRAGMA journal_mode=WAL", e);
+
+	if (!st || db_step(db, st, e) < 0)
+		return -1;
+	const char *mode = (const char *)sqlite3_column_text(st, 0);
+
+	if (!mode || strcmp(mode, "wal") != 0)
+		return err_new(e, ERR_INTERNAL, "its file system cannot hold a write-ahead log");
+	return 0;
+}
+
+int schema_open(struct db *db, struct err *e)
+{
+	if (check_owner(db, e) < 0 || check_pages(db, e) < 0 || use_log(db, e) < 0)
+		return -1;
+	return schema_apply(db, our_steps, COUNT(our_steps), e);
+}
