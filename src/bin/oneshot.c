@@ -1,15 +1,37 @@
 #include "bin/oneshot.h"
 
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
 #include "bin/inspect.h"
 #include "engine/enforce.h"
 #include "engine/landlock.h"
+#include "io/log.h"
 #include "launcher/launcher.h"
+#include "monitor/ask.h"
 #include "monitor/monitor.h"
+#include "os/extent.h"
+
+enum { NUM = 1 }; /* of the one command */
+
+/* How far the command may be ahead of whoever reads our output. */
+#define WINDOW (256u << 10)
 
 struct oneshot {
 	struct plan plan;
+	struct command command;
 	struct sandbox sandbox;
+	int log_fd;
+	uint64_t at, acked;         /* positions in the log */
+	uint64_t input_sent, input_took;
+	bool has_grown, has_end, is_gone; /* the monitor has said all */
+	struct channel_end end;
+	struct channel_packet packet;
+	unsigned char bytes[LOG_FRAME_DATA_MAX];
 };
+
+/* ---- start ------------------------------------------------------------------------- */
 
 static int check_host(const struct spec *spec, struct launcher_host *host, struct run_session *out,
                       struct err *e)
@@ -33,47 +55,253 @@ static int check_host(const struct spec *spec, struct launcher_host *host, struc
 	return 0;
 }
 
+static int make_command(struct oneshot *o, const struct run_setup *setup, struct err *e)
+{
+	struct command_ask ask = { .argv = setup->argv,
+		                   .cwd = setup->cwd,
+		                   .uid = o->plan.uid,
+		                   .gid = o->plan.gid,
+		                   .is_tty = setup->is_tty,
+		                   .has_stdin = setup->has_stdin,
+		                   .is_final = true,
+		                   .wants_usage = setup->wants_usage,
+		                   .rows = setup->rows,
+		                   .cols = setup->cols,
+		                   .timeout_ms = setup->timeout_ms,
+		                   .window = WINDOW };
+
+	if (command_make(&o->command, setup->spec, ask, e) < 0)
+		return -1;
+	o->log_fd = os_memfd("log");
+	return o->log_fd < 0 ? err_sys(e, -o->log_fd, "make the log") : 0;
+}
+
+static void oneshot_free(struct oneshot *o)
+{
+	plan_done(&o->plan);
+	command_done(&o->command);
+	fd_close(&o->log_fd);
+	free(o);
+}
+
+/* The command is sent right behind the start: the monitor takes it while pid 1 works. */
+static int launch(struct oneshot *o, const struct launcher_host *host, struct err *e)
+{
+	if (launcher_start(&o->sandbox, &o->plan, host, monitor_main, e) < 0)
+		return -1;
+	if (ask_exec(o->sandbox.control_fd, NUM, &o->command, o->log_fd, e) == 0)
+		return 0;
+	if (e->sys == EPIPE || e->sys == ECONNRESET)
+		return 0; /* the monitor gave up, and has said why */
+	launcher_end(&o->sandbox);
+	return -1;
+}
+
 static int start(const struct run_setup *setup, struct run_session *out, struct err *e)
 {
-	struct plan_command command = { .argv = setup->argv,
-		                        .cwd = setup->cwd,
-		                        .is_tty = setup->is_tty,
-		                        .has_stdin = setup->has_stdin,
-		                        .timeout_ms = setup->timeout_ms,
-		                        .wants_usage = setup->wants_usage,
-		                        .rows = setup->rows,
-		                        .cols = setup->cols };
 	struct launcher_host host;
 	struct oneshot *o = mem_alloc(sizeof *o);
 
-	o->plan.image_fd = -1;
-
+	o->log_fd = -1;
+	o->at = o->acked = LOG_FRAMES_AT;
 	if (check_host(setup->spec, &host, out, e) < 0 ||
-	    plan_make(&o->plan, setup->spec, command, e) < 0 ||
-	    launcher_start(&o->sandbox, &o->plan, &host, monitor_main, e) < 0) {
-		plan_done(&o->plan);
-		free(o);
+	    plan_make(&o->plan, setup->spec, e) < 0 || make_command(o, setup, e) < 0 ||
+	    launch(o, &host, e) < 0) {
+		oneshot_free(o);
 		return -1;
 	}
-	out->channel_fd = o->sandbox.control_fd;
-	out->cwd = plan_text(&o->plan, o->plan.cwd);
+	out->poll_fd = o->sandbox.control_fd;
+	out->has_room = true;
+	out->cwd = o->command.text;
 	out->driver_data = o;
 	return 0;
 }
 
-static void ebb(struct run_session *s)
+/* ---- to the monitor ---------------------------------------------------------------- */
+
+/* Room is waited for: the monitor always reads. */
+static void tell(struct oneshot *o, enum channel_type type, const void *bytes, size_t n)
+{
+	struct channel_head head = { .type = type, .len = (uint32_t)n, .num = NUM };
+	struct iovec iov[] = { { &head, sizeof head }, { (void *)(uintptr_t)bytes, n } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n ? 2 : 1 };
+
+	while (sendmsg(o->sandbox.control_fd, &msg, MSG_NOSIGNAL) < 0 && errno == EINTR)
+		;
+}
+
+static void look_for_room(struct run_session *s)
+{
+	const struct oneshot *o = s->driver_data;
+
+	s->has_room = o->input_sent - o->input_took <= CHANNEL_INPUT_MAX - DRIVER_INPUT_MAX;
+}
+
+static void input(struct run_session *s, const void *bytes, size_t n)
 {
 	struct oneshot *o = s->driver_data;
 
-	launcher_ebb(&o->sandbox);
+	tell(o, n > 0 ? CH_IN : CH_EOF, bytes, n);
+	o->input_sent += n;
+	look_for_room(s);
 }
+
+static void send_signal(struct run_session *s, int sig)
+{
+	const struct channel_signal m = { .sig = sig, .scope = SCOPE_PROCESS };
+
+	tell(s->driver_data, CH_SIGNAL, &m, sizeof m);
+}
+
+static void resize(struct run_session *s, uint16_t rows, uint16_t cols)
+{
+	const struct channel_size size = { rows, cols };
+
+	tell(s->driver_data, CH_RESIZE, &size, sizeof size);
+}
+
+static void end_inside(struct run_session *s)
+{
+	tell(s->driver_data, CH_KILL, NULL, 0);
+}
+
+/* ---- from it ----------------------------------------------------------------------- */
+
+/* What was read is given back at once: the log of a run is a window, not a record. */
+static void acknowledge(struct oneshot *o)
+{
+	(void)os_punch(o->log_fd, (off_t)o->acked, (off_t)(o->at - o->acked));
+	o->acked = o->at;
+	tell(o, CH_ACK, &o->at, sizeof o->at);
+}
+
+/* 1 with bytes, 0 when the log has no more for now. */
+static int read_log(struct oneshot *o, struct run_event *out, struct err *e)
+{
+	struct log_frame f;
+	uint64_t skipped;
+	int r = log_next(o->log_fd, &o->at, &f, o->bytes, &skipped);
+
+	if (r < 0)
+		return err_sys(e, -r, "read the log");
+	if (r > 0)
+		*out = (struct run_event){ .kind = f.stream == LOG_ERR ? RUN_ERR : RUN_OUT,
+			                   .bytes = o->bytes,
+			                   .n = f.len };
+	return r;
+}
+
+static int take_end(struct oneshot *o, struct err *e)
+{
+	o->has_end = channel_end_read(&o->end, o->packet.data, o->packet.head.len);
+	return o->has_end ? 0
+	                  : err_new(e, ERR_INTERNAL, "lost: the monitor's report is malformed");
+}
+
+static int take_fail(const struct oneshot *o, struct err *e)
+{
+	size_t n = o->packet.head.len < sizeof *e ? o->packet.head.len : sizeof *e;
+
+	memcpy(e, o->packet.data, n);
+	e->msg[sizeof e->msg - 1] = '\0';
+	return -1;
+}
+
+static void take_took(struct run_session *s)
+{
+	struct oneshot *o = s->driver_data;
+
+	memcpy(&o->input_took, o->packet.data, sizeof o->input_took);
+	look_for_room(s);
+}
+
+static int take(struct run_session *s, struct err *e)
+{
+	struct oneshot *o = s->driver_data;
+
+	switch ((enum channel_type)o->packet.head.type) {
+	case CH_GREW:
+		o->has_grown = true;
+		break;
+	case CH_TOOK:
+		take_took(s);
+		break;
+	case CH_EXIT:
+		return take_end(o, e);
+	case CH_FAIL:
+		return take_fail(o, e);
+	case CH_END:
+		o->is_gone = o->has_grown = true;
+		break;
+	case CH_EBB:
+		launcher_ebb(&o->sandbox);
+		break;
+	/* clang-format off */
+	case CH_GO: case CH_EXEC: case CH_TREE: case CH_IN: case CH_EOF: case CH_SIGNAL:
+	case CH_RESIZE: case CH_KILL: case CH_ACK: case CH_WATCH: case CH_FORGET: case CH_STOP:
+	case CH_FREEZE: case CH_THAW: case CH_USAGE: case CH_SYNC: case CH_EXTEND: case CH_CLOSE:
+	case CH_READY: case CH_STARTED: case CH_WAITING: case CH_PROC: case CH_SYNCED: case CH_DONE:
+	case CH_TYPES:
+		break; /* of no interest, or not the monitor's to say */
+	/* clang-format on */
+	}
+	return 0;
+}
+
+/* 1: a packet was taken; 0: there is none now. */
+static int receive(struct run_session *s, struct err *e)
+{
+	struct oneshot *o = s->driver_data;
+	ssize_t n;
+
+	do /* A monitor that ended without reading all we sent: what it sent is still there. */
+		n = recv(o->sandbox.control_fd, &o->packet, sizeof o->packet, MSG_DONTWAIT);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+	if (n < 0 && errno == EAGAIN)
+		return 0;
+	if (n < (ssize_t)sizeof o->packet.head ||
+	    o->packet.head.len != (size_t)n - sizeof o->packet.head)
+		return err_new(e, ERR_INTERNAL, "lost: the monitor of the sandbox died");
+	return take(s, e) < 0 ? -1 : 1;
+}
+
+static int ended(struct oneshot *o, struct run_event *out, struct err *e)
+{
+	if (!o->has_end)
+		return err_new(e, ERR_INTERNAL, "lost: the monitor ended without a report");
+	*out = (struct run_event){ .kind = RUN_ENDED, .end = &o->end };
+	return 1;
+}
+
+static int next(struct run_session *s, struct run_event *out, struct err *e)
+{
+	struct oneshot *o = s->driver_data;
+	int r = 1;
+
+	while (r > 0) {
+		if (o->at - o->acked > WINDOW / 2)
+			acknowledge(o);
+		r = o->has_grown ? read_log(o, out, e) : 0;
+		if (r != 0)
+			return r;
+		if (o->is_gone)
+			return ended(o, out, e);
+		if (o->has_grown)
+			acknowledge(o); /* all that there was: tell us of more */
+		o->has_grown = false;
+		r = receive(s, e);
+	}
+	return r;
+}
+
+/* ---- the end ----------------------------------------------------------------------- */
 
 static void end(struct run_session *s)
 {
 	struct oneshot *o = s->driver_data;
 
 	launcher_end(&o->sandbox);
-	s->channel_fd = -1;
+	s->poll_fd = -1;
 }
 
 static int sweep(bool dry_run, void (*found)(const char *what, bool is_gone))
@@ -81,6 +309,12 @@ static int sweep(bool dry_run, void (*found)(const char *what, bool is_gone))
 	return launcher_sweep(dry_run, true, found);
 }
 
-const struct driver oneshot_driver = {
-	.start = start, .ebb = ebb, .end = end, .sweep = sweep, .inspect = inspect_host
-};
+const struct driver oneshot_driver = { .start = start,
+	                               .next = next,
+	                               .input = input,
+	                               .signal = send_signal,
+	                               .resize = resize,
+	                               .kill = end_inside,
+	                               .end = end,
+	                               .sweep = sweep,
+	                               .inspect = inspect_host };

@@ -45,11 +45,11 @@ static int launch(const struct driver *driver, const struct spec *spec, struct e
 	char program[] = "/bin/true";
 	char *argv[] = { program, NULL };
 	struct run_setup setup = { .spec = spec, .argv = argv };
-	struct run_session session = { .channel_fd = -1 };
+	struct run_session session = { .poll_fd = -1 };
 
 	if (driver->start(&setup, &session, e) < 0)
 		return -1;
-	struct pump pump = { .channel_fd = session.channel_fd, .kept = kept };
+	struct pump pump = { .driver = driver, .session = &session, .kept = kept };
 	int r = pump_run(&pump, e);
 	driver->end(&session);
 	if (r == 0 && run_exit_status(&pump.end) != 0)

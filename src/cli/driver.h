@@ -1,15 +1,20 @@
 /*
  * driver.h - the seam between the CLI and whoever runs sandboxes.
  *
- * The CLI knows specs and channels, nothing of engines. main() passes it a driver: today the
- * one that launches in this process (bin/oneshot.c), with the daemon a client of its API.
+ * The CLI knows specs and events, nothing of engines. main() passes it a driver: the one that
+ * launches in this process (bin/oneshot.c), or a client of the daemon's API.
+ *
+ *   start ──▷ next, next, ... (wait for poll_fd when there is nothing) ──▷ end
+ *               input, signal, resize, kill: whenever
  */
 #pragma once
 
 #include "base/err.h"
 #include "spec/spec.h"
+#include "wire/channel.h"
 
 #define ENFORCED_MAX 24
+#define DRIVER_INPUT_MAX (32u << 10) /* of one call of input() */
 
 struct run_setup {
 	const struct spec *spec; /* resolved */
@@ -28,7 +33,8 @@ struct enforced {
 };
 
 struct run_session {
-	int channel_fd; /* wire/channel.h; the driver's to close */
+	int poll_fd;   /* readable: next() has something to do; the driver's to close */
+	bool has_room; /* input() takes DRIVER_INPUT_MAX bytes now; next() may change it */
 	struct enforced enforced[ENFORCED_MAX];
 	size_t n_enforced;
 	const char *cwd; /* of the command, inside */
@@ -36,12 +42,31 @@ struct run_session {
 	void *driver_data;
 };
 
+enum run_event_kind {
+	RUN_OUT,     /* bytes of standard output, or of the terminal */
+	RUN_ERR,     /* bytes of standard error */
+	RUN_STARTED, /* it executes; may be absent */
+	RUN_ENDED    /* `end`; the last */
+};
+
+struct run_event {
+	enum run_event_kind kind;
+	const unsigned char *bytes; /* until the next call; they count as taken then */
+	size_t n;
+	const struct channel_end *end; /* as long as the session */
+};
+
 struct doctor_report;
 
 struct driver {
 	int (*start)(const struct run_setup *setup, struct run_session *out, struct err *e);
-	/* The command has ended: what can be taken down already may be. */
-	void (*ebb)(struct run_session *s);
+	/* 1 with an event; 0 when there is none for now; -1 when nothing was executed, or nobody
+	 * knows how it ended. Never waits. */
+	int (*next)(struct run_session *s, struct run_event *out, struct err *e);
+	void (*input)(struct run_session *s, const void *bytes, size_t n); /* n 0: its end */
+	void (*signal)(struct run_session *s, int sig);
+	void (*resize)(struct run_session *s, uint16_t rows, uint16_t cols);
+	void (*kill)(struct run_session *s); /* everything inside: TERM, and after a while KILL */
 	/* Everything of the sandbox is gone when it returns; texts of the session stay. */
 	void (*end)(struct run_session *s);
 	/* Names of what dead sandboxes left, removed unless dry_run. */

@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -18,53 +17,31 @@
 struct state {
 	struct pump *p;
 	int signal_fd;
-	struct channel_packet in, out; /* from the monitor; to it, while it has no room */
-	bool is_waiting;               /* `out` could not be sent yet */
 	bool stdin_open, is_done, is_ending;
 };
 
-static void send_out(struct state *s)
+static void tell_signal(struct state *s, int sig)
 {
-	size_t n = sizeof s->out.head + s->out.head.len;
-	ssize_t r = send(s->p->channel_fd, &s->out, n, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-	s->is_waiting = r < 0 && errno == EAGAIN;
-}
-
-/* Small messages; room for them is waited for. */
-static void tell(struct state *s, enum channel_type type, const void *bytes, size_t n)
-{
-	struct channel_packet p; /* not cleared: most messages are much shorter */
-
-	p.head = (struct channel_head){ .type = type, .len = (uint32_t)n };
-	if (n > 0)
-		memcpy(p.data, bytes, n);
-	(void)send(s->p->channel_fd, &p, sizeof p.head + n, MSG_NOSIGNAL);
-}
-
-static void tell_signal(struct state *s, int32_t sig)
-{
-	tell(s, CH_SIGNAL, &sig, sizeof sig);
+	s->p->driver->signal(s->p->session, sig);
 }
 
 static void tell_size(struct state *s)
 {
-	uint16_t size[2];
+	uint16_t rows, cols;
 
-	if (s->p->is_tty && terminal_size(&size[0], &size[1]))
-		tell(s, CH_RESIZE, size, sizeof size);
+	if (s->p->is_tty && terminal_size(&rows, &cols))
+		s->p->driver->resize(s->p->session, rows, cols);
 }
 
 static void read_stdin(struct state *s)
 {
-	ssize_t n = read(STDIN_FILENO, s->out.data, sizeof s->out.data);
+	static unsigned char bytes[DRIVER_INPUT_MAX];
+	ssize_t n = read(STDIN_FILENO, bytes, sizeof bytes);
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
-	s->out.head =
-	    (struct channel_head){ .type = n > 0 ? CH_IN : CH_EOF, .len = n > 0 ? (uint32_t)n : 0 };
 	s->stdin_open = n > 0;
-	send_out(s);
+	s->p->driver->input(s->p->session, bytes, n > 0 ? (size_t)n : 0);
 }
 
 /* The job is stopped from outside (a shell's Ctrl-Z without our pty, or kill -TSTP). */
@@ -98,10 +75,10 @@ static void read_signal(struct state *s)
 	case SIGTERM:
 	case SIGHUP:
 		s->is_ending = true;
-		tell(s, CH_KILL, NULL, 0); /* everything inside: TERM, and after a while KILL */
+		s->p->driver->kill(s->p->session);
 		break;
 	default:
-		tell_signal(s, (int32_t)info.ssi_signo);
+		tell_signal(s, (int)info.ssi_signo);
 		break;
 	}
 }
@@ -119,10 +96,10 @@ static bool await_room(struct state *s, int fd)
 	return fds[0].revents != 0;
 }
 
-static void write_output(struct state *s, int fd)
+static void write_output(struct state *s, int fd, const struct run_event *event)
 {
-	const unsigned char *p = s->in.data;
-	size_t n = s->in.head.len;
+	const unsigned char *p = event->bytes;
+	size_t n = event->n;
 
 	if (s->p->kept) {
 		keep_add(&s->p->kept[fd == STDERR_FILENO], p, n);
@@ -141,7 +118,7 @@ static void write_output(struct state *s, int fd)
 		if (w < 0) {
 			s->p->write_errno = errno;
 			s->p->is_pipe_closed = true;
-			tell(s, CH_KILL, NULL, 0);
+			s->p->driver->kill(s->p->session);
 			return;
 		}
 		p += w;
@@ -149,50 +126,29 @@ static void write_output(struct state *s, int fd)
 	}
 }
 
-static int read_channel(struct state *s, struct err *e)
+/* All that there is now; signals are heard between two of them. */
+static int read_events(struct state *s, struct err *e)
 {
-	ssize_t n = recv(s->p->channel_fd, &s->in, sizeof s->in, 0);
+	struct run_event event = { 0 };
+	int r = s->p->driver->next(s->p->session, &event, e);
 
-	/* A monitor that ended without reading all we sent: what it sent is still there. */
-	if (n < 0 && errno == ECONNRESET)
-		n = recv(s->p->channel_fd, &s->in, sizeof s->in, 0);
-
-	if (n < 0 && errno == EINTR)
-		return 0;
-	if (n < (ssize_t)sizeof s->in.head || s->in.head.len != (size_t)n - sizeof s->in.head)
-		return err_new(e, ERR_INTERNAL, "lost: the monitor of the sandbox died");
-	switch ((enum channel_type)s->in.head.type) {
-	case CH_OUT:
-		write_output(s, STDOUT_FILENO);
+	if (r <= 0)
+		return r;
+	switch (event.kind) {
+	case RUN_OUT:
+		write_output(s, STDOUT_FILENO, &event);
 		break;
-	case CH_ERR:
-		write_output(s, STDERR_FILENO);
+	case RUN_ERR:
+		write_output(s, STDERR_FILENO, &event);
 		break;
-	case CH_FAIL:
-		memcpy(e, s->in.data, sizeof *e < s->in.head.len ? sizeof *e : s->in.head.len);
-		e->msg[sizeof e->msg - 1] = '\0';
-		return -1;
-	case CH_END:
-		if (s->in.head.len != sizeof s->p->end)
-			return err_new(e, ERR_INTERNAL, "lost: the monitor's report is malformed");
-		memcpy(&s->p->end, s->in.data, sizeof s->p->end);
+	case RUN_STARTED:
+		break;
+	case RUN_ENDED:
+		s->p->end = *event.end;
 		s->is_done = true;
 		break;
-	case CH_EBB:
-		if (s->p->ebb)
-			s->p->ebb(s->p->session);
-		break;
-	case CH_STARTED:
-	case CH_IN:
-	case CH_EOF:
-	case CH_SIGNAL:
-	case CH_RESIZE:
-	case CH_KILL:
-	case CH_GO:
-	case CH_TYPES:
-		break;
 	}
-	return 0;
+	return 1;
 }
 
 static int open_signals(struct state *s, struct err *e)
@@ -215,21 +171,22 @@ static int open_signals(struct state *s, struct err *e)
 	return s->signal_fd < 0 ? err_sys(e, errno, "signalfd") : 0;
 }
 
+/* Waits only when the session has nothing more to say. */
 static int turn(struct state *s, struct err *e)
 {
+	int r = read_events(s, e);
+
+	if (r < 0 || s->is_done)
+		return r < 0 ? -1 : 0;
+	bool can_type = s->stdin_open && s->p->session->has_room;
 	struct pollfd fds[] = {
-		{ .fd = s->p->channel_fd,
-		  .events = (short)(POLLIN | (s->is_waiting ? POLLOUT : 0)) },
+		{ .fd = s->p->session->poll_fd, .events = POLLIN },
 		{ .fd = s->signal_fd, .events = POLLIN },
-		{ .fd = s->stdin_open && !s->is_waiting ? STDIN_FILENO : -1, .events = POLLIN },
+		{ .fd = can_type ? STDIN_FILENO : -1, .events = POLLIN },
 	};
 
-	if (poll(fds, COUNT(fds), -1) < 0)
+	if (poll(fds, COUNT(fds), r > 0 ? 0 : -1) < 0)
 		return errno == EINTR ? 0 : err_sys(e, errno, "poll");
-	if (fds[0].revents & POLLOUT)
-		send_out(s);
-	if (fds[0].revents & (POLLIN | POLLHUP | POLLERR) && read_channel(s, e) < 0)
-		return -1;
 	if (fds[1].revents & POLLIN)
 		read_signal(s);
 	if (fds[2].revents)
@@ -239,16 +196,15 @@ static int turn(struct state *s, struct err *e)
 
 int pump_run(struct pump *p, struct err *e)
 {
-	static struct state s; /* 64 KiB of packets */
+	struct state s = { .p = p, .signal_fd = -1, .stdin_open = p->has_stdin };
 
-	s = (struct state){ .p = p, .signal_fd = -1, .stdin_open = p->has_stdin };
 	if (open_signals(&s, e) < 0)
 		return -1;
 	AUTO(fd_close) int owned = s.signal_fd;
 	if (p->is_tty && isatty(STDIN_FILENO))
 		terminal_raw();
 	if (p->is_tty && !p->has_stdin)
-		tell(&s, CH_EOF, NULL, 0); /* nobody will type */
+		p->driver->input(p->session, NULL, 0); /* nobody will type */
 	int r = 0;
 	while (!s.is_done && r == 0)
 		r = turn(&s, e);

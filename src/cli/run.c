@@ -191,15 +191,14 @@ static int run_command(struct run *r, const struct driver *driver, struct err *e
 		                   .rows = 24,
 		                   .cols = 80 };
 	static struct keep kept[2];
-	struct run_session session = { .channel_fd = -1 };
+	struct run_session session = { .poll_fd = -1 };
 
 	terminal_size(&setup.rows, &setup.cols);
 	if (driver->start(&setup, &session, e) < 0)
 		return fail(r, e);
 	if (!r->is_json)
 		warn_weak(&session);
-	struct pump pump = { .channel_fd = session.channel_fd,
-		             .ebb = driver->ebb,
+	struct pump pump = { .driver = driver,
 		             .session = &session,
 		             .is_tty = r->is_tty,
 		             .has_stdin = setup.has_stdin,

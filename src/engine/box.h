@@ -11,11 +11,12 @@
 #include <sys/types.h>
 
 #include "engine/cgroup.h"
+#include "engine/command.h"
 #include "engine/plan.h"
 
 #define BOX_IDS 65535 /* mapped; the id after them is the monitor's */
 
-/* CLONE_NEW* of pid 1; the cgroup namespace is made by the first command. */
+/* CLONE_NEW* of pid 1; the cgroup namespace is made by the first process of the group. */
 int box_namespaces(void);
 
 /* root.c: nobody inside could write the root, and no mount needs a name that is not in the
@@ -25,6 +26,9 @@ bool root_is_plain(const struct plan *p, int skeleton_fd);
 struct box {
 	const struct plan *plan;
 	bool is_root;     /* root mode */
+	bool is_kept;     /* lives without a client, serves many commands; else one, the final */
+	int listen_fd;    /* is_kept: a listening SOCK_SEQPACKET socket for its clients; else -1 */
+	const char *id;   /* what self.sock calls it; opaque; NULL: none */
 	uint32_t id_base; /* root mode: host id of root inside */
 	uid_t uid;        /* of the monitor, on the host */
 	gid_t gid;
@@ -41,10 +45,10 @@ struct box {
 };
 
 /* In the child that becomes pid 1. Waits on `go_fd` until the maps are written, builds the
- * walls, waits on `entered_fd` until the first command's process is in the mount namespace (the
- * change of the root takes it along), says that the walls stand with a byte on `walls_fd` and a
- * struct err of kind ERR_NONE on `report_fd`, becomes caisson-init. Never returns. On failure
- * the report has the failing step. */
+ * walls, waits on `entered_fd` until the first process has entered (the change of the root takes
+ * a command along), says that the walls stand with a byte on `walls_fd` and a struct err of kind
+ * ERR_NONE on `report_fd`, becomes caisson-init. Never returns. On failure the report has the
+ * failing step. The socket of a kept sandbox, GIFT_DOOR, comes before it. */
 struct inside_io {
 	int go_fd, entered_fd, walls_fd, report_fd;
 };
@@ -55,14 +59,24 @@ void launch_inside(const struct box *box, struct inside_io io) __attribute__((no
  * returns; a struct err that comes is a failure. */
 struct payload_io {
 	int stdin_fd, stdout_fd, stderr_fd; /* ignored with a pty */
+	int extra_fd, program_fd;           /* a worker of ours: its socket, its program; else -1 */
 	int report_fd;                      /* SOCK_SEQPACKET */
 	int init_pidfd;                     /* whose namespaces are entered */
 	int cgroup_ns_fd;                   /* -1: to be made */
 	bool is_in_userns;                  /* a helper has entered it */
+	bool is_to_move;                    /* v2: it could not be born in its cgroup */
 	int entered_fd, walls_fd;           /* -1: the walls stand already */
+	struct cgroup_leaf leaf;
 };
-void launch_payload(const struct box *box, struct payload_io io) __attribute__((noreturn));
+void launch_payload(const struct box *box, const struct command *c, struct payload_io io)
+    __attribute__((noreturn));
 
+/* In a child of the monitor: makes the cgroup namespace of a kept sandbox, sends it over
+ * `report_fd` and ends; does there what else the first command would do for all. */
+void launch_keeper(const struct box *box, struct payload_io io) __attribute__((noreturn));
+
+#define GIFT_CGROUP 'C'   /* the cgroup namespace */
+#define GIFT_DOOR 'D'     /* the listening socket of /run/caisson/self.sock */
 #define GIFT_LISTENER 'L' /* the exec notification */
 #define GIFT_PTY 'P'      /* the master of the command's terminal */
 #define GIFT_NONE 'N'     /* a test build without notification */

@@ -25,6 +25,7 @@ int root_system(struct build *b, struct err *e) MUST_USE;
 int root_image(struct build *b, struct err *e) MUST_USE;
 int root_folders(struct build *b, struct err *e) MUST_USE;
 int root_mounts(struct build *b, struct err *e) MUST_USE;
+int root_door(struct build *b, struct err *e) MUST_USE; /* self.sock of a kept sandbox */
 int root_pivot(struct build *b, struct err *e) MUST_USE;
 
 /* procfs.c, dev.c: the two kernel file systems, and what stands for /sys. */

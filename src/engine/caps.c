@@ -17,9 +17,9 @@
 	(LOCKED_ALWAYS | SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |           \
 	 SECBIT_NO_SETUID_FIXUP_LOCKED)
 
-uint64_t caps_kept(const struct plan *p)
+uint64_t caps_kept(const struct plan *p, const struct command *c)
 {
-	return p->rootful && p->uid == 0 ? ROOTFUL : 0;
+	return p->rootful && c->uid == 0 ? ROOTFUL : 0;
 }
 
 int caps_bound(uint64_t kept, struct err *e)
@@ -50,14 +50,14 @@ static int no_new_privs(struct err *e)
 	return r < 0 ? err_sys(e, -r, "set no_new_privs") : 0;
 }
 
-int caps_drop(const struct plan *p, struct err *e)
+int caps_drop(const struct plan *p, const struct command *c, struct err *e)
 {
 	if (fault_layer_off("caps")) {
-		int r = os_set_ids(p->uid, p->gid);
+		int r = os_set_ids(c->uid, c->gid);
 
-		return r < 0 ? err_sys(e, -r, "become %u", p->uid) : no_new_privs(e);
+		return r < 0 ? err_sys(e, -r, "become %u", c->uid) : no_new_privs(e);
 	}
-	if (caps_bound(caps_kept(p), e) < 0 || drop(p->uid, p->gid, caps_kept(p), e) < 0)
+	if (caps_bound(caps_kept(p, c), e) < 0 || drop(c->uid, c->gid, caps_kept(p, c), e) < 0)
 		return -1;
 	return no_new_privs(e);
 }

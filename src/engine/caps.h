@@ -4,13 +4,14 @@
 #pragma once
 
 #include "base/err.h"
+#include "engine/command.h"
 #include "engine/plan.h"
 
 /* Capabilities that the command keeps: none, or the six of `profile: rootful` for root. */
-uint64_t caps_kept(const struct plan *p);
+uint64_t caps_kept(const struct plan *p, const struct command *c);
 
 /* User, group, all five capability sets, securebits, no_new_privs. Nothing comes back after it. */
-int caps_drop(const struct plan *p, struct err *e) MUST_USE;
+int caps_drop(const struct plan *p, const struct command *c, struct err *e) MUST_USE;
 /* What a later execve could give back; the rights in use stay. */
 int caps_bound(uint64_t kept, struct err *e) MUST_USE;
 /* The rest of it for pid 1 of `uid`, after caps_bound(0): nothing kept at all. */

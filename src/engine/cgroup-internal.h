@@ -1,5 +1,6 @@
 /*
- * cgroup-internal.h - shared by cgroup.c (making) and cgroup_end.c (killing, counting).
+ * cgroup-internal.h - shared by cgroup.c (making), cgroup_leaf.c (one command) and cgroup_end.c
+ * (killing, counting).
  */
 #pragma once
 
@@ -16,3 +17,9 @@ const struct cgroup_tree *cgroup_tree_of(const struct cgroup *cg, enum cgroup_co
 const char *cgroup_leaf(const struct cgroup_tree *t);
 /* Kills what lives in the sandbox's folder of one hierarchy and removes it. Best effort. */
 void cgroup_sweep(const struct cgroup *cg, const struct cgroup_tree *t);
+/* The hierarchy with the leaves, or NULL: none, or not a sandbox that is kept. */
+const struct cgroup_tree *cgroup_leaf_tree(const struct cgroup *cg);
+/* Pids in `folder`/cgroup.procs, as many as there is room for. */
+size_t cgroup_list(const char *folder, pid_t *out, size_t max);
+/* "base/caisson/name/box/", of one hierarchy: where members and leaves are. */
+void cgroup_folder(const struct cgroup *cg, const struct cgroup_tree *t, char *out);

@@ -61,6 +61,7 @@ static int add_v1(struct cgroup *cg, const char *name)
 		return 0;
 	snprintf(list, sizeof list, "%s", name);
 	t->is_devices = strcmp(name, "devices") == 0;
+	t->is_freezer = strcmp(name, "freezer") == 0;
 	t->controllers = controllers_in(list, ",");
 	t->is_shared = t->controllers == 0;
 	cg->n_trees++;
@@ -125,6 +126,14 @@ int cgroup_find(struct cgroup *cg, bool is_root)
 	for (size_t i = 0; i < COUNT(v1_names) && r >= 0; i++)
 		r = add_v1(cg, v1_names[i]);
 	return r < 0 ? r : add_v2(cg, "/sys/fs/cgroup/unified", is_root);
+}
+
+void cgroup_keep(struct cgroup *cg)
+{
+	cg->is_kept = true;
+	for (size_t i = 0; i < cg->n_trees; i++)
+		if (cg->trees[i].is_freezer)
+			cg->trees[i].is_shared = false;
 }
 
 const struct cgroup_tree *cgroup_tree_of(const struct cgroup *cg, enum cgroup_controller c)
@@ -329,6 +338,18 @@ static int hand_over(const struct cgroup *cg, const struct cgroup_tree *t, const
 	return os_fchownat(AT_FDCWD, path, owner, (gid_t)-1);
 }
 
+/* What the monitor of a kept sandbox needs besides: to make leaves, and to freeze. */
+static int hand_over_kept(const struct cgroup *cg, const struct cgroup_tree *t, uid_t owner)
+{
+	int r = 0;
+
+	if (cgroup_leaf_tree(cg) == t)
+		r = hand_over(cg, t, cgroup_leaf(t), owner);
+	if (r >= 0 && (t->is_v2 || t->is_freezer))
+		r = hand_over(cg, t, t->is_v2 ? "box/cgroup.freeze" : "freezer.state", owner);
+	return r;
+}
+
 /* v1 asks for the rights of whoever opened the file: an open descriptor is what we hand over. */
 static int make_tree(struct cgroup *cg, struct cgroup_tree *t, uid_t owner)
 {
@@ -341,12 +362,15 @@ static int make_tree(struct cgroup *cg, struct cgroup_tree *t, uid_t owner)
 
 		cgroup_path(cg, t, "tasks", path);
 		t->tasks_fd = r < 0 ? r : os_openat(AT_FDCWD, path, O_WRONLY, 0);
-		return t->tasks_fd < 0 ? t->tasks_fd : 0;
+		r = t->tasks_fd < 0 ? t->tasks_fd : 0;
+		return r < 0 || !cg->is_kept ? r : hand_over_kept(cg, t, owner);
 	}
 	int r = make_leaf(cg, t, "box", &cg->box_fd);
 	if (r >= 0)
 		r = hand_over(cg, t, "cgroup.procs", owner);
-	return r < 0 ? r : hand_over(cg, t, "box/cgroup.procs", owner);
+	if (r >= 0)
+		r = hand_over(cg, t, "box/cgroup.procs", owner);
+	return r < 0 || !cg->is_kept ? r : hand_over_kept(cg, t, owner);
 }
 
 int cgroup_prepare(struct cgroup *cg, const char *name, struct err *e)
@@ -457,28 +481,59 @@ int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT], st
 
 /* ---- joining, removing ------------------------------------------------------------- */
 
-static int join(const struct cgroup *cg, bool shared, struct err *e)
+static int join(const struct cgroup *cg, const struct cgroup_tree *t, int tasks_fd, struct err *e)
 {
-	for (size_t i = 0; i < cg->n_trees; i++) {
-		const struct cgroup_tree *t = &cg->trees[i];
+	int r = os_write_all(tasks_fd, "0", 1);
 
-		if (t->is_v2 || t->is_shared != shared)
-			continue;
-		int r = os_write_all(t->tasks_fd, "0", 1);
-		if (r < 0)
-			return tree_error(cg, t, r, e);
-	}
-	return 0;
+	return r < 0 ? tree_error(cg, t, r, e) : 0;
 }
 
 int cgroup_join_shared(const struct cgroup *cg, struct err *e)
 {
-	return join(cg, true, e);
+	for (size_t i = 0; i < cg->n_trees; i++) {
+		const struct cgroup_tree *t = &cg->trees[i];
+
+		if (!t->is_v2 && t->is_shared && join(cg, t, t->tasks_fd, e) < 0)
+			return -1;
+	}
+	return 0;
 }
 
-int cgroup_join(const struct cgroup *cg, struct err *e)
+int cgroup_join(const struct cgroup *cg, const struct cgroup_leaf *leaf, struct err *e)
 {
-	return join(cg, false, e);
+	const struct cgroup_tree *special = leaf->num ? cgroup_leaf_tree(cg) : NULL;
+
+	for (size_t i = 0; i < cg->n_trees; i++) {
+		const struct cgroup_tree *t = &cg->trees[i];
+
+		if (!t->is_v2 && !t->is_shared &&
+		    join(cg, t, t == special ? leaf->fd : t->tasks_fd, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int cgroup_move(const struct cgroup *cg, const struct cgroup_leaf *leaf)
+{
+	return os_write_file(leaf->num ? leaf->fd : cg->box_fd, "cgroup.procs", "0");
+}
+
+/* With the leaves in it. A group that somebody lives in stays. */
+static int remove_folder(const char *path)
+{
+	struct stat st;
+	int r = os_rmdirat(AT_FDCWD, path);
+
+	/* The link count of a folder is its number of folders and two. */
+	if (r != -EBUSY || os_fstatat(AT_FDCWD, path, &st, 0) < 0 || st.st_nlink <= 2)
+		return r;
+	DIR *dir = opendir(path);
+	for (struct dirent *d = dir ? readdir(dir) : NULL; d; d = readdir(dir))
+		if (d->d_type == DT_DIR && d->d_name[0] != '.')
+			(void)os_rmdirat(dirfd(dir), d->d_name); /* the next line tells */
+	if (dir)
+		closedir(dir);
+	return os_rmdirat(AT_FDCWD, path);
 }
 
 static bool remove_tree(const struct cgroup *cg, const struct cgroup_tree *t)
@@ -490,18 +545,19 @@ static bool remove_tree(const struct cgroup *cg, const struct cgroup_tree *t)
 		char path[CGROUP_PATH_MAX];
 
 		cgroup_path(cg, t, folders[i], path);
-		r = os_rmdirat(AT_FDCWD, path); /* the last one says whether all went */
+		r = remove_folder(path); /* the last one says whether all went */
 	}
 	return r == 0 || r == -ENOENT;
 }
 
-/* Backwards: a sweep that finds nothing in the first hierarchy need not look at the others. */
+/* Backwards: a sweep that finds nothing in the first hierarchy need not look at the others. A
+ * sweep does not know which sandboxes had a freezer. */
 int cgroup_remove(const struct cgroup *cg)
 {
 	int left = 0;
 
 	for (size_t i = cg->n_trees; i-- > 0 && cg->name[0];)
-		if (!cg->trees[i].is_shared)
+		if (!cg->trees[i].is_shared || cg->trees[i].is_freezer)
 			left += !remove_tree(cg, &cg->trees[i]);
 	return left;
 }
@@ -510,12 +566,13 @@ void cgroup_done(struct cgroup *cg)
 {
 	for (size_t i = 0; i < cg->n_trees; i++)
 		fd_close(&cg->trees[i].tasks_fd);
+	if (cg->n_trees == 0) /* { 0 } has none */
+		return;
 	fd_close(&cg->box_fd);
 	fd_close(&cg->mon_fd);
 }
 
-/* The first hierarchy is made first and removed last: what is left anywhere is left there. The
- * link count of a folder is its number of folders and two. */
+/* The first hierarchy is made first and removed last: what is left anywhere is left there. */
 bool cgroup_any(const struct cgroup *cg)
 {
 	for (size_t i = 0; i < cg->n_trees; i++) {

@@ -7,12 +7,17 @@
  * so the monitor has to live in there too. A hierarchy without limits (devices, freezer, ...)
  * is shared: the monitor joins caisson/ itself, and what it starts is born there.
  *
+ * A sandbox that is kept has a freezer of its own, and every command of it a leaf: a group with
+ * the command and all it started, however it detached itself. Leaves lie in one hierarchy, that of
+ * the pids; the monitor makes them in a folder that was handed to it.
+ *
  * Moving a process between cgroups costs an RCU grace period, 15 ms. Two ways do not:
  * CLONE_INTO_CGROUP on v2, and on v1 a thread that writes "0" to `tasks`. We use no other.
  *
- *   launcher: cgroup_find, cgroup_prepare (before the monitor is cloned into mon_fd),
- *             cgroup_make, cgroup_limit ... cgroup_remove, cgroup_kill when that fails
- *   monitor:  cgroup_join_shared, cgroup_take_keys; each command: cgroup_join, clone into box_fd
+ *   launcher: cgroup_find, [cgroup_keep], cgroup_prepare (before the monitor is cloned into
+ *             mon_fd), cgroup_make, cgroup_limit ... cgroup_remove, cgroup_kill when that fails
+ *   monitor:  cgroup_join_shared, cgroup_take_keys; each command: [cgroup_leaf_make], cgroup_join,
+ *             clone into box_fd or the leaf
  */
 #pragma once
 
@@ -30,6 +35,7 @@ struct cgroup_tree {
 	bool is_v2;
 	bool is_shared;           /* no limit here: no folder per sandbox */
 	bool is_devices;          /* v1: wants the list of devices at birth */
+	bool is_freezer;          /* v1 */
 	unsigned int controllers; /* bit per cgroup_controller */
 	int tasks_fd;             /* v1: opened by root, written by whoever joins */
 };
@@ -40,6 +46,7 @@ struct cgroup {
 	char name[16];
 	int box_fd; /* v2: where commands are cloned into; else -1 */
 	int mon_fd; /* v2: where the monitor is cloned into; else -1 */
+	bool is_kept;
 };
 
 /* What the host has and lets us use; a host without cgroups has none. 0 or -errno: not knowing is
@@ -49,6 +56,8 @@ bool cgroup_has(const struct cgroup *cg, enum cgroup_controller c);
 const char *cgroup_mechanism(const struct cgroup *cg,
                              enum cgroup_controller c); /* "cgroup2", "cgroup1" or NULL */
 
+/* For a sandbox that is kept, before cgroup_prepare(). */
+void cgroup_keep(struct cgroup *cg);
 /* What must exist before the monitor is cloned. */
 int cgroup_prepare(struct cgroup *cg, const char *name, struct err *e) MUST_USE;
 /* Makes the folders with the limits; on v2 `owner` may then clone into them. A leftover of that
@@ -64,8 +73,28 @@ int cgroup_join_shared(const struct cgroup *cg, struct err *e) MUST_USE;
 #define CGROUP_KEYS_MAX 4
 size_t cgroup_keys(const struct cgroup *cg, int *fds, size_t max);
 int cgroup_take_keys(struct cgroup *cg, int *fds, size_t n_fds) MUST_USE; /* 0 or -EPROTO */
-/* The calling process into the v1 hierarchies with limits. */
-int cgroup_join(const struct cgroup *cg, struct err *e) MUST_USE;
+struct cgroup_leaf {
+	uint32_t num; /* 0: none */
+	int fd;       /* v2: its folder, to clone into; v1: its tasks, to join */
+};
+/* The calling process into the v1 hierarchies with limits, and into the leaf if there is one. */
+int cgroup_join(const struct cgroup *cg, const struct cgroup_leaf *leaf, struct err *e) MUST_USE;
+/* v2: where a new process may not be born because the pids are used up, it may still be moved. It
+ * waits for that (see above). The calling process; 0 or -errno. */
+int cgroup_move(const struct cgroup *cg, const struct cgroup_leaf *leaf);
+
+/* cgroup_leaf.c: called in the monitor, all but the first best effort. */
+bool cgroup_has_leaves(const struct cgroup *cg);
+int cgroup_leaf_make(const struct cgroup *cg, uint32_t num, struct cgroup_leaf *out); /* or -errno */
+size_t cgroup_leaf_members(const struct cgroup *cg, uint32_t num, pid_t *out, size_t max);
+uint64_t cgroup_leaf_denied(const struct cgroup *cg, uint32_t num); /* births, for lack of pids */
+/* No member is born any more, all are killed; v1: those that were there when it was called. */
+void cgroup_leaf_kill(const struct cgroup *cg, uint32_t num);
+bool cgroup_leaf_remove(const struct cgroup *cg, uint32_t num); /* false: it has members */
+
+bool cgroup_can_freeze(const struct cgroup *cg);
+int cgroup_freeze(const struct cgroup *cg, bool on); /* 0 or -errno; it takes a moment */
+int cgroup_is_frozen(const struct cgroup *cg);       /* 1 all of it, 0, or -errno */
 
 /* Kills all members and waits until none is left. 0, or -ETIME. */
 int cgroup_kill(const struct cgroup *cg, unsigned int timeout_ms);
@@ -77,6 +106,10 @@ struct cgroup_usage {
 	uint64_t cpu_ms, mem_peak, pids_denied; /* 0 where the host does not say */
 };
 void cgroup_usage(const struct cgroup *cg, struct cgroup_usage *out);
+struct cgroup_now {
+	uint64_t mem, pids;
+};
+void cgroup_now(const struct cgroup *cg, struct cgroup_now *out);
 uint64_t cgroup_oom_kills(const struct cgroup *cg);
 /* Pids of the members, as this process sees them; returns how many (at most max). */
 size_t cgroup_members(const struct cgroup *cg, pid_t *out, size_t max);

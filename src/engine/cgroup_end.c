@@ -4,6 +4,7 @@
  * v2 kills by cgroup.kill, atomically. v1 has no such file: members are signalled until
  * none is left. Nothing escapes between two rounds: new processes are born in the group.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,13 +27,14 @@ static int read_leaf(const struct cgroup *cg, const struct cgroup_tree *t, const
 	return os_read_file(AT_FDCWD, path, buf, size);
 }
 
-static size_t members_of(const struct cgroup *cg, const struct cgroup_tree *t, pid_t *out,
-                         size_t max)
+size_t cgroup_list(const char *folder, pid_t *out, size_t max)
 {
 	AUTO(freep) char *text = mem_alloc(LIST_BYTES_MAX);
+	char path[CGROUP_PATH_MAX];
 	size_t n = 0;
 
-	if (read_leaf(cg, t, "cgroup.procs", text, LIST_BYTES_MAX) <= 0)
+	snprintf(path, sizeof path, "%s/cgroup.procs", folder);
+	if (os_read_file(AT_FDCWD, path, text, LIST_BYTES_MAX) <= 0)
 		return 0;
 	char *end = text;
 	for (char *p = text; n < max; p = end) {
@@ -45,6 +47,34 @@ static size_t members_of(const struct cgroup *cg, const struct cgroup_tree *t, p
 	return n;
 }
 
+void cgroup_folder(const struct cgroup *cg, const struct cgroup_tree *t, char *out)
+{
+	cgroup_path(cg, t, cgroup_leaf(t), out);
+}
+
+/* With those of the leaves. */
+static size_t members_of(const struct cgroup *cg, const struct cgroup_tree *t, pid_t *out,
+                         size_t max)
+{
+	char folder[CGROUP_PATH_MAX], path[CGROUP_PATH_MAX];
+	struct stat st;
+
+	cgroup_folder(cg, t, folder);
+	size_t n = cgroup_list(folder, out, max);
+	if (os_fstatat(AT_FDCWD, folder, &st, 0) < 0 || st.st_nlink <= 2)
+		return n;
+	DIR *dir = opendir(folder);
+	for (struct dirent *d = dir ? readdir(dir) : NULL; d; d = readdir(dir)) {
+		if (d->d_type != DT_DIR || d->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof path, "%s%s", folder, d->d_name);
+		n += cgroup_list(path, out + n, max - n);
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
 static void pause_ms(long ms)
 {
 	struct timespec t = { .tv_nsec = ms * 1000000 };
@@ -52,11 +82,22 @@ static void pause_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
+/* v1: what is frozen does not even die. */
+static void thaw(const struct cgroup *cg, const struct cgroup_tree *t)
+{
+	char path[CGROUP_PATH_MAX];
+
+	cgroup_path(cg, t, "freezer.state", path);
+	(void)os_write_file(AT_FDCWD, path, "THAWED"); /* absent: the folder is */
+}
+
 static bool kill_members(const struct cgroup *cg, const struct cgroup_tree *t)
 {
 	AUTO(freep) pid_t *pids = mem_alloc(MEMBERS_MAX * sizeof *pids);
 	size_t n = members_of(cg, t, pids, MEMBERS_MAX);
 
+	if (n > 0 && t->is_freezer)
+		thaw(cg, t);
 	for (size_t i = 0; i < n; i++)
 		if (pids[i] > 0) /* 0: a process of a pid namespace that is not ours */
 			(void)os_kill(pids[i], SIGKILL);
@@ -76,7 +117,7 @@ static bool kill_v2(const struct cgroup *cg, const struct cgroup_tree *t)
 
 static bool kill_round(const struct cgroup *cg, const struct cgroup_tree *t)
 {
-	return !t->is_shared && (t->is_v2 ? kill_v2(cg, t) : kill_members(cg, t));
+	return (!t->is_shared || t->is_freezer) && (t->is_v2 ? kill_v2(cg, t) : kill_members(cg, t));
 }
 
 void cgroup_sweep(const struct cgroup *cg, const struct cgroup_tree *t)
@@ -132,6 +173,12 @@ void cgroup_usage(const struct cgroup *cg, struct cgroup_usage *out)
 	out->mem_peak =
 	    read_number(cg, CG_MEMORY, "memory.max_usage_in_bytes", "memory.peak", NULL);
 	out->pids_denied = read_number(cg, CG_PIDS, "pids.events", "pids.events", "max ");
+}
+
+void cgroup_now(const struct cgroup *cg, struct cgroup_now *out)
+{
+	out->mem = read_number(cg, CG_MEMORY, "memory.usage_in_bytes", "memory.current", NULL);
+	out->pids = read_number(cg, CG_PIDS, "pids.current", "pids.current", NULL);
 }
 
 uint64_t cgroup_oom_kills(const struct cgroup *cg)

@@ -38,8 +38,6 @@ static int allow(int ruleset, const char *path, uint64_t access, struct err *e)
 
 static int allow_writable(int ruleset, const struct plan *p, uint64_t all, struct err *e)
 {
-	if (p->rootful && p->uid == 0) /* installs packages: the mounts decide alone */
-		return allow(ruleset, "/", all, e);
 	for (size_t i = 0; i < COUNT(writable); i++)
 		if (allow(ruleset, writable[i], all, e) < 0)
 			return -1;
@@ -57,7 +55,7 @@ int landlock_abi(void)
 	return abi < 0 ? 0 : abi;
 }
 
-int landlock_enter(const struct plan *p, struct err *e)
+int landlock_enter(const struct plan *p, const struct command *c, struct err *e)
 {
 	int abi = os_landlock_abi();
 
@@ -68,7 +66,9 @@ int landlock_enter(const struct plan *p, struct err *e)
 	AUTO(fd_close) int ruleset = os_landlock_ruleset(handled(abi));
 	if (ruleset < 0)
 		return err_sys(e, -ruleset, "make the ruleset");
-	if (allow(ruleset, "/", READ, e) < 0 || allow_writable(ruleset, p, handled(abi), e) < 0)
+	bool is_installer = p->rootful && c->uid == 0; /* packages: the mounts decide alone */
+	if (allow(ruleset, "/", is_installer ? handled(abi) : READ, e) < 0 ||
+	    (!is_installer && allow_writable(ruleset, p, handled(abi), e) < 0))
 		return -1;
 	int r = os_landlock_restrict(ruleset);
 	return r < 0 ? err_sys(e, -r, "restrict") : 0;

@@ -35,8 +35,8 @@ int box_namespaces(void)
 	return CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | net;
 }
 
-#define REPORT_FD 3
-#define WALLS_FD 4
+/* Of a command's process, besides the standard three. The rest is there for some only. */
+enum { REPORT_FD = 3, FIRST_FREE_FD = 4, OWN_FDS_MAX = 7 };
 
 /* ---- pid 1 ------------------------------------------------------------------------- */
 
@@ -116,12 +116,12 @@ static int step_drop_all(struct build *b, struct err *e)
 	return caps_drop_all(b->uid, b->gid, e);
 }
 
-static int step_await_command(struct build *b, struct err *e)
+static int step_await_first(struct build *b, struct err *e)
 {
 	char byte;
 
 	if (read(b->io.entered_fd, &byte, 1) != 1)
-		return err_sys(e, EPIPE, "the command's process is gone"); /* it says why */
+		return err_sys(e, EPIPE, "the first process is gone"); /* it says why */
 	/* It has entered by us, which takes the right to look at us. Nobody else shall have it. */
 	int r = os_prctl(PR_SET_DUMPABLE, 0);
 	return r < 0 ? err_sys(e, -r, "close ourselves") : 0;
@@ -149,7 +149,8 @@ static const struct {
 	{ "make the common folders",      root_folders },
 	{ "mount the fs entries",         root_mounts },
 	{ "forbid nested namespaces",     step_no_more_mounts },
-	{ "await the command",            step_await_command },
+	{ "open the door",                root_door },
+	{ "await the first process",      step_await_first },
 	{ "switch the root",              root_pivot },
 	{ "drop all rights",              step_drop_all },
 };
@@ -231,15 +232,39 @@ void launch_inside(const struct box *box, struct inside_io io)
 struct payload {
 	const struct box *box;
 	const struct plan *plan;
+	const struct command *command;
 	struct payload_io io;
 	int sysctl_fd; /* /proc/sys/user of the host */
+	int n_fds;     /* open ones, from 0 on */
 	char **argv, **env;
 };
 
 /* While still the id that the group was handed to. */
 static int step_cgroup(struct payload *p, struct err *e)
 {
-	return cgroup_join(&p->box->cgroup, e);
+	const struct cgroup *cg = &p->box->cgroup;
+	int r = p->io.is_to_move ? cgroup_move(cg, &p->io.leaf) : 0;
+
+	return r < 0 ? err_sys(e, -r, "move") : cgroup_join(cg, &p->io.leaf, e);
+}
+
+/* A door to the host's /proc that is still there when its namespace is left. */
+static int open_sysctl(struct payload *p, struct err *e)
+{
+	p->sysctl_fd = os_openat(AT_FDCWD, "/proc/sys/user", O_PATH | O_DIRECTORY, 0);
+	return p->sysctl_fd < 0 ? err_sys(e, -p->sysctl_fd, "open /proc/sys/user") : 0;
+}
+
+static bool is_first(const struct payload *p)
+{
+	return p->io.cgroup_ns_fd < 0;
+}
+
+static int tell_entered(struct payload *p, struct err *e)
+{
+	int r = p->io.entered_fd < 0 ? 0 : os_write_all(p->io.entered_fd, "e", 1);
+
+	return r < 0 ? err_sys(e, -r, "tell pid 1") : 0;
 }
 
 /* All at once; the mount namespace before pid 1 changes the root, or after: never while it does. */
@@ -253,22 +278,17 @@ static int step_namespaces(struct payload *p, struct err *e)
 	if (!p->io.is_in_userns && p->io.walls_fd >= 0 && read(p->io.walls_fd, &byte, 1) != 1)
 		_exit(125); /* it has said why */
 
-	/* A door to the host's /proc that is still there when its namespace is left. */
-	p->sysctl_fd = os_openat(AT_FDCWD, "/proc/sys/user", O_PATH | O_DIRECTORY, 0);
-	if (p->sysctl_fd < 0)
-		return err_sys(e, -p->sysctl_fd, "open /proc/sys/user");
+	if (is_first(p) && open_sysctl(p, e) < 0)
+		return -1;
 	r = os_setns(p->io.init_pidfd, flags);
-	if (r < 0)
-		return err_sys(e, -r, "setns");
-	r = p->io.entered_fd < 0 ? 0 : os_write_all(p->io.entered_fd, "e", 1);
-	return r < 0 ? err_sys(e, -r, "tell pid 1") : 0;
+	return r < 0 ? err_sys(e, -r, "setns") : tell_entered(p, e);
 }
 
-/* The first command is the first process to live in the cgroup: its namespace is rooted there. */
+/* The first process to live in the cgroup makes its namespace, which is rooted there. */
 static int step_cgroup_ns(struct payload *p, struct err *e)
 {
 	int fd = p->io.cgroup_ns_fd;
-	int r = fd < 0 ? os_unshare(CLONE_NEWCGROUP) : os_setns(fd, CLONE_NEWCGROUP);
+	int r = is_first(p) ? os_unshare(CLONE_NEWCGROUP) : os_setns(fd, CLONE_NEWCGROUP);
 
 	return r < 0 ? err_sys(e, -r, "cgroup namespace") : 0;
 }
@@ -277,7 +297,7 @@ static int step_no_namespaces(struct payload *p, struct err *e)
 {
 	static const char *const kinds[] = { "user", "pid", "net", "ipc", "uts", "cgroup", "time" };
 
-	for (size_t i = 0; i < COUNT(kinds); i++) {
+	for (size_t i = 0; i < COUNT(kinds) && is_first(p); i++) {
 		char file[32];
 
 		snprintf(file, sizeof file, "max_%s_namespaces", kinds[i]);
@@ -291,9 +311,9 @@ static int step_no_namespaces(struct payload *p, struct err *e)
 
 static int step_inherit(struct payload *p, struct err *e)
 {
-	const uint64_t *limits = p->plan->limits;
 	int r = os_setsid();
 
+	(void)p;
 	if (r >= 0)
 		r = os_new_session_keyring();
 	if (r == -ENOSYS || r == -EDQUOT) /* built without keys; or the user's quota is used up */
@@ -304,29 +324,29 @@ static int step_inherit(struct payload *p, struct err *e)
 		r = os_reset_limits();
 	if (r >= 0) /* 1 and not 0: with 0 a core_pattern that is a program is still run, core(5) */
 		r = os_setrlimit(RLIMIT_CORE, 1, 1);
-
-	/* Counted per user of this namespace: others do not matter. Where a cgroup counts too, it
-	 * shall be the first to say no: it keeps a record of that. */
-	uint64_t pids = limits[LIMIT_PIDS] + (cgroup_has(&p->box->cgroup, CG_PIDS) ? 1 : 0);
-	if (r >= 0 && limits[LIMIT_PIDS])
-		r = os_setrlimit(RLIMIT_NPROC, pids, pids);
 	umask(022);
 	(void)personality(PER_LINUX); /* cannot fail */
 	return r < 0 ? err_sys(e, -r, "reset what was inherited") : 0;
 }
 
-/* Standard descriptors at 0, 1, 2, the report at 3, the gate at 4, nothing else. */
+/* Standard descriptors at 0, 1, 2, the report at 3, then those that there are; nothing else. */
 static int step_descriptors(struct payload *p, struct err *e)
 {
-	int from[] = { p->io.stdin_fd, p->io.stdout_fd, p->io.stderr_fd, p->io.report_fd,
-		       p->io.walls_fd };
-	int n = p->io.walls_fd < 0 ? WALLS_FD : WALLS_FD + 1;
+	int *later[] = { &p->io.walls_fd, &p->io.extra_fd, &p->io.program_fd };
+	int from[OWN_FDS_MAX] = { p->io.stdin_fd, p->io.stdout_fd, p->io.stderr_fd,
+		                  p->io.report_fd };
+	int n = FIRST_FREE_FD;
 
-	if (p->plan->is_tty) /* until the terminal is there */
+	if (p->command->is_tty) /* until the terminal is there */
 		from[1] = from[2] = from[0];
+	for (size_t i = 0; i < COUNT(later); i++)
+		if (*later[i] >= 0) {
+			from[n] = *later[i];
+			*later[i] = n++;
+		}
 	/* First out of the way, so that no copy overwrites a source. */
 	for (int i = 0; i < n; i++) {
-		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, WALLS_FD + 1);
+		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, OWN_FDS_MAX);
 		if (from[i] < 0)
 			return err_sys(e, errno, "dup");
 	}
@@ -337,7 +357,7 @@ static int step_descriptors(struct payload *p, struct err *e)
 			return err_sys(e, -r, "dup");
 	}
 	p->io.report_fd = REPORT_FD;
-	p->io.walls_fd = n > WALLS_FD ? WALLS_FD : -1;
+	p->n_fds = n;
 	int r = os_close_range((unsigned int)n, ~0u, 0);
 	uint64_t files = p->plan->limits[LIMIT_FILES];
 	if (r >= 0 && files)
@@ -347,7 +367,20 @@ static int step_descriptors(struct payload *p, struct err *e)
 
 static int step_drop(struct payload *p, struct err *e)
 {
-	return caps_drop(p->plan, e);
+	return caps_drop(p->plan, p->command, e);
+}
+
+/* Counted per user of this namespace: others do not matter. Where a cgroup counts too, it shall be
+ * the first to say no: it keeps a record of that. Said after the change of ids, which else makes
+ * execve fail where the user has used up his processes (execve(2)): a sandbox that is full can
+ * still be looked at and cleaned up. Only what the command itself starts is refused then. */
+static int step_count(struct payload *p, struct err *e)
+{
+	uint64_t limit = p->plan->limits[LIMIT_PIDS];
+	uint64_t pids = limit + (cgroup_has(&p->box->cgroup, CG_PIDS) ? 1 : 0);
+	int r = limit ? os_setrlimit(RLIMIT_NPROC, pids, pids) : 0;
+
+	return r < 0 ? err_sys(e, -r, "setrlimit") : 0;
 }
 
 static int give(char letter, int fd, struct err *e)
@@ -372,16 +405,19 @@ static int step_await_walls(struct payload *p, struct err *e)
 {
 	char byte;
 
-	if (p->io.walls_fd >= 0 && read(p->io.walls_fd, &byte, 1) != 1)
+	if (p->io.walls_fd < 0)
+		return 0;
+	if (read(p->io.walls_fd, &byte, 1) != 1)
 		_exit(125); /* pid 1 has said why */
-	fd_close(&p->io.walls_fd);
+	fd_close(&p->io.walls_fd); /* the last of them: a worker never comes first */
+	p->n_fds--;
 	(void)e;
 	return 0;
 }
 
 static int step_cwd(struct payload *p, struct err *e)
 {
-	const char *cwd = plan_text(p->plan, p->plan->cwd);
+	const char *cwd = p->command->text;
 	int r = os_chdir(cwd);
 
 	return r < 0 ? err_sys(e, -r, "%s", cwd) : 0;
@@ -390,10 +426,10 @@ static int step_cwd(struct payload *p, struct err *e)
 /* The terminal is one of the sandbox's own devpts; the host's is never passed in. */
 static int step_terminal(struct payload *p, struct err *e)
 {
-	struct winsize size = { .ws_row = p->plan->rows, .ws_col = p->plan->cols };
+	struct winsize size = { .ws_row = p->command->rows, .ws_col = p->command->cols };
 	int unlock = 0;
 
-	if (!p->plan->is_tty)
+	if (!p->command->is_tty)
 		return 0;
 	AUTO(fd_close) int master = os_openat(AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY, 0);
 	if (master < 0)
@@ -414,12 +450,12 @@ static int step_terminal(struct payload *p, struct err *e)
 
 static int step_landlock(struct payload *p, struct err *e)
 {
-	return landlock_enter(p->plan, e);
+	return landlock_enter(p->plan, p->command, e);
 }
 
 static int step_proof(struct payload *p, struct err *e)
 {
-	return proof_run(p->box, e);
+	return proof_run(p->box, p->command, p->n_fds, e);
 }
 
 /* Finds argv[0] in PATH as a shell does; a name with a slash is taken as it is. */
@@ -449,10 +485,22 @@ static int find_program(const struct payload *p, char *out, size_t size)
 	return is_denied ? -EACCES : -ENOENT;
 }
 
+/* A worker's socket takes the place of the report, which moves up. */
+static int exec_worker(struct payload *p)
+{
+	int report = fcntl(REPORT_FD, F_DUPFD_CLOEXEC, OWN_FDS_MAX);
+
+	if (report < 0)
+		return -errno;
+	p->io.report_fd = report;
+	int r = os_dup3(p->io.extra_fd, REPORT_FD, 0);
+	return r < 0 ? r : os_execveat(p->io.program_fd, "", p->argv, p->env, AT_EMPTY_PATH);
+}
+
 static int step_exec(struct payload *p, struct err *e)
 {
 	char program[PATH_TEXT_MAX];
-	int r = find_program(p, program, sizeof program);
+	int r = p->io.program_fd >= 0 ? exec_worker(p) : find_program(p, program, sizeof program);
 
 	if (r == 0)
 		r = os_execveat(AT_FDCWD, program, p->argv, p->env, 0);
@@ -474,6 +522,7 @@ static const struct {
 	{ "start clean",                 step_inherit },
 	{ "set up standard descriptors", step_descriptors },
 	{ "drop privileges",             step_drop },
+	{ "limit its processes",         step_count },
 	{ "load the filter",             step_filter },
 	{ "await the walls",             step_await_walls },
 	{ "open the terminal",           step_terminal },
@@ -486,16 +535,18 @@ static const struct {
 
 /* In a child of the monitor: the pid namespace, and with a helper the user namespace; ids still the
  * monitor's. */
-void launch_payload(const struct box *box, struct payload_io io)
+void launch_payload(const struct box *box, const struct command *c, struct payload_io io)
 {
-	const struct plan *plan = box->plan;
-	struct payload p = { .box = box, .plan = plan, .io = io, .sysctl_fd = -1 };
+	struct payload p = { .box = box,
+		             .plan = box->plan,
+		             .command = c,
+		             .io = io,
+		             .sysctl_fd = -1 };
 	struct err e = { 0 };
 
-	p.argv = mem_alloc((plan->argv.count + 1) * sizeof *p.argv);
-	p.env = mem_alloc((plan->env.count + 1) * sizeof *p.env);
-	plan_strings(plan, plan->argv, p.argv);
-	plan_strings(plan, plan->env, p.env);
+	p.argv = mem_alloc((c->argc + 1) * sizeof *p.argv);
+	p.env = mem_alloc((c->envc + 1) * sizeof *p.env);
+	command_strings(c, p.argv, p.env);
 	for (size_t i = 0; i < COUNT(payload_steps); i++) {
 		if (payload_steps[i].run(&p, &e) < 0) {
 			err_wrap(&e, "%s", payload_steps[i].name);
@@ -504,4 +555,57 @@ void launch_payload(const struct box *box, struct payload_io io)
 	}
 	send_report(p.io.report_fd, &e);
 	_exit(125);
+}
+
+/* ---- the keeper -------------------------------------------------------------------- */
+
+/* Only the user namespace: that is enough to make another one in. */
+static int step_user_namespace(struct payload *p, struct err *e)
+{
+	char byte;
+
+	if (read(p->io.walls_fd, &byte, 1) != 1)
+		_exit(125); /* pid 1 has said why */
+	if (open_sysctl(p, e) < 0)
+		return -1;
+	int r = os_setns(p->io.init_pidfd, CLONE_NEWUSER);
+	return r < 0 ? err_sys(e, -r, "setns") : tell_entered(p, e);
+}
+
+static int step_give_namespace(struct payload *p, struct err *e)
+{
+	static const char letter = GIFT_CGROUP;
+	AUTO(fd_close) int fd = os_openat(AT_FDCWD, "/proc/self/ns/cgroup", O_RDONLY, 0);
+	int r = fd < 0 ? fd : os_send(p->io.report_fd, &letter, 1, &fd, 1);
+
+	return r < 0 ? err_sys(e, -r, "hand it over") : 0;
+}
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	int (*run)(struct payload *p, struct err *e);
+} keeper_steps[] = {
+	{ "enter the cgroup",            step_cgroup },
+	{ "enter the user namespace",    step_user_namespace },
+	{ "make the cgroup namespace",   step_cgroup_ns },
+	{ "forbid nested namespaces",    step_no_namespaces },
+	{ "keep the cgroup namespace",   step_give_namespace },
+};
+/* clang-format on */
+
+/* In a child of the monitor, with its ids and the host's root, until it ends. */
+void launch_keeper(const struct box *box, struct payload_io io)
+{
+	struct payload p = { .box = box, .plan = box->plan, .io = io, .sysctl_fd = -1 };
+	struct err e = { 0 };
+
+	for (size_t i = 0; i < COUNT(keeper_steps); i++) {
+		if (keeper_steps[i].run(&p, &e) < 0) {
+			err_wrap(&e, "%s", keeper_steps[i].name);
+			send_report(io.report_fd, &e);
+			_exit(125);
+		}
+	}
+	_exit(0);
 }

@@ -9,6 +9,8 @@
 #include "os/file.h"
 
 #define IDS_INSIDE_MAX 65534 /* engine/box.h */
+/* FS_ENTRIES_MAX entries with two paths each, and more than anybody has. */
+#define PLAN_BYTES_MAX (2u * FS_ENTRIES_MAX * PATH_TEXT_MAX + PATH_TEXT_MAX)
 
 static uint32_t add_text(struct plan *p, const char *text)
 {
@@ -37,7 +39,7 @@ static bool is_kernels(int fd)
 }
 
 /* A refused open is the caller's lack of rights, not ours: the sentence names the path. */
-static int open_source(const char *path, struct stat *st, struct err *e)
+static int open_source(const char *path, struct err *e)
 {
 	AUTO(fd_close) int fd = os_openat(AT_FDCWD, path, O_PATH, 0);
 
@@ -46,14 +48,20 @@ static int open_source(const char *path, struct stat *st, struct err *e)
 	/* O_PATH opens what the caller may not read; access(2) asks with the real ids. */
 	if (faccessat(fd, "", R_OK, AT_EMPTY_PATH) < 0)
 		return err_sys(e, errno, "read %s", path);
+	return fd_take(&fd);
+}
+
+static int check_source(const char *path, int fd, struct stat *st, struct err *e)
+{
 	int r = os_fstatat(fd, "", st, AT_EMPTY_PATH);
+
 	if (r < 0)
 		return err_sys(e, -r, "stat %s", path);
 	if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
 		return err_new(e, ERR_INVALID, "fs: %s is neither a folder nor a file", path);
 	if (is_kernels(fd))
 		return err_new(e, ERR_INVALID, "fs: %s is a file system of the kernel", path);
-	return fd_take(&fd);
+	return 0;
 }
 
 static const enum plan_mount_kind mount_kinds[] = {
@@ -62,46 +70,31 @@ static const enum plan_mount_kind mount_kinds[] = {
 	[FS_OVERLAY] = PLAN_OVERLAY,
 };
 
-static int plan_fs(struct plan *p, const struct fs_entry *f, struct err *e)
+static int draft_fs(struct plan *p, const struct fs_entry *f, struct err *e)
 {
-	struct plan_mount *m = &p->mounts[p->n_mounts];
-	struct stat st;
+	struct plan_mount *m = &p->mounts[p->n_mounts++];
 
+	*m = (struct plan_mount){ .source_fd = -1, .is_dir = true };
 	if (f->kind == FS_WORKSPACE)
 		return err_new(e, ERR_UNENFORCEABLE,
 		               "unenforceable: fs (workspace:%s needs the daemon's workspaces; "
 		               "use ephemeral:%s or overlay:DIR:%s)",
 		               f->at, f->at, f->at);
-	*m = (struct plan_mount){ .kind = mount_kinds[f->kind], .source_fd = -1, .is_dir = true };
-	if (f->src) {
-		m->source_fd = open_source(f->src, &st, e);
-		if (m->source_fd < 0)
-			return -1;
-		m->uid = st.st_uid;
-		m->gid = st.st_gid;
-		m->is_dir = S_ISDIR(st.st_mode);
-	}
-	p->n_mounts++; /* owned by the plan from here on */
-	if (f->kind == FS_OVERLAY && !m->is_dir)
-		return err_new(e, ERR_INVALID, "fs: overlay:%s is not a folder", f->src);
+	m->kind = mount_kinds[f->kind];
+	if (f->src)
+		m->source = add_text(p, f->src);
 	m->at = add_text(p, f->at);
 	return 0;
 }
 
-static int plan_image(struct plan *p, const char *image, struct err *e)
+static int draft_image(struct plan *p, const char *image, struct err *e)
 {
-	struct stat st;
-
 	if (strcmp(image, "host") == 0)
 		return 0;
 	if (strncmp(image, "dir:", 4) != 0)
 		return err_new(e, ERR_INVALID, "image: %s: known are host and dir:PATH", image);
 	p->image = IMAGE_DIR;
-	p->image_fd = open_source(image + 4, &st, e);
-	if (p->image_fd < 0)
-		return err_wrap(e, "image");
-	if (!S_ISDIR(st.st_mode))
-		return err_new(e, ERR_INVALID, "image: %s is not a folder", image + 4);
+	p->image_source = add_text(p, image + 4);
 	return 0;
 }
 
@@ -140,12 +133,15 @@ static bool passwd_find(char *text, const char *name, uint32_t *uid, uint32_t *g
 	return false;
 }
 
-static bool image_user(const struct plan *p, const char *name, uint32_t *uid, uint32_t *gid)
+static bool image_user(int image_fd, const char *name, uint32_t *uid, uint32_t *gid)
 {
 	enum { PASSWD_BYTES_MAX = 256 * 1024 };
+
+	if (image_fd < 0)
+		return false;
 	AUTO(freep) char *text = mem_alloc(PASSWD_BYTES_MAX);
 	AUTO(fd_close)
-	int fd = os_openat2(p->image_fd, "etc/passwd", O_RDONLY | O_NONBLOCK, 0,
+	int fd = os_openat2(image_fd, "etc/passwd", O_RDONLY | O_NONBLOCK, 0,
 	                    0x10 /* RESOLVE_IN_ROOT */);
 	if (fd < 0)
 		return false;
@@ -153,102 +149,28 @@ static bool image_user(const struct plan *p, const char *name, uint32_t *uid, ui
 	return n > 0 && passwd_find(text, name, uid, gid);
 }
 
-static int plan_user(struct plan *p, const char *text, struct err *e)
+int plan_ids(const char *user, int image_fd, uint32_t *uid, uint32_t *gid, struct err *e)
 {
 	struct user_ref u;
 
-	if (user_parse(text, &u, e) < 0)
+	if (user_parse(user, &u, e) < 0)
 		return -1;
 	if (!u.name) {
-		p->uid = u.uid;
-		p->gid = u.has_gid ? u.gid : u.uid;
-		if (p->uid > IDS_INSIDE_MAX || p->gid > IDS_INSIDE_MAX)
-			return err_new(e, ERR_INVALID, "user: %s: ids inside are 0 to %d", text,
+		if (u.uid > IDS_INSIDE_MAX || (u.has_gid && u.gid > IDS_INSIDE_MAX))
+			return err_new(e, ERR_INVALID, "user: %s: ids inside are 0 to %d", user,
 			               IDS_INSIDE_MAX);
-	} else if (p->image == IMAGE_DIR && image_user(p, u.name, &p->uid, &p->gid)) {
+		*uid = u.uid;
+		*gid = u.has_gid ? u.gid : u.uid;
+	} else if (image_user(image_fd, u.name, uid, gid)) {
 		return 0;
 	} else if (strcmp(u.name, "agent") == 0) {
-		p->uid = p->gid = 1000;
+		*uid = *gid = 1000;
 	} else if (strcmp(u.name, "root") == 0) {
-		p->uid = p->gid = 0;
+		*uid = *gid = 0;
 	} else {
 		return err_new(e, ERR_INVALID,
-		               "user: %s is not in the image; known are agent and root", text);
+		               "user: %s is not in the image; known are agent and root", user);
 	}
-	return 0;
-}
-
-static bool env_named(const struct spec *s, const char *name)
-{
-	for (size_t i = 0; i < s->env.len; i++)
-		if (strcmp(s->env.at[i].key, name) == 0)
-			return true;
-	return false;
-}
-
-static void add_env(struct plan *p, const char *name, const char *value)
-{
-	str_addf(&p->text, "%s=", name);
-	add_text(p, value);
-	p->env.count++;
-}
-
-/* The caller's PATH, HOME, tokens and sockets stay outside: only this list and what was named. */
-static void plan_env(struct plan *p, const struct spec *s, bool is_tty)
-{
-	const struct text_pair ours[] = {
-		{ "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
-		{ "HOME", p->uid == 0 ? "/root" : "/home/agent" },
-		{ "USER", p->uid == 0 ? "root" : "agent" },
-		{ "LANG", "C.UTF-8" },
-		{ "TMPDIR", "/tmp" },
-		{ "CAISSON", "1" },
-		{ "TERM", is_tty ? "xterm-256color" : "dumb" },
-	};
-	/* Nobody is there to answer: programs that would ask, page or edit are told so. */
-	static const struct text_pair unattended[] = {
-		{ "CI", "1" },
-		{ "DEBIAN_FRONTEND", "noninteractive" },
-		{ "PAGER", "cat" },
-		{ "GIT_PAGER", "cat" },
-		{ "GIT_EDITOR", "true" },
-		{ "GIT_TERMINAL_PROMPT", "0" },
-	};
-
-	p->env.first = (uint32_t)p->text.len;
-	for (size_t i = 0; i < COUNT(ours); i++)
-		if (!env_named(s, ours[i].key))
-			add_env(p, ours[i].key, ours[i].value);
-	for (size_t i = 0; i < COUNT(unattended) && !is_tty; i++)
-		if (!env_named(s, unattended[i].key))
-			add_env(p, unattended[i].key, unattended[i].value);
-	for (size_t i = 0; i < s->env.len; i++)
-		add_env(p, s->env.at[i].key, s->env.at[i].value);
-}
-
-static int plan_text_fields(struct plan *p, const struct spec *s, struct plan_command c,
-                            struct err *e)
-{
-	const char *cwd = c.cwd ? c.cwd : "/work";
-
-	if (!c.cwd) {
-		bool found = false;
-
-		for (size_t i = 0; i < s->fs.len; i++)
-			found |= strcmp(s->fs.at[i].at, cwd) == 0;
-		if (!found)
-			cwd = s->fs.len > 0 && s->fs.at[0].kind != FS_RO ? s->fs.at[0].at : "/";
-	}
-	if (cwd[0] != '/')
-		return err_new(e, ERR_INVALID, "cwd: %s is not an absolute path", cwd);
-	p->cwd = add_text(p, cwd);
-	p->argv.first = (uint32_t)p->text.len;
-	for (; c.argv[p->argv.count]; p->argv.count++)
-		add_text(p, c.argv[p->argv.count]);
-	plan_env(p, s, c.is_tty);
-	if (p->text.overflow || p->argv.count + p->env.count > ARGV_COUNT_MAX)
-		return err_new(e, ERR_LIMIT, "command and environment exceed %u bytes",
-		               ARGV_BYTES_MAX);
 	return 0;
 }
 
@@ -267,46 +189,108 @@ static void sort_mounts(struct plan *p)
 		}
 }
 
-int plan_make(struct plan *p, const struct spec *s, struct plan_command c, struct err *e)
+int plan_draft(struct plan *p, const struct spec *s, struct err *e)
 {
 	*p = (struct plan){ .image_fd = -1,
 		            .rootful = s->profile == PROFILE_ROOTFUL,
-		            .is_tty = c.is_tty,
-		            .has_stdin = c.has_stdin,
-		            .wants_usage = c.wants_usage,
-		            .timeout_ms = c.timeout_ms,
-		            .rows = c.rows,
-		            .cols = c.cols,
-		            .text = { .max = ARGV_BYTES_MAX } };
+		            .text = { .max = PLAN_BYTES_MAX } };
+	add_text(p, ""); /* offset 0 is no text */
 	for (enum limit_id i = 0; i < LIMIT_COUNT; i++) {
 		p->limits[i] = s->limits[i].value;
 		p->named[i] = s->limits[i].named;
 		p->weaker[i] = spec_weaker(s, limit_name(i));
 	}
-	if (plan_image(p, s->image, e) < 0 || plan_user(p, s->user, e) < 0)
+	if (draft_image(p, s->image, e) < 0)
 		return -1;
 	for (size_t i = 0; i < s->fs.len; i++)
-		if (plan_fs(p, &s->fs.at[i], e) < 0)
+		if (draft_fs(p, &s->fs.at[i], e) < 0)
 			return -1;
+	if (p->text.overflow)
+		return err_new(e, ERR_LIMIT, "the paths of fs exceed %u bytes", PLAN_BYTES_MAX);
 	sort_mounts(p);
-	return plan_text_fields(p, s, c, e);
+	return 0;
 }
 
-void plan_strings(const struct plan *p, struct plan_list list, char **out)
+/* 0 is the image, the mounts follow. */
+const char *plan_missing(const struct plan *p, size_t *which)
 {
-	char *at = p->text.data + list.first;
-
-	for (uint32_t i = 0; i < list.count; i++) {
-		out[i] = at;
-		at += strlen(at) + 1;
+	*which = 0;
+	if (p->image == IMAGE_DIR && p->image_fd < 0)
+		return plan_text(p, p->image_source);
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		*which = i + 1;
+		if (p->mounts[i].source && p->mounts[i].source_fd < 0)
+			return plan_text(p, p->mounts[i].source);
 	}
-	out[list.count] = NULL;
+	return NULL;
+}
+
+static int give_image(struct plan *p, int fd, struct err *e)
+{
+	const char *path = plan_text(p, p->image_source);
+	struct stat st;
+
+	p->image_fd = fd;
+	if (check_source(path, fd, &st, e) < 0)
+		return err_wrap(e, "image");
+	if (!S_ISDIR(st.st_mode))
+		return err_new(e, ERR_INVALID, "image: %s is not a folder", path);
+	return 0;
+}
+
+int plan_give(struct plan *p, size_t which, int fd, struct err *e)
+{
+	struct stat st;
+
+	if (which == 0)
+		return give_image(p, fd, e);
+	struct plan_mount *m = &p->mounts[which - 1];
+	const char *path = plan_text(p, m->source);
+
+	m->source_fd = fd;
+	if (check_source(path, fd, &st, e) < 0)
+		return -1;
+	m->uid = st.st_uid;
+	m->gid = st.st_gid;
+	m->is_dir = S_ISDIR(st.st_mode);
+	if (m->kind == PLAN_OVERLAY && !m->is_dir)
+		return err_new(e, ERR_INVALID, "fs: overlay:%s is not a folder", path);
+	return 0;
+}
+
+int plan_finish(struct plan *p, const struct spec *s, struct err *e)
+{
+	return plan_ids(s->user, p->image_fd, &p->uid, &p->gid, e);
+}
+
+static int open_missing(struct plan *p, struct err *e)
+{
+	size_t which;
+
+	for (const char *path = plan_missing(p, &which); path; path = plan_missing(p, &which)) {
+		int fd = open_source(path, e);
+
+		if (fd < 0)
+			return which == 0 ? err_wrap(e, "image") : -1;
+		if (plan_give(p, which, fd, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int plan_make(struct plan *p, const struct spec *s, struct err *e)
+{
+	if (plan_draft(p, s, e) < 0 || open_missing(p, e) < 0)
+		return -1;
+	return plan_finish(p, s, e);
 }
 
 void plan_done(struct plan *p)
 {
 	for (size_t i = 0; i < p->n_mounts; i++)
 		fd_close(&p->mounts[i].source_fd);
-	fd_close(&p->image_fd);
+	p->n_mounts = 0;
+	if (p->image == IMAGE_DIR) /* in { 0 } there is none */
+		fd_close(&p->image_fd);
 	str_done(&p->text);
 }

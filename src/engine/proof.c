@@ -19,8 +19,6 @@
 #include "os/caps.h"
 #include "os/fault.h"
 
-#define REPORT_FD 3 /* the only descriptor besides the standard three */
-
 static int result(long r)
 {
 	return r < 0 ? errno : 0;
@@ -119,9 +117,9 @@ static const struct check checks[] = {
 };
 /* clang-format on */
 
-static int check_attempts(const struct plan *p, struct err *e)
+static int check_attempts(const struct plan *p, const struct command *command, struct err *e)
 {
-	bool is_default = caps_kept(p) == 0 && p->uid != 0;
+	bool is_default = caps_kept(p, command) == 0 && command->uid != 0;
 
 	for (size_t i = 0; i < COUNT(checks); i++) {
 		const struct check *c = &checks[i];
@@ -137,15 +135,15 @@ static int check_attempts(const struct plan *p, struct err *e)
 	return 0;
 }
 
-static int check_identity(const struct plan *p, struct err *e)
+static int check_identity(const struct plan *p, const struct command *c, struct err *e)
 {
 	uid_t r, u, s;
 	gid_t rg, g, sg;
 	uint64_t eff, perm, inh;
-	uint64_t kept = caps_kept(p);
+	uint64_t kept = caps_kept(p, c);
 
-	if (getresuid(&r, &u, &s) < 0 || getresgid(&rg, &g, &sg) < 0 || r != p->uid ||
-	    u != p->uid || s != p->uid || rg != p->gid || g != p->gid || sg != p->gid)
+	if (getresuid(&r, &u, &s) < 0 || getresgid(&rg, &g, &sg) < 0 || r != c->uid ||
+	    u != c->uid || s != c->uid || rg != c->gid || g != c->gid || sg != c->gid)
 		return err_new(e, ERR_INTERNAL, "user or group is not what was asked for");
 	if (fault_layer_off("caps"))
 		return 0;
@@ -158,7 +156,7 @@ static int check_identity(const struct plan *p, struct err *e)
 	return 0;
 }
 
-static int check_state(struct err *e)
+static int check_state(int n_fds, struct err *e)
 {
 	struct rlimit core;
 
@@ -168,10 +166,10 @@ static int check_state(struct err *e)
 		return err_new(e, ERR_INTERNAL, "no system call filter is loaded");
 	if (getrlimit(RLIMIT_CORE, &core) < 0 || core.rlim_max > 1)
 		return err_new(e, ERR_INTERNAL, "core dumps are possible");
-	/* The lowest free number tells: anything inherited would lie above the report's. */
+	/* The lowest free number tells: anything inherited would lie above ours. */
 	AUTO(fd_close) int next = dup(0);
-	if (next != REPORT_FD + 1)
-		return err_new(e, ERR_INTERNAL, "descriptor %d is open", REPORT_FD + 1);
+	if (next != n_fds)
+		return err_new(e, ERR_INTERNAL, "descriptor %d is open", n_fds);
 	return 0;
 }
 
@@ -191,14 +189,14 @@ static int check_root(const struct box *box, struct err *e)
 	return 0;
 }
 
-int proof_run(const struct box *box, struct err *e)
+int proof_run(const struct box *box, const struct command *c, int n_fds, struct err *e)
 {
 	const struct plan *p = box->plan;
 
 	if (fault_layer_off("proof"))
 		return 0;
-	if (check_root(box, e) < 0 || check_identity(p, e) < 0 || check_state(e) < 0 ||
-	    check_attempts(p, e) < 0)
+	if (check_root(box, e) < 0 || check_identity(p, c, e) < 0 ||
+	    check_state(n_fds, e) < 0 || check_attempts(p, c, e) < 0)
 		return -1;
 	return 0;
 }

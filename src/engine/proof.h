@@ -9,4 +9,5 @@
 #include "base/err.h"
 #include "engine/box.h"
 
-int proof_run(const struct box *box, struct err *e) MUST_USE;
+/* `n_fds`: how many descriptors are open, from 0 on. */
+int proof_run(const struct box *box, const struct command *c, int n_fds, struct err *e) MUST_USE;

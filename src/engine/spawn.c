@@ -15,16 +15,26 @@
 
 /* ---- pid 1 ------------------------------------------------------------------------- */
 
-static int read_report(int fd, struct err *e)
+/* A descriptor that came with a letter, or the last word. */
+static int read_report(struct spawn_init *init, struct err *e)
 {
-	struct err report;
-	int n = os_recv(fd, &report, sizeof report, NULL, NULL);
+	union {
+		char letter;
+		struct err e;
+	} m;
+	size_t n_fds = 1;
+	int fd = -1;
+	int n = os_recv(init->report_fd, &m, sizeof m, &fd, &n_fds);
 
-	if (n != (int)sizeof report)
+	if (n == 1 && n_fds == 1 && m.letter == GIFT_DOOR) {
+		init->door_fd = fd;
+		return read_report(init, e); /* it sends one */
+	}
+	if (n != (int)sizeof m.e)
 		return err_new(e, ERR_INTERNAL, "pid 1 died while it built the walls");
-	if (report.kind == ERR_NONE)
+	if (m.e.kind == ERR_NONE)
 		return 0;
-	*e = report;
+	*e = m.e;
 	e->msg[sizeof e->msg - 1] = '\0';
 	return -1;
 }
@@ -111,7 +121,9 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 		                    .report_fd = -1,
 		                    .go_fd = -1,
 		                    .entered_fd = -1,
-		                    .walls_fd = -1 };
+		                    .walls_fd = -1,
+		                    .cgroup_ns_fd = -1,
+		                    .door_fd = -1 };
 	if (let_go(box, out, p.go[1], e) < 0) {
 		end_child(pid);
 		out->pid = 0;
@@ -126,8 +138,8 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 
 int spawn_await_walls(struct spawn_init *init, struct err *e)
 {
-	fd_close(&init->entered_fd); /* the command's process has its own */
-	int r = read_report(init->report_fd, e);
+	fd_close(&init->entered_fd); /* the first process has its own */
+	int r = read_report(init, e);
 
 	fd_close(&init->walls_fd);
 	return r;
@@ -141,82 +153,153 @@ int spawn_become_init(struct spawn_init *init)
 	return r;
 }
 
+/* Its socket closes when it executes caisson-init, and when it dies. */
+int spawn_await_init(struct spawn_init *init, struct err *e)
+{
+	int r = spawn_become_init(init);
+
+	if (r < 0)
+		return err_sys(e, -r, "reach pid 1");
+	if (init->is_init)
+		return 0;
+	int n = os_recv(init->report_fd, e, sizeof *e, NULL, NULL);
+	if (n == (int)sizeof *e) {
+		e->msg[sizeof e->msg - 1] = '\0';
+		return -1;
+	}
+	if (n != 0)
+		return err_new(e, ERR_INTERNAL, "pid 1 of the sandbox cannot be reached");
+	init->is_init = true;
+	return 0;
+}
+
 bool spawn_init_error(const struct spawn_init *init, struct err *e)
 {
 	return recv(init->report_fd, e, sizeof *e, MSG_DONTWAIT) == (ssize_t)sizeof *e &&
 	       e->kind != ERR_NONE;
 }
 
-bool spawn_command_error(const struct spawn_command *c, struct err *e)
+/* ---- the keeper -------------------------------------------------------------------- */
+
+static int take_namespace(int report_fd, struct spawn_init *init, struct err *e)
 {
 	union {
-		char bytes[sizeof(struct err)];
+		char letter;
 		struct err e;
 	} m;
-	ssize_t n;
+	size_t n_fds = 1;
+	int fd = -1;
+	int n = os_recv(report_fd, &m, sizeof m, &fd, &n_fds);
 
-	do
-		n = recv(c->report_fd, &m, sizeof m, MSG_DONTWAIT);
-	while (n > 0 && n < (ssize_t)sizeof m); /* the pid, a descriptor's letter */
-	if (n == (ssize_t)sizeof m)
-		*e = m.e;
-	return n == (ssize_t)sizeof m;
+	if (n == 1 && n_fds == 1) {
+		init->cgroup_ns_fd = fd;
+		return 0;
+	}
+	if (n != (int)sizeof m.e)
+		return err_new(e, ERR_INTERNAL, "the keeper of the cgroup namespace died");
+	*e = m.e;
+	e->msg[sizeof e->msg - 1] = '\0';
+	return -1;
+}
+
+int spawn_keeper(const struct box *box, struct spawn_init *init, struct err *e)
+{
+	int report[2], status;
+	int r = os_socketpair(report, SOCK_SEQPACKET);
+
+	if (r < 0)
+		return err_sys(e, -r, "socketpair");
+	AUTO(fd_close) int report_read = report[0];
+	AUTO(fd_close) int report_write = report[1];
+	int pid = os_clone((struct clone_opts){ .cgroup_fd = box->cgroup.box_fd });
+	if (pid < 0)
+		return err_sys(e, -pid, "clone");
+	if (pid == 0)
+		launch_keeper(box, (struct payload_io){ .report_fd = report_write,
+			                                .init_pidfd = init->pidfd,
+			                                .cgroup_ns_fd = -1,
+			                                .entered_fd = init->entered_fd,
+			                                .walls_fd = init->walls_fd });
+	fd_close(&report_write);
+	r = take_namespace(report_read, init, e);
+	(void)os_wait(pid, &status, NULL); /* it has nothing more to do */
+	return r;
 }
 
 /* ---- a command --------------------------------------------------------------------- */
 
+struct birth {
+	const struct box *box;
+	const struct command *command;
+	struct payload_io io;
+};
+
+/* Born in its cgroup. Where the pids of the sandbox are used up v2 refuses that, but lets a process
+ * be moved there: so that a full sandbox can still be looked at. */
+static int clone_into(struct birth *b, uint64_t flags)
+{
+	const struct cgroup_leaf *leaf = &b->io.leaf;
+	int box_fd = b->box->cgroup.box_fd;
+	int group = box_fd >= 0 && leaf->num ? leaf->fd : box_fd;
+	int pid = os_clone((struct clone_opts){ .flags = flags, .cgroup_fd = group });
+
+	if (pid != -EAGAIN || group < 0)
+		return pid;
+	b->io.is_to_move = true;
+	return os_clone((struct clone_opts){ .flags = flags });
+}
+
 /* In a helper: enters the user and pid namespaces and clones the command as the monitor's own
  * child, so that the monitor waits for it. */
-static _Noreturn void helper(const struct box *box, struct payload_io io)
+static _Noreturn void helper(struct birth *b)
 {
+	struct payload_io *io = &b->io;
 	struct err e = { 0 };
 	char byte;
 	int r = 0;
 
-	if (io.walls_fd >= 0 && read(io.walls_fd, &byte, 1) != 1)
+	if (io->walls_fd >= 0 && read(io->walls_fd, &byte, 1) != 1)
 		_exit(125); /* pid 1 has said why */
-	r = os_setns(io.init_pidfd, CLONE_NEWUSER | CLONE_NEWPID);
+	r = os_setns(io->init_pidfd, CLONE_NEWUSER | CLONE_NEWPID);
 	if (r >= 0)
-		r = os_clone(
-		    (struct clone_opts){ .flags = CLONE_PARENT, .cgroup_fd = box->cgroup.box_fd });
+		r = clone_into(b, CLONE_PARENT);
 	if (r == 0) {
-		io.is_in_userns = true;
-		launch_payload(box, io);
+		io->is_in_userns = true;
+		launch_payload(b->box, b->command, *io);
 	}
 	if (r < 0) {
 		err_sys(&e, -r, "enter the namespaces");
-		(void)os_send(io.report_fd, &e, sizeof e, NULL, 0);
+		(void)os_send(io->report_fd, &e, sizeof e, NULL, 0);
 		_exit(125);
 	}
-	_exit(os_send(io.report_fd, &r, sizeof r, NULL, 0) < 0 ? 125 : 0);
+	_exit(os_send(io->report_fd, &r, sizeof r, NULL, 0) < 0 ? 125 : 0);
 }
 
-static int clone_command(const struct box *box, const struct spawn_init *init, struct payload_io io,
-                         struct spawn_command *out)
+static int clone_command(struct birth *b, const struct spawn_init *init, struct spawn_command *out)
 {
 	int pid;
 
 	if (init->is_entered) {
-		os_cpus_stay(&box->cpus); /* we sleep soon, pid 1 works elsewhere */
-		pid = os_clone((struct clone_opts){ .cgroup_fd = box->cgroup.box_fd });
-		os_cpus_take(&box->cpus);
+		os_cpus_stay(&b->box->cpus); /* we sleep soon, pid 1 works elsewhere */
+		pid = clone_into(b, 0);
+		os_cpus_take(&b->box->cpus);
 		if (pid == 0)
-			launch_payload(box, io);
+			launch_payload(b->box, b->command, b->io);
 		out->pid = pid;
 	} else {
 		pid = os_clone((struct clone_opts){ 0 });
 		if (pid == 0)
-			helper(box, io);
+			helper(b);
 		out->helper = pid;
 	}
 	return pid;
 }
 
-int spawn_command(const struct box *box, const struct spawn_init *init, struct payload_io io,
-                  struct spawn_command *out, struct err *e)
+int spawn_command(const struct box *box, const struct spawn_init *init, const struct command *c,
+                  struct payload_io io, struct spawn_command *out, struct err *e)
 {
 	int report[2];
-	int r = os_socketpair(report, SOCK_SEQPACKET);
+	int r = os_socketpair(report, SOCK_SEQPACKET | SOCK_NONBLOCK);
 
 	if (r < 0)
 		return err_sys(e, -r, "socketpair");
@@ -225,11 +308,11 @@ int spawn_command(const struct box *box, const struct spawn_init *init, struct p
 	AUTO(fd_close) int report_write = report[1];
 	io.report_fd = report_write;
 	io.init_pidfd = init->pidfd;
-	io.cgroup_ns_fd = -1;
-	io.is_in_userns = false;
+	io.cgroup_ns_fd = init->cgroup_ns_fd;
+	io.is_in_userns = io.is_to_move = false;
 	io.entered_fd = init->entered_fd;
 	io.walls_fd = init->walls_fd;
-	r = clone_command(box, init, io, out);
+	r = clone_command(&(struct birth){ box, c, io }, init, out);
 	if (r < 0) {
 		out->pid = out->helper = 0;
 		return err_sys(e, -r, "clone");
@@ -238,8 +321,19 @@ int spawn_command(const struct box *box, const struct spawn_init *init, struct p
 	return 0;
 }
 
-/* Messages from helper and command, told apart by size: the pid, a descriptor, an error. */
-static int read_start(struct spawn_command *c, struct err *e)
+/* It ends at once, and when well after it has sent the pid. */
+static void end_helper(struct spawn_command *c)
+{
+	int status;
+
+	if (c->helper > 0)
+		(void)os_wait(c->helper, &status, NULL);
+	c->helper = 0;
+}
+
+/* Messages from helper and command, told apart by size: the pid, a descriptor, an error. Which of
+ * the two speaks first is not known. */
+enum spawn_word spawn_hear(struct spawn_command *c, struct err *e)
 {
 	union {
 		int pid;
@@ -250,39 +344,26 @@ static int read_start(struct spawn_command *c, struct err *e)
 	size_t n_fds = 1;
 	int n = os_recv(c->report_fd, &m, sizeof m, &fd, &n_fds);
 
+	if (n == -EAGAIN)
+		return SPAWN_SILENT;
 	if (n == (int)sizeof m.pid) {
 		c->pid = m.pid;
-		return 0;
+		end_helper(c);
+		return SPAWN_WORD;
 	}
 	if (n == 1) {
 		*(m.letter == GIFT_PTY ? &c->pty_fd : &c->listener_fd) = n_fds ? fd : -1;
 		c->gifts++;
-		return 0;
+		return SPAWN_WORD;
 	}
+	end_helper(c);
 	if (n == (int)sizeof m.e) {
 		*e = m.e;
 		e->msg[sizeof e->msg - 1] = '\0';
-		return -1;
+		return SPAWN_FAILED;
 	}
-	return err_new(e, ERR_INTERNAL, "the command's process died before it could execute");
-}
-
-/* Which of the two speaks first is not known. */
-int spawn_await_start(const struct box *box, struct spawn_command *c, struct err *e)
-{
-	const int gifts = box->plan->is_tty ? 2 : 1;
-	int status = 0;
-	int r = 0;
-
-	/* It ends at once, and when well after it has sent the pid. */
-	if (c->helper > 0)
-		(void)os_wait(c->helper, &status, NULL);
-	c->helper = 0;
-	if (status != 0 && !spawn_command_error(c, e))
-		err_new(e, ERR_INTERNAL, "the helper that enters the namespaces died");
-	if (status != 0)
-		return -1;
-	while (r >= 0 && (c->pid == 0 || c->gifts < gifts))
-		r = read_start(c, e);
-	return r;
+	if (n == 0 && c->pid > 0)
+		return SPAWN_RUNS;
+	err_new(e, ERR_INTERNAL, "the process that enters the namespaces died");
+	return SPAWN_FAILED;
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -10,6 +11,7 @@
 #include "base/fd.h"
 #include "engine/skeleton.h"
 #include "engine/userns.h"
+#include "launcher/child.h"
 #include "launcher/slot.h"
 #include "os/caps.h"
 #include "os/fault.h"
@@ -40,21 +42,30 @@ int launcher_mode(bool *is_root, struct err *e)
 	return 0;
 }
 
+static int fd_dup(int fd, struct err *e)
+{
+	int r = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	return r < 0 ? err_sys(e, errno, "duplicate a descriptor") : r;
+}
+
 /* ---- the stages, each with its undo ------------------------------------------------ */
 
 static int make_slot(struct sandbox *s, struct err *e)
 {
 	struct box *box = &s->box;
 
-	s->run_fd = slot_run_dir(box->is_root, e);
-	if (s->run_fd < 0)
-		return -1;
-	s->slots_fd = slot_open(s->run_fd, e);
-	if (s->slots_fd < 0)
-		return -1;
-	s->slot = slot_take(s->slots_fd, e);
-	if (s->slot < 0)
-		return -1;
+	if (s->slot < 0) { /* else it was taken before: launcher_take_slot() */
+		s->run_fd = slot_run_dir(box->is_root, e);
+		if (s->run_fd < 0)
+			return -1;
+		s->slots_fd = slot_open(s->run_fd, e);
+		if (s->slots_fd < 0)
+			return -1;
+		s->slot = slot_take(s->slots_fd, e);
+		if (s->slot < 0)
+			return -1;
+	}
 	if (box->is_root) {
 		box->id_base = SLOT_ID_BASE + (uint32_t)s->slot * SLOT_ID_COUNT;
 		box->uid = box->gid = box->id_base + BOX_IDS;
@@ -62,40 +73,55 @@ static int make_slot(struct sandbox *s, struct err *e)
 	return 0;
 }
 
+/* Closing is all: if a monitor lives on, the slot is still its own. */
 static void undo_slot(struct sandbox *s)
 {
-	if (s->slot >= 0)
-		slot_release(s->slots_fd, s->slot);
 	s->slot = -1;
 	fd_close(&s->slots_fd);
 	fd_close(&s->run_fd);
 }
 
-/* The program lies beside ours, or where `make install` puts it. */
-static int find_init(struct sandbox *s, struct err *e)
+int launcher_find(const char *name, char *out, struct err *e)
 {
-	static const char *const places[] = { "caisson-init", "../libexec/caisson/caisson-init" };
+	static const char *const places[] = { "", "../libexec/caisson/" };
 	char self[PATH_MAX];
 	int r = os_readlinkat(AT_FDCWD, "/proc/self/exe", self, sizeof self);
 
 	if (r < 0)
 		return err_sys(e, -r, "find our own program");
 	*strrchr(self, '/') = '\0';
-	AUTO(fd_close) int dir = os_openat(AT_FDCWD, self, O_PATH | O_DIRECTORY, 0);
-	for (size_t i = 0; i < COUNT(places) && dir >= 0; i++) {
-		s->box.init_exe_fd = os_openat(dir, places[i], O_RDONLY, 0);
-		if (s->box.init_exe_fd >= 0)
+	for (size_t i = 0; i < COUNT(places); i++) {
+		int n = snprintf(out, PATH_MAX, "%s/%s%s", self, places[i], name);
+
+		if (n > 0 && n < PATH_MAX && access(out, X_OK) == 0)
 			return 0;
 	}
-	return err_new(e, ERR_NOT_FOUND,
-	               "caisson-init is neither in %s nor in its ../libexec/caisson", self);
+	return err_new(e, ERR_NOT_FOUND, "%s is neither in %s nor in its ../libexec/caisson", name,
+	               self);
+}
+
+static int find_init(struct sandbox *s, struct err *e)
+{
+	char path[PATH_MAX];
+
+	if (launcher_find("caisson-init", path, e) < 0)
+		return -1;
+	s->box.init_exe_fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
+	return s->box.init_exe_fd < 0 ? err_sys(e, -s->box.init_exe_fd, "open %s", path) : 0;
 }
 
 static int look_at_root(struct sandbox *s, struct err *e)
 {
+	const struct launcher_kit *kit = s->order->kit;
 	struct stat st;
-	int r = os_fstatat(AT_FDCWD, "/", &st, 0);
 
+	if (kit) {
+		s->box.host_root_dev = kit->root_dev;
+		s->box.host_root_ino = kit->root_ino;
+		s->box.init_exe_fd = fd_dup(kit->init_exe_fd, e);
+		return s->box.init_exe_fd < 0 ? -1 : 0;
+	}
+	int r = os_fstatat(AT_FDCWD, "/", &st, 0);
 	if (r < 0)
 		return err_sys(e, -r, "stat /");
 	s->box.host_root_dev = st.st_dev;
@@ -154,15 +180,30 @@ static int plain_tree(int fd, struct err *e)
 	return tree < 0 ? err_sys(e, -tree, "clone") : tree;
 }
 
-/* Whoever owns a folder of the host is the command's user inside. Only for root, who could read
- * all of it anyway: for anybody else the kernel's own checks decide. */
+/* A user's image is his own: he is root in it, and the files of others belong to nobody. */
+static int image_tree(struct sandbox *s, struct userns_range all, struct err *e)
+{
+	const struct launcher_order *o = s->order;
+	struct userns_range uid = { o->image_uid, all.outside, 1 };
+	struct userns_range gid = { o->image_gid, all.outside, 1 };
+
+	if (o->plan->image == IMAGE_DIR)
+		return userns_map_tree(o->plan->image_fd, o->image_uid ? uid : all,
+		                       o->image_uid ? gid : all, e);
+	AUTO(fd_close) int usr = os_openat(AT_FDCWD, "/usr", O_PATH, 0);
+	return usr < 0 ? err_sys(e, -usr, "open /usr") : userns_map_tree(usr, all, all, e);
+}
+
+/* The plan says whose files are the command's user's inside: its caller's. Only root maps; else
+ * the kernel's own checks decide. */
 static int make_trees(struct sandbox *s, struct err *e)
 {
 	struct box *box = &s->box;
 	const struct plan *p = box->plan;
-	struct userns_range all = { 0, box->id_base, BOX_IDS };
+	const struct userns_range all = { 0, box->id_base, BOX_IDS };
+	const struct launcher_kit *kit = s->order->kit;
 
-	box->skeleton_fd = skeleton_open(s->run_fd, e);
+	box->skeleton_fd = kit ? fd_dup(kit->skeleton_fd, e) : skeleton_open(s->run_fd, e);
 	if (box->skeleton_fd < 0)
 		return err_wrap(e, "skeleton");
 	box->is_plain = root_is_plain(p, box->skeleton_fd);
@@ -175,10 +216,7 @@ static int make_trees(struct sandbox *s, struct err *e)
 	if (box->skeleton_tree_fd < 0)
 		return err_wrap(e, "skeleton");
 	if (p->image == IMAGE_DIR || p->rootful) {
-		AUTO(fd_close)
-		int usr = p->image == IMAGE_DIR ? -1 : os_openat(AT_FDCWD, "/usr", O_PATH, 0);
-
-		box->image_tree_fd = userns_map_tree(usr < 0 ? p->image_fd : usr, all, all, e);
+		box->image_tree_fd = image_tree(s, all, e);
 		if (box->image_tree_fd < 0)
 			return err_wrap(e, "image");
 	}
@@ -205,7 +243,37 @@ static void undo_trees(struct sandbox *s)
 		fd_close(&s->box.mount_tree_fds[i]);
 }
 
-static monitor_fn *monitor_code;
+/* In the child that becomes the monitor, when its launcher has others: what is not in the box is
+ * not its business, and a copy of another one's lock or socket would keep that alive. */
+static int keep_own(struct sandbox *s, int control_fd)
+{
+	const struct box *box = &s->box;
+	int keep[2 * FS_ENTRIES_MAX + CGROUP_HIERARCHIES_MAX + 16];
+	size_t n = 0;
+	const int some[] = { 0,
+		             1,
+		             2,
+		             control_fd,
+		             s->slots_fd,
+		             box->listen_fd,
+		             box->init_exe_fd,
+		             box->skeleton_fd,
+		             box->skeleton_tree_fd,
+		             box->image_tree_fd,
+		             box->plan->image_fd,
+		             box->cgroup.mon_fd };
+
+	for (size_t i = 0; i < COUNT(some); i++)
+		keep[n++] = some[i];
+	for (size_t i = 0; i < box->plan->n_mounts; i++) {
+		keep[n++] = box->mount_tree_fds[i];
+		keep[n++] = box->plan->mounts[i].source_fd;
+	}
+	for (size_t i = 0; i < box->cgroup.n_trees; i++)
+		keep[n++] = box->cgroup.trees[i].tasks_fd;
+	int r = child_keep(keep, n);
+	return r < 0 ? r : os_reset_signals();
+}
 
 static int make_monitor(struct sandbox *s, struct err *e)
 {
@@ -222,7 +290,9 @@ static int make_monitor(struct sandbox *s, struct err *e)
 		return err_sys(e, -pid, "clone");
 	if (pid == 0) {
 		fd_close(&ours); /* or it would never see the client go */
-		monitor_code(&s->box, theirs);
+		if (s->order->kit && keep_own(s, theirs) < 0)
+			_exit(125);
+		s->order->monitor(&s->box, theirs);
 	}
 	os_cpus_leave(&s->box.cpus, pid); /* we make the cgroup meanwhile */
 	s->monitor_pid = pid;
@@ -276,12 +346,14 @@ void launcher_end(struct sandbox *s)
 		(void)launcher_sweep(false, false, NULL);
 }
 
-int launcher_start(struct sandbox *s, const struct plan *plan, const struct launcher_host *host,
-                   monitor_fn *monitor, struct err *e)
+static int run_stages(struct sandbox *s, const struct launcher_order *o, struct err *e)
 {
-	*s = (struct sandbox){ .run_fd = -1, .slots_fd = -1, .slot = -1, .control_fd = -1 };
-	s->box = (struct box){ .plan = plan,
-		               .is_root = host->is_root,
+	s->order = o;
+	s->box = (struct box){ .plan = o->plan,
+		               .is_root = o->host->is_root,
+		               .is_kept = o->is_kept,
+		               .listen_fd = o->listen_fd,
+		               .id = o->id,
 		               .uid = geteuid(),
 		               .gid = getegid(),
 		               .init_exe_fd = -1,
@@ -290,18 +362,89 @@ int launcher_start(struct sandbox *s, const struct plan *plan, const struct laun
 		               .image_tree_fd = -1 };
 	for (size_t i = 0; i < COUNT(s->box.mount_tree_fds); i++)
 		s->box.mount_tree_fds[i] = -1;
-	s->box.cgroup = host->cgroup;
+	s->box.cgroup = o->host->cgroup;
+	if (o->is_kept)
+		cgroup_keep(&s->box.cgroup);
 	if (fault_layer_off("cgroup"))
 		s->box.cgroup.n_trees = 0;
-	monitor_code = monitor;
-	for (size_t i = 0; i < COUNT(stages); i++) {
-		if (stages[i].make(s, e) < 0) {
-			err_wrap(e, "%s", stages[i].name);
-			undo_all(s);
-			return -1;
-		}
-	}
+	for (size_t i = 0; i < COUNT(stages); i++)
+		if (stages[i].make(s, e) < 0)
+			return err_wrap(e, "%s", stages[i].name);
 	return 0;
+}
+
+int launcher_start(struct sandbox *s, const struct plan *plan, const struct launcher_host *host,
+                   monitor_fn *monitor, struct err *e)
+{
+	const struct launcher_order order = {
+		.plan = plan, .host = host, .listen_fd = -1, .monitor = monitor
+	};
+
+	*s = (struct sandbox){ .run_fd = -1, .slots_fd = -1, .slot = -1, .control_fd = -1 };
+	int r = run_stages(s, &order, e);
+	if (r < 0)
+		undo_all(s);
+	s->order = NULL;
+	return r;
+}
+
+/* ---- many ---------------------------------------------------------------------------- */
+
+int launcher_take_slot(int run_fd, struct launcher_hold *hold, struct err *e)
+{
+	AUTO(fd_close) int slots = slot_open(run_fd, e);
+	int slot = slots < 0 ? -1 : slot_take(slots, e);
+
+	if (slot < 0)
+		return -1;
+	*hold =
+	    (struct launcher_hold){ .slots_fd = fd_take(&slots), .slot = slot, .control_fd = -1 };
+	return 0;
+}
+
+int launcher_build(const struct launcher_order *order, struct launcher_hold *hold, struct err *e)
+{
+	struct sandbox s = {
+		.run_fd = -1, .slots_fd = hold->slots_fd, .slot = hold->slot, .control_fd = -1
+	};
+	int r = run_stages(&s, order, e);
+
+	if (r < 0 && s.monitor_pid > 0)
+		(void)kill(s.monitor_pid, SIGKILL); /* our child, not yet waited for */
+	if (r < 0)
+		fd_close(&s.control_fd);
+	hold->pid = s.monitor_pid;
+	hold->control_fd = fd_take(&s.control_fd);
+	/* The rest was for the monitor: it has its own by now. */
+	undo_init(&s);
+	undo_trees(&s);
+	cgroup_done(&s.box.cgroup);
+	return r;
+}
+
+bool launcher_take_dead(int run_fd, int slot, struct launcher_hold *hold)
+{
+	struct err e;
+	AUTO(fd_close) int slots = slot_open(run_fd, &e);
+
+	if (slots < 0 || !slot_take_this(slots, slot))
+		return false;
+	*hold =
+	    (struct launcher_hold){ .slots_fd = fd_take(&slots), .slot = slot, .control_fd = -1 };
+	return true;
+}
+
+bool launcher_end_round(struct launcher_hold *hold, const struct cgroup *host)
+{
+	struct cgroup cg = *host;
+
+	snprintf(cg.name, sizeof cg.name, "%d", hold->slot);
+	if (cgroup_remove(&cg) > 0 && (cgroup_kill(&cg, 0) < 0 || cgroup_remove(&cg) > 0))
+		return false;
+	fd_close(&hold->slots_fd);
+	fd_close(&hold->control_fd);
+	hold->slot = -1;
+	return true;
 }
 
 /* ---- leftovers --------------------------------------------------------------------- */
@@ -344,7 +487,7 @@ int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what,
 	if (cgroup_find(&host, is_root) < 0)
 		return -1;
 	cgroup_each_name(&host, sweep_name, &w);
-	if (with_base && !dry_run && !slot_any_taken(slots)) {
+	if (with_base && !dry_run && slot_alone(slots)) {
 		cgroup_remove_base(&host);
 		skeleton_remove_all(run);
 	}

@@ -2,8 +2,8 @@
  * launcher.h - makes a sandbox on the host's side, and ends it.
  *
  * This is the only code that uses root's rights. Its input is a plan: numbers, descriptors,
- * and text that it carries without reading. It runs inside `caisson run` until there is a
- * daemon; then it is a program of its own and the plan comes over a socket.
+ * and text that it carries without reading. `caisson run` calls it directly; the daemon asks for
+ * it over a socket (launcher/server.h).
  */
 #pragma once
 
@@ -11,24 +11,68 @@
 
 struct sandbox {
 	struct box box;
-	int run_fd;        /* the run folder */
-	int slots_fd;      /* holds the lock of the slot */
-	int slot;          /* -1: none */
-	pid_t monitor_pid; /* 0: none */
-	int control_fd;    /* the client's end of the channel (wire/channel.h) */
+	int run_fd;                         /* the run folder */
+	int slots_fd;                       /* holds the lock of the slot */
+	int slot;                           /* -1: none */
+	pid_t monitor_pid;                  /* 0: none */
+	int control_fd;                     /* the client's end of the channel (wire/channel.h) */
+	const struct launcher_order *order; /* while it is built */
 };
 
 /* The code of the monitor; passed in, because the launcher does not depend on it. */
 typedef void monitor_fn(struct box *box, int control_fd);
 
-/* Builds everything up to a running monitor. On failure nothing is left. `host` was
- * looked at to judge the spec, and is not looked at again: what was promised is what is used. */
+/* `host` was looked at to judge the spec, and is not looked at again: what was promised is what
+ * is used. */
 struct launcher_host {
 	bool is_root; /* launcher_mode() */
 	struct cgroup cgroup;
 };
+
+/* What is the same for every sandbox of this host; launcher/kit.h keeps it. */
+struct launcher_kit {
+	int run_fd, init_exe_fd, skeleton_fd;
+	dev_t root_dev;
+	ino_t root_ino;
+};
+
+struct launcher_order {
+	const struct plan *plan;
+	const struct launcher_host *host;
+	const struct launcher_kit *kit; /* NULL: to be looked for; else it is borrowed */
+	/* Who owns the files of an image, inside: root mode. 0: everybody himself. */
+	uid_t image_uid;
+	gid_t image_gid;
+	bool is_kept;   /* lives on without a client */
+	int listen_fd;  /* for its next client; -1: none */
+	const char *id; /* opaque; NULL: none */
+	monitor_fn *monitor;
+};
+
+/* Builds everything up to a running monitor. On failure nothing is left. */
 int launcher_start(struct sandbox *s, const struct plan *plan, const struct launcher_host *host,
                    monitor_fn *monitor, struct err *e) MUST_USE;
+
+/* For a launcher that makes many, and waits for none of them: */
+
+/* What is left of a sandbox in its launcher once it runs. */
+struct launcher_hold {
+	int slots_fd, slot; /* -1: none */
+	pid_t pid;          /* 0: none */
+	int control_fd;
+};
+
+/* A slot for what is built next; nothing is left on failure. */
+int launcher_take_slot(int run_fd, struct launcher_hold *hold, struct err *e) MUST_USE;
+/* As launcher_start(), in the slot of `hold`. After a failure there may be a monitor, killed: in
+ * any case `hold` is to be ended. Never waits for a sandbox. */
+int launcher_build(const struct launcher_order *order, struct launcher_hold *hold,
+                   struct err *e) MUST_USE;
+/* The monitor was waited for, or was never a child: kills and removes what can be. True when all
+ * is gone; the slot is free then. Else to be called again in a moment. */
+bool launcher_end_round(struct launcher_hold *hold, const struct cgroup *host);
+/* Takes a slot whose sandbox is dead, to be ended; false when it lives. */
+bool launcher_take_dead(int run_fd, int slot, struct launcher_hold *hold);
 
 /* The command has ended: takes down what can go while the monitor still works. */
 void launcher_ebb(struct sandbox *s);
@@ -38,6 +82,9 @@ void launcher_end(struct sandbox *s);
 /* Removes what dead launchers left, and tells of each whether it is gone. Returns how many were
  * found, -1 when it could not look. */
 int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what, bool is_gone));
+
+/* Beside our own program, or where `make install` puts it. `out` has PATH_MAX bytes. */
+int launcher_find(const char *name, char *out, struct err *e) MUST_USE;
 
 /* Root mode or rootless. Refuses root without the rights of root: the caller's one id would be
  * mapped inside, and host root never is. */

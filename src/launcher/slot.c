@@ -2,26 +2,29 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/limits.h"
 #include "os/file.h"
+#include "os/unix.h"
 
-/* A folder of ours in a place where others may write: it counts only if nobody else owns it. */
-static int open_run_dir(const char *path, struct err *e)
+#define GATE SLOT_COUNT   /* the byte after the slots */
+#define GATE_WAIT_MS 2000 /* whoever has it alone removes some hundred files */
+
+int slot_own_dir(const char *path, mode_t mode, struct err *e)
 {
 	struct stat st;
 	AUTO(fd_close) int dir = os_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	int r = 0;
 
 	if (dir == -ENOENT) {
-		r = os_mkdirat(AT_FDCWD, path,
-		               0711); /* others pass, to the skeleton, and see nothing */
+		r = os_mkdirat(AT_FDCWD, path, mode);
 		if (r < 0 && r != -EEXIST)
 			return err_sys(e, -r, "make %s", path);
 		if (r == 0)
-			(void)chmod(path,
-			            0711); /* whatever the caller's umask; it is new and ours */
+			(void)chmod(path, mode); /* whatever the umask; it is new and ours */
 		dir = os_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	}
 	if (dir < 0)
@@ -37,16 +40,19 @@ static int open_run_dir(const char *path, struct err *e)
 
 int slot_run_dir(bool is_root, struct err *e)
 {
-	char path[256];
+	char path[PATH_TEXT_MAX];
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	int n = 0;
 
 	if (is_root)
 		snprintf(path, sizeof path, "/run/caisson");
 	else if (runtime && runtime[0] == '/' && access(runtime, W_OK) == 0)
-		snprintf(path, sizeof path, "%s/caisson", runtime);
+		n = snprintf(path, sizeof path, "%s/caisson", runtime);
 	else
 		snprintf(path, sizeof path, "/tmp/caisson-%u", geteuid());
-	return open_run_dir(path, e);
+	if (n < 0 || (size_t)n >= sizeof path)
+		return err_new(e, ERR_INVALID, "XDG_RUNTIME_DIR is too long a path");
+	return slot_own_dir(path, 0711, e); /* others pass, to the skeleton, and see nothing */
 }
 
 int slot_open(int run_fd, struct err *e)
@@ -56,12 +62,24 @@ int slot_open(int run_fd, struct err *e)
 	return fd < 0 ? err_sys(e, -fd, "open the lock file") : fd;
 }
 
-bool slot_any_taken(int slots_fd)
+int slot_share(int slots_fd, struct err *e)
 {
-	for (int slot = 0; slot < SLOT_COUNT; slot++)
-		if (os_byte_locked(slots_fd, slot) != 0)
-			return true;
-	return false;
+	const struct timespec tick = { .tv_nsec = 1000000 };
+	int r = -EAGAIN;
+
+	for (int waited = 0; waited < GATE_WAIT_MS && r == -EAGAIN; waited++) {
+		if (waited > 0)
+			nanosleep(&tick, NULL);
+		r = os_lock_shared(slots_fd, GATE);
+	}
+	if (r == -EAGAIN)
+		return err_new(e, ERR_INTERNAL, "somebody keeps the run folder for himself");
+	return r < 0 ? err_sys(e, -r, "lock the run folder") : 0;
+}
+
+bool slot_alone(int slots_fd)
+{
+	return os_lock_byte(slots_fd, GATE) == 0;
 }
 
 bool slot_take_this(int slots_fd, int slot)
@@ -71,8 +89,11 @@ bool slot_take_this(int slots_fd, int slot)
 
 int slot_take(int slots_fd, struct err *e)
 {
-	int first = (int)((unsigned int)getpid() % SLOT_COUNT);
+	static unsigned int taken; /* a launcher that makes many need not pass by them each time */
+	int first = (int)(((unsigned int)getpid() + taken++) % SLOT_COUNT);
 
+	if (slot_share(slots_fd, e) < 0)
+		return -1;
 	for (int i = 0; i < SLOT_COUNT; i++) {
 		int slot = (first + i) % SLOT_COUNT;
 		int r = os_lock_byte(slots_fd, slot);

@@ -5,8 +5,13 @@
  * It names the cgroup and, in root mode, selects the range of ids. It is one byte of a lock
  * file: the kernel gives it back when the launcher and the monitor are both gone, however they
  * went. What is found under the name of a free slot is a leftover.
+ *
+ * One more byte is the gate: whoever has or takes a slot shares it, whoever removes what all
+ * sandboxes use (the skeleton, caisson/ of the cgroups) has it alone.
  */
 #pragma once
+
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -15,9 +20,15 @@
 #define SLOT_ID_COUNT 0x10000u
 #define SLOT_COUNT 4095
 
-int slot_run_dir(bool is_root, struct err *e) MUST_USE; /* made when absent */
-int slot_open(int run_fd, struct err *e) MUST_USE;      /* the lock file */
-int slot_take(int slots_fd, struct err *e) MUST_USE;    /* the slot's number */
-bool slot_take_this(int slots_fd, int slot);            /* false: in use */
-bool slot_any_taken(int slots_fd);                      /* by another process */
+/* The folder of this host (or user): slots and skeleton. Made when absent. */
+int slot_run_dir(bool is_root, struct err *e) MUST_USE;
+int slot_open(int run_fd, struct err *e) MUST_USE;    /* the lock file */
+int slot_share(int slots_fd, struct err *e) MUST_USE; /* the gate: nobody removes the common part */
+bool slot_alone(int slots_fd);                        /* the gate: false when anybody shares it */
+int slot_take(int slots_fd, struct err *e) MUST_USE;  /* the slot's number; shares the gate too */
+bool slot_take_this(int slots_fd, int slot);          /* false: in use */
 void slot_release(int slots_fd, int slot);
+
+/* A folder of ours in a place where others may write: it counts only if nobody but the caller
+ * owns it or may write to it. Made with `mode` when absent. */
+int slot_own_dir(const char *path, mode_t mode, struct err *e) MUST_USE;

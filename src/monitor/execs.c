@@ -3,7 +3,8 @@
  *
  * The filter holds execve until it is answered. The arguments are read from the caller's
  * memory; another thread of it may change them afterwards, so this is a record, not a
- * decision. Without a listener the kernel fails every execve.
+ * decision. Without a listener the kernel fails every execve: it is kept as long as anybody of
+ * the tree lives, also when the command itself has ended.
  */
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -44,32 +45,18 @@ static size_t peek_text(pid_t pid, uint64_t at, char *out, size_t size)
 	return len;
 }
 
-static void record_command(struct monitor *m, char *out)
-{
-	const struct plan *p = m->box->plan;
-	const char *arg = plan_text(p, p->argv.first);
-	size_t len = 0;
-
-	m->is_started = true;
-	for (uint32_t i = 0; i < p->argv.count && len + 2 < CHANNEL_EXEC_TEXT; i++) {
-		len +=
-		    (size_t)snprintf(out + len, CHANNEL_EXEC_TEXT - len, "%s%s", i ? " " : "", arg);
-		arg += strlen(arg) + 1;
-	}
-}
-
-static void record(struct monitor *m, const struct seccomp_notif *n)
+static void record(struct proc *p, const struct seccomp_notif *n)
 {
 	uint64_t pointers[ARGS_MAX] = { 0 };
 	bool is_at = n->data.nr == SYS_execveat;
 	size_t len = 0;
 
-	if (m->end.n_execs++ >= CHANNEL_EXECS_MAX)
+	if (p->is_over || p->end.n_execs++ >= CHANNEL_EXECS_MAX)
 		return;
-	char *out = m->end.execs[m->end.n_execs - 1];
+	char *out = p->end.execs[p->end.n_execs - 1];
 
-	if ((pid_t)n->pid == m->command.pid && !m->is_started) {
-		record_command(m, out); /* still our own program: closed even to us */
+	if ((pid_t)n->pid == p->spawn.pid && !p->is_announced) {
+		p->is_announced = true; /* still our own program: its text is there already */
 		return;
 	}
 	ssize_t got = peek((pid_t)n->pid, n->data.args[is_at ? 2 : 1], pointers, sizeof pointers);
@@ -85,29 +72,36 @@ static void record(struct monitor *m, const struct seccomp_notif *n)
 
 static void ready(struct watch *w, uint32_t events)
 {
-	struct monitor *m = MONITOR_OF(w, listener);
+	struct proc *p = OWNER_OF(w, struct proc, listener);
+	struct monitor *m = p->monitor;
 	struct seccomp_notif n;
 
 	if (!(events & EPOLLIN)) { /* the last process with this filter is gone */
-		loop_remove(&m->loop, w);
-		fd_close(&w->fd);
+		execs_close(p);
+		procs_settle(p);
 		return;
 	}
 	if (os_seccomp_receive(w->fd, &n) < 0)
 		return; /* killed meanwhile */
-	record(m, &n);
+	record(p, &n);
 	int r = os_seccomp_continue(w->fd, n.id);
 	if (spawn_become_init(&m->init) < 0)
 		monitor_stop(m, RUN_LOST, "pid 1 of the sandbox cannot be reached");
-	if (r < 0 && r != -ENOENT)
-		monitor_stop(m, RUN_LOST, "the exec notification failed");
+	else if (r < 0 && r != -ENOENT)
+		procs_stop(p, RUN_LOST, "the exec notification failed");
 }
 
-int execs_watch(struct monitor *m, struct err *e)
+int execs_watch(struct proc *p, struct err *e)
 {
-	m->listener = (struct watch){ .fd = m->command.listener_fd, .ready = ready };
-	if (m->listener.fd < 0)
-		return 0;
-	int r = loop_add(&m->loop, &m->listener, EPOLLIN);
+	p->listener = (struct watch){ .fd = fd_take(&p->spawn.listener_fd), .ready = ready };
+	p->has_listener = true;
+	int r = loop_add(&p->monitor->loop, &p->listener, EPOLLIN);
 	return r < 0 ? err_sys(e, -r, "watch the exec listener") : 0;
+}
+
+void execs_close(struct proc *p)
+{
+	if (p->listener.fd >= 0)
+		loop_remove(&p->monitor->loop, &p->listener);
+	fd_close(&p->listener.fd);
 }

@@ -1,82 +1,231 @@
 /*
- * monitor-internal.h - the one struct of a monitor, and who does what with it.
+ * monitor-internal.h - the structs of a monitor, and who does what with them.
  *
- *   monitor.c  birth, the command's exit, the end
- *   streams.c  output to the client, input from it, with back-pressure
- *   clock.c    the deadlines
+ *   monitor.c  birth and end of the sandbox
+ *   talk.c     the client: what it says, what it is still to be told
+ *   procs.c    a process: start, signals, exit, the rest of its tree
+ *   streams.c  its output to its log, its input from the client
+ *   report.c   what its end says: state, usage, children
  *   execs.c    exec notifications
+ *   clock.c    the deadlines of the sandbox
+ *   freeze.c   pause and resume
+ *   waiting.c  who waits for input
+ *   self.c     the door inside
+ *
+ * A process is three things that end at different times: the command that is waited for; its tree,
+ * which may live on and write; its end, which is remembered until the client has it on record.
  */
 #pragma once
 
+#include "base/vec.h"
 #include "engine/spawn.h"
+#include "io/log.h"
 #include "io/loop.h"
+#include "io/timer.h"
 #include "monitor/monitor.h"
+#include "os/proc.h"
 #include "wire/channel.h"
 
-enum deadline { AT_TIMEOUT, AT_WALL, AT_IDLE, AT_GRACE, AT_DRAIN, DEADLINES };
+#define PROCS_MAX 1024        /* that live; a limit of descriptors comes first on most hosts */
+#define ENDED_MAX 256         /* ends that no client has taken; the log has them too */
+#define WHY_MAX 16
+/* Two steps are kept, and one that is longer by a frame than a step. */
+#define LOG_TAIL_STEP (80u << 10)
+#define LOG_TAIL_MAX (3u * LOG_TAIL_STEP + LOG_FRAME_DATA_MAX)
+
+struct monitor;
+
+/* Positions of frames. */
+struct log_tail {
+	uint64_t from, to;
+};
 
 struct stream {
-	struct watch watch; /* first: callbacks get it */
-	struct monitor *monitor;
-	enum channel_type type;
+	struct watch watch; /* first: callbacks get it; fd -1: it has ended */
+	struct proc *proc;
+	enum log_stream which;
+	bool is_watched;
 	uint64_t bytes;
 };
 
-struct monitor {
-	struct loop loop;
-	struct box *box;
-	struct spawn_init init;
-	struct spawn_command command;
+struct proc {
+	struct proc *next;
+	struct monitor *monitor;
+	uint32_t num;
+	struct command command; /* without its text */
+	struct spawn_command spawn;
+	struct cgroup_leaf leaf;
 
-	struct watch control, child, timer, listener, input;
-	struct stream streams[2];     /* out, err; a pty uses the first */
-	struct channel_packet packet; /* the message that waits for room in the socket */
-	bool is_blocked;              /* packet is waiting */
+	struct watch report, child, listener, input;
+	struct stream streams[2]; /* out, err; a pty uses the first */
+	int log_fd;               /* -1: a worker has none */
+	struct log_writer log;
+	uint64_t acked; /* position */
+	struct log_tail tail;
 
-	unsigned char input_buf[CHANNEL_DATA_MAX];
-	size_t input_len, input_at;
-	bool input_eof;
+	unsigned char *in; /* bytes that wait for the command; NULL: none ever came */
+	size_t in_len, in_at;
+	bool in_eof, has_pty;
+	uint64_t took, took_own; /* bytes; of them such as the client did not send */
 
-	uint64_t deadline_ms[DEADLINES]; /* monotonic; 0: none */
-	uint64_t started_ms, last_io_ms, idle_cpu_ms;
+	struct timer timeout, grace, drain;
+	uint64_t started_ms;
+	int64_t started_unix_ms;
 
-	bool is_init_lost;    /* pid 1 died before it was told to */
-	bool is_started;      /* the command's own execve was announced */
-	bool has_exited;      /* the command was waited for */
-	int status;           /* of it */
+	bool has_listener; /* it gave us one */
+	bool is_announced; /* the command's own execve was */
+	bool is_running;   /* it has executed */
+	bool has_exited;   /* it was waited for */
+	bool is_over;      /* its end is written; its tree may live on */
+	int status;
 	enum run_state cause; /* RUN_EXITED unless a deadline or the client ended it */
 	char reason[96];
-	uint64_t user_cpu_ms; /* by rusage, where there is no cgroup */
-	uint64_t user_mem_peak, user_io_bytes;
+	uint64_t cpu_ms, mem_peak, io_bytes; /* by rusage */
+	uint64_t oom_before;
 	struct channel_end end;
+
+	/* What the client is still to be told. */
+	bool is_rung; /* GREW was said, and no ACK has come */
+	bool due_started, due_grew, due_took, due_waiting, due_proc;
+	/* waiting.c */
+	bool is_watched, was_waiting, is_said;
+	uint64_t quiet_at; /* the log's position and the input taken, when it was last looked at */
 };
 
-/* container_of for the watches that are embedded one by one */
-#define MONITOR_OF(w, member)                                                                      \
-	((struct monitor *)(void *)((char *)(w)-offsetof(struct monitor, member)))
+struct ended {
+	uint32_t num;
+	bool is_told, is_forgotten, is_failed;
+	int log_fd; /* for self.sock; -1: none, or too long ago */
+	struct log_tail tail;
+	union {
+		unsigned char end[offsetof(struct channel_end, execs)];
+		struct err fail;
+	};
+};
+
+struct why {
+	uint32_t num;
+	const char *target;
+	uint64_t count;
+};
+
+struct self;
+
+struct monitor {
+	struct loop loop;
+	struct timers timers;
+	struct box *box;
+	struct spawn_init init;
+
+	struct watch control; /* fd -1: no client */
+	struct watch door;    /* clients that come */
+	struct watch init_watch;
+	struct proc *procs;
+	size_t n_procs;
+	VEC(struct ended *) ended; /* oldest first */
+
+	bool is_blocked; /* the client's socket has no room */
+	bool is_ending;  /* the last messages are sent */
+	bool due_ready, due_synced, due_usage;
+	int due_done[CH_TYPES]; /* errno + 1; 0: nothing */
+
+	struct timer wall, idle, stop, sweep, freeze, look;
+	uint64_t last_io_ms, idle_cpu_ms;
+	bool has_started; /* the wall limit counts */
+	bool is_stopping; /* CH_STOP is under way */
+	uint64_t stop_ms; /* since when all are being ended */
+	bool is_frozen, is_freezing;
+	int freeze_tries;
+
+	bool is_init_lost; /* pid 1 died before it was told to */
+	enum run_state cause;
+	char reason[96];
+	uint64_t cpu_ms, mem_peak, io_bytes; /* by rusage, of all that have ended */
+	uint64_t oom_kills;                  /* as far as seen */
+	struct why why[WHY_MAX];
+	size_t n_why; /* in all */
+	struct self *self;
+};
+
+/* container_of for the members that are embedded one by one */
+#define OWNER_OF(member_ptr, type, member)                                                         \
+	((type *)(void *)((char *)(member_ptr)-offsetof(type, member)))
 
 /* monitor.c */
-void monitor_stop(struct monitor *m, enum run_state cause,
-                  const char *reason);                            /* TERM, grace, kill */
+/* Everything inside ends: TERM, grace, kill. */
+void monitor_stop(struct monitor *m, enum run_state cause, const char *reason);
 void monitor_finish(struct monitor *m) __attribute__((noreturn)); /* kills all, reports, exits */
-void monitor_drained(
-    struct monitor *m); /* the streams have ended; the end, if the command has too */
+/* There never was a sandbox, or its one command was never executed. */
+void monitor_give_up(struct monitor *m, const struct err *e) __attribute__((noreturn));
+void monitor_watch(struct monitor *m, struct watch *w, uint32_t events); /* or the end */
+
+/* talk.c */
+int talk_open(struct monitor *m, struct err *e) MUST_USE;
+void talk_proc(struct proc *p);     /* what is due of it */
+void talk_flush(struct monitor *m); /* what is due of all */
+void talk_done(struct monitor *m, enum channel_type asked, int error);
+/* Its end is told, now or later, and remembered. */
+void talk_exit(struct proc *p);
+void talk_fail(struct monitor *m, uint32_t num, const struct err *e);
+void talk_last(struct monitor *m); /* from now on saying waits for room */
+void talk_say(struct monitor *m, enum channel_type type, const void *bytes, size_t n);
+/* CH_EXEC of the one command, while pid 1 works: the client's first message. */
+int talk_await_exec(struct monitor *m, struct err *e) MUST_USE;
+
+/* procs.c */
+/* Takes the descriptors over. -1: it was not started, and *e has why. */
+struct proc_start {
+	uint32_t num;
+	struct command command;
+	int log_fd, extra_fd, program_fd; /* -1: none */
+};
+int procs_start(struct monitor *m, struct proc_start *s, struct err *e) MUST_USE;
+struct proc *procs_find(const struct monitor *m, uint32_t num); /* NULL: none such lives */
+void procs_stop(struct proc *p, enum run_state cause, const char *reason); /* TERM, grace, kill */
+void procs_signal(struct proc *p, int sig, enum channel_scope scope);
+void procs_note_exit(struct proc *p, int status, const struct rusage *usage);
+void procs_drained(struct proc *p); /* its streams have ended */
+void procs_close(struct proc *p);   /* writes and tells its end */
+void procs_settle(struct proc *p);  /* frees it if nothing of it is left */
+size_t procs_tree(const struct proc *p, pid_t *out, size_t max);
+size_t procs_all(const struct monitor *m, pid_t *out, size_t max); /* inside, without pid 1 */
+bool procs_failure(struct proc *p, struct err *e); /* what it said, if it never executed */
 
 /* streams.c */
-int streams_open(struct monitor *m, struct payload_io *io, struct err *e) MUST_USE;
-int streams_watch(struct monitor *m, struct err *e) MUST_USE;
-void streams_client(struct monitor *m, const struct channel_packet *p);
-void streams_unblock(struct monitor *m);
-void streams_read(struct monitor *m); /* what there is now */
-bool streams_ended(const struct monitor *m);
-void streams_drain(struct monitor *m); /* everything inside is dead: read to the end */
-void channel_send(struct monitor *m, enum channel_type type, const void *bytes, size_t n);
+int streams_open(struct proc *p, struct payload_io *io, struct err *e) MUST_USE;
+int streams_take_pty(struct proc *p, struct err *e) MUST_USE;
+void streams_read(struct proc *p); /* what there is now */
+bool streams_ended(const struct proc *p);
+void streams_drain(struct proc *p); /* everything inside is dead: read to the end */
+void streams_ack(struct proc *p, uint64_t position);
+void streams_input(struct proc *p, const void *bytes, size_t n);
+void streams_input_end(struct proc *p);
+void streams_resize(struct proc *p, const struct channel_size *size);
+void streams_close(struct proc *p);
+
+/* report.c */
+void report_look(struct proc *p); /* what is seen only while the sandbox lives */
+void report_fill(struct proc *p);
+void report_usage(struct monitor *m, struct channel_usage *out);
+uint64_t report_cpu_ms(struct monitor *m); /* of all that live */
 
 /* clock.c */
-uint64_t clock_ms(void);
 int clock_open(struct monitor *m, struct err *e) MUST_USE;
-void clock_set(struct monitor *m, enum deadline d, uint64_t in_ms); /* 0: off */
-void clock_active(struct monitor *m); /* something was read or written */
+void clock_started(struct monitor *m);                  /* a command was */
+void clock_extend(struct monitor *m, uint64_t wall_ms); /* from now on; 0: none */
+void clock_active(struct monitor *m);                   /* something was read or written */
 
 /* execs.c */
-int execs_watch(struct monitor *m, struct err *e) MUST_USE;
+int execs_watch(struct proc *p, struct err *e) MUST_USE;
+void execs_close(struct proc *p);
+
+/* freeze.c */
+void freeze_set(struct monitor *m, bool on); /* answers when it is done */
+void freeze_end(struct monitor *m);          /* thaws: what is frozen does not die */
+
+/* waiting.c */
+void waiting_watch(struct proc *p, bool on);
+
+/* self.c */
+int self_open(struct monitor *m, struct err *e) MUST_USE;
+void self_note(struct proc *p); /* what it was refused, for `why` */

@@ -3,8 +3,8 @@
  *
  * It is the parent of pid 1 and of every command, so exit codes come from its waitpid. In root
  * mode it is an id that means nothing on the host and owns the user namespace: that gives it
- * every right inside and none outside. When its client goes away, or it dies itself, everything
- * inside dies.
+ * every right inside and none outside. When it dies everything inside dies. When its client goes
+ * away a sandbox that is kept waits for the next one; any other ends.
  */
 #pragma once
 

@@ -1,106 +1,54 @@
 /*
- * streams.c - bytes between the command and the client.
+ * streams.c - bytes between a process, its log and the client.
  *
- * Output is read only when the last packet is on its way: a client that does not read stops
- * the command at its own pipe, and no byte is kept here. Input waits in one buffer until the
- * command takes it. Past the output limit bytes are read and dropped, so that the command ends
- * by itself and nobody's memory or disk grows.
+ * Output goes to the log as it comes; with a window it is not read while the client is too far
+ * behind, so that the command stops at its own pipe. Past the output limit bytes are read and
+ * dropped: the command ends by itself, and nobody's disk grows. Input waits in one bounded buffer
+ * until the command takes it; the client is told how much it took.
  */
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "monitor/monitor-internal.h"
 #include "os/file.h"
-#include "os/sock.h"
 
-/* A watch that cannot be changed would leave somebody waiting for ever. */
-static void want(struct monitor *m, struct watch *w, uint32_t events)
-{
-	if (loop_change(&m->loop, w, events) == 0)
-		return;
-	m->cause = RUN_LOST;
-	snprintf(m->reason, sizeof m->reason, "the monitor cannot watch its descriptors");
-	monitor_finish(m);
-}
+/* What one command can leave in its pipes at its end, in pieces of the buffer below: the kernel's
+ * own ceiling is 1 MiB each. */
+#define READS_MAX 17
 
-/* Input waits: no further message. A packet waits: tell when there is room. */
-static void watch_control(struct monitor *m)
-{
-	want(m, &m->control, (m->input_len ? 0 : EPOLLIN) | (m->is_blocked ? EPOLLOUT : 0));
-}
+static unsigned char buffer[LOG_FRAME_DATA_MAX]; /* of whoever reads just now */
 
-static void want_output(struct monitor *m, bool on)
-{
-	for (size_t i = 0; i < COUNT(m->streams); i++)
-		if (m->streams[i].watch.fd >= 0)
-			want(m, &m->streams[i].watch, on ? EPOLLIN : 0);
-}
-
-static void send_packet(struct monitor *m)
-{
-	size_t n = sizeof m->packet.head + m->packet.head.len;
-	ssize_t r = send(m->control.fd, &m->packet, n, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-	m->is_blocked = r < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM);
-	/* Any other failure is a client that went away: its end of the socket says so too. */
-}
-
-static void block(struct monitor *m)
-{
-	want_output(m, false);
-	watch_control(m);
-}
-
-void streams_unblock(struct monitor *m)
-{
-	if (!m->is_blocked)
-		return;
-	send_packet(m);
-	if (m->is_blocked)
-		return;
-	watch_control(m);
-	want_output(m, true);
-}
-
-/* For messages that must arrive: waits for room. Only when nothing inside runs any more, or
- * before anything does. */
-void channel_send(struct monitor *m, enum channel_type type, const void *bytes, size_t n)
-{
-	struct channel_packet p; /* not cleared: most messages are much shorter */
-
-	p.head = (struct channel_head){ .type = type, .len = (uint32_t)n };
-	if (n > 0)
-		memcpy(p.data, bytes, n);
-	(void)fcntl(m->control.fd, F_SETFL, 0);
-	if (m->is_blocked)
-		(void)os_send(m->control.fd, &m->packet, sizeof m->packet.head + m->packet.head.len,
-		              NULL, 0);
-	m->is_blocked = false;
-	(void)os_send(m->control.fd, &p, sizeof p.head + n, NULL, 0);
-}
+/* ---- output ------------------------------------------------------------------------ */
 
 /* How many of n new bytes may pass: all before the limit, none after it. */
-static size_t allowed(struct monitor *m, size_t n)
+static size_t allowed(struct proc *p, size_t n)
 {
-	const struct plan *p = m->box->plan;
-	uint64_t limit = p->named[LIMIT_OUTPUT] ? p->limits[LIMIT_OUTPUT] : UINT64_MAX;
-	uint64_t before = m->streams[0].bytes + m->streams[1].bytes - n;
+	uint64_t limit = p->command.output_max ? p->command.output_max : UINT64_MAX;
+	uint64_t before = p->streams[0].bytes + p->streams[1].bytes - n;
 	size_t room = before >= limit ? 0 : limit - before < n ? (size_t)(limit - before) : n;
 
-	m->end.dropped_bytes += n - room;
+	p->end.dropped_bytes += n - room;
 	return room;
 }
 
-/* One read, one packet. Returns false when there is nothing more now. */
+/* Where to begin for the last bytes of the log: a frame that is 64 KiB back or more. */
+static void mark_tail(struct proc *p)
+{
+	if (p->log.at - p->tail.to < LOG_TAIL_STEP)
+		return;
+	p->tail.from = p->tail.to;
+	p->tail.to = p->log.at;
+}
+
+/* One read, one frame. Returns false when there is nothing more now. */
 static bool pump(struct stream *s)
 {
-	struct monitor *m = s->monitor;
-	ssize_t n = read(s->watch.fd, m->packet.data, sizeof m->packet.data);
+	struct proc *p = s->proc;
+	struct monitor *m = p->monitor;
+	ssize_t n = read(s->watch.fd, buffer, sizeof buffer);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
@@ -111,234 +59,284 @@ static bool pump(struct stream *s)
 	}
 	s->bytes += (uint64_t)n;
 	clock_active(m);
-	size_t room = allowed(m, (size_t)n);
+	size_t room = allowed(p, (size_t)n);
 	if (room > 0) {
-		m->packet.head = (struct channel_head){ .type = s->type, .len = (uint32_t)room };
-		send_packet(m);
+		log_add(&p->log, s->which, timer_now_ms() - p->started_ms, buffer, room);
+		mark_tail(p);
+		p->due_grew = true;
 	}
 	return true;
+}
+
+static bool is_ahead(const struct proc *p)
+{
+	return p->command.window && p->log.at > p->acked &&
+	       p->log.at - p->acked > p->command.window;
+}
+
+/* Not watched at all while it pauses: the end of a pipe is told whether it is asked for or not. */
+static void watch_output(struct proc *p)
+{
+	bool on = !is_ahead(p);
+
+	for (size_t i = 0; i < COUNT(p->streams); i++) {
+		struct stream *s = &p->streams[i];
+
+		if (s->watch.fd < 0 || s->is_watched == on)
+			continue;
+		s->is_watched = on;
+		if (on)
+			monitor_watch(p->monitor, &s->watch, EPOLLIN);
+		else
+			loop_remove(&p->monitor->loop, &s->watch);
+	}
 }
 
 static void output_ready(struct watch *w, uint32_t events)
 {
 	struct stream *s = (struct stream *)(void *)w;
-	struct monitor *m = s->monitor;
+	struct proc *p = s->proc;
 
 	(void)events;
-	if (m->is_blocked)
-		return;
-	if (pump(s) && m->is_blocked)
-		block(m);
-	if (m->has_exited) {
-		if (streams_ended(m))
-			monitor_drained(m);
-		else
-			clock_set(m, AT_DRAIN, 50);
-	}
+	(void)pump(s);
+	watch_output(p);
+	talk_proc(p);
+	if (streams_ended(p))
+		procs_drained(p);
+	else if (p->has_exited && !p->is_over)
+		timer_set(&p->monitor->timers, &p->drain, 50);
 }
 
-bool streams_ended(const struct monitor *m)
+bool streams_ended(const struct proc *p)
 {
-	return m->streams[0].watch.fd < 0 && m->streams[1].watch.fd < 0;
+	return p->streams[0].watch.fd < 0 && p->streams[1].watch.fd < 0;
 }
 
-void streams_read(struct monitor *m)
+void streams_read(struct proc *p)
 {
-	for (size_t i = 0; i < COUNT(m->streams); i++)
-		while (m->streams[i].watch.fd >= 0 && !m->is_blocked && pump(&m->streams[i]))
+	for (size_t i = 0; i < COUNT(p->streams); i++)
+		for (int reads = 0; reads < READS_MAX && p->streams[i].watch.fd >= 0; reads++)
+			if (!pump(&p->streams[i]))
+				break;
+	watch_output(p);
+}
+
+void streams_drain(struct proc *p)
+{
+	for (size_t i = 0; i < COUNT(p->streams); i++)
+		while (p->streams[i].watch.fd >= 0 && pump(&p->streams[i]))
 			;
-	if (m->is_blocked)
-		block(m);
 }
 
-void streams_drain(struct monitor *m)
+void streams_ack(struct proc *p, uint64_t position)
 {
-	(void)fcntl(m->control.fd, F_SETFL, 0);
-	for (size_t i = 0; i < COUNT(m->streams); i++) {
-		struct stream *s = &m->streams[i];
+	if (position > p->acked)
+		p->acked = position;
+	p->is_rung = false;
+	p->due_grew = p->log_fd >= 0 && p->log.at > position;
+	watch_output(p);
+	talk_proc(p);
+}
 
-		if (m->is_blocked)
-			(void)os_send(m->control.fd, &m->packet,
-			              sizeof m->packet.head + m->packet.head.len, NULL, 0);
-		m->is_blocked = false;
-		while (s->watch.fd >= 0 && pump(s)) {
-			if (m->is_blocked) /* MSG_DONTWAIT: now wait for room */
-				(void)os_send(m->control.fd, &m->packet,
-				              sizeof m->packet.head + m->packet.head.len, NULL, 0);
-			m->is_blocked = false;
-		}
+/* ---- input ------------------------------------------------------------------------- */
+
+static void close_input(struct proc *p)
+{
+	loop_remove(&p->monitor->loop, &p->input);
+	fd_close(&p->input.fd);
+	p->took += p->in_len - p->in_at; /* dropped: the client need not wait for it */
+	p->in_len = p->in_at = 0;
+	p->due_took = true;
+	freep(&p->in);
+}
+
+static void take_some(struct proc *p)
+{
+	ssize_t n = write(p->input.fd, p->in + p->in_at, p->in_len - p->in_at);
+
+	if (n < 0 && errno != EAGAIN && errno != EINTR) {
+		close_input(p);
+		return;
 	}
-}
-
-static void close_input(struct monitor *m)
-{
-	loop_remove(&m->loop, &m->input);
-	fd_close(&m->input.fd);
-	m->input_len = m->input_at = 0;
-	watch_control(m); /* what could not be written does not hold the client up */
+	if (n <= 0)
+		return;
+	p->in_at += (size_t)n;
+	p->took += (uint64_t)n;
+	p->due_took = true;
+	if (p->in_at < p->in_len)
+		return;
+	p->in_len = p->in_at = 0;
+	if (p->in_eof)
+		close_input(p);
+	else
+		loop_remove(&p->monitor->loop, &p->input);
 }
 
 static void input_ready(struct watch *w, uint32_t events)
 {
-	struct monitor *m = MONITOR_OF(w, input);
+	struct proc *p = OWNER_OF(w, struct proc, input);
 
-	if (events & EPOLLERR) { /* nobody reads it any more */
-		close_input(m);
-		return;
-	}
-	ssize_t n = write(w->fd, m->input_buf + m->input_at, m->input_len - m->input_at);
-	if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		close_input(m);
-		return;
-	}
-	if (n > 0)
-		m->input_at += (size_t)n;
-	if (m->input_at < m->input_len)
-		return;
-	m->input_len = m->input_at = 0;
-	want(m, &m->input, 0);
-	watch_control(m); /* ready for the next message */
-	if (m->input_eof)
-		close_input(m);
+	if (events & EPOLLERR) /* nobody reads it any more */
+		close_input(p);
+	else
+		take_some(p);
+	talk_proc(p);
 }
 
-static void take_input(struct monitor *m, const struct channel_packet *p)
+/* Input may come before the terminal does. */
+static bool is_pty_due(const struct proc *p)
 {
-	if (m->input.fd < 0)
-		return;
-	clock_active(m);
-	memcpy(m->input_buf, p->data, p->head.len);
-	m->input_len = p->head.len;
-	m->input_at = 0;
-	/* One message at a time: the client waits in its socket until this one is written. */
-	watch_control(m);
-	want(m, &m->input, EPOLLOUT);
+	return p->command.is_tty && !p->has_pty;
+}
+
+/* A client that sends more than it was told there is room for loses the rest. */
+void streams_input(struct proc *p, const void *bytes, size_t n)
+{
+	bool was_empty = p->in_len == 0;
+	bool is_open = p->input.fd >= 0 || is_pty_due(p);
+
+	clock_active(p->monitor);
+	if (!p->in && is_open)
+		p->in = mem_alloc(CHANNEL_INPUT_MAX);
+	if (p->in_at > 0 && p->in_len + n > CHANNEL_INPUT_MAX) {
+		memmove(p->in, p->in + p->in_at, p->in_len - p->in_at);
+		p->in_len -= p->in_at;
+		p->in_at = 0;
+	}
+	size_t room = !is_open || p->in_eof ? 0 : CHANNEL_INPUT_MAX - p->in_len;
+	size_t taken = n < room ? n : room;
+	if (taken > 0)
+		memcpy(p->in + p->in_len, bytes, taken);
+	p->in_len += taken;
+	p->took += n - taken;
+	p->due_took |= taken < n;
+	if (was_empty && p->in_len > 0 && p->input.fd >= 0)
+		monitor_watch(p->monitor, &p->input, EPOLLOUT);
+	talk_proc(p);
 }
 
 /* A terminal ends by its end-of-file character, everything else by being closed. */
-static void end_input(struct monitor *m)
+void streams_input_end(struct proc *p)
 {
-	static const struct channel_packet eof = { .head = { .type = CH_IN, .len = 1 },
-		                                   .data = { 4 } };
+	static const char eof = 4;
 
-	if (m->input.fd < 0)
-		return;
-	if (m->command.pty_fd >= 0) {
-		take_input(m, &eof);
+	if (p->command.is_tty) {
+		p->took_own++; /* the client did not send it, and does not count it */
+		streams_input(p, &eof, 1);
 		return;
 	}
-	m->input_eof = true;
-	if (m->input_len == 0)
-		close_input(m);
-}
-
-static void resize(struct monitor *m, const struct channel_packet *p)
-{
-	uint16_t size[2];
-
-	if (m->command.pty_fd < 0 || p->head.len != sizeof size)
+	if (p->input.fd < 0)
 		return;
-	memcpy(size, p->data, sizeof size);
-	struct winsize ws = { .ws_row = size[0], .ws_col = size[1] };
-	(void)ioctl(m->command.pty_fd, TIOCSWINSZ, &ws); /* the kernel tells the foreground group */
+	p->in_eof = true;
+	if (p->in_len == 0)
+		close_input(p);
+	talk_proc(p);
 }
 
-static void pass_signal(struct monitor *m, const struct channel_packet *p)
+void streams_resize(struct proc *p, const struct channel_size *size)
 {
-	int32_t sig;
+	struct winsize ws = { .ws_row = size->rows, .ws_col = size->cols };
 
-	if (p->head.len != sizeof sig || m->has_exited)
-		return;
-	memcpy(&sig, p->data, sizeof sig);
-	if (sig > 0 && sig < NSIG)
-		(void)kill(-m->command.pid, sig); /* its own session: the group is its pid */
+	if (p->command.is_tty && p->input.fd >= 0)
+		(void)ioctl(p->input.fd, TIOCSWINSZ, &ws); /* the kernel tells the foreground group */
 }
 
-void streams_client(struct monitor *m, const struct channel_packet *p)
+/* ---- making ------------------------------------------------------------------------ */
+
+static int nonblocking(int fd, struct err *e)
 {
-	switch ((enum channel_type)p->head.type) {
-	case CH_IN:
-		take_input(m, p);
-		break;
-	case CH_EOF:
-		end_input(m);
-		break;
-	case CH_SIGNAL:
-		pass_signal(m, p);
-		break;
-	case CH_RESIZE:
-		resize(m, p);
-		break;
-	case CH_KILL:
-		monitor_stop(m, RUN_KILLED, "ended by the client");
-		break;
-	case CH_STARTED:
-	case CH_OUT:
-	case CH_ERR:
-	case CH_EBB:
-	case CH_FAIL:
-	case CH_END:
-	case CH_GO:
-	case CH_TYPES:
-		break; /* not a client's to say */
+	return fcntl(fd, F_SETFL, O_NONBLOCK) < 0
+	           ? err_sys(e, errno, "set a descriptor non-blocking")
+	           : 0;
+}
+
+static int open_output(struct stream *s, int *child_fd, struct err *e)
+{
+	int fds[2];
+	int r = os_pipe(fds, 0);
+
+	if (r < 0)
+		return err_sys(e, -r, "pipe");
+	s->watch.fd = fds[0];
+	*child_fd = fds[1];
+	return nonblocking(fds[0], e);
+}
+
+static int open_input(struct proc *p, struct payload_io *io, struct err *e)
+{
+	int fds[2];
+
+	if (!p->command.has_stdin || p->command.is_tty) {
+		io->stdin_fd = os_openat(AT_FDCWD, "/dev/null", O_RDONLY, 0);
+		return io->stdin_fd < 0 ? err_sys(e, -io->stdin_fd, "open /dev/null") : 0;
 	}
+	int r = os_pipe(fds, 0);
+	if (r < 0)
+		return err_sys(e, -r, "pipe");
+	io->stdin_fd = fds[0];
+	p->input.fd = fds[1];
+	return nonblocking(fds[1], e);
+}
+
+/* A worker speaks over its socket. */
+static int no_output(struct payload_io *io, struct err *e)
+{
+	io->stdout_fd = os_openat(AT_FDCWD, "/dev/null", O_WRONLY, 0);
+	io->stderr_fd = io->stdout_fd < 0 ? -1 : fcntl(io->stdout_fd, F_DUPFD_CLOEXEC, 0);
+	return io->stderr_fd < 0 ? err_new(e, ERR_INTERNAL, "open /dev/null") : 0;
 }
 
 /* Pipes for the command; the pty comes from inside. The child's ends are in `io`. */
-int streams_open(struct monitor *m, struct payload_io *io, struct err *e)
+int streams_open(struct proc *p, struct payload_io *io, struct err *e)
 {
-	int *child_fds[] = { &io->stdout_fd, &io->stderr_fd };
-	int fds[2];
-	int r;
-
-	m->input = (struct watch){ .fd = -1, .ready = input_ready };
-	for (size_t i = 0; i < 2; i++) {
-		m->streams[i] = (struct stream){ .watch = { .fd = -1, .ready = output_ready },
-			                         .monitor = m,
-			                         .type = i == 0 ? CH_OUT : CH_ERR };
-		if (m->box->plan->is_tty)
-			continue;
-		r = os_pipe(fds, 0);
-		if (r < 0)
-			return err_sys(e, -r, "pipe");
-		m->streams[i].watch.fd = fds[0];
-		*child_fds[i] = fds[1];
-	}
-	if (m->box->plan->has_stdin && !m->box->plan->is_tty) {
-		r = os_pipe(fds, 0);
-		if (r < 0)
-			return err_sys(e, -r, "pipe");
-		io->stdin_fd = fds[0];
-		m->input.fd = fds[1];
-	} else {
-		io->stdin_fd = os_openat(AT_FDCWD, "/dev/null", O_RDONLY, 0);
-		if (io->stdin_fd < 0)
-			return err_sys(e, -io->stdin_fd, "open /dev/null");
-	}
-	return 0;
-}
-
-static int watch_nonblocking(struct monitor *m, struct watch *w, uint32_t events, struct err *e)
-{
-	if (fcntl(w->fd, F_SETFL, O_NONBLOCK) < 0)
-		return err_sys(e, errno, "set a descriptor non-blocking");
-	int r = loop_add(&m->loop, w, events);
-	return r < 0 ? err_sys(e, -r, "watch a stream") : 0;
-}
-
-int streams_watch(struct monitor *m, struct err *e)
-{
-	if (m->command.pty_fd >= 0) {
-		m->streams[0].watch.fd = m->command.pty_fd;
-		m->input.fd = dup(m->command.pty_fd); /* epoll takes a descriptor once */
-		if (m->input.fd < 0)
-			return err_sys(e, errno, "dup");
-	}
-	for (size_t i = 0; i < COUNT(m->streams); i++)
-		if (m->streams[i].watch.fd >= 0 &&
-		    watch_nonblocking(m, &m->streams[i].watch, EPOLLIN, e) < 0)
-			return -1;
-	if (m->input.fd >= 0 && watch_nonblocking(m, &m->input, 0, e) < 0)
+	p->input = (struct watch){ .fd = -1, .ready = input_ready };
+	for (size_t i = 0; i < COUNT(p->streams); i++)
+		p->streams[i] = (struct stream){ .watch = { .fd = -1, .ready = output_ready },
+			                         .proc = p,
+			                         .which = i == 0 ? LOG_OUT : LOG_ERR };
+	if (open_input(p, io, e) < 0)
 		return -1;
+	if (p->log_fd < 0)
+		return no_output(io, e);
+	if (p->command.is_tty)
+		return 0;
+	if (open_output(&p->streams[0], &io->stdout_fd, e) < 0)
+		return -1;
+	if (p->command.is_merged) {
+		io->stderr_fd = fcntl(io->stdout_fd, F_DUPFD_CLOEXEC, 0);
+		if (io->stderr_fd < 0)
+			return err_sys(e, errno, "dup");
+	} else if (open_output(&p->streams[1], &io->stderr_fd, e) < 0) {
+		return -1;
+	}
+	watch_output(p);
 	return 0;
+}
+
+int streams_take_pty(struct proc *p, struct err *e)
+{
+	p->has_pty = true;
+	p->streams[0].watch.fd = fd_take(&p->spawn.pty_fd);
+	p->input.fd = fcntl(p->streams[0].watch.fd, F_DUPFD_CLOEXEC, 0); /* epoll takes one once */
+	if (p->input.fd < 0)
+		return err_sys(e, errno, "dup");
+	if (nonblocking(p->input.fd, e) < 0)
+		return -1;
+	watch_output(p);
+	if (p->in_len > 0) /* what came before there was a terminal */
+		monitor_watch(p->monitor, &p->input, EPOLLOUT);
+	return 0;
+}
+
+void streams_close(struct proc *p)
+{
+	for (size_t i = 0; i < COUNT(p->streams); i++) {
+		if (p->streams[i].watch.fd >= 0)
+			loop_remove(&p->monitor->loop, &p->streams[i].watch);
+		fd_close(&p->streams[i].watch.fd);
+	}
+	if (p->input.fd >= 0)
+		loop_remove(&p->monitor->loop, &p->input);
+	fd_close(&p->input.fd);
+	freep(&p->in);
 }

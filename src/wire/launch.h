@@ -14,10 +14,10 @@
 #include "base/err.h"
 #include "base/limits.h"
 
-#define LAUNCH_TEXT_MAX (128u << 10) /* paths inside and an id; a packet of 200 KiB still goes */
-#define LAUNCH_LIMITS 10             /* spec/spec.h: limit_id */
-#define LAUNCH_SLOTS 4095            /* launcher/slot.h */
-#define LAUNCH_IDS_INSIDE_MAX 65534  /* engine/box.h */
+#define LAUNCH_TEXT_MAX (128u << 10)  /* paths inside and an id; a packet of 200 KiB still goes */
+#define LAUNCH_LIMITS 10              /* spec/spec.h: limit_id */
+#define LAUNCH_SLOTS 4095             /* launcher/slot.h */
+#define LAUNCH_IDS_INSIDE_MAX 65534   /* engine/box.h */
 #define LAUNCH_LIMIT_MAX (1ull << 56) /* of any limit: what is made of it does not wrap */
 #define LAUNCH_NAME_MAX 48
 #define LAUNCH_RELEASE_MAX 64
@@ -78,7 +78,7 @@ enum launch_want { LAUNCH_ANY, LAUNCH_DIR, LAUNCH_FILE, LAUNCH_WANTS };
 struct launch_open {
 	uint32_t want;
 	uint32_t path_len; /* with its NUL */
-	/* then the path, absolute */
+			   /* then the path, absolute */
 };
 
 struct launch_slot {

@@ -1,0 +1,235 @@
+/*
+ * admin.c - what an operator asks: health, counters, backends, tokens.
+ */
+#include <openssl/rand.h>
+
+#include "api/auth.h"
+#include "api/handlers.h"
+#include "store/tokens.h"
+#include "wire/base64.h"
+
+#define TOKEN_BYTES 32
+#define TOKEN_DAYS_MOST 3650
+
+void health_get(struct call *c)
+{
+	struct core *core = c->api->core;
+
+	answer_json(c, core->is_ready ? 200 : 503,
+	            json_pack("{ss,sb,sb,sI,ss}", "status", core->is_ready ? "ready" : "starting",
+	                      "live", 1, "ready", core->is_ready, "sandboxes",
+	                      (json_int_t)core->sandboxes.n, "version", CAISSON_VERSION));
+}
+
+static void count_state(void *entry, void *arg)
+{
+	size_t *counts = arg;
+
+	counts[((struct sbx *)entry)->state]++;
+}
+
+void metrics_get(struct call *c)
+{
+	struct core *core = c->api->core;
+	size_t counts[SANDBOX_STATE_COUNT] = { 0 };
+	const struct {
+		const char *name, *help, *type;
+		uint64_t value;
+	} rows[] = {
+		{ "caisson_sandboxes_created_total", "Sandboxes made", "counter",
+		  core->stats.creates },
+		{ "caisson_execs_total", "Commands started", "counter", core->stats.execs },
+		{ "caisson_errors_total", "Requests answered with an error", "counter",
+		  core->stats.failures },
+		{ "caisson_output_bytes_total", "Bytes written by commands", "counter",
+		  core->stats.bytes_out },
+		{ "caisson_processes", "Processes in memory", "gauge", core->processes.n },
+		{ "caisson_connections", "Open connections", "gauge",
+		  server_connections(c->api->server) },
+		{ "caisson_store_waiting", "Writes not yet answered", "gauge",
+		  store_waiting(core->store) },
+	};
+	AUTO(str_done) struct str text = { .max = 64u << 10 };
+
+	for (size_t i = 0; i < COUNT(rows); i++)
+		str_addf(&text, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", rows[i].name, rows[i].help,
+		         rows[i].name, rows[i].type, rows[i].name,
+		         (unsigned long long)rows[i].value);
+	roster_each(&core->sandboxes, count_state, counts);
+	str_add(&text,
+	        "# HELP caisson_sandboxes Sandboxes by state\n# TYPE caisson_sandboxes gauge\n");
+	for (enum sandbox_state s = 0; s < SANDBOX_STATE_COUNT; s++)
+		str_addf(&text, "caisson_sandboxes{state=\"%s\"} %zu\n", sandbox_state_name(s),
+		         counts[s]);
+	c->is_answered = true;
+	reply(c->r, 200, "text/plain; version=0.0.4", str_text(&text), text.len, NULL);
+}
+
+void backends_get(struct call *c)
+{
+	static const char *const names[] = {
+		[LAUNCH_CPU] = "cpu",         [LAUNCH_MEMORY] = "mem", [LAUNCH_PIDS] = "pids",
+		[LAUNCH_FREEZER] = "freezer", [LAUNCH_IO] = "io",
+	};
+	const struct launch_host *h = &c->api->core->host;
+	json_t *cgroups = json_object();
+
+	for (size_t i = 0; i < LAUNCH_CONTROLLERS; i++)
+		json_object_set_new(cgroups, names[i],
+		                    h->by[i] ? json_integer(h->by[i]) : json_null());
+	json_t *native =
+	    json_pack("{ss,sb,ss,si,so,sb}", "name", "native", "default", 1, "mode",
+	              h->is_root ? "root" : "rootless", "landlock_abi", (int)h->landlock_abi,
+	              "cgroup_version", cgroups, "pause", h->by[LAUNCH_FREEZER] != 0);
+	json_object_set_new(native, "kernel", json_string(h->release));
+	answer_json(c, 200, json_pack("{s[o]}", "backends", native));
+}
+
+/* ---- tokens -------------------------------------------------------------------------- */
+
+struct token_op {
+	struct call *call;
+	json_t *answer;
+};
+
+static void token_stored(void *arg, const struct store_answer *a)
+{
+	struct token_op *o = arg;
+	struct fail f = { 0 };
+
+	if (a->code == STORE_OK && o->answer) {
+		answer_json(o->call, 201, o->answer);
+	} else if (a->code == STORE_OK) {
+		answer_empty(o->call, 204);
+	} else {
+		fail_set(&f, a->code == STORE_NOT_FOUND ? FAIL_NOT_FOUND : FAIL_BACKEND_ERROR,
+		         a->code == STORE_NOT_FOUND ? "no such token"
+		                                    : "the token could not be stored");
+		answer_fail(o->call, &f);
+		json_decref(o->answer);
+	}
+	call_unref(o->call);
+	free(o);
+}
+
+static int take_scopes(const json_t *v, struct str *out, struct fail *f)
+{
+	const json_t *list = json_is_array(v) ? v : NULL;
+	size_t n = list ? json_array_size(list) : 1;
+
+	if (!v || json_is_null(v)) {
+		str_add(out, "exec");
+		return 0;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const char *name = json_string_value(list ? json_array_get(list, i) : v);
+		enum scope s = SCOPE_READ;
+
+		while (name && s < SCOPES && strcmp(name, scope_name(s)) != 0)
+			s++;
+		if (!name || s == SCOPES)
+			return fail_set(f, FAIL_INVALID, "scope: read, exec, manage or admin");
+		str_addf(out, "%s%s", i ? " " : "", name);
+	}
+	return n == 0 ? fail_set(f, FAIL_INVALID, "scope: at least one") : 0;
+}
+
+static int token_text(char out[64])
+{
+	unsigned char random[TOKEN_BYTES];
+	AUTO(str_done) struct str coded = { .max = 64 };
+
+	if (RAND_bytes(random, sizeof random) != 1)
+		return -1;
+	base64_encode(random, sizeof random, &coded);
+	for (char *p = coded.data; *p; p++) /* safe in a URL and in a shell */
+		*p = *p == '+' ? '-' : *p == '/' ? '_' : *p == '=' ? '\0' : *p;
+	snprintf(out, 64, TOKEN_PREFIX "%s", coded.data);
+	return 0;
+}
+
+void token_create(struct call *c)
+{
+	static const char *const known[] = { "name", "scope", "ttl", "tenant", NULL };
+	AUTO(str_done) struct str scopes = { .max = 256 };
+	const char *name = "", *tenant = c->tenant;
+	char id[ID_SIZE], text[64];
+	uint64_t ttl_ms = 0;
+	struct fail f = { 0 };
+	struct err e = { 0 };
+
+	if (members_known(c->body, known, &f) < 0 || member_text(c->body, "name", &name, &f) < 0 ||
+	    member_text(c->body, "tenant", &tenant, &f) < 0 ||
+	    member_duration(c->body, "ttl", &ttl_ms, &f) < 0 ||
+	    take_scopes(json_object_get(c->body, "scope"), &scopes, &f) < 0) {
+		answer_fail(c, &f);
+		return;
+	}
+	if (!key_is(tenant, strlen(tenant)) || strlen(tenant) >= TENANT_SIZE ||
+	    strlen(name) > 128 || (!c->is_operator && strcmp(tenant, c->tenant) != 0) ||
+	    token_text(text) < 0) {
+		fail_set(&f, FAIL_FORBIDDEN, "tenant, name: not this one");
+		answer_fail(c, &f);
+		return;
+	}
+	id_make(id, "tk");
+	struct token_row row = { .id = id,
+		                 .tenant = tenant,
+		                 .name = name,
+		                 .scopes = str_text(&scopes),
+		                 .created_ms = core_now_ms(),
+		                 .expires_ms = ttl_ms ? core_now_ms() + (int64_t)ttl_ms : 0 };
+	auth_hash(text, row.hash);
+	struct token_op *o = mem_alloc(sizeof *o);
+	*o = (struct token_op){ .call = call_ref(c) };
+	o->answer = json_pack("{ss,ss,ss,ss,ss}", "id", id, "token", text, "tenant", tenant, "name",
+	                      name, "scope", str_text(&scopes));
+	json_object_set_new(o->answer, "expires_ms",
+	                    row.expires_ms ? json_integer(row.expires_ms) : json_null());
+	if (store_token_insert(c->api->core->store, &row,
+	                       (struct store_call){ token_stored, o, true }, &e) < 0)
+		token_stored(o, &(struct store_answer){ .code = STORE_BROKEN });
+}
+
+void token_list(struct call *c)
+{
+	struct store_page page = { 0 };
+	struct token_list list;
+	struct fail f = { 0 };
+	struct err e = { 0 };
+
+	if (take_page(c, &page, &f) < 0 ||
+	    (store_token_list(c->api->core->store, &page, &c->arena, &list, &e) < 0 &&
+	     fail_err(&f, &e) < 0)) {
+		answer_fail(c, &f);
+		return;
+	}
+	json_t *rows = json_array();
+	for (size_t i = 0; i < list.n; i++) {
+		const struct token_row *t = &list.rows[i];
+		json_t *o = json_pack("{ss,ss,ss,sI}", "id", t->id, "name", t->name ? t->name : "",
+		                      "scope", t->scopes, "created_ms", (json_int_t)t->created_ms);
+
+		json_object_set_new(o, "expires_ms",
+		                    t->expires_ms ? json_integer(t->expires_ms) : json_null());
+		json_object_set_new(o, "revoked_ms",
+		                    t->revoked_ms ? json_integer(t->revoked_ms) : json_null());
+		json_object_set_new(o, "last_used_ms",
+		                    t->last_used_ms ? json_integer(t->last_used_ms) : json_null());
+		json_array_append_new(rows, o);
+	}
+	json_t *o = json_pack("{so}", "tokens", rows);
+	json_object_set_new(o, "next", list.next ? json_string(list.next) : json_null());
+	answer_json(c, 200, o);
+}
+
+void token_delete(struct call *c)
+{
+	struct token_op *o = mem_alloc(sizeof *o);
+	struct err e = { 0 };
+
+	*o = (struct token_op){ .call = call_ref(c) };
+	if (store_token_revoke(c->api->core->store, c->tenant, c->params[0], core_now_ms(),
+	                       (struct store_call){ token_stored, o, true }, &e) < 0)
+		token_stored(o, &(struct store_answer){ .code = STORE_BROKEN });
+}

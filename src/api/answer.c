@@ -1,0 +1,207 @@
+/*
+ * answer.c - what every handler needs: answers, parameters, members of a body.
+ */
+#include "api/routes.h"
+#include "spec/spec.h"
+#include "store/idem.h"
+#include "wire/url.h"
+
+#define PARAM_MAX 8192
+
+/* ---- answers ----------------------------------------------------------------------- */
+
+static const char *type_of(bool is_problem)
+{
+	return is_problem ? "application/problem+json" : "application/json";
+}
+
+static void send(struct call *c, int status, bool is_problem, const char *body)
+{
+	if (c->r)
+		reply(c->r, status, type_of(is_problem), body, strlen(body), NULL);
+}
+
+/* The answer is kept before it is given: a client that asks again gets the same one. */
+struct kept_answer {
+	struct call *call;
+	int status;
+	bool is_problem;
+	char *body;
+};
+
+static void kept(void *arg, const struct store_answer *a)
+{
+	struct kept_answer *k = arg;
+
+	(void)a; /* an answer that could not be kept is still the answer */
+	send(k->call, k->status, k->is_problem, k->body);
+	call_unref(k->call);
+	free(k->body);
+	free(k);
+}
+
+static bool keep_answer(struct call *c, int status, bool is_problem, const char *body)
+{
+	struct kept_answer *k = mem_alloc(sizeof *k);
+	struct err e = { 0 };
+
+	*k = (struct kept_answer){ c, status, is_problem, mem_strdup(body) };
+	struct idem_result result = { .tenant = c->tenant,
+		                      .key = c->idem_key,
+		                      .status = is_problem ? -status : status,
+		                      .body = k->body,
+		                      .body_bytes = strlen(body) };
+	if (result.body_bytes > STORE_BODY_MAX ||
+	    store_idem_finish(c->api->core->store, &result, (struct store_call){ kept, k, false },
+	                      &e) < 0) {
+		free(k->body);
+		free(k);
+		return false;
+	}
+	call_ref(c);
+	return true;
+}
+
+static void answer_text(struct call *c, int status, bool is_problem, const char *text)
+{
+	c->is_answered = true;
+	if (!c->idem_key || !keep_answer(c, status, is_problem, text))
+		send(c, status, is_problem, text);
+}
+
+void answer_json(struct call *c, int status, json_t *body)
+{
+	AUTO(freep) char *text = json_dumps(body, JSON_COMPACT);
+
+	json_decref(body);
+	answer_text(c, status, false, text ? text : "{}");
+}
+
+void answer_fail(struct call *c, const struct fail *f)
+{
+	int status = fail_status(f->code);
+	json_t *o = json_pack("{ss,ss,si,ss}", "type", "about:blank", "code", fail_name(f->code),
+	                      "status", status, "title", http_reason(status));
+	json_t *detail = json_string(f->detail);
+
+	json_object_set_new(o, "detail", detail ? detail : json_string("(not text)"));
+	if (status >= 500)
+		json_object_set_new(o, "retry_safe", json_boolean(f->is_retry_safe));
+	AUTO(freep) char *text = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	c->api->core->stats.failures++;
+	answer_text(c, status, true, text);
+}
+
+void answer_empty(struct call *c, int status)
+{
+	c->is_answered = true;
+	if (c->r)
+		reply(c->r, status, NULL, NULL, 0, NULL);
+}
+
+/* ---- parameters -------------------------------------------------------------------- */
+
+const char *call_query(struct call *c, const char *name)
+{
+	struct span rest = c->r->query;
+	char *buf = arena_alloc(&c->arena, PARAM_MAX);
+	struct url_param p;
+	struct err e;
+
+	while (url_param(&rest, (struct url_buf){ buf, PARAM_MAX }, &p, &e) > 0)
+		if (strcmp(p.name, name) == 0)
+			return arena_strndup(&c->arena, p.value, p.value_len);
+	return NULL;
+}
+
+const char *call_header(struct call *c, const char *name)
+{
+	const struct span *v = http_header(c->r->head, name);
+
+	return v ? arena_strndup(&c->arena, v->at, v->len) : NULL;
+}
+
+/* ---- members of a body --------------------------------------------------------------- */
+
+static const json_t *member(const json_t *o, const char *key)
+{
+	const json_t *v = json_object_get(o, key);
+
+	return v && !json_is_null(v) ? v : NULL;
+}
+
+int member_text(const json_t *o, const char *key, const char **out, struct fail *f)
+{
+	const json_t *v = member(o, key);
+
+	if (!v)
+		return 0;
+	if (!json_is_string(v) || strlen(json_string_value(v)) != json_string_length(v))
+		return fail_set(f, FAIL_INVALID, "%s: a text is expected", key);
+	*out = json_string_value(v);
+	return 0;
+}
+
+int member_bool(const json_t *o, const char *key, bool *out, struct fail *f)
+{
+	const json_t *v = member(o, key);
+
+	if (!v)
+		return 0;
+	if (!json_is_boolean(v))
+		return fail_set(f, FAIL_INVALID, "%s: true or false is expected", key);
+	*out = json_is_true(v);
+	return 0;
+}
+
+static int member_unit(const json_t *o, const char *key, uint64_t *out,
+                       int (*parse)(const char *, uint64_t *, struct err *), struct fail *f)
+{
+	const json_t *v = member(o, key);
+	struct err e = { 0 };
+	char digits[24];
+	const char *text = digits;
+
+	if (!v)
+		return 0;
+	if (json_is_integer(v) && json_integer_value(v) >= 0)
+		snprintf(digits, sizeof digits, "%lld", (long long)json_integer_value(v));
+	else if (json_is_string(v))
+		text = json_string_value(v);
+	else
+		return fail_set(f, FAIL_INVALID,
+		                "%s: a number or a text such as \"10m\" is expected", key);
+	if (parse(text, out, &e) < 0)
+		return fail_set(f, FAIL_INVALID, "%s: %s", key, e.msg);
+	return 0;
+}
+
+int member_size(const json_t *o, const char *key, uint64_t *out, struct fail *f)
+{
+	return member_unit(o, key, out, size_parse, f);
+}
+
+int member_duration(const json_t *o, const char *key, uint64_t *out_ms, struct fail *f)
+{
+	return member_unit(o, key, out_ms, duration_parse, f);
+}
+
+int members_known(const json_t *o, const char *const *known, struct fail *f)
+{
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(o))
+		return fail_set(f, FAIL_INVALID, "a JSON object is expected");
+	json_object_foreach((json_t *)(uintptr_t)o, key, value)
+	{
+		size_t i = 0;
+
+		while (known[i] && strcmp(known[i], key) != 0)
+			i++;
+		if (!known[i])
+			return fail_set(f, FAIL_INVALID, "unknown key \"%.64s\"", key);
+	}
+	return 0;
+}

@@ -1,0 +1,111 @@
+#include "api/auth.h"
+
+#include <arpa/inet.h>
+#include <openssl/evp.h>
+#include <unistd.h>
+
+#include "store/tokens.h"
+
+static const char bearer[] = "Bearer ";
+
+void auth_hash(const char *token, uint8_t out[STORE_HASH_BYTES])
+{
+	if (EVP_Digest(token, strlen(token), out, NULL, EVP_sha256(), NULL) != 1)
+		abort(); /* a built-in digest does not fail */
+}
+
+/* ---- TCP ----------------------------------------------------------------------------- */
+
+static bool is_address(struct span host)
+{
+	char text[INET6_ADDRSTRLEN + 2] = "";
+	struct in6_addr six;
+	struct in_addr four;
+
+	if (host.len == 0 || host.len >= sizeof text)
+		return false;
+	memcpy(text, host.at, host.len);
+	if (text[0] == '[') {
+		text[host.len - 1] = '\0';
+		return inet_pton(AF_INET6, text + 1, &six) == 1;
+	}
+	return inet_pton(AF_INET, text, &four) == 1;
+}
+
+static bool is_our_host(const struct api *a, struct span host)
+{
+	return is_address(host) || span_is_nocase(host, "localhost") ||
+	       (a->tcp_host && span_is_nocase(host, a->tcp_host));
+}
+
+/* "http://host:port" of the Origin is the one that was asked: else it is a page from elsewhere. */
+static bool is_our_origin(const struct http_head *h)
+{
+	const struct span *origin = http_header(h, "Origin"), *host = http_header(h, "Host");
+
+	if (!origin)
+		return true;
+	size_t skip = origin->len > 8 && memcmp(origin->at, "https://", 8) == 0  ? 8
+	              : origin->len > 7 && memcmp(origin->at, "http://", 7) == 0 ? 7
+	                                                                         : 0;
+	return skip && host && span_same_nocase(span_after(*origin, skip), *host);
+}
+
+static bool has_scope(const char *granted, enum scope wanted)
+{
+	static const char *const order[] = { "read", "exec", "manage", "admin" };
+
+	/* Each includes those before it. */
+	for (size_t i = wanted > SCOPE_NONE ? wanted - 1u : 0; i < COUNT(order); i++) {
+		const char *at = strstr(granted, order[i]);
+		size_t n = strlen(order[i]);
+
+		if (at && (at == granted || at[-1] == ' ' || at[-1] == ',') &&
+		    (at[n] == '\0' || at[n] == ' ' || at[n] == ','))
+			return true;
+	}
+	return false;
+}
+
+static int check_token(struct call *c, enum scope scope, struct fail *f)
+{
+	const struct span *h = http_header(c->r->head, "Authorization");
+	uint8_t hash[STORE_HASH_BYTES];
+	struct token_row row;
+	struct err e = { 0 };
+
+	if (!h || http_header_count(c->r->head, "Authorization") != 1 || h->len <= strlen(bearer) ||
+	    memcmp(h->at, bearer, strlen(bearer)) != 0)
+		return fail_set(f, FAIL_UNAUTHORIZED, "a bearer token is needed");
+	struct span text = span_after(*h, strlen(bearer));
+	/* Looked up by its hash: what the time of the search tells is nothing about the token. */
+	auth_hash(arena_strndup(&c->arena, text.at, text.len), hash);
+	if (store_token_by_hash(c->api->core->store, hash, &c->arena, &row, &e) < 0 ||
+	    !token_is_valid(&row, core_now_ms()))
+		return fail_set(f, FAIL_UNAUTHORIZED, "the token is unknown, expired or revoked");
+	snprintf(c->tenant, sizeof c->tenant, "%s", row.tenant);
+	(void)store_token_touch(c->api->core->store, row.id, core_now_ms(),
+	                        (struct store_call){ 0 }, &e); /* only says when it was last used */
+	if (!has_scope(row.scopes, scope))
+		return fail_set(f, FAIL_FORBIDDEN, "the token lacks the scope %s",
+		                scope_name(scope));
+	return 0;
+}
+
+int auth_check(struct call *c, enum scope scope, struct fail *f)
+{
+	const struct request *r = c->r;
+
+	if (r->door == DOOR_UNIX) {
+		if (r->peer_uid != 0 && r->peer_uid != geteuid())
+			return fail_set(f, FAIL_UNAUTHORIZED, "this daemon is somebody else's");
+		snprintf(c->tenant, sizeof c->tenant, "local");
+		c->is_operator = true;
+		return 0;
+	}
+	if (!is_our_host(c->api, r->head->host))
+		return fail_set(f, FAIL_FORBIDDEN, "the Host header names somebody else");
+	if (!is_our_origin(r->head))
+		return fail_set(f, FAIL_FORBIDDEN, "requests of other origins are refused");
+	return scope == SCOPE_NONE ? 0 : check_token(c, scope, f);
+}

@@ -1,0 +1,15 @@
+/*
+ * auth.h - who asks. By the unix socket: the peer's uid. By TCP: a bearer token and nothing else,
+ * never a cookie; the Host has to be one of ours, so that a name somebody else controls cannot
+ * lead a browser here, and a page of another origin is refused.
+ */
+#pragma once
+
+#include "api/routes.h"
+
+#define TOKEN_PREFIX "cst_"
+
+/* Fills in tenant and is_operator. */
+int auth_check(struct call *c, enum scope scope, struct fail *f) MUST_USE;
+/* The hash under which a token is stored. */
+void auth_hash(const char *token, uint8_t out[STORE_HASH_BYTES]);

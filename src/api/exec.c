@@ -1,0 +1,377 @@
+/*
+ * exec.c - the one verb that runs things: POST …/exec and POST /v1/run.
+ *
+ * `wait` is how long this call blocks, `timeout` how long the command may live. A client that goes
+ * away loses nothing: the process has a record and a log.
+ */
+#include <signal.h>
+
+#include "api/handlers.h"
+#include "api/print.h"
+
+#define LOG_MAX_DEFAULT (64u << 20)
+#define LOG_MAX_MOST (1u << 30)
+#define INLINE_MOST (4u << 20)
+#define WINDOW (1u << 20)
+
+/* ---- the body ------------------------------------------------------------------------ */
+
+static const char *const shell[] = {
+	"/bin/sh", "-c", "if [ -x /bin/bash ]; then exec /bin/bash -c \"$1\"; fi; eval \"$1\"",
+	"sh", NULL
+};
+
+static int take_cmd(struct call *c, const json_t *cmd, const char *const **out, struct fail *f)
+{
+	size_t n = json_is_array(cmd) ? json_array_size(cmd) : COUNT(shell);
+	const char **argv = arena_alloc(&c->arena, (n + 2) * sizeof *argv);
+
+	if (json_is_string(cmd)) {
+		memcpy(argv, shell, sizeof shell);
+		argv[COUNT(shell) - 1] = json_string_value(cmd);
+		if (strlen(json_string_value(cmd)) != json_string_length(cmd))
+			return fail_set(f, FAIL_INVALID, "cmd: a NUL byte");
+	} else if (!json_is_array(cmd) || n == 0) {
+		return fail_set(f, FAIL_INVALID, "cmd: a text or a list of texts is expected");
+	}
+	for (size_t i = 0; json_is_array(cmd) && i < n; i++) {
+		const json_t *v = json_array_get(cmd, i);
+
+		if (!json_is_string(v) || strlen(json_string_value(v)) != json_string_length(v))
+			return fail_set(f, FAIL_INVALID, "cmd: a list of texts is expected");
+		argv[i] = json_string_value(v);
+	}
+	*out = argv;
+	return 0;
+}
+
+static bool is_name(const char *k)
+{
+	if (!*k || (*k >= '0' && *k <= '9'))
+		return false;
+	for (; *k; k++)
+		if (*k == '=' || (unsigned char)*k < 0x21)
+			return false;
+	return true;
+}
+
+static int take_env(struct call *c, json_t *env, struct pair_list *out, struct fail *f)
+{
+	const char *k;
+	json_t *v;
+
+	if (!env || json_is_null(env))
+		return 0;
+	if (!json_is_object(env) || json_object_size(env) > ENV_ENTRIES_MAX)
+		return fail_set(f, FAIL_INVALID, "env: an object of texts is expected");
+	out->at = arena_alloc(&c->arena, (json_object_size(env) + 1) * sizeof *out->at);
+	json_object_foreach(env, k, v)
+	{
+		if (!is_name(k) || !json_is_string(v) ||
+		    strlen(json_string_value(v)) != json_string_length(v))
+			return fail_set(f, FAIL_INVALID, "env: \"%.64s\": a name and a text", k);
+		out->at[out->len++] = (struct text_pair){ k, json_string_value(v) };
+	}
+	return 0;
+}
+
+static int take_size(const json_t *body, const char *key, uint16_t *out, struct fail *f)
+{
+	const json_t *v = json_object_get(body, key);
+
+	if (!v || json_is_null(v))
+		return 0;
+	if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > 4096)
+		return fail_set(f, FAIL_INVALID, "%s: 1 to 4096", key);
+	*out = (uint16_t)json_integer_value(v);
+	return 0;
+}
+
+static int take_output(const json_t *o, struct exec_ask *a, struct fail *f)
+{
+	static const char *const known[] = { "inline", "keep", "merge", "max_log", NULL };
+	const char *keep = "head+tail";
+
+	if (!o || json_is_null(o))
+		return 0;
+	if (members_known(o, known, f) < 0 || member_size(o, "inline", &a->inline_max, f) < 0 ||
+	    member_size(o, "max_log", &a->px.log_max, f) < 0 ||
+	    member_bool(o, "merge", &a->px.is_merged, f) < 0 ||
+	    member_text(o, "keep", &keep, f) < 0)
+		return -1;
+	if (strcmp(keep, "head+tail") != 0)
+		return fail_set(f, FAIL_INVALID, "output.keep: \"head+tail\" is what there is");
+	if (a->inline_max > INLINE_MOST || a->px.log_max > LOG_MAX_MOST || a->px.log_max < 4096)
+		return fail_set(f, FAIL_INVALID, "output: inline at most 4m, max_log 4k to 1g");
+	return 0;
+}
+
+static int take_word(const json_t *body, const char *key, const char *other, bool *is_other,
+                     struct fail *f)
+{
+	const char *word = "keep";
+
+	if (member_text(body, key, &word, f) < 0)
+		return -1;
+	if (strcmp(word, "keep") != 0 && strcmp(word, other) != 0)
+		return fail_set(f, FAIL_INVALID, "%s: \"keep\" or \"%s\"", key, other);
+	*is_other = strcmp(word, other) == 0;
+	return 0;
+}
+
+int exec_parse(struct call *c, const json_t *body, struct exec_ask *a, struct fail *f)
+{
+	static const char *const known[] = { "cmd",     "cwd",           "env",   "stdin",  "user",
+		                             "timeout", "wait",          "tty",   "output", "rows",
+		                             "cols",    "on_disconnect", "label", NULL };
+	struct px_ask *px = &a->px;
+
+	*a = (struct exec_ask){ .inline_max = INLINE_OUTPUT_MAX,
+		                .px = { .log_max = LOG_MAX_DEFAULT, .rows = 24, .cols = 80 } };
+	if (members_known(body, known, f) < 0 ||
+	    take_cmd(c, json_object_get(body, "cmd"), &px->argv, f) < 0 ||
+	    take_env(c, json_object_get(body, "env"), &a->env, f) < 0 ||
+	    take_output(json_object_get(body, "output"), a, f) < 0 ||
+	    member_text(body, "cwd", &px->cwd, f) < 0 ||
+	    member_text(body, "user", &px->user, f) < 0 ||
+	    member_text(body, "label", &px->label, f) < 0 ||
+	    member_bool(body, "tty", &px->is_tty, f) < 0 ||
+	    member_duration(body, "timeout", &px->timeout_ms, f) < 0 ||
+	    member_duration(body, "wait", &a->wait_ms, f) < 0 ||
+	    take_size(body, "rows", &px->rows, f) < 0 ||
+	    take_size(body, "cols", &px->cols, f) < 0 ||
+	    take_word(body, "on_disconnect", "kill", &px->kill_on_disconnect, f) < 0)
+		return -1;
+	const json_t *input = json_object_get(body, "stdin");
+	px->has_stdin = json_is_true(input) || json_is_string(input);
+	if (input && !json_is_null(input) && !json_is_boolean(input) && !json_is_string(input))
+		return fail_set(f, FAIL_INVALID, "stdin: a text, true or null is expected");
+	a->has_wait = json_object_get(body, "wait") && !json_is_null(json_object_get(body, "wait"));
+	px->env = &a->env;
+	if (px->cwd && px->cwd[0] != '/')
+		return fail_set(f, FAIL_INVALID, "cwd: %.64s is not an absolute path", px->cwd);
+	return 0;
+}
+
+/* ---- one that waits ------------------------------------------------------------------ */
+
+struct waiter {
+	struct px_watch watch; /* first */
+	struct call *call;
+	struct px *p;
+	struct timer timer;
+	struct scan scan;
+	struct keep kept[LOG_STREAMS];
+	bool is_reading;
+};
+
+static void waiter_free(struct waiter *w)
+{
+	struct px *p = w->p;
+
+	px_watch_remove(p, &w->watch);
+	timer_stop(&p->core->timers, &w->timer);
+	scan_done(&w->scan);
+	keep_done(&w->kept[LOG_OUT]);
+	keep_done(&w->kept[LOG_ERR]);
+	call_unref(w->call);
+	free(w);
+	px_unref(p);
+}
+
+/* The log is read a few MiB a turn; the last turn answers. */
+static void read_on(struct waiter *w)
+{
+	w->is_reading = true;
+	if (w->p->log_fd >= 0 && !output_keep(&w->scan, w->kept)) {
+		timer_set(&w->p->core->timers, &w->timer, 0);
+		return;
+	}
+	answer_json(w->call, 200, print_process(w->p, w->kept, w->scan.at));
+	waiter_free(w);
+}
+
+static void waiter_changed(struct px_watch *watch)
+{
+	struct waiter *w = (struct waiter *)watch;
+
+	if (w->p->is_ended && !w->is_reading)
+		read_on(w);
+}
+
+static void waiter_grew(struct px_watch *watch)
+{
+	(void)watch; /* read when it is asked for */
+}
+
+static void waiter_late(struct timer *t)
+{
+	read_on((struct waiter *)(void *)((char *)t - offsetof(struct waiter, timer)));
+}
+
+static void waiter_gone(struct call *c)
+{
+	struct waiter *w = c->state;
+	struct fail f;
+
+	if (w->p && c->is_kill_on_disconnect)
+		(void)px_kill(w->p, &f); /* it may have ended meanwhile */
+	if (!c->idem_key)                /* else the answer is kept for whoever asks again */
+		waiter_free(w);
+}
+
+void wait_for(struct call *c, struct px *p, const struct exec_ask *a)
+{
+	struct waiter *w = mem_alloc(sizeof *w);
+
+	*w = (struct waiter){ .watch = { .changed = waiter_changed, .grew = waiter_grew },
+		              .call = call_ref(c),
+		              .p = p };
+	w->timer.fired = waiter_late;
+	scan_init(&w->scan, p->log_fd, 0);
+	keep_init(&w->kept[LOG_OUT], a->inline_max);
+	keep_init(&w->kept[LOG_ERR], a->inline_max);
+	px_watch_add(p, &w->watch);
+	c->state = w;
+	c->gone = waiter_gone;
+	c->is_kill_on_disconnect = a->px.kill_on_disconnect;
+	if (p->is_ended || (a->has_wait && a->wait_ms == 0))
+		read_on(w);
+	else if (a->has_wait)
+		timer_set(&p->core->timers, &w->timer, a->wait_ms);
+}
+
+/* ---- exec ---------------------------------------------------------------------------- */
+
+static int give_input(struct px *p, const json_t *input, struct fail *f)
+{
+	if (!json_is_string(input))
+		return 0;
+	if (json_string_length(input) > CHANNEL_INPUT_MAX)
+		return fail_set(f, FAIL_TOO_LARGE,
+		                "stdin: at most %u bytes here; POST …/stdin takes more",
+		                CHANNEL_INPUT_MAX);
+	return px_input(p, json_string_value(input), json_string_length(input), true, f);
+}
+
+void exec_start(struct call *c)
+{
+	struct exec_ask a;
+	struct fail f = { 0 };
+	struct sbx *s = sbx_find(c->api->core, c->tenant, c->params[0], &f);
+	struct px *p = NULL;
+
+	if (s && exec_parse(c, c->body, &a, &f) == 0 && sbx_check_running(s, &f) == 0) {
+		if (live_is_asked(c))
+			a.px.window = WINDOW;
+		p = px_start(s, &a.px, &f);
+	}
+	if (!p) {
+		answer_fail(c, &f);
+		return;
+	}
+	if (give_input(p, json_object_get(c->body, "stdin"), &f) < 0) {
+		struct fail ignored;
+
+		(void)px_kill(p, &ignored);
+		px_unref(p);
+		answer_fail(c, &f);
+		return;
+	}
+	if (live_is_asked(c))
+		live_start(c, p,
+		           (struct live_opts){ .inline_max = a.inline_max,
+		                               .kill_on_disconnect = a.px.kill_on_disconnect });
+	else
+		wait_for(c, p, &a);
+}
+
+/* ---- run ----------------------------------------------------------------------------- */
+
+struct run_op {
+	struct call *call;
+	struct exec_ask ask;
+	json_t *body; /* the texts of `ask` */
+	bool is_inline;
+};
+
+static void run_done(struct run_op *o)
+{
+	call_unref(o->call);
+	json_decref(o->body);
+	free(o);
+}
+
+static void run_made(void *arg, struct sbx *s, const struct fail *fail)
+{
+	struct run_op *o = arg;
+	struct fail f = fail ? *fail : (struct fail){ 0 };
+	struct px *p = fail ? NULL : px_start(s, &o->ask.px, &f);
+
+	if (!p) {
+		answer_fail(o->call, &f);
+		if (!fail)
+			(void)sbx_delete(s, NULL, NULL, &f);
+	} else if (!o->call->r) { /* the client left while it was made */
+		(void)sbx_delete(s, NULL, NULL, &f);
+		px_unref(p);
+	} else if (live_is_asked(o->call)) {
+		live_start(o->call, p,
+		           (struct live_opts){ .is_owner = true,
+		                               .is_inline = o->is_inline,
+		                               .inline_max = o->ask.inline_max });
+	} else {
+		o->ask.px.kill_on_disconnect = true;
+		wait_for(o->call, p, &o->ask);
+	}
+	run_done(o);
+}
+
+static int run_parse(struct call *c, struct run_op *o, struct spec *spec, struct str *text,
+                     struct fail *f)
+{
+	json_t *wishes = json_object_get(c->body, "spec");
+	json_t *empty = json_object();
+	int r = members_known(c->body,
+	                      (const char *const[]){ "spec", "cmd", "cwd", "env", "stdin", "user",
+	                                             "timeout", "tty", "output", "rows", "cols",
+	                                             "label", "inline", NULL },
+	                      f);
+
+	if (r == 0)
+		r = member_bool(c->body, "inline", &o->is_inline, f);
+	if (r == 0)
+		r = spec_of(wishes ? wishes : empty, spec, text, f);
+	json_decref(empty);
+	json_t *rest = json_copy(c->body);
+	json_object_del(rest, "spec");
+	json_object_del(rest, "inline");
+	if (r == 0)
+		r = exec_parse(c, rest, &o->ask, f);
+	json_decref(rest); /* its values are the body's too */
+	o->ask.px.env = &o->ask.env;
+	o->ask.px.is_final = true;
+	o->ask.px.window = live_is_asked(c) ? WINDOW : 0;
+	return r;
+}
+
+void exec_run(struct call *c)
+{
+	struct run_op *o = mem_alloc(sizeof *o);
+	AUTO(spec_done) struct spec spec;
+	AUTO(str_done) struct str text = { .max = SPEC_BYTES_MAX };
+	struct fail f = { 0 };
+
+	spec_init(&spec);
+	*o = (struct run_op){ .call = call_ref(c), .body = json_incref(c->body) };
+	struct sbx_ask ask = { .tenant = c->tenant,
+		               .spec = &spec,
+		               .is_one_shot = true,
+		               .client_fd = c->r->door == DOOR_UNIX ? c->r->socket_fd : -1 };
+	int r = run_parse(c, o, &spec, &text, &f);
+	ask.spec_text = str_text(&text);
+	if (r < 0 || sbx_create(c->api->core, &ask, run_made, o, &f) < 0) {
+		answer_fail(c, &f);
+		run_done(o);
+	}
+}

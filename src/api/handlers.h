@@ -1,0 +1,53 @@
+/*
+ * handlers.h - every handler of the table in table.c, by the file that has it.
+ */
+#pragma once
+
+#include "api/routes.h"
+#include "core/process.h"
+
+/* sandboxes.c */
+handler_fn sandbox_create, sandbox_get, sandbox_list, sandbox_delete, sandbox_usage;
+handler_fn sandbox_stop, sandbox_start, sandbox_pause, sandbox_resume, sandbox_replace,
+    sandbox_extend;
+/* exec.c */
+handler_fn exec_start, exec_run;
+/* processes.c */
+handler_fn process_get, process_list, process_stdin, process_signal, process_resize, process_kill;
+/* follow.c */
+handler_fn process_events, process_log;
+/* live.c */
+handler_fn process_attach, process_tty;
+/* files.c */
+handler_fn file_get, file_put, file_edit, file_delete, file_move, file_copy, file_mkdir, file_batch;
+handler_fn file_patch, file_grep, file_glob, archive_get, archive_put;
+/* admin.c */
+handler_fn health_get, metrics_get, backends_get, openapi_get, token_create, token_list,
+    token_delete;
+
+/* ---- shared by them ---- */
+/* A spec of the body, checked and resolved; its canonical text. */
+int spec_of(const json_t *body, struct spec *spec, struct str *text, struct fail *f) MUST_USE;
+int take_page(struct call *c, struct store_page *page, struct fail *f) MUST_USE;
+
+/* The wishes for one command (exec.c); what they point to lives in the call. */
+struct exec_ask {
+	struct px_ask px;
+	struct pair_list env;
+	uint64_t wait_ms, inline_max;
+	bool has_wait;
+};
+int exec_parse(struct call *c, const json_t *body, struct exec_ask *out, struct fail *f) MUST_USE;
+
+/* The connection becomes a live process (live.c). Takes the reference of `p`. */
+struct live_opts {
+	bool is_inline; /* output comes with the end, not as it is written */
+	bool is_owner;  /* the sandbox ends when the client leaves (POST /v1/run) */
+	bool kill_on_disconnect;
+	uint64_t inline_max, after;
+};
+bool live_is_asked(struct call *c);
+void live_start(struct call *c, struct px *p, struct live_opts o);
+
+/* Answers when the process has ended or the time is over (exec.c). Takes the reference of `p`. */
+void wait_for(struct call *c, struct px *p, const struct exec_ask *a);

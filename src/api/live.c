@@ -1,0 +1,268 @@
+#include "api/live-internal.h"
+
+static void live_free(struct live *l)
+{
+	struct px *p = l->p;
+
+	px_watch_remove(p, &l->watch);
+	scan_done(&l->scan);
+	keep_done(&l->kept[LOG_OUT]);
+	keep_done(&l->kept[LOG_ERR]);
+	l->call->state = NULL;
+	call_unref(l->call);
+	free(l);
+	px_unref(p);
+}
+
+/* ---- out ----------------------------------------------------------------------------- */
+
+static void say(struct live *l, enum stream_type type, json_t *o)
+{
+	AUTO(freep) char *text = json_dumps(o, JSON_COMPACT);
+
+	json_decref(o);
+	l->dialect->json(l, type, text);
+}
+
+static void finish(struct live *l)
+{
+	struct fail f = { 0 };
+
+	l->is_over = true;
+	if (l->p->is_never_run && l->p->state == PROCESS_LOST) {
+		fail_set(&f, FAIL_BACKEND_ERROR, "%s", l->p->end.reason);
+		say(l, STREAM_FAIL, print_problem(&f));
+	} else {
+		say(l, STREAM_END,
+		    print_process(l->p, l->opts.is_inline ? l->kept : NULL, l->scan.at));
+	}
+	l->dialect->end(l);
+	l->call->is_answered = true;
+	reply_end(l->call->r);
+}
+
+/* Everything that is in the log and finds room; then the end, when there is one. */
+static void pump(struct live *l)
+{
+	struct scan_piece piece;
+	uint64_t from = l->scan.at;
+
+	if (l->is_over || !l->call->r)
+		return;
+	while (!l->is_full && l->p->log_fd >= 0 && scan_next(&l->scan, &piece) > 0) {
+		if (l->opts.is_inline)
+			keep_add(&l->kept[piece.stream], piece.bytes, piece.len);
+		else
+			l->is_full = !l->dialect->piece(l, &piece);
+	}
+	if (l->scan.at != from)
+		px_ack(l->p, l->scan.at);
+	if (!l->is_full && l->p->is_ended)
+		finish(l);
+}
+
+static void live_grew(struct px_watch *w)
+{
+	pump((struct live *)w);
+}
+
+static void on_room(struct request *r)
+{
+	struct call *c = r->route;
+	struct live *l = c->state;
+
+	if (!l)
+		return;
+	l->is_full = false;
+	pump(l);
+}
+
+/* ---- in ------------------------------------------------------------------------------ */
+
+bool live_input(struct live *l, const void *bytes, size_t n)
+{
+	struct fail f;
+
+	if (l->p->has_end || l->is_input_over || !l->p->has_stdin)
+		return true; /* nobody will read it */
+	l->is_waiting = n > px_input_room(l->p);
+	if (!l->is_waiting)
+		(void)px_input(l->p, bytes, n, false, &f); /* it may have ended meanwhile */
+	return !l->is_waiting;
+}
+
+void live_eof(struct live *l)
+{
+	struct fail f;
+
+	if (!l->is_input_over && l->p->has_stdin)
+		(void)px_input(l->p, NULL, 0, true, &f);
+	l->is_input_over = true;
+}
+
+void live_resize(struct live *l, long rows, long cols)
+{
+	struct fail f;
+
+	if (rows > 0 && rows <= 4096 && cols > 0 && cols <= 4096)
+		(void)px_resize(l->p, (uint16_t)rows, (uint16_t)cols, &f);
+}
+
+static bool take(struct live *l)
+{
+	bool is_sane = l->dialect->take(l);
+
+	if (l->call->r)
+		reply_pause(l->call->r, l->is_waiting || l->in_len == sizeof l->in);
+	return is_sane;
+}
+
+static void on_data(struct request *r, const void *bytes, size_t n)
+{
+	struct call *c = r->route;
+	const unsigned char *p = bytes;
+
+	if (n == 0 && c->state)
+		live_eof(c->state); /* it says no more, and still listens */
+	while (n > 0 && c->state) {
+		struct live *l = c->state;
+		size_t room = sizeof l->in - l->in_len, piece = n < room ? n : room;
+
+		memcpy(l->in + l->in_len, p, piece);
+		l->in_len += piece;
+		p += piece;
+		n -= piece;
+		if (!take(l) || piece == 0) {
+			reply_abort(r);
+			return;
+		}
+	}
+}
+
+static void live_changed(struct px_watch *w)
+{
+	struct live *l = (struct live *)w;
+
+	if (l->is_waiting && l->call->r && !l->is_over) {
+		l->is_waiting = false;
+		if (!take(l)) {
+			reply_abort(l->call->r);
+			return;
+		}
+	}
+	pump(l);
+}
+
+/* ---- life ---------------------------------------------------------------------------- */
+
+/* The connection is over, one way or the other. */
+static void live_left(struct call *c)
+{
+	struct live *l = c->state;
+	struct fail f;
+
+	if (!l)
+		return;
+	if (!l->is_over && (l->opts.is_owner || l->opts.kill_on_disconnect))
+		(void)px_kill(l->p, &f);
+	if (!l->is_over && l->opts.is_owner && l->p->sandbox && !l->p->sandbox->change.is_busy)
+		(void)sbx_delete(l->p->sandbox, NULL, NULL, &f);
+	live_free(l);
+}
+
+static struct live *live_new(struct call *c, struct px *p, struct live_opts o)
+{
+	struct live *l = mem_alloc(sizeof *l);
+
+	*l = (struct live){ .watch = { .changed = live_changed, .grew = live_grew },
+		            .call = call_ref(c),
+		            .p = p,
+		            .opts = o };
+	scan_init(&l->scan, p->log_fd, o.after);
+	keep_init(&l->kept[LOG_OUT], o.inline_max);
+	keep_init(&l->kept[LOG_ERR], o.inline_max);
+	c->state = l;
+	c->over = live_left;
+	c->r->on_data = on_data;
+	c->r->on_room = on_room;
+	px_watch_add(p, &l->watch);
+	return l;
+}
+
+bool live_is_asked(struct call *c)
+{
+	const struct span *up = c->r ? http_header(c->r->head, "Upgrade") : NULL;
+
+	return up && span_is_nocase(*up, STREAM_PROTOCOL);
+}
+
+void live_start(struct call *c, struct px *p, struct live_opts o)
+{
+	struct live *l = live_new(c, p, o);
+	json_t *hello = json_object();
+
+	l->dialect = &dialect_frames;
+	reply_upgrade(c->r, STREAM_PROTOCOL, NULL);
+	json_object_set_new(hello, "process", print_process(p, NULL, 0));
+	if (p->sandbox)
+		json_object_set_new(hello, "enforced", json_loads(p->sandbox->enforced, 0, NULL));
+	say(l, STREAM_STARTED, hello);
+	pump(l);
+}
+
+static struct px *asked(struct call *c, struct live_opts *o)
+{
+	struct fail f = { 0 };
+	const char *after = call_query(c, "after");
+	char *end = NULL;
+	struct px *p = px_find(c->api->core, c->tenant, c->params[0], &f);
+
+	o->after = after ? strtoull(after, &end, 10) : 0;
+	if (p && after && (after[0] < '0' || after[0] > '9' || *end)) {
+		px_unref(p);
+		p = NULL;
+		fail_set(&f, FAIL_INVALID, "after: a number is expected");
+	}
+	if (!p)
+		answer_fail(c, &f);
+	return p;
+}
+
+void process_attach(struct call *c)
+{
+	struct live_opts o = { 0 };
+	struct fail f = { 0 };
+
+	if (!live_is_asked(c)) {
+		fail_set(&f, FAIL_INVALID, "Upgrade: " STREAM_PROTOCOL " is expected");
+		answer_fail(c, &f);
+		return;
+	}
+	struct px *p = asked(c, &o);
+	if (p)
+		live_start(c, p, o);
+}
+
+void process_tty(struct call *c)
+{
+	struct live_opts o = { 0 };
+	struct fail f = { 0 };
+	struct span key;
+	char accept[32];
+	int status = ws_handshake(c->r->head, &key);
+
+	if (status != 0) {
+		fail_set(&f, FAIL_INVALID, "a WebSocket handshake is expected");
+		answer_fail(c, &f);
+		return;
+	}
+	struct px *p = asked(c, &o);
+	if (!p)
+		return;
+	ws_accept(key, accept);
+	struct live *l = live_new(c, p, o);
+	l->dialect = &dialect_ws;
+	l->ws = (struct ws_reader){ .role = WS_SERVER, .message_max = STREAM_DATA_MAX };
+	reply_upgrade(c->r, "websocket", (const char *[]){ "Sec-WebSocket-Accept", accept, NULL });
+	pump(l);
+}

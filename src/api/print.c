@@ -1,0 +1,214 @@
+#include "api/print.h"
+
+#include "core/details.h"
+#include "wire/base64.h"
+
+#define KEPT_TEXT_MAX (64u << 20)
+
+static json_t *parsed(const char *text)
+{
+	json_t *j = text ? json_loads(text, 0, NULL) : NULL;
+
+	return j ? j : json_null();
+}
+
+static json_t *text_or_null(const char *text)
+{
+	return text && *text ? details_text(text) : json_null();
+}
+
+static json_t *time_or_null(int64_t ms)
+{
+	return ms > 0 ? json_integer(ms) : json_null();
+}
+
+static void set(json_t *o, const char *key, json_t *v)
+{
+	json_object_set_new(o, key, v);
+}
+
+json_t *print_problem(const struct fail *f)
+{
+	int status = fail_status(f->code);
+	json_t *o = json_pack("{ss,ss,si,ss}", "type", "about:blank", "code", fail_name(f->code),
+	                      "status", status, "title", http_reason(status));
+
+	set(o, "detail", details_text(f->detail));
+	if (status >= 500)
+		set(o, "retry_safe", json_boolean(f->is_retry_safe));
+	return o;
+}
+
+/* ---- sandboxes ----------------------------------------------------------------------- */
+
+json_t *print_sandbox_row(const struct sandbox_row *row)
+{
+	json_t *o = json_object();
+
+	set(o, "id", json_string(row->id));
+	set(o, "key", text_or_null(row->key));
+	set(o, "generation", json_integer(row->generation));
+	set(o, "state", json_string(sandbox_state_name(row->state)));
+	set(o, "reason", text_or_null(row->state_reason));
+	set(o, "backend", text_or_null(row->backend));
+	set(o, "labels", parsed(row->labels));
+	set(o, "spec", parsed(row->spec));
+	set(o, "enforced", parsed(row->enforced));
+	set(o, "created_ms", time_or_null(row->created_ms));
+	set(o, "started_ms", time_or_null(row->started_ms));
+	set(o, "ended_ms", time_or_null(row->ended_ms));
+	set(o, "expires_ms", time_or_null(row->expires_ms));
+	return o;
+}
+
+json_t *print_sandbox(const struct sbx *s)
+{
+	struct sandbox_row row = { .id = s->id,
+		                   .key = s->key,
+		                   .generation = s->generation,
+		                   .state = s->state,
+		                   .state_reason = s->reason,
+		                   .backend = s->spec.backend,
+		                   .labels = s->labels,
+		                   .spec = s->spec_text,
+		                   .enforced = s->enforced,
+		                   .created_ms = s->created_ms,
+		                   .started_ms = s->started_ms,
+		                   .expires_ms = s->expires_ms };
+	json_t *o = print_sandbox_row(&row);
+	size_t n = 0;
+
+	for (const struct px *p = s->processes; p; p = p->next)
+		n++;
+	set(o, "processes", json_integer((json_int_t)n));
+	return o;
+}
+
+/* ---- processes ----------------------------------------------------------------------- */
+
+void print_bytes(json_t *o, const char *key, const void *bytes, size_t n)
+{
+	json_t *text = memchr(bytes, '\0', n) ? NULL : json_stringn(bytes, n);
+
+	if (text) {
+		set(o, key, text);
+		return;
+	}
+	AUTO(str_done) struct str coded = { .max = n * 2 + 8 };
+	base64_encode(bytes, n, &coded);
+	set(o, "base64", json_string(str_text(&coded)));
+}
+
+/* Text when both streams are UTF-8, else both in base64: one `encoding` speaks for both. */
+static uint64_t add_streams(json_t *o, const struct keep *kept)
+{
+	static const char *const names[] = { [LOG_OUT] = "stdout", [LOG_ERR] = "stderr" };
+	struct str texts[LOG_STREAMS] = { { .max = KEPT_TEXT_MAX }, { .max = KEPT_TEXT_MAX } };
+	uint64_t dropped = 0;
+	bool is_text = true;
+
+	for (size_t i = 0; i < LOG_STREAMS; i++)
+		is_text &= keep_text(&kept[i], &texts[i]);
+	for (size_t i = 0; i < LOG_STREAMS; i++) {
+		AUTO(str_done) struct str coded = { .max = KEPT_TEXT_MAX * 2 };
+
+		if (!is_text)
+			base64_encode(texts[i].data, texts[i].len, &coded);
+		set(o, names[i],
+		    is_text ? json_stringn_nocheck(str_text(&texts[i]), texts[i].len)
+		            : json_string(str_text(&coded)));
+		dropped += keep_dropped(&kept[i]);
+		str_done(&texts[i]);
+	}
+	set(o, "encoding", json_string(is_text ? "utf-8" : "base64"));
+	return dropped;
+}
+
+static void add_details(json_t *o, const char *details)
+{
+	json_t *d = parsed(details);
+
+	json_object_update(o, d); /* children, violations, execs */
+	json_decref(d);
+}
+
+json_t *print_process_row(const struct process_row *row)
+{
+	json_t *o = json_object();
+	char log[64];
+
+	snprintf(log, sizeof log, "/v1/processes/%s/log", row->id);
+	set(o, "id", json_string(row->id));
+	set(o, "sandbox", json_string(row->sandbox));
+	set(o, "state", json_string(process_state_name(row->state)));
+	set(o, "exit_code",
+	    row->exit_code < 0 || row->state != PROCESS_EXITED ? json_null()
+	                                                       : json_integer(row->exit_code));
+	set(o, "signal", row->signal > 0 ? json_integer(row->signal) : json_null());
+	set(o, "reason", text_or_null(row->reason));
+	set(o, "cmd", parsed(row->argv));
+	set(o, "cwd", text_or_null(row->cwd));
+	set(o, "label", text_or_null(row->label));
+	set(o, "created_ms", time_or_null(row->created_ms));
+	set(o, "started_ms", time_or_null(row->started_ms));
+	set(o, "ended_ms", time_or_null(row->ended_ms));
+	set(o, "ms", json_integer(row->ms));
+	set(o, "usage",
+	    json_pack("{sI,sI,sI}", "cpu_ms", (json_int_t)row->cpu_ms, "mem_peak",
+	              (json_int_t)row->mem_peak, "io", (json_int_t)row->io_bytes));
+	set(o, "bytes",
+	    json_pack("{sI,sI,sI}", "stdout", (json_int_t)row->bytes_out, "stderr",
+	              (json_int_t)row->bytes_err, "dropped", (json_int_t)row->bytes_dropped));
+	set(o, "log", json_string(log));
+	if (row->details)
+		add_details(o, row->details);
+	return o;
+}
+
+static struct process_row row_of(const struct px *p)
+{
+	const struct channel_end *e = &p->end;
+
+	return (struct process_row){ .id = p->id,
+		                     .sandbox = p->sandbox_id,
+		                     .state = p->state,
+		                     .argv = p->argv,
+		                     .cwd = p->cwd,
+		                     .label = p->label,
+		                     .exit_code = p->has_end ? e->exit_code : -1,
+		                     .signal = e->signal,
+		                     .reason = e->reason,
+		                     .created_ms = p->created_ms,
+		                     .started_ms = p->started_ms,
+		                     .ms = p->has_end ? (int64_t)e->ms
+		                                      : core_now_ms() - p->created_ms,
+		                     .cpu_ms = (int64_t)e->cpu_ms,
+		                     .mem_peak = (int64_t)e->mem_peak,
+		                     .io_bytes = (int64_t)e->io_bytes,
+		                     .bytes_out = (int64_t)e->out_bytes,
+		                     .bytes_err = (int64_t)e->err_bytes,
+		                     .bytes_dropped = (int64_t)e->dropped_bytes };
+}
+
+json_t *print_process(const struct px *p, const struct keep *kept, uint64_t seq)
+{
+	AUTO(freep) char *details = p->details ? mem_strdup(p->details) : details_of(&p->end);
+	struct process_row row = row_of(p);
+
+	row.details = details;
+	json_t *o = print_process_row(&row);
+	if (kept) {
+		uint64_t dropped = add_streams(o, kept);
+		json_t *bytes = json_object_get(o, "bytes");
+
+		if (!p->has_end) { /* so far */
+			set(bytes, "stdout", json_integer((json_int_t)kept[LOG_OUT].bytes));
+			set(bytes, "stderr", json_integer((json_int_t)kept[LOG_ERR].bytes));
+		}
+		set(bytes, "dropped", json_integer((json_int_t)dropped + row.bytes_dropped));
+		set(o, "seq", json_integer((json_int_t)seq));
+	}
+	if (!p->has_end)
+		set(o, "waiting_for_input", json_boolean(p->is_waiting_for_input));
+	return o;
+}

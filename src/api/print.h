@@ -1,0 +1,17 @@
+/*
+ * print.h - the objects of the API as JSON.
+ */
+#pragma once
+
+#include "api/routes.h"
+#include "core/output.h"
+#include "core/process.h"
+
+json_t *print_sandbox(const struct sbx *s);
+json_t *print_sandbox_row(const struct sandbox_row *row);
+/* The process as it is now; `kept` adds what it wrote so far (NULL: without). */
+json_t *print_process(const struct px *p, const struct keep *kept, uint64_t seq);
+json_t *print_process_row(const struct process_row *row);
+json_t *print_problem(const struct fail *f);
+/* Bytes as text, or in base64 under another name: "data" or "base64". */
+void print_bytes(json_t *o, const char *key, const void *bytes, size_t n);

@@ -1,0 +1,293 @@
+/*
+ * routes.c - from a request's head to its handler: path, identity, scope, body, idempotency.
+ */
+#include "api/routes.h"
+
+#include <openssl/evp.h>
+#include <unistd.h>
+
+#include "api/auth.h"
+#include "store/idem.h"
+#include "wire/url.h"
+
+#define KEY_BYTES_MAX 255
+#define QUERY_MAX 8192
+
+static struct api *the_api; /* the server's callbacks carry no pointer; a process has one API */
+
+void api_init(struct api *a)
+{
+	the_api = a;
+}
+
+static const char *const scopes[] = { "none", "read", "exec", "manage", "admin" };
+_Static_assert(COUNT(scopes) == SCOPES, "a scope has no name");
+
+const char *scope_name(enum scope s)
+{
+	return scopes[s];
+}
+
+/* ---- matching ---------------------------------------------------------------------- */
+
+static int take_param(struct call *c, size_t i, struct span raw, struct fail *f)
+{
+	char *buf = arena_alloc(&c->arena, raw.len + 1);
+	struct err e = { 0 };
+	int n = url_decode(URL_SEGMENT, raw, buf, raw.len + 1, &e);
+
+	if (n < 0)
+		return fail_err(f, &e);
+	c->params[i] = buf;
+	c->param_len[i] = (size_t)n;
+	return 0;
+}
+
+/* 1: it is this pattern's; 0: it is not; -1: it is, and a segment is wrong. */
+static int match(struct call *c, const char *pattern, struct fail *f)
+{
+	struct span rest = c->r->path, want = span_of(pattern), segment, word;
+	size_t n = 0;
+
+	while (url_segment(&want, &word)) {
+		bool is_param = word.len > 2 && word.at[0] == '{';
+
+		if (is_param && word.at[word.len - 2] == '*') { /* all that is left */
+			if (rest.len > 0 && rest.at[0] == '/')
+				rest = span_after(rest, 1);
+			return take_param(c, n, rest, f) < 0 ? -1 : 1;
+		}
+		if (!url_segment(&rest, &segment))
+			return 0;
+		if (!is_param &&
+		    (segment.len != word.len || memcmp(segment.at, word.at, word.len) != 0))
+			return 0;
+		if (is_param && (segment.len == 0 || take_param(c, n++, segment, f) < 0))
+			return segment.len == 0 ? 0 : -1;
+	}
+	return rest.len == 0;
+}
+
+/* The route, or NULL with the reason: no such path, or not this method. */
+static const struct route *find(struct call *c, struct fail *f, const char **allowed)
+{
+	struct span method = c->r->head->method;
+	const char *as = span_is(method, "HEAD") ? "GET" : NULL;
+
+	*allowed = NULL;
+	for (size_t i = 0; i < n_routes; i++) {
+		int r = match(c, routes[i].pattern, f);
+
+		if (r < 0)
+			return NULL;
+		if (r == 0)
+			continue;
+		if (as ? strcmp(routes[i].method, as) == 0 : span_is(method, routes[i].method))
+			return &routes[i];
+		*allowed = routes[i].method;
+	}
+	fail_set(f, FAIL_NOT_FOUND, "%s", *allowed ? "no such method here" : "no such resource");
+	return NULL;
+}
+
+/* ---- the head ---------------------------------------------------------------------- */
+
+/* Every parameter is one that the route knows: a typo is an error, never ignored. */
+static int check_query(struct call *c, struct fail *f)
+{
+	char *buf = arena_alloc(&c->arena, QUERY_MAX);
+	struct span rest = c->r->query;
+	struct url_param p;
+	struct err e = { 0 };
+	int r;
+
+	while ((r = url_param(&rest, (struct url_buf){ buf, QUERY_MAX }, &p, &e)) > 0) {
+		struct span known = span_of(c->route->query ? c->route->query : "");
+		bool is_known = false;
+
+		while (known.len > 0 && !is_known) {
+			size_t n = strcspn(known.at, " ");
+
+			is_known = n == p.name_len && memcmp(known.at, p.name, n) == 0;
+			known = span_after(known, known.at[n] ? n + 1 : n);
+		}
+		if (!is_known)
+			return fail_set(f, FAIL_INVALID, "unknown parameter \"%.64s\"", p.name);
+	}
+	return r < 0 ? fail_err(f, &e) : 0;
+}
+
+struct call *call_ref(struct call *c)
+{
+	c->refs++;
+	return c;
+}
+
+void call_unref(struct call *c)
+{
+	if (--c->refs > 0)
+		return;
+	json_decref(c->body);
+	arena_done(&c->arena);
+	free(c);
+}
+
+static void on_head(struct request *r)
+{
+	struct call *c = mem_alloc(sizeof *c);
+	struct fail f = { 0 };
+	const char *allowed;
+
+	*c = (struct call){ .api = the_api, .r = r, .refs = 1 };
+	r->route = c;
+	r->body_mode = BODY_NONE;
+	the_api->core->busy_ms = core_mono_ms();
+	c->route = find(c, &f, &allowed);
+	if (!c->route && allowed) {
+		const char *extra[] = { "Allow", allowed, NULL };
+
+		reply(r, 405, NULL, NULL, 0, extra);
+		return;
+	}
+	if (!c->route || auth_check(c, c->route->scope, &f) < 0 || check_query(c, &f) < 0) {
+		answer_fail(c, &f);
+		return;
+	}
+	r->body_mode = c->route->body;
+	r->body_max = BODY_JSON_MAX;
+}
+
+/* The last the server says of a request: it is over, or its client has left. */
+static void on_end(struct request *r)
+{
+	struct call *c = r->route;
+
+	if (!c)
+		return;
+	c->r = NULL;
+	if (!c->is_answered && c->gone)
+		c->gone(c);
+	if (c->over)
+		c->over(c);
+	call_unref(c);
+}
+
+/* ---- the request --------------------------------------------------------------------- */
+
+static void hash_text(const void *bytes, size_t n, uint8_t out[STORE_HASH_BYTES])
+{
+	if (EVP_Digest(bytes, n, out, NULL, EVP_sha256(), NULL) != 1)
+		abort();
+}
+
+static void replay(struct call *c, const struct idem_found *found)
+{
+	static const char *const extra[] = { "Idempotent-Replay", "true", NULL };
+	bool is_problem = found->status < 0;
+
+	c->is_answered = true;
+	if (c->r)
+		reply(c->r, is_problem ? -found->status : found->status,
+		      is_problem ? "application/problem+json" : "application/json", found->body,
+		      found->body_bytes, extra);
+}
+
+static void begun(void *arg, const struct store_answer *a)
+{
+	static const char *const why[] = {
+		[IDEM_IN_PROGRESS] = "the same request is being worked on",
+		[IDEM_MISMATCH] = "it was used for another request",
+		[IDEM_INTERRUPTED] = "that request was interrupted by a restart; look before you "
+				     "repeat it under a new key",
+	};
+	struct call *c = arg;
+	struct fail f = { 0 };
+
+	if (a->code == STORE_OK && a->idem->state == IDEM_NEW) {
+		c->route->run(c);
+		call_unref(c);
+		return;
+	}
+	c->idem_key = NULL;
+	if (a->code == STORE_OK && a->idem->state == IDEM_DONE) {
+		replay(c, a->idem);
+	} else {
+		if (a->code == STORE_OK)
+			fail_set(&f, FAIL_CONFLICT, "Idempotency-Key: %s", why[a->idem->state]);
+		else
+			fail_set(&f, FAIL_BACKEND_ERROR, "the store does not answer");
+		answer_fail(c, &f);
+	}
+	call_unref(c);
+}
+
+static void begin_once(struct call *c)
+{
+	struct idem_request q = { .tenant = c->tenant,
+		                  .key = c->idem_key,
+		                  .now_ms = core_now_ms() };
+	AUTO(str_done) struct str route = { .max = 64u << 10 };
+	struct err e = { 0 };
+	struct fail f = { 0 };
+
+	str_addn(&route, c->r->head->method.at, c->r->head->method.len);
+	str_addn(&route, c->r->head->target.at, c->r->head->target.len);
+	hash_text(str_text(&route), route.len, q.route_hash);
+	hash_text(c->r->body.at ? c->r->body.at : "", c->r->body.len, q.body_hash);
+	if (store_idem_begin(c->api->core->store, &q,
+	                     (struct store_call){ begun, call_ref(c), false }, &e) < 0) {
+		c->idem_key = NULL;
+		call_unref(c);
+		fail_set(&f, FAIL_BACKEND_ERROR, "the store is overloaded");
+		f.is_retry_safe = true;
+		answer_fail(c, &f);
+	}
+}
+
+static int parse_body(struct call *c, struct fail *f)
+{
+	json_error_t e;
+	struct span b = c->r->body;
+
+	if (b.len == 0)
+		return 0;
+	c->body = json_loadb(b.at, b.len, JSON_REJECT_DUPLICATES, &e);
+	if (!c->body)
+		return fail_set(f, FAIL_INVALID, "the body is not JSON: line %d: %s", e.line,
+		                e.text);
+	if (!json_is_object(c->body) && !json_is_array(c->body))
+		return fail_set(f, FAIL_INVALID, "the body is not a JSON object");
+	return 0;
+}
+
+static bool wants_json(const struct route *r)
+{
+	return r->body == BODY_WHOLE && r->takes;
+}
+
+static void on_request(struct request *r)
+{
+	struct call *c = r->route;
+	struct fail f = { 0 };
+
+	if (wants_json(c->route) && parse_body(c, &f) < 0) {
+		answer_fail(c, &f);
+		return;
+	}
+	if (strcmp(c->route->method, "POST") == 0 && c->route->body != BODY_STREAM)
+		c->idem_key = call_header(c, "Idempotency-Key");
+	if (c->idem_key && (!*c->idem_key || strlen(c->idem_key) > KEY_BYTES_MAX)) {
+		c->idem_key = NULL;
+		fail_set(&f, FAIL_INVALID, "Idempotency-Key: 1 to %d bytes", KEY_BYTES_MAX);
+		answer_fail(c, &f);
+		return;
+	}
+	if (c->idem_key)
+		begin_once(c);
+	else
+		c->route->run(c);
+}
+
+const struct server_ops api_ops = { .on_head = on_head,
+	                            .on_request = on_request,
+	                            .on_end = on_end };

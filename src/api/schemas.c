@@ -1,0 +1,637 @@
+#include "api/schemas.h"
+
+#include <assert.h>
+
+#include "api/routes.h"
+#include "store/processes.h"
+#include "store/sandboxes.h"
+
+/* ---- the objects --------------------------------------------------------------------- */
+
+/* clang-format off */
+static const struct member problem[] = {
+	{ "type",       0,      "text",       "about:blank" },
+	{ "code",       NEEDED, "error_code", "what to decide by; the list is closed" },
+	{ "status",     NEEDED, "integer",    "of HTTP" },
+	{ "title",      0,      "text",       "the status in words" },
+	{ "detail",     NEEDED, "text",       "one sentence for a person" },
+	{ "retry_safe", 0,      "bool",       "with a status from 500 on: nothing was done, ask again" },
+	{ "lines",      0,      "[count]",    "of an edit or a patch: where it matches, or nearly does" },
+};
+
+static const struct member health[] = {
+	{ "status",    NEEDED, "=ready|=starting", "in one word" },
+	{ "live",      NEEDED, "bool",  "the daemon answers" },
+	{ "ready",     NEEDED, "bool",  "it has found its sandboxes again and takes work" },
+	{ "sandboxes", NEEDED, "count", "that it has" },
+	{ "version",   NEEDED, "text",  "of the daemon" },
+};
+
+static const struct member backends[] = {
+	{ "backends", NEEDED, "[Backend]", "what a spec may name as its backend" },
+};
+static const struct member backend[] = {
+	{ "name",           NEEDED, "text",               "as in a spec" },
+	{ "default",        NEEDED, "bool",               "used unless a spec names another" },
+	{ "mode",           NEEDED, "=root|=rootless",    "with which rights it builds walls" },
+	{ "kernel",         NEEDED, "text",               "release of the host's kernel" },
+	{ "landlock_abi",   NEEDED, "integer",            "0: Landlock is not there" },
+	{ "cgroup_version", NEEDED, "{count|null}",       "by which version each limit is enforced; null: not" },
+	{ "pause",          NEEDED, "bool",               "sandboxes can be frozen" },
+};
+
+static const struct member token_ask[] = {
+	{ "name",   0, "text|null",            "to know it by; at most 128 bytes" },
+	{ "scope",  0, "scope|[scope]|null",   "what it may; each includes those before it; exec unless given" },
+	{ "ttl",    0, "Duration|null",        "life of the token; for ever unless given" },
+	{ "tenant", 0, "text|null",            "whose sandboxes it sees; the caller's own unless given" },
+};
+static const struct member token_made[] = {
+	{ "id",         NEEDED, "text",      "names it, proves nothing" },
+	{ "token",      NEEDED, "text",      "the secret; it is not stored and not shown again" },
+	{ "tenant",     NEEDED, "text",      "whose sandboxes it sees" },
+	{ "name",       NEEDED, "text",      "as given" },
+	{ "scope",      NEEDED, "text",      "scopes, with spaces between" },
+	{ "expires_ms", NEEDED, "time|null", "null: never" },
+};
+static const struct member token[] = {
+	{ "id",           NEEDED, "text",      "names it, proves nothing" },
+	{ "name",         NEEDED, "text",      "as given" },
+	{ "scope",        NEEDED, "text",      "scopes, with spaces between" },
+	{ "created_ms",   NEEDED, "time",      "when it was made" },
+	{ "expires_ms",   NEEDED, "time|null", "null: never" },
+	{ "revoked_ms",   NEEDED, "time|null", "null: it is not" },
+	{ "last_used_ms", NEEDED, "time|null", "null: never" },
+};
+static const struct member token_list_of[] = {
+	{ "tokens", NEEDED, "[Token]",   "newest first" },
+	{ "next",   NEEDED, "text|null", "the cursor of the next page; null: this was the last" },
+};
+
+static const struct member sandbox_ask[] = {
+	{ "key",    0, "text|null",     "a name of yours: the same key gives the same sandbox" },
+	{ "labels", 0, "{text}|null",   "to find it by in a list" },
+	{ "ttl",    0, "Duration|null", "it is deleted this long after it was made" },
+	{ "idle",   0, "Duration|null", "it is deleted after this long without use" },
+};
+static const struct member sandbox[] = {
+	{ "id",         NEEDED, "text",          "sb_…" },
+	{ "key",        NEEDED, "text|null",     "as given" },
+	{ "generation", NEEDED, "count",         "one more with each replace" },
+	{ "state",      NEEDED, "sandbox_state", "stopped, gone and unreachable are three different things" },
+	{ "reason",     NEEDED, "text|null",     "why it is in that state" },
+	{ "backend",    NEEDED, "text|null",     "who made the walls" },
+	{ "labels",     NEEDED, "{text}|null",   "as given" },
+	{ "spec",       NEEDED, "Spec|null",     "as asked, in canonical form" },
+	{ "enforced",   NEEDED, "{text}|null",   "by what each wall and limit holds; none: it does not" },
+	{ "created_ms", NEEDED, "time|null",     "when it was asked for" },
+	{ "started_ms", NEEDED, "time|null",     "when its walls stood" },
+	{ "ended_ms",   NEEDED, "time|null",     "when it was gone" },
+	{ "expires_ms", NEEDED, "time|null",     "when it will be deleted; null: not by time" },
+	{ "processes",  0,      "count",         "that live in it now" },
+};
+static const struct member sandbox_list_of[] = {
+	{ "sandboxes", NEEDED, "[Sandbox]", "newest first" },
+	{ "next",      NEEDED, "text|null", "the cursor of the next page; null: this was the last" },
+};
+static const struct member extend_ask[] = {
+	{ "wall", 0, "Duration|null", "the new limit of its life, from the first command on" },
+	{ "ttl",  0, "Duration|null", "it is deleted this long from now" },
+};
+
+#define COMMAND                                                                                    \
+	{ "cmd",     NEEDED, "text|[text]",    "a text goes to a shell (bash if there is one), a list is run as it is" }, \
+	{ "cwd",     0,      "text|null",      "an absolute path inside" },                             \
+	{ "env",     0,      "{text}|null",    "on top of the sandbox's variables" },                   \
+	{ "stdin",   0,      "text|bool|null", "all of its input; true: it comes later by …/stdin; else /dev/null" }, \
+	{ "user",    0,      "text|null",      "inside; the spec's unless given" },                     \
+	{ "timeout", 0,      "Duration|null",  "then it and all it started is killed, state timeout" }, \
+	{ "tty",     0,      "bool|null",      "give it a terminal" },                                  \
+	{ "rows",    0,      "integer|null",   "of the terminal; 24 unless given" },                    \
+	{ "cols",    0,      "integer|null",   "of the terminal; 80 unless given" },                    \
+	{ "output",  0,      "OutputAsk|null", "how much of its output is kept, and where" },           \
+	{ "label",   0,      "text|null",      "to find it by in a list" }
+
+static const struct member output_ask[] = {
+	{ "inline",  0, "Size|null",       "of each stream in the answer; at most 4m" },
+	{ "keep",    0, "=head+tail|null", "what remains of a longer stream" },
+	{ "merge",   0, "bool|null",       "stderr into stdout" },
+	{ "max_log", 0, "Size|null",       "of the log on disk: 4k to 1g, 64m unless given" },
+};
+static const struct member exec_ask_of[] = {
+	COMMAND,
+	{ "wait",          0, "Duration|null",     "how long this call blocks; to the end unless given" },
+	{ "on_disconnect", 0, "=keep|=kill|null",  "what becomes of it when this call's client leaves" },
+};
+static const struct member run_ask[] = {
+	COMMAND,
+	{ "spec",   0, "Spec",      "of the sandbox; all defaults unless given" },
+	{ "inline", 0, "bool|null", "over a live connection: output comes with the end" },
+};
+
+static const struct member process[] = {
+	{ "id",          NEEDED, "text",          "px_…" },
+	{ "sandbox",     NEEDED, "text",          "where it runs" },
+	{ "state",       NEEDED, "process_state", "lost: nobody knows how it ended, and nothing is made up" },
+	{ "exit_code",   NEEDED, "count|null",    "its own, when it exited" },
+	{ "signal",      NEEDED, "count|null",    "that ended it" },
+	{ "reason",      NEEDED, "text|null",     "why it ended so" },
+	{ "cmd",         NEEDED, "[text]|null",   "what was run" },
+	{ "cwd",         NEEDED, "text|null",     "where" },
+	{ "label",       NEEDED, "text|null",     "as given" },
+	{ "created_ms",  NEEDED, "time|null",     "when it was asked for" },
+	{ "started_ms",  NEEDED, "time|null",     "when it ran" },
+	{ "ended_ms",    NEEDED, "time|null",     "when it was over" },
+	{ "ms",          NEEDED, "integer",       "how long it took, or has taken so far" },
+	{ "usage",       NEEDED, "Usage",         "what it used, all children included" },
+	{ "bytes",       NEEDED, "OutputBytes",   "how much it wrote" },
+	{ "log",         NEEDED, "text",          "where its whole output is" },
+	{ "stdout",      0,      "text",          "head and tail of it; base64 when `encoding` says so" },
+	{ "stderr",      0,      "text",          "the same" },
+	{ "encoding",    0,      "=utf-8|=base64", "of stdout and stderr" },
+	{ "seq",         0,      "count",         "where the output in this answer ends: events?after= goes on there" },
+	{ "waiting_for_input", 0, "bool",         "it lives and reads from its terminal or stdin" },
+	{ "children",    0,      "[Child]",       "what it left running" },
+	{ "violations",  0,      "[Violation]",   "walls and limits it ran into" },
+	{ "execs",       0,      "Execs",         "programs that were started in it" },
+};
+static const struct member usage[] = {
+	{ "cpu_ms",   NEEDED, "integer", "processor time" },
+	{ "mem_peak", NEEDED, "integer", "bytes of memory at the most" },
+	{ "io",       NEEDED, "integer", "bytes from and to block devices" },
+};
+static const struct member output_bytes[] = {
+	{ "stdout",  NEEDED, "integer", "bytes written" },
+	{ "stderr",  NEEDED, "integer", "bytes written" },
+	{ "dropped", NEEDED, "integer", "of them, not in this answer" },
+};
+static const struct member child[] = {
+	{ "pid",  NEEDED, "integer", "inside" },
+	{ "name", NEEDED, "text",    "of the program" },
+};
+static const struct member violation[] = {
+	{ "kind",   NEEDED, "text",    "limit, net, fs" },
+	{ "target", NEEDED, "text",    "what was wanted: a limit's key, a host, a path" },
+	{ "rule",   0,      "text",    "that refused it" },
+	{ "count",  0,      "integer", "how often, or how much" },
+};
+static const struct member execs[] = {
+	{ "count", NEEDED, "integer", "in all" },
+	{ "first", NEEDED, "[text]",  "paths of the first few" },
+};
+static const struct member process_list_of[] = {
+	{ "processes", NEEDED, "[Process]", "newest first; without output" },
+	{ "next",      NEEDED, "text|null", "the cursor of the next page; null: this was the last" },
+};
+static const struct member stdin_ask[] = {
+	{ "data",   0, "text",          "input as text" },
+	{ "base64", 0, "base64",        "input as bytes" },
+	{ "eof",    0, "bool|null",     "and this was all of it" },
+	{ "wait",   0, "Duration|null", "answer when it has ended, or after this long; at once unless given" },
+};
+static const struct member signal_ask[] = {
+	{ "sig",   NEEDED, "text|integer",         "TERM, SIGTERM or 15" },
+	{ "scope", 0,      "=process|=tree|null",  "tree: with all it started; process unless given" },
+};
+static const struct member resize_ask[] = {
+	{ "rows", NEEDED, "count", "1 to 4096" },
+	{ "cols", NEEDED, "count", "1 to 4096" },
+};
+static const struct member output_event[] = {
+	{ "seq",     NEEDED, "count",            "after= goes on behind it" },
+	{ "type",    NEEDED, "=output",          "" },
+	{ "stream",  NEEDED, "=stdout|=stderr",  "where it was written" },
+	{ "ms",      NEEDED, "integer",          "since the start" },
+	{ "data",    0,      "text",             "whole code points" },
+	{ "base64",  0,      "base64",           "in place of data: bytes that are not UTF-8" },
+	{ "skipped", 0,      "count",            "bytes before it that are no longer in the log" },
+};
+static const struct member end_event[] = {
+	{ "seq",     NEEDED, "count",   "where the output ends" },
+	{ "type",    NEEDED, "=end",    "" },
+	{ "process", NEEDED, "Process", "without output" },
+};
+
+static const struct member file_stat[] = {
+	{ "path",     NEEDED | BYTES, "text", "from the root" },
+	{ "type",     NEEDED, "=file|=directory|=symlink|=fifo|=socket|=device|=unknown", "of the entry itself: links are not followed" },
+	{ "bytes",    NEEDED, "count",   "its size" },
+	{ "mode",     NEEDED, "text",    "four octal digits" },
+	{ "mtime_ms", NEEDED, "integer", "last change of its bytes, Unix time" },
+	{ "uid",      NEEDED, "count",   "inside" },
+	{ "gid",      NEEDED, "count",   "inside" },
+	{ "target",   BYTES,  "text",    "of a symlink" },
+	{ "hash",     0,      "hash",    "when it was asked for" },
+};
+static const struct member file_list[] = {
+	{ "entries",    NEEDED, "[FileStat]", "paths from the folder that was asked for" },
+	{ "truncated",  NEEDED, "bool",       "there are more" },
+	{ "unreadable", NEEDED, "count",      "folders that could not be looked into" },
+};
+static const struct member file_lines[] = {
+	{ "path",        NEEDED | BYTES, "text", "as asked" },
+	{ "text",        0,      "text",           "the lines, as they are" },
+	{ "base64",      0,      "base64",         "in place of text: they are not UTF-8" },
+	{ "encoding",    NEEDED, "=utf-8|=base64", "which of both" },
+	{ "hash",        NEEDED, "hash",           "of the whole file: for If-Match" },
+	{ "first",       NEEDED, "count",          "number of the first line here; lines count from 1" },
+	{ "lines",       NEEDED, "count",          "how many are here" },
+	{ "total_lines", NEEDED, "count",          "how many the file has" },
+	{ "next",        NEEDED, "count|null",     "where to go on; null: this was the end" },
+	{ "bytes",       NEEDED, "count",          "of the whole file" },
+	{ "eol",         NEEDED, "=lf|=crlf|=mixed|=none", "how its lines end" },
+	{ "bom",         NEEDED, "bool",           "it begins with a byte order mark, not shown in text" },
+	{ "cut",         NEEDED, "[count]",        "lines that were too long to be shown whole" },
+};
+static const struct member file_written[] = {
+	{ "path",    NEEDED | BYTES, "text", "as asked" },
+	{ "hash",    NEEDED, "hash",  "of what is there now" },
+	{ "bytes",   NEEDED, "count", "of what is there now" },
+	{ "created", NEEDED, "bool",  "there was none before" },
+};
+static const struct member edit_one[] = {
+	{ "old", NEEDED | BYTES, "text", "what is there, exactly; line ends may differ" },
+	{ "new", NEEDED | BYTES, "text", "what shall be there" },
+	{ "all", 0,              "bool", "every place; else it must be one only" },
+};
+static const struct member edit_insert[] = {
+	{ "line", NEEDED,         "count", "behind this line; 0: at the top" },
+	{ "text", NEEDED | BYTES, "text",  "whole lines" },
+};
+static const struct member file_edit_of[] = {
+	{ "edits",   0,     "[Edit]", "one after the other" },
+	{ "insert",  0,     "Insertion", "in place of edits" },
+	{ "unified", BYTES, "text", "in place of both: hunks of a unified diff" },
+};
+static const struct member file_edited[] = {
+	{ "path",     NEEDED | BYTES, "text", "as asked" },
+	{ "hash",     NEEDED, "hash",        "of what is there now" },
+	{ "bytes",    NEEDED, "count",       "of what is there now" },
+	{ "replaced", NEEDED, "count",       "places" },
+	{ "match",    NEEDED, "=exact|=eol", "eol: line ends were taken as equal to be found" },
+	{ "diff",     BYTES,  "text",        "what has changed; a long one is left out" },
+};
+static const struct member file_deleted[] = {
+	{ "path",    NEEDED | BYTES, "text", "as asked" },
+	{ "deleted", NEEDED, "count", "files and folders" },
+};
+static const struct member transfer_ask[] = {
+	{ "from",      NEEDED | BYTES, "text", "from the root, or from ?path=" },
+	{ "to",        NEEDED | BYTES, "text", "the new name itself, not a folder to put it in" },
+	{ "overwrite", 0,              "bool", "what is there may go" },
+};
+static const struct member transferred[] = {
+	{ "from",    NEEDED | BYTES, "text", "as asked" },
+	{ "to",      NEEDED | BYTES, "text", "as asked" },
+	{ "files",   0, "count", "of a copy: how many" },
+	{ "bytes",   0, "count", "of a copy: how much" },
+	{ "skipped", 0, "count", "of a copy: sockets, devices and the like" },
+};
+static const struct member folder_ask[] = {
+	{ "path", NEEDED | BYTES, "text", "parents are made too" },
+	{ "mode", 0,              "text|integer", "octal digits, or a number" },
+};
+static const struct member folder_made[] = {
+	{ "path",    NEEDED | BYTES, "text", "as asked" },
+	{ "created", NEEDED, "bool", "there was none before" },
+};
+static const struct member batch_op[] = {
+	{ "op",        NEEDED, "=read|=write|=edit|=delete|=stat", "what to do" },
+	{ "path",      NEEDED | BYTES, "text", "from the root, or from ?path=" },
+	{ "if_match",  0,     "hash",      "write, edit, delete: only when it has this hash" },
+	{ "first",     0,     "count",     "read: the first line" },
+	{ "count",     0,     "count",     "read: how many lines" },
+	{ "line_max",  0,     "count",     "read: bytes shown of one line" },
+	{ "text",      BYTES, "text",      "write: all of it" },
+	{ "mode",      0,     "text|integer", "write: octal digits, or a number" },
+	{ "only_new",  0,     "bool",      "write: not when it exists" },
+	{ "edits",     0,     "[Edit]",    "edit" },
+	{ "insert",    0,     "Insertion", "edit" },
+	{ "unified",   BYTES, "text",      "edit" },
+	{ "recursive", 0,     "bool",      "delete: whole folders" },
+	{ "hash",      0,     "bool",      "stat: with its hash" },
+};
+static const struct member batch_result[] = {
+	{ "ok",    0, "FileLines|FileWritten|FileEdited|FileDeleted|FileStat", "what the operation alone would have answered" },
+	{ "error", 0, "Problem", "in its place" },
+};
+static const struct member patched[] = {
+	{ "format", NEEDED, "=unified|=v4a", "what was understood" },
+	{ "files",  NEEDED, "[PatchedFile]", "in the order of the patch" },
+};
+static const struct member patched_file[] = {
+	{ "path",   NEEDED | BYTES, "text", "its name now" },
+	{ "status", NEEDED, "=modified|=added|=deleted|=renamed|=copied", "what became of it" },
+	{ "from",   BYTES,  "text",         "its name before, when it has another now" },
+	{ "hunks",  NEEDED, "count",        "applied" },
+	{ "hash",   0,      "hash",         "of what is there now" },
+	{ "bytes",  0,      "count",        "of what is there now" },
+	{ "match",  0,      "=exact|=eol",  "eol: line ends were taken as equal to be found" },
+};
+static const struct member grep_ask[] = {
+	{ "pattern",     NEEDED | BYTES, "text", "a regular expression (PCRE2)" },
+	{ "literal",     0,     "bool",          "the pattern is the text itself" },
+	{ "ignore_case", 0,     "bool",          "" },
+	{ "multiline",   0,     "bool",          "a match may go over line ends" },
+	{ "ignored",     0,     "bool",          "also what .gitignore leaves out, and hidden files" },
+	{ "path",        BYTES, "text",          "a folder or a file; the root, or ?path=, unless given" },
+	{ "glob",        0,     "text|[text]",   "only files of these names; !PATTERN leaves out" },
+	{ "context",     0,     "count",         "lines before and after; at most 20" },
+	{ "max",         0,     "count",         "matches; 200 unless given" },
+};
+static const struct member grep_found[] = {
+	{ "matches",       NEEDED, "[Match]",   "in the order of paths" },
+	{ "truncated",     NEEDED, "bool",      "there may be more" },
+	{ "why",           NEEDED, "text|null", "what ended the search early" },
+	{ "scanned",       NEEDED, "count",     "files looked into" },
+	{ "scanned_bytes", NEEDED, "count",     "of them" },
+	{ "skipped",       NEEDED, "{count}",   "how many were not, by reason" },
+};
+static const struct member grep_match[] = {
+	{ "path",   NEEDED | BYTES, "text", "from the folder that was searched" },
+	{ "line",   NEEDED, "count",  "from 1" },
+	{ "col",    NEEDED, "count",  "byte in the line, from 1" },
+	{ "text",   NEEDED, "text",   "the line; what is not UTF-8 is replaced" },
+	{ "cut",    0,      "bool",   "the line is longer" },
+	{ "before", 0,      "[text]", "with context" },
+	{ "after",  0,      "[text]", "with context" },
+};
+static const struct member glob_ask[] = {
+	{ "pattern", NEEDED | BYTES, "text", "* is a part of a name, ** any depth, {a,b} either" },
+	{ "path",    BYTES, "text",          "where to begin; the root, or ?path=, unless given" },
+	{ "max",     0,     "count",         "10000 unless given" },
+	{ "sort",    0,     "=path|=mtime",  "mtime: newest first" },
+	{ "ignored", 0,     "bool",          "also what .gitignore leaves out" },
+};
+static const struct member glob_found[] = {
+	{ "paths",     NEEDED, "[text|Path]", "an object when the name is not UTF-8" },
+	{ "truncated", NEEDED, "bool",        "there are more" },
+};
+static const struct member path_of[] = {
+	{ "path", NEEDED | BYTES, "text", "with U+FFFD for what cannot be shown" },
+};
+static const struct member unpacked[] = {
+	{ "path",  NEEDED | BYTES, "text", "the folder" },
+	{ "files", NEEDED, "count", "made" },
+	{ "bytes", NEEDED, "count", "in them" },
+};
+static const struct member watch_event[] = {
+	{ "event", NEEDED, "text", "create, modify, delete, move_from, move_to; overflow: look again" },
+	{ "path",  BYTES,  "text", "from the folder that is watched" },
+	{ "dir",   0,      "bool", "it is a folder" },
+	{ "why",   0,      "text", "of an overflow" },
+};
+
+#define MEMBERS(table) .members = table, .n = COUNT(table)
+#define ASK .is_request = true
+
+const struct schema schemas[] = {
+	{ "Problem", "Why a request failed (RFC 9457). A command's own failure is no problem but a result.", MEMBERS(problem) },
+	{ "Size", "Bytes, or a number with k, m, g or t behind it: powers of 1024.", .is = "count|size" },
+	{ "Duration", "Seconds, or a number with ms, s, m, h or d behind it.", .is = "count|duration" },
+	{ "Any", "Anything.", .is = "any" },
+	{ "Nothing", "Nothing is said with it.", ASK },
+	{ "Health", "Whether the daemon lives and is ready.", MEMBERS(health) },
+	{ "Backends", "What can be enforced here.", MEMBERS(backends) },
+	{ "Backend", "One maker of walls.", MEMBERS(backend) },
+	{ "TokenAsk", "A token to be made.", MEMBERS(token_ask), ASK },
+	{ "TokenMade", "A token with its text.", MEMBERS(token_made) },
+	{ "Token", "A token without its text.", MEMBERS(token) },
+	{ "TokenList", "A page of tokens.", MEMBERS(token_list_of) },
+	{ "Spec", "What a sandbox is: docs/spec.md. An unknown key is an error.", ASK, .has_spec = true },
+	{ "SandboxAsk", "A spec, and what the daemon shall know besides.", MEMBERS(sandbox_ask), ASK, .has_spec = true },
+	{ "Sandbox", "A sandbox.", MEMBERS(sandbox) },
+	{ "SandboxList", "A page of sandboxes.", MEMBERS(sandbox_list_of) },
+	{ "ExtendAsk", "More time.", MEMBERS(extend_ask), ASK },
+	{ "OutputAsk", "What becomes of output.", MEMBERS(output_ask), ASK },
+	{ "ExecAsk", "A command.", MEMBERS(exec_ask_of), ASK },
+	{ "RunAsk", "A command with a sandbox of its own.", MEMBERS(run_ask), ASK },
+	{ "Process", "Everything that is executed has one of these, for good.", MEMBERS(process) },
+	{ "Usage", "What a process used.", MEMBERS(usage) },
+	{ "OutputBytes", "How much a process wrote.", MEMBERS(output_bytes) },
+	{ "Child", "A process that was left running.", MEMBERS(child) },
+	{ "Violation", "Something was refused.", MEMBERS(violation) },
+	{ "Execs", "Programs that were started.", MEMBERS(execs) },
+	{ "ProcessList", "A page of processes.", MEMBERS(process_list_of) },
+	{ "StdinAsk", "Input: `data` or `base64`, or only `eof`.", MEMBERS(stdin_ask), ASK },
+	{ "SignalAsk", "A signal.", MEMBERS(signal_ask), ASK },
+	{ "ResizeAsk", "The size of a terminal.", MEMBERS(resize_ask), ASK },
+	{ "Event", "What happened to a process.", .is = "OutputEvent|EndEvent" },
+	{ "OutputEvent", "It wrote.", MEMBERS(output_event) },
+	{ "EndEvent", "It ended; the last event.", MEMBERS(end_event) },
+	{ "FileStat", "One entry of a folder.", MEMBERS(file_stat) },
+	{ "FileList", "Entries of a folder.", MEMBERS(file_list) },
+	{ "FileLines", "Lines of a file.", MEMBERS(file_lines) },
+	{ "FileWritten", "A file that was written.", MEMBERS(file_written) },
+	{ "Edit", "One replacement.", MEMBERS(edit_one), ASK },
+	{ "Insertion", "New lines.", MEMBERS(edit_insert), ASK },
+	{ "FileEdit", "Exactly one of the three.", MEMBERS(file_edit_of), ASK },
+	{ "FileEdited", "A file that was edited.", MEMBERS(file_edited) },
+	{ "FileDeleted", "What is gone.", MEMBERS(file_deleted) },
+	{ "TransferAsk", "What to move or copy.", MEMBERS(transfer_ask), ASK },
+	{ "Transferred", "What was moved or copied.", MEMBERS(transferred) },
+	{ "FolderAsk", "A folder to be made.", MEMBERS(folder_ask), ASK },
+	{ "FolderMade", "A folder that is there now.", MEMBERS(folder_made) },
+	{ "BatchOp", "One operation; what it takes depends on `op`.", MEMBERS(batch_op), ASK },
+	{ "BatchAsk", "Operations, in order.", .is = "[BatchOp]" },
+	{ "BatchResult", "What came of one operation: `ok` or `error`.", MEMBERS(batch_result) },
+	{ "BatchResults", "One result for each operation, in the same order.", .is = "[BatchResult]" },
+	{ "Patched", "What a patch did.", MEMBERS(patched) },
+	{ "PatchedFile", "What a patch did to one file.", MEMBERS(patched_file) },
+	{ "GrepAsk", "What to search for, and where.", MEMBERS(grep_ask), ASK },
+	{ "GrepFound", "What a search found.", MEMBERS(grep_found) },
+	{ "Match", "One place.", MEMBERS(grep_match) },
+	{ "GlobAsk", "Which names to look for.", MEMBERS(glob_ask), ASK },
+	{ "GlobFound", "Names that were found.", MEMBERS(glob_found) },
+	{ "Path", "A name that is not UTF-8.", MEMBERS(path_of) },
+	{ "Unpacked", "What was unpacked.", MEMBERS(unpacked) },
+	{ "WatchEvent", "A change below a folder.", MEMBERS(watch_event) },
+};
+const size_t n_schemas = COUNT(schemas);
+
+/* ---- types --------------------------------------------------------------------------- */
+
+static const char *process_word(size_t i)
+{
+	return i < PROCESS_STATE_COUNT ? process_state_name((enum process_state)i) : NULL;
+}
+
+static const char *sandbox_word(size_t i)
+{
+	return i < SANDBOX_STATE_COUNT ? sandbox_state_name((enum sandbox_state)i) : NULL;
+}
+
+static const char *error_word(size_t i)
+{
+	return i + 1 < FAIL_CODES ? fail_name((enum fail_code)(i + 1)) : NULL; /* 0 is no failure */
+}
+
+static const char *scope_word(size_t i)
+{
+	return i + 1 < SCOPES ? scope_name((enum scope)(i + 1)) : NULL; /* 0 asks for nothing */
+}
+
+static const struct basic basics[] = {
+	{ "any",      "{}", "anything" },
+	{ "null",     "{\"type\":\"null\"}", "null" },
+	{ "text",     "{\"type\":\"string\"}", "a text" },
+	{ "bool",     "{\"type\":\"boolean\"}", "true or false" },
+	{ "integer",  "{\"type\":\"integer\"}", "a whole number" },
+	{ "count",    "{\"type\":\"integer\",\"minimum\":0}", "a whole number from 0" },
+	{ "time",     "{\"type\":\"integer\",\"minimum\":0}", "milliseconds of Unix time" },
+	{ "size",     "{\"type\":\"string\",\"pattern\":\"^[0-9]+[kmgt]?$\"}", "a size such as `4g`" },
+	{ "duration", "{\"type\":\"string\",\"pattern\":\"^[0-9]+(ms|s|m|h|d)?$\"}", "a duration such as `10m`" },
+	{ "hash",     "{\"type\":\"string\",\"pattern\":\"^[0-9a-f]{64}$\"}", "SHA-256 in lower-case hex" },
+	{ "base64",   "{\"type\":\"string\",\"contentEncoding\":\"base64\"}", "bytes in base64" },
+	{ "octets",   "{}", "bytes" },
+	{ "process_state", NULL, "the state of a process", process_word },
+	{ "sandbox_state", NULL, "the state of a sandbox", sandbox_word },
+	{ "error_code",    NULL, "a code of the list below", error_word },
+	{ "scope",         NULL, "what a token may", scope_word },
+};
+/* clang-format on */
+
+const struct basic *type_basic(size_t i)
+{
+	return i < COUNT(basics) ? &basics[i] : NULL;
+}
+
+const struct schema *schema_find(const char *name)
+{
+	for (size_t i = 0; i < n_schemas; i++)
+		if (strcmp(schemas[i].name, name) == 0)
+			return &schemas[i];
+	return NULL;
+}
+
+bool schema_has_needed(const struct schema *s)
+{
+	bool has = s->is != NULL;
+
+	for (size_t i = 0; i < s->n; i++)
+		has |= s->members[i].flags & NEEDED;
+	return has;
+}
+
+static json_t *words_json(const struct basic *b)
+{
+	json_t *words = json_array();
+
+	for (size_t i = 0; b->word(i); i++)
+		json_array_append_new(words, json_string(b->word(i)));
+	return json_pack("{ss,so}", "type", "string", "enum", words);
+}
+
+static json_t *name_json(const char *name)
+{
+	for (size_t i = 0; i < COUNT(basics); i++)
+		if (strcmp(basics[i].name, name) == 0)
+			return basics[i].word ? words_json(&basics[i])
+			                      : json_loads(basics[i].json, 0, NULL);
+	assert(schema_find(name)); /* a slip in a table of ours; a test walks all of them */
+	return json_pack("{s:s+}", "$ref", "#/components/schemas/", name);
+}
+
+static json_t *any_json(const char **at);
+
+static json_t *one_json(const char **at)
+{
+	bool is_list = **at == '[', is_map = **at == '{';
+	char name[64];
+
+	if (is_list || is_map) {
+		(*at)++;
+		json_t *inner = any_json(at);
+		(*at)++;
+		return json_pack("{ss,so}", "type", is_list ? "array" : "object",
+		                 is_list ? "items" : "additionalProperties", inner);
+	}
+	size_t n = strcspn(*at, "|]}");
+	assert(n < sizeof name);
+	snprintf(name, sizeof name, "%.*s", (int)n, *at);
+	*at += n;
+	return name_json(name);
+}
+
+/* Alternatives to the next closing bracket; words of ours become one enum. */
+static json_t *any_json(const char **at)
+{
+	json_t *kinds = json_array(), *words = json_array();
+
+	for (bool is_first = true; is_first || **at == '|'; is_first = false) {
+		*at += is_first ? 0 : 1;
+		if (**at == '=') {
+			size_t n = strcspn(++*at, "|]}");
+
+			json_array_append_new(words, json_stringn(*at, n));
+			*at += n;
+		} else {
+			json_array_append_new(kinds, one_json(at));
+		}
+	}
+	if (json_array_size(words) > 0)
+		json_array_insert_new(kinds, 0, json_pack("{ss,sO}", "type", "string", "enum", words));
+	json_decref(words);
+	if (json_array_size(kinds) > 1)
+		return json_pack("{so}", "anyOf", kinds);
+	json_t *only = json_incref(json_array_get(kinds, 0));
+	json_decref(kinds);
+	return only;
+}
+
+json_t *type_json(const char *type)
+{
+	json_t *j = any_json(&type);
+
+	assert(*type == '\0');
+	return j;
+}
+
+/* ---- schemas ------------------------------------------------------------------------- */
+
+static void add_member(json_t *to, const struct member *m)
+{
+	json_t *j = type_json(m->type);
+	char key[64];
+
+	if (*m->help)
+		json_object_set_new(j, "description", json_string(m->help));
+	json_object_set_new(to, m->key, j);
+	if (!(m->flags & BYTES))
+		return;
+	j = type_json("base64");
+	json_object_set_new(j, "description", json_string("the exact bytes, when they are not UTF-8"));
+	snprintf(key, sizeof key, "%s_base64", m->key);
+	json_object_set_new(to, key, j);
+}
+
+static json_t *object_json(const struct schema *s)
+{
+	json_t *properties = s->has_spec ? spec_properties() : json_object();
+	json_t *needed = json_array();
+	json_t *j = json_pack("{ss}", "type", "object");
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct member *m = &s->members[i];
+
+		add_member(properties, m);
+		/* A request says it in one of two forms; an answer always has the first. */
+		if (m->flags & NEEDED && !(m->flags & BYTES && s->is_request))
+			json_array_append_new(needed, json_string(m->key));
+	}
+	json_object_set_new(j, "properties", properties);
+	if (json_array_size(needed) > 0)
+		json_object_set(j, "required", needed);
+	if (s->is_request)
+		json_object_set_new(j, "additionalProperties", json_false());
+	json_decref(needed);
+	return j;
+}
+
+json_t *schema_json(const struct schema *s)
+{
+	json_t *j = s->is ? type_json(s->is) : object_json(s);
+
+	json_object_set_new(j, "description", json_string(s->help));
+	return j;
+}

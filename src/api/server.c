@@ -1,0 +1,314 @@
+/*
+ * server.c - the life of a server: listening, accepting, and what happens when there are too many.
+ */
+#include <arpa/inet.h>
+#include <fcntl.h>
+
+#include "api/server-internal.h"
+#include "base/fd.h"
+#include "os/file.h"
+
+#define ACCEPTS_MAX 64 /* of one event; others wait */
+#define PAUSE_MS 100
+
+/* ---- accepting --------------------------------------------------------------------- */
+
+/* The oldest idle connection ends. Returns false when all are busy. */
+static bool make_room(struct server *s)
+{
+	if (s->idle.next == &s->idle)
+		return false;
+	conn_free(CONN_OF(s->idle.next, ring));
+	return true;
+}
+
+static void refuse(struct listener *l, int fd)
+{
+	if (!l->tls)
+		reply_refuse(l->server, fd);
+	fd_close(&fd);
+}
+
+static void open_reserve(struct server *s)
+{
+	int r = os_openat(AT_FDCWD, "/dev/null", O_RDONLY, 0);
+
+	s->reserve_fd = r < 0 ? -1 : r;
+}
+
+/* The kernel has no memory, or somebody took the reserve: to look again at once would only burn
+ * time. */
+static void pause_listening(struct server *s)
+{
+	for (size_t i = 0; i < s->listeners.len; i++)
+		(void)loop_change(s->loop, &s->listeners.at[i]->watch, 0); /* else it wakes us */
+	timer_set(&s->timers, &s->pause, PAUSE_MS);
+}
+
+static void resume_listening(struct timer *t)
+{
+	struct server *s = (struct server *)(void *)((char *)t - offsetof(struct server, pause));
+	bool is_whole = true;
+
+	if (s->reserve_fd < 0)
+		open_reserve(s);
+	for (size_t i = 0; i < s->listeners.len; i++)
+		is_whole &= loop_change(s->loop, &s->listeners.at[i]->watch, EPOLLIN) == 0;
+	if (!is_whole)
+		timer_set(&s->timers, &s->pause, PAUSE_MS);
+}
+
+/* No descriptor is left. One that waits is taken with the reserve, and told so: left in the queue
+ * it would keep the listener ready, and wait for nothing. Returns false to stop for now. */
+static bool shed(struct listener *l)
+{
+	struct server *s = l->server;
+
+	if (make_room(s))
+		return true;
+	fd_close(&s->reserve_fd);
+	int fd = os_accept(l->watch.fd);
+
+	if (fd >= 0)
+		refuse(l, fd);
+	open_reserve(s);
+	if (s->reserve_fd < 0)
+		pause_listening(s);
+	return fd >= 0 && s->reserve_fd >= 0;
+}
+
+/* Returns false to stop for now. */
+static bool on_accepted(struct listener *l, int r)
+{
+	struct server *s = l->server;
+
+	switch (-r) {
+	case EAGAIN:
+		return false;
+	case EMFILE:
+	case ENFILE:
+		return shed(l);
+	case ENOBUFS:
+	case ENOMEM:
+		pause_listening(s);
+		return false;
+	default:
+		break;
+	}
+	if (r < 0)
+		return true; /* accept(2): errors of a connection that is over already */
+	if (s->n_conns >= s->connections_max && !make_room(s))
+		refuse(l, r);
+	else
+		conn_new(l, r);
+	return true;
+}
+
+static void ready(struct watch *w, uint32_t events)
+{
+	struct listener *l = (struct listener *)(void *)w;
+	struct server *s = l->server;
+
+	(void)events;
+	/* A request may be served in there, and that may end the listening. */
+	for (int i = 0; i < ACCEPTS_MAX && !s->is_draining; i++)
+		if (!on_accepted(l, os_accept(w->fd)))
+			break;
+}
+
+/* ---- listening --------------------------------------------------------------------- */
+
+/* Takes `fd`. */
+static int listen_on(struct server *s, int fd, struct listener how, struct err *e)
+{
+	struct listener *l = mem_alloc(sizeof *l);
+	int r = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+
+	*l = how;
+	l->watch = (struct watch){ .fd = fd, .ready = ready };
+	l->server = s;
+	r = r < 0 ? -errno : loop_add(s->loop, &l->watch, EPOLLIN);
+	if (r < 0) {
+		fd_close(&fd);
+		free(l);
+		return err_sys(e, -r, "watch a listening socket");
+	}
+	vec_push(&s->listeners, l);
+	return 0;
+}
+
+int server_listen_unix(struct server *s, int fd, struct err *e)
+{
+	return listen_on(s, fd, (struct listener){ .door = DOOR_UNIX }, e);
+}
+
+static int port_parse(const char *text, uint16_t *out)
+{
+	unsigned long n = 0;
+	size_t i = 0;
+
+	for (; text[i] >= '0' && text[i] <= '9' && i < 6; i++)
+		n = n * 10 + (unsigned long)(text[i] - '0');
+	if (i == 0 || text[i] || n > UINT16_MAX)
+		return -1;
+	*out = htons((uint16_t)n);
+	return 0;
+}
+
+/* Up to two addresses; a name other than localhost would need a resolver. */
+static int address_parse(const char *text, union os_address out[2], struct err *e)
+{
+	const char *colon = strrchr(text, ':');
+	char host[INET6_ADDRSTRLEN + 2] = "";
+	size_t n = colon ? (size_t)(colon - text) : sizeof host;
+	uint16_t port;
+
+	if (n >= sizeof host || port_parse(colon + 1, &port) < 0)
+		return err_new(e, ERR_INVALID, "\"%.64s\" is not ADDRESS:PORT", text);
+	memcpy(host, text, n);
+	out[0].v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = port };
+	out[1].v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = port };
+	if (strcmp(host, "localhost") == 0) {
+		out[0].v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		out[1].v6.sin6_addr = in6addr_loopback;
+		return 2;
+	}
+	if (inet_pton(AF_INET, host, &out[0].v4.sin_addr) == 1)
+		return 1;
+	if (n > 2 && host[0] == '[' && host[n - 1] == ']') {
+		host[n - 1] = '\0';
+		out[0] = out[1];
+		if (inet_pton(AF_INET6, host + 1, &out[0].v6.sin6_addr) == 1)
+			return 1;
+	}
+	return err_new(e, ERR_INVALID,
+	               "\"%.64s\" is neither 1.2.3.4:PORT, [::1]:PORT nor "
+	               "localhost:PORT",
+	               text);
+}
+
+static int bind_one(struct server *s, const union os_address *a, struct tls_context *tls,
+                    struct err *e)
+{
+	int fd = os_listen_tcp(a);
+
+	if (fd < 0)
+		return err_sys(e, -fd, "listen");
+	int port = os_port(fd);
+
+	if (listen_on(s, fd, (struct listener){ .door = DOOR_TCP, .tls = tls }, e) < 0)
+		return -1;
+	return port < 0 ? err_sys(e, -port, "ask for the port") : port;
+}
+
+int server_listen_tcp(struct server *s, const char *address, const char *cert, const char *key,
+                      struct err *e)
+{
+	union os_address a[2];
+	struct tls_context *tls = NULL;
+	int n = address_parse(address, a, e);
+
+	if (n < 0)
+		return -1;
+	if (!cert != !key)
+		return err_new(e, ERR_INVALID, "TLS needs a certificate and its key");
+	if (cert) {
+		tls = tls_context_new(cert, key, e);
+		if (!tls)
+			return -1;
+		vec_push(&s->contexts, tls);
+	}
+	int port = bind_one(s, &a[0], tls, e);
+
+	if (port < 0)
+		return err_wrap(e, "%.64s", address);
+	a[1].v6.sin6_port = htons((uint16_t)port);
+	/* A host may have no IPv6, also not for itself. */
+	if (n == 2 && bind_one(s, &a[1], tls, e) < 0 && e->sys != EADDRNOTAVAIL &&
+	    e->sys != EAFNOSUPPORT)
+		return err_wrap(e, "%.64s", address);
+	return port;
+}
+
+/* ---- life -------------------------------------------------------------------------- */
+
+static uint64_t or_default(uint64_t value, uint64_t otherwise)
+{
+	return value ? value : otherwise;
+}
+
+struct server *server_new(struct loop *l, const struct server_ops *ops, struct server_limits limits,
+                          struct err *e)
+{
+	struct server *s = mem_alloc(sizeof *s);
+	int r = timers_init(&s->timers, l);
+
+	if (r < 0) {
+		free(s);
+		(void)err_sys(e, -r, "make a timer");
+		return NULL;
+	}
+	s->loop = l;
+	s->ops = *ops;
+	s->connections_max = or_default(limits.connections_max, 16384);
+	s->memory_max = or_default(limits.memory_max, (size_t)256 << 20);
+	s->wait_ms[WAIT_HEAD] = or_default(limits.head_ms, 10000);
+	s->wait_ms[WAIT_IDLE] = or_default(limits.keep_alive_ms, 75000);
+	s->wait_ms[WAIT_BODY] = or_default(limits.body_idle_ms, 30000);
+	s->wait_ms[WAIT_SEND] = or_default(limits.send_idle_ms, 30000) / 2; /* looked at twice */
+	s->wait_ms[WAIT_LINGER] = 2000;
+	s->pause.fired = resume_listening;
+	s->head_text.max = HEAD_TEXT_MAX;
+	s->scratch = mem_alloc(READ_BYTES);
+	ring_init(&s->idle);
+	ring_init(&s->busy);
+	open_reserve(s);
+	return s;
+}
+
+static void stop_listening(struct server *s)
+{
+	for (size_t i = 0; i < s->listeners.len; i++) {
+		loop_remove(s->loop, &s->listeners.at[i]->watch);
+		fd_close(&s->listeners.at[i]->watch.fd);
+		free(s->listeners.at[i]);
+	}
+	vec_done(&s->listeners);
+	timer_stop(&s->timers, &s->pause);
+}
+
+bool server_drain(struct server *s)
+{
+	void (*on_drained)(struct server * s) = s->ops.on_drained;
+
+	stop_listening(s);
+	s->is_draining = true;
+	s->ops.on_drained = NULL; /* our answer says it */
+	while (make_room(s))
+		continue;
+	s->ops.on_drained = on_drained;
+	return s->n_conns == 0;
+}
+
+void server_free(struct server *s)
+{
+	if (!s)
+		return;
+	s->ops.on_drained = NULL;
+	(void)server_drain(s);
+	while (s->busy.next != &s->busy)
+		conn_free(CONN_OF(s->busy.next, ring));
+	timers_done(&s->timers, s->loop);
+	for (size_t i = 0; i < s->contexts.len; i++)
+		tls_context_free(s->contexts.at[i]);
+	vec_done(&s->contexts);
+	fd_close(&s->reserve_fd);
+	str_done(&s->head_text);
+	free(s->scratch);
+	free(s);
+}
+
+size_t server_connections(const struct server *s)
+{
+	return s->n_conns;
+}

@@ -1,0 +1,61 @@
+/*
+ * table.c - the routes. `takes` and `gives` are schemas of schemas.c; NULL: not JSON, or nothing.
+ */
+#include "api/handlers.h"
+
+#define S "/v1/sandboxes/{id}"
+#define P "/v1/processes/{id}"
+
+/* clang-format off */
+const struct route routes[] = {
+	{ "GET",    "/v1/health",          health_get,      SCOPE_NONE,   BODY_NONE,   "Alive and ready?", NULL, "Health", NULL },
+	{ "GET",    "/v1/openapi.json",    openapi_get,     SCOPE_READ,   BODY_NONE,   "This API, described", NULL, NULL, NULL },
+	{ "GET",    "/metrics",            metrics_get,     SCOPE_READ,   BODY_NONE,   "Counters, for Prometheus", NULL, NULL, NULL },
+	{ "GET",    "/v1/backends",        backends_get,    SCOPE_READ,   BODY_NONE,   "What can be enforced here", NULL, "Backends", NULL },
+
+	{ "POST",   "/v1/tokens",          token_create,    SCOPE_ADMIN,  BODY_WHOLE,  "Make a token; its text is shown once", "TokenAsk", "TokenMade", NULL },
+	{ "GET",    "/v1/tokens",          token_list,      SCOPE_ADMIN,  BODY_NONE,   "The tokens, without their texts", NULL, "TokenList", "limit cursor" },
+	{ "DELETE", "/v1/tokens/{id}",     token_delete,    SCOPE_ADMIN,  BODY_NONE,   "Revoke a token", NULL, NULL, NULL },
+
+	{ "POST",   "/v1/run",             exec_run,        SCOPE_MANAGE, BODY_WHOLE,  "Make a sandbox, run one command, remove it", "RunAsk", "Process", NULL },
+	{ "POST",   "/v1/sandboxes",       sandbox_create,  SCOPE_MANAGE, BODY_WHOLE,  "Make a sandbox; with a known key: get it", "SandboxAsk", "Sandbox", NULL },
+	{ "GET",    "/v1/sandboxes",       sandbox_list,    SCOPE_READ,   BODY_NONE,   "The sandboxes, newest first", NULL, "SandboxList", "limit cursor label" },
+	{ "GET",    S,                     sandbox_get,     SCOPE_READ,   BODY_NONE,   "One sandbox", NULL, "Sandbox", NULL },
+	{ "DELETE", S,                     sandbox_delete,  SCOPE_MANAGE, BODY_NONE,   "End everything in it and remove it", NULL, NULL, NULL },
+	{ "POST",   S "/stop",             sandbox_stop,    SCOPE_MANAGE, BODY_WHOLE,  "End its processes; files stay", "Nothing", "Sandbox", NULL },
+	{ "POST",   S "/start",            sandbox_start,   SCOPE_MANAGE, BODY_WHOLE,  "Make a stopped one usable again", "Nothing", "Sandbox", NULL },
+	{ "POST",   S "/pause",            sandbox_pause,   SCOPE_MANAGE, BODY_WHOLE,  "Freeze it", "Nothing", "Sandbox", NULL },
+	{ "POST",   S "/resume",           sandbox_resume,  SCOPE_MANAGE, BODY_WHOLE,  "Thaw it", "Nothing", "Sandbox", NULL },
+	{ "POST",   S "/replace",          sandbox_replace, SCOPE_MANAGE, BODY_WHOLE,  "New walls, new generation, same id", "Nothing", "Sandbox", NULL },
+	{ "POST",   S "/extend",           sandbox_extend,  SCOPE_MANAGE, BODY_WHOLE,  "More time", "ExtendAsk", "Sandbox", NULL },
+	{ "GET",    S "/usage",            sandbox_usage,   SCOPE_READ,   BODY_NONE,   "What it uses now", NULL, "Usage", NULL },
+	{ "POST",   S "/exec",             exec_start,      SCOPE_EXEC,   BODY_WHOLE,  "Run a command", "ExecAsk", "Process", NULL },
+
+	{ "GET",    S "/files/{path*}",    file_get,        SCOPE_READ,   BODY_NONE,   "Read a file: bytes, a range, lines; stat, list, watch", NULL, NULL, "lines stat hash list depth max hidden watch recursive" },
+	{ "PUT",    S "/files/{path*}",    file_put,        SCOPE_EXEC,   BODY_STREAM, "Write a file, whole and atomically", NULL, "FileWritten", "mode" },
+	{ "PATCH",  S "/files/{path*}",    file_edit,       SCOPE_EXEC,   BODY_WHOLE,  "Edit a file: exact replacements, an insertion, a diff", NULL, "FileEdited", NULL },
+	{ "DELETE", S "/files/{path*}",    file_delete,     SCOPE_EXEC,   BODY_NONE,   "Delete a file, or with recursive a folder", NULL, "FileDeleted", "recursive" },
+	{ "POST",   S "/files:move",       file_move,       SCOPE_EXEC,   BODY_WHOLE,  "Move", NULL, "Any", "path" },
+	{ "POST",   S "/files:copy",       file_copy,       SCOPE_EXEC,   BODY_WHOLE,  "Copy", NULL, "Any", "path" },
+	{ "POST",   S "/files:mkdir",      file_mkdir,      SCOPE_EXEC,   BODY_WHOLE,  "Make a folder", NULL, "Any", "path" },
+	{ "POST",   S "/files:batch",      file_batch,      SCOPE_EXEC,   BODY_WHOLE,  "Several operations in order", NULL, "Any", "path atomic" },
+	{ "POST",   S "/patch",            file_patch,      SCOPE_EXEC,   BODY_WHOLE,  "Apply a unified or V4A patch, whole or not at all", NULL, "Any", "path" },
+	{ "POST",   S "/grep",             file_grep,       SCOPE_READ,   BODY_WHOLE,  "Search in files", NULL, "GrepFound", "path" },
+	{ "POST",   S "/glob",             file_glob,       SCOPE_READ,   BODY_WHOLE,  "Find files by name", NULL, "GlobFound", "path" },
+	{ "GET",    S "/archive",          archive_get,     SCOPE_READ,   BODY_NONE,   "A folder as tar", NULL, NULL, "path format" },
+	{ "PUT",    S "/archive",          archive_put,     SCOPE_EXEC,   BODY_STREAM, "Unpack a tar archive", NULL, "Any", "path" },
+
+	{ "GET",    "/v1/processes",       process_list,    SCOPE_READ,   BODY_NONE,   "The processes, newest first", NULL, "ProcessList", "limit cursor sandbox label state" },
+	{ "GET",    P,                     process_get,     SCOPE_READ,   BODY_NONE,   "One process; with wait: when it has ended", NULL, "Process", "wait" },
+	{ "DELETE", P,                     process_kill,    SCOPE_EXEC,   BODY_NONE,   "End it and all it started", NULL, "Process", NULL },
+	{ "GET",    P "/events",           process_events,  SCOPE_READ,   BODY_NONE,   "Its output as events, SSE or NDJSON", NULL, NULL, "after follow" },
+	{ "GET",    P "/log",              process_log,     SCOPE_READ,   BODY_NONE,   "Its output as bytes", NULL, NULL, "follow" },
+	{ "POST",   P "/stdin",            process_stdin,   SCOPE_EXEC,   BODY_WHOLE,  "Input for it", "StdinAsk", "Process", NULL },
+	{ "POST",   P "/signal",           process_signal,  SCOPE_EXEC,   BODY_WHOLE,  "Signal it, or its whole tree", "SignalAsk", "Process", NULL },
+	{ "POST",   P "/resize",           process_resize,  SCOPE_EXEC,   BODY_WHOLE,  "New size of its terminal", "ResizeAsk", "Process", NULL },
+	{ "GET",    P "/tty",              process_tty,     SCOPE_EXEC,   BODY_NONE,   "Its terminal, a WebSocket", NULL, NULL, "after" },
+	{ "GET",    P "/attach",           process_attach,  SCOPE_EXEC,   BODY_NONE,   "The live process for our CLI (wire/stream.h)", NULL, NULL, "after" },
+};
+/* clang-format on */
+
+const size_t n_routes = COUNT(routes);

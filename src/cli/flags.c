@@ -1,0 +1,208 @@
+#include "cli/flags.h"
+
+#include "base/vec.h"
+#include "spec/spec.h"
+
+static int set_switch(void *field, char **values, struct err *e)
+{
+	(void)values;
+	(void)e;
+	*(bool *)field = true;
+	return 0;
+}
+
+static int set_text(void *field, char **values, struct err *e)
+{
+	(void)e;
+	*(const char **)field = values[0];
+	return 0;
+}
+
+static int set_two(void *field, char **values, struct err *e)
+{
+	const char **two = field;
+
+	(void)e;
+	two[0] = values[0];
+	two[1] = values[1];
+	return 0;
+}
+
+static int set_list(void *field, char **values, struct err *e)
+{
+	struct flag_list *list = field;
+
+	(void)e;
+	vec_push(list, values[0]);
+	return 0;
+}
+
+static int set_number(void *field, char **values, struct err *e)
+{
+	struct flag_number *n = field;
+	char *end = NULL;
+
+	errno = 0;
+	unsigned long long value = strtoull(values[0], &end, 10);
+	if (values[0][0] < '0' || values[0][0] > '9' || *end || errno)
+		return err_new(e, ERR_INVALID, "\"%.64s\" is not a number", values[0]);
+	*n = (struct flag_number){ true, value };
+	return 0;
+}
+
+static int set_duration(void *field, char **values, struct err *e)
+{
+	struct flag_number *n = field;
+
+	n->is_set = true;
+	return duration_parse(values[0], &n->value, e);
+}
+
+static const struct {
+	int n_values;
+	int (*set)(void *field, char **values, struct err *e);
+} types[] = {
+	[FLAG_SWITCH] = { 0, set_switch }, [FLAG_TEXT] = { 1, set_text },
+	[FLAG_TWO] = { 2, set_two },       [FLAG_LIST] = { 1, set_list },
+	[FLAG_NUMBER] = { 1, set_number }, [FLAG_DURATION] = { 1, set_duration },
+};
+_Static_assert(COUNT(types) == FLAG_TYPES, "a type cannot be set");
+
+struct parse {
+	const struct flag_table *table;
+	int argc, i;
+	char **argv;
+	void *into;
+};
+
+static int set(struct parse *p, const struct flag *f, char **values, struct err *e)
+{
+	if (types[f->type].set((char *)p->into + f->offset, values, e) < 0)
+		return f->name ? err_wrap(e, "--%s", f->name) : err_wrap(e, "-%c", f->letter);
+	return 0;
+}
+
+/* With the words that follow as values. */
+static int set_following(struct parse *p, const struct flag *f, const char *as, struct err *e)
+{
+	int n = types[f->type].n_values;
+
+	if (p->i + n >= p->argc)
+		return err_new(e, ERR_INVALID, "%s needs %s", as, n == 1 ? "a value" : "two values");
+	if (set(p, f, p->argv + p->i + 1, e) < 0)
+		return -1;
+	p->i += n;
+	return 1;
+}
+
+static const struct flag *find_name(const struct flag_table *t, const char *name, size_t len)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->at[i].name && strlen(t->at[i].name) == len &&
+		    memcmp(t->at[i].name, name, len) == 0)
+			return &t->at[i];
+	return NULL;
+}
+
+static const struct flag *find_letter(const struct flag_table *t, char letter)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->at[i].letter == letter)
+			return &t->at[i];
+	return NULL;
+}
+
+/* --name, --name VALUE, --name=VALUE */
+static int take_long(struct parse *p, char *word, struct err *e)
+{
+	size_t len = strcspn(word + 2, "=");
+	const struct flag *f = find_name(p->table, word + 2, len);
+
+	if (!f)
+		return 0;
+	if (word[2 + len] == '\0')
+		return set_following(p, f, word, e);
+	if (types[f->type].n_values != 1)
+		return err_new(e, ERR_INVALID, "--%s takes %s", f->name,
+		               f->type == FLAG_SWITCH ? "no value" : "two words");
+	char *value = word + 3 + len;
+	return set(p, f, &value, e) < 0 ? -1 : 1;
+}
+
+/* -i, -it, -w DIR, -itw DIR */
+static int take_letters(struct parse *p, char *word, struct err *e)
+{
+	for (const char *c = word + 1; *c; c++) {
+		const struct flag *f = find_letter(p->table, *c);
+
+		if (!f || (c[1] && types[f->type].n_values > 0))
+			return 0;
+	}
+	for (const char *c = word + 1; *c; c++)
+		if (set_following(p, find_letter(p->table, *c), word, e) < 0)
+			return -1;
+	return 1;
+}
+
+static int take_option(struct parse *p, struct err *e)
+{
+	char *word = p->argv[p->i];
+	int r = word[1] == '-' ? take_long(p, word, e) : take_letters(p, word, e);
+
+	if (r == 0 && p->table->other)
+		r = p->table->other(p->into, p->argc, p->argv, &p->i, e);
+	if (r == 0)
+		r = err_new(e, ERR_INVALID, "unknown option %.64s; `caisson help %s` lists them",
+		            word, p->argv[0]);
+	return r;
+}
+
+static bool is_option(const char *word)
+{
+	return word[0] == '-' && word[1] != '\0';
+}
+
+static bool is_help(const char *word)
+{
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+int flags_parse(const struct flag_table *t, int argc, char **argv, void *into, struct words *out,
+                struct err *e)
+{
+	struct parse p = { .table = t, .argc = argc, .argv = argv, .into = into, .i = 1 };
+	bool are_options_over = false;
+	size_t n = 0;
+
+	for (; p.i < argc; p.i++) {
+		char *word = argv[p.i];
+
+		if (!are_options_over && strcmp(word, "--") == 0) {
+			are_options_over = true;
+			continue;
+		}
+		if (are_options_over || !is_option(word)) {
+			argv[1 + n++] = word; /* behind what was read */
+			are_options_over |= t->words_before && n > t->words_before;
+			continue;
+		}
+		if (is_help(word))
+			return 1;
+		if (take_option(&p, e) < 0)
+			return -1;
+	}
+	argv[1 + n] = NULL;
+	*out = (struct words){ argv + 1, n };
+	return 0;
+}
+
+void flags_done(const struct flag_table *t, void *into)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		if (t->at[i].type == FLAG_LIST) {
+			struct flag_list *list = (void *)((char *)into + t->at[i].offset);
+
+			vec_done(list);
+		}
+	}
+}

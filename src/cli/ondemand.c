@@ -1,0 +1,209 @@
+#include "cli/ondemand.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "cli/escape.h"
+#include "cli/progress.h"
+
+#define START_MS 10000
+#define LOOK_MS 2
+#define IDLE_EXIT_S "60"
+#define LOG_NAME "launcher.log"
+#define STATUS_BUSY 3 /* of caisson-launcher: another one has the run folder */
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void pause_ms(long ms)
+{
+	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
+}
+
+int ondemand_find(const char *name, char out[PATH_TEXT_MAX], struct err *e)
+{
+	static const char *const places[] = { "", "../libexec/caisson/" };
+	char self[PATH_TEXT_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+
+	if (n < 0)
+		return err_sys(e, errno, "find this program");
+	self[n] = '\0';
+	int dir = (int)(strrchr(self, '/') - self);
+	for (size_t i = 0; i < COUNT(places); i++) {
+		int len = snprintf(out, PATH_TEXT_MAX, "%.*s/%s%s", dir, self, places[i], name);
+
+		if (len > 0 && len < PATH_TEXT_MAX && access(out, X_OK) == 0)
+			return 0;
+	}
+	return err_new(e, ERR_INTERNAL,
+	               "%s is neither beside this program nor in ../libexec/caisson", name);
+}
+
+/* ---- one starter at a time ----------------------------------------------------------- */
+
+static int open_run_dir(const char *path, struct err *e)
+{
+	if (mkdir(path, 0711) < 0 && errno != EEXIST)
+		return err_sys(e, errno, "make %s", path);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? err_sys(e, errno, "open %s", path) : fd;
+}
+
+/* Waits for its turn; the lock goes with the descriptor. */
+static int take_turn(int run_fd, int64_t until_ms, struct err *e)
+{
+	AUTO(fd_close)
+	int fd = openat(run_fd, "start.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return err_sys(e, errno, "open start.lock");
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return err_sys(e, errno, "lock start.lock");
+		if (now_ms() > until_ms)
+			return err_new(e, ERR_INTERNAL, "another client is starting the daemon and "
+			                                "does not come to an end");
+		pause_ms(LOOK_MS);
+	}
+	return fd_take(&fd);
+}
+
+/* ---- the launcher ---------------------------------------------------------------------- */
+
+struct start {
+	const struct address *address;
+	int run_fd, log_fd;
+	char program[PATH_TEXT_MAX];
+	pid_t pid;
+};
+
+/* In the child: a session of its own, nothing of the caller's terminal, nothing open but the
+ * log. */
+static _Noreturn void become_launcher(struct start *s)
+{
+	char *const argv[] = { s->program,
+		               (char *)"--on-demand",
+		               (char *)"--idle-exit",
+		               (char *)IDLE_EXIT_S,
+		               (char *)"--state",
+		               (char *)s->address->state_dir,
+		               (char *)"--run",
+		               (char *)s->address->run_dir,
+		               NULL };
+	sigset_t none;
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+	umask(022);
+	if (setsid() < 0 || chdir("/") < 0 || null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
+	    dup2(null_fd, STDOUT_FILENO) < 0 || dup2(s->log_fd, STDERR_FILENO) < 0)
+		_exit(125);
+	execv(s->program, argv);
+	dprintf(STDERR_FILENO, "execute %s: %s\n", s->program, strerror(errno));
+	_exit(125);
+}
+
+/* The last line that it wrote. */
+static void last_words(const struct start *s, char *out, size_t size)
+{
+	char text[4096];
+	struct stat st;
+	off_t from = fstat(s->log_fd, &st) == 0 && st.st_size >= (off_t)sizeof text
+	                 ? st.st_size - (off_t)sizeof text + 1
+	                 : 0;
+	ssize_t n = pread(s->log_fd, text, sizeof text - 1, from);
+
+	while (n > 0 && text[n - 1] == '\n')
+		n--;
+	text[n > 0 ? n : 0] = '\0';
+	const char *line = strrchr(text, '\n');
+	snprintf(out, size, "%s", escape_brief(line ? line + 1 : text));
+}
+
+/* 0: it lives, or another one has its place; -1 with what it said. */
+static int check_alive(struct start *s, struct err *e)
+{
+	char said[400];
+	int status = 0;
+
+	if (s->pid <= 0 || waitpid(s->pid, &status, WNOHANG) <= 0)
+		return 0;
+	s->pid = -1;
+	if (WIFEXITED(status) && (WEXITSTATUS(status) == STATUS_BUSY || WEXITSTATUS(status) == 0))
+		return 0;
+	last_words(s, said, sizeof said);
+	return err_new(e, ERR_INTERNAL, "the daemon did not start: %s",
+	               said[0] ? said : "it said nothing");
+}
+
+static int await_socket(struct start *s, int64_t until_ms, struct err *e)
+{
+	while (now_ms() < until_ms) {
+		int fd = address_connect(s->address, e);
+
+		if (fd >= 0)
+			return fd;
+		if (e->sys != ENOENT && e->sys != ECONNREFUSED)
+			return -1;
+		if (check_alive(s, e) < 0)
+			return -1;
+		progress_show("starting the daemon", 0);
+		pause_ms(LOOK_MS);
+	}
+	return err_new(e, ERR_INTERNAL, "the daemon does not answer on %s after %d s; %s/%s tells more",
+	               s->address->path, START_MS / 1000, s->address->run_dir, LOG_NAME);
+}
+
+static int start(struct start *s, struct err *e)
+{
+	if (ondemand_find("caisson-launcher", s->program, e) < 0)
+		return -1;
+	/* Anew, so that nothing somebody put there is written to. */
+	if (unlinkat(s->run_fd, LOG_NAME, 0) < 0 && errno != ENOENT)
+		return err_sys(e, errno, "remove the old %s", LOG_NAME);
+	s->log_fd = openat(s->run_fd, LOG_NAME, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
+	                   0600);
+	if (s->log_fd < 0)
+		return err_sys(e, errno, "make %s", LOG_NAME);
+	s->pid = fork();
+	if (s->pid < 0)
+		return err_sys(e, errno, "fork");
+	if (s->pid == 0)
+		become_launcher(s);
+	return 0;
+}
+
+int ondemand_connect(const struct address *a, struct err *e)
+{
+	int64_t until_ms = now_ms() + START_MS;
+	AUTO(fd_close) int run_fd = open_run_dir(a->run_dir, e);
+	AUTO(fd_close) int turn_fd = run_fd < 0 ? -1 : take_turn(run_fd, until_ms, e);
+	struct start s = { .address = a, .run_fd = run_fd, .log_fd = -1 };
+
+	if (turn_fd < 0)
+		return -1;
+	int fd = address_connect(a, e); /* somebody was faster */
+	if (fd >= 0)
+		return fd;
+	if (start(&s, e) == 0)
+		fd = await_socket(&s, until_ms, e);
+	fd_close(&s.log_fd);
+	progress_end();
+	return fd;
+}

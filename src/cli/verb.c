@@ -1,0 +1,155 @@
+#include "cli/verb.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/escape.h"
+
+#define PATH_MAX_BYTES (64u << 10)
+#define ROWS_MAX 100000
+
+const struct verb *verb_find(const struct verb_table *t, const char *name)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (strcmp(t->at[i]->name, name) == 0)
+			return t->at[i];
+	return NULL;
+}
+
+/* ---- running one --------------------------------------------------------------------- */
+
+static int fail(const struct err *e, int status)
+{
+	fprintf(stderr, "caisson: %s\n", escape_brief(e->msg));
+	return status;
+}
+
+static int check_words(const struct verb *v, const struct words *w, struct err *e)
+{
+	if (w->n >= v->words_min && w->n <= v->words_max)
+		return 0;
+	return err_new(e, ERR_INVALID, "%s: caisson %s %s",
+	               w->n < v->words_min ? "something is missing" : "too many words", v->name,
+	               v->usage);
+}
+
+static int show_help(const struct verb *v)
+{
+	AUTO(str_done) struct str text = { .max = 256u << 10 };
+	struct err e = { 0 };
+
+	verb_help(v, &text);
+	return print_text(&text, &e) < 0 ? fail(&e, EXIT_OURS) : 0;
+}
+
+static int run(const struct verb *v, struct verb_call *c)
+{
+	const struct verb_opts *opts = c->opts;
+	struct err e = { 0 };
+
+	client_init(&c->client);
+	int status = v->run(c, &e);
+	if (status < 0) {
+		struct err ignored = { 0 };
+
+		if (opts->is_json && c->client.problem) /* the sentence is said in any case */
+			(void)print_json(json_incref(c->client.problem), &ignored);
+		status = fail(&e, e.kind == ERR_INTERNAL ? EXIT_OURS
+		                  : v->refused           ? v->refused
+		                                         : EXIT_REFUSED);
+	}
+	client_done(&c->client);
+	return status;
+}
+
+int verb_main(const struct verb *v, int argc, char **argv)
+{
+	struct flag_table table = { v->flags, v->n_flags, v->other, v->words_before };
+	AUTO(freep) void *opts = mem_alloc(v->opts_size);
+	struct verb_call call = { .verb = v, .opts = opts };
+	struct err e = { 0 };
+
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error like another, and has a status */
+	if (v->init)
+		v->init(opts);
+	int r = flags_parse(&table, argc, argv, opts, &call.words, &e);
+	if (r == 0)
+		r = check_words(v, &call.words, &e);
+	int status = r < 0 ? fail(&e, EXIT_OURS) : r > 0 ? show_help(v) : run(v, &call);
+	flags_done(&table, opts);
+	if (v->done)
+		v->done(opts);
+	return status;
+}
+
+/* ---- for verbs ----------------------------------------------------------------------- */
+
+int print_text(const struct str *text, struct err *e)
+{
+	if (text->overflow)
+		return err_new(e, ERR_LIMIT, "too much to print");
+	return write_all(STDOUT_FILENO, str_text(text), text->len, e);
+}
+
+int print_json(json_t *value, struct err *e)
+{
+	AUTO(freep) char *text =
+	    json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
+	AUTO(str_done) struct str line = { .max = SIZE_MAX / 4 };
+
+	json_decref(value);
+	str_addf(&line, "%s\n", text ? text : "null");
+	return print_text(&line, e);
+}
+
+const char *text_of(const json_t *o, const char *key)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	return text ? text : "";
+}
+
+int64_t number_of(const json_t *o, const char *key)
+{
+	return (int64_t)json_integer_value(json_object_get(o, key));
+}
+
+static void add_cursor(struct str *path, const char *cursor)
+{
+	const char *texts[] = { cursor };
+
+	client_path(path, strchr(str_text(path), '?') ? "&cursor={}" : "?cursor={}", texts);
+}
+
+int fetch_list(struct client *c, const char *path, const char *name, json_t **out, struct err *e)
+{
+	AUTO(json_decrefp) json_t *all = json_array();
+	AUTO(str_done) struct str next = { .max = PATH_MAX_BYTES };
+
+	str_add(&next, path);
+	for (;;) {
+		AUTO(json_decrefp) json_t *page = NULL;
+
+		if (client_call(c, "GET", str_text(&next), NULL, &page, e) < 0)
+			return -1;
+		json_array_extend(all, json_object_get(page, name));
+		const char *cursor = text_of(page, "next");
+		if (!*cursor || json_array_size(all) > ROWS_MAX)
+			break;
+		str_clear(&next);
+		str_add(&next, path);
+		add_cursor(&next, cursor);
+	}
+	*out = json_incref(all);
+	return 0;
+}
+
+int sandbox_call(struct verb_call *c, const char *method, const char *pattern, json_t *body,
+                 json_t **out, struct err *e)
+{
+	const char *texts[] = { c->words.at[0] };
+	AUTO(str_done) struct str path = { .max = PATH_MAX_BYTES };
+
+	client_path(&path, pattern, texts);
+	return client_call(&c->client, method, str_text(&path), body, out, e);
+}

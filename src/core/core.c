@@ -1,0 +1,198 @@
+#include "core/core.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "core/expire.h"
+#include "core/maker.h"
+#include "core/process.h"
+#include "os/file.h"
+
+int64_t core_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+uint64_t core_mono_ms(void)
+{
+	return timer_now_ms();
+}
+
+/* ---- folders ------------------------------------------------------------------------- */
+
+static int open_dir(const char *dir, const char *name, struct err *e)
+{
+	AUTO(fd_close) int at = os_openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY, 0);
+
+	if (at < 0)
+		return err_sys(e, -at, "open %s", dir);
+	int r = os_mkdirat(at, name, 0700);
+	if (r < 0 && r != -EEXIST)
+		return err_sys(e, -r, "make %s/%s", dir, name);
+	int fd = os_openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return fd < 0 ? err_sys(e, -fd, "open %s/%s", dir, name) : fd;
+}
+
+static int read_boot_id(struct core *c, struct err *e)
+{
+	int n = os_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", c->boot_id,
+	                     sizeof c->boot_id);
+
+	if (n <= 0)
+		return err_sys(e, n < 0 ? -n : EIO, "read the boot id");
+	c->boot_id[strcspn(c->boot_id, "\n")] = '\0';
+	return 0;
+}
+
+/* The launcher's folder: we may go through it, and connect to what is in there. */
+static int open_sockets(const char *run_dir, struct err *e)
+{
+	char path[PATH_TEXT_MAX];
+
+	snprintf(path, sizeof path, "%s/sb", run_dir);
+	int fd = os_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	return fd < 0 ? err_sys(e, -fd, "open %s", path) : fd;
+}
+
+/* The worker's program lies beside ours, or where `make install` puts it. */
+static int find_tree(struct core *c, struct err *e)
+{
+	char self[PATH_TEXT_MAX];
+	int r = os_readlinkat(AT_FDCWD, "/proc/self/exe", self, sizeof self);
+
+	if (r < 0)
+		return err_sys(e, -r, "find our own program");
+	*strrchr(self, '/') = '\0';
+	AUTO(fd_close) int dir = os_openat(AT_FDCWD, self, O_PATH | O_DIRECTORY, 0);
+	c->tree_fd = dir < 0 ? dir : os_openat(dir, "caisson-tree", O_RDONLY, 0);
+	return c->tree_fd < 0 ? err_sys(e, -c->tree_fd, "caisson-tree") : 0;
+}
+
+/* ---- recovery ------------------------------------------------------------------------ */
+
+static void adopt_processes(struct core *c, struct sbx *s)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct process_list list;
+	struct err e = { 0 };
+	int64_t num = 0;
+
+	if (store_process_running_of(c->store, s->id, &a, &list, &e) == 0)
+		for (size_t i = 0; i < list.n; i++)
+			(void)px_adopt(s, &list.rows[i]);
+	if (store_process_num_max(c->store, s->id, s->generation, &num, &e) == 0)
+		s->next_num = (uint32_t)num + NUM_GAP;
+}
+
+/* Its monitor answers, or it does not: three different answers, and no guess. */
+static void reach(struct core *c, struct sbx *s)
+{
+	bool is_other_boot = strcmp(s->boot_id, c->boot_id) != 0;
+	int r = is_other_boot ? -ENOENT : link_connect(&s->link, c->sb_fd, s->socket_name);
+
+	if (r == 0)
+		return;                           /* READY comes, then SYNC settles the rest */
+	if (r == -ECONNREFUSED || r == -ENOENT) { /* nobody has it open: the monitor is dead */
+		px_lose_all(s, PROCESS_LOST,
+		            is_other_boot ? "the host was restarted"
+		                          : "the monitor of the sandbox died");
+		if (!is_other_boot && s->slot >= 0)
+			maker_clean(c, s->slot);
+		sbx_settle_dead(s, is_other_boot ? "the host was restarted" : "its monitor died");
+		return;
+	}
+	sbx_set_state(s, SANDBOX_UNREACHABLE, strerror(-r));
+}
+
+static int recover(struct core *c, struct err *e)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct sandbox_query q = {
+		.page = { .is_all_tenants = true, .is_oldest_first = true, .limit = STORE_LIST_MAX }
+	};
+	struct sandbox_list list;
+
+	do {
+		if (store_sandbox_list(c->store, &q, &a, &list, e) < 0)
+			return -1;
+		for (size_t i = 0; i < list.n; i++) {
+			struct sbx *s = sbx_adopt(c, &list.rows[i]);
+
+			if (!s)
+				continue;
+			adopt_processes(c, s);
+			reach(c, s);
+		}
+		q.page.cursor = list.next;
+	} while (list.next);
+	return 0;
+}
+
+/* ---- life ---------------------------------------------------------------------------- */
+
+static void store_ready(struct watch *w, uint32_t events)
+{
+	struct core *c = (struct core *)(void *)((char *)w - offsetof(struct core, store_watch));
+
+	(void)events;
+	store_dispatch(c->store);
+}
+
+int core_open(struct core *c, struct loop *l, const struct core_config *config, int launcher_fd,
+              struct err *e)
+{
+	*c = (struct core){
+		.loop = l, .config = *config, .logs_fd = -1, .sb_fd = -1, .tree_fd = -1
+	};
+	c->busy_ms = core_mono_ms();
+	int r = timers_init(&c->timers, l);
+	if (r < 0)
+		return err_sys(e, -r, "make the timer");
+	c->store = store_open(config->state_dir, e);
+	if (!c->store)
+		return -1;
+	c->logs_fd = open_dir(config->state_dir, "logs", e);
+	c->sb_fd = c->logs_fd < 0 ? -1 : open_sockets(config->run_dir, e);
+	if (c->sb_fd < 0 || read_boot_id(c, e) < 0 || find_tree(c, e) < 0)
+		return -1;
+	c->store_watch = (struct watch){ .fd = store_fd(c->store), .ready = store_ready };
+	r = loop_add(l, &c->store_watch, EPOLLIN);
+	if (r < 0)
+		return err_sys(e, -r, "watch the store");
+	if (maker_open(c, launcher_fd, e) < 0 || recover(c, e) < 0)
+		return -1;
+	return 0;
+}
+
+void core_ready(struct core *c)
+{
+	expire_start(c);
+	c->is_ready = true;
+	maker_ready(c);
+}
+
+static void free_sandbox(void *entry, void *arg)
+{
+	(void)arg;
+	sbx_free(entry);
+}
+
+void core_close(struct core *c)
+{
+	store_close(c->store); /* all that was said is on record, and whoever waits has been told */
+	c->store = NULL;
+	roster_each(&c->sandboxes, free_sandbox, NULL);
+	roster_done(&c->sandboxes);
+	roster_done(&c->processes);
+	maker_close(c);
+	timers_done(&c->timers, c->loop);
+	fd_close(&c->logs_fd);
+	fd_close(&c->sb_fd);
+	fd_close(&c->tree_fd);
+}

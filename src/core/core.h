@@ -1,0 +1,75 @@
+/*
+ * core.h - the life of sandboxes and processes. The routes of the API (src/api) call what is in
+ * here.
+ *
+ *   core.c      the one struct, start, end, recovery
+ *   maker.c     the channel to the launcher: make, open, clean
+ *   sandbox.c   sandboxes: objects in memory, their states, their rows
+ *   link.c      the channel to one sandbox's monitor
+ *   process.c   processes: start, end, who waits for them
+ *   output.c    what a process wrote, read from its log
+ *   files.c     the tree worker of a sandbox: requests and answers about files
+ *   expire.c    what ends by itself: time to live, idle ones, old records
+ *
+ * One thread, one loop. Truth is in three places, and each knows what the others may not: a monitor
+ * knows what runs, a log says how a process ended, the store says what was ever asked for. The
+ * memory of this process is a cache of them: it may die at any instant.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "core/fail.h"
+#include "core/id.h"
+#include "core/roster.h"
+#include "io/loop.h"
+#include "io/timer.h"
+#include "spec/spec.h"
+#include "store/processes.h"
+#include "store/sandboxes.h"
+#include "store/store.h"
+#include "wire/channel.h"
+#include "wire/launch.h"
+
+#define TENANT_SIZE 64
+#define NUM_GAP 1000 /* after a restart: numbers that a monitor may know and the store does not */
+
+struct core_config {
+	const char *state_dir, *run_dir;
+	struct quota quota;       /* per tenant; 0: none */
+	uint64_t ttl_ms;          /* of a sandbox that names none; 0: for ever */
+	uint64_t keep_records_ms; /* ended processes and their logs */
+	uint64_t idle_exit_ms;    /* on demand: end when nothing is left to do; 0: never */
+};
+
+struct core {
+	struct loop *loop;
+	struct timers timers;
+	struct store *store;
+	struct core_config config;
+	struct launch_host host; /* what it can enforce, as the launcher says */
+	int logs_fd;             /* the folder of logs */
+	int sb_fd;               /* the folder of the monitors' sockets */
+	int tree_fd;             /* the program of the file workers */
+	char boot_id[40];
+
+	struct maker *maker;
+	struct roster sandboxes; /* by id: every one that is not gone */
+	struct roster processes; /* by id: those that live, or that somebody waits for */
+	struct watch store_watch;
+	struct timer expire;
+	size_t n_clients; /* connections, as the server counts them */
+	uint64_t busy_ms; /* when there was last something to do; monotonic */
+	bool is_ready;    /* recovery is through */
+	struct core_stats {
+		uint64_t creates, execs, failures, bytes_out;
+	} stats;
+};
+
+int core_open(struct core *c, struct loop *l, const struct core_config *config, int launcher_fd,
+              struct err *e) MUST_USE;
+void core_ready(struct core *c); /* requests are answered from now on */
+void core_close(struct core *c);
+
+int64_t core_now_ms(void);   /* wall clock, for records */
+uint64_t core_mono_ms(void); /* for deadlines */

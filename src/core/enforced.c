@@ -1,0 +1,47 @@
+#include "core/enforced.h"
+
+#include <jansson.h>
+
+#include "engine/enforce.h"
+
+/* The launcher has looked at the host; here it is what enforce.h judges by. */
+static void host_cgroup(const struct launch_host *h, struct cgroup *cg)
+{
+	static const struct {
+		enum launch_controller from;
+		enum cgroup_controller to;
+	} same[] = { { LAUNCH_CPU, CG_CPU },
+		     { LAUNCH_MEMORY, CG_MEMORY },
+		     { LAUNCH_PIDS, CG_PIDS } };
+
+	*cg = (struct cgroup){ .box_fd = -1, .mon_fd = -1 };
+	for (size_t i = 0; i < COUNT(same); i++)
+		if (h->by[same[i].from])
+			cg->trees[cg->n_trees++] = (struct cgroup_tree){
+				.is_v2 = h->by[same[i].from] == 2,
+				.controllers = 1u << same[i].to,
+				.tasks_fd = -1,
+			};
+}
+
+int enforced_judge(const struct core *c, const struct spec *s, char **out, struct fail *f)
+{
+	struct enforce_row rows[ENFORCE_ROWS_MAX];
+	struct err e = { 0 };
+	struct cgroup cg;
+
+	host_cgroup(&c->host, &cg);
+	struct enforce_host host = { .is_root = c->host.is_root,
+		                     .cgroup = &cg,
+		                     .has_landlock = c->host.landlock_abi > 0 };
+	if (enforce_check(s, &host, &e) < 0)
+		return fail_err(f, &e);
+	size_t n = enforce_rows(s, &host, rows);
+	json_t *o = json_object();
+	for (size_t i = 0; i < n; i++)
+		json_object_set_new(o, rows[i].field,
+		                    json_string(rows[i].by ? rows[i].by : "none"));
+	*out = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	return 0;
+}

@@ -1,0 +1,64 @@
+#include "core/expire.h"
+
+#include <unistd.h>
+
+#include "core/process.h"
+#include "store/idem.h"
+
+#define LOOK_MS 1000
+#define PURGE_LOOKS 60 /* old records: once a minute */
+
+static bool is_over(const struct sbx *s)
+{
+	bool is_late = s->expires_ms > 0 && core_now_ms() >= s->expires_ms;
+	bool is_idle =
+	    s->idle_ms > 0 && !s->processes && core_mono_ms() - s->active_ms >= s->idle_ms;
+
+	return (is_late || is_idle) && !s->change.is_busy && s->state != SANDBOX_CREATING;
+}
+
+static void look_at(void *entry, void *arg)
+{
+	struct sbx *s = entry;
+	struct fail f;
+
+	(void)arg;
+	if (is_over(s))
+		(void)sbx_delete(s, NULL, NULL, &f); /* unreachable: tried again */
+}
+
+/* Nobody asks, nothing lives: whoever needs a daemon starts one. */
+static bool is_useless(const struct core *c)
+{
+	return c->config.idle_exit_ms > 0 && c->sandboxes.n == 0 && c->n_clients == 0 &&
+	       core_mono_ms() - c->busy_ms >= c->config.idle_exit_ms;
+}
+
+static void purge(struct core *c)
+{
+	struct err e;
+
+	if (c->config.keep_records_ms > 0)
+		(void)store_purge(c->store, core_now_ms() - (int64_t)c->config.keep_records_ms,
+		                  (struct store_call){ 0 }, &e);
+	(void)store_idem_purge(c->store, core_now_ms(), (struct store_call){ 0 }, &e);
+}
+
+static void look(struct timer *t)
+{
+	struct core *c = (struct core *)(void *)((char *)t - offsetof(struct core, expire));
+	static unsigned int looks;
+
+	roster_each(&c->sandboxes, look_at, NULL);
+	if (++looks % PURGE_LOOKS == 0)
+		purge(c);
+	if (is_useless(c))
+		c->loop->is_done = true;
+	timer_set(&c->timers, &c->expire, LOOK_MS);
+}
+
+void expire_start(struct core *c)
+{
+	c->expire.fired = look;
+	timer_set(&c->timers, &c->expire, LOOK_MS);
+}

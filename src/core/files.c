@@ -1,0 +1,289 @@
+#include "core/files.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "os/sock.h"
+
+struct worker {
+	struct watch watch; /* first */
+	struct sbx *sandbox;
+	struct worker *next;
+	struct job *job; /* NULL: idle */
+	struct timer idle;
+	bool is_full; /* a packet found no room */
+	bool is_paused;
+};
+
+struct files {
+	struct worker *workers;
+	size_t n_workers;
+	struct job *first, **last; /* that wait for a worker */
+	size_t n_waiting;
+};
+
+static void give(struct worker *w, struct job *j);
+
+/* ---- workers ------------------------------------------------------------------------- */
+
+static void want(struct worker *w)
+{
+	(void)loop_change(w->sandbox->core->loop, &w->watch,
+	                  (w->is_paused ? 0 : EPOLLIN) | (w->is_full ? EPOLLOUT : 0));
+}
+
+/* Closing its socket ends it. */
+static void worker_end(struct worker *w)
+{
+	struct sbx *s = w->sandbox;
+	struct job *j = w->job;
+
+	for (struct worker **at = &s->files->workers; *at; at = &(*at)->next) {
+		if (*at == w) {
+			*at = w->next;
+			s->files->n_workers--;
+			break;
+		}
+	}
+	loop_remove(s->core->loop, &w->watch);
+	timer_stop(&s->core->timers, &w->idle);
+	fd_close(&w->watch.fd);
+	free(w);
+	if (j) {
+		j->worker = NULL;
+		j->over(j, NULL);
+	}
+}
+
+static void idle_long(struct timer *t)
+{
+	worker_end((struct worker *)(void *)((char *)t - offsetof(struct worker, idle)));
+}
+
+/* The next job, or none for a while. */
+static void worker_free(struct worker *w)
+{
+	struct files *files = w->sandbox->files;
+	struct job *j = files->first;
+
+	w->job = NULL;
+	w->is_paused = false;
+	want(w);
+	if (!j) {
+		timer_set(&w->sandbox->core->timers, &w->idle, FILES_IDLE_MS);
+		return;
+	}
+	files->first = j->next;
+	if (!files->first)
+		files->last = &files->first;
+	files->n_waiting--;
+	give(w, j);
+}
+
+static void take(struct worker *w, const struct tree_packet *p)
+{
+	struct job *j = w->job;
+	bool is_last = p->head.flags & TREE_LAST;
+
+	if (!j || p->head.id != j->ask.id)
+		return;
+	if (p->head.type == TREE_ANSWER && !j->is_answered) {
+		j->is_answered = true;
+		j->answer(j, p, is_last);
+		if (!is_last || w->job != j)
+			return;
+	} else if (p->head.type == TREE_DATA && j->is_answered) {
+		j->data(j, p->data);
+		return;
+	} else if (p->head.type != TREE_END || !j->is_answered) {
+		worker_end(w);
+		return;
+	}
+	w->job = NULL;
+	j->worker = NULL;
+	j->over(j, &p->answer);
+	worker_free(w);
+}
+
+static void ready(struct watch *watch, uint32_t events)
+{
+	static unsigned char packet[TREE_PACKET_MAX];
+	struct worker *w = (struct worker *)watch;
+	struct tree_packet p;
+	struct err e;
+
+	if (events & EPOLLOUT) {
+		w->is_full = false;
+		want(w);
+		if (w->job && w->job->room)
+			w->job->room(w->job);
+		return; /* the worker may be gone; what else there is comes again */
+	}
+	ssize_t n = recv(watch->fd, packet, sizeof packet, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0 || tree_packet_parse(packet, (size_t)n, &p, &e) < 0)
+		worker_end(w);
+	else
+		take(w, &p);
+}
+
+static struct worker *worker_new(struct sbx *s, struct fail *f)
+{
+	int ends[2];
+
+	if (os_socketpair(ends, SOCK_SEQPACKET) < 0) {
+		fail_set(f, FAIL_BACKEND_ERROR, "too many open files");
+		return NULL;
+	}
+	AUTO(fd_close) int ours = ends[0];
+	AUTO(fd_close) int theirs = ends[1];
+	struct channel_head head = { .type = CH_TREE, .num = ++s->next_num };
+	struct link_fds fds = { .fd = { theirs, s->core->tree_fd }, .n = 2 };
+	if (link_send_fds(&s->link, head, NULL, fds) < 0) {
+		fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "the sandbox does not answer");
+		f->is_retry_safe = true;
+		return NULL;
+	}
+	struct worker *w = mem_alloc(sizeof *w);
+	*w = (struct worker){ .watch = { .fd = fd_take(&ours), .ready = ready }, .sandbox = s };
+	w->idle.fired = idle_long;
+	(void)fcntl(w->watch.fd, F_SETFL, O_NONBLOCK);
+	(void)loop_add(s->core->loop, &w->watch, EPOLLIN);
+	w->next = s->files->workers;
+	s->files->workers = w;
+	s->files->n_workers++;
+	return w;
+}
+
+/* ---- jobs ---------------------------------------------------------------------------- */
+
+static bool put(struct worker *w, const void *packet, size_t n)
+{
+	int r = os_send(w->watch.fd, packet, n, NULL, 0);
+
+	w->is_full = r == -EAGAIN || r == -ENOBUFS;
+	if (w->is_full)
+		want(w);
+	return !w->is_full; /* any other failure: its end of the socket tells */
+}
+
+bool files_body(struct job *j, const void *bytes, size_t n, bool is_last)
+{
+	static unsigned char packet[TREE_PACKET_MAX];
+	struct tree_head head = { .type = TREE_BODY,
+		                  .flags = is_last ? TREE_LAST : 0,
+		                  .id = j->ask.id,
+		                  .len = (uint32_t)n };
+
+	if (!j->worker || j->worker->is_full)
+		return false;
+	size_t len = tree_piece_build(head, bytes, packet);
+	return put(j->worker, packet, len);
+}
+
+/* What did not fit into the first packet. */
+static void push_body(struct job *j)
+{
+	while (j->sent < j->ask.body.len) {
+		size_t left = j->ask.body.len - j->sent;
+		size_t n = left < TREE_PIECE_MAX ? left : TREE_PIECE_MAX;
+
+		if (!files_body(j, j->ask.body.at + j->sent, n, n == left && !j->ask.has_more))
+			return;
+		j->sent += n;
+	}
+}
+
+static void give(struct worker *w, struct job *j)
+{
+	static unsigned char packet[TREE_PACKET_MAX];
+	static uint32_t ids;
+	struct err e = { 0 };
+	size_t taken = 0;
+
+	timer_stop(&w->sandbox->core->timers, &w->idle);
+	w->job = j;
+	j->worker = w;
+	j->ask.id = ++ids;
+	int n = tree_ask_build(&j->ask, packet, &taken, &e);
+	if (n < 0 || !put(w, packet, (size_t)n)) { /* an idle one has room */
+		worker_end(w);
+		return;
+	}
+	j->sent = taken;
+	if (!j->room)
+		j->room = push_body;
+	push_body(j);
+}
+
+int files_start(struct sbx *s, struct job *j, struct fail *f)
+{
+	bool is_open = s->state == SANDBOX_STOPPED && s->link.watch.fd >= 0;
+
+	if (!is_open && sbx_check_running(s, f) < 0)
+		return -1;
+	if (!s->files) {
+		s->files = mem_alloc(sizeof *s->files);
+		s->files->last = &s->files->first;
+	}
+	for (struct worker *w = s->files->workers; w; w = w->next) {
+		if (!w->job) {
+			give(w, j);
+			return 0;
+		}
+	}
+	if (s->files->n_workers < FILES_WORKERS_MAX) {
+		struct worker *w = worker_new(s, f);
+
+		if (!w)
+			return -1;
+		give(w, j);
+		return 0;
+	}
+	if (s->files->n_waiting >= FILES_WAITING_MAX)
+		return fail_set(f, FAIL_BUSY, "too many requests about files wait already");
+	j->next = NULL;
+	*s->files->last = j;
+	s->files->last = &j->next;
+	s->files->n_waiting++;
+	return 0;
+}
+
+void files_pause(struct job *j, bool is_paused)
+{
+	if (!j->worker)
+		return;
+	j->worker->is_paused = is_paused;
+	want(j->worker);
+}
+
+void files_cancel(struct job *j)
+{
+	struct worker *w = j->worker;
+
+	if (w) {
+		w->job = NULL;
+		worker_end(w);
+	}
+}
+
+void files_close(struct sbx *s)
+{
+	if (!s->files)
+		return;
+	while (s->files->first) {
+		struct job *j = s->files->first;
+
+		s->files->first = j->next;
+		j->over(j, NULL);
+	}
+	s->files->last = &s->files->first;
+	s->files->n_waiting = 0;
+	while (s->files->workers)
+		worker_end(s->files->workers);
+	free(s->files);
+	s->files = NULL;
+}

@@ -1,0 +1,296 @@
+#include "core/link.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "core/process.h"
+#include "os/sock.h"
+
+struct link_waiting {
+	struct link_waiting *next;
+	struct link_fds fds; /* duplicates */
+	size_t n;
+	unsigned char bytes[]; /* head and data */
+};
+
+void link_init(struct link *l, struct sbx *s)
+{
+	*l = (struct link){ .watch = { .fd = -1 }, .sandbox = s };
+	l->last = &l->first;
+}
+
+/* ---- out ----------------------------------------------------------------------------- */
+
+static void want(struct link *l, uint32_t events)
+{
+	(void)loop_change(l->sandbox->core->loop, &l->watch, events);
+}
+
+static bool try_send(struct link *l, const void *bytes, size_t n, const struct link_fds *fds)
+{
+	int r = os_send(l->watch.fd, bytes, n, fds->fd, fds->n);
+
+	return r != -EAGAIN && r != -ENOBUFS; /* any other failure: its end of the socket tells */
+}
+
+static void drop_first(struct link *l)
+{
+	struct link_waiting *w = l->first;
+
+	l->first = w->next;
+	if (!l->first)
+		l->last = &l->first;
+	l->n_waiting--;
+	for (size_t i = 0; i < w->fds.n; i++)
+		fd_close(&w->fds.fd[i]);
+	free(w);
+}
+
+static void flush(struct link *l)
+{
+	while (l->first) {
+		if (!try_send(l, l->first->bytes, l->first->n, &l->first->fds))
+			return;
+		drop_first(l);
+	}
+	want(l, EPOLLIN);
+}
+
+static int enqueue(struct link *l, const void *bytes, size_t n, const struct link_fds *fds)
+{
+	if (l->n_waiting >= LINK_WAITING_MAX)
+		return -ENOBUFS;
+	struct link_waiting *w = mem_alloc(sizeof *w + n);
+	w->n = n;
+	memcpy(w->bytes, bytes, n);
+	for (size_t i = 0; i < fds->n; i++)
+		w->fds.fd[i] = fcntl(fds->fd[i], F_DUPFD_CLOEXEC, 3);
+	w->fds.n = fds->n;
+	*l->last = w;
+	l->last = &w->next;
+	l->n_waiting++;
+	want(l, EPOLLIN | EPOLLOUT);
+	return 0;
+}
+
+int link_send_fds(struct link *l, struct channel_head head, const void *bytes, struct link_fds fds)
+{
+	static unsigned char packet[sizeof(struct channel_packet)];
+	size_t n = sizeof head + head.len;
+
+	if (l->watch.fd < 0)
+		return -ENOTCONN;
+	if (head.len > CHANNEL_DATA_MAX)
+		return -EMSGSIZE;
+	memcpy(packet, &head, sizeof head);
+	if (head.len > 0)
+		memcpy(packet + sizeof head, bytes, head.len);
+	if (!l->first && try_send(l, packet, n, &fds))
+		return 0;
+	return enqueue(l, packet, n, &fds);
+}
+
+int link_send(struct link *l, enum channel_type type, uint32_t num, const void *bytes, size_t n)
+{
+	struct channel_head head = { .type = type, .len = (uint32_t)n, .num = num };
+
+	return link_send_fds(l, head, bytes, (struct link_fds){ .n = 0 });
+}
+
+/* ---- in ------------------------------------------------------------------------------ */
+
+static void take_end(struct px *p, const struct channel_packet *m)
+{
+	static struct channel_end end;
+
+	if (p && channel_end_read(&end, m->data, m->head.len))
+		px_on_end(p, &end);
+}
+
+static void take_fail(struct sbx *s, struct px *p, const struct channel_packet *m)
+{
+	struct err e = { 0 };
+
+	if (m->head.len != sizeof e)
+		return;
+	memcpy(&e, m->data, sizeof e);
+	e.msg[sizeof e.msg - 1] = '\0';
+	if (e.kind > ERR_INTERNAL)
+		e.kind = ERR_INTERNAL;
+	if (m->head.num == 0)
+		sbx_on_fail(s, &e);
+	else if (p)
+		px_on_fail(p, &e);
+}
+
+static void take_done(struct sbx *s, const struct channel_packet *m)
+{
+	struct channel_done d;
+
+	if (m->head.len != sizeof d)
+		return;
+	memcpy(&d, m->data, sizeof d);
+	if (d.type == CH_STOP)
+		sbx_on_stopped(s);
+	else if (d.type == CH_FREEZE || d.type == CH_THAW)
+		sbx_on_frozen(s, d.type == CH_FREEZE, (int)d.error);
+}
+
+static void take_started(struct px *p, const struct channel_packet *m)
+{
+	struct channel_started started;
+
+	if (!p || m->head.len < sizeof started)
+		return;
+	memcpy(&started, m->data, sizeof started);
+	if (started.pid > 0)
+		px_on_started(p);
+}
+
+static void take_ready(struct link *l, const struct channel_packet *m)
+{
+	if (m->head.len != sizeof l->ready)
+		return;
+	memcpy(&l->ready, m->data, sizeof l->ready);
+	l->is_ready = true;
+	sbx_on_ready(l->sandbox);
+}
+
+static void take_gone(struct sbx *s, const struct channel_packet *m)
+{
+	struct channel_gone gone = { .state = RUN_LOST };
+
+	if (m->head.len == sizeof gone)
+		memcpy(&gone, m->data, sizeof gone);
+	gone.reason[sizeof gone.reason - 1] = '\0';
+	sbx_on_end(s, gone.state == RUN_EXPIRED, gone.reason);
+}
+
+static void take(struct link *l, const struct channel_packet *m)
+{
+	struct sbx *s = l->sandbox;
+	struct px *p = m->head.num ? px_by_num(s, m->head.num) : NULL;
+
+	if (p)
+		p->is_known = true;
+	switch ((enum channel_type)m->head.type) {
+	case CH_READY:
+		take_ready(l, m);
+		break;
+	case CH_STARTED:
+	case CH_PROC:
+		take_started(p, m);
+		break;
+	case CH_GREW:
+		if (p)
+			px_on_grew(p);
+		break;
+	case CH_TOOK:
+		if (p)
+			px_on_took(p, m->data, m->head.len);
+		break;
+	case CH_WAITING:
+		if (p)
+			px_on_waiting(p);
+		break;
+	case CH_EXIT:
+		take_end(p, m);
+		break;
+	case CH_FAIL:
+		take_fail(s, p, m);
+		break;
+	case CH_SYNCED:
+		sbx_on_settled(s);
+		break;
+	case CH_DONE:
+		take_done(s, m);
+		break;
+	case CH_END:
+		take_gone(s, m);
+		break;
+	case CH_USAGE:
+		sbx_on_usage(s, m->data, m->head.len);
+		break;
+	case CH_EBB:
+	case CH_GO:
+	case CH_EXEC:
+	case CH_TREE:
+	case CH_IN:
+	case CH_EOF:
+	case CH_SIGNAL:
+	case CH_RESIZE:
+	case CH_KILL:
+	case CH_ACK:
+	case CH_WATCH:
+	case CH_FORGET:
+	case CH_STOP:
+	case CH_FREEZE:
+	case CH_THAW:
+	case CH_SYNC:
+	case CH_EXTEND:
+	case CH_CLOSE:
+	case CH_TYPES:
+		break; /* not a monitor's to say */
+	}
+}
+
+static void ready(struct watch *w, uint32_t events)
+{
+	static struct channel_packet m;
+	struct link *l = (struct link *)w;
+
+	if (events & EPOLLOUT)
+		flush(l);
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		return;
+	ssize_t n = recv(w->fd, &m, sizeof m, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		sbx_on_lost(l->sandbox);
+		return;
+	}
+	if ((size_t)n >= sizeof m.head && m.head.len == (size_t)n - sizeof m.head)
+		take(l, &m);
+}
+
+int link_open(struct link *l, int fd)
+{
+	link_close(l);
+	l->watch = (struct watch){ .fd = fd, .ready = ready };
+	(void)fcntl(fd, F_SETFL, O_NONBLOCK);
+	int r = loop_add(l->sandbox->core->loop, &l->watch, EPOLLIN);
+	if (r < 0)
+		link_close(l);
+	return r;
+}
+
+/* By the folder's descriptor: the name has no room in sun_path, and nothing else can be meant. */
+int link_connect(struct link *l, int dir_fd, const char *name)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%s", dir_fd, name) >=
+	    (int)sizeof a.sun_path)
+		return -ENAMETOOLONG;
+	if (connect(fd, (struct sockaddr *)&a, sizeof a) < 0)
+		return -errno;
+	return link_open(l, fd_take(&fd));
+}
+
+void link_close(struct link *l)
+{
+	if (l->watch.fd >= 0)
+		loop_remove(l->sandbox->core->loop, &l->watch);
+	fd_close(&l->watch.fd);
+	while (l->first)
+		drop_first(l);
+	l->is_ready = false;
+}

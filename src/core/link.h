@@ -1,0 +1,39 @@
+/*
+ * link.h - the daemon's end of the channel to one sandbox's monitor (wire/channel.h).
+ *
+ * The monitor is a process without rights, but what it carries comes from inside: lengths and
+ * numbers are checked here, and text only goes on escaped.
+ */
+#pragma once
+
+#include "io/loop.h"
+#include "wire/channel.h"
+
+struct sbx;
+struct link_waiting;
+
+struct link {
+	struct watch watch; /* first; fd -1: none */
+	struct sbx *sandbox;
+	struct link_waiting *first, **last; /* messages that found no room */
+	size_t n_waiting;
+	struct channel_ready ready; /* once it has come */
+	bool is_ready;
+};
+
+#define LINK_WAITING_MAX 256 /* a monitor that takes nothing for so long is in trouble */
+
+void link_init(struct link *l, struct sbx *s);
+int link_open(struct link *l, int fd); /* takes it; 0 or -errno */
+int link_connect(struct link *l, int dir_fd,
+                 const char *name); /* to one that runs already; 0 or -errno */
+void link_close(struct link *l);
+
+/* Queued when there is no room. -ENOBUFS when too much waits, -ENOTCONN without a channel. The
+ * descriptors are borrowed. */
+struct link_fds {
+	int fd[2];
+	size_t n;
+};
+int link_send(struct link *l, enum channel_type type, uint32_t num, const void *bytes, size_t n);
+int link_send_fds(struct link *l, struct channel_head head, const void *bytes, struct link_fds fds);

@@ -1,0 +1,576 @@
+#include "core/process.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "core/details.h"
+#include "engine/command.h"
+#include "engine/plan.h"
+#include "io/log.h"
+
+#define ARGV_TEXT_MAX 4096 /* of the record; longer commands are cut, and the cut is visible */
+
+/* ---- the object ---------------------------------------------------------------------- */
+
+static struct px *px_new(struct core *c)
+{
+	struct px *p = mem_alloc(sizeof *p);
+
+	*p = (struct px){ .core = c, .log_fd = -1 };
+	return p;
+}
+
+static void px_free(struct px *p)
+{
+	roster_remove(&p->core->processes, &p->entry);
+	fd_close(&p->log_fd);
+	free(p->argv);
+	free(p->cwd);
+	free(p->label);
+	free(p->details);
+	free(p);
+}
+
+/* Stays while it lives, while its end is not on record, and while a request works with it. */
+static void px_drop(struct px *p)
+{
+	if (p->refs == 0 && p->is_ended)
+		px_free(p);
+}
+
+void px_unref(struct px *p)
+{
+	p->refs--;
+	px_drop(p);
+}
+
+struct px *px_by_num(struct sbx *s, uint32_t num)
+{
+	for (struct px *p = s->processes; p; p = p->next)
+		if (p->num == num)
+			return p;
+	return NULL;
+}
+
+static void leave_sandbox(struct px *p)
+{
+	if (!p->sandbox)
+		return;
+	for (struct px **at = &p->sandbox->processes; *at; at = &(*at)->next) {
+		if (*at == p) {
+			*at = p->next;
+			break;
+		}
+	}
+	sbx_touch(p->sandbox);
+	p->sandbox = NULL;
+}
+
+/* ---- who is told --------------------------------------------------------------------- */
+
+void px_watch_add(struct px *p, struct px_watch *w)
+{
+	w->next = p->watches;
+	p->watches = w;
+}
+
+void px_watch_remove(struct px *p, struct px_watch *w)
+{
+	for (struct px_watch **at = &p->watches; *at; at = &(*at)->next) {
+		if (*at == w) {
+			*at = w->next;
+			return;
+		}
+	}
+}
+
+/* A callback may remove itself; others stay where they are. */
+static void tell(struct px *p, bool is_growth)
+{
+	struct px_watch *next;
+
+	p->refs++;
+	for (struct px_watch *w = p->watches; w; w = next) {
+		next = w->next;
+		if (is_growth)
+			w->grew(w);
+		else
+			w->changed(w);
+	}
+	px_unref(p);
+}
+
+/* ---- the row ------------------------------------------------------------------------- */
+
+static struct process_row row_of(const struct px *p)
+{
+	return (struct process_row){ .id = p->id,
+		                     .tenant = p->tenant,
+		                     .sandbox = p->sandbox_id,
+		                     .generation = p->generation,
+		                     .num = p->num,
+		                     .state = p->state,
+		                     .argv = p->argv,
+		                     .cwd = p->cwd,
+		                     .label = p->label,
+		                     .exit_code = -1,
+		                     .created_ms = p->created_ms,
+		                     .started_ms = p->started_ms,
+		                     .log_id = p->id };
+}
+
+static void on_record(void *arg, const struct store_answer *a)
+{
+	struct px *p = arg;
+
+	if (a->code != STORE_OK) /* the log has it too: the next start settles it */
+		fprintf(stderr, "caissond: %s: %s\n", p->id, a->err->msg);
+	p->is_ended = true;
+	if (p->sandbox)
+		(void)link_send(&p->sandbox->link, CH_FORGET, p->num, NULL, 0);
+	leave_sandbox(p);
+	p->refs++;
+	tell(p, false);
+	px_unref(p);
+}
+
+/* The end goes on record; who waits is told when it is there. */
+static void finish(struct px *p, enum process_state state, const char *reason)
+{
+	AUTO(freep) char *details = details_of(&p->end);
+	struct process_row row = row_of(p);
+	struct err e = { 0 };
+
+	p->has_end = true;
+	p->state = row.state = state;
+	row.exit_code = state == PROCESS_EXITED ? p->end.exit_code : -1;
+	row.signal = p->end.signal;
+	row.reason = reason;
+	row.ended_ms = core_now_ms();
+	row.ms = (int64_t)p->end.ms;
+	row.cpu_ms = (int64_t)p->end.cpu_ms;
+	row.mem_peak = (int64_t)p->end.mem_peak;
+	row.io_bytes = (int64_t)p->end.io_bytes;
+	row.bytes_out = (int64_t)p->end.out_bytes;
+	row.bytes_err = (int64_t)p->end.err_bytes;
+	row.bytes_dropped = (int64_t)p->end.dropped_bytes;
+	row.details = details;
+	p->core->stats.bytes_out += p->end.out_bytes + p->end.err_bytes;
+	if (store_process_finish(p->core->store, &row, (struct store_call){ on_record, p, false },
+	                         &e) < 0)
+		fprintf(stderr, "caissond: %s: %s\n", p->id, e.msg);
+}
+
+static void move(struct px *p, enum process_state state)
+{
+	struct err e = { 0 };
+
+	if (p->state != PROCESS_QUEUED)
+		return;
+	p->state = state;
+	p->started_ms = core_now_ms();
+	struct process_row row = row_of(p);
+	if (store_process_move(p->core->store, &row, (struct store_call){ 0 }, &e) < 0)
+		fprintf(stderr, "caissond: %s: %s\n", p->id, e.msg);
+}
+
+/* ---- start --------------------------------------------------------------------------- */
+
+static char *argv_text(const char *const *argv)
+{
+	json_t *list = json_array();
+	size_t n = 0;
+
+	for (; *argv && n < ARGV_TEXT_MAX; argv++) {
+		AUTO(freep) char *cut = mem_alloc(ARGV_TEXT_MAX + 1);
+		size_t len = strlen(*argv);
+
+		snprintf(cut, ARGV_TEXT_MAX - n + 1, "%s", *argv);
+		json_array_append_new(list, details_text(cut));
+		n += len;
+	}
+	if (*argv)
+		json_array_append_new(list, json_string("..."));
+	char *text = json_dumps(list, JSON_COMPACT);
+	json_decref(list);
+	return text;
+}
+
+static int open_log(struct px *p, struct fail *f)
+{
+	p->log_fd = openat(p->core->logs_fd, p->id, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (p->log_fd >= 0)
+		return 0;
+	fail_set(f, errno == ENOSPC || errno == EDQUOT ? FAIL_QUOTA : FAIL_BACKEND_ERROR,
+	         "the log cannot be made: %s", strerror(errno));
+	f->is_retry_safe = true;
+	return -1;
+}
+
+static int send_exec(struct px *p, const struct command *c, struct fail *f)
+{
+	static unsigned char data[CHANNEL_DATA_MAX];
+	struct channel_exec x = { .uid = c->uid,
+		                  .gid = c->gid,
+		                  .rows = c->rows,
+		                  .cols = c->cols,
+		                  .argc = c->argc,
+		                  .envc = c->envc,
+		                  .text_len = (uint32_t)c->text_len,
+		                  .timeout_ms = c->timeout_ms,
+		                  .log_max = c->log_max,
+		                  .output_max = c->output_max,
+		                  .window = c->window };
+	struct channel_head head = { .type = CH_EXEC, .len = sizeof x, .num = p->num };
+	struct link_fds fds = { .fd = { p->log_fd, -1 }, .n = 1 };
+	AUTO(fd_close) int text_fd = -1;
+
+	x.flags = (c->is_tty ? EXEC_TTY : 0) | (c->has_stdin ? EXEC_STDIN : 0) |
+	          (c->is_merged ? EXEC_MERGE : 0) | (c->is_final ? EXEC_FINAL : 0) | EXEC_USAGE;
+	if (sizeof x + c->text_len > sizeof data) {
+		text_fd = memfd_create("command", MFD_CLOEXEC);
+		if (text_fd < 0 || write(text_fd, c->text, c->text_len) != (ssize_t)c->text_len)
+			return fail_set(f, FAIL_BACKEND_ERROR, "the command finds no room");
+		x.flags |= EXEC_TEXT_FD;
+		fds.fd[fds.n++] = text_fd;
+	} else {
+		memcpy(data + sizeof x, c->text, c->text_len);
+		head.len += (uint32_t)c->text_len;
+	}
+	memcpy(data, &x, sizeof x);
+	if (link_send_fds(&p->sandbox->link, head, data, fds) == 0)
+		return 0;
+	fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "the sandbox does not answer");
+	f->is_retry_safe = true;
+	return -1;
+}
+
+static int make_command(const struct sbx *s, const struct px_ask *ask, struct command *c,
+                        struct fail *f)
+{
+	struct err e = { 0 };
+	struct command_ask q = { .argv = (char *const *)ask->argv,
+		                 .cwd = ask->cwd,
+		                 .env = ask->env,
+		                 .uid = s->uid,
+		                 .gid = s->gid,
+		                 .is_tty = ask->is_tty,
+		                 .has_stdin = ask->has_stdin,
+		                 .is_merged = ask->is_merged,
+		                 .is_final = ask->is_final,
+		                 .wants_usage = true,
+		                 .rows = ask->rows,
+		                 .cols = ask->cols,
+		                 .timeout_ms = ask->timeout_ms,
+		                 .log_max = ask->log_max,
+		                 .window = ask->window };
+
+	if (ask->user && plan_ids(ask->user, -1, &q.uid, &q.gid, &e) < 0)
+		return fail_err(f, &e);
+	if (!s->core->host.is_root && (q.uid != s->uid || q.gid != s->gid))
+		return fail_set(f, FAIL_UNENFORCEABLE,
+		                "user: without root there is one id inside, the sandbox's own");
+	return command_make(c, &s->spec, q, &e) < 0 ? fail_err(f, &e) : 0;
+}
+
+struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
+{
+	struct command cmd = { 0 };
+	struct err e = { 0 };
+
+	if (make_command(s, ask, &cmd, f) < 0)
+		return NULL;
+	struct px *p = px_new(s->core);
+	id_make(p->id, "px");
+	p->entry.key = p->id;
+	p->sandbox = s;
+	p->num = ++s->next_num;
+	p->generation = s->generation;
+	p->created_ms = core_now_ms();
+	p->state = PROCESS_QUEUED;
+	p->is_tty = ask->is_tty;
+	p->has_stdin = ask->has_stdin;
+	snprintf(p->tenant, sizeof p->tenant, "%s", s->tenant);
+	snprintf(p->sandbox_id, sizeof p->sandbox_id, "%s", s->id);
+	p->argv = argv_text(ask->argv);
+	p->cwd = mem_strdup(cmd.text); /* the first of its strings */
+	p->label = ask->label ? mem_strdup(ask->label) : NULL;
+	struct process_row row = row_of(p);
+	bool is_well = open_log(p, f) == 0 && send_exec(p, &cmd, f) == 0;
+
+	command_done(&cmd);
+	if (is_well &&
+	    store_process_insert(s->core->store, &row, (struct store_call){ 0 }, &e) < 0) {
+		(void)link_send(&s->link, CH_KILL, p->num, NULL,
+		                0); /* what is not on record shall not run */
+		fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
+		is_well = false;
+	}
+	if (!is_well) {
+		if (p->log_fd >= 0)
+			(void)unlinkat(s->core->logs_fd, p->id, 0); /* nobody will ask for it */
+		px_free(p);
+		return NULL;
+	}
+	p->next = s->processes;
+	s->processes = p;
+	roster_add(&s->core->processes, &p->entry);
+	p->refs = 1;
+	s->core->stats.execs++;
+	return p;
+}
+
+/* ---- what the monitor says ------------------------------------------------------------ */
+
+void px_on_started(struct px *p)
+{
+	move(p, PROCESS_RUNNING);
+	tell(p, false);
+}
+
+void px_on_grew(struct px *p)
+{
+	tell(p, true);
+}
+
+void px_on_took(struct px *p, const void *bytes, size_t n)
+{
+	uint64_t took;
+
+	if (n != sizeof took)
+		return;
+	memcpy(&took, bytes, sizeof took);
+	p->in_taken = took > p->in_sent ? p->in_sent : took;
+	tell(p, false);
+}
+
+void px_on_waiting(struct px *p)
+{
+	p->is_waiting_for_input = true;
+	tell(p, false);
+}
+
+static const enum process_state states[] = {
+	[RUN_EXITED] = PROCESS_EXITED,   [RUN_SIGNALED] = PROCESS_SIGNALED,
+	[RUN_TIMEOUT] = PROCESS_TIMEOUT, [RUN_OOM] = PROCESS_OOM,
+	[RUN_KILLED] = PROCESS_KILLED,   [RUN_EXPIRED] = PROCESS_EXPIRED,
+	[RUN_LOST] = PROCESS_LOST,
+};
+
+void px_on_end(struct px *p, const struct channel_end *end)
+{
+	if (p->has_end)
+		return;
+	move(p, PROCESS_RUNNING); /* it did run */
+	p->end = *end;
+	p->end.reason[sizeof p->end.reason - 1] = '\0';
+	finish(p, end->state <= RUN_LOST ? states[end->state] : PROCESS_LOST, p->end.reason);
+}
+
+/* It was never executed: the shell's words for that are 126 and 127. */
+void px_on_fail(struct px *p, const struct err *e)
+{
+	bool is_program = strncmp(e->msg, "execute: ", 9) == 0;
+
+	if (p->has_end)
+		return;
+	snprintf(p->end.reason, sizeof p->end.reason, "%s", e->msg);
+	p->is_never_run = true;
+	if (!is_program) {
+		finish(p, PROCESS_LOST, p->end.reason);
+		return;
+	}
+	move(p, PROCESS_RUNNING);
+	p->end.exit_code = e->kind == ERR_NOT_FOUND ? 127 : 126;
+	finish(p, PROCESS_EXITED, p->end.reason);
+}
+
+/* Nobody will report it any more; but a log may have its end: the monitor writes it there first. */
+static void lose(struct px *p, enum process_state state, const char *reason)
+{
+	struct channel_end end;
+
+	if (p->has_end)
+		return;
+	if (p->log_fd >= 0 && log_end(p->log_fd, &end) == 1) {
+		px_on_end(p, &end);
+		return;
+	}
+	p->end.exit_code = -1;
+	finish(p, state, reason);
+}
+
+void px_lose_all(struct sbx *s, enum process_state state, const char *reason)
+{
+	struct px *next;
+
+	for (struct px *p = s->processes; p; p = next) {
+		next = p->next;
+		lose(p, state, reason);
+		leave_sandbox(p);
+	}
+}
+
+void px_lose_unknown(struct sbx *s)
+{
+	struct px *next;
+
+	for (struct px *p = s->processes; p; p = next) {
+		next = p->next;
+		if (!p->is_known)
+			lose(p, PROCESS_LOST, "its monitor knows nothing of it");
+	}
+}
+
+/* ---- by request ---------------------------------------------------------------------- */
+
+static int refuse_ended(struct fail *f)
+{
+	return fail_set(f, FAIL_CONFLICT, "the process has ended");
+}
+
+static int say(struct px *p, enum channel_type type, const void *bytes, size_t n, struct fail *f)
+{
+	if (p->has_end || !p->sandbox)
+		return refuse_ended(f);
+	if (link_send(&p->sandbox->link, type, p->num, bytes, n) == 0)
+		return 0;
+	return fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "the sandbox does not answer");
+}
+
+size_t px_input_room(const struct px *p)
+{
+	uint64_t out = p->in_sent - p->in_taken;
+
+	return out >= CHANNEL_INPUT_MAX ? 0 : (size_t)(CHANNEL_INPUT_MAX - out);
+}
+
+int px_input(struct px *p, const void *bytes, size_t n, bool is_end, struct fail *f)
+{
+	const unsigned char *at = bytes;
+
+	if (!p->has_stdin)
+		return fail_set(f, FAIL_CONFLICT, "the process was started without standard input");
+	if (n > px_input_room(p))
+		return fail_set(f, FAIL_BUSY, "the process does not read: %zu bytes fit now",
+		                px_input_room(p));
+	p->is_waiting_for_input = false;
+	while (n > 0) {
+		size_t piece = n < CHANNEL_DATA_MAX ? n : CHANNEL_DATA_MAX;
+
+		if (say(p, CH_IN, at, piece, f) < 0)
+			return -1;
+		p->in_sent += piece;
+		at += piece;
+		n -= piece;
+	}
+	return is_end ? say(p, CH_EOF, NULL, 0, f) : 0;
+}
+
+int px_signal(struct px *p, int sig, bool is_tree, struct fail *f)
+{
+	struct channel_signal s = { .sig = sig, .scope = is_tree ? SCOPE_TREE : SCOPE_PROCESS };
+
+	return say(p, CH_SIGNAL, &s, sizeof s, f);
+}
+
+int px_kill(struct px *p, struct fail *f)
+{
+	return say(p, CH_KILL, NULL, 0, f);
+}
+
+int px_resize(struct px *p, uint16_t rows, uint16_t cols, struct fail *f)
+{
+	struct channel_size size = { .rows = rows, .cols = cols };
+
+	return say(p, CH_RESIZE, &size, sizeof size, f);
+}
+
+void px_ack(struct px *p, uint64_t position)
+{
+	if (!p->has_end && p->sandbox)
+		(void)link_send(&p->sandbox->link, CH_ACK, p->num, &position, sizeof position);
+}
+
+void px_watch_input(struct px *p, bool on)
+{
+	uint32_t yes = on;
+
+	if (!p->has_end && p->sandbox)
+		(void)link_send(&p->sandbox->link, CH_WATCH, p->num, &yes, sizeof yes);
+}
+
+/* ---- from the store ------------------------------------------------------------------ */
+
+static struct px *from_row(struct core *c, const struct process_row *row)
+{
+	struct px *p = px_new(c);
+
+	snprintf(p->id, sizeof p->id, "%s", row->id);
+	snprintf(p->tenant, sizeof p->tenant, "%s", row->tenant);
+	snprintf(p->sandbox_id, sizeof p->sandbox_id, "%s", row->sandbox);
+	p->entry.key = p->id;
+	p->num = (uint32_t)row->num;
+	p->generation = row->generation;
+	p->state = row->state;
+	p->argv = mem_strdup(row->argv ? row->argv : "[]");
+	p->cwd = mem_strdup(row->cwd ? row->cwd : "/");
+	p->label = row->label ? mem_strdup(row->label) : NULL;
+	p->created_ms = row->created_ms;
+	p->started_ms = row->started_ms;
+	p->log_fd = openat(c->logs_fd, p->id, O_RDWR | O_CLOEXEC); /* absent: purged */
+	return p;
+}
+
+static void fill_end(struct px *p, const struct process_row *row)
+{
+	p->end = (struct channel_end){ .exit_code = (int32_t)row->exit_code,
+		                       .signal = (int32_t)row->signal,
+		                       .ms = (uint64_t)row->ms,
+		                       .cpu_ms = (uint64_t)row->cpu_ms,
+		                       .mem_peak = (uint64_t)row->mem_peak,
+		                       .io_bytes = (uint64_t)row->io_bytes,
+		                       .out_bytes = (uint64_t)row->bytes_out,
+		                       .err_bytes = (uint64_t)row->bytes_err,
+		                       .dropped_bytes = (uint64_t)row->bytes_dropped };
+	snprintf(p->end.reason, sizeof p->end.reason, "%s", row->reason ? row->reason : "");
+	p->details = row->details ? mem_strdup(row->details) : NULL;
+	p->has_end = p->is_ended = true;
+}
+
+struct px *px_find(struct core *c, const char *tenant, const char *id, struct fail *f)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct process_row row;
+	struct err e = { 0 };
+	struct px *p = id_is(id, strlen(id), "px") ? roster_find(&c->processes, id) : NULL;
+
+	if (p && strcmp(p->tenant, tenant) == 0) {
+		p->refs++;
+		return p;
+	}
+	if (p || !id_is(id, strlen(id), "px") ||
+	    store_process_get(c->store, tenant, id, &a, &row, &e) < 0) {
+		fail_set(f, FAIL_NOT_FOUND, "no such process");
+		return NULL;
+	}
+	p = from_row(c, &row);
+	fill_end(p, &row); /* those that live are in the table */
+	roster_add(&c->processes, &p->entry);
+	p->refs = 1;
+	return p;
+}
+
+struct px *px_adopt(struct sbx *s, const struct process_row *row)
+{
+	struct px *p = from_row(s->core, row);
+
+	p->sandbox = s;
+	p->next = s->processes;
+	s->processes = p;
+	roster_add(&s->core->processes, &p->entry);
+	return p;
+}

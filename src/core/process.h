@@ -1,0 +1,78 @@
+/*
+ * process.h - everything that is executed: a row in the store, a log on disk, and while it lives or
+ * somebody waits for it, an object here. The states are in store/processes.h.
+ */
+#pragma once
+
+#include "core/sandbox.h"
+
+struct px_ask {
+	const char *const *argv; /* NULL-terminated */
+	const char *cwd, *user, *label;
+	const struct pair_list *env; /* on top of the sandbox's */
+	bool is_tty, has_stdin, is_merged, is_final;
+	uint16_t rows, cols;
+	uint64_t timeout_ms, log_max, window;
+	bool kill_on_disconnect;
+};
+
+/* Told of what happens to a process; embedded in its owner. */
+struct px_watch {
+	struct px_watch *next;
+	void (*grew)(struct px_watch *w);    /* there is more in the log */
+	void (*changed)(struct px_watch *w); /* another state; a final one is on record then */
+};
+
+struct px {
+	struct roster_entry entry; /* first; the key is `id` */
+	struct core *core;
+	struct sbx *sandbox; /* NULL once it has ended */
+	struct px *next;     /* of the same sandbox */
+	char id[ID_SIZE], tenant[TENANT_SIZE], sandbox_id[ID_SIZE];
+	uint32_t num;
+	int64_t generation;
+	enum process_state state;
+	char *argv, *cwd, *label; /* argv: JSON */
+	char *details;            /* JSON; of one from the store */
+	int log_fd;
+	int64_t created_ms, started_ms;
+	bool is_tty, has_stdin, is_waiting_for_input;
+	bool is_known;              /* its monitor has spoken of it */
+	bool is_never_run;          /* there was no such program, or it could not be started */
+	uint64_t in_sent, in_taken; /* bytes of input */
+	bool has_end;               /* `end` is filled in */
+	bool is_ended;              /* and it is on record */
+	struct channel_end end;
+	struct px_watch *watches;
+	unsigned int refs; /* of requests that work with it */
+};
+
+struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f);
+/* One that lives, or one from the store with its log; a reference to be given back. */
+struct px *px_find(struct core *c, const char *tenant, const char *id, struct fail *f);
+void px_unref(struct px *p);
+
+void px_watch_add(struct px *p, struct px_watch *w);
+void px_watch_remove(struct px *p, struct px_watch *w);
+
+/* Input: the bytes are taken whole or not at all (busy: ask again; `changed` tells of new room). */
+size_t px_input_room(const struct px *p);
+void px_watch_input(struct px *p, bool on); /* is_waiting_for_input is kept up */
+int px_input(struct px *p, const void *bytes, size_t n, bool is_end, struct fail *f);
+int px_signal(struct px *p, int sig, bool is_tree, struct fail *f);
+int px_kill(struct px *p, struct fail *f);
+int px_resize(struct px *p, uint16_t rows, uint16_t cols, struct fail *f);
+void px_ack(struct px *p, uint64_t position); /* flow control: this far was taken */
+
+/* ---- for link.c, core.c ---- */
+struct px *px_by_num(struct sbx *s, uint32_t num);
+void px_on_started(struct px *p);
+void px_on_took(struct px *p, const void *bytes, size_t n);
+void px_on_grew(struct px *p);
+void px_on_end(struct px *p, const struct channel_end *end);
+void px_on_fail(struct px *p, const struct err *e);
+void px_on_waiting(struct px *p);
+void px_lose_all(struct sbx *s, enum process_state state,
+                 const char *reason); /* nobody will report them */
+void px_lose_unknown(struct sbx *s);  /* after a sync: those of whom nothing was said */
+struct px *px_adopt(struct sbx *s, const struct process_row *row);

@@ -1,0 +1,617 @@
+#include "core/sandbox-internal.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "core/enforced.h"
+#include "core/files.h"
+#include "core/maker.h"
+#include "core/process.h"
+#include "engine/plan.h"
+
+#define CHANGE_MS 30000 /* a change that takes longer is given up */
+
+/* ---- the object ---------------------------------------------------------------------- */
+
+static void change_late(struct timer *t);
+
+struct sbx *sbx_new(struct core *c)
+{
+	struct sbx *s = mem_alloc(sizeof *s);
+
+	*s = (struct sbx){ .core = c, .slot = -1, .generation = 1, .change.client_fd = -1 };
+	spec_init(&s->spec);
+	link_init(&s->link, s);
+	s->timer.fired = change_late;
+	s->active_ms = core_mono_ms();
+	return s;
+}
+
+static void tell_askers(struct sbx *s, const struct channel_usage *u);
+
+void sbx_free(struct sbx *s)
+{
+	tell_askers(s, NULL);
+	roster_remove(&s->core->sandboxes, &s->entry);
+	timer_stop(&s->core->timers, &s->timer);
+	files_close(s);
+	link_close(&s->link);
+	fd_close(&s->change.client_fd);
+	spec_done(&s->spec);
+	free(s->key);
+	free(s->labels);
+	free(s->spec_text);
+	free(s->enforced);
+	free(s);
+}
+
+/* ---- usage --------------------------------------------------------------------------- */
+
+struct sbx_asker {
+	struct sbx_asker *next;
+	sbx_usage_fn *done;
+	void *arg;
+};
+
+int sbx_usage(struct sbx *s, sbx_usage_fn *done, void *arg, struct fail *f)
+{
+	if (link_send(&s->link, CH_USAGE, 0, NULL, 0) < 0)
+		return fail_set(f, FAIL_CONFLICT, "the sandbox is %s",
+		                sandbox_state_name(s->state));
+	struct sbx_asker *a = mem_alloc(sizeof *a);
+	*a = (struct sbx_asker){ s->askers, done, arg };
+	s->askers = a;
+	return 0;
+}
+
+static void tell_askers(struct sbx *s, const struct channel_usage *u)
+{
+	while (s->askers) {
+		struct sbx_asker *a = s->askers;
+
+		s->askers = a->next;
+		a->done(a->arg, u);
+		free(a);
+	}
+}
+
+void sbx_on_usage(struct sbx *s, const void *bytes, size_t n)
+{
+	struct channel_usage u;
+
+	if (n != sizeof u)
+		return;
+	memcpy(&u, bytes, sizeof u);
+	tell_askers(s, &u);
+}
+
+struct sbx *sbx_find(struct core *c, const char *tenant, const char *name, struct fail *f)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct sandbox_row row;
+	struct err e = { 0 };
+	struct sbx *s = NULL;
+
+	if (id_is(name, strlen(name), "sb"))
+		s = roster_find(&c->sandboxes, name);
+	else if (key_is(name, strlen(name)) &&
+	         store_sandbox_by_key(c->store, tenant, name, &a, &row, &e) == 0)
+		s = roster_find(&c->sandboxes, row.id);
+	if (!s || strcmp(s->tenant, tenant) != 0) {
+		fail_set(f, FAIL_NOT_FOUND, "no such sandbox");
+		return NULL;
+	}
+	return s;
+}
+
+void sbx_touch(struct sbx *s)
+{
+	s->active_ms = core_mono_ms();
+}
+
+/* ---- the row ------------------------------------------------------------------------- */
+
+void sbx_update(struct sbx *s, uint32_t fields, struct store_call call)
+{
+	struct sandbox_row row = { .id = s->id,
+		                   .tenant = s->tenant,
+		                   .generation = s->generation,
+		                   .state = s->state,
+		                   .state_reason = s->reason,
+		                   .slot = s->slot,
+		                   .boot_id = s->boot_id,
+		                   .socket = s->socket_name,
+		                   .enforced = s->enforced,
+		                   .backend = s->spec.backend,
+		                   .started_ms = s->started_ms,
+		                   .ended_ms = core_now_ms(),
+		                   .expires_ms = s->expires_ms };
+	struct err e = { 0 };
+
+	if (store_sandbox_update(s->core->store, &row, fields, call, &e) < 0)
+		fprintf(stderr, "caissond: %s: %s\n", s->id, e.msg);
+}
+
+void sbx_set_state(struct sbx *s, enum sandbox_state state, const char *reason)
+{
+	s->state = state;
+	snprintf(s->reason, sizeof s->reason, "%s", reason);
+	sbx_update(s, SANDBOX_SET_STATE, (struct store_call){ 0 });
+}
+
+/* ---- changes ------------------------------------------------------------------------- */
+
+int sbx_change_begin(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
+{
+	if (s->change.is_busy)
+		return fail_set(f, FAIL_BUSY, "the sandbox is %s", sandbox_state_name(s->state));
+	s->change.is_busy = true;
+	s->change.done = done;
+	s->change.arg = arg;
+	timer_set(&s->core->timers, &s->timer, CHANGE_MS);
+	return 0;
+}
+
+void sbx_change_end(struct sbx *s, const struct fail *f)
+{
+	sbx_done_fn *done = s->change.done;
+
+	s->change.is_busy = false;
+	s->change.done = NULL;
+	timer_stop(&s->core->timers, &s->timer);
+	fd_close(&s->change.client_fd);
+	if (done)
+		done(s->change.arg, s, f);
+}
+
+/* The row is told first: who gets the answer finds what it says. */
+static void on_record(void *arg, const struct store_answer *a)
+{
+	struct sbx *s = arg;
+	struct fail f = { 0 };
+
+	if (a->code == STORE_OK) {
+		sbx_change_end(s, NULL);
+		return;
+	}
+	fail_set(&f, FAIL_BACKEND_ERROR, "the state could not be stored");
+	sbx_change_end(s, &f);
+}
+
+void sbx_change_done(struct sbx *s, enum sandbox_state state, uint32_t fields)
+{
+	s->state = state;
+	s->reason[0] = '\0';
+	sbx_update(s, fields | SANDBOX_SET_STATE, (struct store_call){ on_record, s, false });
+}
+
+/* Nothing came of it. A new one goes, and its row keeps the reason; an old one has failed and may
+ * be started again. */
+static void build_failed(struct sbx *s, const struct fail *f)
+{
+	struct fail copy = *f;
+	bool is_new = s->started_ms == 0;
+
+	px_lose_all(s, PROCESS_LOST, copy.detail);
+	(void)link_send(&s->link, CH_CLOSE, 0, NULL, 0); /* if there is somebody */
+	link_close(&s->link);
+	if (!is_new)
+		sbx_set_state(s, SANDBOX_FAILED, copy.detail);
+	sbx_change_end(s, &copy);
+	if (is_new)
+		sbx_be_gone(s, copy.detail);
+}
+
+static void change_late(struct timer *t)
+{
+	struct sbx *s = (struct sbx *)(void *)((char *)t - offsetof(struct sbx, timer));
+	struct fail f = { 0 };
+
+	fail_set(&f, FAIL_SANDBOX_UNAVAILABLE, "the sandbox does not answer");
+	if (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING) {
+		build_failed(s, &f);
+		return;
+	}
+	sbx_set_state(s, SANDBOX_UNREACHABLE, "its monitor does not answer");
+	sbx_change_end(s, &f);
+}
+
+/* The image's own users are known where its folder can be read; else the two that every one has. */
+int sbx_user_of(struct sbx *s, struct fail *f)
+{
+	struct err e = { 0 };
+
+	if (plan_ids(s->spec.user, -1, &s->uid, &s->gid, &e) < 0)
+		return fail_err(f, &e);
+	return 0;
+}
+
+/* ---- create -------------------------------------------------------------------------- */
+
+static const uint32_t mount_kinds[] = {
+	[FS_EPHEMERAL] = LAUNCH_EPHEMERAL,
+	[FS_RO] = LAUNCH_RO,
+	[FS_OVERLAY] = LAUNCH_OVERLAY,
+};
+
+static uint32_t add_text(struct str *text, const char *s)
+{
+	uint32_t at = (uint32_t)text->len;
+
+	str_addn(text, s, strlen(s) + 1);
+	return at;
+}
+
+/* What lies in another mount is mounted after it, whatever the order they were written in. */
+static void sort_mounts(struct launch_make *m, const char *text)
+{
+	for (size_t i = 1; i < m->n_mounts; i++) {
+		for (size_t j = i; j > 0; j--) {
+			struct launch_mount *a = &m->mounts[j - 1], *b = &m->mounts[j], swap = *a;
+
+			if (strcmp(text + a->at, text + b->at) <= 0)
+				break;
+			*a = *b;
+			*b = swap;
+		}
+	}
+}
+
+static void fill_make(const struct sbx *s, struct launch_make *m, struct str *text)
+{
+	const struct spec *spec = &s->spec;
+
+	*m = (struct launch_make){ .uid = s->uid, .gid = s->gid, .image = s->change.tickets[0] };
+	m->flags = (s->is_one_shot ? 0 : LAUNCH_KEPT) |
+	           (spec->profile == PROFILE_ROOTFUL ? LAUNCH_ROOTFUL : 0);
+	for (enum limit_id i = 0; i < LIMIT_COUNT; i++) {
+		m->limits[i] = spec->limits[i].value;
+		m->named |= (uint32_t)spec->limits[i].named << i;
+		m->weaker |= (uint32_t)spec_weaker(spec, limit_name(i)) << i;
+	}
+	m->id = add_text(text, s->id);
+	for (size_t i = 0; i < spec->fs.len; i++)
+		m->mounts[m->n_mounts++] = (struct launch_mount){
+			.kind = mount_kinds[spec->fs.at[i].kind],
+			.ticket = s->change.tickets[1 + i],
+			.at = add_text(text, spec->fs.at[i].at),
+		};
+	sort_mounts(m, str_text(text));
+}
+
+static void made(void *arg, const struct launch_made *m, int channel_fd, const struct err *e)
+{
+	struct sbx *s = arg;
+	struct fail f = { 0 };
+	AUTO(fd_close) int fd = channel_fd;
+
+	if (e) {
+		fail_err(&f, e);
+		build_failed(s, &f);
+		return;
+	}
+	s->slot = m->slot;
+	snprintf(s->socket_name, sizeof s->socket_name, "%s", m->name);
+	int r = link_open(&s->link, fd_take(&fd));
+	if (r < 0) {
+		fail_set(&f, FAIL_BACKEND_ERROR, "too many open files");
+		build_failed(s, &f);
+		return;
+	}
+	if (!s->is_one_shot)
+		return;             /* it says when it is ready */
+	s->state = SANDBOX_RUNNING; /* the first command is built together with the walls */
+	s->started_ms = core_now_ms();
+	sbx_update(s, SANDBOX_SET_STATE | SANDBOX_SET_STARTED | SANDBOX_SET_SLOT,
+	           (struct store_call){ 0 });
+	sbx_change_end(s, NULL);
+}
+
+static void make(struct sbx *s)
+{
+	AUTO(str_done) struct str text = { .max = LAUNCH_TEXT_MAX };
+	struct launch_make m;
+
+	fill_make(s, &m, &text);
+	maker_make(s->core, &m, &text, made, s);
+}
+
+/* The sources of the spec, one after the other: the image is the first. */
+static const char *source_path(const struct spec *spec, size_t i)
+{
+	if (i == 0)
+		return strncmp(spec->image, "dir:", 4) == 0 ? spec->image + 4 : NULL;
+	return spec->fs.at[i - 1].src;
+}
+
+static void open_next(struct sbx *s);
+
+static void opened(void *arg, const struct launch_opened *o, const struct err *e)
+{
+	struct sbx *s = arg;
+	struct fail f = { 0 };
+	size_t i = s->change.next_source;
+	bool needs_dir = i == 0 || s->spec.fs.at[i - 1].kind == FS_OVERLAY;
+
+	if (e)
+		fail_err(&f, e);
+	else if (needs_dir && !o->is_dir)
+		fail_set(&f, FAIL_INVALID, "%s is not a folder", source_path(&s->spec, i));
+	if (f.code != FAIL_NONE) {
+		build_failed(s, &f);
+		return;
+	}
+	s->change.tickets[i] = o->ticket;
+	s->change.next_source++;
+	open_next(s);
+}
+
+static void open_next(struct sbx *s)
+{
+	for (; s->change.next_source <= s->spec.fs.len; s->change.next_source++) {
+		const char *path = source_path(&s->spec, s->change.next_source);
+
+		if (path) {
+			maker_path(s->core, path, s->change.client_fd, opened, s);
+			return;
+		}
+	}
+	make(s);
+}
+
+void sbx_build(struct sbx *s)
+{
+	memset(s->change.tickets, 0, sizeof s->change.tickets);
+	s->change.next_source = 0;
+	open_next(s);
+}
+
+static void inserted(void *arg, const struct store_answer *a)
+{
+	struct sbx *s = arg;
+	struct fail f = { 0 };
+
+	if (a->code == STORE_OK) {
+		sbx_build(s);
+		return;
+	}
+	if (a->code == STORE_EXISTS)
+		fail_set(&f, FAIL_EXISTS, "a sandbox with this key exists");
+	else if (a->code == STORE_QUOTA)
+		fail_set(&f, FAIL_QUOTA, "%s", a->err->msg);
+	else
+		fail_set(&f, FAIL_BACKEND_ERROR, "the sandbox could not be stored");
+	f.is_retry_safe = true;
+	sbx_change_end(s, &f);
+	sbx_free(s);
+}
+
+static int insert(struct sbx *s, struct fail *f)
+{
+	struct sandbox_row row = { .id = s->id,
+		                   .tenant = s->tenant,
+		                   .key = s->key,
+		                   .generation = 1,
+		                   .state = SANDBOX_CREATING,
+		                   .spec = s->spec_text,
+		                   .labels = s->labels,
+		                   .enforced = s->enforced,
+		                   .backend = s->spec.backend,
+		                   .slot = -1,
+		                   .created_ms = s->created_ms,
+		                   .expires_ms = s->expires_ms,
+		                   .idle_ms = (int64_t)s->idle_ms,
+		                   .mem_bytes = (int64_t)s->spec.limits[LIMIT_MEM].value,
+		                   .cpu_milli = (int64_t)s->spec.limits[LIMIT_CPU].value,
+		                   .pids = (int64_t)s->spec.limits[LIMIT_PIDS].value,
+		                   .disk_bytes = (int64_t)s->spec.limits[LIMIT_DISK].value };
+	struct err e = { 0 };
+
+	if (store_sandbox_insert(s->core->store, &row, &s->core->config.quota,
+	                         (struct store_call){ inserted, s, false }, &e) < 0)
+		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
+	return 0;
+}
+
+int sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, void *arg,
+               struct fail *f)
+{
+	struct sbx *s = sbx_new(c);
+
+	id_make(s->id, "sb");
+	s->entry.key = s->id;
+	snprintf(s->tenant, sizeof s->tenant, "%s", ask->tenant);
+	snprintf(s->boot_id, sizeof s->boot_id, "%s", c->boot_id);
+	s->key = ask->key ? mem_strdup(ask->key) : NULL;
+	s->labels = mem_strdup(ask->labels ? ask->labels : "{}");
+	s->spec = *ask->spec;
+	spec_init(ask->spec); /* moved */
+	s->spec_text = mem_strdup(ask->spec_text);
+	s->ttl_ms = ask->ttl_ms ? ask->ttl_ms : c->config.ttl_ms;
+	s->idle_ms = ask->idle_ms;
+	s->created_ms = core_now_ms();
+	s->expires_ms = s->ttl_ms ? s->created_ms + (int64_t)s->ttl_ms : 0;
+	s->is_one_shot = ask->is_one_shot;
+	roster_add(&c->sandboxes, &s->entry);
+	if (enforced_judge(c, &s->spec, &s->enforced, f) < 0 || sbx_user_of(s, f) < 0 ||
+	    sbx_change_begin(s, done, arg, f) < 0 || insert(s, f) < 0) {
+		sbx_free(s);
+		return -1;
+	}
+	if (ask->client_fd >= 0)
+		s->change.client_fd = fcntl(ask->client_fd, F_DUPFD_CLOEXEC, 3);
+	c->stats.creates++;
+	return 0;
+}
+
+/* ---- what the monitor says ------------------------------------------------------------ */
+
+void sbx_on_ready(struct sbx *s)
+{
+	if (s->change.is_busy && (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING)) {
+		s->started_ms = core_now_ms();
+		sbx_change_done(s, SANDBOX_RUNNING,
+		                SANDBOX_SET_STARTED | SANDBOX_SET_SLOT | SANDBOX_SET_GENERATION);
+		return;
+	}
+	/* Found again after a restart of ours: it tells what happened meanwhile. */
+	(void)link_send(&s->link, CH_SYNC, 0, NULL, 0);
+}
+
+/* All it knows has been told. Whoever is still called running in the store is nobody's. What was
+ * under way when we died goes on. */
+void sbx_on_settled(struct sbx *s)
+{
+	enum sandbox_state is = s->link.ready.is_frozen ? SANDBOX_PAUSED : SANDBOX_RUNNING;
+
+	px_lose_unknown(s);
+	switch (s->state) {
+	case SANDBOX_STOPPING:
+		(void)link_send(&s->link, CH_STOP, 0, NULL, 0);
+		break;
+	case SANDBOX_DELETING:
+	case SANDBOX_REPLACING:
+		(void)link_send(&s->link, CH_CLOSE, 0, NULL, 0);
+		break;
+	case SANDBOX_CREATING:
+	case SANDBOX_RUNNING:
+	case SANDBOX_PAUSED:
+	case SANDBOX_UNREACHABLE:
+		if (s->state != is)
+			sbx_set_state(s, is, "");
+		break;
+	case SANDBOX_STOPPED:
+	case SANDBOX_FAILED:
+	case SANDBOX_GONE:
+	case SANDBOX_STATE_COUNT:
+		break;
+	}
+}
+
+void sbx_on_fail(struct sbx *s, const struct err *e)
+{
+	struct fail f = { 0 };
+
+	fail_err(&f, e);
+	if (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING) {
+		build_failed(s, &f);
+		return;
+	}
+	for (struct px *p = s->processes, *next; p; p = next) {
+		next = p->next;
+		px_on_fail(p, e);
+	}
+}
+
+static void gone_on_record(void *arg, const struct store_answer *a)
+{
+	struct sbx *s = arg;
+
+	(void)a;
+	sbx_change_end(s, NULL);
+	sbx_free(s);
+}
+
+/* Nothing of it is left. */
+void sbx_be_gone(struct sbx *s, const char *reason)
+{
+	px_lose_all(s, PROCESS_KILLED, reason);
+	files_close(s);
+	link_close(&s->link);
+	if (s->state != SANDBOX_DELETING)
+		sbx_set_state(s, SANDBOX_DELETING, reason);
+	s->state = SANDBOX_GONE;
+	snprintf(s->reason, sizeof s->reason, "%s", reason);
+	roster_remove(&s->core->sandboxes, &s->entry);
+	sbx_update(s, SANDBOX_SET_STATE | SANDBOX_SET_ENDED,
+	           (struct store_call){ gone_on_record, s, false });
+}
+
+void sbx_on_end(struct sbx *s, bool is_expired, const char *reason)
+{
+	link_close(&s->link);
+	if (s->state == SANDBOX_DELETING || s->is_one_shot || is_expired) {
+		sbx_be_gone(s, is_expired ? reason : "deleted");
+		return;
+	}
+	if (s->state == SANDBOX_REPLACING) {
+		px_lose_all(s, PROCESS_KILLED, "the sandbox was replaced");
+		s->generation++;
+		s->next_num = 0;
+		sbx_build(s);
+		return;
+	}
+	px_lose_all(s, PROCESS_LOST, reason);
+	sbx_set_state(s, SANDBOX_STOPPED, reason[0] ? reason : "it ended by itself");
+}
+
+/* The monitor died. Its processes died with it; how they ended nobody saw, unless a log says. */
+void sbx_on_lost(struct sbx *s)
+{
+	struct fail f = { 0 };
+
+	link_close(&s->link);
+	files_close(s);
+	maker_clean(s->core, s->slot);
+	if (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING) {
+		fail_set(&f, FAIL_SANDBOX_UNAVAILABLE, "the monitor of the sandbox died");
+		f.is_retry_safe = true;
+		build_failed(s, &f);
+	} else if (s->state == SANDBOX_DELETING || s->is_one_shot) {
+		sbx_be_gone(s, "deleted");
+	} else {
+		px_lose_all(s, PROCESS_LOST, "the monitor of the sandbox died");
+		sbx_set_state(s, SANDBOX_STOPPED, "its monitor died; what was ephemeral is lost");
+		fail_set(&f, FAIL_SANDBOX_UNAVAILABLE, "the monitor of the sandbox died");
+		if (s->change.is_busy)
+			sbx_change_end(s, &f);
+	}
+}
+
+struct gone {
+	const char *socket_name;
+	struct sbx *found;
+};
+
+static void is_it(void *entry, void *arg)
+{
+	struct sbx *s = entry;
+	struct gone *g = arg;
+
+	if (strcmp(s->socket_name, g->socket_name) == 0)
+		g->found = s;
+}
+
+/* Mostly its last word has told already; here whoever could not be reached is known to be dead. */
+void sbx_on_gone(struct core *c, const char *socket_name)
+{
+	struct gone g = { .socket_name = socket_name };
+
+	roster_each(&c->sandboxes, is_it, &g);
+	if (!g.found || g.found->link.watch.fd >= 0 || g.found->state != SANDBOX_UNREACHABLE)
+		return;
+	px_lose_all(g.found, PROCESS_LOST, "the monitor of the sandbox died");
+	sbx_set_state(g.found, SANDBOX_STOPPED, "its monitor died; what was ephemeral is lost");
+}
+
+void sbx_on_stopped(struct sbx *s)
+{
+	if (s->state == SANDBOX_STOPPING)
+		sbx_change_done(s, SANDBOX_STOPPED, 0);
+}
+
+void sbx_on_frozen(struct sbx *s, bool is_frozen, int error)
+{
+	struct fail f = { 0 };
+
+	if (!s->change.is_busy)
+		return;
+	if (error) {
+		fail_set(&f, FAIL_UNENFORCEABLE, "pause: %s",
+		         error == ENOTSUP ? "this host has no freezer for it" : strerror(error));
+		sbx_change_end(s, &f);
+		return;
+	}
+	sbx_change_done(s, is_frozen ? SANDBOX_PAUSED : SANDBOX_RUNNING, 0);
+}

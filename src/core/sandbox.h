@@ -1,0 +1,112 @@
+/*
+ * sandbox.h - one sandbox in the daemon's memory.
+ *
+ * Its states and their order are in store/sandboxes.h. This object is the only writer of its row:
+ * every change goes through sbx_set_state(), and what the store refuses did not happen.
+ *
+ *   create   row ─▷ host paths opened ─▷ launcher makes it ─▷ monitor says ready ─▷ running
+ *   stop     every process ends, the walls stay; start makes it usable again
+ *   replace  new walls, new generation, same id; what was ephemeral is new
+ *   delete   everything ends, the row says gone
+ *
+ * One change at a time: who comes meanwhile is told `busy`.
+ */
+#pragma once
+
+#include "core/core.h"
+#include "core/link.h"
+
+struct px;
+struct files;
+
+typedef void sbx_done_fn(void *arg, struct sbx *s, const struct fail *f); /* f NULL: it worked */
+
+struct sbx {
+	struct roster_entry entry; /* first; the key is `id` */
+	struct core *core;
+	char id[ID_SIZE], tenant[TENANT_SIZE];
+	char *key, *labels; /* labels: JSON object */
+	int64_t generation, created_ms, started_ms;
+	enum sandbox_state state;
+	char reason[128];
+	struct spec spec;  /* resolved */
+	char *spec_text;   /* canonical, as the caller said it */
+	char *enforced;    /* JSON object */
+	uint32_t uid, gid; /* of its user, inside */
+	char boot_id[40];
+	bool is_one_shot; /* made by /v1/run: dies with its command and with its client */
+
+	struct link link; /* to the monitor */
+	int slot;
+	char socket_name[64];
+	uint32_t next_num;
+	struct px *processes; /* that live */
+	struct files *files;  /* the tree worker, or NULL */
+
+	struct sbx_asker *askers; /* who waits for its usage */
+
+	uint64_t ttl_ms, idle_ms; /* 0: none */
+	int64_t expires_ms;       /* wall clock; 0: never */
+	uint64_t active_ms;       /* last use; monotonic */
+
+	/* The change that is under way, and who waits for it. */
+	struct {
+		sbx_done_fn *done;
+		void *arg;
+		uint32_t tickets[FS_ENTRIES_MAX + 1]; /* of the sources, the image first */
+		size_t next_source;                   /* the one that is being opened */
+		int client_fd;                        /* a duplicate */
+		bool is_busy;
+	} change;
+	struct timer timer; /* a change that does not come to an end */
+};
+
+struct sbx_ask {
+	const char *tenant, *key;
+	const char *spec_text; /* canonical JSON of what was asked */
+	struct spec *spec;     /* checked and resolved; moved into the sandbox */
+	const char *labels;
+	uint64_t ttl_ms, idle_ms;
+	int client_fd; /* whose host paths; -1: nobody's */
+	bool is_one_shot;
+};
+
+/* The answer comes later, unless -1 is returned. With a key that exists: that one, when the spec is
+ * the same, else `exists`. */
+int sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, void *arg,
+               struct fail *f) MUST_USE;
+
+/* By id or key; of another tenant is not found. */
+struct sbx *sbx_find(struct core *c, const char *tenant, const char *name, struct fail *f);
+
+int sbx_stop(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f) MUST_USE;
+int sbx_start(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f) MUST_USE;
+int sbx_pause(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f) MUST_USE;
+int sbx_resume(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f) MUST_USE;
+int sbx_replace(struct sbx *s, int client_fd, sbx_done_fn *done, void *arg,
+                struct fail *f) MUST_USE;
+int sbx_delete(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f);
+int sbx_extend(struct sbx *s, uint64_t wall_ms, uint64_t ttl_ms, struct fail *f) MUST_USE;
+
+/* What it uses now; a sandbox that ends first answers with NULL. */
+typedef void sbx_usage_fn(void *arg, const struct channel_usage *u);
+int sbx_usage(struct sbx *s, sbx_usage_fn *done, void *arg, struct fail *f) MUST_USE;
+
+/* Usable for a command or a file? Else the reason, as the API says it. */
+int sbx_check_running(struct sbx *s, struct fail *f) MUST_USE;
+void sbx_touch(struct sbx *s);
+
+/* ---- for core.c, link.c, expire.c ---- */
+struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row); /* at start, from the store */
+void sbx_set_state(struct sbx *s, enum sandbox_state state, const char *reason);
+void sbx_on_ready(struct sbx *s);   /* the monitor: the walls stand, or it was found again */
+void sbx_on_settled(struct sbx *s); /* the monitor has told of all its processes */
+void sbx_on_stopped(struct sbx *s);
+void sbx_on_frozen(struct sbx *s, bool is_frozen, int error);
+void sbx_on_lost(struct sbx *s);                      /* the channel ended without a word */
+void sbx_on_fail(struct sbx *s, const struct err *e); /* the walls could not be built */
+void sbx_on_end(struct sbx *s, bool is_expired, const char *reason); /* everything inside is dead */
+void sbx_on_usage(struct sbx *s, const void *bytes, size_t n);
+void sbx_on_gone(struct core *c, const char *socket_name); /* the launcher: nothing is left of it */
+void sbx_settle_dead(struct sbx *s, const char *reason);   /* at start: its monitor is no more */
+void sbx_free(struct sbx *s);

@@ -1,0 +1,202 @@
+/*
+ * sandbox_verbs.c - what a caller may do with a sandbox, and what becomes of one after a restart.
+ */
+#include <fcntl.h>
+
+#include "core/files.h"
+#include "core/maker.h"
+#include "core/process.h"
+#include "core/sandbox-internal.h"
+
+/* ---- verbs --------------------------------------------------------------------------- */
+
+static int refuse_state(const struct sbx *s, const char *verb, struct fail *f)
+{
+	return fail_set(f, FAIL_CONFLICT, "cannot %s: the sandbox is %s%s%s", verb,
+	                sandbox_state_name(s->state), s->reason[0] ? ": " : "", s->reason);
+}
+
+int sbx_check_running(struct sbx *s, struct fail *f)
+{
+	if (s->state == SANDBOX_UNREACHABLE) {
+		fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "the sandbox does not answer");
+		f->is_retry_safe = true;
+		return -1;
+	}
+	if (s->state != SANDBOX_RUNNING)
+		return refuse_state(s, "work in it", f);
+	sbx_touch(s);
+	return 0;
+}
+
+static int order(struct sbx *s, enum channel_type type, struct fail *f)
+{
+	struct fail late = { 0 };
+
+	if (link_send(&s->link, type, 0, NULL, 0) == 0)
+		return 0;
+	fail_set(&late, FAIL_SANDBOX_UNAVAILABLE, "the sandbox does not answer");
+	late.is_retry_safe = true;
+	*f = late;
+	s->change.done = NULL; /* the caller is told right here */
+	sbx_change_end(s, NULL);
+	return -1;
+}
+
+int sbx_stop(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
+{
+	if (s->state != SANDBOX_RUNNING && s->state != SANDBOX_PAUSED)
+		return refuse_state(s, "stop", f);
+	if (sbx_change_begin(s, done, arg, f) < 0)
+		return -1;
+	if (s->state == SANDBOX_PAUSED)
+		(void)link_send(&s->link, CH_THAW, 0, NULL, 0);
+	sbx_set_state(s, SANDBOX_STOPPING, "");
+	files_close(s);
+	return order(s, CH_STOP, f);
+}
+
+/* Its walls still stand, or they are built anew. */
+int sbx_start(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
+{
+	if (s->state != SANDBOX_STOPPED && s->state != SANDBOX_FAILED)
+		return refuse_state(s, "start", f);
+	if (sbx_change_begin(s, done, arg, f) < 0)
+		return -1;
+	sbx_set_state(s, SANDBOX_CREATING, "");
+	if (s->link.watch.fd >= 0) {
+		sbx_change_done(s, SANDBOX_RUNNING, 0);
+		return 0;
+	}
+	s->generation++;
+	s->next_num = 0;
+	sbx_build(s);
+	return 0;
+}
+
+int sbx_pause(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
+{
+	if (s->state != SANDBOX_RUNNING)
+		return refuse_state(s, "pause", f);
+	if (!s->link.ready.can_freeze)
+		return fail_set(f, FAIL_UNENFORCEABLE, "pause: this host has no freezer for it");
+	return sbx_change_begin(s, done, arg, f) < 0 ? -1 : order(s, CH_FREEZE, f);
+}
+
+int sbx_resume(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
+{
+	if (s->state != SANDBOX_PAUSED)
+		return refuse_state(s, "resume", f);
+	return sbx_change_begin(s, done, arg, f) < 0 ? -1 : order(s, CH_THAW, f);
+}
+
+/* Never on doubt: who cannot be reached may still be at work. */
+int sbx_replace(struct sbx *s, int client_fd, sbx_done_fn *done, void *arg, struct fail *f)
+{
+	if (s->state != SANDBOX_RUNNING && s->state != SANDBOX_PAUSED &&
+	    s->state != SANDBOX_STOPPED && s->state != SANDBOX_FAILED)
+		return refuse_state(s, "replace", f);
+	if (sbx_change_begin(s, done, arg, f) < 0)
+		return -1;
+	s->change.client_fd = client_fd < 0 ? -1 : fcntl(client_fd, F_DUPFD_CLOEXEC, 3);
+	sbx_set_state(s, SANDBOX_REPLACING, "");
+	files_close(s);
+	if (s->link.watch.fd >= 0)
+		return order(s, CH_CLOSE, f);
+	s->generation++;
+	s->next_num = 0;
+	sbx_build(s);
+	return 0;
+}
+
+int sbx_delete(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
+{
+	if (s->state == SANDBOX_CREATING)
+		return refuse_state(s, "delete", f);
+	if (sbx_change_begin(s, done, arg, f) < 0)
+		return -1;
+	files_close(s);
+	if (s->link.watch.fd < 0) {
+		sbx_set_state(s, SANDBOX_DELETING, "");
+		if (s->slot >= 0)
+			maker_clean(s->core, s->slot);
+		sbx_be_gone(s, "deleted");
+		return 0;
+	}
+	sbx_set_state(s, SANDBOX_DELETING, "");
+	return order(s, CH_CLOSE, f);
+}
+
+int sbx_extend(struct sbx *s, uint64_t wall_ms, uint64_t ttl_ms, struct fail *f)
+{
+	if (sbx_check_running(s, f) < 0)
+		return -1;
+	if (ttl_ms) {
+		s->ttl_ms = ttl_ms;
+		s->expires_ms = core_now_ms() + (int64_t)ttl_ms;
+		sbx_update(s, SANDBOX_SET_EXPIRES, (struct store_call){ 0 });
+	}
+	if (wall_ms && link_send(&s->link, CH_EXTEND, 0, &wall_ms, sizeof wall_ms) < 0)
+		return fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "the sandbox does not answer");
+	return 0;
+}
+
+/* ---- after a restart of ours ---------------------------------------------------------- */
+
+struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row)
+{
+	struct sbx *s = sbx_new(c);
+	struct err e = { 0 };
+	struct fail f = { 0 };
+
+	snprintf(s->id, sizeof s->id, "%s", row->id);
+	snprintf(s->tenant, sizeof s->tenant, "%s", row->tenant);
+	snprintf(s->boot_id, sizeof s->boot_id, "%s", row->boot_id ? row->boot_id : "");
+	snprintf(s->socket_name, sizeof s->socket_name, "%s", row->socket ? row->socket : "");
+	snprintf(s->reason, sizeof s->reason, "%s", row->state_reason ? row->state_reason : "");
+	s->entry.key = s->id;
+	s->key = row->key ? mem_strdup(row->key) : NULL;
+	s->labels = mem_strdup(row->labels ? row->labels : "{}");
+	s->spec_text = mem_strdup(row->spec);
+	s->enforced = mem_strdup(row->enforced ? row->enforced : "{}");
+	s->generation = row->generation;
+	s->state = row->state;
+	s->slot = (int)row->slot;
+	s->created_ms = row->created_ms;
+	s->started_ms = row->started_ms;
+	s->expires_ms = row->expires_ms;
+	s->idle_ms = (uint64_t)row->idle_ms;
+	/* What was accepted once is accepted again, unless the program has changed its mind. */
+	if (spec_json(&s->spec, row->spec, strlen(row->spec), &e) < 0)
+		fprintf(stderr, "caissond: %s: its spec is not understood: %s\n", s->id, e.msg);
+	spec_resolve(&s->spec);
+	(void)sbx_user_of(s, &f);
+	roster_add(&c->sandboxes, &s->entry);
+	return s;
+}
+
+/* What was under way is settled towards the safe side: nothing is left of a creation or a deletion
+ * whose monitor is dead. */
+void sbx_settle_dead(struct sbx *s, const char *reason)
+{
+	switch (s->state) {
+	case SANDBOX_CREATING:
+		sbx_be_gone(s, "the daemon was restarted while it was made");
+		break;
+	case SANDBOX_DELETING:
+		sbx_be_gone(s, "deleted");
+		break;
+	case SANDBOX_RUNNING:
+	case SANDBOX_PAUSED:
+	case SANDBOX_STOPPING:
+	case SANDBOX_REPLACING:
+	case SANDBOX_UNREACHABLE:
+		sbx_set_state(s, SANDBOX_STOPPED, reason);
+		break;
+	case SANDBOX_FAILED:
+	case SANDBOX_STOPPED:
+	case SANDBOX_GONE:
+	case SANDBOX_STATE_COUNT:
+		break;
+	}
+}

@@ -1,0 +1,73 @@
+#include "launcher/kit.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "engine/skeleton.h"
+#include "launcher/slot.h"
+#include "os/file.h"
+
+#define CHECK_MS 1000
+
+static int find_programs(struct kit *k, struct err *e)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int r = os_fstatat(AT_FDCWD, "/", &st, 0);
+
+	if (r < 0)
+		return err_sys(e, -r, "stat /");
+	k->common.root_dev = st.st_dev;
+	k->common.root_ino = st.st_ino;
+	if (launcher_find("caisson-init", path, e) < 0)
+		return -1;
+	k->common.init_exe_fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
+	return k->common.init_exe_fd < 0 ? err_sys(e, -k->common.init_exe_fd, "open %s", path) : 0;
+}
+
+int kit_open(struct kit *k, struct err *e)
+{
+	*k = (struct kit){ .is_open = true,
+		           .common = { .run_fd = -1, .init_exe_fd = -1, .skeleton_fd = -1 },
+		           .gate_fd = -1 };
+	if (launcher_mode(&k->host.is_root, e) < 0)
+		return -1;
+	int r = cgroup_find(&k->host.cgroup, k->host.is_root);
+	if (r < 0)
+		return err_sys(e, -r, "look at the cgroups");
+	k->common.run_fd = slot_run_dir(k->host.is_root, e);
+	if (k->common.run_fd < 0)
+		return -1;
+	k->gate_fd = slot_open(k->common.run_fd, e);
+	if (k->gate_fd < 0 || slot_share(k->gate_fd, e) < 0)
+		return -1;
+	if (find_programs(k, e) < 0)
+		return -1;
+	k->common.skeleton_fd = skeleton_open(k->common.run_fd, e);
+	return k->common.skeleton_fd < 0 ? err_wrap(e, "skeleton") : 0;
+}
+
+int kit_refresh(struct kit *k, uint64_t now_ms, struct err *e)
+{
+	if (now_ms - k->checked_ms < CHECK_MS)
+		return 0;
+	int fd = skeleton_open(k->common.run_fd, e);
+	if (fd < 0)
+		return err_wrap(e, "skeleton");
+	fd_close(&k->common.skeleton_fd);
+	k->common.skeleton_fd = fd;
+	k->checked_ms = now_ms;
+	return 0;
+}
+
+void kit_done(struct kit *k)
+{
+	if (!k->is_open)
+		return;
+	k->is_open = false;
+	fd_close(&k->common.skeleton_fd);
+	fd_close(&k->common.init_exe_fd);
+	fd_close(&k->common.run_fd);
+	fd_close(&k->gate_fd);
+}

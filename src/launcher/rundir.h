@@ -1,0 +1,34 @@
+/*
+ * rundir.h - the folders of one daemon, its lock, and the socket of its API.
+ *
+ *   STATE/            0700, the daemon's: it is made or handed to the daemon, never read
+ *   RUN/              0711, the launcher's: the daemon passes and connects
+ *   RUN/launcher.lock held while a launcher lives
+ *   RUN/api.sock      0600, the daemon's
+ *   RUN/sb/           the sockets of monitors; the daemon may list them and not replace them
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct rundir_opts {
+	const char *state, *run;
+	bool is_root;
+	uid_t service_id; /* root mode: of the daemon */
+	int api_fd;       /* a listening socket that somebody made for us; -1: none */
+};
+
+struct rundir {
+	bool is_open;
+	int state_fd, run_fd, sb_fd, lock_fd;
+	int api_fd;
+	bool is_api_ours; /* made here: removed at the end */
+	dev_t api_dev;    /* root mode: the file of the socket */
+	ino_t api_ino;
+};
+
+/* e->sys is EBUSY when another launcher has these folders. */
+int rundir_open(struct rundir *d, const struct rundir_opts *o, struct err *e) MUST_USE;
+void rundir_done(struct rundir *d);

@@ -1,0 +1,109 @@
+/*
+ * server-internal.h - the state of the launcher program, shared by its files.
+ *
+ *   server.c     the loop, the channel, what is asked for
+ *   supervise.c  the daemon: start, death, restart, end
+ *   ending.c     sandboxes: from their monitor's death until nothing is left
+ */
+#pragma once
+
+#include "io/loop.h"
+#include "launcher/kit.h"
+#include "launcher/opener.h"
+#include "launcher/order.h"
+#include "launcher/rundir.h"
+#include "launcher/server.h"
+#include "launcher/slot.h"
+
+#define JOBS_MAX 256
+#define JOBS_OF_ONE_MAX 64 /* whose file system does not answer must not keep others out */
+
+enum live_tell { TELL_NONE, TELL_GONE, TELL_DONE };
+
+/* One sandbox, from its making until nothing is left of it. */
+struct live {
+	struct live *next; /* in the list of those that end */
+	struct launcher_hold hold;
+	int slot;
+	pid_t pid;
+	int status;
+	bool is_kept;
+	bool is_ending;
+	enum live_tell tell;
+	uint32_t tag; /* TELL_DONE */
+	uint64_t due_ms;
+	unsigned int delay_ms;
+	char name[LAUNCH_NAME_MAX];
+};
+
+/* A path that is being opened. */
+struct job {
+	struct watch watch;
+	struct server *server;
+	struct job *next;
+	struct opener_caller caller;
+	uint32_t tag, want;
+	pid_t pid; /* 0: waited for */
+	uint64_t deadline_ms;
+};
+
+struct out {
+	struct out *next;
+	int fd;
+	size_t n;
+	struct launch_head head;
+	unsigned char bytes[sizeof(struct err)];
+};
+
+struct daemon {
+	pid_t pid; /* 0: not running */
+	uint64_t started_ms, restart_ms;
+	unsigned int backoff_ms;
+	bool was_ready; /* ever */
+	bool is_told;   /* to end */
+};
+
+struct server {
+	const struct server_opts *opts;
+	monitor_fn *monitor;
+	struct loop loop;
+	struct watch signals, timer, channel; /* channel.fd -1: no daemon */
+	struct kit kit;
+	struct rundir dirs;
+	struct opener opener;
+	int top_fds[SERVER_HOST_PATHS_MAX];
+	struct tickets tickets;
+	struct live *live[SLOT_COUNT];
+	struct live *ending;
+	struct job *jobs;
+	size_t n_jobs;
+	struct out *out_first, **out_last;
+	struct daemon daemon;
+	bool is_leaving;
+	uint64_t leave_ms; /* the latest */
+	int status;        /* to exit with */
+};
+
+uint64_t server_now(void);
+
+/* To the daemon: now, or when it can take it. Takes over fd. */
+void server_send(struct server *s, struct launch_head head, const void *body, int fd);
+void server_fail(struct server *s, uint32_t tag, const struct err *e);
+/* The daemon is gone: so is what it asked for. News of ended sandboxes waits for the next. */
+void server_drop_daemon(struct server *s);
+int server_take_channel(struct server *s, int fd); /* 0 or -errno */
+
+int supervise_start(struct server *s, struct err *e) MUST_USE;
+void supervise_ended(struct server *s, int status);
+void supervise_signal(struct server *s, int sig);
+void supervise_tick(struct server *s, uint64_t now_ms);
+uint64_t supervise_due(const struct server *s);
+
+/* The sandbox's monitor is dead, or never was. */
+void ending_begin(struct server *s, struct live *l);
+void ending_tick(struct server *s, uint64_t now_ms);
+uint64_t ending_due(const struct server *s);
+bool ending_is_idle(const struct server *s); /* nothing ends, and only kept ones live */
+/* Ends what dead launchers left in this slot; false when it lives. */
+bool ending_take_dead(struct server *s, int slot, enum live_tell tell, uint32_t tag);
+size_t ending_sweep(struct server *s); /* all slots; returns how many were found dead */

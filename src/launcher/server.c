@@ -1,0 +1,668 @@
+#include "launcher/server.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "engine/landlock.h"
+#include "launcher/server-internal.h"
+#include "os/file.h"
+#include "os/proc.h"
+#include "os/sock.h"
+
+#define OF(w, member) ((struct server *)((char *)(w)-offsetof(struct server, member)))
+
+uint64_t server_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* One timer for all; after every event it is set for what comes first. */
+static void set_timer(struct server *s)
+{
+	uint64_t due = ending_due(s), other = supervise_due(s);
+
+	if (other < due)
+		due = other;
+	for (const struct job *j = s->jobs; j; j = j->next)
+		if (j->deadline_ms < due)
+			due = j->deadline_ms;
+	struct itimerspec t = { 0 };
+	if (due != UINT64_MAX) {
+		t.it_value.tv_sec = (time_t)(due / 1000);
+		t.it_value.tv_nsec = (long)(due % 1000 * 1000000) + 1; /* 0 would disarm it */
+	}
+	(void)timerfd_settime(s->timer.fd, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+/* ---- to the daemon --------------------------------------------------------------------- */
+
+static void out_free(struct out *o)
+{
+	fd_close(&o->fd);
+	free(o);
+}
+
+/* Whether it is settled: sent, or the daemon is about to be found dead. */
+static bool out_try(struct server *s, const struct out *o)
+{
+	int r = os_send(s->channel.fd, &o->head, o->n, &o->fd, o->fd < 0 ? 0 : 1);
+
+	return r != -EAGAIN && r != -ENOBUFS && r != -ENOMEM;
+}
+
+/* While something waits to be taken nothing new is read: what waits has a bound. */
+static void flush(struct server *s)
+{
+	while (s->out_first && s->channel.fd >= 0 && out_try(s, s->out_first)) {
+		struct out *o = s->out_first;
+
+		s->out_first = o->next;
+		if (!s->out_first)
+			s->out_last = &s->out_first;
+		out_free(o);
+	}
+	if (s->channel.fd >= 0)
+		(void)loop_change(&s->loop, &s->channel, s->out_first ? EPOLLOUT : EPOLLIN);
+}
+
+void server_send(struct server *s, struct launch_head head, const void *body, int fd)
+{
+	struct out *o = mem_alloc(sizeof *o);
+
+	*o = (struct out){ .fd = fd, .n = sizeof head + head.len, .head = head };
+	memcpy(o->bytes, body, head.len);
+	*s->out_last = o;
+	s->out_last = &o->next;
+	if (s->out_first == o)
+		flush(s);
+}
+
+void server_fail(struct server *s, uint32_t tag, const struct err *e)
+{
+	server_send(s, (struct launch_head){ .type = L_FAILED, .len = sizeof *e, .tag = tag }, e,
+	            -1);
+}
+
+/* ---- make ---------------------------------------------------------------------------- */
+
+/* No other sandbox ever had it: slots are used again. */
+static int make_name(char out[LAUNCH_NAME_MAX], int slot, struct err *e)
+{
+	uint64_t random;
+
+	if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+		return err_sys(e, errno, "getrandom");
+	snprintf(out, LAUNCH_NAME_MAX, "%d-%016llx.sock", slot, (unsigned long long)random);
+	return 0;
+}
+
+static int listen_for_clients(struct server *s, const char *name, struct err *e)
+{
+	AUTO(fd_close) int fd = os_listen_at(s->dirs.sb_fd, name, SOCK_SEQPACKET, 0600);
+
+	if (fd < 0)
+		return err_sys(e, -fd, "listen on %s", name);
+	uid_t id = s->opts->service_id;
+	int r = s->kit.host.is_root ? os_fchownat(s->dirs.sb_fd, name, id, (gid_t)id) : 0;
+	return r < 0 ? err_sys(e, -r, "hand over %s", name) : fd_take(&fd);
+}
+
+static int build(struct server *s, struct launcher_order *o, struct live *l, struct err *e)
+{
+	AUTO(fd_close) int listen_fd = -1;
+
+	if (make_name(l->name, l->slot, e) < 0)
+		return -1;
+	if (o->is_kept) {
+		listen_fd = listen_for_clients(s, l->name, e);
+		if (listen_fd < 0)
+			return -1;
+	}
+	o->listen_fd = listen_fd;
+	return launcher_build(o, &l->hold, e);
+}
+
+static void plan_freep(struct plan **plan)
+{
+	plan_done(*plan);
+	free(*plan);
+}
+
+static void on_make(struct server *s, const struct launch_packet *p, int fd)
+{
+	struct launcher_order order = {
+		.host = &s->kit.host, .kit = &s->kit.common, .monitor = s->monitor, .listen_fd = -1
+	};
+	AUTO(plan_freep) struct plan *plan = mem_alloc(sizeof *plan);
+	struct launcher_hold hold;
+	struct err e = { 0 };
+
+	(void)fd;
+	if (order_read(p, &s->tickets, plan, &order, &e) < 0 ||
+	    kit_refresh(&s->kit, server_now(), &e) < 0 ||
+	    launcher_take_slot(s->kit.common.run_fd, &hold, &e) < 0) {
+		server_fail(s, p->head.tag, &e);
+		return;
+	}
+	struct live *l = mem_alloc(sizeof *l);
+	*l = (struct live){ .hold = hold, .slot = hold.slot, .is_kept = order.is_kept };
+	s->live[l->slot] = l;
+	int r = build(s, &order, l, &e);
+	l->pid = l->hold.pid;
+	if (r < 0) {
+		server_fail(s, p->head.tag, &e);
+		if (l->pid == 0)
+			ending_begin(s, l); /* else when it was waited for */
+		return;
+	}
+	l->tell = TELL_GONE;
+	struct launch_made made = { .slot = l->slot, .pid = l->pid };
+	memcpy(made.name, l->name, sizeof made.name);
+	struct launch_head head = { .type = L_MADE, .len = sizeof made, .tag = p->head.tag };
+	server_send(s, head, &made, fd_take(&l->hold.control_fd));
+}
+
+/* ---- open ---------------------------------------------------------------------------- */
+
+static void job_free(struct job *j)
+{
+	struct server *s = j->server;
+
+	s->n_jobs--;
+	loop_remove(&s->loop, &j->watch);
+	fd_close(&j->watch.fd);
+	if (j->pid > 0)
+		(void)kill(j->pid, SIGKILL); /* our child, not yet waited for */
+	free(j);
+}
+
+static void job_end(struct job *j)
+{
+	struct job **at = &j->server->jobs;
+
+	while (*at != j)
+		at = &(*at)->next;
+	*at = j->next;
+	job_free(j);
+}
+
+static bool in_groups(const struct os_peer *p, gid_t gid)
+{
+	for (size_t i = 0; i < p->n_groups; i++)
+		if (p->groups[i] == gid)
+			return true;
+	return p->gid == gid;
+}
+
+/* Whose files are the command's user's inside: the owner's only for those who could be him. */
+static struct ticket make_ticket(const struct job *j, const struct opener_answer *a, int fd)
+{
+	const struct os_peer *peer = &j->caller.peer;
+	bool is_all = j->caller.is_operator || peer->uid == 0;
+
+	return (struct ticket){ .fd = fd,
+		                .is_dir = a->is_dir,
+		                .is_all = is_all,
+		                .uid = is_all ? a->uid : peer->uid,
+		                .gid = is_all || in_groups(peer, a->gid) ? a->gid : peer->gid };
+}
+
+static int check_want(const struct job *j, const struct opener_answer *a, struct err *e)
+{
+	if (j->want == LAUNCH_DIR && !a->is_dir)
+		return err_new(e, ERR_INVALID, "not a folder");
+	if (j->want == LAUNCH_FILE && a->is_dir)
+		return err_new(e, ERR_INVALID, "a folder");
+	return 0;
+}
+
+static void job_ready(struct watch *w, uint32_t events)
+{
+	struct job *j = (struct job *)((char *)w - offsetof(struct job, watch));
+	struct server *s = j->server;
+	struct opener_answer a;
+	int got = -1;
+	size_t n_fds = 1;
+
+	(void)events;
+	int n = os_recv(w->fd, &a, sizeof a, &got, &n_fds);
+	AUTO(fd_close) int fd = n_fds > 0 ? got : -1;
+	if (n != (int)sizeof a)
+		err_new(&a.e, ERR_INTERNAL, "the process that opens died");
+	else if (a.e.kind == ERR_NONE && fd < 0)
+		err_new(&a.e, ERR_INTERNAL, "no descriptor came");
+	else if (a.e.kind == ERR_NONE)
+		(void)check_want(j, &a, &a.e);
+	if (a.e.kind != ERR_NONE) {
+		server_fail(s, j->tag, &a.e);
+	} else {
+		AUTO(fd_close) int ours = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		struct launch_opened o = { .uid = a.uid, .gid = a.gid, .is_dir = a.is_dir };
+
+		if (ours >= 0)
+			o.ticket = tickets_add(&s->tickets, make_ticket(j, &a, fd_take(&ours)));
+		struct launch_head head = { .type = L_OPENED, .len = sizeof o, .tag = j->tag };
+		server_send(s, head, &o, fd_take(&fd));
+	}
+	job_end(j);
+	set_timer(s);
+}
+
+static size_t count_jobs(const struct server *s, const struct opener_caller *c)
+{
+	size_t n = 0;
+
+	for (const struct job *j = s->jobs; j; j = j->next)
+		n += j->caller.is_operator == c->is_operator && j->caller.peer.uid == c->peer.uid;
+	return n;
+}
+
+static int job_start(struct server *s, struct job *j, const char *path, int client_fd,
+                     struct err *e)
+{
+	if (opener_ask(&s->opener, client_fd, &j->caller, e) < 0)
+		return -1;
+	if (s->n_jobs >= JOBS_MAX || count_jobs(s, &j->caller) >= JOBS_OF_ONE_MAX)
+		return err_new(e, ERR_LIMIT, "too many paths are being opened");
+	int fd = opener_start(&s->opener, &j->caller, path, &j->pid, e);
+	if (fd < 0)
+		return -1;
+	j->watch = (struct watch){ .fd = fd, .ready = job_ready };
+	int r = loop_add(&s->loop, &j->watch, EPOLLIN);
+	if (r >= 0)
+		return 0;
+	fd_close(&j->watch.fd); /* its child ends by itself, and is waited for as any other */
+	return err_sys(e, -r, "watch");
+}
+
+static void on_open(struct server *s, const struct launch_packet *p, int fd)
+{
+	struct job *j = mem_alloc(sizeof *j);
+	struct err e = { 0 };
+
+	j->server = s;
+	j->tag = p->head.tag;
+	j->want = p->open.want;
+	j->deadline_ms = server_now() + OPENER_MS_MAX;
+	if (job_start(s, j, launch_path(p), fd, &e) < 0) {
+		server_fail(s, j->tag, &e);
+		free(j);
+		return;
+	}
+	j->next = s->jobs;
+	s->jobs = j;
+	s->n_jobs++;
+}
+
+static void jobs_tick(struct server *s, uint64_t now_ms)
+{
+	struct err e;
+
+	err_new(&e, ERR_INTERNAL, "the file system does not answer");
+	for (struct job *j = s->jobs, *next; j; j = next) {
+		next = j->next;
+		if (j->deadline_ms > now_ms)
+			continue;
+		server_fail(s, j->tag, &e);
+		job_end(j);
+	}
+}
+
+/* ---- the rest -------------------------------------------------------------------------- */
+
+static void send_count(struct server *s, uint32_t tag, size_t count)
+{
+	struct launch_done done = { .count = (uint32_t)count };
+	struct launch_head head = { .type = L_DONE, .len = sizeof done, .tag = tag };
+
+	server_send(s, head, &done, -1);
+}
+
+static void on_clean(struct server *s, const struct launch_packet *p, int fd)
+{
+	(void)fd;
+	if (!ending_take_dead(s, p->slot.slot, TELL_DONE, p->head.tag))
+		send_count(s, p->head.tag, 0);
+}
+
+static void on_sweep(struct server *s, const struct launch_packet *p, int fd)
+{
+	(void)fd;
+	send_count(s, p->head.tag, ending_sweep(s));
+}
+
+static uint32_t mechanism(const struct cgroup *cg, enum cgroup_controller c)
+{
+	const char *by = cgroup_mechanism(cg, c);
+
+	return !by ? 0 : strcmp(by, "cgroup2") == 0 ? 2 : 1;
+}
+
+/* v2 freezes every group of its own that it has; v1 has a hierarchy for it. */
+static uint32_t freezer(const struct cgroup *cg)
+{
+	for (size_t i = 0; i < cg->n_trees; i++) {
+		const struct cgroup_tree *t = &cg->trees[i];
+
+		if (t->is_v2 && !t->is_shared)
+			return 2;
+		if (t->is_freezer)
+			return 1;
+	}
+	return 0;
+}
+
+static void on_host(struct server *s, const struct launch_packet *p, int fd)
+{
+	const struct cgroup *cg = &s->kit.host.cgroup;
+	int abi = landlock_abi();
+	struct utsname name = { 0 };
+	/* io: the scratch is memory, there is no device to bound. */
+	struct launch_host host = { .is_root = s->kit.host.is_root,
+		                    .landlock_abi = abi > 0 ? (uint32_t)abi : 0,
+		                    .by = { [LAUNCH_CPU] = mechanism(cg, CG_CPU),
+		                            [LAUNCH_MEMORY] = mechanism(cg, CG_MEMORY),
+		                            [LAUNCH_PIDS] = mechanism(cg, CG_PIDS),
+		                            [LAUNCH_FREEZER] = freezer(cg) } };
+	struct launch_head head = { .type = L_HOSTED, .len = sizeof host, .tag = p->head.tag };
+
+	(void)fd;
+	(void)uname(&name); /* fails for a bad pointer only */
+	snprintf(host.release, sizeof host.release, "%s", name.release);
+	server_send(s, head, &host, -1);
+}
+
+static void on_ready(struct server *s, const struct launch_packet *p, int fd)
+{
+	(void)p;
+	(void)fd;
+	if (!s->daemon.was_ready && s->opts->notify)
+		(void)os_notify(s->opts->notify, "READY=1"); /* whoever waits for it gives up */
+	s->daemon.was_ready = true;
+}
+
+/* `fd` is borrowed; -1: none came. */
+static void (*const orders[])(struct server *s, const struct launch_packet *p, int fd) = {
+	[L_MAKE] = on_make,   [L_OPEN] = on_open, [L_CLEAN] = on_clean,
+	[L_SWEEP] = on_sweep, [L_HOST] = on_host, [L_READY] = on_ready,
+};
+_Static_assert(COUNT(orders) == L_READY + 1, "an order has no function");
+
+/* ---- events -------------------------------------------------------------------------- */
+
+static void channel_ready(struct watch *w, uint32_t events)
+{
+	static struct launch_packet p; /* 130 KiB: not on the stack */
+	struct server *s = OF(w, channel);
+	int fds[2] = { -1, -1 };
+	size_t n_fds = COUNT(fds);
+	struct err e = { 0 };
+
+	if (events & EPOLLOUT)
+		flush(s);
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		return;
+	int n = os_recv(w->fd, &p, sizeof p, fds, &n_fds);
+	if (n == -EAGAIN)
+		return;
+	AUTO(fd_close) int first = n > 0 && n_fds > 0 ? fds[0] : -1;
+	AUTO(fd_close) int second = n > 0 && n_fds > 1 ? fds[1] : -1;
+	if (n <= 0) { /* it died, or will when it sees that we hang up */
+		server_drop_daemon(s);
+		return;
+	}
+	if (launch_check_order(&p, (size_t)n, n_fds, &e) < 0) {
+		bool has_tag = (size_t)n >= sizeof p.head;
+
+		server_fail(s, has_tag ? p.head.tag : 0, &e);
+		return;
+	}
+	orders[p.head.type](s, &p, first);
+	set_timer(s);
+}
+
+int server_take_channel(struct server *s, int fd)
+{
+	s->channel = (struct watch){ .fd = fd, .ready = channel_ready };
+	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	int r = loop_add(&s->loop, &s->channel, EPOLLIN);
+	flush(s);
+	return r;
+}
+
+void server_drop_daemon(struct server *s)
+{
+	struct out *kept = NULL, **last = &kept;
+
+	if (s->channel.fd >= 0) {
+		loop_remove(&s->loop, &s->channel);
+		fd_close(&s->channel.fd);
+	}
+	while (s->jobs) {
+		struct job *j = s->jobs;
+
+		s->jobs = j->next;
+		job_free(j);
+	}
+	tickets_done(&s->tickets);
+	while (s->out_first) {
+		struct out *o = s->out_first;
+
+		s->out_first = o->next;
+		o->next = NULL;
+		if (o->head.type == L_GONE) {
+			*last = o;
+			last = &o->next;
+		} else {
+			out_free(o);
+		}
+	}
+	s->out_first = kept;
+	s->out_last = kept ? last : &s->out_first;
+	for (size_t i = 0; i < COUNT(s->live); i++) /* nobody waits for these answers any more */
+		if (s->live[i] && s->live[i]->tell == TELL_DONE)
+			s->live[i]->tell = TELL_NONE;
+}
+
+static void child_ended(struct server *s, pid_t pid, int status)
+{
+	if (pid == s->daemon.pid) {
+		supervise_ended(s, status);
+		return;
+	}
+	for (struct job *j = s->jobs; j; j = j->next)
+		if (j->pid == pid)
+			j->pid = 0; /* its answer is in the socket, or none comes */
+	for (size_t i = 0; i < COUNT(s->live); i++) {
+		struct live *l = s->live[i];
+
+		if (l && l->hold.pid == pid) {
+			l->hold.pid = 0;
+			l->status = status;
+			ending_begin(s, l);
+			return;
+		}
+	}
+}
+
+static void signals_ready(struct watch *w, uint32_t events)
+{
+	struct server *s = OF(w, signals);
+	struct signalfd_siginfo info;
+	int status;
+
+	(void)events;
+	if (read(w->fd, &info, sizeof info) != (ssize_t)sizeof info)
+		return;
+	if (info.ssi_signo == SIGCHLD) {
+		for (int pid; (pid = os_try_wait(-1, &status, NULL)) > 0;)
+			child_ended(s, pid, status);
+	} else {
+		supervise_signal(s, (int)info.ssi_signo);
+	}
+	set_timer(s);
+}
+
+static void timer_ready(struct watch *w, uint32_t events)
+{
+	struct server *s = OF(w, timer);
+	uint64_t count;
+
+	(void)events;
+	if (read(w->fd, &count, sizeof count) < 0)
+		return;
+	uint64_t now = server_now();
+	ending_tick(s, now);
+	jobs_tick(s, now);
+	supervise_tick(s, now);
+	set_timer(s);
+}
+
+/* ---- birth ----------------------------------------------------------------------------- */
+
+static int watch_events(struct server *s, struct err *e)
+{
+	static const int signals[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < COUNT(signals); i++)
+		sigaddset(&set, signals[i]);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN); /* an answer, not an end */
+	s->signals = (struct watch){ .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
+		                     .ready = signals_ready };
+	s->timer =
+	    (struct watch){ .fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
+		            .ready = timer_ready };
+	if (s->signals.fd < 0 || s->timer.fd < 0)
+		return err_sys(e, errno, "watch signals and time");
+	int r = loop_init(&s->loop);
+	if (r >= 0)
+		r = loop_add(&s->loop, &s->signals, EPOLLIN);
+	if (r >= 0)
+		r = loop_add(&s->loop, &s->timer, EPOLLIN);
+	return r < 0 ? err_sys(e, -r, "watch signals and time") : 0;
+}
+
+/* FSX-12: what no sandbox is shown, whoever asks. */
+static int set_rules(struct server *s, struct err *e)
+{
+	static const char *const kernels[] = { "/proc", "/sys", "/dev" };
+	struct hostpath_rules *rules = &s->opener.rules;
+	const int ours[] = { s->kit.common.run_fd, s->dirs.run_fd, s->dirs.state_fd };
+
+	for (size_t i = 0; i < COUNT(ours); i++)
+		if (hostpath_forbid(rules, ours[i], true, e) < 0)
+			return -1;
+	for (size_t i = 0; i < COUNT(kernels); i++) {
+		AUTO(fd_close) int fd = os_openat(AT_FDCWD, kernels[i], O_PATH | O_DIRECTORY, 0);
+
+		if (fd >= 0 && hostpath_forbid(rules, fd, false, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int open_tops(struct server *s, struct err *e)
+{
+	for (size_t i = 0; i < s->opts->n_host_paths; i++) {
+		const char *path = s->opts->host_paths[i];
+		int fd =
+		    path[0] != '/' ? -EINVAL : os_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
+
+		if (fd < 0)
+			return err_sys(e, -fd, "host path %s", path);
+		s->top_fds[i] = fd;
+		s->opener.n_tops++;
+	}
+	s->opener.top_paths = s->opts->host_paths;
+	s->opener.top_fds = s->top_fds;
+	return 0;
+}
+
+/* Every sandbox costs us a descriptor. */
+static void raise_limits(void)
+{
+	struct rlimit now;
+
+	if (getrlimit(RLIMIT_NOFILE, &now) == 0)
+		(void)os_setrlimit(RLIMIT_NOFILE, now.rlim_max, now.rlim_max);
+}
+
+static int open_all(struct server *s, struct err *e)
+{
+	if (kit_open(&s->kit, e) < 0)
+		return -1;
+	const struct rundir_opts dirs = { .state = s->opts->state,
+		                          .run = s->opts->run,
+		                          .is_root = s->kit.host.is_root,
+		                          .service_id = s->opts->service_id,
+		                          .api_fd = s->opts->api_fd };
+
+	if (rundir_open(&s->dirs, &dirs, e) < 0)
+		return -1;
+	s->opener.is_root = s->kit.host.is_root;
+	s->opener.api_dev = s->dirs.api_dev;
+	s->opener.api_ino = s->dirs.api_ino;
+	return set_rules(s, e) < 0 || open_tops(s, e) < 0 ? -1 : watch_events(s, e);
+}
+
+static void close_all(struct server *s)
+{
+	server_drop_daemon(s);
+	while (s->out_first) {
+		struct out *o = s->out_first;
+
+		s->out_first = o->next;
+		out_free(o);
+	}
+	for (size_t i = 0; i < COUNT(s->live); i++)
+		if (s->live[i]) { /* its monitor has its own lock */
+			fd_close(&s->live[i]->hold.slots_fd);
+			free(s->live[i]);
+		}
+	for (size_t i = 0; i < s->opener.n_tops; i++)
+		fd_close(&s->top_fds[i]);
+	fd_close(&s->signals.fd);
+	fd_close(&s->timer.fd);
+	loop_close(&s->loop);
+	rundir_done(&s->dirs);
+	kit_done(&s->kit);
+}
+
+int server_run(const struct server_opts *o, monitor_fn *monitor, struct err *e)
+{
+	struct server *s = mem_alloc(sizeof *s);
+
+	s->opts = o;
+	s->monitor = monitor;
+	s->loop.epoll_fd = s->channel.fd = s->signals.fd = s->timer.fd = -1;
+	s->out_last = &s->out_first;
+	raise_limits();
+	int r = open_all(s, e);
+	if (r == 0) {
+		(void)ending_sweep(s);
+		r = supervise_start(s, e);
+	}
+	if (r == 0) {
+		set_timer(s);
+		r = loop_run(&s->loop);
+		r = r < 0 ? err_sys(e, -r, "wait for events") : s->status;
+	}
+	close_all(s);
+	free(s);
+	return r;
+}

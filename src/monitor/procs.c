@@ -1,0 +1,525 @@
+/*
+ * procs.c - the life of a process: start, signals, exit, the rest of its tree.
+ *
+ *   starting ──▷ running ──▷ exited ──▷ over ──▷ settled
+ *       └── failed (never executed)
+ *
+ * Starting takes a while and is not waited for: the command's process reports over a socket. Over:
+ * the end is in the log and the client is told; what the command left running may go on writing to
+ * the log. Settled: nothing of its tree lives, which the exec listener tells; then it is freed.
+ *
+ * A tree is what lives in the command's cgroup. Without one (no rights, no cgroups) it is the
+ * process, its descendants and its session: what detached itself twice is not found, and ends with
+ * the sandbox.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "monitor/monitor-internal.h"
+#include "os/file.h"
+#include "os/proc.h"
+
+#define GRACE_MS 2000
+#define DRAIN_MS 50
+#define TREE_MAX 4096
+
+struct proc *procs_find(const struct monitor *m, uint32_t num)
+{
+	for (struct proc *p = m->procs; p; p = p->next)
+		if (p->num == num)
+			return p;
+	return NULL;
+}
+
+/* ---- the tree ---------------------------------------------------------------------- */
+
+struct kin {
+	pid_t pid, parent, session;
+};
+
+/* proc(5): pid (name) state ppid pgrp session ... */
+static bool read_kin(int proc_fd, const char *name, struct kin *out)
+{
+	char path[32], text[512];
+
+	snprintf(path, sizeof path, "%.20s/stat", name);
+	if (name[0] < '1' || name[0] > '9' || os_read_file(proc_fd, path, text, sizeof text) <= 0)
+		return false;
+	const char *at = strrchr(text, ')');
+	out->pid = (pid_t)strtol(name, NULL, 10);
+	return at && sscanf(at + 2, "%*c %d %*d %d", &out->parent, &out->session) == 2;
+}
+
+static size_t all_kin(struct kin *out, size_t max)
+{
+	DIR *dir = opendir("/proc");
+	size_t n = 0;
+
+	for (struct dirent *d = dir ? readdir(dir) : NULL; d && n < max; d = readdir(dir))
+		n += read_kin(dirfd(dir), d->d_name, &out[n]);
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+static bool is_listed(pid_t pid, const pid_t *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i] == pid)
+			return true;
+	return false;
+}
+
+/* Round by round, until nobody is added. */
+static size_t descendants(pid_t pid, pid_t *out, size_t max)
+{
+	AUTO(freep) struct kin *all = mem_alloc(TREE_MAX * sizeof *all);
+	size_t n_all = all_kin(all, TREE_MAX), n = 0, before;
+
+	out[n++] = pid;
+	do {
+		before = n;
+		for (size_t i = 0; i < n_all && n < max; i++)
+			if (!is_listed(all[i].pid, out, n) &&
+			    (all[i].session == pid || is_listed(all[i].parent, out, n)))
+				out[n++] = all[i].pid;
+	} while (n > before);
+	return n;
+}
+
+size_t procs_tree(const struct proc *p, pid_t *out, size_t max)
+{
+	struct monitor *m = p->monitor;
+	size_t n = 0;
+
+	if (p->leaf.num)
+		return cgroup_leaf_members(&m->box->cgroup, p->leaf.num, out, max);
+	if (p->command.is_final)
+		n = cgroup_members(&m->box->cgroup, out, max);
+	return n > 0 || p->spawn.pid == 0 ? n : descendants(p->spawn.pid, out, max);
+}
+
+size_t procs_all(const struct monitor *m, pid_t *out, size_t max)
+{
+	size_t n = cgroup_members(&m->box->cgroup, out, max), kept = 0;
+
+	if (n == 0 && m->box->cgroup.n_trees == 0)
+		n = descendants(m->init.pid, out, max);
+	for (size_t i = 0; i < n; i++)
+		if (out[i] > 0 && out[i] != m->init.pid)
+			out[kept++] = out[i];
+	return kept;
+}
+
+static void signal_tree(struct proc *p, int sig)
+{
+	AUTO(freep) pid_t *pids = mem_alloc(TREE_MAX * sizeof *pids);
+	size_t n = procs_tree(p, pids, TREE_MAX);
+
+	for (size_t i = 0; i < n; i++)
+		if (pids[i] > 0 && pids[i] != p->monitor->init.pid)
+			(void)kill(pids[i], sig); /* gone meanwhile: good */
+}
+
+static void kill_tree(struct proc *p)
+{
+	if (p->leaf.num)
+		cgroup_leaf_kill(&p->monitor->box->cgroup, p->leaf.num);
+	else
+		signal_tree(p, SIGKILL);
+}
+
+void procs_signal(struct proc *p, int sig, enum channel_scope scope)
+{
+	if (scope == SCOPE_TREE)
+		signal_tree(p, sig);
+	else if (!p->has_exited && p->spawn.pid > 0)
+		(void)kill(-p->spawn.pid, sig); /* its own session: the group is its pid */
+}
+
+void procs_stop(struct proc *p, enum run_state cause, const char *reason)
+{
+	if (!p->is_over) {
+		if (p->cause != RUN_EXITED)
+			return; /* it is ending already */
+		p->cause = cause;
+		snprintf(p->reason, sizeof p->reason, "%s", reason);
+		if (p->has_exited) {
+			procs_close(p);
+			return;
+		}
+	}
+	signal_tree(p, SIGTERM);
+	timer_set(&p->monitor->timers, &p->grace, GRACE_MS);
+}
+
+static void timeout_fired(struct timer *t)
+{
+	procs_stop(OWNER_OF(t, struct proc, timeout), RUN_TIMEOUT, "timeout reached");
+}
+
+/* The command itself is waited for, and then its end is written. */
+static void grace_fired(struct timer *t)
+{
+	struct proc *p = OWNER_OF(t, struct proc, grace);
+
+	if (p->command.is_final)
+		monitor_finish(p->monitor);
+	kill_tree(p);
+}
+
+/* ---- the end ----------------------------------------------------------------------- */
+
+/* Where the last of the tree is gone its leaf can go too; the kernel may take a moment. */
+void procs_settle(struct proc *p)
+{
+	struct monitor *m = p->monitor;
+	struct proc **at = &m->procs;
+
+	if (!p->is_over || !streams_ended(p) || p->listener.fd >= 0)
+		return;
+	if (p->leaf.num && !cgroup_leaf_remove(&m->box->cgroup, p->leaf.num)) {
+		timer_set(&m->timers, &m->sweep, 20);
+		return;
+	}
+	while (*at != p)
+		at = &(*at)->next;
+	*at = p->next;
+	m->n_procs--;
+	timer_stop(&m->timers, &p->timeout);
+	timer_stop(&m->timers, &p->grace);
+	timer_stop(&m->timers, &p->drain);
+	streams_close(p);
+	fd_close(&p->leaf.fd);
+	fd_close(&p->log_fd);
+	free(p);
+}
+
+static void close_start(struct proc *p)
+{
+	struct monitor *m = p->monitor;
+
+	if (p->report.fd >= 0)
+		loop_remove(&m->loop, &p->report);
+	fd_close(&p->spawn.report_fd);
+	p->report.fd = -1;
+	if (p->child.fd >= 0)
+		loop_remove(&m->loop, &p->child);
+	fd_close(&p->child.fd);
+}
+
+void procs_close(struct proc *p)
+{
+	struct monitor *m = p->monitor;
+
+	if (p->command.is_final && !m->is_ending)
+		monitor_finish(m);
+	if (!m->is_ending)
+		report_look(p);
+	report_fill(p);
+	if (p->cause != RUN_EXITED && !m->is_ending)
+		kill_tree(p); /* the rest of it goes with the command */
+	p->is_over = true;
+	timer_stop(&m->timers, &p->timeout);
+	timer_stop(&m->timers, &p->drain);
+	close_start(p);
+	self_note(p);
+	if (p->log_fd >= 0)
+		(void)log_close(&p->log, &p->end); /* a full disk: the client is told all the same */
+	talk_exit(p);
+	if (!m->is_ending)
+		procs_settle(p);
+}
+
+/* It never executed: no end, but a reason. What it had made goes. */
+static void fail(struct proc *p, const struct err *e)
+{
+	struct monitor *m = p->monitor;
+	struct rusage usage;
+	int status;
+
+	if (!m->box->is_kept)
+		monitor_give_up(m, e);
+	if (p->spawn.pid > 0 && !p->has_exited) {
+		(void)kill(p->spawn.pid, SIGKILL); /* our child, not waited for */
+		(void)os_wait(p->spawn.pid, &status, &usage);
+	}
+	close_start(p);
+	execs_close(p);
+	streams_close(p);
+	talk_fail(m, p->num, e);
+	p->is_over = true;
+	procs_settle(p);
+}
+
+bool procs_failure(struct proc *p, struct err *e)
+{
+	enum spawn_word word = p->spawn.report_fd < 0 ? SPAWN_SILENT : SPAWN_WORD;
+
+	while (word == SPAWN_WORD)
+		word = spawn_hear(&p->spawn, e);
+	return word == SPAWN_FAILED;
+}
+
+void procs_note_exit(struct proc *p, int status, const struct rusage *usage)
+{
+	uint64_t peak = (uint64_t)usage->ru_maxrss * 1024;
+
+	p->has_exited = true;
+	p->status = status;
+	p->cpu_ms = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
+	            (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000;
+	p->mem_peak = peak;
+	p->io_bytes = (uint64_t)(usage->ru_inblock + usage->ru_oublock) * 512;
+}
+
+static void drain_fired(struct timer *t)
+{
+	procs_close(OWNER_OF(t, struct proc, drain));
+}
+
+void procs_drained(struct proc *p)
+{
+	if (p->has_exited && !p->is_over)
+		procs_close(p);
+	else
+		procs_settle(p);
+}
+
+static void hear_report(struct proc *p);
+
+static void child_ready(struct watch *w, uint32_t events)
+{
+	struct proc *p = OWNER_OF(w, struct proc, child);
+	struct monitor *m = p->monitor;
+	struct rusage usage = { 0 };
+	int status;
+
+	(void)events;
+	if (os_try_wait(p->spawn.pid, &status, &usage) <= 0)
+		return;
+	procs_note_exit(p, status, &usage);
+	m->cpu_ms += p->cpu_ms;
+	m->io_bytes += p->io_bytes;
+	m->mem_peak = p->mem_peak > m->mem_peak ? p->mem_peak : m->mem_peak;
+	loop_remove(&m->loop, w);
+	fd_close(&w->fd);
+	hear_report(p); /* its last words: it may have failed, and the terminal may be among them */
+}
+
+/* Its own execve is announced before it happens; a test build may do without. */
+static bool was_executed(const struct proc *p)
+{
+	return p->spawn.gifts > 0 && (p->is_announced || !p->has_listener);
+}
+
+/* Exited, and all it said about its start is heard. */
+static void exited(struct proc *p)
+{
+	struct err e = { 0 };
+
+	if (p->cause == RUN_EXITED && !was_executed(p)) {
+		err_new(&e, ERR_INTERNAL, "the command's process died before it could execute");
+		fail(p, &e);
+		return;
+	}
+	streams_read(p); /* what it wrote is there already */
+	if (p->cause != RUN_EXITED || streams_ended(p)) {
+		procs_close(p);
+		return;
+	}
+	/* Others may hold the pipes: what they still write in a moment belongs to the answer,
+	 * but their life does not. */
+	talk_proc(p);
+	timer_set(&p->monitor->timers, &p->drain, DRAIN_MS);
+}
+
+/* ---- the start --------------------------------------------------------------------- */
+
+static int watch_child(struct proc *p, struct err *e)
+{
+	p->child.fd = os_pidfd_open(p->spawn.pid);
+	if (p->child.fd < 0)
+		return err_sys(e, -p->child.fd, "watch the command");
+	int r = loop_add(&p->monitor->loop, &p->child, EPOLLIN);
+	return r < 0 ? err_sys(e, -r, "watch the command") : 0;
+}
+
+/* What became known: the pid of a helper's child, a descriptor. */
+static int take_word(struct proc *p, struct err *e)
+{
+	if (p->spawn.pid > 0 && p->child.fd < 0 && !p->has_exited) {
+		if (watch_child(p, e) < 0)
+			return -1;
+		if (p->cause != RUN_EXITED)
+			signal_tree(p, SIGTERM); /* it was ended before it was known */
+	}
+	if (p->spawn.pty_fd >= 0 && streams_take_pty(p, e) < 0)
+		return -1;
+	return p->spawn.listener_fd >= 0 ? execs_watch(p, e) : 0;
+}
+
+static void runs(struct proc *p)
+{
+	loop_remove(&p->monitor->loop, &p->report);
+	fd_close(&p->spawn.report_fd);
+	p->report.fd = -1;
+	if (p->has_exited)
+		return;
+	p->is_running = true;
+	p->due_started = !p->command.is_final;
+	talk_proc(p);
+}
+
+static void hear_report(struct proc *p)
+{
+	struct err e = { 0 };
+	enum spawn_word word = p->spawn.report_fd < 0 ? SPAWN_SILENT : SPAWN_WORD;
+
+	while (word == SPAWN_WORD) {
+		word = spawn_hear(&p->spawn, &e);
+		if (word == SPAWN_WORD && take_word(p, &e) < 0)
+			word = SPAWN_FAILED;
+	}
+	if (word == SPAWN_FAILED) {
+		fail(p, &e);
+		return;
+	}
+	if (word == SPAWN_RUNS)
+		runs(p);
+	if (p->has_exited)
+		exited(p);
+}
+
+static void report_ready(struct watch *w, uint32_t events)
+{
+	(void)events;
+	hear_report(OWNER_OF(w, struct proc, report));
+}
+
+/* The arguments, as the record of execs has them: its memory is closed to us until it executes. */
+static void note_arguments(struct proc *p, const struct command *c)
+{
+	const char *arg = c->text + strlen(c->text) + 1;
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < c->argc && len + 2 < CHANNEL_EXEC_TEXT; i++) {
+		len += (size_t)snprintf(p->end.execs[0] + len, CHANNEL_EXEC_TEXT - len, "%s%s",
+		                        i ? " " : "", arg);
+		arg += strlen(arg) + 1;
+	}
+}
+
+static int64_t unix_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static struct proc *make(struct monitor *m, struct proc_start *s)
+{
+	struct proc *p = mem_alloc(sizeof *p);
+
+	p->monitor = m;
+	p->num = s->num;
+	p->command = s->command;
+	p->command.text = NULL;
+	p->log_fd = fd_take(&s->log_fd);
+	log_create(&p->log, p->log_fd, s->command.log_max);
+	p->acked = p->tail.from = p->tail.to = p->log.at;
+	p->leaf.fd = p->report.fd = p->child.fd = p->listener.fd = p->input.fd = -1;
+	p->streams[0].watch.fd = p->streams[1].watch.fd = -1;
+	p->spawn.report_fd = p->spawn.listener_fd = p->spawn.pty_fd = -1;
+	p->child.ready = child_ready;
+	p->report.ready = report_ready;
+	p->timeout.fired = timeout_fired;
+	p->grace.fired = grace_fired;
+	p->drain.fired = drain_fired;
+	p->started_ms = timer_now_ms();
+	p->started_unix_ms = unix_ms();
+	p->oom_before = m->oom_kills;
+	note_arguments(p, &s->command);
+	p->next = m->procs;
+	m->procs = p;
+	m->n_procs++;
+	return p;
+}
+
+static int check(const struct monitor *m, const struct proc_start *s, struct err *e)
+{
+	const struct plan *plan = m->box->plan;
+
+	if (s->num == 0 || procs_find(m, s->num))
+		return err_new(e, ERR_INVALID, "process %u exists", s->num);
+	if (m->n_procs >= PROCS_MAX)
+		return err_new(e, ERR_LIMIT, "%d processes live in this sandbox", PROCS_MAX);
+	if (!m->box->is_kept && (!s->command.is_final || m->procs))
+		return err_new(e, ERR_INVALID, "this sandbox is for one command");
+	if (!m->box->is_root && (s->command.uid != plan->uid || s->command.gid != plan->gid))
+		return err_new(e, ERR_UNENFORCEABLE,
+		               "unenforceable: user (there is one id inside, %u:%u; more take root)",
+		               plan->uid, plan->gid);
+	if (m->is_frozen || m->is_freezing)
+		return err_new(e, ERR_INVALID, "the sandbox is paused");
+	if (m->is_stopping || m->cause != RUN_EXITED)
+		return err_new(e, ERR_INVALID, "the sandbox is being stopped");
+	return 0;
+}
+
+static int spawn(struct proc *p, const struct command *c, struct payload_io *io, struct err *e)
+{
+	struct monitor *m = p->monitor;
+
+	if (m->box->is_kept && !c->is_final && cgroup_has_leaves(&m->box->cgroup)) {
+		int r = cgroup_leaf_make(&m->box->cgroup, p->num, &p->leaf);
+
+		if (r < 0)
+			return err_sys(e, -r, "make the cgroup of the command");
+	}
+	io->leaf = p->leaf;
+	if (spawn_command(m->box, &m->init, c, *io, &p->spawn, e) < 0)
+		return -1;
+	p->report.fd = p->spawn.report_fd;
+	int r = loop_add(&m->loop, &p->report, EPOLLIN);
+	if (r < 0)
+		return err_sys(e, -r, "watch the start");
+	return p->spawn.pid > 0 ? watch_child(p, e) : 0;
+}
+
+int procs_start(struct monitor *m, struct proc_start *s, struct err *e)
+{
+	AUTO(fd_close) int log = s->log_fd;
+	AUTO(fd_close) int extra = s->extra_fd;
+	AUTO(fd_close) int program = s->program_fd;
+	struct payload_io io = { .stdin_fd = -1,
+		                 .stdout_fd = -1,
+		                 .stderr_fd = -1,
+		                 .extra_fd = extra,
+		                 .program_fd = program,
+		                 .leaf.fd = -1 };
+
+	if (check(m, s, e) < 0)
+		return -1;
+	struct proc *p = make(m, s);
+	log = -1; /* it has it now */
+	int r = streams_open(p, &io, e);
+	if (r == 0)
+		r = spawn(p, &s->command, &io, e);
+	fd_close(&io.stdin_fd);
+	fd_close(&io.stdout_fd);
+	fd_close(&io.stderr_fd);
+	if (r < 0) {
+		fail(p, e);
+		return 0; /* that was the answer */
+	}
+	clock_started(m);
+	if (s->command.timeout_ms)
+		timer_set(&m->timers, &p->timeout, s->command.timeout_ms);
+	return 0;
+}

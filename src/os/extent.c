@@ -1,0 +1,85 @@
+#include "os/extent.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "os/ret.h"
+
+int os_memfd(const char *name)
+{
+	OS_FAULT("memfd_create");
+	return os_ret(memfd_create(name, MFD_CLOEXEC));
+}
+
+static int pwrite_all(int fd, const char *bytes, size_t n, off_t at)
+{
+	while (n > 0) {
+		ssize_t w = pwrite(fd, bytes, n, at);
+
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w < 0)
+			return -errno;
+		bytes += w;
+		at += w;
+		n -= (size_t)w;
+	}
+	return 0;
+}
+
+int os_pwrite2(int fd, const void *head, size_t n_head, const void *bytes, size_t n, off_t at)
+{
+	const struct iovec both[] = { { (void *)(uintptr_t)head, n_head },
+		                      { (void *)(uintptr_t)bytes, n } };
+
+	OS_FAULT("pwritev");
+	ssize_t w = pwritev(fd, both, 2, at);
+	if (w < 0 && errno != EINTR)
+		return -errno;
+	size_t done = w < 0 ? 0 : (size_t)w;
+	if (done == n_head + n)
+		return 0;
+	/* The rest, piece by piece: room may end in the middle. */
+	if (done < n_head) {
+		int r = pwrite_all(fd, (const char *)head + done, n_head - done, at + (off_t)done);
+
+		if (r < 0)
+			return r;
+		done = n_head;
+	}
+	done -= n_head;
+	return pwrite_all(fd, (const char *)bytes + done, n - done, at + (off_t)(n_head + done));
+}
+
+int os_pread(int fd, void *buf, size_t n, off_t at)
+{
+	size_t got = 0;
+
+	OS_FAULT("pread");
+	while (got < n) {
+		ssize_t r = pread(fd, (char *)buf + got, n - got, at + (off_t)got);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		if (r == 0)
+			break;
+		got += (size_t)r;
+	}
+	return (int)got;
+}
+
+int os_punch(int fd, off_t at, off_t len)
+{
+	OS_FAULT("fallocate");
+	return os_ret(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, len));
+}
+
+int os_ftruncate(int fd, off_t size)
+{
+	OS_FAULT("ftruncate");
+	return os_ret(ftruncate(fd, size));
+}

@@ -1,0 +1,16 @@
+/*
+ * extent.h - parts of a file by their position. Value or -errno.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/base.h"
+
+int os_memfd(const char *name);
+/* All bytes or -errno; what was written before an error stays. */
+int os_pwrite2(int fd, const void *head, size_t n_head, const void *bytes, size_t n, off_t at);
+/* How many came: fewer than asked for only at the end of the file. */
+int os_pread(int fd, void *buf, size_t n, off_t at);
+int os_punch(int fd, off_t at, off_t len); /* reads as zeros, takes no room */
+int os_ftruncate(int fd, off_t size);

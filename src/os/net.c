@@ -1,0 +1,107 @@
+#include "os/net.h"
+
+#include <linux/sockios.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+
+#include "base/fd.h"
+#include "os/ret.h"
+
+#define BACKLOG 4096
+
+static int set_on(int fd, int level, int option)
+{
+	return os_ret(setsockopt(fd, level, option, &(int){ 1 }, sizeof(int)));
+}
+
+int os_listen_tcp(const union os_address *a)
+{
+	bool is_v6 = a->any.sa_family == AF_INET6;
+
+	OS_FAULT("socket");
+	AUTO(fd_close)
+	int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	int r = set_on(fd, SOL_SOCKET, SO_REUSEADDR);
+	if (r >= 0 && is_v6)
+		r = set_on(fd, IPPROTO_IPV6, IPV6_V6ONLY);
+	if (r >= 0)
+		r = set_on(fd, IPPROTO_TCP, TCP_NODELAY);
+	if (r >= 0)
+		r = os_ret(bind(fd, &a->any, is_v6 ? sizeof a->v6 : sizeof a->v4));
+	if (r >= 0)
+		r = os_ret(listen(fd, BACKLOG));
+	return r < 0 ? r : fd_take(&fd);
+}
+
+int os_port(int fd)
+{
+	union os_address a = { .v6 = { 0 } };
+	socklen_t n = sizeof a;
+
+	OS_FAULT("getsockname");
+	if (getsockname(fd, &a.any, &n) < 0)
+		return -errno;
+	return ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
+}
+
+int os_accept(int fd)
+{
+	OS_FAULT("accept4");
+	return os_ret(accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+int os_peer_cred(int fd, struct ucred *out)
+{
+	socklen_t n = sizeof *out;
+
+	OS_FAULT("getsockopt");
+	return os_ret(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, out, &n));
+}
+
+int os_recv_some(int fd, void *buf, size_t size)
+{
+	OS_FAULT("recv");
+	for (;;) {
+		ssize_t r = recv(fd, buf, size, MSG_DONTWAIT);
+
+		if (r >= 0 || errno != EINTR)
+			return os_ret(r);
+	}
+}
+
+int os_sendv(int fd, struct iovec *iov, size_t n)
+{
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n };
+
+	OS_FAULT("sendmsg");
+	for (;;) {
+		ssize_t r = sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (r >= 0 || errno != EINTR)
+			return os_ret(r);
+	}
+}
+
+int os_unsent(int fd)
+{
+	int n = 0;
+
+	OS_FAULT("ioctl");
+	return ioctl(fd, SIOCOUTQ, &n) < 0 ? -errno : n;
+}
+
+int os_shut_write(int fd)
+{
+	OS_FAULT("shutdown");
+	return os_ret(shutdown(fd, SHUT_WR));
+}
+
+int os_reset_on_close(int fd)
+{
+	struct linger l = { .l_onoff = 1 };
+
+	OS_FAULT("setsockopt");
+	return os_ret(setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof l));
+}

@@ -1,0 +1,27 @@
+/*
+ * net.h - stream sockets of a server. Value or -errno; nothing here blocks.
+ */
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "base/base.h"
+
+union os_address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+/* Listens; an IPv6 address takes no IPv4. TCP_NODELAY goes to what is accepted. */
+int os_listen_tcp(const union os_address *a);
+int os_port(int fd); /* that it is bound to */
+int os_accept(int fd);
+int os_peer_cred(int fd, struct ucred *out); /* AF_UNIX */
+int os_recv_some(int fd, void *buf, size_t size);
+int os_sendv(int fd, struct iovec *iov, size_t n); /* no SIGPIPE */
+int os_unsent(int fd);                             /* bytes that the peer has not taken */
+int os_shut_write(int fd);
+int os_reset_on_close(int fd); /* TCP: what was not sent is dropped, and the peer is told so */

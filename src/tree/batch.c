@@ -1,0 +1,172 @@
+/*
+ * batch.c - several operations in one call, in order, each with its own result.
+ *
+ * Atomic: the first that fails undoes the ones before, and the answer is its error.
+ */
+#include "tree/fail.h"
+#include "tree/json.h"
+#include "tree/limits.h"
+#include "tree/ops.h"
+#include "tree/undo.h"
+#include "tree/verbs.h"
+
+struct step {
+	struct span op;
+	const char *path;
+	struct span text, match;
+	struct edit_args edit;
+	uint32_t mode, first, count, line_max;
+	bool only_new, recursive, with_hash;
+	bool has_mode;
+	struct undo *undo;
+};
+
+static int do_stat(struct call *c, const struct step *s, json_t **out, struct err *e)
+{
+	return op_stat(c, s->path, s->with_hash, out, e);
+}
+
+static int do_read(struct call *c, const struct step *s, json_t **out, struct err *e)
+{
+	const struct lines_args args = { s->path, s->first, s->count, s->line_max };
+
+	return op_lines(c, &args, out, e);
+}
+
+static int do_write(struct call *c, const struct step *s, json_t **out, struct err *e)
+{
+	const struct replace_how how = { .path = s->path,
+		                         .match = s->match.at,
+		                         .only_new = s->only_new,
+		                         .has_mode = s->has_mode,
+		                         .mode = s->mode,
+		                         .undo = s->undo };
+
+	if (!s->text.at)
+		return fail(e, TREE_INVALID, "text or text_base64: missing");
+	return op_write(c, how, s->text, out, e);
+}
+
+static int do_edit(struct call *c, const struct step *s, json_t **out, struct err *e)
+{
+	struct edit_args args = s->edit;
+
+	args.path = s->path;
+	args.match = s->match.at;
+	args.undo = s->undo;
+	return op_edit(c, &args, out, e);
+}
+
+static int do_delete(struct call *c, const struct step *s, json_t **out, struct err *e)
+{
+	const struct delete_args args = { s->path, s->match.at, s->recursive, s->undo };
+
+	return op_delete(c, &args, out, e);
+}
+
+#define AT(member) offsetof(struct step, member)
+#define OP_PATH { "op", FIELD_TEXT, AT(op), true }, { "path", FIELD_PATH, AT(path), true }
+
+/* clang-format off */
+static const struct field stat_fields[] = {
+	OP_PATH,
+	{ "hash", FIELD_BOOL, AT(with_hash), false },
+};
+static const struct field read_fields[] = {
+	OP_PATH,
+	{ "first", FIELD_COUNT, AT(first), false },
+	{ "count", FIELD_COUNT, AT(count), false },
+	{ "line_max", FIELD_COUNT, AT(line_max), false },
+};
+static const struct field write_fields[] = {
+	OP_PATH,
+	{ "text", FIELD_BYTES, AT(text), false },
+	{ "mode", FIELD_MODE, AT(mode), false },
+	{ "if_match", FIELD_TEXT, AT(match), false },
+	{ "only_new", FIELD_BOOL, AT(only_new), false },
+};
+static const struct field edit_fields[] = {
+	OP_PATH,
+	{ "edits", FIELD_ANY, AT(edit.edits), false },
+	{ "insert", FIELD_ANY, AT(edit.insert), false },
+	{ "unified", FIELD_BYTES, AT(edit.unified), false },
+	{ "if_match", FIELD_TEXT, AT(match), false },
+};
+static const struct field delete_fields[] = {
+	OP_PATH,
+	{ "recursive", FIELD_BOOL, AT(recursive), false },
+	{ "if_match", FIELD_TEXT, AT(match), false },
+};
+
+static const struct {
+	const char *name;
+	struct fields fields;
+	int (*run)(struct call *c, const struct step *s, json_t **out, struct err *e);
+} ops[] = {
+	{ "stat",   { stat_fields, COUNT(stat_fields) }, do_stat },
+	{ "read",   { read_fields, COUNT(read_fields) }, do_read },
+	{ "write",  { write_fields, COUNT(write_fields) }, do_write },
+	{ "edit",   { edit_fields, COUNT(edit_fields) }, do_edit },
+	{ "delete", { delete_fields, COUNT(delete_fields) }, do_delete },
+};
+/* clang-format on */
+
+static int run(struct call *c, const json_t *from, struct undo *undo, json_t **out, struct err *e)
+{
+	const char *name = json_string_value(json_object_get(from, "op"));
+	struct step s = { .undo = undo };
+	char path[PATH_TEXT_MAX];
+	size_t i = 0;
+
+	while (name && i < COUNT(ops) && strcmp(ops[i].name, name) != 0)
+		i++;
+	if (!name || i == COUNT(ops))
+		return fail(e, TREE_INVALID, "op: one of read, write, edit, delete, stat");
+	s.has_mode = json_object_get(from, "mode");
+	if (json_read(from, ops[i].fields, &s, &c->arena, e) < 0 ||
+	    root_join(c->path, s.path, path, e) < 0)
+		return -1;
+	s.path = path;
+	return ops[i].run(c, &s, out, e);
+}
+
+/* Adds {"ok":…} or {"error":…}; -1 only when the whole batch must end. */
+static int run_one(struct call *c, const json_t *from, struct undo *undo, json_t *results,
+                   struct err *e)
+{
+	json_t *item = json_object(), *ok = NULL;
+
+	json_add(results, item);
+	json_drop(&c->detail);
+	if (run(c, from, undo, &ok, e) == 0) {
+		json_put(item, "ok", ok);
+		return 0;
+	}
+	if (undo)
+		return err_wrap(e, "operation %zu", json_array_size(results) - 1);
+	json_put(item, "error", json_error(e, c->detail));
+	json_drop(&c->detail);
+	return 0;
+}
+
+int verb_batch(struct call *c, struct err *e)
+{
+	AUTO(undo_done) struct undo log = { 0 };
+	struct undo *undo = c->flags & TREE_ATOMIC ? &log : NULL;
+	AUTO(json_drop) json_t *body = call_body_json(c, e);
+	AUTO(json_drop) json_t *results = json_array();
+	size_t n = json_array_size(body);
+
+	if (!body)
+		return -1;
+	if (!json_is_array(body) || n > TREE_OPS_MAX)
+		return fail(e, TREE_INVALID, "a list of at most %d operations", TREE_OPS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		if (call_check(c, e) < 0 ||
+		    run_one(c, json_array_get(body, i), undo, results, e) < 0)
+			return -1;
+	}
+	if (undo)
+		undo_commit(undo);
+	return call_answer(c, results, e);
+}

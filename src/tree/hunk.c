@@ -1,0 +1,268 @@
+#include "tree/hunk.h"
+
+#include "tree/fail.h"
+#include "tree/text.h"
+
+#define LINES_MAX (4u << 20) /* of a file; each takes 16 bytes here */
+#define NOWHERE SIZE_MAX
+
+void hunks_done(struct hunks *h)
+{
+	for (size_t i = 0; i < h->at.len; i++)
+		vec_done(&h->at.at[i].lines);
+	vec_done(&h->at);
+}
+
+struct file {
+	VEC(struct span) lines; /* with their line feeds */
+	bool is_crlf;
+	size_t bom_len;
+};
+
+static void file_done(struct file *f)
+{
+	vec_done(&f->lines);
+}
+
+/* The lines that a hunk expects. */
+struct block {
+	VEC(struct span) lines;
+};
+
+static void block_done(struct block *b)
+{
+	vec_done(&b->lines);
+}
+
+static struct span without(struct span s, char c)
+{
+	if (s.len > 0 && s.at[s.len - 1] == c)
+		s.len--;
+	return s;
+}
+
+static bool line_is(struct span line, struct span wanted, bool by_eol)
+{
+	line = without(line, '\n');
+	if (by_eol) {
+		line = without(line, '\r');
+		wanted = without(wanted, '\r');
+	}
+	return line.len == wanted.len &&
+	       (line.len == 0 || memcmp(line.at, wanted.at, line.len) == 0);
+}
+
+/* How many lines of the block are at line `at` of the file. */
+static size_t count_equal(const struct file *f, const struct block *b, size_t at, bool by_eol)
+{
+	size_t n = 0;
+
+	while (n < b->lines.len && at + n < f->lines.len &&
+	       line_is(f->lines.at[at + n], b->lines.at[n], by_eol))
+		n++;
+	return n;
+}
+
+static bool is_at(const struct file *f, const struct block *b, size_t at, bool by_eol)
+{
+	return count_equal(f, b, at, by_eol) == b->lines.len;
+}
+
+static size_t find_from(const struct file *f, const struct block *b, size_t at, bool by_eol)
+{
+	for (; at + b->lines.len <= f->lines.len; at++) {
+		if (is_at(f, b, at, by_eol))
+			return at;
+	}
+	return NOWHERE;
+}
+
+/* The only place from `at` on; NOWHERE when there is none, -1 when there are more. */
+static int find_only(const struct file *f, const struct block *b, size_t at, bool by_eol,
+                     struct hunk_result *result, size_t *found)
+{
+	size_t n = 0;
+
+	*found = NOWHERE;
+	for (at = find_from(f, b, at, by_eol); at != NOWHERE; at = find_from(f, b, at + 1, by_eol)) {
+		if (n < COUNT(result->lines))
+			result->lines[n++] = at + 1;
+		*found = at;
+	}
+	result->n_lines = n > 1 ? n : 0;
+	return n > 1 ? -1 : 0;
+}
+
+static int not_there(const struct file *f, const struct block *b, size_t at, struct err *e)
+{
+	size_t n = count_equal(f, b, at, true);
+	struct span wanted = n < b->lines.len ? b->lines.at[n] : (struct span){ "", 0 };
+	int len = (int)(wanted.len < 80 ? wanted.len : 80);
+
+	if (at + n >= f->lines.len)
+		return fail(e, TREE_NO_MATCH, "its lines are not there; the file ends before \"%.*s\"",
+		            len, wanted.at);
+	return fail(e, TREE_NO_MATCH, "its lines are not there; line %zu is not \"%.*s\"", at + n + 1,
+	            len, wanted.at);
+}
+
+static struct span trimmed(struct span s)
+{
+	while (s.len > 0 && (s.at[0] == ' ' || s.at[0] == '\t'))
+		s = span_after(s, 1);
+	while (s.len > 0 && (s.at[s.len - 1] == ' ' || s.at[s.len - 1] == '\t'))
+		s.len--;
+	return s;
+}
+
+/* An anchor is often written without the blanks before it; it changes nothing. */
+static bool is_anchor(struct span line, struct span anchor, bool by_blanks)
+{
+	if (!by_blanks)
+		return line_is(line, anchor, true);
+	return line_is(trimmed(line_bare(line)), trimmed(line_bare(anchor)), true);
+}
+
+/* Moves *from behind the line that the anchor names. */
+static int find_anchor(const struct file *f, const struct hunk *h, size_t *from, struct err *e)
+{
+	if (!h->anchor.at)
+		return 0;
+	for (int by_blanks = 0; by_blanks < 2; by_blanks++) {
+		for (size_t i = *from; i < f->lines.len; i++) {
+			if (!is_anchor(f->lines.at[i], h->anchor, by_blanks))
+				continue;
+			*from = i + 1;
+			return 0;
+		}
+	}
+	return fail(e, TREE_NO_MATCH, "no line is \"%.*s\"",
+	            (int)(h->anchor.len < 80 ? h->anchor.len : 80), h->anchor.at);
+}
+
+/* Without old lines: behind a given line, behind the anchor, or at the end. */
+static int place_addition(const struct file *f, const struct hunk *h, size_t from, size_t *out,
+                          struct err *e)
+{
+	size_t at = f->lines.len;
+
+	if (h->has_start)
+		at = h->start;
+	else if (h->anchor.at && !h->is_at_end)
+		at = from;
+	if (at < from || at > f->lines.len)
+		return fail(e, TREE_NO_MATCH, "the file has no line %zu to add behind", at);
+	*out = at;
+	return 0;
+}
+
+/* Exactly, then with other line ends. */
+static int place(const struct file *f, const struct hunk *h, const struct block *b, size_t from,
+                 struct hunk_result *result, size_t *out, struct err *e)
+{
+	size_t stated = h->has_start && h->start > 0 ? h->start - 1 : from;
+
+	if (h->is_at_end && f->lines.len - from >= b->lines.len)
+		stated = f->lines.len - b->lines.len;
+	for (int by_eol = 0; by_eol < 2; by_eol++) {
+		int r = 0;
+
+		*out = stated;
+		if (stated < from || !is_at(f, b, stated, by_eol)) {
+			*out = NOWHERE;
+			if (h->has_start)
+				r = find_only(f, b, from, by_eol, result, out);
+			else if (!h->is_at_end)
+				*out = find_from(f, b, from, by_eol);
+		}
+		if (r < 0)
+			return fail(e, TREE_AMBIGUOUS_MATCH,
+			            "its lines are not at line %zu but at %zu other places, first "
+			            "at line %zu",
+			            h->start, result->n_lines, result->lines[0]);
+		if (*out != NOWHERE) {
+			result->by_eol = result->by_eol || by_eol;
+			return 0;
+		}
+	}
+	return not_there(f, b, stated, e);
+}
+
+/* With the line end of the file, when that is clear or the patch has other ones. */
+static void add_line(const struct file *f, const struct hunk_line *l, bool by_eol, struct str *out)
+{
+	struct span text = f->is_crlf || by_eol ? without(l->text, '\r') : l->text;
+	const char *end = f->is_crlf ? "\r\n" : "\n";
+
+	if (out->len > f->bom_len && out->data[out->len - 1] != '\n')
+		str_add(out, end);
+	str_addn(out, text.at, text.len);
+	if (!l->has_no_end)
+		str_add(out, end);
+}
+
+/* The hunk's lines, old ones as the file has them. Returns the line of the file behind it. */
+static size_t write_hunk(const struct file *f, const struct hunk *h, size_t at, bool by_eol,
+                         struct str *out)
+{
+	for (size_t i = 0; i < h->lines.len; i++) {
+		const struct hunk_line *l = &h->lines.at[i];
+
+		if (l->op == '+')
+			add_line(f, l, by_eol, out);
+		else if (l->op == ' ')
+			str_addn(out, f->lines.at[at].at, f->lines.at[at].len);
+		at += l->op != '+';
+	}
+	return at;
+}
+
+static int apply(const struct file *f, const struct hunk *h, size_t *from,
+                 struct hunk_result *result, struct str *out, struct err *e)
+{
+	AUTO(block_done) struct block old = { 0 };
+	size_t at = 0, search = *from;
+
+	for (size_t i = 0; i < h->lines.len; i++) {
+		if (h->lines.at[i].op != '+')
+			vec_push(&old.lines, h->lines.at[i].text);
+	}
+	if (find_anchor(f, h, &search, e) < 0)
+		return -1;
+	int r = old.lines.len > 0 ? place(f, h, &old, search, result, &at, e)
+	                          : place_addition(f, h, search, &at, e);
+	if (r < 0)
+		return -1;
+	for (; *from < at; ++*from)
+		str_addn(out, f->lines.at[*from].at, f->lines.at[*from].len);
+	*from = write_hunk(f, h, at, result->by_eol, out);
+	return 0;
+}
+
+int hunks_apply(struct span text, const struct hunks *hunks, struct str *out,
+                struct hunk_result *result, struct err *e)
+{
+	AUTO(file_done) struct file f = { .is_crlf = line_ends_are_crlf(line_ends_count(text)) };
+	struct span line;
+	size_t from = 0;
+
+	if (has_bom(text)) {
+		f.bom_len = 3;
+		str_addn(out, text.at, 3);
+		text = span_after(text, 3);
+	}
+	while (line_take(&text, &line)) {
+		if (f.lines.len == LINES_MAX)
+			return fail(e, TREE_TOO_LARGE, "more than %u lines", LINES_MAX);
+		vec_push(&f.lines, line);
+	}
+	for (size_t i = 0; i < hunks->at.len; i++) {
+		const struct hunk *h = &hunks->at.at[i];
+
+		if (apply(&f, h, &from, result, out, e) < 0)
+			return err_wrap(e, "hunk %zu (line %zu of the patch)", i + 1, h->patch_line);
+	}
+	for (; from < f.lines.len; from++)
+		str_addn(out, f.lines.at[from].at, f.lines.at[from].len);
+	return out->overflow ? fail(e, TREE_TOO_LARGE, "the new text is too large") : 0;
+}

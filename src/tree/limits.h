@@ -1,0 +1,43 @@
+/*
+ * limits.h - every ceiling of the tree worker, with its reason. base/limits.h has the others.
+ */
+#pragma once
+
+/* clang-format off */
+#define TREE_WHOLE_MAX (64u << 20)     /* a file that is edited, patched or shown by lines: in memory */
+#define TREE_STREAM_MAX (16ull << 30)  /* one READ, WRITE, COPY or archive; sparse files claim terabytes */
+#define TREE_JSON_MAX (64u << 20)      /* the body of EDIT, BATCH, …, and any one answer in JSON */
+#define TREE_HASH_WHOLE (1u << 20)     /* a file this small is read before its answer begins */
+#define TREE_TEXT_MAX (4u << 20)       /* bytes of one LINES answer; the rest is at `next` */
+#define TREE_LINES_DEFAULT 2000        /* what a model is shown when it does not say */
+#define TREE_LINE_DEFAULT 2000         /* bytes of one line; minified files have one line */
+#define TREE_LINE_MAX (1u << 20)
+#define TREE_DIFF_MAX (64u << 10)      /* bytes of the diff in an answer; it is there to be looked at */
+#define TREE_EDITS_MAX 1000            /* edits of one file in one call */
+#define TREE_OPS_MAX 1000              /* operations of one batch */
+#define TREE_PATCH_FILES_MAX 4096
+#define TREE_PATCH_BYTES_MAX (256u << 20) /* of all files that one patch touches, in memory */
+#define TREE_ENTRIES_DEFAULT 10000
+#define TREE_ENTRIES_MAX 100000        /* entries of one list or glob */
+#define TREE_NAMES_MAX (64u << 20)     /* bytes of names of one directory, or of one walk's open levels */
+#define TREE_DEPTH_MAX 65536           /* levels of one walk; the kernel has no limit of its own */
+#define TREE_WALK_PATH_MAX (16u << 20) /* bytes of a path in a walk, which PATH_MAX does not bound */
+#define TREE_LINK_HOPS_MAX 40          /* as the kernel: MAXSYMLINKS */
+#define TREE_MATCHES_DEFAULT 200
+#define TREE_MATCHES_MAX 10000
+#define TREE_CONTEXT_MAX 20
+#define TREE_PATTERN_MAX (16u << 10)
+#define TREE_GREP_WINDOW (1u << 20)    /* bytes of a file in memory; a longer line is searched in pieces */
+#define TREE_MULTILINE_MAX (16u << 20) /* a file searched across lines is in memory whole */
+#define TREE_MATCH_STEPS 1000000       /* of the matcher for one line: about 10 ms */
+#define TREE_MATCH_HEAP_KIB (32u << 10)
+#define TREE_GLOB_MAX 4096             /* bytes of a glob */
+#define TREE_BRACES_MAX 64             /* what {a,b}{c,d} may unfold to */
+#define TREE_IGNORE_BYTES_MAX (1u << 20)
+#define TREE_IGNORE_RULES_MAX 65536    /* of all open levels of a walk */
+#define TREE_WATCHES_MAX 8192          /* directories; the kernel's own limit is per user */
+#define TREE_EVENTS_MAX 1024           /* waiting to be merged or sent; then one overflow */
+#define TREE_EVENT_WAIT_MS 20          /* events of one file within it are one */
+#define TREE_ARCHIVE_ENTRIES_MAX 1000000
+#define TREE_DIFF_EDITS_MAX 1024       /* the diff algorithm needs the square of it */
+/* clang-format on */

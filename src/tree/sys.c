@@ -1,0 +1,177 @@
+#include "tree/sys.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/ret.h"
+
+int sys_rename(struct sys_names names, unsigned int flags)
+{
+	OS_FAULT("renameat2");
+	return os_ret(renameat2(names.from_fd, names.from, names.to_fd, names.to, flags));
+}
+
+int sys_link(struct sys_names names)
+{
+	OS_FAULT("linkat");
+	return os_ret(linkat(names.from_fd, names.from, names.to_fd, names.to, 0));
+}
+
+int sys_fchmod(int fd, mode_t mode)
+{
+	OS_FAULT("fchmod");
+	return os_ret(fchmod(fd, mode));
+}
+
+int sys_fchown(int fd, uid_t uid, gid_t gid)
+{
+	OS_FAULT("fchown");
+	return os_ret(fchown(fd, uid, gid));
+}
+
+int sys_fstat(int fd, struct stat *st)
+{
+	OS_FAULT("fstat");
+	return os_ret(fstat(fd, st));
+}
+
+int sys_utimens(int dirfd, const char *name, struct timespec mtime)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, mtime };
+
+	OS_FAULT("utimensat");
+	return os_ret(utimensat(dirfd, name, times, AT_SYMLINK_NOFOLLOW));
+}
+
+ssize_t sys_read(int fd, void *buf, size_t n)
+{
+	OS_FAULT("read");
+	for (;;) {
+		ssize_t r = read(fd, buf, n);
+
+		if (r >= 0 || errno != EINTR)
+			return r < 0 ? -errno : r;
+	}
+}
+
+ssize_t sys_pread(int fd, void *buf, size_t n, uint64_t at)
+{
+	OS_FAULT("pread64");
+	for (;;) {
+		ssize_t r = pread(fd, buf, n, (off_t)at);
+
+		if (r >= 0 || errno != EINTR)
+			return r < 0 ? -errno : r;
+	}
+}
+
+ssize_t sys_write(int fd, const void *buf, size_t n)
+{
+	OS_FAULT("write");
+	for (;;) {
+		ssize_t r = write(fd, buf, n);
+
+		if (r >= 0 || errno != EINTR)
+			return r < 0 ? -errno : r;
+	}
+}
+
+ssize_t sys_copy_range(int from_fd, int to_fd, size_t n)
+{
+	OS_FAULT("copy_file_range");
+	for (;;) {
+		ssize_t r = copy_file_range(from_fd, NULL, to_fd, NULL, n, 0);
+
+		if (r >= 0 || errno != EINTR)
+			return r < 0 ? -errno : r;
+	}
+}
+
+int sys_getdents(int fd, void *buf, size_t n)
+{
+	OS_FAULT("getdents64");
+	return os_ret(getdents64(fd, buf, n));
+}
+
+int sys_set_nonblocking(int fd)
+{
+	OS_FAULT("fcntl");
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 ? -errno : os_ret(fcntl(fd, F_SETFL, flags | O_NONBLOCK));
+}
+
+int sys_send_now(int fd, const void *bytes, size_t n)
+{
+	OS_FAULT("sendto");
+	for (;;) {
+		ssize_t r = send(fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (r >= 0 || errno != EINTR)
+			return os_ret(r);
+	}
+}
+
+int sys_recv_now(int fd, void *buf, size_t size)
+{
+	OS_FAULT("recvfrom");
+	for (;;) {
+		ssize_t r = recv(fd, buf, size, MSG_DONTWAIT);
+
+		if (r >= 0 || errno != EINTR)
+			return os_ret(r);
+	}
+}
+
+int sys_wait(int fd, short events, int socket_fd, int wait_ms)
+{
+	struct pollfd fds[] = { { .fd = socket_fd, .events = POLLIN },
+		                { .fd = fd, .events = events } };
+
+	OS_FAULT("poll");
+	int n = poll(fds, COUNT(fds), wait_ms);
+
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	return (fds[1].revents ? SYS_FD_READY : 0) | (fds[0].revents ? SYS_SOCKET_READY : 0);
+}
+
+int sys_inotify_init(void)
+{
+	OS_FAULT("inotify_init1");
+	return os_ret(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+}
+
+int sys_inotify_add_here(int fd, uint32_t mask)
+{
+	OS_FAULT("inotify_add_watch");
+	return os_ret(inotify_add_watch(fd, ".", mask));
+}
+
+int sys_inotify_remove(int fd, int watch)
+{
+	OS_FAULT("inotify_rm_watch");
+	return os_ret(inotify_rm_watch(fd, watch));
+}
+
+uint64_t sys_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+uint64_t sys_random(void)
+{
+	uint64_t value = 0;
+
+	(void)!getrandom(&value, sizeof value, 0); /* 8 bytes always come once the pool is ready */
+	return value;
+}

@@ -1,0 +1,48 @@
+/*
+ * sys.h - the kernel calls that only the tree worker makes. Value or -errno; O_CLOEXEC always.
+ */
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/base.h"
+
+/* `flags`: RENAME_NOREPLACE, RENAME_EXCHANGE. */
+struct sys_names {
+	int from_fd;
+	const char *from;
+	int to_fd;
+	const char *to;
+};
+int sys_rename(struct sys_names names, unsigned int flags);
+int sys_link(struct sys_names names);
+int sys_fchmod(int fd, mode_t mode);
+int sys_fchown(int fd, uid_t uid, gid_t gid);
+int sys_fstat(int fd, struct stat *st);
+int sys_utimens(int dirfd, const char *name, struct timespec mtime); /* not through a link */
+
+/* Interrupted calls are made again. */
+ssize_t sys_read(int fd, void *buf, size_t n);
+ssize_t sys_pread(int fd, void *buf, size_t n, uint64_t at);
+ssize_t sys_write(int fd, const void *buf, size_t n);
+ssize_t sys_copy_range(int from_fd, int to_fd, size_t n); /* from and to where the files stand */
+
+/* Entries of an open directory, as getdents64(2) writes them. */
+int sys_getdents(int fd, void *buf, size_t n);
+
+int sys_set_nonblocking(int fd);
+/* Never waits: -EAGAIN. */
+int sys_send_now(int fd, const void *bytes, size_t n);
+int sys_recv_now(int fd, void *buf, size_t size);
+/* Waits until one of them is ready, or for `wait_ms` (-1: for ever); `fd` for writing or reading,
+ * `socket_fd` always for reading. Returns the bits below, 0 when the time is over. */
+enum { SYS_FD_READY = 1, SYS_SOCKET_READY = 2 };
+int sys_wait(int fd, short events, int socket_fd, int wait_ms);
+
+int sys_inotify_init(void);
+int sys_inotify_add_here(int fd, uint32_t mask); /* watches the current directory */
+int sys_inotify_remove(int fd, int watch);
+
+uint64_t sys_now_ms(void);
+uint64_t sys_random(void);

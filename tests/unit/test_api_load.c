@@ -1,0 +1,462 @@
+#include <sys/resource.h>
+
+#include "test_api.h"
+
+/* ---- deadlines --------------------------------------------------------------------- */
+
+static int64_t now_ms(void)
+{
+	return (int64_t)timer_now_ms();
+}
+
+/* Sends, then waits until the server ends it; returns how long that took. */
+static int64_t ms_until_end(int fd)
+{
+	int64_t from = now_ms();
+	char buf[4096];
+
+	while (recv(fd, buf, sizeof buf, 0) > 0)
+		continue;
+	fd_close(&fd);
+	return now_ms() - from;
+}
+
+static void be_slow(void)
+{
+	static const struct {
+		const char *text;
+		int status; /* 0: closed without a word */
+		int64_t ms;
+	} rows[] = {
+		{ "", 0, 200 },
+		{ "GET /hel", 408, 200 },
+		{ "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc", 408, 300 },
+		{ "POST /upload HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc", 408, 300 },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		int fd = i % 2 ? dial() : dial_tcp();
+		int64_t from = now_ms();
+
+		put(fd, rows[i].text);
+		if (rows[i].status)
+			want(fd, rows[i].status, NULL);
+		want_end(fd);
+		printf("# %zu: %d ms\n", i, (int)(now_ms() - from));
+		CHECK(now_ms() - from >= rows[i].ms && now_ms() - from < rows[i].ms + 190);
+	}
+	int fd = dial();
+	get(fd, "/hello");
+	want(fd, 200, "hello");
+	int64_t ms = ms_until_end(fd);
+	CHECK(ms >= 500 && ms < 690);
+}
+
+TEST(who_is_slow_to_send_is_closed)
+{
+	limits =
+	    (struct server_limits){ .head_ms = 200, .body_idle_ms = 300, .keep_alive_ms = 500 };
+	serve(be_slow);
+}
+
+/* A head has its time as a whole, a body starts anew with every byte. */
+static void drip(void)
+{
+	int64_t from = now_ms();
+	int fd = dial();
+
+	struct pollfd answer = { .fd = fd, .events = POLLIN };
+	do
+		put(fd, "a");
+	while (poll(&answer, 1, 20) == 0 && now_ms() - from < 3000);
+	CHECK(now_ms() - from < 390);
+	want(fd, 408, NULL);
+	fd_close(&fd);
+	fd = dial();
+	put(fd, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 20\r\n\r\n");
+	for (int i = 0; i < 20; i++) {
+		usleep(50000);
+		put(fd, "a");
+	}
+	want(fd, 200, "aaaaaaaaaaaaaaaaaaaa");
+	/* The next head has its own time. */
+	for (int i = 0; i < 4; i++) {
+		usleep(150000);
+		put(fd, "GET /hello HTTP/1.1\r\nHost: h\r\n\r\nGET /hello HTTP");
+		want(fd, 200, "hello");
+		put(fd, "/1.1\r\nHost: h\r\n\r\n");
+		want(fd, 200, "hello");
+	}
+}
+
+TEST(drops_of_a_head_do_not_buy_time)
+{
+	limits = (struct server_limits){ .head_ms = 200, .body_idle_ms = 200 };
+	serve(drip);
+}
+
+static void read_slowly(void)
+{
+	char buf[8192];
+	int fd = dial();
+	size_t n = 0;
+
+	/* Somewhat, but steadily. */
+	put(fd, "GET /stream?1000000 HTTP/1.0\r\n\r\n");
+	for (int i = 0; i < 50 && recv(fd, buf, sizeof buf, 0) > 0; i++)
+		usleep(20000);
+	CHECK_INT(seen->gone, 0);
+	while (recv(fd, buf, sizeof buf, 0) > 0)
+		n++;
+	CHECK(n > 50);
+	fd_close(&fd);
+	/* Not at all. */
+	fd = dial();
+	get(fd, "/stream?10000000");
+	CHECK(await_count(&seen->gone, 1));
+	fd_close(&fd);
+}
+
+TEST(who_does_not_take_its_answer_is_closed)
+{
+	limits = (struct server_limits){ .send_idle_ms = 300 };
+	serve(read_slowly);
+}
+
+/* ---- ceilings ---------------------------------------------------------------------- */
+
+static void crowd(void)
+{
+	enum { MAX = 8 };
+	int fds[MAX];
+
+	for (int i = 0; i < MAX; i++) {
+		fds[i] = dial();
+		get(fds[i], "/hello");
+		want(fds[i], 200, "hello");
+	}
+	get(fds[0], "/hello"); /* now the second is the oldest */
+	want(fds[0], 200, "hello");
+	int fd = dial();
+	get(fd, "/hello");
+	want(fd, 200, "hello");
+	want_end(fds[1]);
+	fds[1] = fd;
+	for (int i = 0; i < MAX; i++)
+		get(fds[i], "/never");
+	CHECK(await_count(&seen->requests, MAX + 2 + MAX));
+	fd = dial(); /* nobody is idle */
+	want(fd, 503, NULL);
+	want_end(fd);
+	fd_close(&fds[5]);
+	CHECK(await_count(&seen->gone, 1));
+	fd = dial();
+	get(fd, "/hello");
+	want(fd, 200, "hello");
+}
+
+TEST(at_the_ceiling_the_oldest_idle_one_makes_room)
+{
+	limits = (struct server_limits){ .connections_max = 8 };
+	serve(crowd);
+}
+
+/* More than the server has descriptors. */
+static void squeeze(void)
+{
+	enum { MANY = 60 };
+	int fds[MANY], served = 0, refused = 0;
+
+	for (int i = 0; i < MANY; i++) {
+		fds[i] = dial();
+		get(fds[i], "/later?300");
+	}
+	for (int i = 0; i < MANY; i++) {
+		struct answer a = { .error = 0 };
+
+		if (read_answer_to(fds[i], &a, HTTP_ASKED_BODY)) {
+			served += a.head.status == 200;
+			free(a.body);
+		}
+		refused += a.head.status == 503;
+		if (a.head.status != 200)
+			fd_close(&fds[i]);
+	}
+	printf("# served %d, refused %d of %d\n", served, refused, MANY);
+	CHECK(served > 5 && served + refused == MANY);
+	/* All that are left are idle: they make room. */
+	for (int i = 0; i < MANY; i++) {
+		int fd = dial();
+
+		get(fd, "/hello");
+		want(fd, 200, "hello");
+	}
+}
+
+TEST(without_descriptors_load_is_shed_and_it_recovers_alone)
+{
+	struct rlimit old, low;
+	struct timespec t;
+
+	open_server();
+	CHECK_INT(getrlimit(RLIMIT_NOFILE, &old), 0);
+	low = (struct rlimit){ 32, old.rlim_max };
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &low), 0);
+	/* The client gets its own limit back. */
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		setrlimit(RLIMIT_NOFILE, &old);
+		squeeze();
+		_exit(0);
+	}
+	struct watch end = { .fd = pidfd_open(pid, 0), .ready = client_ended };
+	int status = 0;
+	CHECK_INT(loop_add(&loop, &end, EPOLLIN), 0);
+	CHECK_INT(loop_run(&loop), 0);
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK_INT(status, 0);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	CHECK(t.tv_sec == 0 && t.tv_nsec < 200000000); /* it did not spin */
+	loop_remove(&loop, &end);
+	fd_close(&end.fd);
+	close_server();
+}
+
+static void send_large_bodies(void)
+{
+	AUTO(freep) char *big = mem_alloc(1 << 20);
+	int fds[3];
+
+	for (int i = 0; i < 3; i++) {
+		fds[i] = dial();
+		put(fds[i], "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 600001\r\n\r\n");
+		(void)put_bytes(fds[i], big, 600000); /* one byte is missing */
+	}
+	want(fds[2], 503, NULL);
+	want_end(fds[2]);
+	for (int i = 0; i < 2; i++) {
+		put(fds[i], "x");
+		want(fds[i], 200, NULL);
+	}
+	fds[2] = dial();
+	post(fds[2], "/echo", "abc");
+	want(fds[2], 200, "abc");
+}
+
+TEST(bodies_share_a_ceiling)
+{
+	limits = (struct server_limits){ .memory_max = 1500000 };
+	serve(send_large_bodies);
+}
+
+/* ---- the end ----------------------------------------------------------------------- */
+
+static void drain_all(void)
+{
+	int idle = dial(), waiting = dial(), last = dial();
+
+	get(idle, "/hello");
+	want(idle, 200, "hello");
+	get(waiting, "/later?100");
+	CHECK(await_count(&seen->requests, 2));
+	get(waiting, "/hello"); /* sent ahead, and too late */
+	get(last, "/drain");
+	struct answer a = { .error = 0 };
+	CHECK(read_answer_to(last, &a, HTTP_ASKED_BODY));
+	CHECK_STR(a.body, "bye");
+	CHECK(!a.head.keep_alive);
+	free(a.body);
+	want_end(last);
+	want_end(idle);
+	CHECK_INT(seen->drained, 0);
+	want(waiting, 200, "later");
+	want_end(waiting);
+	CHECK(await_count(&seen->drained, 1));
+}
+
+TEST(draining_finishes_what_was_begun)
+{
+	open_server();
+	serve_only(drain_all);
+	struct sockaddr_un name = socket_name();
+	AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK_INT(connect(fd, (struct sockaddr *)&name, sizeof name), -1);
+	CHECK_INT(errno, ECONNREFUSED);
+	CHECK(server_drain(server));
+	CHECK_INT(server_connections(server), 0);
+	close_server();
+}
+
+static void wait_for_ever(void)
+{
+	int fds[4];
+
+	for (size_t i = 0; i < COUNT(fds); i++) {
+		fds[i] = dial();
+		get(fds[i], i % 2 ? "/never" : "/stream?9999999");
+	}
+	CHECK(await_count(&seen->requests, COUNT(fds)));
+	_exit(0);
+}
+
+TEST(freeing_tells_those_that_are_still_at_work)
+{
+	serve(wait_for_ever);
+	CHECK_INT(seen->gone, 4);
+}
+
+/* ---- many -------------------------------------------------------------------------- */
+
+enum { CROWD = 10000 };
+
+static size_t resident_bytes(void)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	size_t all = 0, pages = 0;
+
+	CHECK(f && fscanf(f, "%zu %zu", &all, &pages) == 2);
+	fclose(f);
+	return pages * 4096;
+}
+
+static bool raise_descriptors(void)
+{
+	struct rlimit r;
+
+	CHECK_INT(getrlimit(RLIMIT_NOFILE, &r), 0);
+	if (r.rlim_max < CROWD + 100)
+		r.rlim_max = CROWD + 100;
+	r.rlim_cur = CROWD + 100;
+	return setrlimit(RLIMIT_NOFILE, &r) == 0;
+}
+
+static int crowd_fds[CROWD];
+static const char *crowd_text;
+
+/* Each has sent its text; then one more asks, again and again. */
+static void be_many(void)
+{
+	for (int i = 0; i < CROWD; i++) {
+		crowd_fds[i] = dial();
+		put(crowd_fds[i], crowd_text);
+		if (crowd_text[0] == 'G')
+			want(crowd_fds[i], 200, "hello");
+	}
+	int fd = dial();
+	int64_t from = now_ms();
+
+	for (int i = 0; i < 2000; i++) {
+		post(fd, "/echo", "{\"a\":1}");
+		want(fd, 200, "{\"a\":1}");
+	}
+	printf("# 2000 requests among %d others: %d ms\n", CROWD, (int)(now_ms() - from));
+	seen->ends = 1;
+	while (seen->drained == 0)
+		usleep(1000);
+}
+
+static void watch_crowd(struct timer *t)
+{
+	if (seen->ends && server_connections(server) == CROWD + 1)
+		loop.is_done = true;
+	else
+		timer_set(&timers, t, 20);
+}
+
+static void measure_crowd(const char *text, size_t bytes_max)
+{
+	if (!raise_descriptors())
+		SKIP("needs 10,100 descriptors");
+	open_server();
+	crowd_text = text;
+	size_t before = resident_bytes();
+	fflush(NULL);
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0) {
+		be_many();
+		_exit(0);
+	}
+	struct timer watcher = { .fired = watch_crowd };
+	timer_set(&timers, &watcher, 20);
+	CHECK_INT(loop_run(&loop), 0);
+	size_t each = (resident_bytes() - before) / CROWD;
+	printf("# %zu bytes each\n", each);
+	CHECK(each < bytes_max);
+	int64_t from = now_ms();
+	seen->drained = 1;
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK_INT(status, 0);
+	while (server_connections(server) > 0 && now_ms() - from < 10000)
+		serve_for_ms(10);
+	printf("# all left: %d ms\n", (int)(now_ms() - from));
+	CHECK_INT(server_connections(server), 0);
+	close_server();
+}
+
+TEST(ten_thousand_idle_connections_are_cheap)
+{
+	measure_crowd("GET /hello HTTP/1.1\r\nHost: h\r\n\r\n", 1024);
+}
+
+TEST(ten_thousand_slow_heads_are_cheap)
+{
+	measure_crowd("POST /echo HTTP/1.1\r\nHost: h\r\nX-Slow: ", 1024);
+}
+
+TEST(ten_thousand_waiting_requests_are_bounded)
+{
+	measure_crowd("POST /never HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}", 6 << 10);
+}
+
+/* ---- speed ------------------------------------------------------------------------- */
+
+enum { ROUNDS = 20000 };
+
+static int compare(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void ask_fast(void)
+{
+	static const char text[] =
+	    "POST /echo HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n"
+	    "User-Agent: test/1\r\nContent-Type: application/json\r\n"
+	    "Content-Length: 61\r\n\r\n"
+	    "{\"cmd\":\"true\",\"cwd\":\"/work\",\"timeout\":1000,\"wait\":1000,\"x\":1}";
+	static int64_t ns[ROUNDS];
+	int fd = dial();
+	char buf[4096];
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct timespec a, b;
+
+		clock_gettime(CLOCK_MONOTONIC, &a);
+		CHECK_INT(send(fd, text, sizeof text - 1, 0), (ssize_t)sizeof text - 1);
+		CHECK(recv(fd, buf, sizeof buf, 0) > 100);
+		clock_gettime(CLOCK_MONOTONIC, &b);
+		ns[i] = (b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec;
+	}
+	qsort(ns, ROUNDS, sizeof ns[0], compare);
+	printf("# round trip p50 %.1f us, p99 %.1f us\n", (double)ns[ROUNDS / 2] / 1000,
+	       (double)ns[ROUNDS * 99 / 100] / 1000);
+}
+
+TEST(a_small_request_costs_microseconds)
+{
+	struct timespec a, b;
+
+	open_server();
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+	serve_only(ask_fast);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+	int64_t ns = (b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec;
+	printf("# %.1f us of the server's time each\n", (double)ns / 1000 / ROUNDS);
+	CHECK(ns / ROUNDS < 40000);
+	close_server();
+}

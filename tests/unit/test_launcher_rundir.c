@@ -1,0 +1,153 @@
+#include "launcher/rundir.h"
+
+#include "test_launcher.h"
+
+static char top[64], state[96], run[96];
+
+static struct rundir_opts options(void)
+{
+	snprintf(top, sizeof top, "/tmp/test-rundir-XXXXXX");
+	CHECK(mkdtemp(top));
+	CHECK_INT(chmod(top, 0755), 0);
+	snprintf(state, sizeof state, "%s/state", top);
+	snprintf(run, sizeof run, "%s/run", top);
+	return (struct rundir_opts){ .state = state,
+		                     .run = run,
+		                     .is_root = geteuid() == 0,
+		                     .service_id = SERVER_ID,
+		                     .api_fd = -1 };
+}
+
+static void clear(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execlp("rm", "rm", "-rf", top, NULL);
+		_exit(1);
+	}
+	CHECK_INT(waitpid(pid, NULL, 0), pid);
+}
+
+static int refused(const struct rundir_opts *o, struct err *e)
+{
+	struct rundir d;
+	int r = rundir_open(&d, o, e);
+
+	rundir_done(&d);
+	rundir_done(&d);
+	return r;
+}
+
+TEST(an_empty_one_is_never_opened_and_closes_nothing)
+{
+	struct rundir none = { 0 };
+
+	rundir_done(&none);
+	CHECK(fcntl(0, F_GETFD) >= 0);
+}
+
+TEST(opened_closed_and_opened_again)
+{
+	struct rundir_opts o = options();
+
+	for (int i = 0; i < 3; i++) {
+		struct rundir d;
+		struct err e = { 0 };
+
+		CHECK_INT(rundir_open(&d, &o, &e), 0);
+		CHECK(d.is_api_ours);
+		CHECK_INT(refused(&o, &e), -1);
+		CHECK_INT(e.sys, EBUSY);
+		rundir_done(&d);
+	}
+	clear();
+}
+
+TEST(folders_that_are_not_ours_to_use_are_refused)
+{
+	struct err e = { 0 };
+	struct rundir_opts o = options();
+
+	o.state = "relative";
+	CHECK_INT(refused(&o, &e), -1);
+	o.state = state;
+	CHECK_INT(chmod(run, 0777), 0); /* it was made before the state was looked at */
+	CHECK_INT(refused(&o, &e), -1); /* anybody could replace the socket */
+	CHECK_INT(chmod(run, 0755), 0);
+	CHECK_INT(symlink("/tmp", state), 0);
+	CHECK_INT(refused(&o, &e), -1);
+	CHECK_INT(unlink(state), 0);
+	CHECK_INT(refused(&o, &e), 0);
+	if (geteuid() == 0) {
+		CHECK_INT(chown(state, 54321, 54321), 0);
+		CHECK_INT(refused(&o, &e), -1);
+		CHECK(strstr(e.msg, "somebody else"));
+	}
+	clear();
+}
+
+TEST(a_folder_of_roots_is_handed_over_only_when_empty)
+{
+	struct err e = { 0 };
+	struct rundir_opts o = options();
+	struct stat st;
+	char file[128];
+
+	if (geteuid() != 0)
+		SKIP("needs root");
+	CHECK_INT(mkdir(state, 0755), 0);
+	snprintf(file, sizeof file, "%s/file", state);
+	CHECK_INT(mknod(file, S_IFREG | 0644, 0), 0);
+	CHECK_INT(refused(&o, &e), -1);
+	CHECK_INT(stat(state, &st), 0);
+	CHECK_INT(st.st_uid, 0);
+	CHECK_INT(unlink(file), 0);
+	CHECK_INT(refused(&o, &e), 0);
+	CHECK_INT(stat(state, &st), 0);
+	CHECK_INT(st.st_uid, SERVER_ID);
+	CHECK_INT(st.st_mode, S_IFDIR | 0700);
+	clear();
+}
+
+TEST(a_stale_socket_is_removed_and_another_file_is_not)
+{
+	struct err e = { 0 };
+	struct rundir_opts o = options();
+
+	CHECK_INT(mkdir(run, 0755), 0);
+	AUTO(fd_close) int dir = open(run, O_PATH | O_CLOEXEC);
+	int dead = os_listen_at(dir, "api.sock", SOCK_STREAM, 0600);
+	fd_close(&dead);
+	CHECK_INT(refused(&o, &e), 0);
+	CHECK_INT(mknodat(dir, "api.sock", S_IFREG | 0600, 0), 0);
+	CHECK_INT(refused(&o, &e), -1);
+	CHECK(strstr(e.msg, "not a socket"));
+	CHECK_INT(unlinkat(dir, "api.sock", 0), 0);
+	clear();
+}
+
+TEST(a_socket_that_was_passed_is_used_and_not_removed)
+{
+	struct err e = { 0 };
+	struct rundir_opts o = options();
+	struct rundir d;
+
+	AUTO(fd_close) int dir = open(top, O_PATH | O_CLOEXEC);
+	int pair[2];
+	CHECK_INT(os_socketpair(pair, SOCK_STREAM), 0);
+	const int bad[] = { pair[0], os_listen_at(dir, "packets", SOCK_SEQPACKET, 0600),
+		            open("/dev/null", O_RDWR | O_CLOEXEC) };
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		o.api_fd = bad[i];
+		CHECK_INT(rundir_open(&d, &o, &e), -1);
+		CHECK(strstr(e.msg, "listening unix stream"));
+		rundir_done(&d);
+	}
+	o.api_fd = os_listen_at(dir, "given.sock", SOCK_STREAM, 0600);
+	CHECK_INT(rundir_open(&d, &o, &e), 0);
+	CHECK(!d.is_api_ours);
+	rundir_done(&d);
+	CHECK_INT(faccessat(dir, "given.sock", F_OK, 0), 0);
+	clear();
+}

@@ -1,0 +1,228 @@
+#include "tree/patchtext.h"
+
+#include "test.h"
+#include "tree/diff.h"
+#include "tree/fail.h"
+
+static enum tree_code apply(const char *text, const char *patch, struct str *out, struct err *e)
+{
+	AUTO(hunks_done) struct hunks hunks = { 0 };
+	struct hunk_result result = { 0 };
+
+	*e = (struct err){ 0 };
+	if (patch_parse_hunks(&hunks, span_of(patch), e) < 0 ||
+	    hunks_apply(span_of(text), &hunks, out, &result, e) < 0)
+		return fail_code(e);
+	return TREE_OK;
+}
+
+TEST(hunks_apply_where_their_lines_are)
+{
+	static const struct {
+		const char *text, *patch, *result; /* NULL: refused */
+		enum tree_code code;
+	} cases[] = {
+		{ "a\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+X\n c\n", "a\nX\nc\n", TREE_OK },
+		{ "a\nb\nc\n", "@@ -2 +2 @@\n-b\n+X\n", "a\nX\nc\n", TREE_OK },
+		/* elsewhere, but only there */
+		{ "1\n2\na\nb\n", "@@ -1,2 +1,1 @@\n a\n-b\n", "1\n2\na\n", TREE_OK },
+		{ "b\nx\nb\nx\nb\n", "@@ -2,1 +2,0 @@\n-b\n", NULL, TREE_AMBIGUOUS_MATCH },
+		{ "b\nx\nb\n", "@@ -3,1 +3,0 @@\n-b\n", "b\nx\n", TREE_OK },
+		/* not there, or with other context */
+		{ "a\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-B\n+X\n c\n", NULL, TREE_NO_MATCH },
+		{ "a\nb\n", "@@ -1,2 +1,2 @@\n  a\n-b\n+X\n", NULL, TREE_NO_MATCH },
+		/* additions */
+		{ "a\nb\n", "@@ -1,0 +2,1 @@\n+X\n", "a\nX\nb\n", TREE_OK },
+		{ "", "@@ -0,0 +1,2 @@\n+X\n+Y\n", "X\nY\n", TREE_OK },
+		{ "a\n", "@@ -9,0 +9,1 @@\n+X\n", NULL, TREE_NO_MATCH },
+		/* ends of files */
+		{ "a", "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n", "b\n", TREE_OK },
+		{ "a\n", "@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n", "b", TREE_OK },
+		{ "a", "@@ -1 +1,2 @@\n a\n+b\n", "a\nb\n", TREE_OK },
+		/* line ends */
+		{ "a\r\nb\r\n", "@@ -1,2 +1,2 @@\n a\n-b\n+X\n", "a\r\nX\r\n", TREE_OK },
+		{ "a\nb\n", "@@ -1,2 +1,2 @@\r\n a\r\n-b\r\n+X\r\n", "a\nX\n", TREE_OK },
+		{ "\xef\xbb\xbf" "a\n", "@@ -1 +1 @@\n-a\n+b\n", "\xef\xbb\xbf" "b\n", TREE_OK },
+		/* blanks that an editor took away */
+		{ "a\n\nb\n", "@@ -1,3 +1,3 @@\n a\n\n-b\n+X\n", "a\n\nX\n", TREE_OK },
+		/* a model that does not count */
+		{ "a\nb\nc\n", "@@\n a\n-b\n+X\n c\n\n", "a\nX\nc\n", TREE_OK },
+		/* two hunks, in order */
+		{ "1\n2\n3\n4\n", "@@ -1 +1 @@\n-1\n+a\n@@ -4 +4 @@\n-4\n+d\n", "a\n2\n3\nd\n", TREE_OK },
+		{ "1\n2\n", "@@ -2 +2 @@\n-2\n+b\n@@ -1 +1 @@\n-1\n+a\n", NULL, TREE_NO_MATCH },
+		/* nonsense */
+		{ "a\n", "@@ -1,2 +1 @@\n-a\n", NULL, TREE_INVALID },
+		{ "a\n", "@@ -x +1 @@\n-a\n", NULL, TREE_INVALID },
+		{ "a\n", "@@ -1 +1 @@\n", NULL, TREE_INVALID },
+		{ "a\n", "@@ -99999999999 +1 @@\n-a\n+b\n", NULL, TREE_INVALID },
+		{ "a\n", "", NULL, TREE_INVALID },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		AUTO(str_done) struct str out = { .max = 10000 };
+		struct err e;
+		enum tree_code code = apply(cases[i].text, cases[i].patch, &out, &e);
+
+		if (code != cases[i].code)
+			printf("# case %zu: %s\n", i, e.msg);
+		CHECK_STR(tree_code_name(code), tree_code_name(cases[i].code));
+		if (cases[i].result)
+			CHECK_STR(str_text(&out), cases[i].result);
+	}
+}
+
+TEST(a_hunk_that_does_not_fit_is_named)
+{
+	AUTO(str_done) struct str out = { .max = 10000 };
+	struct err e;
+
+	apply("a\nb\nc\n", "--- x\n+++ x\n@@ -1 +1 @@\n-a\n+A\n@@ -2,2 +2,2 @@\n b\n-d\n+D\n", &out,
+	      &e);
+	CHECK_STR(e.msg, "hunk 2 (line 6 of the patch): its lines are not there; line 3 is not \"d\"");
+}
+
+TEST(heads_of_git_say_what_happens_to_a_file)
+{
+	static const struct {
+		const char *patch;
+		enum patch_kind kind;
+		const char *path, *new_path;
+		int mode, n_hunks; /* mode -1: not said */
+	} cases[] = {
+		{ "diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n",
+		  PATCH_UPDATE, "x", NULL, -1, 1 },
+		{ "--- a/d/x.c\t2020-01-01 00:00:00\n+++ b/d/x.c\t2020\n@@ -1 +1 @@\n-a\n+b\n",
+		  PATCH_UPDATE, "d/x.c", NULL, -1, 1 },
+		{ "--- x\n+++ x\n@@ -1 +1 @@\n-a\n+b\n", PATCH_UPDATE, "x", NULL, -1, 1 },
+		{ "diff --git a/n b/n\nnew file mode 100755\nindex 0..1\n--- /dev/null\n+++ b/n\n"
+		  "@@ -0,0 +1 @@\n+x\n", PATCH_ADD, "n", NULL, 0755, 1 },
+		{ "diff --git a/e b/e\nnew file mode 100644\nindex 0..0\n", PATCH_ADD, "e", NULL, 0644, 0 },
+		{ "diff --git a/o b/o\ndeleted file mode 100644\n--- a/o\n+++ /dev/null\n"
+		  "@@ -1 +0,0 @@\n-x\n", PATCH_DELETE, "o", NULL, -1, 1 },
+		{ "--- a/o\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n", PATCH_DELETE, "o", NULL, -1, 1 },
+		{ "diff --git a/o b/n\nsimilarity index 100%\nrename from o\nrename to n\n",
+		  PATCH_UPDATE, "o", "n", -1, 0 },
+		{ "diff --git a/o b/n\nsimilarity index 90%\nrename from o\nrename to n\n--- a/o\n"
+		  "+++ b/n\n@@ -1 +1 @@\n-a\n+b\n", PATCH_UPDATE, "o", "n", -1, 1 },
+		{ "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", PATCH_UPDATE, "x", NULL, 0755, 0 },
+		{ "diff --git \"a/\\303\\244 \\\"\" \"b/\\303\\244 \\\"\"\n--- \"a/\\303\\244 \\\"\"\n"
+		  "+++ \"b/\\303\\244 \\\"\"\n@@ -1 +1 @@\n-a\n+b\n", PATCH_UPDATE, "\xc3\xa4 \"", NULL, -1, 1 },
+		{ "From: someone\n\n text\n---\n x | 2 +-\n\ndiff --git a/x b/x\n--- a/x\n+++ b/x\n"
+		  "@@ -1 +1 @@\n-a\n+b\n-- \n2.39\n", PATCH_UPDATE, "x", NULL, -1, 1 },
+		{ "diff --git a/has space b/has space\nold mode 100644\nnew mode 100755\n", PATCH_UPDATE,
+		  "has space", NULL, 0755, 0 },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		AUTO(patch_done) struct patch p = { 0 };
+		struct err e = { 0 };
+
+		if (patch_parse(&p, span_of(cases[i].patch), &e) < 0)
+			printf("# case %zu: %s\n", i, e.msg);
+		CHECK_STR(e.msg, "");
+		CHECK_INT((long long)p.files.len, 1);
+		const struct patch_file *f = &p.files.at[0];
+
+		CHECK_INT(f->kind, cases[i].kind);
+		CHECK_STR(f->path, cases[i].path);
+		CHECK_STR(f->new_path, cases[i].new_path);
+		CHECK_INT(f->has_mode ? (int)f->mode : -1, cases[i].mode);
+		CHECK_INT((long long)f->hunks.at.len, cases[i].n_hunks);
+	}
+}
+
+TEST(patches_that_we_do_not_take_are_refused)
+{
+	static const char *const cases[] = {
+		"diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+y\n",
+		"diff --git a/x b/x\nnew file mode 160000\n",
+		"diff --git a/x b/x\nindex 1..2\nGIT binary patch\nliteral 3\n",
+		"diff --git a/x b/x\nBinary files a/x and b/x differ\n",
+		"@@ -1 +1 @@\n-a\n+b\n",
+		"--- a/x\nno plus\n@@ -1 +1 @@\n-a\n+b\n",
+		"diff --git \"a/x b/x\n@@ -1 +1 @@\n-a\n+b\n",
+		"*** Begin Patch\n*** Update File: x\n-a\n+b\n",
+		"*** Begin Patch\n*** Update File: x\n*** End Patch\n",
+		"*** Begin Patch\n*** Add File: x\nno plus\n*** End Patch\n",
+		"*** Begin Patch\n*** Delete File: x\n-a\n*** End Patch\n",
+		"*** Begin Patch\n*** Rename File: x\n*** End Patch\n",
+		"*** Begin Patch\n*** Add File: \n+x\n*** End Patch\n",
+		"*** Begin Patch\n*** End Patch\n",
+		"hello",
+		"",
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		AUTO(patch_done) struct patch p = { 0 };
+		struct err e = { 0 };
+
+		if (patch_parse(&p, span_of(cases[i]), &e) == 0)
+			printf("# case %zu\n", i);
+		CHECK_INT(fail_code(&e), TREE_INVALID);
+	}
+}
+
+TEST(v4a_finds_its_place_by_anchors)
+{
+	static const struct {
+		const char *text, *body, *result;
+	} cases[] = {
+		{ "a\nb\nc\n", " a\n-b\n+X\n c\n", "a\nX\nc\n" },
+		{ "f\nx\ng\nx\n", "@@ g\n-x\n+y\n", "f\nx\ng\ny\n" },
+		{ "class A:\n  def f():\n    x\nclass B:\n  def f():\n    x\n",
+		  "@@ class B:\n@@   def f():\n-    x\n+    y\n",
+		  "class A:\n  def f():\n    x\nclass B:\n  def f():\n    y\n" },
+		{ "  def f():\n    x\n", "@@ def f():\n-    x\n+    y\n", "  def f():\n    y\n" },
+		{ "a\n", "@@ a\n+b\n", "a\nb\n" },
+		{ "a\nz\n", "+b\n", "a\nz\nb\n" },
+		{ "x\na\nx\n", "-x\n+y\n*** End of File\n", "x\na\ny\n" },
+		{ "a\nb\n", "-a\n+1\n@@\n-b\n+2\n", "1\n2\n" },
+		{ "a\r\nb\r\n", " a\n-b\n+c\n+d\n", "a\r\nc\r\nd\r\n" },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		AUTO(patch_done) struct patch p = { 0 };
+		AUTO(str_done) struct str patch = { .max = 10000 }, out = { .max = 10000 };
+		struct hunk_result result = { 0 };
+		struct err e = { 0 };
+
+		str_addf(&patch, "*** Begin Patch\n*** Update File: f\n%s*** End Patch\n",
+		         cases[i].body);
+		CHECK_INT(patch_parse(&p, span_of(str_text(&patch)), &e), 0);
+		CHECK(p.is_v4a);
+		CHECK_INT(hunks_apply(span_of(cases[i].text), &p.files.at[0].hunks, &out, &result, &e),
+		          0);
+		CHECK_STR(str_text(&out), cases[i].result);
+	}
+}
+
+/* What one makes, the other understands: random texts of few different lines. */
+TEST(a_diff_applied_gives_the_other_text)
+{
+	uint32_t seed = 12345;
+
+	for (int round = 0; round < 3000; round++) {
+		struct str texts[2] = { { .max = 4096 }, { .max = 4096 } };
+		AUTO(str_done) struct str diff = { .max = 65536 }, out = { .max = 65536 };
+		struct err e = { 0 };
+
+		for (int side = 0; side < 2; side++) {
+			seed = seed * 1664525 + 1013904223;
+			for (uint32_t n = seed >> 24 & 31; n > 0; n--) {
+				seed = seed * 1664525 + 1013904223;
+				str_addf(&texts[side], "%c%s", (int)('a' + (seed >> 28)),
+				         n == 1 && seed & 1 << 20 ? "" : "\n");
+			}
+		}
+		struct span a = span_of(str_text(&texts[0])), b = span_of(str_text(&texts[1]));
+
+		CHECK(diff_add(a, b, &diff));
+		if (diff.len == 0)
+			str_add(&out, a.at);
+		else if (apply(a.at, str_text(&diff), &out, &e) != TREE_OK)
+			printf("# %s\n%s---\n%s---\n%s", e.msg, a.at, b.at, str_text(&diff));
+		CHECK_STR(str_text(&out), b.at);
+		str_done(&texts[0]);
+		str_done(&texts[1]);
+	}
+}
