@@ -16,32 +16,27 @@
 
 /* ---- the body ------------------------------------------------------------------------ */
 
-static const char *const shell[] = {
-	"/bin/sh", "-c", "if [ -x /bin/bash ]; then exec /bin/bash -c \"$1\"; fi; eval \"$1\"",
-	"sh", NULL
-};
-
-static int take_cmd(struct call *c, const json_t *cmd, const char *const **out, struct fail *f)
+static int take_cmd(struct call *c, const json_t *cmd, struct px_ask *out, struct fail *f)
 {
-	size_t n = json_is_array(cmd) ? json_array_size(cmd) : COUNT(shell);
-	const char **argv = arena_alloc(&c->arena, (n + 2) * sizeof *argv);
+	size_t n = json_array_size(cmd);
+	const char **argv = arena_alloc(&c->arena, (n + 1) * sizeof *argv);
 
 	if (json_is_string(cmd)) {
-		memcpy(argv, shell, sizeof shell);
-		argv[COUNT(shell) - 1] = json_string_value(cmd);
-		if (strlen(json_string_value(cmd)) != json_string_length(cmd))
+		out->script = json_string_value(cmd);
+		if (strlen(out->script) != json_string_length(cmd))
 			return fail_set(f, FAIL_INVALID, "cmd: a NUL byte");
-	} else if (!json_is_array(cmd) || n == 0) {
-		return fail_set(f, FAIL_INVALID, "cmd: a text or a list of texts is expected");
+		return 0;
 	}
-	for (size_t i = 0; json_is_array(cmd) && i < n; i++) {
+	if (n == 0)
+		return fail_set(f, FAIL_INVALID, "cmd: a text or a list of texts is expected");
+	for (size_t i = 0; i < n; i++) {
 		const json_t *v = json_array_get(cmd, i);
 
 		if (!json_is_string(v) || strlen(json_string_value(v)) != json_string_length(v))
 			return fail_set(f, FAIL_INVALID, "cmd: a list of texts is expected");
 		argv[i] = json_string_value(v);
 	}
-	*out = argv;
+	out->argv = argv;
 	return 0;
 }
 
@@ -129,7 +124,7 @@ int exec_parse(struct call *c, const json_t *body, struct exec_ask *a, struct fa
 	*a = (struct exec_ask){ .inline_max = INLINE_OUTPUT_MAX,
 		                .px = { .log_max = LOG_MAX_DEFAULT, .rows = 24, .cols = 80 } };
 	if (members_known(body, known, f) < 0 ||
-	    take_cmd(c, json_object_get(body, "cmd"), &px->argv, f) < 0 ||
+	    take_cmd(c, json_object_get(body, "cmd"), px, f) < 0 ||
 	    take_env(c, json_object_get(body, "env"), &a->env, f) < 0 ||
 	    take_output(json_object_get(body, "output"), a, f) < 0 ||
 	    member_text(body, "cwd", &px->cwd, f) < 0 ||

@@ -60,6 +60,7 @@ static void begin(struct file_op *o, const struct tree_packet *p, bool is_last)
 	o->call->is_answered = true;
 	o->is_whole = is_last;
 	if (is_last) {
+		o->call->state = NULL; /* the request may be over with this: nothing to cancel */
 		reply(o->call->r, status, type, p->data.at, p->data.len, extra);
 		return;
 	}

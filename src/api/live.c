@@ -108,12 +108,15 @@ void live_resize(struct live *l, long rows, long cols)
 		(void)px_resize(l->p, (uint16_t)rows, (uint16_t)cols, &f);
 }
 
+/* What is taken may end the connection, and `l` with it. */
 static bool take(struct live *l)
 {
+	struct call *c = call_ref(l->call);
 	bool is_sane = l->dialect->take(l);
 
-	if (l->call->r)
-		reply_pause(l->call->r, l->is_waiting || l->in_len == sizeof l->in);
+	if (c->r && c->state)
+		reply_pause(c->r, l->is_waiting || l->in_len == sizeof l->in);
+	call_unref(c);
 	return is_sane;
 }
 

@@ -19,7 +19,6 @@
 
 #include "api/server.h"
 #include "api/tls-internal.h"
-#include "base/vec.h"
 #include "io/timer.h"
 #include "os/net.h"
 
@@ -72,9 +71,10 @@ enum wait { WAIT_NONE, WAIT_HEAD, WAIT_IDLE, WAIT_BODY, WAIT_SEND, WAIT_LINGER, 
 
 struct listener {
 	struct watch watch; /* first */
+	struct listener *next;
 	struct server *server;
 	enum door door;
-	struct tls_context *tls;
+	struct tls_context *tls; /* NULL: no TLS */
 };
 
 struct server {
@@ -83,11 +83,11 @@ struct server {
 	size_t connections_max, memory_max;
 	uint64_t wait_ms[WAITS];
 	struct timers timers;
-	VEC(struct listener *) listeners;
-	VEC(struct tls_context *) contexts;
-	struct timer pause; /* listening goes on when it fires */
-	int reserve_fd;     /* given up for a moment when there are no more descriptors */
-	struct ring idle;   /* the oldest first: HEAD and LINGER */
+	struct listener *listeners;
+	struct tls_context *contexts; /* of listeners, and of connections that outlive them */
+	struct timer pause;           /* listening goes on when it fires */
+	int reserve_fd;               /* given up for a moment when there are no more descriptors */
+	struct ring idle;             /* the oldest first: HEAD and LINGER */
 	struct ring busy;
 	size_t n_conns;
 	size_t held; /* bytes of bodies and unsent answers */

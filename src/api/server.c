@@ -40,8 +40,8 @@ static void open_reserve(struct server *s)
  * time. */
 static void pause_listening(struct server *s)
 {
-	for (size_t i = 0; i < s->listeners.len; i++)
-		(void)loop_change(s->loop, &s->listeners.at[i]->watch, 0); /* else it wakes us */
+	for (struct listener *l = s->listeners; l; l = l->next)
+		(void)loop_change(s->loop, &l->watch, 0); /* else it wakes us */
 	timer_set(&s->timers, &s->pause, PAUSE_MS);
 }
 
@@ -52,8 +52,8 @@ static void resume_listening(struct timer *t)
 
 	if (s->reserve_fd < 0)
 		open_reserve(s);
-	for (size_t i = 0; i < s->listeners.len; i++)
-		is_whole &= loop_change(s->loop, &s->listeners.at[i]->watch, EPOLLIN) == 0;
+	for (struct listener *l = s->listeners; l; l = l->next)
+		is_whole &= loop_change(s->loop, &l->watch, EPOLLIN) == 0;
 	if (!is_whole)
 		timer_set(&s->timers, &s->pause, PAUSE_MS);
 }
@@ -133,7 +133,8 @@ static int listen_on(struct server *s, int fd, struct listener how, struct err *
 		free(l);
 		return err_sys(e, -r, "watch a listening socket");
 	}
-	vec_push(&s->listeners, l);
+	l->next = s->listeners;
+	s->listeners = l;
 	return 0;
 }
 
@@ -201,33 +202,36 @@ static int bind_one(struct server *s, const union os_address *a, struct tls_cont
 	return port < 0 ? err_sys(e, -port, "ask for the port") : port;
 }
 
+/* To all of them; returns the port. */
+static int bind_all(struct server *s, union os_address a[2], int n, struct tls_context *tls,
+                    struct err *e)
+{
+	int port = bind_one(s, &a[0], tls, e);
+
+	if (port < 0 || n == 1)
+		return port;
+	a[1].v6.sin6_port = htons((uint16_t)port);
+	/* A host may have no IPv6, also not for itself. */
+	if (bind_one(s, &a[1], tls, e) < 0 && e->sys != EADDRNOTAVAIL && e->sys != EAFNOSUPPORT)
+		return -1;
+	return port;
+}
+
 int server_listen_tcp(struct server *s, const char *address, const char *cert, const char *key,
                       struct err *e)
 {
 	union os_address a[2];
-	struct tls_context *tls = NULL;
 	int n = address_parse(address, a, e);
 
 	if (n < 0)
 		return -1;
 	if (!cert != !key)
 		return err_new(e, ERR_INVALID, "TLS needs a certificate and its key");
-	if (cert) {
-		tls = tls_context_new(cert, key, e);
-		if (!tls)
-			return -1;
-		vec_push(&s->contexts, tls);
-	}
-	int port = bind_one(s, &a[0], tls, e);
+	if (cert && tls_context_add(&s->contexts, cert, key, e) < 0)
+		return -1;
+	int port = bind_all(s, a, n, cert ? s->contexts : NULL, e);
 
-	if (port < 0)
-		return err_wrap(e, "%.64s", address);
-	a[1].v6.sin6_port = htons((uint16_t)port);
-	/* A host may have no IPv6, also not for itself. */
-	if (n == 2 && bind_one(s, &a[1], tls, e) < 0 && e->sys != EADDRNOTAVAIL &&
-	    e->sys != EAFNOSUPPORT)
-		return err_wrap(e, "%.64s", address);
-	return port;
+	return port < 0 ? err_wrap(e, "%.64s", address) : port;
 }
 
 /* ---- life -------------------------------------------------------------------------- */
@@ -268,12 +272,14 @@ struct server *server_new(struct loop *l, const struct server_ops *ops, struct s
 
 static void stop_listening(struct server *s)
 {
-	for (size_t i = 0; i < s->listeners.len; i++) {
-		loop_remove(s->loop, &s->listeners.at[i]->watch);
-		fd_close(&s->listeners.at[i]->watch.fd);
-		free(s->listeners.at[i]);
+	while (s->listeners) {
+		struct listener *l = s->listeners;
+
+		s->listeners = l->next;
+		loop_remove(s->loop, &l->watch);
+		fd_close(&l->watch.fd);
+		free(l);
 	}
-	vec_done(&s->listeners);
 	timer_stop(&s->timers, &s->pause);
 }
 
@@ -299,9 +305,7 @@ void server_free(struct server *s)
 	while (s->busy.next != &s->busy)
 		conn_free(CONN_OF(s->busy.next, ring));
 	timers_done(&s->timers, s->loop);
-	for (size_t i = 0; i < s->contexts.len; i++)
-		tls_context_free(s->contexts.at[i]);
-	vec_done(&s->contexts);
+	tls_contexts_free(s->contexts);
 	fd_close(&s->reserve_fd);
 	str_done(&s->head_text);
 	free(s->scratch);

@@ -11,8 +11,10 @@
 struct tls_context;
 struct tls;
 
-struct tls_context *tls_context_new(const char *cert, const char *key, struct err *e) MUST_USE;
-void tls_context_free(struct tls_context *x);
+/* Adds one to the list, at its front. */
+int tls_context_add(struct tls_context **list, const char *cert, const char *key,
+                    struct err *e) MUST_USE;
+void tls_contexts_free(struct tls_context *list);
 
 struct tls *tls_new(struct tls_context *x, int fd); /* `fd` is borrowed */
 void tls_free(struct tls *t);

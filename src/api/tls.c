@@ -13,6 +13,7 @@
 #include "os/net.h"
 
 struct tls_context {
+	struct tls_context *next;
 	SSL_CTX *ctx;
 	BIO_METHOD *bio;
 };
@@ -140,34 +141,36 @@ static BIO_METHOD *bio_method(void)
 	return m;
 }
 
-struct tls_context *tls_context_new(const char *cert, const char *key, struct err *e)
+int tls_context_add(struct tls_context **list, const char *cert, const char *key, struct err *e)
 {
 	/* The host's openssl.cnf could load modules into this process. */
 	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
 	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
 
-	if (!ctx) {
-		(void)err_new(e, ERR_INTERNAL, "start TLS");
-		return NULL;
-	}
+	if (!ctx)
+		return err_new(e, ERR_INTERNAL, "start TLS");
 	configure(ctx);
 	if (load(ctx, cert, key, e) < 0) {
 		SSL_CTX_free(ctx);
-		return NULL;
+		return -1;
 	}
 	struct tls_context *x = mem_alloc(sizeof *x);
 
-	*x = (struct tls_context){ ctx, bio_method() };
-	return x;
+	*x = (struct tls_context){ *list, ctx, bio_method() };
+	*list = x;
+	return 0;
 }
 
-void tls_context_free(struct tls_context *x)
+void tls_contexts_free(struct tls_context *list)
 {
-	if (!x)
-		return;
-	SSL_CTX_free(x->ctx);
-	BIO_meth_free(x->bio);
-	free(x);
+	while (list) {
+		struct tls_context *next = list->next;
+
+		SSL_CTX_free(list->ctx);
+		BIO_meth_free(list->bio);
+		free(list);
+		list = next;
+	}
 }
 
 /* ---- one connection ---------------------------------------------------------------- */

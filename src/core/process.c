@@ -248,11 +248,26 @@ static int send_exec(struct px *p, const struct command *c, struct fail *f)
 	return -1;
 }
 
+/* In the host's image we know whether there is a bash; in another one a shell has to look. */
+static void shell_argv(const struct sbx *s, const char *script, const char *argv[6])
+{
+	static const char look[] = "[ -x /bin/bash ] && exec /bin/bash -c \"$1\"; eval \"$1\"";
+	bool is_host = strcmp(s->spec.image, "host") == 0;
+
+	argv[0] = is_host && access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
+	argv[1] = "-c";
+	argv[2] = is_host ? script : look;
+	argv[3] = is_host ? NULL : "sh";
+	argv[4] = is_host ? NULL : script;
+	argv[5] = NULL;
+}
+
 static int make_command(const struct sbx *s, const struct px_ask *ask, struct command *c,
                         struct fail *f)
 {
 	struct err e = { 0 };
-	struct command_ask q = { .argv = (char *const *)ask->argv,
+	const char *shell[6];
+	struct command_ask q = { .argv = (char *const *)(ask->script ? shell : ask->argv),
 		                 .cwd = ask->cwd,
 		                 .env = ask->env,
 		                 .uid = s->uid,
@@ -268,6 +283,8 @@ static int make_command(const struct sbx *s, const struct px_ask *ask, struct co
 		                 .log_max = ask->log_max,
 		                 .window = ask->window };
 
+	if (ask->script)
+		shell_argv(s, ask->script, shell);
 	if (ask->user && plan_ids(ask->user, -1, &q.uid, &q.gid, &e) < 0)
 		return fail_err(f, &e);
 	if (!s->core->host.is_root && (q.uid != s->uid || q.gid != s->gid))
@@ -295,7 +312,8 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	p->has_stdin = ask->has_stdin;
 	snprintf(p->tenant, sizeof p->tenant, "%s", s->tenant);
 	snprintf(p->sandbox_id, sizeof p->sandbox_id, "%s", s->id);
-	p->argv = argv_text(ask->argv);
+	const char *const shown[] = { "sh", "-c", ask->script, NULL };
+	p->argv = argv_text(ask->script ? shown : ask->argv);
 	p->cwd = mem_strdup(cmd.text); /* the first of its strings */
 	p->label = ask->label ? mem_strdup(ask->label) : NULL;
 	struct process_row row = row_of(p);

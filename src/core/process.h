@@ -8,6 +8,7 @@
 
 struct px_ask {
 	const char *const *argv; /* NULL-terminated */
+	const char *script;      /* instead of argv: for bash, or sh where there is none */
 	const char *cwd, *user, *label;
 	const struct pair_list *env; /* on top of the sandbox's */
 	bool is_tty, has_stdin, is_merged, is_final;

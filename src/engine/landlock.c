@@ -55,7 +55,18 @@ int landlock_abi(void)
 	return abi < 0 ? 0 : abi;
 }
 
-int landlock_enter(const struct plan *p, const struct command *c, struct err *e)
+/* A worker's program lies outside of everything that is mounted inside. */
+static int allow_program(int ruleset, int fd, struct err *e)
+{
+	int r = fd < 0 ? 0
+	               : os_landlock_allow(ruleset, fd,
+	                                   LANDLOCK_ACCESS_FS_EXECUTE |
+	                                       LANDLOCK_ACCESS_FS_READ_FILE);
+
+	return r < 0 ? err_sys(e, -r, "allow the worker") : 0;
+}
+
+int landlock_enter(const struct plan *p, const struct command *c, int program_fd, struct err *e)
 {
 	int abi = os_landlock_abi();
 
@@ -68,7 +79,8 @@ int landlock_enter(const struct plan *p, const struct command *c, struct err *e)
 		return err_sys(e, -ruleset, "make the ruleset");
 	bool is_installer = p->rootful && c->uid == 0; /* packages: the mounts decide alone */
 	if (allow(ruleset, "/", is_installer ? handled(abi) : READ, e) < 0 ||
-	    (!is_installer && allow_writable(ruleset, p, handled(abi), e) < 0))
+	    (!is_installer && allow_writable(ruleset, p, handled(abi), e) < 0) ||
+	    allow_program(ruleset, program_fd, e) < 0)
 		return -1;
 	int r = os_landlock_restrict(ruleset);
 	return r < 0 ? err_sys(e, -r, "restrict") : 0;

@@ -450,7 +450,7 @@ static int step_terminal(struct payload *p, struct err *e)
 
 static int step_landlock(struct payload *p, struct err *e)
 {
-	return landlock_enter(p->plan, p->command, e);
+	return landlock_enter(p->plan, p->command, p->io.program_fd, e);
 }
 
 static int step_proof(struct payload *p, struct err *e)

@@ -18,58 +18,60 @@ uint64_t timer_now_ms(void)
 
 /* ---- heap -------------------------------------------------------------------------- */
 
-static void put(struct timers *ts, size_t i, struct timer *t)
+static void put(struct timers *ts, size_t i, struct timer_slot slot)
 {
-	ts->heap.at[i] = t;
-	t->place = i + 1;
+	ts->heap.at[i] = slot;
+	slot.timer->place = i + 1;
 }
 
-static void sift_up(struct timers *ts, size_t i, struct timer *t)
+static void sift_up(struct timers *ts, size_t i, struct timer_slot slot)
 {
 	while (i > 0) {
-		struct timer *parent = ts->heap.at[(i - 1) / 2];
+		struct timer_slot parent = ts->heap.at[(i - 1) / 2];
 
-		if (parent->key_ms <= t->key_ms)
+		if (parent.key_ms <= slot.key_ms)
 			break;
 		put(ts, i, parent);
 		i = (i - 1) / 2;
 	}
-	put(ts, i, t);
+	put(ts, i, slot);
 }
 
-static void sift_down(struct timers *ts, size_t i, struct timer *t)
+static void sift_down(struct timers *ts, size_t i, struct timer_slot slot)
 {
+	const struct timer_slot *at = ts->heap.at;
+
 	for (;;) {
 		size_t child = 2 * i + 1;
 
-		if (child + 1 < ts->heap.len &&
-		    ts->heap.at[child + 1]->key_ms < ts->heap.at[child]->key_ms)
+		if (child + 1 < ts->heap.len && at[child + 1].key_ms < at[child].key_ms)
 			child++;
-		if (child >= ts->heap.len || ts->heap.at[child]->key_ms >= t->key_ms)
+		if (child >= ts->heap.len || at[child].key_ms >= slot.key_ms)
 			break;
-		put(ts, i, ts->heap.at[child]);
+		put(ts, i, at[child]);
 		i = child;
 	}
-	put(ts, i, t);
+	put(ts, i, slot);
 }
 
 static void heap_add(struct timers *ts, struct timer *t)
 {
-	t->key_ms = t->at_ms;
+	struct timer_slot slot = { t->at_ms, t };
+
 	t->is_due = false;
-	vec_push(&ts->heap, t);
-	sift_up(ts, ts->heap.len - 1, t);
+	vec_push(&ts->heap, slot);
+	sift_up(ts, ts->heap.len - 1, slot);
 }
 
 static void heap_remove(struct timers *ts, struct timer *t)
 {
 	size_t i = t->place - 1;
-	struct timer *last = ts->heap.at[--ts->heap.len];
+	struct timer_slot last = ts->heap.at[--ts->heap.len];
 
 	t->place = 0;
-	if (last == t)
+	if (last.timer == t)
 		return;
-	if (i > 0 && ts->heap.at[(i - 1) / 2]->key_ms > last->key_ms)
+	if (i > 0 && ts->heap.at[(i - 1) / 2].key_ms > last.key_ms)
 		sift_up(ts, i, last);
 	else
 		sift_down(ts, i, last);
@@ -79,7 +81,7 @@ static void heap_remove(struct timers *ts, struct timer *t)
 
 static void arm(struct timers *ts)
 {
-	uint64_t next = ts->heap.len > 0 ? ts->heap.at[0]->key_ms : 0;
+	uint64_t next = ts->heap.len > 0 ? ts->heap.at[0].key_ms : 0;
 
 	if (next == 0 || (ts->armed_ms != 0 && ts->armed_ms <= next))
 		return; /* at worst it wakes once for nothing */
@@ -91,43 +93,44 @@ static void arm(struct timers *ts)
 	                      NULL); /* a valid time cannot fail */
 }
 
-/* All that is due leaves the heap before the first is called: a timer that is set meanwhile waits
- * for the next turn, so that the loop gets its turn too. */
-static void collect(struct timers *ts, uint64_t now)
+/* The first of the heap has been reached; it is due, unless it was moved back meanwhile. */
+static void take_first(struct timers *ts, uint64_t now)
 {
-	while (ts->heap.len > 0 && ts->heap.at[0]->key_ms <= now) {
-		struct timer *t = ts->heap.at[0];
+	struct timer *t = ts->heap.at[0].timer;
 
-		heap_remove(ts, t);
-		if (t->at_ms > now) {
-			heap_add(ts, t);
-			continue;
-		}
-		vec_push(&ts->due, t);
-		t->place = ts->due.len;
-		t->is_due = true;
+	heap_remove(ts, t);
+	if (t->at_ms > now) {
+		heap_add(ts, t);
+		return;
 	}
+	vec_push(&ts->due, (struct timer_slot){ t->at_ms, t });
+	t->place = ts->due.len;
+	t->is_due = true;
 }
 
+static void fire(struct timer *t)
+{
+	t->place = 0;
+	t->at_ms = 0;
+	t->fired(t);
+}
+
+/* All that is due leaves the heap before the first is called: a timer that is set meanwhile waits
+ * for the next turn, so that the loop gets its turn too. */
 static void ready(struct watch *w, uint32_t events)
 {
 	struct timers *ts = TIMERS_OF(w);
-	uint64_t count;
+	uint64_t count, now = timer_now_ms();
 
 	(void)events;
 	if (read(w->fd, &count, sizeof count) < 0)
 		return;
 	ts->armed_ms = 0;
-	collect(ts, timer_now_ms());
-	for (size_t i = 0; i < ts->due.len; i++) {
-		struct timer *t = ts->due.at[i];
-
-		if (!t)
-			continue;
-		t->place = 0;
-		t->at_ms = 0;
-		t->fired(t);
-	}
+	while (ts->heap.len > 0 && ts->heap.at[0].key_ms <= now)
+		take_first(ts, now);
+	for (size_t i = 0; i < ts->due.len; i++)
+		if (ts->due.at[i].timer)
+			fire(ts->due.at[i].timer);
 	ts->due.len = 0;
 	arm(ts);
 }
@@ -162,7 +165,7 @@ void timer_stop(struct timers *ts, struct timer *t)
 	if (t->place == 0)
 		return;
 	if (t->is_due)
-		ts->due.at[t->place - 1] = NULL;
+		ts->due.at[t->place - 1].timer = NULL;
 	else
 		heap_remove(ts, t);
 	t->place = 0;
@@ -173,7 +176,7 @@ void timer_set(struct timers *ts, struct timer *t, uint64_t in_ms)
 	/* One more than the clock says: it has cut off a part of a millisecond. */
 	uint64_t at_ms = in_ms ? timer_now_ms() + in_ms + 1 : 1;
 
-	if (t->place != 0 && !t->is_due && t->key_ms <= at_ms) {
+	if (t->place != 0 && !t->is_due && ts->heap.at[t->place - 1].key_ms <= at_ms) {
 		t->at_ms = at_ms;
 		return;
 	}

@@ -14,16 +14,20 @@
 struct timer {
 	void (*fired)(struct timer *t); /* once; it may set, stop and free any timer */
 	uint64_t at_ms;                 /* 0: not set */
-	uint64_t key_ms;                /* its place in the heap; never later than at_ms */
 	size_t place;                   /* in the heap or among the due, + 1; 0: in neither */
 	bool is_due;
 };
 
+struct timer_slot {
+	uint64_t key_ms; /* never later than the timer's at_ms */
+	struct timer *timer;
+};
+
 struct timers {
 	struct watch watch;
-	VEC(struct timer *) heap;
-	VEC(struct timer *) due; /* of this turn */
-	uint64_t armed_ms;       /* 0: the descriptor waits for nothing */
+	VEC(struct timer_slot) heap;
+	VEC(struct timer_slot) due; /* of this turn; NULL: stopped */
+	uint64_t armed_ms;          /* 0: the descriptor waits for nothing */
 };
 
 int timers_init(struct timers *ts, struct loop *l); /* 0 or -errno */

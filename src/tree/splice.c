@@ -17,6 +17,12 @@ static void regions_done(struct regions *r)
 	vec_done(&r->list);
 }
 
+/* A line feed that belongs to a CRLF is not found without its carriage return. */
+static bool splits_pair(struct span in, size_t at, struct span what)
+{
+	return what.at[0] == '\n' && at > 0 && in.at[at - 1] == '\r';
+}
+
 /* All places for `all`; else those that overlap too, because they are as good, until it is clear
  * that there is no one place. */
 static void find(struct span in, struct span what, bool all, struct regions *out)
@@ -29,8 +35,11 @@ static void find(struct span in, struct span what, bool all, struct regions *out
 		if (!p || (!all && out->list.len >= SPLICE_LINES_MAX))
 			break;
 		at = (size_t)(p - in.at);
-		vec_push(&out->list, (struct region){ at, what.len });
-		at += all ? what.len : 1;
+		bool is_match = !splits_pair(in, at, what);
+
+		if (is_match)
+			vec_push(&out->list, (struct region){ at, what.len });
+		at += all && is_match ? what.len : 1;
 	}
 }
 

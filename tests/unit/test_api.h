@@ -31,6 +31,12 @@ static struct {
 	atomic_llong wrong; /* bytes that are not as they were sent */
 } * seen;
 
+#ifdef __SANITIZE_ADDRESS__
+enum { MEMORY_IS_OURS = false }; /* ASan keeps what is freed */
+#else
+enum { MEMORY_IS_OURS = true };
+#endif
+
 /* ---- handlers ---------------------------------------------------------------------- */
 
 /* One that answers later. */

@@ -384,7 +384,7 @@ static void measure_crowd(const char *text, size_t bytes_max)
 	CHECK_INT(loop_run(&loop), 0);
 	size_t each = (resident_bytes() - before) / CROWD;
 	printf("# %zu bytes each\n", each);
-	CHECK(each < bytes_max);
+	CHECK(!MEMORY_IS_OURS || each < bytes_max);
 	int64_t from = now_ms();
 	seen->drained = 1;
 	CHECK_INT(waitpid(pid, &status, 0), pid);
@@ -443,8 +443,8 @@ static void ask_fast(void)
 		ns[i] = (b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec;
 	}
 	qsort(ns, ROUNDS, sizeof ns[0], compare);
-	printf("# round trip p50 %.1f us, p99 %.1f us\n", (double)ns[ROUNDS / 2] / 1000,
-	       (double)ns[ROUNDS * 99 / 100] / 1000);
+	printf("# round trip p50 %d ns, p99 %d ns\n", (int)ns[ROUNDS / 2],
+	       (int)ns[ROUNDS / 100 * 99]);
 }
 
 TEST(a_small_request_costs_microseconds)
@@ -456,7 +456,7 @@ TEST(a_small_request_costs_microseconds)
 	serve_only(ask_fast);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
 	int64_t ns = (b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec;
-	printf("# %.1f us of the server's time each\n", (double)ns / 1000 / ROUNDS);
+	printf("# %d ns of the server's time each\n", (int)(ns / ROUNDS));
 	CHECK(ns / ROUNDS < 40000);
 	close_server();
 }

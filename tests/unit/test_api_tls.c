@@ -302,7 +302,7 @@ static void send_garbage(void)
 		if (i % 3 == 0)
 			put(fd, GET("/hello"));
 		for (int k = 0; k < 5 && i % 3 == 1; k++)
-			bytes[(size_t)rand_r(&seed) % n] ^= (char)rand_r(&seed);
+			bytes[(size_t)rand_r(&seed) % n] = (char)rand_r(&seed);
 		if (i % 3)
 			(void)put_bytes(fd, bytes, i % 3 == 1 ? n : (size_t)rand_r(&seed) % n);
 		shutdown(fd, SHUT_WR);
@@ -423,6 +423,6 @@ TEST(an_idle_tls_connection_keeps_no_buffers)
 	serve_only(be_idle);
 	getrusage(RUSAGE_SELF, &b);
 	printf("# %ld KiB each\n", (b.ru_maxrss - a.ru_maxrss) / IDLE);
-	CHECK((b.ru_maxrss - a.ru_maxrss) / IDLE < 40);
+	CHECK(!MEMORY_IS_OURS || (b.ru_maxrss - a.ru_maxrss) / IDLE < 40);
 	close_server();
 }

@@ -113,7 +113,7 @@ TEST(a_host_without_cgroups_needs_nothing)
 	CHECK_INT(cgroup_make(&cg, 1, &e), 0);
 	CHECK_INT(cgroup_limit(&cg, (uint64_t[LIMIT_COUNT]){ [LIMIT_MEM] = 1 << 20 }, &e), 0);
 	CHECK_INT(cgroup_join_shared(&cg, &e), 0);
-	CHECK_INT(cgroup_join(&cg, &e), 0);
+	CHECK_INT(cgroup_join(&cg, &no_leaf, &e), 0);
 	CHECK_INT(cgroup_members(&cg, &pid, 1), 0);
 	CHECK_INT(cgroup_kill(&cg, 0), 0);
 	cgroup_usage(&cg, &u);
@@ -223,7 +223,7 @@ static pid_t start_inside(const struct cgroup *cg, int (*code)(void))
 	int pid = os_clone((struct clone_opts){ .cgroup_fd = cg->box_fd });
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		if (cgroup_join_shared(cg, &e) < 0 || cgroup_join(cg, &e) < 0 ||
+		if (cgroup_join_shared(cg, &e) < 0 || cgroup_join(cg, &no_leaf, &e) < 0 ||
 		    write(ready[1], "x", 1) != 1)
 			_exit(99);
 		_exit(code());

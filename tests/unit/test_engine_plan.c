@@ -13,8 +13,6 @@
 
 /* ---- a plan from flags ------------------------------------------------------------- */
 
-static char *const command[] = { (char *)(uintptr_t) "true", NULL };
-
 struct planned {
 	struct spec spec;
 	struct plan plan;
@@ -29,7 +27,7 @@ static void planned_done(struct planned *p)
 }
 
 /* `flags` are pairs of flag and value, ended by NULL. */
-static void make_with(struct planned *p, struct plan_command c, const char *const *flags)
+static void make(struct planned *p, const char *const *flags)
 {
 	*p = (struct planned){ 0 };
 	spec_init(&p->spec);
@@ -39,13 +37,9 @@ static void make_with(struct planned *p, struct plan_command c, const char *cons
 	if (spec_check(&p->spec, &p->e) < 0)
 		CHECK_STR(p->e.msg, "");
 	spec_resolve(&p->spec);
-	p->r = plan_make(&p->plan, &p->spec, c, &p->e);
+	p->r = plan_make(&p->plan, &p->spec, &p->e);
 }
 
-static void make(struct planned *p, const char *const *flags)
-{
-	make_with(p, (struct plan_command){ .argv = command }, flags);
-}
 #define FLAGS(...) ((const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
 
 static void check_made(const struct planned *p)
@@ -61,33 +55,6 @@ static void check_refused(const struct planned *p, enum err_kind kind, const cha
 	CHECK_STR(err_kind_name(p->e.kind), err_kind_name(kind));
 	if (!strstr(p->e.msg, part))
 		CHECK_STR(p->e.msg, part);
-}
-
-/* The value of a variable, and how often it is there. */
-static const char *env_of(const struct plan *p, const char *name, int *count)
-{
-	AUTO(freep) char **env = mem_alloc((p->env.count + 1) * sizeof *env);
-	const char *value = NULL;
-	size_t n = strlen(name);
-
-	*count = 0;
-	plan_strings(p, p->env, env);
-	for (char **at = env; *at; at++) {
-		if (strncmp(*at, name, n) == 0 && (*at)[n] == '=') {
-			value = *at + n + 1;
-			++*count;
-		}
-	}
-	return value;
-}
-
-static void env_is(const struct plan *p, const char *name, const char *want)
-{
-	int count;
-
-	printf("# %s\n", name);
-	CHECK_STR(env_of(p, name, &count), want);
-	CHECK_INT(count, want != NULL);
 }
 
 static int count_open(void)
@@ -135,169 +102,6 @@ static void write_bytes(const char *name, const void *bytes, size_t n, mode_t mo
 
 	CHECK_INT(write(fd, bytes, n), (long long)n);
 	CHECK_INT(fchmod(fd, mode), 0);
-}
-
-/* ---- text -------------------------------------------------------------------------- */
-
-TEST(argv_env_and_cwd_come_out_as_they_went_in)
-{
-	static const char *const args[] = { "sh", "-c", "", "a b\n\"c\"\t=", "\xff\x80", "" };
-	char *argv[COUNT(args) + 1] = { NULL }, *got[COUNT(args) + 1];
-	AUTO(planned_done) struct planned p;
-
-	for (size_t i = 0; i < COUNT(args); i++)
-		argv[i] = (char *)(uintptr_t)args[i];
-	make_with(&p, (struct plan_command){ .argv = argv, .cwd = "/some/where" },
-	          FLAGS("env", "EMPTY=", "env", "ODD=a=b\n", "fs", "ephemeral:/x"));
-	check_made(&p);
-	CHECK_INT(p.plan.argv.count, COUNT(args));
-	plan_strings(&p.plan, p.plan.argv, got);
-	for (size_t i = 0; i < COUNT(args); i++)
-		CHECK_STR(got[i], args[i]);
-	CHECK(!got[COUNT(args)]);
-	CHECK_STR(plan_text(&p.plan, p.plan.cwd), "/some/where");
-	CHECK_STR(plan_text(&p.plan, p.plan.mounts[0].at), "/x");
-	env_is(&p.plan, "EMPTY", "");
-	env_is(&p.plan, "ODD", "a=b\n");
-}
-
-TEST(what_belongs_to_one_command_is_passed_on)
-{
-	AUTO(planned_done) struct planned p;
-
-	make_with(&p,
-	          (struct plan_command){ .argv = command,
-	                                 .is_tty = true,
-	                                 .has_stdin = true,
-	                                 .wants_usage = true,
-	                                 .timeout_ms = 1500,
-	                                 .rows = 50,
-	                                 .cols = 132 },
-	          FLAGS("profile", "rootful", "mem", "64m", "allow-weaker", "cpu"));
-	check_made(&p);
-	CHECK(p.plan.is_tty && p.plan.has_stdin && p.plan.wants_usage && p.plan.rootful);
-	CHECK_INT(p.plan.timeout_ms, 1500);
-	CHECK_INT(p.plan.rows, 50);
-	CHECK_INT(p.plan.cols, 132);
-	for (enum limit_id i = 0; i < LIMIT_COUNT; i++) {
-		CHECK_INT(p.plan.limits[i], p.spec.limits[i].value);
-		CHECK_INT(p.plan.named[i], i == LIMIT_MEM);
-		CHECK_INT(p.plan.weaker[i], i == LIMIT_CPU);
-	}
-	CHECK_INT(p.plan.limits[LIMIT_MEM], 64 << 20);
-}
-
-static void check_size(size_t arg_bytes, bool fits)
-{
-	AUTO(freep) char *arg = mem_alloc(arg_bytes + 1);
-	char *argv[] = { arg, NULL };
-	AUTO(planned_done) struct planned p;
-
-	memset(arg, 'a', arg_bytes);
-	make_with(&p, (struct plan_command){ .argv = argv }, FLAGS());
-	if (fits)
-		check_made(&p);
-	else
-		check_refused(&p, ERR_LIMIT, "1048576 bytes");
-}
-
-TEST(an_overlong_command_is_refused_to_the_byte)
-{
-	AUTO(planned_done) struct planned p;
-
-	make_with(&p, (struct plan_command){ .argv = (char *[]){ (char[]){ "" }, NULL } }, FLAGS());
-	check_made(&p);
-	size_t room = ARGV_BYTES_MAX - p.plan.text.len;
-
-	check_size(room, true);
-	check_size(room + 1, false);
-	check_size((size_t)4 * ARGV_BYTES_MAX, false);
-}
-
-static void check_count(size_t n, bool fits)
-{
-	AUTO(freep) char **argv = mem_alloc((n + 1) * sizeof *argv);
-	AUTO(planned_done) struct planned p;
-
-	for (size_t i = 0; i < n; i++)
-		argv[i] = (char *)(uintptr_t) "";
-	make_with(&p, (struct plan_command){ .argv = argv }, FLAGS());
-	if (fits)
-		check_made(&p);
-	else
-		check_refused(&p, ERR_LIMIT, "exceed");
-}
-
-TEST(too_many_arguments_are_refused)
-{
-	AUTO(planned_done) struct planned p;
-
-	make(&p, FLAGS());
-	check_count(ARGV_COUNT_MAX - p.plan.env.count, true);
-	check_count(ARGV_COUNT_MAX - p.plan.env.count + 1, false);
-}
-
-/* ---- environment ------------------------------------------------------------------- */
-
-/* Told to programs that would ask, page or edit, where nobody is there to answer. */
-static const char *const unattended[] = { "CI",        "DEBIAN_FRONTEND", "PAGER",
-	                                  "GIT_PAGER", "GIT_EDITOR",      "GIT_TERMINAL_PROMPT" };
-
-TEST(the_callers_environment_stays_outside)
-{
-	AUTO(planned_done) struct planned p;
-
-	setenv("AWS_SECRET_ACCESS_KEY", "hunter2", 1);
-	setenv("SSH_AUTH_SOCK", "/run/agent", 1);
-	setenv("PATH", "/evil", 1);
-	setenv("HOME", "/home/caller", 1);
-	setenv("LD_PRELOAD", "/evil.so", 1);
-	make(&p, FLAGS());
-	check_made(&p);
-	env_is(&p.plan, "AWS_SECRET_ACCESS_KEY", NULL);
-	env_is(&p.plan, "SSH_AUTH_SOCK", NULL);
-	env_is(&p.plan, "LD_PRELOAD", NULL);
-	env_is(&p.plan, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-	env_is(&p.plan, "HOME", "/home/agent");
-	env_is(&p.plan, "USER", "agent");
-	env_is(&p.plan, "LANG", "C.UTF-8");
-	env_is(&p.plan, "TMPDIR", "/tmp");
-	env_is(&p.plan, "CAISSON", "1");
-	env_is(&p.plan, "TERM", "dumb");
-	CHECK_INT(p.plan.env.count, 7 + COUNT(unattended));
-}
-
-TEST(a_named_variable_replaces_the_default_and_is_there_once)
-{
-	static const char *const names[] = { "PATH",    "HOME", "USER", "LANG",  "TMPDIR",
-		                             "CAISSON", "TERM", "CI",   "PAGER", "OTHER" };
-	AUTO(planned_done) struct planned before;
-
-	make(&before, FLAGS());
-	for (size_t i = 0; i < COUNT(names); i++) {
-		AUTO(planned_done) struct planned p;
-		char pair[32];
-
-		snprintf(pair, sizeof pair, "%s=mine", names[i]);
-		make(&p, FLAGS("env", pair));
-		check_made(&p);
-		env_is(&p.plan, names[i], "mine");
-		CHECK_INT(p.plan.env.count, before.plan.env.count + (i + 1 == COUNT(names)));
-	}
-}
-
-TEST(defaults_follow_user_and_terminal)
-{
-	AUTO(planned_done) struct planned p;
-
-	make_with(&p, (struct plan_command){ .argv = command, .is_tty = true },
-	          FLAGS("user", "root"));
-	check_made(&p);
-	env_is(&p.plan, "HOME", "/root");
-	env_is(&p.plan, "USER", "root");
-	env_is(&p.plan, "TERM", "xterm-256color");
-	for (size_t i = 0; i < COUNT(unattended); i++)
-		env_is(&p.plan, unattended[i], NULL); /* somebody sits there */
 }
 
 /* ---- users ------------------------------------------------------------------------- */
@@ -450,41 +254,6 @@ TEST(a_passwd_that_is_no_file_of_the_image_has_no_users)
 	write_bytes("etc/passwd", "a\0\ndaemon:x:1:1:\n", 17, 0644);
 	check_no_user("behind a NUL");
 	folder_remove();
-}
-
-/* ---- working directory ------------------------------------------------------------- */
-
-TEST(where_a_command_starts)
-{
-	static const struct {
-		const char *cwd, *fs[2], *want; /* want NULL: refused */
-	} cases[] = {
-		{ NULL, { "ephemeral:/work", NULL }, "/work" },
-		{ NULL, { "ro:/usr:/work", NULL }, "/work" },
-		{ NULL, { "ephemeral:/a", "ephemeral:/work" }, "/work" },
-		{ NULL, { "ro:/usr:/a", NULL }, "/" },
-		{ "/", { "ephemeral:/work", NULL }, "/" },
-		{ "/usr/lib", { NULL, NULL }, "/usr/lib" },
-		{ "/not/there", { NULL, NULL }, "/not/there" }, /* known only inside */
-		{ "work", { NULL, NULL }, NULL },
-		{ "", { NULL, NULL }, NULL },
-		{ "./x", { NULL, NULL }, NULL },
-	};
-
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		const char *const *fs = cases[i].fs;
-		const char *flags[5] = { "fs", fs[0], "fs", fs[1], NULL };
-		AUTO(planned_done) struct planned p;
-
-		flags[fs[1] ? 4 : fs[0] ? 2 : 0] = NULL;
-		make_with(&p, (struct plan_command){ .argv = command, .cwd = cases[i].cwd }, flags);
-		if (!cases[i].want) {
-			check_refused(&p, ERR_INVALID, "cwd: ");
-			continue;
-		}
-		check_made(&p);
-		CHECK_STR(plan_text(&p.plan, p.plan.cwd), cases[i].want);
-	}
 }
 
 /* ---- sources ----------------------------------------------------------------------- */

@@ -1,0 +1,631 @@
+"""lib.py - a private daemon in a cell of its own, clients for it, and the tests' TAP.
+
+A program of this folder runs itself again inside a cell (tests/fault/cell.py): there it is the
+first process, everything below /run is its own, and the census at its end sees nobody else's
+leftovers. A test is a function with one parameter, the Api; it fails by `check` or any exception.
+"""
+import base64
+import contextlib
+import fcntl
+import http.client
+import json
+import os
+import pathlib
+import re
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import traceback
+import urllib.parse
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fault"))
+
+import cell  # noqa: E402
+import census  # noqa: E402
+
+cell.PROGRAMS = ("caissond", "caisson-launcher", "caisson-tree", "caisson-init")
+HOME = pathlib.Path("/run/api")        # state and run folders of the daemons of this cell
+HOST = pathlib.Path("/run/host")       # what sandboxes must not reach
+USER_ID = 64001                        # of nobody; as good as any ordinary user
+READY_SECONDS = 20
+SECRET = "host-secret-7f1c"
+
+
+class Failed(Exception):
+    """A check that did not hold."""
+
+
+def check(is_true, text=""):
+    if not is_true:
+        raise Failed(text() if callable(text) else text)
+
+
+def same(got, expected, what=""):
+    check(got == expected, lambda: f"{what}: {got!r}, expected {expected!r}")
+
+
+def wait_until(true_when, seconds=5.0, what=""):
+    """Returns what it returned at last; fails when the time is over."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = true_when()
+        if value:
+            return value
+        check(time.monotonic() < deadline, f"still not after {seconds} s: {what or true_when}")
+        time.sleep(0.01)
+
+
+# ---- processes -------------------------------------------------------------------------------
+
+def stat_of(pid):
+    """(name, parent) or None."""
+    text = census.read(f"/proc/{pid}/stat")
+    if not text:
+        return None
+    head, _, tail = text.rpartition(")")
+    return head.partition("(")[2], int(tail.split()[1])
+
+
+def children_of(pid):
+    """pid -> name"""
+    stats = {p: stat_of(p) for p in census.pids()}
+    return {p: s[0] for p, s in stats.items() if s and s[1] == pid}
+
+
+def memory_kib(pid, field="VmRSS"):
+    found = re.search(rf"^{field}:\s+(\d+)", census.read(f"/proc/{pid}/status"), re.M)
+    return int(found[1]) if found else 0
+
+
+def private_kib(pid):
+    """What is in nobody else's memory."""
+    text = census.read(f"/proc/{pid}/smaps_rollup")
+    return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Private_"))
+
+
+def descriptors(pid):
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return 0
+
+
+# ---- clients ---------------------------------------------------------------------------------
+
+class Answer:
+    """One answer of the API."""
+
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def code(self):
+        """Of a problem object."""
+        with contextlib.suppress(ValueError, AttributeError):
+            return self.json.get("code")
+        return None
+
+    def __repr__(self):
+        return f"<{self.status} {self.body[:300]!r}>"
+
+
+class Connection(http.client.HTTPConnection):
+    """HTTP over a unix socket, or TCP when the address is a pair."""
+
+    def __init__(self, address, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.address = address
+
+    def connect(self):
+        self.sock = connect(self.address, self.timeout)
+
+
+def connect(address, timeout=10):
+    if isinstance(address, tuple):
+        return socket.create_connection(address, timeout)
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(timeout)
+    try:
+        s.connect(str(address))
+    except OSError:
+        s.close()
+        raise
+    return s
+
+
+def quote(path):
+    """Bytes or text as they go into a target."""
+    return urllib.parse.quote(path, safe="/")
+
+
+class Client:
+    """Not for several threads at once. What was refused is remembered for API-16."""
+
+    refusals = []  # (request line, body)
+
+    def __init__(self, address, token=None, timeout=30):
+        self.address, self.token = address, token
+        self.connection = Connection(address, timeout)
+
+    def send(self, method, path, body=None, headers=None):
+        """The request alone; returns the response object, not yet read."""
+        headers = dict(headers or {})
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        if isinstance(body, (dict, list)):
+            body = json.dumps(body).encode()
+            headers.setdefault("Content-Type", "application/json")
+        try:
+            self.connection.request(method, path, body, headers)
+            return self.connection.getresponse()
+        except (OSError, http.client.HTTPException):
+            self.close()
+            raise
+
+    def call(self, method, path, body=None, headers=None):
+        response = self.send(method, path, body, headers)
+        try:
+            answer = Answer(response.status, response.headers, response.read())
+        except (OSError, http.client.HTTPException):
+            self.close()
+            raise
+        if answer.status >= 400:
+            Client.refusals.append((f"{method} {path}", answer.body))
+        return answer
+
+    def get(self, path, **headers):
+        return self.call("GET", path, headers=headers)
+
+    def post(self, path, body=None, **headers):
+        return self.call("POST", path, {} if body is None else body, named(headers))
+
+    def put(self, path, body, **headers):
+        return self.call("PUT", path, body, named(headers))
+
+    def delete(self, path):
+        return self.call("DELETE", path)
+
+    def ok(self, method, path, body=None, **headers):
+        """A JSON answer that must be a good one."""
+        answer = self.call(method, path, body, named(headers))
+        check(200 <= answer.status < 300, lambda: f"{method} {path}: {answer}")
+        return answer.json if answer.body else None
+
+    def create(self, spec=None, **keys):
+        answer = self.post("/v1/sandboxes", {**(spec or {}), **keys})
+        same(answer.status, 201, f"create {spec}: {answer}")
+        return answer.json
+
+    def execute(self, sandbox, cmd, **options):
+        return self.ok("POST", f"/v1/sandboxes/{id_of(sandbox)}/exec", {"cmd": cmd, **options})
+
+    def remove(self, sandbox):
+        answer = self.delete(f"/v1/sandboxes/{id_of(sandbox)}")
+        same(answer.status, 204, f"delete: {answer}")
+
+    def remove_all(self):
+        for s in self.ok("GET", "/v1/sandboxes?limit=1000")["sandboxes"]:
+            self.delete(f"/v1/sandboxes/{s['id']}")
+
+    def file(self, sandbox, path):
+        """The target of a file."""
+        return f"/v1/sandboxes/{id_of(sandbox)}/files{quote(path)}"
+
+    def close(self):
+        self.connection.close()
+
+
+def named(headers):
+    return {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def id_of(thing):
+    return thing["id"] if isinstance(thing, dict) else thing
+
+
+def decoded(process, name="stdout"):
+    """The bytes of a stream of a process object."""
+    text = process[name]
+    return base64.b64decode(text) if process["encoding"] == "base64" else text.encode()
+
+
+def raw(address, data, seconds=2.0, is_half_closed=False):
+    """Sends bytes as they are; returns all that comes back until the end or the time is over."""
+    with connect(address, seconds) as s:
+        with contextlib.suppress(OSError):  # an early answer may come with a reset
+            s.sendall(data)
+            if is_half_closed:
+                s.shutdown(socket.SHUT_WR)
+        return read_all(s, seconds)
+
+
+def read_all(s, seconds):
+    deadline, got = time.monotonic() + seconds, b""
+    with contextlib.suppress(OSError):
+        while time.monotonic() < deadline:
+            s.settimeout(max(0.01, deadline - time.monotonic()))
+            piece = s.recv(65536)
+            if not piece:
+                break
+            got += piece
+    return got
+
+
+def status_of(data):
+    """Of raw bytes; None when there is no answer at all."""
+    found = re.match(rb"HTTP/1\.1 (\d\d\d) ", data)
+    return int(found[1]) if found else None
+
+
+class Stream:
+    """A live process as our CLI has it (wire/stream.h)."""
+
+    def __init__(self, address, target, body=None, method="POST", token=None):
+        text = json.dumps(body).encode() if body is not None else b""
+        lines = [f"{method} {target} HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: caisson-stream",
+                 f"Content-Length: {len(text)}"] + ([f"Authorization: Bearer {token}"] if token else [])
+        self.socket = connect(address, 20)
+        self.socket.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + text)
+        self.ahead = b""
+        while b"\r\n\r\n" not in self.ahead:
+            piece = self.socket.recv(65536)
+            check(piece, f"upgrade: the connection ends: {self.ahead!r}")
+            self.ahead += piece
+        head, _, self.ahead = self.ahead.partition(b"\r\n\r\n")
+        same(status_of(head + b"\r\n"), 101, f"upgrade: {head!r} {self.ahead!r}")
+
+    def take(self, n):
+        while len(self.ahead) < n:
+            piece = self.socket.recv(65536)
+            check(piece, "stream: the connection ends")
+            self.ahead += piece
+        taken, self.ahead = self.ahead[:n], self.ahead[n:]
+        return taken
+
+    def frame(self):
+        """(letter, bytes)"""
+        letter, length = struct.unpack(">c3xI", self.take(8))
+        return letter.decode(), self.take(length)
+
+    def say(self, letter, data=b""):
+        self.socket.sendall(struct.pack(">c3xI", letter.encode(), len(data)) + data)
+
+    def rest(self):
+        """Everything to the end: streams by letter, and the last object."""
+        out = {"O": b"", "E": b"", "L": b"", "S": b"", "X": b"", "F": b""}
+        while True:
+            try:
+                letter, data = self.frame()
+            except Failed:
+                return out
+            out[letter] += data
+
+    def close(self):
+        self.socket.close()
+
+
+class WebSocket:
+    """Just enough of RFC 6455, and all that it forbids."""
+
+    def __init__(self, address, target, headers=()):
+        self.socket = connect(address, 5)
+        lines = [f"GET {target} HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: websocket",
+                 "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", *headers]
+        self.socket.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
+        self.ahead = b""
+        while b"\r\n\r\n" not in self.ahead:
+            piece = self.socket.recv(65536)
+            if not piece:
+                break
+            self.ahead += piece
+        head, _, self.ahead = self.ahead.partition(b"\r\n\r\n")
+        self.head = head
+
+    def send(self, opcode, data=b"", is_final=True, mask=b"abcd", claim=None, reserved=0):
+        n = len(data) if claim is None else claim
+        head = bytes([(0x80 if is_final else 0) | reserved | opcode])
+        bit = 0x80 if mask else 0
+        if n < 126:
+            head += bytes([bit | n])
+        elif n < 65536:
+            head += bytes([bit | 126]) + struct.pack(">H", n)
+        else:
+            head += bytes([bit | 127]) + struct.pack(">Q", n)
+        masked = bytes(b ^ mask[i % 4] for i, b in enumerate(data)) if mask else data
+        self.socket.sendall(head + (mask or b"") + masked)
+
+    def frames(self, seconds=2.0):
+        """(opcode, bytes) until the end of the connection or of the time."""
+        data, at = self.ahead + read_all(self.socket, seconds), 0
+        while len(data) - at >= 2:
+            opcode, n = data[at] & 15, data[at + 1] & 127
+            at += 2
+            if n >= 126:
+                size = 2 if n == 126 else 8
+                n = int.from_bytes(data[at:at + size], "big")
+                at += size
+            yield opcode, data[at:at + n]
+            at += n
+
+    def close(self):
+        self.socket.close()
+
+
+# ---- the daemon ------------------------------------------------------------------------------
+
+class Daemon:
+    """caisson-launcher with folders of its own; also started again on what a dead one left."""
+
+    def __init__(self, name="main", uid=None, options=(), rlimits=()):
+        self.home, self.uid, self.options, self.rlimits = HOME / name, uid, list(options), rlimits
+        self.state, self.run = self.home / "state", self.home / "run"
+        self.socket = self.run / "api.sock"
+        self.log = self.home / "log"
+        self.process = None
+        self.home.mkdir(parents=True, exist_ok=True)
+        if uid is not None:
+            os.chown(self.home, uid, uid)
+
+    def spawn(self):
+        extra = {} if self.uid is None else {"user": self.uid, "group": self.uid, "extra_groups": []}
+
+        def limit():
+            for which, value in self.rlimits:
+                resource.setrlimit(which, (value, value))
+        argv = [cell.BIN / "caisson-launcher", "--state", self.state, "--run", self.run, *self.options]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/",
+                env={"PATH": os.environ["PATH"], "HOME": "/nowhere"},
+                preexec_fn=limit if self.rlimits else None, **extra)
+
+    def start(self):
+        self.spawn()
+        self.wait_ready()
+        return self
+
+    def is_ready(self):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            c = Client(self.socket, timeout=5)
+            try:
+                return c.get("/v1/health").status == 200
+            finally:
+                c.close()
+        return False
+
+    def wait_ready(self, seconds=READY_SECONDS):
+        begin = time.monotonic()
+        while not self.is_ready():
+            check(self.process.poll() is None, lambda: f"the launcher ended: {self.tail()}")
+            check(time.monotonic() - begin < seconds, lambda: f"no daemon after {seconds} s: {self.tail()}")
+            time.sleep(0.005)
+        return time.monotonic() - begin
+
+    def tail(self):
+        return census.read(self.log)[-1500:]
+
+    @property
+    def pid(self):
+        """Of caissond, or None."""
+        found = [p for p, name in children_of(self.process.pid).items() if name == "caissond"]
+        return found[0] if found else None
+
+    def monitors(self):
+        """Of all that live, whoever's children they are: their parents may have died."""
+        return [p for p in census.pids() if p != self.process.pid and (s := stat_of(p))
+                and s[0].startswith("caisson-launc") and s[1] in (1, self.process.pid)]
+
+    def client(self, **options):
+        return Client(self.socket, **options)
+
+    def port(self):
+        """Of its first TCP address."""
+        return int(re.findall(r"\(port (\d+)\)", census.read(self.log))[-1])
+
+    def tcp(self, token=None, **options):
+        return Client(("127.0.0.1", self.port()), token=token, **options)
+
+    def kill(self):
+        """Launcher and daemon, not the monitors."""
+        pid = self.pid
+        self.process.kill()
+        if pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self, seconds=15):
+        """Orderly. Sandboxes that are kept live on."""
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise Failed(f"the launcher does not end in {seconds} s") from None
+
+
+# ---- tests -----------------------------------------------------------------------------------
+
+TESTS = []  # (title, function, is_own)
+
+
+def test(title, own=False):
+    """A test for the common daemon; `own`: it starts, kills or exhausts daemons of its own."""
+    def add(function):
+        TESTS.append((title, function, own))
+        return function
+    return add
+
+
+class Api:
+    """What a test works with. The common daemon starts when it is first wanted."""
+
+    def __init__(self, options=()):
+        self.options = options
+        self._daemon = None
+        self.client_ = None
+
+    @property
+    def daemon(self):
+        if self._daemon is None:
+            self._daemon = Daemon(options=self.options).start()
+        return self._daemon
+
+    @property
+    def client(self):
+        """One kept connection for the simple things."""
+        if self.client_ is None:
+            self.client_ = self.daemon.client()
+        return self.client_
+
+    def settle(self):
+        """After a test: nothing of it is left, and the daemon is the one that it was."""
+        if self._daemon is None:
+            return
+        self.client.close()
+        self.client.remove_all()
+
+    def end(self):
+        if self._daemon is not None:
+            self.client.remove_all()
+            self.client.close()
+            self._daemon.stop()
+            self._daemon = self.client_ = None
+
+
+def run_one(api, function, is_own):
+    """Returns its problems."""
+    before = None if is_own or api._daemon is None else api.daemon.pid
+    try:
+        function(api)
+        if not is_own:
+            api.settle()
+    except Failed as failed:
+        problems = [str(failed)]
+    except Exception:  # pylint: disable=broad-except  # a test that breaks has failed; the next may run
+        problems = [traceback.format_exc()]
+    else:
+        problems = []
+    if before and api.daemon.pid != before:
+        problems.append(f"caissond died: {api.daemon.tail()}")
+        api.daemon.wait_ready()
+    if problems and not is_own:
+        with contextlib.suppress(Exception):  # the next test may find a clean place all the same
+            api.settle()
+    return problems
+
+
+def lo_up():
+    """A new network namespace has its loopback down."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        fcntl.ioctl(s, 0x8914, struct.pack("16sH14s", b"lo", 1, b""))  # SIOCSIFFLAGS, IFF_UP
+
+
+def enter(name):
+    cell.enter(name)
+    lo_up()
+    HOME.mkdir(mode=0o755)
+    HOST.mkdir(mode=0o755)
+    (HOST / "canary").write_text(SECRET)
+
+
+def leftovers(before):
+    """What a census finds that was not there before; the kernel gets a moment."""
+    deadline = time.monotonic() + 3
+    while True:
+        found = census.take() - before
+        if not found or time.monotonic() > deadline:
+            return sorted(found)
+        time.sleep(0.02)
+
+
+def warm():
+    """A first sandbox: what all share afterwards (skeleton, top of the cgroups) is no leftover."""
+    for uid in (None, USER_ID):
+        d = Daemon("warm" if uid is None else "warm-user", uid=uid).start()
+        c = d.client()
+        c.remove(c.create())
+        c.close()
+        d.stop()
+
+
+def run_inside(name, words, options=(), extra=None):
+    """All tests, or those with one of the words in their titles. Prints without numbers."""
+    enter(name)
+    warm()
+    before = census.take()
+    api = Api(options)
+    for title, function, is_own in TESTS:
+        if words and not any(w in title for w in words):
+            continue
+        begin = time.monotonic()
+        problems = run_one(api, function, is_own)
+        report(title, problems, time.monotonic() - begin)
+    problems = []
+    try:
+        api.end()
+        problems = leftovers(before)
+    except Failed as failed:
+        problems = [str(failed)]
+    report("census: no process, mount, cgroup, namespace or file is left", problems, 0)
+    if extra:
+        extra()
+
+
+def report(title, problems, seconds):
+    for problem in problems:
+        print("# " + problem.replace("\n", "\n# "))
+    print(f"{'not ok' if problems else 'ok'} - {title} ({seconds:.1f} s)", flush=True)
+
+
+def main(file, seconds=600, **options):
+    """Outside: makes the cell and counts. Inside: runs the tests."""
+    if sys.argv[1:2] == ["--cell"]:
+        run_inside(sys.argv[-1], sys.argv[2:-1], **options)
+        return 0
+    if os.geteuid() != 0:
+        print("1..0 # SKIP needs root, for a cell with cgroups of its own")
+        return 0
+    cell.remove_stale()
+    inside = cell.Cell([sys.executable, os.path.abspath(file), "--cell", *sys.argv[1:]],
+                       pathlib.Path(file).stem, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, text=True)
+    try:
+        return count(inside.process, time.monotonic() + seconds)
+    finally:
+        inside.end()
+
+
+def count(process, deadline):
+    """Numbers the results as they come; what comes after the last one is the table."""
+    n = failed = 0
+    table = []
+    os.set_blocking(process.stdout.fileno(), True)
+    for line in process.stdout:
+        if line.startswith(("ok - ", "not ok - ")):
+            n += 1
+            failed += line.startswith("not")
+            line = line.replace("ok - ", f"ok {n} - ", 1)
+        if line.startswith("| "):
+            table.append("# " + line[2:])
+            continue
+        print(line, end="", flush=True)
+        if time.monotonic() > deadline:
+            process.kill()
+    status = process.wait()
+    if status != 0:
+        n, failed = n + 1, failed + 1
+        print(f"not ok {n} - the tests came to their end (status {status})")
+    print(f"1..{n}")
+    print("".join(table), end="")
+    return 1 if failed else 0
