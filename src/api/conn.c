@@ -177,25 +177,19 @@ static void begin_close(struct conn *c)
 		return;
 	}
 	conn_phase(c, PHASE_LINGER);
-	c->is_stirred = true; /* to forget what it sent ahead */
 }
 
 static void next_phase(struct conn *c)
 {
-	if (c->is_kept && !conn_body_done(c)) {
-		conn_phase(c, PHASE_SKIP);
-		return;
-	}
-	if (out_waiting(c) > 0) {
-		conn_phase(c, PHASE_SEND);
-		return;
-	}
-	if (!c->is_kept || c->server->is_draining) {
-		begin_close(c);
-		return;
-	}
-	conn_phase(c, PHASE_HEAD);
 	c->is_stirred = c->ahead.len > 0;
+	if (c->is_kept && !conn_body_done(c))
+		conn_phase(c, PHASE_SKIP);
+	else if (out_waiting(c) > 0)
+		conn_phase(c, PHASE_SEND);
+	else if (!c->is_kept || c->server->is_draining)
+		begin_close(c);
+	else
+		conn_phase(c, PHASE_HEAD);
 }
 
 void conn_finish(struct conn *c)
@@ -283,7 +277,6 @@ static bool goes_on(struct conn *c)
 
 static bool start(struct conn *c)
 {
-	c->x->is_started = true;
 	c->server->ops.on_request(&c->x->r);
 	return goes_on(c);
 }
@@ -548,7 +541,7 @@ static bool on_readable(struct conn *c)
 			on_eof(c);
 			return false;
 		}
-		c->has_moved = true;
+		c->has_moved |= c->wait == WAIT_BODY;
 		feed(c, c->server->scratch, (size_t)n);
 		if ((size_t)n < size && !(c->tls && tls_has_input(c->tls)))
 			return false;

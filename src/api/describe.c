@@ -221,8 +221,8 @@ size_t route_answers(const struct route *r, struct answer_form out[ANSWER_FORMS_
 		if (answers[i].run == r->run)
 			out[n++] = answers[i];
 	if (n == 0)
-		out[n++] = (struct answer_form){ r->run, 200, JSON, r->gives ? r->gives : "Any", "done",
-			                         NULL };
+		out[n++] = (struct answer_form){ r->run, 200, JSON, r->gives ? r->gives : "Any",
+			                         "done", NULL };
 	return n;
 }
 
@@ -247,7 +247,8 @@ static size_t singular(const char *word, size_t n)
 static bool is_also(const struct route *r, const char *method)
 {
 	for (size_t i = 0; i < n_routes; i++)
-		if (strcmp(routes[i].pattern, r->pattern) == 0 && strcmp(routes[i].method, method) == 0)
+		if (strcmp(routes[i].pattern, r->pattern) == 0 &&
+		    strcmp(routes[i].method, method) == 0)
 			return true;
 	return false;
 }
@@ -257,7 +258,10 @@ static const char *verb_of(const struct route *r)
 	static const struct {
 		const char *method, *verb;
 	} verbs[] = {
-		{ "GET", "_get" }, { "PUT", "_put" }, { "PATCH", "_edit" }, { "DELETE", "_delete" },
+		{ "GET", "_get" },
+		{ "PUT", "_put" },
+		{ "PATCH", "_edit" },
+		{ "DELETE", "_delete" },
 	};
 	size_t n = r->gives ? strlen(r->gives) : 0;
 

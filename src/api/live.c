@@ -209,6 +209,8 @@ void live_start(struct call *c, struct px *p, struct live_opts o)
 	json_object_set_new(hello, "process", print_process(p, NULL, 0));
 	if (p->sandbox)
 		json_object_set_new(hello, "enforced", json_loads(p->sandbox->enforced, 0, NULL));
+	if (p->sandbox && p->sandbox->weak)
+		json_object_set_new(hello, "unenforced", json_loads(p->sandbox->weak, 0, NULL));
 	say(l, STREAM_STARTED, hello);
 	pump(l);
 }

@@ -28,10 +28,12 @@ static void add_path_params(json_t *to, const char *pattern)
 	for (const char *p = strchr(pattern, '{'); p; p = strchr(p + 1, '{')) {
 		size_t n = strcspn(p + 1, "*}");
 		bool is_rest = p[n + 1] == '*';
-		const char *help = is_rest ? "from the root of the sandbox; a slash may be escaped or not"
-		                           : "the id, or for a sandbox its key";
-		json_t *j = json_pack("{ss%,ss,sb,ss,s{ss}}", "name", p + 1, n, "in", "path", "required",
-		                      1, "description", help, "schema", "type", "string");
+		const char *help =
+		    is_rest ? "from the root of the sandbox; a slash may be escaped or not"
+			    : "the id, or for a sandbox its key";
+		json_t *j =
+		    json_pack("{ss%,ss,sb,ss,s{ss}}", "name", p + 1, n, "in", "path", "required", 1,
+		              "description", help, "schema", "type", "string");
 
 		json_array_append_new(to, j);
 	}
@@ -64,7 +66,8 @@ static json_t *content_json(const char *media, const char *type)
 
 static json_t *body_json(const struct body_form *b)
 {
-	return json_pack("{sb,so}", "required", b->is_needed, "content", content_json(b->media, b->type));
+	return json_pack("{sb,so}", "required", b->is_needed, "content",
+	                 content_json(b->media, b->type));
 }
 
 static json_t *headers_json(const struct route *r, const struct answer_form *a)
@@ -73,8 +76,9 @@ static json_t *headers_json(const struct route *r, const struct answer_form *a)
 	char name[32];
 
 	for (size_t i = 0; name_at(a->headers, i, name); i++)
-		set(all, name, json_pack("{ss,s{ss}}", "description", answer_header_help(name), "schema",
-		                         "type", "string"));
+		set(all, name,
+		    json_pack("{ss,s{ss}}", "description", answer_header_help(name), "schema",
+		              "type", "string"));
 	if (strcmp(r->method, "POST") == 0 && a->media)
 		set(all, "Idempotent-Replay",
 		    json_pack("{ss,s{ss}}", "description", answer_header_help("Idempotent-Replay"),
@@ -124,8 +128,7 @@ static json_t *answers_json(const struct route *r)
 /* By the unix socket nobody needs a token: the empty alternative. */
 static json_t *security_json(enum scope s)
 {
-	return s == SCOPE_NONE ? json_array()
-	                       : json_pack("[{s[s]}{}]", "bearer", scope_name(s));
+	return s == SCOPE_NONE ? json_array() : json_pack("[{s[s]}{}]", "bearer", scope_name(s));
 }
 
 static json_t *operation_json(const struct route *r)
@@ -135,8 +138,8 @@ static json_t *operation_json(const struct route *r)
 	struct body_form body;
 
 	route_name(r, &id);
-	json_t *j = json_pack("{ss,ss,s[s]}", "operationId", str_text(&id), "summary", r->summary, "tags",
-	                      route_group(r)->title);
+	json_t *j = json_pack("{ss,ss,s[s]}", "operationId", str_text(&id), "summary", r->summary,
+	                      "tags", route_group(r)->title);
 	if (json_array_size(params) > 0)
 		json_object_set(j, "parameters", params);
 	json_decref(params);
@@ -172,11 +175,12 @@ static json_t *components_json(void)
 
 	for (size_t i = 0; i < n_schemas; i++)
 		set(all, schemas[i].name, schema_json(&schemas[i]));
-	json_t *problem = json_pack("{ss,so}", "description", "it was not done; `code` says why", "content",
-	                            content_json("application/problem+json", "Problem"));
-	json_t *bearer = json_pack("{ss,ss,ss}", "type", "http", "scheme", "bearer", "description",
-	                           "Needed by TCP, made by POST /v1/tokens. By the unix socket the kernel "
-	                           "says who calls, and no token is needed.");
+	json_t *problem = json_pack("{ss,so}", "description", "it was not done; `code` says why",
+	                            "content", content_json("application/problem+json", "Problem"));
+	json_t *bearer =
+	    json_pack("{ss,ss,ss}", "type", "http", "scheme", "bearer", "description",
+	              "Needed by TCP, made by POST /v1/tokens. By the unix socket the kernel "
+	              "says who calls, and no token is needed.");
 	return json_pack("{so,s{so},s{so}}", "schemas", all, "responses", "Problem", problem,
 	                 "securitySchemes", "bearer", bearer);
 }
@@ -187,21 +191,21 @@ static json_t *tags_json(void)
 	const struct group *g;
 
 	for (size_t i = 0; (g = group_at(i)); i++)
-		json_array_append_new(tags,
-		                      json_pack("{ss,ss}", "name", g->title, "description", g->help));
+		json_array_append_new(
+		    tags, json_pack("{ss,ss}", "name", g->title, "description", g->help));
 	return tags;
 }
 
 json_t *openapi_document(void)
 {
-	json_t *info = json_pack("{ss,ss,ss,s{ss,ss}}", "title", "Caisson", "version", CAISSON_VERSION,
-	                         "description",
-	                         "Sandboxes, processes and files. A command's failure, timeout or denial is "
-	                         "a result; only our own failure is an error.",
-	                         "license", "name", "Apache License 2.0", "identifier", "Apache-2.0");
+	json_t *info = json_pack(
+	    "{ss,ss,ss,s{ss,ss}}", "title", "Caisson", "version", CAISSON_VERSION, "description",
+	    "Sandboxes, processes and files. A command's failure, timeout or denial is "
+	    "a result; only our own failure is an error.",
+	    "license", "name", "Apache License 2.0", "identifier", "Apache-2.0");
 
-	return json_pack("{ss,so,s[{ss}],so,so,so}", "openapi", "3.1.0", "info", info, "servers", "url",
-	                 "/", "tags", tags_json(), "paths", paths_json(), "components",
+	return json_pack("{ss,so,s[{ss}],so,so,so}", "openapi", "3.1.0", "info", info, "servers",
+	                 "url", "/", "tags", tags_json(), "paths", paths_json(), "components",
 	                 components_json());
 }
 

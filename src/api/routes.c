@@ -154,7 +154,8 @@ static void on_head(struct request *r)
 		return;
 	}
 	r->body_mode = c->route->body;
-	r->body_max = BODY_JSON_MAX;
+	/* What is streamed has the worker's ceiling, and the sandbox's disk. */
+	r->body_max = c->route->body == BODY_STREAM ? UINT64_MAX : BODY_JSON_MAX;
 }
 
 /* The last the server says of a request: it is over, or its client has left. */

@@ -94,6 +94,15 @@ static const struct member sandbox_list_of[] = {
 	{ "sandboxes", NEEDED, "[Sandbox]", "newest first" },
 	{ "next",      NEEDED, "text|null", "the cursor of the next page; null: this was the last" },
 };
+static const struct member sandbox_usage_of[] = {
+	{ "cpu_ms",      NEEDED, "count", "processor time so far" },
+	{ "mem",         NEEDED, "count", "bytes of memory now" },
+	{ "mem_peak",    NEEDED, "count", "bytes of memory at the most" },
+	{ "pids",        NEEDED, "count", "processes and threads now" },
+	{ "disk",        NEEDED, "count", "bytes of scratch space" },
+	{ "oom_kills",   NEEDED, "count", "processes killed for memory" },
+	{ "pids_denied", NEEDED, "count", "processes that could not be started" },
+};
 static const struct member extend_ask[] = {
 	{ "wall", 0, "Duration|null", "the new limit of its life, from the first command on" },
 	{ "ttl",  0, "Duration|null", "it is deleted this long from now" },
@@ -143,7 +152,7 @@ static const struct member process[] = {
 	{ "started_ms",  NEEDED, "time|null",     "when it ran" },
 	{ "ended_ms",    NEEDED, "time|null",     "when it was over" },
 	{ "ms",          NEEDED, "integer",       "how long it took, or has taken so far" },
-	{ "usage",       NEEDED, "Usage",         "what it used, all children included" },
+	{ "usage",       NEEDED, "ProcessUsage",  "what it used, all children included" },
 	{ "bytes",       NEEDED, "OutputBytes",   "how much it wrote" },
 	{ "log",         NEEDED, "text",          "where its whole output is" },
 	{ "stdout",      0,      "text",          "head and tail of it; base64 when `encoding` says so" },
@@ -155,7 +164,7 @@ static const struct member process[] = {
 	{ "violations",  0,      "[Violation]",   "walls and limits it ran into" },
 	{ "execs",       0,      "Execs",         "programs that were started in it" },
 };
-static const struct member usage[] = {
+static const struct member process_usage[] = {
 	{ "cpu_ms",   NEEDED, "integer", "processor time" },
 	{ "mem_peak", NEEDED, "integer", "bytes of memory at the most" },
 	{ "io",       NEEDED, "integer", "bytes from and to block devices" },
@@ -398,16 +407,17 @@ const struct schema schemas[] = {
 	{ "TokenMade", "A token with its text.", MEMBERS(token_made) },
 	{ "Token", "A token without its text.", MEMBERS(token) },
 	{ "TokenList", "A page of tokens.", MEMBERS(token_list_of) },
-	{ "Spec", "What a sandbox is: docs/spec.md. An unknown key is an error.", ASK, .has_spec = true },
+	{ "Spec", "What a sandbox is. An unknown key is an error.", ASK, .has_spec = true },
 	{ "SandboxAsk", "A spec, and what the daemon shall know besides.", MEMBERS(sandbox_ask), ASK, .has_spec = true },
 	{ "Sandbox", "A sandbox.", MEMBERS(sandbox) },
 	{ "SandboxList", "A page of sandboxes.", MEMBERS(sandbox_list_of) },
+	{ "Usage", "What a sandbox uses.", MEMBERS(sandbox_usage_of) },
 	{ "ExtendAsk", "More time.", MEMBERS(extend_ask), ASK },
 	{ "OutputAsk", "What becomes of output.", MEMBERS(output_ask), ASK },
 	{ "ExecAsk", "A command.", MEMBERS(exec_ask_of), ASK },
 	{ "RunAsk", "A command with a sandbox of its own.", MEMBERS(run_ask), ASK },
 	{ "Process", "Everything that is executed has one of these, for good.", MEMBERS(process) },
-	{ "Usage", "What a process used.", MEMBERS(usage) },
+	{ "ProcessUsage", "What a process used.", MEMBERS(process_usage) },
 	{ "OutputBytes", "How much a process wrote.", MEMBERS(output_bytes) },
 	{ "Child", "A process that was left running.", MEMBERS(child) },
 	{ "Violation", "Something was refused.", MEMBERS(violation) },
@@ -483,7 +493,7 @@ static const struct basic basics[] = {
 	{ "duration", "{\"type\":\"string\",\"pattern\":\"^[0-9]+(ms|s|m|h|d)?$\"}", "a duration such as `10m`", NULL },
 	{ "hash",     "{\"type\":\"string\",\"pattern\":\"^[0-9a-f]{64}$\"}", "SHA-256 in lower-case hex", NULL },
 	{ "base64",   "{\"type\":\"string\",\"contentEncoding\":\"base64\"}", "bytes in base64", NULL },
-	{ "octets",   "{}", "bytes", NULL },
+	{ "octets",   "{\"type\":\"string\",\"format\":\"binary\"}", "bytes", NULL },
 	{ "flag",     "{\"type\":\"string\"}", "it counts that it is there; no value is needed", NULL },
 	{ "process_state", NULL, "the state of a process", process_word },
 	{ "sandbox_state", NULL, "the state of a sandbox", sandbox_word },
@@ -571,7 +581,8 @@ static json_t *any_json(const char **at)
 		}
 	}
 	if (json_array_size(words) > 0)
-		json_array_insert_new(kinds, 0, json_pack("{ss,sO}", "type", "string", "enum", words));
+		json_array_insert_new(kinds, 0,
+		                      json_pack("{ss,sO}", "type", "string", "enum", words));
 	json_decref(words);
 	if (json_array_size(kinds) > 1)
 		return json_pack("{so}", "anyOf", kinds);
@@ -601,7 +612,8 @@ static void add_member(json_t *to, const struct member *m)
 	if (!(m->flags & BYTES))
 		return;
 	j = type_json("base64");
-	json_object_set_new(j, "description", json_string("the exact bytes, when they are not UTF-8"));
+	json_object_set_new(j, "description",
+	                    json_string("the exact bytes, when they are not UTF-8"));
 	snprintf(key, sizeof key, "%s_base64", m->key);
 	json_object_set_new(to, key, j);
 }

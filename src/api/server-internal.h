@@ -107,7 +107,6 @@ struct exchange {
 	struct conn *conn;
 	struct http_head head;
 	struct str body;
-	bool is_started; /* on_request() was called */
 	bool has_begun;  /* the head of the answer is out */
 	bool is_over;    /* the handler has forgotten it */
 	bool is_paused;

@@ -2,6 +2,8 @@
  * api-reference - prints docs/api.md, and with --openapi the document of GET /v1/openapi.json;
  * tools/check-docs compares the first.
  */
+#include <ctype.h>
+
 #include "api/describe.h"
 #include "api/openapi.h"
 #include "api/schemas.h"
@@ -39,13 +41,15 @@ static const char intro[] =
 
 static void add_name(struct str *out, const char *name, size_t n)
 {
-	char text[64];
+	char text[64], anchor[64] = "";
 
 	snprintf(text, sizeof text, "%.*s", (int)n, name);
+	for (size_t i = 0; text[i]; i++)
+		anchor[i] = (char)tolower((unsigned char)text[i]);
 	if (schema_find(text))
-		str_addf(out, "[%s](#%s)", text, text);
+		str_addf(out, "[%s](#%s)", text, anchor);
 	else
-		str_addf(out, "%s", text);
+		str_add(out, text);
 }
 
 /* The expression of schemas.h for people: names are links, a bar does not end the cell. */
@@ -190,13 +194,13 @@ static void add_member(struct str *out, const struct schema *s, const struct mem
 static void add_schema(struct str *out, const struct schema *s)
 {
 	str_addf(out, "### %s\n\n%s", s->name, s->help);
-	if (s->is) {
+	if (s->is && !islower((unsigned char)s->is[0])) { /* else the sentence says it */
 		str_add(out, " It is ");
 		add_type(out, s->is);
 		str_add(out, ".");
 	}
 	if (s->has_spec)
-		str_addf(out, " %s [docs/spec.md](spec.md).", s->n > 0 ? "The keys of a spec, and those below:" : "The keys:");
+		str_addf(out, " The keys are in [spec.md](spec.md)%s", s->n > 0 ? " and below." : ".");
 	str_add(out, "\n\n");
 	if (s->n == 0)
 		return;

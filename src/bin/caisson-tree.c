@@ -20,7 +20,7 @@ int main(int argc, char **argv)
 {
 	if (os_prctl(PR_SET_DUMPABLE, 0) < 0)
 		return 125;
-	umask(0); /* modes are what requests say */
+	umask(0);                                   /* modes are what requests say */
 	json_object_seed((size_t)sys_random() | 1); /* 0 would make the library open /dev/urandom */
 	int root_fd = os_openat(AT_FDCWD, argc > 1 ? argv[1] : "/", O_PATH | O_DIRECTORY, 0);
 

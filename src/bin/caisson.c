@@ -1,5 +1,5 @@
 /*
- * caisson.c - main() of the program: which verb, which driver.
+ * caisson.c - main() of the program: the table of verbs, and which driver the old ones get.
  */
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -12,25 +12,41 @@
 #include "cli/help.h"
 #include "cli/policy.h"
 #include "cli/run.h"
+#include "cli/verbs.h"
 #include "os/fault.h"
 #include "os/file.h"
 
-static int verb_run(int argc, char **argv)
+/* ---- verbs that read their words themselves ------------------------------------------ */
+
+static int main_run(int argc, char **argv)
 {
 	return run_main(argc, argv, &oneshot_driver);
 }
 
-static int verb_gc(int argc, char **argv)
-{
-	return gc_main(argc, argv, &oneshot_driver);
-}
+/* clang-format off */
+static const struct flag run_flags[] = {
+	{ 'i',  NULL,      FLAG_SWITCH,   0, NULL, "pass standard input on (else it is /dev/null)", NULL },
+	{ 't',  NULL,      FLAG_SWITCH,   0, NULL, "a terminal of its own for the command", NULL },
+	{ 'w',  "cwd",     FLAG_TEXT,     0, "DIR", "working directory inside (/work)", NULL },
+	{ '\0', "timeout", FLAG_DURATION, 0, "DURATION", "end the command and all it started after this long", NULL },
+	{ '\0', "json",    FLAG_SWITCH,   0, NULL, "print the result as one JSON object", NULL },
+};
+/* clang-format on */
 
-static int verb_doctor(int argc, char **argv)
-{
-	return doctor_main(argc, argv, &oneshot_driver);
-}
+static const struct verb run = {
+	.name = "run",
+	.usage = "[options] -- CMD [ARG]...",
+	.does = "run a command behind walls of its own",
+	.more = "Exit status: the command's own; 124 timeout or wall; 125 our failure or bad "
+		"usage; 126 "
+		"denied or not executable; 127 not found; 128+n by signal (oom 137).",
+	.flags = run_flags,
+	.n_flags = COUNT(run_flags),
+	.takes_spec = true,
+	.main = main_run
+};
 
-static int verb_policy(int argc, char **argv)
+static int main_policy(int argc, char **argv)
 {
 	struct err e = { 0 };
 	int status = policy_main(argc, argv, &e);
@@ -40,13 +56,109 @@ static int verb_policy(int argc, char **argv)
 	return status;
 }
 
-static const struct {
-	const char *name;
-	int (*main)(int argc, char **argv);
-} verbs[] = {
-	{ "run", verb_run },       { "policy", verb_policy }, { "gc", verb_gc },
-	{ "doctor", verb_doctor }, { "help", help_main },     { "version", help_version_main },
+static const struct flag policy_flags[] = {
+	{ .name = "resolved", .type = FLAG_SWITCH, .help = "show: with the defaults" },
+	FLAG_JSON,
 };
+
+static const struct verb policy = { .name = "policy",
+	                            .usage = "show [options] | check [--json] FILE",
+	                            .does = "print or check what a spec means",
+	                            .flags = policy_flags,
+	                            .n_flags = COUNT(policy_flags),
+	                            .words = "[show check]",
+	                            .takes_spec = true,
+	                            .main = main_policy };
+
+static int main_gc(int argc, char **argv)
+{
+	return gc_main(argc, argv, &oneshot_driver);
+}
+
+static const struct flag gc_flags[] = {
+	{ .name = "dry-run", .type = FLAG_SWITCH, .help = "only say what there is" },
+	FLAG_JSON,
+};
+
+static const struct verb gc = { .name = "gc",
+	                        .usage = "[--dry-run] [--json]",
+	                        .does = "remove what dead sandboxes left",
+	                        .flags = gc_flags,
+	                        .n_flags = COUNT(gc_flags),
+	                        .main = main_gc };
+
+static int main_doctor(int argc, char **argv)
+{
+	return doctor_main(argc, argv, &oneshot_driver);
+}
+
+static const struct flag doctor_flags[] = { FLAG_JSON };
+
+static const struct verb doctor = { .name = "doctor",
+	                            .usage = "[--json]",
+	                            .does = "what this host can enforce, and what it lacks",
+	                            .flags = doctor_flags,
+	                            .n_flags = COUNT(doctor_flags),
+	                            .main = main_doctor };
+
+static int main_version(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	printf("caisson " CAISSON_VERSION "\n");
+	return 0;
+}
+
+static const struct verb version = {
+	.name = "version", .usage = "", .does = "the version", .main = main_version
+};
+
+/* ---- verbs that need the table ------------------------------------------------------- */
+
+static int main_help(int argc, char **argv);
+static int main_completion(int argc, char **argv);
+
+static const struct flag help_flags[] = {
+	{ .name = "man", .type = FLAG_SWITCH, .help = "the man page, in roff" },
+};
+
+static const struct verb help = { .name = "help",
+	                          .usage = "[COMMAND | --man]",
+	                          .does = "the commands, or the options of one",
+	                          .flags = help_flags,
+	                          .n_flags = COUNT(help_flags),
+	                          .words = "verb",
+	                          .main = main_help };
+
+static const struct verb completion = { .name = "completion",
+	                                .usage = "bash | zsh",
+	                                .does = "a script that completes words in a shell",
+	                                .more = "For bash: . <(caisson completion bash). For zsh, "
+	                                        "after compinit: . <(caisson completion "
+	                                        "zsh).",
+	                                .words = "[bash zsh]",
+	                                .main = main_completion };
+
+static const struct verb *const verbs[] = {
+	&run,        &cmd_create,  &cmd_exec,    &cmd_sh,  &cmd_ps,    &cmd_logs,  &cmd_attach,
+	&cmd_kill,   &cmd_list,    &cmd_inspect, &cmd_top, &cmd_stop,  &cmd_start, &cmd_pause,
+	&cmd_resume, &cmd_replace, &cmd_extend,  &cmd_rm,  &cmd_read,  &cmd_write, &cmd_edit,
+	&cmd_grep,   &cmd_glob,    &cmd_ls,      &cmd_cp,  &cmd_serve, &cmd_token, &policy,
+	&doctor,     &gc,          &completion,  &help,    &version,
+};
+static const struct verb_table table = { verbs, COUNT(verbs) };
+
+static int main_help(int argc, char **argv)
+{
+	return help_main(&table, argc, argv);
+}
+
+static int main_completion(int argc, char **argv)
+{
+	return completion_main(&table, argc, argv);
+}
+
+/* ---- main ---------------------------------------------------------------------------- */
 
 /* A caller may have closed the standard three: a file of ours must not land there. The rest of
  * what it left open is not for any process of ours. */
@@ -73,16 +185,17 @@ int main(int argc, char **argv)
 		return 125;
 	}
 	if (argc < 2)
-		return help_main(1, argv);
+		return main_help(1, argv);
 	const char *name = argv[1];
 
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
 		name = "help";
 	if (strcmp(name, "--version") == 0)
 		name = "version";
-	for (size_t i = 0; i < COUNT(verbs); i++)
-		if (strcmp(verbs[i].name, name) == 0)
-			return verbs[i].main(argc - 1, argv + 1);
-	fprintf(stderr, "caisson: unknown command %s; `caisson help` lists them\n", name);
-	return 125;
+	const struct verb *v = verb_find(&table, name);
+	if (!v) {
+		fprintf(stderr, "caisson: unknown command %s; `caisson help` lists them\n", name);
+		return 125;
+	}
+	return v->main ? v->main(argc - 1, argv + 1) : verb_main(v, argc - 1, argv + 1);
 }

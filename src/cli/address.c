@@ -1,6 +1,6 @@
 #include "cli/address.h"
 
-#include <netdb.h>
+#include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -96,36 +96,49 @@ static int split_host(const char *text, char *host, char *port, struct err *e)
 	return 0;
 }
 
-static int connect_any(const struct addrinfo *list, const char *name, struct err *e)
+/* Addresses only: to look up names, a static program would need the shared parts of its libc. */
+static socklen_t parse_host(const char *host, uint16_t port, struct sockaddr_storage *out)
 {
-	int r = -ENOENT, one = 1;
+	struct sockaddr_in *v4 = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
 
-	for (; list; list = list->ai_next) {
-		AUTO(fd_close)
-		int fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-		r = fd < 0 || connect(fd, list->ai_addr, list->ai_addrlen) < 0 ? -errno : 0;
-		if (r < 0)
-			continue;
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* only speed */
-		return fd_take(&fd);
+	if (strcmp(host, "localhost") == 0)
+		host = "127.0.0.1";
+	if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons(port);
+		return sizeof *v4;
 	}
-	return err_sys(e, -r, "connect to %s", name);
+	if (inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
+		v6->sin6_family = AF_INET6;
+		v6->sin6_port = htons(port);
+		return sizeof *v6;
+	}
+	return 0;
 }
 
 static int connect_tcp(const struct address *a, struct err *e)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
-	char host[NAME_TEXT_MAX], port[6];
+	struct sockaddr_storage name = { 0 };
+	char host[NAME_TEXT_MAX], port[6], *end = NULL;
+	int one = 1;
 
 	if (split_host(a->host, host, port, e) < 0)
 		return -1;
-	int r = getaddrinfo(host, port, &hints, &list);
-	if (r != 0)
-		return err_new(e, ERR_INTERNAL, "find %s: %s", host, gai_strerror(r));
-	int fd = connect_any(list, a->host, e);
-	freeaddrinfo(list);
-	return fd;
+	unsigned long number = strtoul(port, &end, 10);
+	socklen_t n = parse_host(host, (uint16_t)number, &name);
+	if (n == 0 || *end || number == 0 || number > UINT16_MAX)
+		return err_new(e, ERR_INVALID,
+		               "CAISSON_HOST is an address or localhost, and a port, not \"%.64s\"",
+		               a->host);
+	AUTO(fd_close) int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&name, n) < 0) {
+		err_sys(e, errno, "connect to %s", a->host);
+		e->kind = ERR_INTERNAL;
+		return -1;
+	}
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* only speed */
+	return fd_take(&fd);
 }
 
 int address_connect(const struct address *a, struct err *e)

@@ -43,6 +43,13 @@ static bool is_stale(int fd)
 	return poll(&p, 1, 0) != 0;
 }
 
+static bool may_not_start(void)
+{
+	const char *start = getenv("CAISSON_START");
+
+	return start && strcmp(start, "never") == 0;
+}
+
 static int client_connect(struct client *c, struct err *e)
 {
 	if (c->fd >= 0 && !is_stale(c->fd))
@@ -53,7 +60,7 @@ static int client_connect(struct client *c, struct err *e)
 	c->fd = address_connect(&c->address, e);
 	if (c->fd >= 0)
 		return 0;
-	if (c->address.is_named || (e->sys != ENOENT && e->sys != ECONNREFUSED))
+	if (c->address.is_named || may_not_start() || (e->sys != ENOENT && e->sys != ECONNREFUSED))
 		return -1;
 	c->fd = ondemand_connect(&c->address, e);
 	return c->fd < 0 ? -1 : 0;
@@ -247,10 +254,10 @@ static int read_head(struct client *c, const struct client_ask *ask, struct http
 
 static void answer_init(struct client_answer *a, const struct http_head *head)
 {
-	*a = (struct client_answer){ .status = head->status,
-		                     .length = head->body == HTTP_LENGTH ? head->length
-		                                                         : UINT64_MAX,
-		                     .is_kept = head->keep_alive };
+	*a =
+	    (struct client_answer){ .status = head->status,
+		                    .length = head->body == HTTP_LENGTH ? head->length : UINT64_MAX,
+		                    .is_kept = head->keep_alive };
 	http_body_init(&a->body, head, UINT64_MAX);
 }
 
@@ -383,7 +390,8 @@ int client_json(struct client *c, const struct client_ask *ask, json_t **out, st
 	    read_all(c, &a, &text, e) < 0)
 		return -1;
 	if (text.len > 0) {
-		value = json_loadb(text.data, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &wrong_at);
+		value =
+		    json_loadb(text.data, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &wrong_at);
 		if (!value)
 			return err_new(e, ERR_INTERNAL, "the daemon's answer is not JSON: %s",
 			               wrong_at.text);

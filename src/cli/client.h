@@ -14,8 +14,8 @@
 
 struct client {
 	struct address address;
-	int fd;           /* -1: not connected; { 0 } is no client, see client_init() */
-	struct str in;    /* read, and from `in_from` on not yet used */
+	int fd;        /* -1: not connected; { 0 } is no client, see client_init() */
+	struct str in; /* read, and from `in_from` on not yet used */
 	size_t in_from;
 	const char *doing; /* for the line of progress; NULL: "waiting for the daemon" */
 	json_t *problem;   /* of the last answer, when it was one */

@@ -18,6 +18,7 @@
 
 struct run_setup {
 	const struct spec *spec; /* resolved */
+	const char *spec_text;   /* canonical, before that */
 	char *const *argv;
 	const char *cwd; /* NULL: the default */
 	bool is_tty, has_stdin;

@@ -88,7 +88,8 @@ static int set_following(struct parse *p, const struct flag *f, const char *as, 
 	int n = types[f->type].n_values;
 
 	if (p->i + n >= p->argc)
-		return err_new(e, ERR_INVALID, "%s needs %s", as, n == 1 ? "a value" : "two values");
+		return err_new(e, ERR_INVALID, "%s needs %s", as,
+		               n == 1 ? "a value" : "two values");
 	if (set(p, f, p->argv + p->i + 1, e) < 0)
 		return -1;
 	p->i += n;

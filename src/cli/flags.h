@@ -44,7 +44,8 @@ struct flag_table {
 	size_t n;
 	/* Words that are in no row: 1 taken (*i is at the last of them), 0 not mine, -1. */
 	int (*other)(void *into, int argc, char **argv, int *i, struct err *e);
-	size_t words_before; /* the word after so many is a command, with options of its own; 0: no */
+	size_t
+	    words_before; /* the word after so many is a command, with options of its own; 0: no */
 };
 
 struct words {

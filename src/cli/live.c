@@ -239,7 +239,8 @@ static int turn(struct state *s, struct err *e)
 {
 	bool is_waiting = remote_is_waiting(&s->remote);
 	struct pollfd fds[] = {
-		{ .fd = remote_fd(&s->remote), .events = (short)(POLLIN | (is_waiting ? POLLOUT : 0)) },
+		{ .fd = remote_fd(&s->remote),
+		  .events = (short)(POLLIN | (is_waiting ? POLLOUT : 0)) },
 		{ .fd = s->signal_fd, .events = POLLIN },
 		{ .fd = s->is_stdin_open && !is_waiting ? STDIN_FILENO : -1, .events = POLLIN },
 	};

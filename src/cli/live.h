@@ -8,7 +8,7 @@
 struct live {
 	struct client *client;
 	struct client_ask ask; /* starts the process, or attaches to it */
-	bool is_tty; /* a guest's is learnt from the daemon */
+	bool is_tty;           /* a guest's is learnt from the daemon */
 	bool has_stdin;
 	bool is_guest; /* attached: SIGTERM, SIGHUP and Ctrl-] leave, and the process goes on */
 	/* results */

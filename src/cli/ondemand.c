@@ -74,8 +74,9 @@ static int take_turn(int run_fd, int64_t until_ms, struct err *e)
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return err_sys(e, errno, "lock start.lock");
 		if (now_ms() > until_ms)
-			return err_new(e, ERR_INTERNAL, "another client is starting the daemon and "
-			                                "does not come to an end");
+			return err_new(e, ERR_INTERNAL,
+			               "another client is starting the daemon and "
+			               "does not come to an end");
 		pause_ms(LOOK_MS);
 	}
 	return fd_take(&fd);
@@ -94,15 +95,11 @@ struct start {
  * log. */
 static _Noreturn void become_launcher(struct start *s)
 {
-	char *const argv[] = { s->program,
-		               (char *)"--on-demand",
-		               (char *)"--idle-exit",
-		               (char *)IDLE_EXIT_S,
-		               (char *)"--state",
-		               (char *)s->address->state_dir,
-		               (char *)"--run",
-		               (char *)s->address->run_dir,
-		               NULL };
+	char *const argv[] = {
+		s->program,          (char *)"--on-demand",       (char *)"--idle-exit",
+		(char *)IDLE_EXIT_S, (char *)"--state",           (char *)s->address->state_dir,
+		(char *)"--run",     (char *)s->address->run_dir, NULL
+	};
 	sigset_t none;
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -166,7 +163,8 @@ static int await_socket(struct start *s, int64_t until_ms, struct err *e)
 		progress_show("starting the daemon", 0);
 		pause_ms(LOOK_MS);
 	}
-	return err_new(e, ERR_INTERNAL, "the daemon does not answer on %s after %d s; %s/%s tells more",
+	return err_new(e, ERR_INTERNAL,
+	               "the daemon does not answer on %s after %d s; %s/%s tells more",
 	               s->address->path, START_MS / 1000, s->address->run_dir, LOG_NAME);
 }
 
@@ -177,8 +175,8 @@ static int start(struct start *s, struct err *e)
 	/* Anew, so that nothing somebody put there is written to. */
 	if (unlinkat(s->run_fd, LOG_NAME, 0) < 0 && errno != ENOENT)
 		return err_sys(e, errno, "remove the old %s", LOG_NAME);
-	s->log_fd = openat(s->run_fd, LOG_NAME, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
-	                   0600);
+	s->log_fd =
+	    openat(s->run_fd, LOG_NAME, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
 	if (s->log_fd < 0)
 		return err_sys(e, errno, "make %s", LOG_NAME);
 	s->pid = fork();

@@ -12,8 +12,9 @@
 
 int remote_open(struct remote *r, struct client *c, const struct client_ask *ask, struct err *e)
 {
-	*r = (struct remote){ .client = c, .out = { .max = OUT_MAX },
-	                      .part = { .max = OBJECT_MAX } };
+	*r = (struct remote){ .client = c,
+		              .out = { .max = OUT_MAX },
+		              .part = { .max = OBJECT_MAX } };
 	return client_upgrade(c, ask, e);
 }
 
@@ -160,16 +161,6 @@ json_t *remote_argv(char *const *argv, struct err *e)
 	return list;
 }
 
-static int add_spec(json_t *o, const struct spec *spec, struct err *e)
-{
-	AUTO(str_done) struct str text = { .max = SPEC_BYTES_MAX };
-
-	if (spec_print(spec, &text, e) < 0)
-		return -1;
-	json_object_set_new(o, "spec", json_loadb(str_text(&text), text.len, 0, NULL));
-	return 0;
-}
-
 static int add_command(json_t *o, const struct remote_run *run, struct err *e)
 {
 	json_t *argv = remote_argv(run->argv, e);
@@ -198,7 +189,8 @@ int remote_run_body(const struct remote_run *run, struct str *out, struct err *e
 {
 	AUTO(json_decrefp) json_t *o = json_object();
 
-	if (add_spec(o, run->spec, e) < 0 || add_command(o, run, e) < 0)
+	json_object_set_new(o, "spec", json_loads(run->spec_text, 0, NULL));
+	if (add_command(o, run, e) < 0)
 		return -1;
 	AUTO(freep) char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(10));
 	str_add(out, text);

@@ -56,7 +56,8 @@ int remote_exit_status(const json_t *process);
 
 /* What POST /v1/run is asked. */
 struct remote_run {
-	const struct spec *spec; /* as the caller said it: resolved, every default would be a wish */
+	const char
+	    *spec_text; /* JSON, as the caller said it: resolved, every default would be a wish */
 	char *const *argv;
 	const char *cwd; /* NULL: the default */
 	bool is_tty, has_stdin;

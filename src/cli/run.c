@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "cli/policy.h"
 #include "cli/pump.h"
 #include "cli/result.h"
@@ -23,6 +24,7 @@ const char run_help[] =
 
 struct run {
 	struct spec spec;
+	struct str asked; /* the spec as it was said */
 	const char *cwd;
 	bool is_tty, has_stdin, is_json;
 	uint64_t timeout_ms;
@@ -104,7 +106,7 @@ static int parse(struct run *r, int argc, char **argv, struct err *e)
 	if (i >= argc)
 		return err_new(e, ERR_INVALID, "no command: caisson run [options] -- CMD [ARG]...");
 	r->command = argv + i;
-	if (spec_check(&r->spec, e) < 0)
+	if (spec_check(&r->spec, e) < 0 || spec_print(&r->spec, &r->asked, e) < 0)
 		return -1;
 	spec_resolve(&r->spec);
 	return 0;
@@ -182,6 +184,7 @@ static int report(const struct run *r, const struct run_session *s, const struct
 static int run_command(struct run *r, const struct driver *driver, struct err *e)
 {
 	struct run_setup setup = { .spec = &r->spec,
+		                   .spec_text = str_text(&r->asked),
 		                   .argv = r->command,
 		                   .cwd = r->cwd,
 		                   .is_tty = r->is_tty,
@@ -211,11 +214,12 @@ static int run_command(struct run *r, const struct driver *driver, struct err *e
 
 int run_main(int argc, char **argv, const struct driver *driver)
 {
-	struct run r = { .cwd = NULL };
+	struct run r = { .asked = { .max = SPEC_BYTES_MAX } };
 	struct err e = { 0 };
 
 	spec_init(&r.spec);
 	int status = parse(&r, argc, argv, &e) < 0 ? fail(&r, &e) : run_command(&r, driver, &e);
 	spec_done(&r.spec);
+	str_done(&r.asked);
 	return status;
 }

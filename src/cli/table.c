@@ -118,7 +118,9 @@ struct brief brief_duration(uint64_t ms)
 	static const struct {
 		uint64_t ms;
 		const char *unit;
-	} units[] = { { 86400000, "d" }, { 3600000, "h" }, { 60000, "m" }, { 1000, "s" }, { 1, "ms" } };
+	} units[] = {
+		{ 86400000, "d" }, { 3600000, "h" }, { 60000, "m" }, { 1000, "s" }, { 1, "ms" }
+	};
 	struct brief b = { "0ms" };
 
 	for (size_t i = 0; i < COUNT(units); i++) {

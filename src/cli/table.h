@@ -24,7 +24,7 @@ void table_clear(struct table *t);
 struct brief {
 	char text[24];
 };
-struct brief brief_bytes(uint64_t n);      /* "1.5G" */
-struct brief brief_duration(uint64_t ms);  /* "850ms", "12s", "3m", "5h", "2d" */
-struct brief brief_age(int64_t since_ms);  /* of a moment by the clock; "" when it is none */
-size_t terminal_width(void);               /* of standard output; 0: it is no terminal */
+struct brief brief_bytes(uint64_t n);     /* "1.5G" */
+struct brief brief_duration(uint64_t ms); /* "850ms", "12s", "3m", "5h", "2d" */
+struct brief brief_age(int64_t since_ms); /* of a moment by the clock; "" when it is none */
+size_t terminal_width(void);              /* of standard output; 0: it is no terminal */

@@ -42,22 +42,28 @@ static int show_help(const struct verb *v)
 	return print_text(&text, &e) < 0 ? fail(&e, EXIT_OURS) : 0;
 }
 
-static int run(const struct verb *v, struct verb_call *c)
+/* The sentence in any case; with --json the daemon's object too. */
+static int refuse(const struct verb *v, const struct verb_call *c, const struct err *e)
 {
 	const struct verb_opts *opts = c->opts;
+	struct err unprinted = { 0 };
+
+	if (opts->is_json && c->client.problem &&
+	    print_json(json_incref(c->client.problem), &unprinted) < 0)
+		return fail(&unprinted, EXIT_OURS);
+	if (e->kind == ERR_INTERNAL)
+		return fail(e, EXIT_OURS);
+	return fail(e, v->refused ? v->refused : EXIT_REFUSED);
+}
+
+static int run(const struct verb *v, struct verb_call *c)
+{
 	struct err e = { 0 };
 
 	client_init(&c->client);
 	int status = v->run(c, &e);
-	if (status < 0) {
-		struct err ignored = { 0 };
-
-		if (opts->is_json && c->client.problem) /* the sentence is said in any case */
-			(void)print_json(json_incref(c->client.problem), &ignored);
-		status = fail(&e, e.kind == ERR_INTERNAL ? EXIT_OURS
-		                  : v->refused           ? v->refused
-		                                         : EXIT_REFUSED);
-	}
+	if (status < 0)
+		status = refuse(v, c, &e);
 	client_done(&c->client);
 	return status;
 }
@@ -93,8 +99,8 @@ int print_text(const struct str *text, struct err *e)
 
 int print_json(json_t *value, struct err *e)
 {
-	AUTO(freep) char *text =
-	    json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
+	AUTO(freep)
+	char *text = json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
 	AUTO(str_done) struct str line = { .max = SIZE_MAX / 4 };
 
 	json_decref(value);

@@ -18,8 +18,8 @@ struct verb_opts {
 };
 #define FLAG_JSON                                                                                  \
 	{                                                                                          \
-		.name = "json", .type = FLAG_SWITCH, .offset = offsetof(struct verb_opts, is_json), \
-		.help = "print the API's object"                                                   \
+		.name = "json", .type = FLAG_SWITCH,                                               \
+		.offset = offsetof(struct verb_opts, is_json), .help = "print the API's object"    \
 	}
 
 struct verb_call {
@@ -70,8 +70,8 @@ void verb_help(const struct verb *v, struct str *out);
 int print_text(const struct str *text, struct err *e) MUST_USE;
 /* One line of ASCII, so that it is harmless on a terminal. The reference is taken. */
 int print_json(json_t *value, struct err *e) MUST_USE;
-const char *text_of(const json_t *o, const char *key);   /* "" when there is none */
-int64_t number_of(const json_t *o, const char *key);     /* 0 when there is none */
+const char *text_of(const json_t *o, const char *key); /* "" when there is none */
+int64_t number_of(const json_t *o, const char *key);   /* 0 when there is none */
 /* GET of a list, page by page: all its rows, under their name. */
 int fetch_list(struct client *c, const char *path, const char *name, json_t **out,
                struct err *e) MUST_USE;

@@ -51,8 +51,8 @@ static int set_env(json_t *o, const struct flag_list *env, struct err *e)
 		const char *equals = strchr(env->at[i], '=');
 		char name[NAME_TEXT_MAX];
 
-		int n = snprintf(name, sizeof name, "%.*s",
-		                 equals ? (int)(equals - env->at[i]) : 0, env->at[i]);
+		int n = snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - env->at[i]) : 0,
+		                 env->at[i]);
 		if (!equals || n == 0 || n >= (int)sizeof name ||
 		    json_object_set_new(all, name, json_string(equals + 1)) < 0) {
 			json_decref(all);
@@ -229,19 +229,19 @@ static const char exec_more[] =
     "Exit status: the command's own; 124 timeout or wall; 125 lost, our failure or bad usage; 126 "
     "denied or not executable; 127 not found; 128+n by signal (oom 137).";
 
-const struct verb verb_exec = { .name = "exec",
-	                        .usage = "SANDBOX [options] -- CMD [ARG]...",
-	                        .does = "run a command in a sandbox",
-	                        .more = exec_more,
-	                        .flags = exec_flags,
-	                        .n_flags = COUNT(exec_flags),
-	                        .words = "sandbox",
-	                        .opts_size = sizeof(struct exec),
-	                        .words_min = 2,
-	                        .words_max = SIZE_MAX,
-	                        .words_before = 1,
-	                        .refused = EXIT_OURS,
-	                        .run = exec_run };
+const struct verb cmd_exec = { .name = "exec",
+	                       .usage = "SANDBOX [options] -- CMD [ARG]...",
+	                       .does = "run a command in a sandbox",
+	                       .more = exec_more,
+	                       .flags = exec_flags,
+	                       .n_flags = COUNT(exec_flags),
+	                       .words = "sandbox",
+	                       .opts_size = sizeof(struct exec),
+	                       .words_min = 2,
+	                       .words_max = SIZE_MAX,
+	                       .words_before = 1,
+	                       .refused = EXIT_OURS,
+	                       .run = exec_run };
 
 /* ---- sh ------------------------------------------------------------------------------ */
 
@@ -266,19 +266,19 @@ static const struct flag sh_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_sh = { .name = "sh",
-	                      .usage = "SANDBOX [options]",
-	                      .does = "a shell in a sandbox",
-	                      .more = "bash where there is one, else sh; with a terminal of its "
-	                              "own when standard input is one.",
-	                      .flags = sh_flags,
-	                      .n_flags = COUNT(sh_flags),
-	                      .words = "sandbox",
-	                      .opts_size = sizeof(struct exec),
-	                      .words_min = 1,
-	                      .words_max = 1,
-	                      .refused = EXIT_OURS,
-	                      .run = sh_run };
+const struct verb cmd_sh = { .name = "sh",
+	                     .usage = "SANDBOX [options]",
+	                     .does = "a shell in a sandbox",
+	                     .more = "bash where there is one, else sh; with a terminal of its "
+	                             "own when standard input is one.",
+	                     .flags = sh_flags,
+	                     .n_flags = COUNT(sh_flags),
+	                     .words = "sandbox",
+	                     .opts_size = sizeof(struct exec),
+	                     .words_min = 1,
+	                     .words_max = 1,
+	                     .refused = EXIT_OURS,
+	                     .run = sh_run };
 
 /* ---- attach -------------------------------------------------------------------------- */
 
@@ -317,11 +317,12 @@ static const struct flag attach_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_attach = {
+const struct verb cmd_attach = {
 	.name = "attach",
 	.usage = "PROCESS [options]",
 	.does = "the terminal of a running process",
-	.more = "Ctrl-], SIGTERM and SIGHUP leave, and the process goes on. Exit status as of exec.",
+	.more =
+	    "Ctrl-], SIGTERM and SIGHUP leave, and the process goes on. Exit status as of exec.",
 	.flags = attach_flags,
 	.n_flags = COUNT(attach_flags),
 	.words = "process",

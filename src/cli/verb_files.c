@@ -146,19 +146,18 @@ static const struct flag read_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_read = {
-	.name = "read",
-	.usage = "SANDBOX PATH [options]",
-	.does = "a file's content",
-	.more = "On a terminal, control characters are shown instead of obeyed.",
-	.flags = read_flags,
-	.n_flags = COUNT(read_flags),
-	.words = "sandbox",
-	.opts_size = sizeof(struct read_opts),
-	.words_min = 2,
-	.words_max = 2,
-	.run = read_run
-};
+const struct verb cmd_read = { .name = "read",
+	                       .usage = "SANDBOX PATH [options]",
+	                       .does = "a file's content",
+	                       .more =
+	                           "On a terminal, control characters are shown instead of obeyed.",
+	                       .flags = read_flags,
+	                       .n_flags = COUNT(read_flags),
+	                       .words = "sandbox",
+	                       .opts_size = sizeof(struct read_opts),
+	                       .words_min = 2,
+	                       .words_max = 2,
+	                       .run = read_run };
 
 /* ---- write --------------------------------------------------------------------------- */
 
@@ -224,18 +223,16 @@ static const struct flag write_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_write = {
-	.name = "write",
-	.usage = "SANDBOX PATH [options] <FILE",
-	.does = "standard input becomes a file, whole or not at all",
-	.flags = write_flags,
-	.n_flags = COUNT(write_flags),
-	.words = "sandbox",
-	.opts_size = sizeof(struct write_opts),
-	.words_min = 2,
-	.words_max = 2,
-	.run = write_run
-};
+const struct verb cmd_write = { .name = "write",
+	                        .usage = "SANDBOX PATH [options] <FILE",
+	                        .does = "standard input becomes a file, whole or not at all",
+	                        .flags = write_flags,
+	                        .n_flags = COUNT(write_flags),
+	                        .words = "sandbox",
+	                        .opts_size = sizeof(struct write_opts),
+	                        .words_min = 2,
+	                        .words_max = 2,
+	                        .run = write_run };
 
 /* ---- edit ---------------------------------------------------------------------------- */
 
@@ -260,9 +257,9 @@ static int read_patch(const char *name, struct str *out, struct err *e)
 		str_addn(out, buf, (size_t)n);
 	if (n < 0)
 		return -1;
-	return out->overflow ? err_new(e, ERR_LIMIT, "%s is larger than %u MiB", name,
-	                               PATCH_MAX >> 20)
-	                     : 0;
+	return out->overflow
+	           ? err_new(e, ERR_LIMIT, "%s is larger than %u MiB", name, PATCH_MAX >> 20)
+	           : 0;
 }
 
 static int edit_words(const struct verb_call *c, json_t *body, struct err *e)
@@ -351,17 +348,17 @@ static const struct flag edit_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_edit = { .name = "edit",
-	                        .usage = "SANDBOX PATH OLD NEW [options]",
-	                        .does = "replace a text of a file; prints the difference",
-	                        .more = "OLD must be there once, unless --all is given.",
-	                        .flags = edit_flags,
-	                        .n_flags = COUNT(edit_flags),
-	                        .words = "sandbox",
-	                        .opts_size = sizeof(struct edit_opts),
-	                        .words_min = 2,
-	                        .words_max = 4,
-	                        .run = edit_run };
+const struct verb cmd_edit = { .name = "edit",
+	                       .usage = "SANDBOX PATH OLD NEW [options]",
+	                       .does = "replace a text of a file; prints the difference",
+	                       .more = "OLD must be there once, unless --all is given.",
+	                       .flags = edit_flags,
+	                       .n_flags = COUNT(edit_flags),
+	                       .words = "sandbox",
+	                       .opts_size = sizeof(struct edit_opts),
+	                       .words_min = 2,
+	                       .words_max = 4,
+	                       .run = edit_run };
 
 /* ---- grep ---------------------------------------------------------------------------- */
 
@@ -372,7 +369,8 @@ struct grep_opts {
 	struct flag_number context, max;
 };
 
-static void add_line(struct str *out, const json_t *match, int64_t line, char mark, const char *text)
+static void add_line(struct str *out, const json_t *match, int64_t line, char mark,
+                     const char *text)
 {
 	escape_text(text_of(match, "path"), out);
 	str_addf(out, "%c%lld%c", mark, (long long)line, mark);
@@ -455,18 +453,18 @@ static const struct flag grep_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_grep = { .name = "grep",
-	                        .usage = "SANDBOX PATTERN [PATH] [options]",
-	                        .does = "search in files",
-	                        .more = "Exit status: 0 found, 1 nothing found.",
-	                        .flags = grep_flags,
-	                        .n_flags = COUNT(grep_flags),
-	                        .words = "sandbox",
-	                        .opts_size = sizeof(struct grep_opts),
-	                        .words_min = 2,
-	                        .words_max = 3,
-	                        .refused = EXIT_OURS,
-	                        .run = grep_run };
+const struct verb cmd_grep = { .name = "grep",
+	                       .usage = "SANDBOX PATTERN [PATH] [options]",
+	                       .does = "search in files",
+	                       .more = "Exit status: 0 found, 1 nothing found.",
+	                       .flags = grep_flags,
+	                       .n_flags = COUNT(grep_flags),
+	                       .words = "sandbox",
+	                       .opts_size = sizeof(struct grep_opts),
+	                       .words_min = 2,
+	                       .words_max = 3,
+	                       .refused = EXIT_OURS,
+	                       .run = grep_run };
 
 /* ---- glob ---------------------------------------------------------------------------- */
 
@@ -519,16 +517,16 @@ static const struct flag glob_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_glob = { .name = "glob",
-	                        .usage = "SANDBOX PATTERN [PATH] [options]",
-	                        .does = "find files by name",
-	                        .flags = glob_flags,
-	                        .n_flags = COUNT(glob_flags),
-	                        .words = "sandbox",
-	                        .opts_size = sizeof(struct glob_opts),
-	                        .words_min = 2,
-	                        .words_max = 3,
-	                        .run = glob_run };
+const struct verb cmd_glob = { .name = "glob",
+	                       .usage = "SANDBOX PATTERN [PATH] [options]",
+	                       .does = "find files by name",
+	                       .flags = glob_flags,
+	                       .n_flags = COUNT(glob_flags),
+	                       .words = "sandbox",
+	                       .opts_size = sizeof(struct glob_opts),
+	                       .words_min = 2,
+	                       .words_max = 3,
+	                       .run = glob_run };
 
 /* ---- ls ------------------------------------------------------------------------------ */
 
@@ -600,13 +598,13 @@ static const struct flag ls_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_ls = { .name = "ls",
-	                      .usage = "SANDBOX [PATH] [options]",
-	                      .does = "what is in a folder",
-	                      .flags = ls_flags,
-	                      .n_flags = COUNT(ls_flags),
-	                      .words = "sandbox",
-	                      .opts_size = sizeof(struct ls_opts),
-	                      .words_min = 1,
-	                      .words_max = 2,
-	                      .run = ls_run };
+const struct verb cmd_ls = { .name = "ls",
+	                     .usage = "SANDBOX [PATH] [options]",
+	                     .does = "what is in a folder",
+	                     .flags = ls_flags,
+	                     .n_flags = COUNT(ls_flags),
+	                     .words = "sandbox",
+	                     .opts_size = sizeof(struct ls_opts),
+	                     .words_min = 1,
+	                     .words_max = 2,
+	                     .run = ls_run };

@@ -106,7 +106,8 @@ static void warn_weak(const json_t *sandbox)
 			str_addf(&fields, "%s%s", fields.len ? ", " : "", field);
 	}
 	if (fields.len > 0)
-		fprintf(stderr, "caisson: not enforced here: %s\n", escape_brief(str_text(&fields)));
+		fprintf(stderr, "caisson: not enforced here: %s\n",
+		        escape_brief(str_text(&fields)));
 }
 
 static int create_run(struct verb_call *c, struct err *e)
@@ -135,18 +136,18 @@ static const struct flag create_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_create = { .name = "create",
-	                          .usage = "[options]",
-	                          .does = "make a sandbox that lives on; prints its id",
-	                          .flags = create_flags,
-	                          .n_flags = COUNT(create_flags),
-	                          .takes_spec = true,
-	                          .opts_size = sizeof(struct create),
-	                          .refused = EXIT_OURS,
-	                          .init = create_init,
-	                          .done = create_done,
-	                          .other = create_other,
-	                          .run = create_run };
+const struct verb cmd_create = { .name = "create",
+	                         .usage = "[options]",
+	                         .does = "make a sandbox that lives on; prints its id",
+	                         .flags = create_flags,
+	                         .n_flags = COUNT(create_flags),
+	                         .takes_spec = true,
+	                         .opts_size = sizeof(struct create),
+	                         .refused = EXIT_OURS,
+	                         .init = create_init,
+	                         .done = create_done,
+	                         .other = create_other,
+	                         .run = create_run };
 
 /* ---- list ---------------------------------------------------------------------------- */
 
@@ -212,21 +213,21 @@ static const struct flag list_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_list = { .name = "list",
-	                        .usage = "[options]",
-	                        .does = "the sandboxes",
-	                        .flags = list_flags,
-	                        .n_flags = COUNT(list_flags),
-	                        .opts_size = sizeof(struct list),
-	                        .run = list_run };
+const struct verb cmd_list = { .name = "list",
+	                       .usage = "[options]",
+	                       .does = "the sandboxes",
+	                       .flags = list_flags,
+	                       .n_flags = COUNT(list_flags),
+	                       .opts_size = sizeof(struct list),
+	                       .run = list_run };
 
 /* ---- inspect ------------------------------------------------------------------------- */
 
 static int inspect_run(struct verb_call *c, struct err *e)
 {
 	const struct verb_opts *x = c->opts;
-	const char *pattern = strncmp(c->words.at[0], "px_", 3) == 0 ? "/v1/processes/{}"
-	                                                            : "/v1/sandboxes/{}";
+	const char *pattern =
+	    strncmp(c->words.at[0], "px_", 3) == 0 ? "/v1/processes/{}" : "/v1/sandboxes/{}";
 	AUTO(json_decrefp) json_t *o = NULL;
 	AUTO(str_done) struct str out = { .max = TEXT_MAX };
 
@@ -241,16 +242,16 @@ static int inspect_run(struct verb_call *c, struct err *e)
 
 static const struct flag json_flags[] = { FLAG_JSON };
 
-const struct verb verb_inspect = { .name = "inspect",
-	                           .usage = "SANDBOX|PROCESS [--json]",
-	                           .does = "all that is known about a sandbox or a process",
-	                           .flags = json_flags,
-	                           .n_flags = COUNT(json_flags),
-	                           .words = "sandbox",
-	                           .opts_size = sizeof(struct verb_opts),
-	                           .words_min = 1,
-	                           .words_max = 1,
-	                           .run = inspect_run };
+const struct verb cmd_inspect = { .name = "inspect",
+	                          .usage = "SANDBOX|PROCESS [--json]",
+	                          .does = "all that is known about a sandbox or a process",
+	                          .flags = json_flags,
+	                          .n_flags = COUNT(json_flags),
+	                          .words = "sandbox",
+	                          .opts_size = sizeof(struct verb_opts),
+	                          .words_min = 1,
+	                          .words_max = 1,
+	                          .run = inspect_run };
 
 /* ---- changes ------------------------------------------------------------------------- */
 
@@ -276,17 +277,17 @@ static int change_run(struct verb_call *c, struct err *e)
 	return 0;
 }
 
-#define CHANGE(verb, what)                                                                         \
-	const struct verb verb_##verb = { .name = #verb,                                           \
-		                          .usage = "SANDBOX... [--json]",                          \
-		                          .does = what,                                            \
-		                          .flags = json_flags,                                     \
-		                          .n_flags = COUNT(json_flags),                            \
-		                          .words = "sandbox",                                      \
-		                          .opts_size = sizeof(struct verb_opts),                   \
-		                          .words_min = 1,                                          \
-		                          .words_max = SIZE_MAX,                                   \
-		                          .run = change_run }
+#define CHANGE(word, what)                                                                         \
+	const struct verb cmd_##word = { .name = #word,                                            \
+		                         .usage = "SANDBOX... [--json]",                           \
+		                         .does = what,                                             \
+		                         .flags = json_flags,                                      \
+		                         .n_flags = COUNT(json_flags),                             \
+		                         .words = "sandbox",                                       \
+		                         .opts_size = sizeof(struct verb_opts),                    \
+		                         .words_min = 1,                                           \
+		                         .words_max = SIZE_MAX,                                    \
+		                         .run = change_run }
 
 CHANGE(stop, "end all processes of a sandbox; its files stay");
 CHANGE(start, "make a stopped sandbox usable again");
@@ -324,16 +325,16 @@ static const struct flag extend_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_extend = { .name = "extend",
-	                          .usage = "SANDBOX [--wall DURATION] [--ttl DURATION]",
-	                          .does = "more time for a sandbox",
-	                          .flags = extend_flags,
-	                          .n_flags = COUNT(extend_flags),
-	                          .words = "sandbox",
-	                          .opts_size = sizeof(struct extend),
-	                          .words_min = 1,
-	                          .words_max = 1,
-	                          .run = extend_run };
+const struct verb cmd_extend = { .name = "extend",
+	                         .usage = "SANDBOX [--wall DURATION] [--ttl DURATION]",
+	                         .does = "more time for a sandbox",
+	                         .flags = extend_flags,
+	                         .n_flags = COUNT(extend_flags),
+	                         .words = "sandbox",
+	                         .opts_size = sizeof(struct extend),
+	                         .words_min = 1,
+	                         .words_max = 1,
+	                         .run = extend_run };
 
 /* ---- rm ------------------------------------------------------------------------------ */
 
@@ -351,11 +352,11 @@ static int rm_run(struct verb_call *c, struct err *e)
 	return 0;
 }
 
-const struct verb verb_rm = { .name = "rm",
-	                      .usage = "SANDBOX...",
-	                      .does = "end everything in a sandbox and remove it",
-	                      .words = "sandbox",
-	                      .opts_size = sizeof(struct verb_opts),
-	                      .words_min = 1,
-	                      .words_max = SIZE_MAX,
-	                      .run = rm_run };
+const struct verb cmd_rm = { .name = "rm",
+	                     .usage = "SANDBOX...",
+	                     .does = "end everything in a sandbox and remove it",
+	                     .words = "sandbox",
+	                     .opts_size = sizeof(struct verb_opts),
+	                     .words_min = 1,
+	                     .words_max = SIZE_MAX,
+	                     .run = rm_run };

@@ -17,7 +17,7 @@
 
 struct ps {
 	struct verb_opts common;
-	bool is_all;
+	bool is_all, is_quiet;
 	const char *label;
 };
 
@@ -69,7 +69,9 @@ static int print_processes(const json_t *list, const struct ps *x, bool with_san
 {
 	static const char *const wide[] = { "ID",  "SANDBOX", "STATE",   "EXIT",
 		                            "AGE", "LABEL",   "COMMAND", NULL };
-	static const char *const narrow[] = { "ID", "STATE", "EXIT", "AGE", "LABEL", "COMMAND", NULL };
+	static const char *const narrow[] = {
+		"ID", "STATE", "EXIT", "AGE", "LABEL", "COMMAND", NULL
+	};
 	AUTO(table_clear) struct table t;
 	AUTO(str_done) struct str out = { .max = TEXT_MAX };
 	json_t *p;
@@ -78,10 +80,15 @@ static int print_processes(const json_t *list, const struct ps *x, bool with_san
 	table_init(&t, with_sandbox ? wide : narrow);
 	json_array_foreach(list, i, p)
 	{
-		if (x->is_all || is_alive(p))
+		if (!x->is_all && !is_alive(p))
+			continue;
+		if (x->is_quiet)
+			str_addf(&out, "%s\n", text_of(p, "id"));
+		else
 			add_process(&t, p, with_sandbox);
 	}
-	table_print(&t, terminal_width(), &out);
+	if (!x->is_quiet)
+		table_print(&t, terminal_width(), &out);
 	return print_text(&out, e);
 }
 
@@ -107,20 +114,21 @@ static int ps_run(struct verb_call *c, struct err *e)
 /* clang-format off */
 static const struct flag ps_flags[] = {
 	{ 'a',  "all",   FLAG_SWITCH, offsetof(struct ps, is_all), NULL, "those that have ended too", NULL },
+	{ 'q',  "quiet", FLAG_SWITCH, offsetof(struct ps, is_quiet), NULL, "only their ids", NULL },
 	{ '\0', "label", FLAG_TEXT,   offsetof(struct ps, label), "TEXT", "only those with this label", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */
 
-const struct verb verb_ps = { .name = "ps",
-	                      .usage = "[SANDBOX] [options]",
-	                      .does = "processes: running ones, or all that ever ran",
-	                      .flags = ps_flags,
-	                      .n_flags = COUNT(ps_flags),
-	                      .words = "sandbox",
-	                      .opts_size = sizeof(struct ps),
-	                      .words_max = 1,
-	                      .run = ps_run };
+const struct verb cmd_ps = { .name = "ps",
+	                     .usage = "[SANDBOX] [options]",
+	                     .does = "processes: running ones, or all that ever ran",
+	                     .flags = ps_flags,
+	                     .n_flags = COUNT(ps_flags),
+	                     .words = "sandbox",
+	                     .opts_size = sizeof(struct ps),
+	                     .words_max = 1,
+	                     .run = ps_run };
 
 /* ---- logs ---------------------------------------------------------------------------- */
 
@@ -158,7 +166,8 @@ static int show_event(struct printer *p, const json_t *event, struct err *e)
 	if (strcmp(text_of(event, "type"), "output") != 0 || (p->opts->is_stderr && !is_err))
 		return 0;
 	if (skipped > 0)
-		fprintf(stderr, "caisson: %lld bytes of output were not kept\n", (long long)skipped);
+		fprintf(stderr, "caisson: %lld bytes of output were not kept\n",
+		        (long long)skipped);
 	str_clear(&p->bytes);
 	if (data)
 		str_addn(&p->bytes, json_string_value(data), json_string_length(data));
@@ -249,19 +258,18 @@ static const struct flag logs_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_logs = {
-	.name = "logs",
-	.usage = "PROCESS [options]",
-	.does = "what a process wrote",
-	.more = "On a terminal, control characters are shown instead of obeyed.",
-	.flags = logs_flags,
-	.n_flags = COUNT(logs_flags),
-	.words = "process",
-	.opts_size = sizeof(struct logs),
-	.words_min = 1,
-	.words_max = 1,
-	.run = logs_run
-};
+const struct verb cmd_logs = { .name = "logs",
+	                       .usage = "PROCESS [options]",
+	                       .does = "what a process wrote",
+	                       .more =
+	                           "On a terminal, control characters are shown instead of obeyed.",
+	                       .flags = logs_flags,
+	                       .n_flags = COUNT(logs_flags),
+	                       .words = "process",
+	                       .opts_size = sizeof(struct logs),
+	                       .words_min = 1,
+	                       .words_max = 1,
+	                       .run = logs_run };
 
 /* ---- kill ---------------------------------------------------------------------------- */
 
@@ -291,7 +299,8 @@ static int kill_one(struct verb_call *c, const char *id, struct err *e)
 	if (x->sig)
 		body = json_pack("{so*,ss}", "sig", signal_json(x->sig), "scope",
 		                 x->is_tree ? "tree" : "process");
-	if (client_call(&c->client, x->sig ? "POST" : "DELETE", str_text(&path), body, &process, e) < 0)
+	if (client_call(&c->client, x->sig ? "POST" : "DELETE", str_text(&path), body, &process,
+	                e) < 0)
 		return -1;
 	return x->common.is_json ? print_json(json_incref(process), e) : 0;
 }
@@ -316,14 +325,14 @@ static const struct flag kill_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_kill = { .name = "kill",
-	                        .usage = "PROCESS... [options]",
-	                        .does = "end a process and all it started",
-	                        .more = "TERM first, and after a while KILL.",
-	                        .flags = kill_flags,
-	                        .n_flags = COUNT(kill_flags),
-	                        .words = "process",
-	                        .opts_size = sizeof(struct kill_opts),
-	                        .words_min = 1,
-	                        .words_max = SIZE_MAX,
-	                        .run = kill_run };
+const struct verb cmd_kill = { .name = "kill",
+	                       .usage = "PROCESS... [options]",
+	                       .does = "end a process and all it started",
+	                       .more = "TERM first, and after a while KILL.",
+	                       .flags = kill_flags,
+	                       .n_flags = COUNT(kill_flags),
+	                       .words = "process",
+	                       .opts_size = sizeof(struct kill_opts),
+	                       .words_min = 1,
+	                       .words_max = SIZE_MAX,
+	                       .run = kill_run };

@@ -3,6 +3,7 @@
  */
 #include "cli/verbs.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include "base/vec.h"
@@ -75,6 +76,7 @@ static int serve_run(struct verb_call *c, struct err *e)
 		add(&args, x->tls[1]);
 	}
 	add(&args, NULL);
+	signal(SIGPIPE, SIG_DFL); /* what is ignored would stay ignored */
 	execv(program, args.at);
 	int saved = errno;
 	vec_done(&args);
@@ -91,7 +93,7 @@ static const struct flag serve_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_serve = {
+const struct verb cmd_serve = {
 	.name = "serve",
 	.usage = "[options]",
 	.does = "run the daemon in the foreground",

@@ -62,8 +62,8 @@ static void add_token(struct table *t, const json_t *token)
 	table_cell(t, text_of(token, "scope"));
 	table_cell(t, brief_age(number_of(token, "created_ms")).text);
 	table_cell(t, brief_age(number_of(token, "last_used_ms")).text);
-	table_cell(t, number_of(token, "revoked_ms") ? "revoked"
-	              : expires == 0                 ? "valid"
+	table_cell(t, number_of(token, "revoked_ms")                ? "revoked"
+	              : expires == 0                                ? "valid"
 	              : strcmp(brief_age(expires).text, "0ms") != 0 ? "expired"
 	                                                            : "valid, expires");
 }
@@ -83,8 +83,7 @@ static int list(struct verb_call *c, struct err *e)
 	if (x->common.is_json)
 		return print_json(json_pack("{sO}", "tokens", all), e);
 	table_init(&t, heads);
-	json_array_foreach(all, i, token)
-		add_token(&t, token);
+	json_array_foreach(all, i, token) add_token(&t, token);
 	table_print(&t, terminal_width(), &out);
 	return print_text(&out, e);
 }
@@ -108,7 +107,9 @@ static int token_run(struct verb_call *c, struct err *e)
 		const char *name;
 		size_t words_min, words_max;
 		int (*run)(struct verb_call *c, struct err *e);
-	} actions[] = { { "create", 1, 1, create }, { "ls", 1, 1, list }, { "rm", 2, SIZE_MAX, revoke } };
+	} actions[] = { { "create", 1, 1, create },
+		        { "ls", 1, 1, list },
+		        { "rm", 2, SIZE_MAX, revoke } };
 
 	for (size_t i = 0; i < COUNT(actions); i++)
 		if (strcmp(actions[i].name, c->words.at[0]) == 0 &&
@@ -127,12 +128,13 @@ static const struct flag token_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_token = {
+const struct verb cmd_token = {
 	.name = "token",
 	.usage = "create --scope SCOPE | ls | rm TOKEN...",
 	.does = "bearer tokens for clients that come by TCP",
-	.more = "The text of a token is shown once and stored nowhere. CAISSON_HOST and CAISSON_TOKEN "
-		"tell this program where to go with it.",
+	.more =
+	    "The text of a token is shown once and stored nowhere. CAISSON_HOST and CAISSON_TOKEN "
+	    "tell this program where to go with it.",
 	.flags = token_flags,
 	.n_flags = COUNT(token_flags),
 	.words = "[create ls rm]",

@@ -124,8 +124,7 @@ static int show(struct top *t, const json_t *list, bool is_live, struct err *e)
 	size_t i;
 
 	table_init(&table, heads);
-	json_array_foreach(list, i, s)
-		add_row(t, &table, s);
+	json_array_foreach(list, i, s) add_row(t, &table, s);
 	if (is_live)
 		str_add(&out, CLEAR);
 	table_print(&table, terminal_width(), &out);
@@ -169,11 +168,11 @@ static const struct flag top_flags[] = {
 };
 /* clang-format on */
 
-const struct verb verb_top = { .name = "top",
-	                       .usage = "[--once] [--json]",
-	                       .does = "what the sandboxes use",
-	                       .more = "On a terminal it goes on until Ctrl-C.",
-	                       .flags = top_flags,
-	                       .n_flags = COUNT(top_flags),
-	                       .opts_size = sizeof(struct top_opts),
-	                       .run = top_run };
+const struct verb cmd_top = { .name = "top",
+	                      .usage = "[--once] [--json]",
+	                      .does = "what the sandboxes use",
+	                      .more = "On a terminal it goes on until Ctrl-C.",
+	                      .flags = top_flags,
+	                      .n_flags = COUNT(top_flags),
+	                      .opts_size = sizeof(struct top_opts),
+	                      .run = top_run };

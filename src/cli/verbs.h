@@ -6,19 +6,19 @@
 #include "cli/verb.h"
 
 /* verb_exec.c */
-extern const struct verb verb_exec, verb_sh, verb_attach;
+extern const struct verb cmd_exec, cmd_sh, cmd_attach;
 /* verb_ps.c */
-extern const struct verb verb_ps, verb_logs, verb_kill;
+extern const struct verb cmd_ps, cmd_logs, cmd_kill;
 /* verb_life.c */
-extern const struct verb verb_create, verb_list, verb_inspect, verb_stop, verb_start, verb_pause;
-extern const struct verb verb_resume, verb_replace, verb_extend, verb_rm;
+extern const struct verb cmd_create, cmd_list, cmd_inspect, cmd_stop, cmd_start, cmd_pause;
+extern const struct verb cmd_resume, cmd_replace, cmd_extend, cmd_rm;
 /* verb_files.c */
-extern const struct verb verb_read, verb_write, verb_edit, verb_grep, verb_glob, verb_ls;
+extern const struct verb cmd_read, cmd_write, cmd_edit, cmd_grep, cmd_glob, cmd_ls;
 /* verb_cp.c */
-extern const struct verb verb_cp;
+extern const struct verb cmd_cp;
 /* verb_top.c */
-extern const struct verb verb_top;
+extern const struct verb cmd_top;
 /* verb_token.c */
-extern const struct verb verb_token;
+extern const struct verb cmd_token;
 /* verb_serve.c */
-extern const struct verb verb_serve;
+extern const struct verb cmd_serve;

@@ -24,7 +24,8 @@ static void host_cgroup(const struct launch_host *h, struct cgroup *cg)
 			};
 }
 
-int enforced_judge(const struct core *c, const struct spec *s, char **out, struct fail *f)
+int enforced_judge(const struct core *c, const struct spec *s, struct enforced_texts *out,
+                   struct fail *f)
 {
 	struct enforce_row rows[ENFORCE_ROWS_MAX];
 	struct err e = { 0 };
@@ -37,11 +38,16 @@ int enforced_judge(const struct core *c, const struct spec *s, char **out, struc
 	if (enforce_check(s, &host, &e) < 0)
 		return fail_err(f, &e);
 	size_t n = enforce_rows(s, &host, rows);
-	json_t *o = json_object();
-	for (size_t i = 0; i < n; i++)
-		json_object_set_new(o, rows[i].field,
+	json_t *by = json_object(), *weak = json_object();
+	for (size_t i = 0; i < n; i++) {
+		json_object_set_new(by, rows[i].field,
 		                    json_string(rows[i].by ? rows[i].by : "none"));
-	*out = json_dumps(o, JSON_COMPACT);
-	json_decref(o);
+		if (!rows[i].by)
+			json_object_set_new(weak, rows[i].field, json_string(rows[i].reason));
+	}
+	*out =
+	    (struct enforced_texts){ json_dumps(by, JSON_COMPACT), json_dumps(weak, JSON_COMPACT) };
+	json_decref(by);
+	json_decref(weak);
 	return 0;
 }

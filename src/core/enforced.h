@@ -6,5 +6,10 @@
 
 #include "core/core.h"
 
-/* *out is a JSON object, {"net":"netns", ...}; the caller's to free. */
-int enforced_judge(const struct core *c, const struct spec *s, char **out, struct fail *f) MUST_USE;
+/* JSON objects, the caller's to free: {"net":"netns", ...} and, of the defaults that nothing
+ * enforces here, {"mem":"no cgroup delegation", ...}. */
+struct enforced_texts {
+	char *by, *weak;
+};
+int enforced_judge(const struct core *c, const struct spec *s, struct enforced_texts *out,
+                   struct fail *f) MUST_USE;

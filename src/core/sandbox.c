@@ -43,6 +43,7 @@ void sbx_free(struct sbx *s)
 	free(s->labels);
 	free(s->spec_text);
 	free(s->enforced);
+	free(s->weak);
 	free(s);
 }
 
@@ -434,8 +435,12 @@ int sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, voi
 	s->expires_ms = s->ttl_ms ? s->created_ms + (int64_t)s->ttl_ms : 0;
 	s->is_one_shot = ask->is_one_shot;
 	roster_add(&c->sandboxes, &s->entry);
-	if (enforced_judge(c, &s->spec, &s->enforced, f) < 0 || sbx_user_of(s, f) < 0 ||
-	    sbx_change_begin(s, done, arg, f) < 0 || insert(s, f) < 0) {
+	struct enforced_texts texts = { 0 };
+	int judged = enforced_judge(c, &s->spec, &texts, f);
+	s->enforced = texts.by;
+	s->weak = texts.weak;
+	if (judged < 0 || sbx_user_of(s, f) < 0 || sbx_change_begin(s, done, arg, f) < 0 ||
+	    insert(s, f) < 0) {
 		sbx_free(s);
 		return -1;
 	}

@@ -29,9 +29,10 @@ struct sbx {
 	int64_t generation, created_ms, started_ms;
 	enum sandbox_state state;
 	char reason[128];
-	struct spec spec;  /* resolved */
-	char *spec_text;   /* canonical, as the caller said it */
-	char *enforced;    /* JSON object */
+	struct spec spec; /* resolved */
+	char *spec_text;  /* canonical, as the caller said it */
+	char *enforced;   /* JSON object */
+	char *weak; /* JSON object: why not, of defaults without a mechanism; NULL: not known */
 	uint32_t uid, gid; /* of its user, inside */
 	char boot_id[40];
 	bool is_one_shot; /* made by /v1/run: dies with its command and with its client */

@@ -2,6 +2,8 @@
 
 #include "os/extent.h"
 
+#define PAGE_MAX (64u << 10) /* of any file system and processor */
+
 /* ---- writer ------------------------------------------------------------------------ */
 
 void log_create(struct log_writer *w, int fd, uint64_t max_bytes)
@@ -34,7 +36,9 @@ static int widen(struct log_writer *w)
 	int r = os_pwrite2(w->fd, &h, sizeof h, NULL, 0, offsetof(struct log_head, hole));
 	if (r < 0)
 		return r;
-	uint64_t from = w->hole.to;
+	/* Once more over the page that the last one left because it was not all of it. */
+	uint64_t from = w->hole.to & ~(uint64_t)(PAGE_MAX - 1);
+	from = from < h.from ? h.from : from;
 	w->hole = h;
 	return os_punch(w->fd, (off_t)from, (off_t)(h.to - from));
 }

@@ -108,7 +108,7 @@ static int take_lock(struct rundir *d, const char *run, struct err *e)
 	d->lock_fd = os_openat(d->run_fd, "launcher.lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
 	if (d->lock_fd < 0)
 		return err_sys(e, -d->lock_fd, "open launcher.lock");
-	int r = os_lock_byte(d->lock_fd, 0);
+	int r = os_lock_process(d->lock_fd); /* no child of a dead launcher may have it */
 	if (r == -EAGAIN) {
 		err_new(e, ERR_DENIED, "another launcher has %s", run);
 		e->sys = EBUSY;

@@ -78,6 +78,7 @@ struct server {
 	struct job *jobs;
 	size_t n_jobs;
 	struct out *out_first, **out_last;
+	bool is_blocked; /* the daemon takes nothing now, and is not read from */
 	struct daemon daemon;
 	bool is_leaving;
 	uint64_t leave_ms; /* the latest */

@@ -72,8 +72,10 @@ static void flush(struct server *s)
 			s->out_last = &s->out_first;
 		out_free(o);
 	}
-	if (s->channel.fd >= 0)
-		(void)loop_change(&s->loop, &s->channel, s->out_first ? EPOLLOUT : EPOLLIN);
+	if (s->channel.fd >= 0 && s->is_blocked != (s->out_first != NULL)) {
+		s->is_blocked = s->out_first != NULL;
+		(void)loop_change(&s->loop, &s->channel, s->is_blocked ? EPOLLOUT : EPOLLIN);
+	}
 }
 
 void server_send(struct server *s, struct launch_head head, const void *body, int fd)
@@ -438,6 +440,7 @@ int server_take_channel(struct server *s, int fd)
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
 		return -errno;
 	int r = loop_add(&s->loop, &s->channel, EPOLLIN);
+	s->is_blocked = false;
 	flush(s);
 	return r;
 }

@@ -9,10 +9,15 @@
 
 #define BACKLOG 4096
 
-static int set_on(int fd, int level, int option)
-{
-	return os_ret(setsockopt(fd, level, option, &(int){ 1 }, sizeof(int)));
-}
+/* What is accepted inherits all of it. A host that vanished is noticed after two minutes. */
+static const struct {
+	int level, option, value;
+} options[] = {
+	{ SOL_SOCKET, SO_REUSEADDR, 1 },    { SOL_SOCKET, SO_KEEPALIVE, 1 },
+	{ IPPROTO_TCP, TCP_NODELAY, 1 },    { IPPROTO_TCP, TCP_KEEPIDLE, 60 },
+	{ IPPROTO_TCP, TCP_KEEPINTVL, 15 }, { IPPROTO_TCP, TCP_KEEPCNT, 4 },
+	{ IPPROTO_IPV6, IPV6_V6ONLY, 1 }, /* the last: not for IPv4 */
+};
 
 int os_listen_tcp(const union os_address *a)
 {
@@ -23,11 +28,10 @@ int os_listen_tcp(const union os_address *a)
 	int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	int r = set_on(fd, SOL_SOCKET, SO_REUSEADDR);
-	if (r >= 0 && is_v6)
-		r = set_on(fd, IPPROTO_IPV6, IPV6_V6ONLY);
-	if (r >= 0)
-		r = set_on(fd, IPPROTO_TCP, TCP_NODELAY);
+	int r = 0;
+	for (size_t i = 0; r >= 0 && i < COUNT(options) - !is_v6; i++)
+		r = os_ret(setsockopt(fd, options[i].level, options[i].option, &options[i].value,
+		                      sizeof options[i].value));
 	if (r >= 0)
 		r = os_ret(bind(fd, &a->any, is_v6 ? sizeof a->v6 : sizeof a->v4));
 	if (r >= 0)

@@ -15,7 +15,8 @@ union os_address {
 	struct sockaddr_in6 v6;
 };
 
-/* Listens; an IPv6 address takes no IPv4. TCP_NODELAY goes to what is accepted. */
+/* Listens; an IPv6 address takes no IPv4. What is accepted does not delay small packets, and
+ * notices a host that vanished. */
 int os_listen_tcp(const union os_address *a);
 int os_port(int fd); /* that it is bound to */
 int os_accept(int fd);

@@ -113,13 +113,23 @@ int os_notify(const char *address, const char *text)
 	                     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)));
 }
 
+static int lock(int fd, int command, struct flock how)
+{
+	int r = os_ret(fcntl(fd, command, &how));
+
+	return r == -EACCES ? -EAGAIN : r;
+}
+
 int os_lock_shared(int fd, off_t byte)
 {
-	struct flock lock = {
-		.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1
-	};
-
 	OS_FAULT("fcntl");
-	int r = os_ret(fcntl(fd, F_OFD_SETLK, &lock));
-	return r == -EACCES ? -EAGAIN : r;
+	return lock(
+	    fd, F_OFD_SETLK,
+	    (struct flock){ .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 });
+}
+
+int os_lock_process(int fd)
+{
+	OS_FAULT("fcntl");
+	return lock(fd, F_SETLK, (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET });
 }

@@ -65,7 +65,11 @@ static int do_delete(struct call *c, const struct step *s, json_t **out, struct 
 }
 
 #define AT(member) offsetof(struct step, member)
-#define OP_PATH { "op", FIELD_TEXT, AT(op), true }, { "path", FIELD_PATH, AT(path), true }
+#define OP_PATH                                                                                    \
+	{ "op", FIELD_TEXT, AT(op), true },                                                        \
+	{                                                                                          \
+		"path", FIELD_PATH, AT(path), true                                                 \
+	}
 
 /* clang-format off */
 static const struct field stat_fields[] = {

@@ -39,7 +39,7 @@ struct call {
 	json_t *detail; /* of an error */
 	size_t out_len; /* bytes that wait in conn->out, behind the structs */
 	bool is_answered;
-	bool is_ending; /* the last packet goes out even when the call was stopped */
+	bool is_ending;      /* the last packet goes out even when the call was stopped */
 	uint64_t sent_bytes; /* of the answer */
 };
 

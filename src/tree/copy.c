@@ -38,7 +38,8 @@ static int copy_file(struct call *c, struct transfer *t, const struct walk_entry
 {
 	const char *name;
 	struct stat st;
-	AUTO(fd_close) int from =
+	AUTO(fd_close)
+	int from =
 	    os_openat(entry->dir_fd, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 
 	if (from < 0)
@@ -52,8 +53,8 @@ static int copy_file(struct call *c, struct transfer *t, const struct walk_entry
 	int dir_fd = dest_parent(&t->dest, entry->path, &name, e);
 	if (dir_fd < 0)
 		return -1;
-	AUTO(fd_close) int to =
-	    os_openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	AUTO(fd_close)
+	int to = os_openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (to < 0)
 		return err_sys(e, -to, "create %s", entry->path);
 	if (dest_copy(&t->dest, from, to, c, e) < 0)
@@ -128,11 +129,15 @@ static int copy_entry(struct call *c, struct transfer *t, struct walk *w,
 static int copy_tree(struct call *c, struct transfer *t, mode_t mode, struct err *e)
 {
 	AUTO(walk_done) struct walk w = { .fd = -1 };
-	const struct walk_how how = { .call = c, .with_hidden = true, .with_git = true,
-		                      .with_temp = true, .with_leave = true, .is_strict = true };
+	const struct walk_how how = { .call = c,
+		                      .with_hidden = true,
+		                      .with_git = true,
+		                      .with_temp = true,
+		                      .with_leave = true,
+		                      .is_strict = true };
 	struct walk_entry entry;
-	int fd = os_openat(t->source.dir_fd, t->source.name,
-	                   O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int fd =
+	    os_openat(t->source.dir_fd, t->source.name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
 	if (fd < 0)
 		return err_sys(e, -fd, "open %s", t->from);
@@ -170,7 +175,8 @@ static int copy_any(struct call *c, struct transfer *t, struct err *e)
 		return err_sys(e, -r, "stat %s", t->from);
 	if (dest_open(&t->dest, t->target.dir_fd, e) < 0)
 		return err_wrap(e, "%s", t->to);
-	const struct walk_entry entry = { .dir_fd = t->source.dir_fd, .name = t->source.name,
+	const struct walk_entry entry = { .dir_fd = t->source.dir_fd,
+		                          .name = t->source.name,
 		                          .path = t->source.name };
 	if (S_ISDIR(st.st_mode))
 		r = copy_tree(c, t, st.st_mode, e);
@@ -219,8 +225,10 @@ static int end(struct call *c, const struct transfer *t, bool with_counts, struc
 
 #define TRANSFER_NONE                                                                              \
 	{                                                                                          \
-		.source = { .dir_fd = -1 }, .target = { .dir_fd = -1 },                            \
-		.dest = { .root_fd = -1, .dir_fd = -1 }                                            \
+		.source = { .dir_fd = -1 }, .target = { .dir_fd = -1 }, .dest = {                  \
+			.root_fd = -1,                                                             \
+			.dir_fd = -1                                                               \
+		}                                                                                  \
 	}
 
 int verb_copy(struct call *c, struct err *e)
@@ -242,9 +250,9 @@ int verb_move(struct call *c, struct err *e)
 	int r = sys_rename(names, t.overwrite ? 0 : RENAME_NOREPLACE);
 	if (r < 0 && r != -EXDEV)
 		return err_sys(e, -r, "move %s to %s", t.from, t.to);
-	if (r == -EXDEV && (copy_any(c, &t, e) < 0 ||
-	                    remove_tree(t.source.dir_fd, t.source.name,
-	                                (struct remove_how){ .call = c }, e) < 0))
+	if (r == -EXDEV &&
+	    (copy_any(c, &t, e) < 0 ||
+	     remove_tree(t.source.dir_fd, t.source.name, (struct remove_how){ .call = c }, e) < 0))
 		return -1;
 	return end(c, &t, false, e);
 }

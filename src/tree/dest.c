@@ -17,7 +17,9 @@ int dest_open(struct dest *d, int parent_fd, struct err *e)
 {
 	char name[TEMP_NAME];
 
-	*d = (struct dest){ .parent_fd = parent_fd, .root_fd = -1, .dir_fd = -1,
+	*d = (struct dest){ .parent_fd = parent_fd,
+		            .root_fd = -1,
+		            .dir_fd = -1,
 		            .dir = { .max = TREE_WALK_PATH_MAX } };
 	temp_name(name);
 	int r = os_mkdirat(parent_fd, name, 0700);
@@ -85,8 +87,8 @@ int dest_mkdir(struct dest *d, const char *path, struct err *e)
 		return -1;
 	int r = os_mkdirat(dir_fd, name, 0755);
 	if (r == -EEXIST) {
-		AUTO(fd_close) int fd =
-		    os_openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+		AUTO(fd_close)
+		int fd = os_openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 
 		r = fd < 0 ? fd : 0;
 	}

@@ -84,8 +84,8 @@ static bool is_same(const struct side *a, const struct side *b, int x, int y)
 /* E. W. Myers, "An O(ND) difference algorithm and its variations", 1986: `far[k]` is how far one
  * gets on diagonal k with d edits; all of them are kept, one row per d, to find the way back. */
 struct search {
-	int *far;         /* of diagonals -max..max, the middle is 0 */
-	VEC(int) rows;    /* row d has 2d+1 entries and begins at d*d */
+	int *far;      /* of diagonals -max..max, the middle is 0 */
+	VEC(int) rows; /* row d has 2d+1 entries and begins at d*d */
 	int n, m, max;
 };
 

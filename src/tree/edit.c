@@ -181,12 +181,12 @@ int op_edit(struct call *c, const struct edit_args *args, json_t **out, struct e
 	if (blob_read(&old, fd, &st, TREE_WHOLE_MAX, e) < 0)
 		return err_wrap(e, "%s", args->path);
 	struct span before = blob_span(&old);
-	if (check_match(args, before, e) < 0 ||
-	    change(c, args, before, &text, &result, e) < 0)
+	if (check_match(args, before, e) < 0 || change(c, args, before, &text, &result, e) < 0)
 		return err_wrap(e, "%s", args->path);
 	struct span after = { str_text(&text), text.len };
-	const struct replace_how how = { .root_fd = c->conn->root_fd, .path = args->path,
-		                         .expect = &st, .undo = args->undo };
+	const struct replace_how how = {
+		.root_fd = c->conn->root_fd, .path = args->path, .expect = &st, .undo = args->undo
+	};
 	if (replace_whole(&how, after, NULL, e) < 0)
 		return -1;
 	*out = changed(args->path, before, after, &result);

@@ -94,12 +94,12 @@ static void add_hit(struct call *c, struct search *s, const struct walk_entry *e
 	size_t n = strlen(entry->path);
 
 	s->bytes += n;
-	if (s->hits.len == (s->by_time ? TREE_ENTRIES_MAX : s->max) || s->bytes > TREE_JSON_MAX / 2) {
+	if (s->hits.len == (s->by_time ? TREE_ENTRIES_MAX : s->max) ||
+	    s->bytes > TREE_JSON_MAX / 2) {
 		s->is_cut = true;
 		return;
 	}
-	if (s->by_time &&
-	    os_fstatat(entry->dir_fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (s->by_time && os_fstatat(entry->dir_fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		hit.mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 	hit.path = arena_strndup(&c->arena, entry->path, n);
 	vec_push(&s->hits, hit);

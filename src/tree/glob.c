@@ -81,7 +81,8 @@ static bool is_deep(struct span pat, size_t p)
 	       (p == 0 || pat.at[p - 1] == '/') && (p + 2 == pat.len || pat.at[p + 2] == '/');
 }
 
-struct try {
+struct
+try {
 	size_t p, i; /* where to go on in the pattern and in the path */
 };
 
@@ -93,8 +94,7 @@ static bool again(struct span s, struct try *star, struct try *deep, struct try 
 		*now = *star;
 		return true;
 	}
-	const char *slash =
-	    deep->p == NONE ? NULL : memchr(s.at + deep->i, '/', s.len - deep->i);
+	const char *slash = deep->p == NONE ? NULL : memchr(s.at + deep->i, '/', s.len - deep->i);
 	if (!slash)
 		return false;
 	deep->i = (size_t)(slash - s.at) + 1;

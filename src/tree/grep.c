@@ -106,15 +106,18 @@ static int tell(struct scan *s, struct found found, size_t first, size_t last, s
 	json_put_bytes(j, "path", span_of(s->path));
 	json_put_number(j, "line", s->line);
 	json_put_number(j, "col", found.at - first + 1);
-	json_put(j, "text", g->multiline ? json_bytes(utf8_cut(line_bare(text), TEXT_MAX))
-	                                 : shown(text, found.at - first));
+	json_put(j, "text",
+	         g->multiline ? json_bytes(utf8_cut(line_bare(text), TEXT_MAX))
+	                      : shown(text, found.at - first));
 	if (line_bare(text).len > TEXT_MAX)
 		json_put_bool(j, "cut", true);
 	if (g->context > 0) {
 		size_t from = back(g->window, first, g->context);
 
-		put_context(j, "before", (struct span){ g->window + from, first - from }, g->context);
-		put_context(j, "after", (struct span){ g->window + last, s->len - last }, g->context);
+		put_context(j, "before", (struct span){ g->window + from, first - from },
+		            g->context);
+		put_context(j, "after", (struct span){ g->window + last, s->len - last },
+		            g->context);
 	}
 	if (g->matches++ > 0 && call_add(g->call, span_of(","), e) < 0)
 		return -1;
@@ -303,7 +306,8 @@ static int grep_entry(struct grep *g, const struct walk_entry *entry, const char
 {
 	AUTO(str_done) struct str path = { .max = TREE_WALK_PATH_MAX + PATH_TEXT_MAX };
 	struct stat st;
-	AUTO(fd_close) int fd =
+	AUTO(fd_close)
+	int fd =
 	    os_openat(entry->dir_fd, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 
 	if (fd < 0 || sys_fstat(fd, &st) < 0) {

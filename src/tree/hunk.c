@@ -84,7 +84,8 @@ static int find_only(const struct file *f, const struct block *b, size_t at, boo
 	size_t n = 0;
 
 	*found = NOWHERE;
-	for (at = find_from(f, b, at, by_eol); at != NOWHERE; at = find_from(f, b, at + 1, by_eol)) {
+	for (at = find_from(f, b, at, by_eol); at != NOWHERE;
+	     at = find_from(f, b, at + 1, by_eol)) {
 		if (n < COUNT(result->lines))
 			result->lines[n++] = at + 1;
 		*found = at;
@@ -100,10 +101,11 @@ static int not_there(const struct file *f, const struct block *b, size_t at, str
 	int len = (int)(wanted.len < 80 ? wanted.len : 80);
 
 	if (at + n >= f->lines.len)
-		return fail(e, TREE_NO_MATCH, "its lines are not there; the file ends before \"%.*s\"",
-		            len, wanted.at);
-	return fail(e, TREE_NO_MATCH, "its lines are not there; line %zu is not \"%.*s\"", at + n + 1,
-	            len, wanted.at);
+		return fail(e, TREE_NO_MATCH,
+		            "its lines are not there; the file ends before \"%.*s\"", len,
+		            wanted.at);
+	return fail(e, TREE_NO_MATCH, "its lines are not there; line %zu is not \"%.*s\"",
+	            at + n + 1, len, wanted.at);
 }
 
 static struct span trimmed(struct span s)
@@ -260,7 +262,8 @@ int hunks_apply(struct span text, const struct hunks *hunks, struct str *out,
 		const struct hunk *h = &hunks->at.at[i];
 
 		if (apply(&f, h, &from, result, out, e) < 0)
-			return err_wrap(e, "hunk %zu (line %zu of the patch)", i + 1, h->patch_line);
+			return err_wrap(e, "hunk %zu (line %zu of the patch)", i + 1,
+			                h->patch_line);
 	}
 	for (; from < f.lines.len; from++)
 		str_addn(out, f.lines.at[from].at, f.lines.at[from].len);

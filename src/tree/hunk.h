@@ -21,7 +21,7 @@ struct hunk_line {
 struct hunk {
 	size_t patch_line; /* where it begins in the patch, for messages */
 	bool has_start;
-	size_t start;       /* the first old line, from 1; behind which line, when it has no old lines */
+	size_t start; /* the first old line, from 1; behind which line, when it has no old lines */
 	struct span anchor; /* "@@ text": a line to be found first; .at NULL: none */
 	bool is_at_end;     /* its lines are the last of the file */
 	VEC(struct hunk_line) lines;
@@ -33,7 +33,7 @@ struct hunks {
 void hunks_done(struct hunks *h);
 
 struct hunk_result {
-	bool by_eol; /* not exact, only line ends differed */
+	bool by_eol;               /* not exact, only line ends differed */
 	size_t n_lines, lines[16]; /* on ambiguous_match: where it could be */
 };
 

@@ -76,8 +76,8 @@ static void push_file(struct ignore *ig, int fd, const char *path)
 
 void ignore_push(struct ignore *ig, int dir_fd, const char *path)
 {
-	AUTO(fd_close) int fd =
-	    os_openat(dir_fd, ".gitignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+	AUTO(fd_close)
+	int fd = os_openat(dir_fd, ".gitignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 
 	push_file(ig, fd, path);
 }

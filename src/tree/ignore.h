@@ -16,7 +16,7 @@ struct ignore_rule {
 };
 
 struct ignore_level {
-	size_t n_rules; /* of all levels until here */
+	size_t n_rules;  /* of all levels until here */
 	size_t base_len; /* of the path of its directory */
 	struct arena arena;
 };

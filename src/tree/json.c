@@ -157,8 +157,8 @@ static int read_bytes(const json_t *v, const struct field *f, bool is_base64, vo
                       struct arena *arena, struct err *e)
 {
 	struct span bytes;
-	int r = is_base64 ? from_base64(v, f->key, &bytes, arena, e)
-	                  : read_text(v, f->key, &bytes, e);
+	int r =
+	    is_base64 ? from_base64(v, f->key, &bytes, arena, e) : read_text(v, f->key, &bytes, e);
 
 	if (r < 0)
 		return -1;

@@ -18,8 +18,8 @@ static int check_match(const struct place *p, const char *match, struct err *e)
 	AUTO(blob_done) struct blob old = { 0 };
 	char hash[TREE_HASH_TEXT];
 	struct stat st;
-	AUTO(fd_close) int fd =
-	    os_openat(p->dir_fd, p->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+	AUTO(fd_close)
+	int fd = os_openat(p->dir_fd, p->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 
 	if (fd < 0)
 		return err_sys(e, -fd, "open %s", p->name);
@@ -62,8 +62,10 @@ int op_delete(struct call *c, const struct delete_args *args, json_t **out, stru
 	if (args->match && *args->match && check_match(&p, args->match, e) < 0)
 		return err_wrap(e, "%s", args->path);
 	if (args->undo && S_ISDIR(st.st_mode) && !args->recursive)
-		return fail(e, TREE_INVALID, "%s is a directory: in an atomic batch only recursive "
-		            "deletes it", args->path);
+		return fail(e, TREE_INVALID,
+		            "%s is a directory: in an atomic batch only recursive "
+		            "deletes it",
+		            args->path);
 	r = S_ISDIR(st.st_mode) ? delete_dir(c, &p, args, &deleted, e)
 	                        : undo_remove(args->undo, p.dir_fd, p.name, false, e);
 	if (r < 0)
@@ -76,7 +78,8 @@ int op_delete(struct call *c, const struct delete_args *args, json_t **out, stru
 
 int verb_delete(struct call *c, struct err *e)
 {
-	const struct delete_args args = { .path = c->path, .match = c->match,
+	const struct delete_args args = { .path = c->path,
+		                          .match = c->match,
 		                          .recursive = c->flags & TREE_RECURSIVE };
 	AUTO(json_drop) json_t *j = NULL;
 

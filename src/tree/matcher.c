@@ -27,7 +27,8 @@ void matcher_free(struct matcher **m)
 }
 
 /* Beyond ASCII a letter in another case may have other bytes, and the library does not say whether
- * case matters for the one that it knows: letters count only when nothing can make case not count. */
+ * case matters for the one that it knows: letters count only when nothing can make case not count.
+ */
 static int needed_byte(const pcre2_code *code, const struct matcher_how *how)
 {
 	static const struct {
@@ -36,8 +37,7 @@ static int needed_byte(const pcre2_code *code, const struct matcher_how *how)
 		{ PCRE2_INFO_LASTCODETYPE, PCRE2_INFO_LASTCODEUNIT },
 		{ PCRE2_INFO_FIRSTCODETYPE, PCRE2_INFO_FIRSTCODEUNIT },
 	};
-	bool letters =
-	    !how->ignore_case && !memmem(how->pattern.at, how->pattern.len, "(?", 2);
+	bool letters = !how->ignore_case && !memmem(how->pattern.at, how->pattern.len, "(?", 2);
 
 	for (size_t i = 0; i < COUNT(known); i++) {
 		uint32_t has = 0, unit = 0;

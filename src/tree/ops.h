@@ -27,8 +27,8 @@ int op_write(struct call *c, struct replace_how how, struct span bytes, json_t *
 
 struct edit_args {
 	const char *path;
-	const char *match;    /* may be NULL */
-	const json_t *edits;  /* one of the three */
+	const char *match;   /* may be NULL */
+	const json_t *edits; /* one of the three */
 	const json_t *insert;
 	struct span unified; /* .at NULL: none */
 	struct undo *undo;

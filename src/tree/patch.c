@@ -122,9 +122,9 @@ static int apply(struct work *w, const struct patch_file *f, const struct result
 
 static void tell(struct work *w, const struct patch_file *f, const struct result *to, bool by_eol)
 {
-	static const char *const status[] = { [PATCH_UPDATE] = "modified",
-		                              [PATCH_ADD] = "added",
-		                              [PATCH_DELETE] = "deleted" };
+	static const char *const status[] = {
+		[PATCH_UPDATE] = "modified", [PATCH_ADD] = "added", [PATCH_DELETE] = "deleted"
+	};
 	json_t *j = json_object();
 	char hash[TREE_HASH_TEXT];
 
@@ -155,7 +155,8 @@ static int plan_delete(struct work *w, const struct patch_file *f, const char *p
 	struct result *r = &w->results.at[at];
 	if (apply(w, f, r, &left, &by_eol, e) < 0)
 		return -1;
-	if (f->hunks.at.len > 0 && left.len > (has_bom((struct span){ left.data, left.len }) ? 3 : 0))
+	if (f->hunks.at.len > 0 &&
+	    left.len > (has_bom((struct span){ left.data, left.len }) ? 3 : 0))
 		return fail(e, TREE_CONFLICT, "%s has more in it than the patch deletes", f->path);
 	r->is_gone = true;
 	tell(w, f, r, by_eol);

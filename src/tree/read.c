@@ -179,7 +179,8 @@ static json_t *view_json(struct view *v, struct span whole, const char *path)
 int op_lines(struct call *c, const struct lines_args *args, json_t **out, struct err *e)
 {
 	AUTO(blob_done) struct blob text = { 0 };
-	AUTO(view_done) struct view v = {
+	AUTO(view_done)
+	struct view v = {
 		.text = { .max = 2 * TREE_TEXT_MAX },
 		.first = args->first > 0 ? args->first : 1,
 		.count = args->count > 0 ? args->count : TREE_LINES_DEFAULT,

@@ -28,8 +28,12 @@ static int remove_entry(struct walk *w, const struct walk_entry *entry, struct e
 static int remove_below(int dir_fd, const char *name, struct remove_how how, struct err *e)
 {
 	AUTO(walk_done) struct walk w = { .fd = -1 };
-	struct walk_how all = { .call = how.call, .with_hidden = true, .with_temp = true,
-		                .with_git = true, .with_leave = true, .is_strict = true };
+	struct walk_how all = { .call = how.call,
+		                .with_hidden = true,
+		                .with_temp = true,
+		                .with_git = true,
+		                .with_leave = true,
+		                .is_strict = true };
 	struct walk_entry entry;
 	int fd = os_openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 

@@ -24,8 +24,9 @@ static int check_match(struct replace *r, struct err *e)
 
 	if (r->is_new)
 		return fail(e, TREE_STALE, "%s does not exist any more", r->how.path);
-	AUTO(fd_close) int fd = os_openat(r->place.dir_fd, r->place.name,
-	                                  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+	AUTO(fd_close)
+	int fd = os_openat(r->place.dir_fd, r->place.name,
+	                   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
 		return err_sys(e, -fd, "open %s", r->how.path);
 	if (blob_read(&old, fd, &r->old, TREE_WHOLE_MAX, e) < 0)

@@ -61,8 +61,8 @@ static void normalise(struct span s, struct str *out)
 static void advance(struct span text, size_t norm_at, size_t *at, size_t *norm)
 {
 	for (; *norm < norm_at; ++*norm) {
-		bool is_pair = text.at[*at] == '\r' && *at + 1 < text.len &&
-		               text.at[*at + 1] == '\n';
+		bool is_pair =
+		    text.at[*at] == '\r' && *at + 1 < text.len && text.at[*at + 1] == '\n';
 
 		*at += is_pair ? 2 : 1;
 	}
@@ -154,8 +154,10 @@ static int no_match(struct span text, const struct splice_edit *edit, struct spl
 	find_similar(text, edit->from, result);
 	if (result->n_lines == 0)
 		return fail(e, TREE_NO_MATCH, "the old text is not there");
-	return fail(e, TREE_NO_MATCH, "the old text is not there; line %zu is like it but for "
-	            "blanks, or what follows differs", result->lines[0]);
+	return fail(e, TREE_NO_MATCH,
+	            "the old text is not there; line %zu is like it but for "
+	            "blanks, or what follows differs",
+	            result->lines[0]);
 }
 
 static int ambiguous(struct span text, const struct regions *found, struct splice_result *result,
@@ -175,7 +177,7 @@ static int ambiguous(struct span text, const struct regions *found, struct splic
 }
 
 int splice_text(struct span text, const struct splice_edit *edit, struct str *out,
-           struct splice_result *result, struct err *e)
+                struct splice_result *result, struct err *e)
 {
 	AUTO(regions_done) struct regions found = { 0 };
 	bool by_eol = false;

@@ -27,7 +27,7 @@ struct splice_result {
 
 /* Adds the new text to `out`. `result` adds up over several edits of one file. */
 int splice_text(struct span text, const struct splice_edit *edit, struct str *out,
-           struct splice_result *result, struct err *e) MUST_USE;
+                struct splice_result *result, struct err *e) MUST_USE;
 
 /* Puts lines in behind line `line`; 0: at the beginning, behind a byte order mark. */
 int splice_lines(struct span text, size_t line, struct span lines, struct str *out,

@@ -44,8 +44,9 @@ static json_t *describe(int dir_fd, const char *name, struct span path, const st
 	json_put_number(j, "bytes", (uint64_t)st->st_size);
 	snprintf(text, sizeof text, "%04o", (unsigned int)(st->st_mode & 07777));
 	json_put_text(j, "mode", text);
-	json_put(j, "mtime_ms",
-	         json_integer((json_int_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000));
+	json_put(
+	    j, "mtime_ms",
+	    json_integer((json_int_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000));
 	json_put_number(j, "uid", st->st_uid);
 	json_put_number(j, "gid", st->st_gid);
 	if (S_ISLNK(st->st_mode) && os_readlinkat(dir_fd, name, text, sizeof text) >= 0)
@@ -133,8 +134,10 @@ static int add_entries(struct call *c, struct walk *w, size_t max, bool *is_cut,
 int verb_list(struct call *c, struct err *e)
 {
 	AUTO(walk_done) struct walk w = { .fd = -1 };
-	struct walk_how how = { .call = c, .depth = c->req.depth > 0 ? c->req.depth : 1,
-		                .with_hidden = c->flags & TREE_HIDDEN, .with_git = true };
+	struct walk_how how = { .call = c,
+		                .depth = c->req.depth > 0 ? c->req.depth : 1,
+		                .with_hidden = c->flags & TREE_HIDDEN,
+		                .with_git = true };
 	size_t max = c->req.max > 0 ? c->req.max : TREE_ENTRIES_DEFAULT;
 	AUTO(str_done) struct str end = { .max = 256 };
 	bool is_cut = false;

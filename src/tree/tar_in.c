@@ -96,8 +96,8 @@ static int unpack_file(struct untar *u, struct archive_entry *entry, const char 
 	int dir_fd = dest_parent(&u->dest, path, &name, u->e);
 	if (dir_fd < 0 || make_room(dir_fd, name, path, u->e) < 0)
 		return -1;
-	AUTO(fd_close) int fd =
-	    os_openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	AUTO(fd_close)
+	int fd = os_openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return err_sys(u->e, -fd, "unpack %s", path);
 	if (fill(u, fd, path) < 0)
@@ -252,8 +252,9 @@ static int for_all(struct untar *u, struct dest *over,
                    int (*each)(struct dest *, const struct walk_entry *, struct err *))
 {
 	AUTO(walk_done) struct walk w = { .fd = -1 };
-	const struct walk_how how = { .with_hidden = true, .with_git = true, .with_temp = true,
-		                      .is_strict = true };
+	const struct walk_how how = {
+		.with_hidden = true, .with_git = true, .with_temp = true, .is_strict = true
+	};
 	struct walk_entry entry;
 	int fd = os_openat(u->dest.root_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 
@@ -306,8 +307,8 @@ int verb_tar_in(struct call *c, struct err *e)
 {
 	AUTO(place_done) struct place p = { .dir_fd = -1 };
 	AUTO(fd_close) int fd = root_open_dir(c->conn->root_fd, c->path, e);
-	AUTO(untar_done) struct untar u = { .call = c, .e = e,
-		                            .dest = { .root_fd = -1, .dir_fd = -1 } };
+	AUTO(untar_done)
+	struct untar u = { .call = c, .e = e, .dest = { .root_fd = -1, .dir_fd = -1 } };
 	const struct place_how how = { .follow = true, .make_parents = true };
 
 	if (fd < 0 && fail_code(e) != TREE_NOT_FOUND)

@@ -112,10 +112,10 @@ static int put_entry(struct tar *t, const struct walk_entry *from)
 	AUTO(entry_free) struct archive_entry *entry = archive_entry_new();
 	bool is_file = from->type == DT_REG;
 	struct stat st;
-	AUTO(fd_close) int fd =
-	    is_file ? os_openat(from->dir_fd, from->name,
-	                        O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0)
-	            : -1;
+	AUTO(fd_close)
+	int fd = is_file ? os_openat(from->dir_fd, from->name,
+	                             O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0)
+	                 : -1;
 
 	if (!entry)
 		abort();
@@ -146,8 +146,9 @@ static int put_entry(struct tar *t, const struct walk_entry *from)
 static int put_below(struct tar *t, int dir_fd)
 {
 	AUTO(walk_done) struct walk w = { .fd = -1 };
-	const struct walk_how how = { .call = t->call, .with_hidden = true, .with_git = true,
-		                      .is_strict = true };
+	const struct walk_how how = {
+		.call = t->call, .with_hidden = true, .with_git = true, .is_strict = true
+	};
 	struct walk_entry entry;
 	int r = walk_open(&w, dir_fd, how, t->e);
 
@@ -165,8 +166,9 @@ static int put_single(struct tar *t, const char *path)
 	if (root_place(t->call->conn->root_fd, path, (struct place_how){ .follow = true }, &p,
 	               t->e) < 0)
 		return -1;
-	const struct walk_entry entry = { .dir_fd = p.dir_fd, .name = p.name, .path = p.name,
-		                          .type = DT_REG };
+	const struct walk_entry entry = {
+		.dir_fd = p.dir_fd, .name = p.name, .path = p.name, .type = DT_REG
+	};
 	return put_entry(t, &entry);
 }
 

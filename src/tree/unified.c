@@ -228,8 +228,9 @@ static int set_mode(struct heads *h, struct span rest, struct err *e)
 	h->mode = mode_of(rest);
 	h->has_mode = true;
 	if ((h->mode & 0170000) != 0100000)
-		return fail(e, TREE_INVALID, "line %zu: only regular files can be patched, not mode %o",
-		            h->line, h->mode);
+		return fail(e, TREE_INVALID,
+		            "line %zu: only regular files can be patched, not mode %o", h->line,
+		            h->mode);
 	return 0;
 }
 
@@ -288,8 +289,9 @@ static int settle(struct patch *p, struct heads *h, struct err *e)
 		strip(&old_name, &new_name);
 	bool is_new = h->is_new || is_nothing(old_name);
 
-	f->kind = is_new ? PATCH_ADD
-	          : h->is_deleted || is_nothing(new_name) ? PATCH_DELETE : PATCH_UPDATE;
+	f->kind = is_new                                  ? PATCH_ADD
+	          : h->is_deleted || is_nothing(new_name) ? PATCH_DELETE
+	                                                  : PATCH_UPDATE;
 	f->path = f->kind == PATCH_ADD ? new_name : old_name;
 	if (f->kind == PATCH_UPDATE && strcmp(old_name, new_name) != 0)
 		f->new_path = new_name;
@@ -337,14 +339,14 @@ int unified_parse(struct patch *p, struct reader *r, struct err *e)
 
 		if (is_hunk && h.line == 0)
 			return fail(e, TREE_INVALID, "line %zu: a hunk before any file", r->number);
-		if (is_hunk &&
-		    unified_hunk(r, &p->files.at[p->files.len - 1].hunks, e) < 0)
+		if (is_hunk && unified_hunk(r, &p->files.at[p->files.len - 1].hunks, e) < 0)
 			return -1;
 		if (is_hunk || h.line == 0 || p->files.at[p->files.len - 1].hunks.at.len > 0)
 			continue;
 		if (starts(r->line, "--- ", &h.old_name)) {
 			if (!reader_next(r) || !starts(r->line, "+++ ", &h.new_name))
-				return fail(e, TREE_INVALID, "line %zu: +++ was expected", r->number);
+				return fail(e, TREE_INVALID, "line %zu: +++ was expected",
+				            r->number);
 			h.has_names = true;
 		} else if (take_head(&h, r->line, e) < 0) {
 			return -1;

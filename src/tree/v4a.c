@@ -45,9 +45,11 @@ static int take_line(struct patch_file *f, const struct reader *r, struct err *e
 	char op = r->line.len > 0 ? r->line.at[0] : ' ';
 
 	if (f->kind == PATCH_ADD && op != '+')
-		return fail(e, TREE_INVALID, "line %zu: lines of a new file begin with +", r->number);
+		return fail(e, TREE_INVALID, "line %zu: lines of a new file begin with +",
+		            r->number);
 	if (f->kind == PATCH_DELETE || !strchr(" +-", op) || !op)
-		return fail(e, TREE_INVALID, "line %zu: a change begins with ' ', - or +", r->number);
+		return fail(e, TREE_INVALID, "line %zu: a change begins with ' ', - or +",
+		            r->number);
 	struct hunk_line l = { .op = op, .text = r->full };
 
 	if (r->line.len > 0)
@@ -63,8 +65,8 @@ static int take_in_section(struct patch *p, const struct reader *r, struct err *
 	struct span rest;
 
 	if (!f)
-		return fail(e, TREE_INVALID, "line %zu: *** Add, Update or Delete File was expected",
-		            r->number);
+		return fail(e, TREE_INVALID,
+		            "line %zu: *** Add, Update or Delete File was expected", r->number);
 	if (starts(r->line, "*** Move to: ", &rest) && f->kind == PATCH_UPDATE) {
 		f->new_path = name_of(p, rest);
 		return 0;

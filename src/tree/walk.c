@@ -34,11 +34,12 @@ static bool is_wanted(const struct walk *w, const char *name)
 		return false;
 	if (!w->how.with_temp && strncmp(name, TEMP_PREFIX, strlen(TEMP_PREFIX)) == 0)
 		return false;
+	if (!w->how.with_git && strcmp(name, ".git") == 0)
+		return false;
 	return w->how.with_hidden || name[0] != '.';
 }
 
-static int add_names(struct walk *w, struct walk_level *l, const char *buf, size_t n,
-                     struct err *e)
+static int add_names(struct walk *w, struct walk_level *l, const char *buf, size_t n, struct err *e)
 {
 	for (size_t at = 0; at < n;) {
 		const struct dirent64 *d = (const void *)(buf + at);
@@ -50,8 +51,8 @@ static int add_names(struct walk *w, struct walk_level *l, const char *buf, size
 		l->bytes += len + sizeof(struct walk_name);
 		if (w->names_bytes + l->bytes > TREE_NAMES_MAX)
 			return fail(e, TREE_TOO_LARGE, "too many names in %s", str_text(&w->path));
-		vec_push(&l->names, (struct walk_name){ arena_strndup(&l->arena, d->d_name, len),
-		                                        d->d_type });
+		vec_push(&l->names,
+		         (struct walk_name){ arena_strndup(&l->arena, d->d_name, len), d->d_type });
 	}
 	return 0;
 }
@@ -137,8 +138,8 @@ static int go_down(struct walk *w, struct err *e)
 	const struct walk_level *l = &w->levels.at[w->levels.len - 1];
 	const char *name = l->names.at[l->next - 1].text;
 	bool is_too_deep = w->levels.len >= TREE_DEPTH_MAX || w->path.overflow;
-	int fd = is_too_deep ? -ELOOP
-	                     : os_openat(w->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int fd =
+	    is_too_deep ? -ELOOP : os_openat(w->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
 	if (fd < 0 && w->how.is_strict)
 		return err_sys(e, -fd, "open %s", str_text(&w->path));
@@ -204,9 +205,7 @@ static void show(struct walk *w, struct walk_level *l, bool is_leave, struct wal
 
 static bool may_go_down(const struct walk *w, const struct walk_entry *entry)
 {
-	if (entry->type != DT_DIR || (w->how.depth > 0 && entry->depth >= w->how.depth))
-		return false;
-	return w->how.with_git || strcmp(entry->name, ".git") != 0;
+	return entry->type == DT_DIR && (w->how.depth == 0 || entry->depth < w->how.depth);
 }
 
 static bool is_ignored(const struct walk *w, const struct walk_entry *entry)

@@ -21,7 +21,7 @@ struct walk_how {
 	size_t depth;          /* levels; 0: all */
 	bool with_hidden;      /* names that begin with a dot */
 	bool with_temp;        /* names that begin with TEMP_PREFIX */
-	bool with_git;         /* go into .git */
+	bool with_git;         /* .git and what is in it */
 	bool with_leave;       /* directories come once more, when they are done */
 	bool is_strict;        /* a directory that cannot be opened is an error */
 	struct ignore *ignore; /* NULL, or the rules above the start; .gitignore counts */
@@ -30,7 +30,7 @@ struct walk_how {
 struct walk_entry {
 	int dir_fd; /* borrowed, until the next step */
 	const char *name, *path;
-	size_t depth; /* 1: in the start itself */
+	size_t depth;       /* 1: in the start itself */
 	unsigned char type; /* DT_*; DT_UNKNOWN: it is gone */
 	bool is_leave;
 };
@@ -43,8 +43,8 @@ struct walk {
 	struct str path;
 	int fd; /* the directory of the last level */
 	size_t names_bytes;
-	size_t unreadable;  /* directories that could not be opened */
-	bool may_go_down;   /* into the entry that was returned last */
+	size_t unreadable; /* directories that could not be opened */
+	bool may_go_down;  /* into the entry that was returned last */
 };
 
 /* Takes `dir_fd`. */

@@ -29,8 +29,8 @@
 	 IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK |               \
 	 IN_DONT_FOLLOW)
 
-#define MERGE_LOOK 64  /* how many waiting events a new one is compared with */
-#define READS_MAX 64   /* before what was read is sent */
+#define MERGE_LOOK 64 /* how many waiting events a new one is compared with */
+#define READS_MAX 64  /* before what was read is sent */
 
 enum event_kind {
 	EVENT_CREATE,
@@ -57,7 +57,7 @@ struct watched {
 
 struct watcher {
 	struct call *call;
-	int fd, start_fd;
+	int fd;
 	bool is_recursive, is_gone;
 	VEC(struct watched) dirs;
 	VEC(struct event) events; /* that wait */
@@ -79,7 +79,6 @@ static void watcher_done(struct watcher *w)
 	events_drop(w);
 	vec_done(&w->events);
 	fd_close(&w->fd);
-	fd_close(&w->start_fd);
 }
 
 /* Where the watch is in the list, which is sorted by id, or would be. */
@@ -125,6 +124,7 @@ static void watch_dir(struct watcher *w, int dir_fd, const char *path)
 	if (id == -ENOSPC)
 		w->overflow = "watches";
 	struct watched *old = id >= 0 ? find_dir(w, id) : NULL;
+	(void)os_fchdir(w->call->conn->root_fd); /* stays nowhere */
 	if (old) {
 		free(old->path);
 		old->path = mem_strdup(path);
@@ -155,6 +155,20 @@ static void add_event(struct watcher *w, enum event_kind kind, bool is_dir, cons
 	vec_push(&w->events, (struct event){ kind, is_dir, mem_strdup(path) });
 }
 
+/* Opened anew each time: as long as somebody has it open, the kernel does not say that a directory
+ * was removed. */
+static int open_below(const struct watcher *w, const char *path)
+{
+	const struct call *c = w->call;
+	struct err e;
+	AUTO(fd_close) int start = root_open_dir(c->conn->root_fd, c->path, &e);
+
+	if (start < 0 || !*path)
+		return fd_take(&start);
+	return os_openat2(start, path, O_RDONLY | O_DIRECTORY, 0,
+	                  RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
 /* A directory that appeared: what is in it may have come before the watch. */
 static int watch_below(struct watcher *w, const char *path, bool is_new, struct err *e)
 {
@@ -162,8 +176,7 @@ static int watch_below(struct watcher *w, const char *path, bool is_new, struct 
 	const struct walk_how how = { .call = w->call, .with_hidden = true };
 	AUTO(str_done) struct str full = { .max = TREE_WALK_PATH_MAX };
 	struct walk_entry entry;
-	int fd = os_openat2(w->start_fd, *path ? path : ".", O_RDONLY | O_DIRECTORY, 0,
-	                    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	int fd = open_below(w, path);
 
 	if (fd < 0)
 		return 0; /* gone again */
@@ -178,10 +191,10 @@ static int watch_below(struct watcher *w, const char *path, bool is_new, struct 
 		str_addf(&full, "%s%s%s", path, *path ? "/" : "", entry.path);
 		if (is_new)
 			add_event(w, EVENT_CREATE, entry.type == DT_DIR, str_text(&full));
-		if (entry.type != DT_DIR || strcmp(entry.name, ".git") == 0)
+		if (entry.type != DT_DIR)
 			continue;
-		AUTO(fd_close) int dir = os_openat(entry.dir_fd, entry.name,
-		                                   O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+		AUTO(fd_close)
+		int dir = os_openat(entry.dir_fd, entry.name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 		if (dir >= 0)
 			watch_dir(w, dir, str_text(&full));
 	}
@@ -195,7 +208,8 @@ static void forget_below(struct watcher *w, const char *path)
 
 	for (size_t i = 0; i < w->dirs.len; i++) {
 		struct watched *d = &w->dirs.at[i];
-		bool is_below = strncmp(d->path, path, n) == 0 && (!d->path[n] || d->path[n] == '/');
+		bool is_below =
+		    strncmp(d->path, path, n) == 0 && (!d->path[n] || d->path[n] == '/');
 
 		if (!is_below) {
 			w->dirs.at[kept++] = *d;
@@ -211,10 +225,8 @@ static const struct {
 	uint32_t bits;
 	enum event_kind kind;
 } kinds[] = {
-	{ IN_CREATE, EVENT_CREATE },
-	{ IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE, EVENT_MODIFY },
-	{ IN_DELETE, EVENT_DELETE },
-	{ IN_MOVED_FROM, EVENT_MOVE_FROM },
+	{ IN_CREATE, EVENT_CREATE },    { IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE, EVENT_MODIFY },
+	{ IN_DELETE, EVENT_DELETE },    { IN_MOVED_FROM, EVENT_MOVE_FROM },
 	{ IN_MOVED_TO, EVENT_MOVE_TO },
 };
 
@@ -369,17 +381,18 @@ static int run(struct watcher *w, struct err *e)
 
 int verb_watch(struct call *c, struct err *e)
 {
-	AUTO(watcher_done) struct watcher w = {
+	AUTO(watcher_done)
+	struct watcher w = {
 		.call = c,
 		.fd = -1,
-		.start_fd = -1,
 		.is_recursive = c->flags & TREE_RECURSIVE,
 	};
 
 	c->answer.content = TREE_NDJSON;
-	w.start_fd = root_open_dir(c->conn->root_fd, c->path, e);
-	if (w.start_fd < 0)
+	int fd = root_open_dir(c->conn->root_fd, c->path, e);
+	if (fd < 0)
 		return -1;
+	fd_close(&fd);
 	w.fd = sys_inotify_init();
 	if (w.fd < 0)
 		return err_sys(e, -w.fd, "watch");

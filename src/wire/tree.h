@@ -120,11 +120,11 @@ struct tree_request {
 
 struct tree_answer {
 	uint32_t code, content;
-	uint32_t mode;              /* READ: of the file */
-	uint32_t is_cut;            /* END: a ceiling ended the stream early */
-	uint64_t size;              /* READ: of the whole file */
-	uint64_t from, count;       /* READ: the range that comes; count is TREE_UNKNOWN elsewhere */
-	int64_t mtime_ns;           /* READ */
+	uint32_t mode;        /* READ: of the file */
+	uint32_t is_cut;      /* END: a ceiling ended the stream early */
+	uint64_t size;        /* READ: of the whole file */
+	uint64_t from, count; /* READ: the range that comes; count is TREE_UNKNOWN elsewhere */
+	int64_t mtime_ns;     /* READ */
 	char hash[TREE_HASH_TEXT + 7]; /* "" when it is not known (yet: the END may know it) */
 };
 
@@ -145,7 +145,7 @@ struct tree_ask {
 	struct tree_request request; /* path_len and match_len are filled in */
 	struct span path, match;
 	struct span body; /* all of it, or what is at hand */
-	bool has_more;          /* the caller sends the rest of the body as BODY packets */
+	bool has_more;    /* the caller sends the rest of the body as BODY packets */
 };
 
 /* Makes its first packet in `buf` and returns the length; *taken bytes of the body found room in

@@ -18,6 +18,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import traceback
 import urllib.parse
@@ -165,7 +166,8 @@ class Client:
             body = json.dumps(body).encode()
             headers.setdefault("Content-Type", "application/json")
         try:
-            self.connection.request(method, path, body, headers)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused early: the answer is there
+                self.connection.request(method, path, body, headers)
             return self.connection.getresponse()
         except (OSError, http.client.HTTPException):
             self.close()
@@ -601,16 +603,18 @@ def main(file, seconds=600, **options):
                        pathlib.Path(file).stem, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                        stderr=subprocess.STDOUT, text=True)
     try:
-        return count(inside.process, time.monotonic() + seconds)
+        return count(inside.process, seconds)
     finally:
         inside.end()
 
 
-def count(process, deadline):
-    """Numbers the results as they come; what comes after the last one is the table."""
+def count(process, seconds):
+    """Numbers the results as they come; lines of the table come last."""
     n = failed = 0
     table = []
-    os.set_blocking(process.stdout.fileno(), True)
+    clock = threading.Timer(seconds, process.kill)
+    clock.daemon = True
+    clock.start()
     for line in process.stdout:
         if line.startswith(("ok - ", "not ok - ")):
             n += 1
@@ -620,9 +624,8 @@ def count(process, deadline):
             table.append("# " + line[2:])
             continue
         print(line, end="", flush=True)
-        if time.monotonic() > deadline:
-            process.kill()
     status = process.wait()
+    clock.cancel()
     if status != 0:
         n, failed = n + 1, failed + 1
         print(f"not ok {n} - the tests came to their end (status {status})")

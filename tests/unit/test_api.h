@@ -300,6 +300,23 @@ static inline void upload_paused(struct request *r)
 	r->on_data = take_and_pause;
 }
 
+/* It takes a piece, and answers later without the rest. */
+static inline void take_one(struct request *r, const void *p, size_t n)
+{
+	struct job *j = r->state;
+
+	(void)p;
+	(void)n;
+	reply_pause(r, true);
+	timer_set(&timers, &j->timer, 5);
+}
+
+static inline void upload_one(struct request *r)
+{
+	(void)job_new(r, later_fired);
+	r->on_data = take_one;
+}
+
 static inline void raw_data(struct request *r, const void *p, size_t n)
 {
 	if (n > 0) {
@@ -383,6 +400,7 @@ static const struct test_route {
 	{ "/upload-small", BODY_STREAM, upload, 16 },
 	{ "/upload-paused", BODY_STREAM, upload_paused, UINT64_MAX },
 	{ "/upload-hello", BODY_STREAM, hello, UINT64_MAX },
+	{ "/upload-one", BODY_STREAM, upload_one, UINT64_MAX },
 	{ "/upload-never", BODY_STREAM, never, UINT64_MAX },
 	{ "/upgrade", BODY_NONE, upgrade, 0 },
 	{ "/upgrade-paused", BODY_NONE, upgrade_paused, 0 },

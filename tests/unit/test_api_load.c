@@ -1,4 +1,7 @@
+#include <fcntl.h>
 #include <sys/resource.h>
+
+#include "api/server-internal.h"
 
 #include "test_api.h"
 
@@ -168,8 +171,10 @@ static void squeeze(void)
 	int fds[MANY], served = 0, refused = 0;
 
 	for (int i = 0; i < MANY; i++) {
+		static const char text[] = "GET /later?300 HTTP/1.1\r\nHost: h\r\n\r\n";
+
 		fds[i] = dial();
-		get(fds[i], "/later?300");
+		(void)put_bytes(fds[i], text, sizeof text - 1); /* it may be refused already */
 	}
 	for (int i = 0; i < MANY; i++) {
 		struct answer a = { .error = 0 };
@@ -183,7 +188,7 @@ static void squeeze(void)
 			fd_close(&fds[i]);
 	}
 	printf("# served %d, refused %d of %d\n", served, refused, MANY);
-	CHECK(served > 5 && served + refused == MANY);
+	CHECK(served > 5 && refused > 5);
 	/* All that are left are idle: they make room. */
 	for (int i = 0; i < MANY; i++) {
 		int fd = dial();
@@ -220,6 +225,65 @@ TEST(without_descriptors_load_is_shed_and_it_recovers_alone)
 	CHECK(t.tv_sec == 0 && t.tv_nsec < 200000000); /* it did not spin */
 	loop_remove(&loop, &end);
 	fd_close(&end.fd);
+	close_server();
+}
+
+static void ask_patiently(void)
+{
+	int fd = dial();
+
+	get(fd, "/hello");
+	CHECK(await_count(&seen->ends, 1)); /* nobody has come to the door for a while */
+	want(fd, 200, "hello");
+}
+
+static void open_the_door(struct timer *t)
+{
+	struct rlimit r;
+
+	(void)t;
+	CHECK_INT(seen->heads, 0);
+	CHECK_INT(getrlimit(RLIMIT_NOFILE, &r), 0);
+	r.rlim_cur = 1000;
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &r), 0);
+	seen->ends = 1;
+}
+
+/* Somebody else took the reserve. */
+TEST(without_even_the_reserve_listening_pauses)
+{
+	struct timer door = { .fired = open_the_door };
+	struct timespec a, b;
+	struct rlimit r;
+
+	open_server();
+	CHECK_INT(getrlimit(RLIMIT_NOFILE, &r), 0);
+	AUTO(fd_close) int highest = dup(0); /* and the client's, below */
+	r.rlim_cur = (rlim_t)highest + 1;
+	fd_close(&server->reserve_fd);
+	fd_close(&highest);
+	fflush(NULL);
+	pid_t pid = fork();
+	int status = 0;
+	if (pid == 0) {
+		ask_patiently();
+		_exit(0);
+	}
+	struct watch end = { .fd = pidfd_open(pid, 0), .ready = client_ended };
+	CHECK_INT(loop_add(&loop, &end, EPOLLIN), 0);
+	int last = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &r), 0);
+	timer_set(&timers, &door, 400);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+	CHECK_INT(loop_run(&loop), 0);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+	CHECK((b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000 < 50);
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK_INT(status, 0);
+	CHECK(server->reserve_fd >= 0);
+	loop_remove(&loop, &end);
+	fd_close(&end.fd);
+	fd_close(&last);
 	close_server();
 }
 
@@ -444,7 +508,7 @@ static void ask_fast(void)
 	}
 	qsort(ns, ROUNDS, sizeof ns[0], compare);
 	printf("# round trip p50 %d ns, p99 %d ns\n", (int)ns[ROUNDS / 2],
-	       (int)ns[ROUNDS / 100 * 99]);
+	       (int)ns[ROUNDS - ROUNDS / 100]);
 }
 
 TEST(a_small_request_costs_microseconds)

@@ -312,6 +312,17 @@ static void answered_early(void)
 	CHECK_INT(put_bytes(fd, big, 20000), 20000);
 	get(fd, "/hello");
 	want(fd, 200, "hello");
+	/* Or was read already, and waits. */
+	for (int i = 0; i < 2; i++) {
+		put(fd, "POST /upload-one HTTP/1.1\r\nHost: h\r\nContent-Length: 50000\r\n\r\n");
+		CHECK_INT(put_bytes(fd, big, 50000), 50000);
+		want(fd, 200, "later");
+	}
+	put(fd, "POST /upload-one HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+	        "2\r\nab\r\n2\r\ncd\r\n0\r\n\r\nGET /hello");
+	want(fd, 200, "later");
+	want_end(fd);
+	fd = dial();
 	/* Much is missing: that was the last one. */
 	put(fd, "POST /nothing HTTP/1.1\r\nHost: h\r\nContent-Length: 1048576\r\n\r\n");
 	CHECK_INT(put_bytes(fd, big, 1 << 20), 1 << 20);

@@ -12,6 +12,7 @@
 #include "test.h"
 
 static const uint64_t no_limits[LIMIT_COUNT];
+static const struct cgroup_leaf no_leaf = { .fd = -1 };
 
 /* ---- pure -------------------------------------------------------------------------- */
 

@@ -168,7 +168,7 @@ TEST(an_overlong_command_is_refused_to_the_byte)
 {
 	AUTO(made_done) struct made p;
 
-	make_with(&p, (struct command_ask){ .argv = (char *[]){ (char[]){ "" }, NULL } }, FLAGS());
+	make_with(&p, (struct command_ask){ .argv = (char *[]){ (char[]){ "" }, NULL }, .uid = 1000 }, FLAGS());
 	check_made(&p);
 	size_t room = ARGV_BYTES_MAX - p.command.text_len;
 
@@ -335,7 +335,8 @@ TEST(only_whole_text_is_taken)
 	} cases[] = {
 		{ "/\0true", 7, 1, 0, true },
 		{ "/\0true\0A=", 10, 1, 1, true },
-		{ "/\0\0\0", 4, 2, 0, false }, /* one too many */
+		{ "/\0\0\0", 4, 2, 0, true },
+		{ "/\0\0\0", 4, 1, 0, false }, /* one too many */
 		{ "/\0\0", 3, 1, 0, true },     /* the program is "": it is not found */
 		{ "/\0true", 6, 1, 0, false },  /* no NUL at the end */
 		{ "/\0true", 7, 2, 0, false },

@@ -494,3 +494,63 @@ TEST(done_gives_back_every_descriptor_and_may_come_twice)
 	plan_done(&p.plan);
 	CHECK_INT(count_open(), before);
 }
+
+/* ---- in steps, for whoever may not open host paths --------------------------------- */
+
+TEST(missing_paths_are_given_one_by_one)
+{
+	AUTO(spec_done) struct spec spec;
+	AUTO(plan_done) struct plan p = { 0 };
+	struct err e = { 0 };
+	size_t which;
+
+	folder_make();
+	CHECK_INT(mkdir(in_folder("", "image"), 0755), 0);
+	write_bytes("file", "x", 1, 0644);
+	spec_init(&spec);
+	CHECK_INT(spec_flag(&spec, "image", in_folder("dir:", "image"), &e), 0);
+	CHECK_INT(spec_flag(&spec, "fs", "ephemeral:/b", &e), 0);
+	CHECK_INT(spec_flag(&spec, "fs", "ro:/usr:/a", &e), 0);
+	spec_resolve(&spec);
+	CHECK_INT(plan_draft(&p, &spec, &e), 0);
+
+	CHECK_STR(plan_missing(&p, &which), in_folder("", "image"));
+	CHECK_INT(plan_give(&p, which, open(in_folder("", "image"), O_PATH | O_CLOEXEC), &e), 0);
+	CHECK_STR(plan_missing(&p, &which), "/usr");
+	CHECK_INT(plan_give(&p, which, open("/usr", O_PATH | O_CLOEXEC), &e), 0);
+	CHECK_STR(plan_missing(&p, &which), NULL);
+	CHECK_INT(plan_finish(&p, &spec, &e), 0);
+	CHECK_INT(p.uid, 1000);
+	CHECK_INT(p.n_mounts, 2);
+	CHECK(p.mounts[0].is_dir && p.mounts[0].source_fd >= 0 && p.mounts[1].source_fd < 0);
+	folder_remove();
+}
+
+/* What was opened for somebody is looked at all the same. */
+TEST(what_is_given_may_be_refused)
+{
+	static const char *const given[] = { "/proc", "/dev/null", "/etc/passwd" };
+
+	for (size_t i = 0; i < COUNT(given); i++) {
+		AUTO(spec_done) struct spec spec;
+		AUTO(plan_done) struct plan p = { 0 };
+		struct err e = { 0 };
+		size_t which;
+
+		spec_init(&spec);
+		CHECK_INT(spec_flag(&spec, "image", "dir:/usr", &e), 0);
+		spec_resolve(&spec);
+		CHECK_INT(plan_draft(&p, &spec, &e), 0);
+		CHECK_STR(plan_missing(&p, &which), "/usr");
+		CHECK_INT(plan_give(&p, which, open(given[i], O_PATH | O_CLOEXEC), &e), -1);
+		printf("# %s\n", e.msg);
+	}
+}
+
+TEST(a_plan_that_was_never_made_has_nothing_to_give_back)
+{
+	struct plan p = { 0 };
+
+	plan_done(&p);
+	CHECK(fcntl(0, F_GETFD) >= 0);
+}

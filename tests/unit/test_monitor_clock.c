@@ -1,181 +1,107 @@
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/socket.h>
+/* Deadlines, seen by the client of a sandbox. */
+#include "test_box.h"
 
-#include "base/fd.h"
-#include "monitor/monitor-internal.h"
-#include "test.h"
+static struct test_box t;
 
-/* ---- a monitor with deadlines and nothing else ------------------------------------- */
-
-static struct monitor m;
-static struct plan plan;
-static struct box box = { .plan = &plan, .cgroup = { .box_fd = -1, .mon_fd = -1 } };
-
-/* A process that stands for the command; pid 1 too, so that the monitor's end takes it along. */
-static void start_command(void (*code)(void))
+static void run(const char *const *flags, const char *script, uint64_t timeout_ms)
 {
-	pid_t pid = fork();
+	char *const argv[] = { (char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
+		               (char *)(uintptr_t)script, NULL };
 
-	if (pid == 0) {
-		code();
-		_exit(0);
-	}
-	m.command.pid = m.init.pid = pid;
-}
-
-static void sleep_on(void)
-{
-	while (pause() < 0)
-		;
-}
-
-static void spin_one_second(void)
-{
-	for (uint64_t start = clock_ms(); clock_ms() - start < 1000;)
-		;
-	sleep_on();
-}
-
-/* Runs in a child until a deadline ends it; returns its report. `then` runs first, with the clock
- * open. The command counts as waited for, so that no time of grace is given. */
-static struct channel_end run(void (*command)(void), void (*then)(void))
-{
-	struct channel_packet p = { 0 };
-	struct channel_end end;
-	struct err e = { 0 };
-	int pair[2];
-
-	CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	fflush(NULL);
-	pid_t pid = fork();
-	if (pid == 0) {
-		fd_close(&pair[0]);
-		m.box = &box;
-		m.control.fd = pair[1];
-		m.command.pty_fd = m.streams[0].watch.fd = m.streams[1].watch.fd = -1;
-		m.has_exited = true;
-		start_command(command);
-		if (loop_init(&m.loop) < 0 || clock_open(&m, &e) < 0)
-			_exit(1);
-		if (then)
-			then();
-		(void)loop_run(&m.loop);
-		_exit(2);
-	}
-	fd_close(&pair[1]);
-	ssize_t n;
-	do
-		n = recv(pair[0], &p, sizeof p, 0);
-	while (n > 0 && p.head.type == CH_EBB);
-	CHECK_INT(n, sizeof p.head + sizeof end);
-	CHECK_INT(p.head.type, CH_END);
-	memcpy(&end, p.data, sizeof end);
-	fd_close(&pair[0]);
-	CHECK_INT(waitpid(pid, NULL, 0), pid);
-	printf("# %s after %llu ms: %s\n", run_state_name((enum run_state)end.state),
-	       (unsigned long long)end.ms, end.reason);
-	return end;
+	box_start(&t, true, flags);
+	box_await(&t, CH_READY, 0);
+	AUTO(fd_close)
+	int log = box_exec(&t, 1, (struct command_ask){ .argv = argv, .timeout_ms = timeout_ms });
 }
 
 /* Not before its time; the upper bound is only for a clock that stands. */
-static void check_ms(const struct channel_end *end, uint64_t least)
+static void check_end(enum run_state state, const char *reason, uint64_t least_ms)
 {
-	CHECK(end->ms >= least);
-	CHECK(end->ms < least + 5000);
+	struct channel_end end = box_await_exit(&t, 1);
+
+	printf("# %s after %llu ms: %s\n", run_state_name((enum run_state)end.state),
+	       (unsigned long long)end.ms, end.reason);
+	CHECK_INT(end.state, state);
+	CHECK_STR(end.reason, reason);
+	CHECK(end.ms >= least_ms);
+	CHECK(end.ms < least_ms + 5000);
 }
 
-/* ---- tests ------------------------------------------------------------------------- */
+#define FLAGS(...) ((const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
 
-TEST(each_deadline_ends_with_its_own_word)
+TEST(a_timeout_ends_the_process_and_not_the_sandbox)
+{
+	run(FLAGS("wall", "60s", "idle", "60s"), "sleep 100", 100);
+	check_end(RUN_TIMEOUT, "timeout reached", 100);
+	AUTO(fd_close) int log = box_sh(&t, 2, "echo still here");
+	CHECK_INT(box_await_exit(&t, 2).exit_code, 0);
+	box_say(&t, CH_CLOSE, 0, NULL, 0);
+	box_await(&t, CH_END, 0);
+	box_end(&t);
+}
+
+static void check_gone(const char *reason)
+{
+	struct channel_gone gone;
+
+	box_await(&t, CH_END, 0);
+	memcpy(&gone, t.packet.data, sizeof gone);
+	CHECK_INT(gone.state, RUN_EXPIRED);
+	CHECK_STR(gone.reason, reason);
+	box_end(&t);
+}
+
+TEST(the_wall_limit_ends_the_sandbox)
+{
+	run(FLAGS("wall", "200ms", "idle", "60s"), "sleep 100", 60000);
+	check_end(RUN_EXPIRED, "wall limit reached", 200);
+	check_gone("wall limit reached");
+}
+
+TEST(the_wall_limit_counts_from_the_first_command)
+{
+	box_start(&t, true, FLAGS("wall", "300ms"));
+	box_await(&t, CH_READY, 0);
+	usleep(400000);
+	AUTO(fd_close) int log = box_sh(&t, 1, "exit 3");
+	CHECK_INT(box_await_exit(&t, 1).exit_code, 3);
+	check_gone("wall limit reached");
+}
+
+TEST(the_wall_limit_can_be_moved)
+{
+	uint64_t later = 600;
+
+	run(FLAGS("wall", "200ms"), "sleep 100", 0);
+	box_say(&t, CH_EXTEND, 0, &later, sizeof later);
+	check_end(RUN_EXPIRED, "wall limit reached", 600);
+	check_gone("wall limit reached");
+}
+
+TEST(idle_is_no_byte_and_no_work)
 {
 	static const struct {
-		uint64_t timeout, wall, idle;
-		enum run_state state;
-		const char *reason;
+		const char *script;
+		uint64_t least_ms;
 	} cases[] = {
-		{ 100, 0, 0, RUN_TIMEOUT, "timeout reached" },
-		{ 0, 100, 0, RUN_EXPIRED, "wall limit reached" },
-		{ 0, 0, 100, RUN_EXPIRED, "idle limit reached" },
-		{ 100, 60000, 60000, RUN_TIMEOUT, "timeout reached" },
-		{ 60000, 100, 60000, RUN_EXPIRED, "wall limit reached" },
-		{ 60000, 60000, 100, RUN_EXPIRED, "idle limit reached" },
+		{ "sleep 100", 300 },
+		{ "sleep 0.2; echo; sleep 100", 500 }, /* a byte starts the time anew */
+		{ "timeout 1 sh -c 'while :; do :; done'; sleep 100", 1000 }, /* so does work */
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		plan.timeout_ms = cases[i].timeout;
-		plan.limits[LIMIT_WALL] = cases[i].wall;
-		plan.limits[LIMIT_IDLE] = cases[i].idle;
-		struct channel_end end = run(sleep_on, NULL);
-
-		CHECK_INT(end.state, cases[i].state);
-		CHECK_STR(end.reason, cases[i].reason);
-		check_ms(&end, 100);
+		run(FLAGS("idle", "300ms"), cases[i].script, 0);
+		check_end(RUN_EXPIRED, "idle limit reached", cases[i].least_ms);
+		check_gone("idle limit reached");
 	}
 }
 
-static void turn_off_the_timeout(void)
+/* Who ignores SIGTERM has two seconds. */
+TEST(grace_ends_too)
 {
-	clock_set(&m, AT_TIMEOUT, 0);
-}
-
-TEST(a_deadline_that_is_turned_off_does_not_fire)
-{
-	plan.timeout_ms = 50;
-	plan.limits[LIMIT_WALL] = 300;
-	struct channel_end end = run(sleep_on, turn_off_the_timeout);
-
-	CHECK_STR(end.reason, "wall limit reached");
-	check_ms(&end, 300);
-}
-
-static void move_the_timeout(void)
-{
-	clock_set(&m, AT_TIMEOUT, 300);
-}
-
-TEST(a_deadline_can_be_moved)
-{
-	plan.timeout_ms = 50;
-	struct channel_end end = run(sleep_on, move_the_timeout);
-
-	CHECK_STR(end.reason, "timeout reached");
-	check_ms(&end, 300);
-}
-
-/* A byte just before the end of the idle time: the time starts again with it. */
-static void active_in_a_while(void)
-{
-	usleep(250000);
-	clock_active(&m);
-}
-
-TEST(a_byte_starts_the_idle_time_anew)
-{
-	plan.limits[LIMIT_IDLE] = 300;
-	struct channel_end end = run(sleep_on, active_in_a_while);
-
-	CHECK_STR(end.reason, "idle limit reached");
-	check_ms(&end, 550);
-}
-
-TEST(who_computes_is_not_idle)
-{
-	plan.limits[LIMIT_IDLE] = 200;
-	struct channel_end end = run(spin_one_second, NULL);
-
-	CHECK_STR(end.reason, "idle limit reached");
-	check_ms(&end, 1000);
-}
-
-TEST(time_does_not_go_back)
-{
-	uint64_t last = clock_ms();
-
-	for (int i = 0; i < 100000; i++) {
-		uint64_t now = clock_ms();
-
-		CHECK(now >= last);
-		last = now;
-	}
+	run(FLAGS(), "trap '' TERM; while :; do sleep 1; done", 100);
+	check_end(RUN_TIMEOUT, "timeout reached", 2100);
+	box_say(&t, CH_CLOSE, 0, NULL, 0);
+	box_await(&t, CH_END, 0);
+	box_end(&t);
 }

@@ -1,411 +1,313 @@
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
+/* Bytes between the client of a sandbox and its processes. */
+#include "test_box.h"
 
-#include "base/fd.h"
-#include "monitor/monitor-internal.h"
-#include "test.h"
+static struct test_box t;
 
-/* ---- a monitor that only carries bytes --------------------------------------------- */
+#define FLAGS(...) ((const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
 
-static struct monitor m;
-static struct plan plan = { .has_stdin = true };
-static struct box box = { .plan = &plan, .cgroup = { .box_fd = -1, .mon_fd = -1 } };
-
-/* What the test holds: the client's end of the channel, and the command's ends of its streams. */
-static int client_fd, in_fd, out_fd, err_fd;
-static pid_t monitor_pid;
-static struct channel_packet packet;
-
-/* As in monitor.c, without an end. */
-static void control_ready(struct watch *w, uint32_t events)
+static void start(const char *const *flags)
 {
-	if (events & EPOLLOUT)
-		streams_unblock(&m);
-	if (!(events & (EPOLLIN | EPOLLHUP)))
-		return;
-	ssize_t n = recv(w->fd, &packet, sizeof packet, MSG_DONTWAIT);
-	if (n == 0)
-		_exit(0);
-	if (n > 0)
-		streams_client(&m, &packet);
+	box_start(&t, true, flags);
+	box_await(&t, CH_READY, 0);
 }
 
-static void be_the_monitor(void)
+static void stop(void)
 {
-	struct err e = { 0 };
-
-	signal(SIGPIPE, SIG_IGN);
-	if (loop_init(&m.loop) < 0 || loop_add(&m.loop, &m.control, EPOLLIN) < 0 ||
-	    streams_watch(&m, &e) < 0)
-		_exit(1);
-	/* clock_active() only notes the time; there is no timer here. */
-	m.timer.fd = -1;
-	(void)loop_run(&m.loop);
-	_exit(2);
+	box_say(&t, CH_CLOSE, 0, NULL, 0);
+	box_await(&t, CH_END, 0);
+	box_end(&t);
 }
 
-/* Whom signals are for: in a group of its own, and gone with the test. */
-static pid_t start_command(void)
+static int sh(uint32_t num, const char *script, struct command_ask ask)
 {
-	pid_t pid = fork();
+	char *const argv[] = { (char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
+		               (char *)(uintptr_t)script, NULL };
 
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		setpgid(0, 0);
-		while (pause() < 0)
-			;
-	}
-	setpgid(pid, pid); /* here too: a signal may come before the child has run */
-	return pid;
-}
-
-static void start(void)
-{
-	struct payload_io io = { .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1 };
-	struct err e = { 0 };
-	int pair[2];
-
-	m.box = &box;
-	m.command.pid = start_command(); /* first: it shall hold no end of anything */
-	m.command.pty_fd = -1;
-	CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	m.control = (struct watch){ .fd = pair[1], .ready = control_ready };
-	CHECK_INT(streams_open(&m, &io, &e), 0);
-	fflush(NULL);
-	monitor_pid = fork();
-	if (monitor_pid == 0) {
-		fd_close(&pair[0]);
-		fd_close(&io.stdin_fd);
-		fd_close(&io.stdout_fd);
-		fd_close(&io.stderr_fd);
-		be_the_monitor();
-	}
-	fd_close(&pair[1]);
-	fd_close(&m.input.fd);
-	fd_close(&m.streams[0].watch.fd);
-	fd_close(&m.streams[1].watch.fd);
-	client_fd = pair[0];
-	in_fd = io.stdin_fd;
-	out_fd = io.stdout_fd;
-	err_fd = io.stderr_fd;
-}
-
-static void say(enum channel_type type, const void *bytes, size_t n)
-{
-	packet.head = (struct channel_head){ .type = type, .len = (uint32_t)n };
-	if (n > 0)
-		memcpy(packet.data, bytes, n);
-	CHECK_INT(send(client_fd, &packet, sizeof packet.head + n, 0),
-	          (long long)(sizeof packet.head + n));
-}
-
-static void end(void)
-{
-	int status;
-
-	fd_close(&in_fd);
-	fd_close(&out_fd);
-	fd_close(&err_fd);
-	fd_close(&client_fd);
-	CHECK_INT(waitpid(monitor_pid, &status, 0), monitor_pid);
-	CHECK_INT(status, 0); /* it lived until its client went */
-	if (m.command.pid > 0) {
-		CHECK_INT(kill(-m.command.pid, SIGKILL), 0);
-		CHECK_INT(waitpid(m.command.pid, NULL, 0), m.command.pid);
-	}
-}
-
-/* Ends the command by a signal that the client sends. */
-static void end_by_signal(void)
-{
-	int32_t sig = SIGUSR1;
-	int status;
-
-	say(CH_SIGNAL, &sig, sizeof sig);
-	CHECK_INT(waitpid(m.command.pid, &status, 0), m.command.pid);
-	CHECK_INT(status, SIGUSR1);
-	m.command.pid = 0;
-}
-
-/* The bytes of the next packet, which is of this type. */
-static size_t hear(enum channel_type type)
-{
-	ssize_t n = recv(client_fd, &packet, sizeof packet, 0);
-
-	CHECK(n >= (ssize_t)sizeof packet.head);
-	CHECK_INT(packet.head.len, n - (ssize_t)sizeof packet.head);
-	CHECK_INT(packet.head.type, type);
-	return packet.head.len;
-}
-
-/* True when something can be read within this time. */
-static bool readable(int fd, int ms)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	return poll(&p, 1, ms) == 1;
-}
-
-static void write_text(int fd, const char *text)
-{
-	CHECK_INT(write(fd, text, strlen(text)), (long long)strlen(text));
-}
-
-/* Byte number i of a stream that does not repeat soon. */
-static unsigned char byte_at(size_t i)
-{
-	return (unsigned char)(i * 7 + i / 251 + i / 65521);
+	ask.argv = argv;
+	return box_exec(&t, num, ask);
 }
 
 /* ---- output ------------------------------------------------------------------------ */
 
-TEST(both_streams_arrive_under_their_own_type)
+TEST(both_streams_are_in_the_log_under_their_own_name)
 {
-	start();
-	write_text(out_fd, "to out");
-	CHECK_INT(hear(CH_OUT), 6);
-	CHECK_INT(memcmp(packet.data, "to out", 6), 0);
-	write_text(err_fd, "to err");
-	CHECK_INT(hear(CH_ERR), 6);
-	CHECK_INT(memcmp(packet.data, "to err", 6), 0);
-	fd_close(&out_fd); /* the end of one is not the end of the other */
-	write_text(err_fd, "more");
-	CHECK_INT(hear(CH_ERR), 4);
-	end();
+	start(FLAGS());
+	AUTO(fd_close) int log = box_sh(&t, 1, "echo to out; echo to err >&2; exit 4");
+	struct channel_end end = box_await_exit(&t, 1);
+
+	CHECK_INT(end.exit_code, 4);
+	CHECK_INT(end.out_bytes, 7);
+	CHECK_INT(end.err_bytes, 7);
+	CHECK_STR(box_text(log, LOG_OUT), "to out\n");
+	CHECK_STR(box_text(log, LOG_ERR), "to err\n");
+	stop();
 }
 
-/* Writes until nobody takes any more for a while; returns how much went. */
-static size_t write_until_full(int fd)
+TEST(merged_streams_are_one_and_in_order)
 {
-	static unsigned char chunk[4096];
-	struct pollfd room = { .fd = fd, .events = POLLOUT };
-	size_t written = 0;
+	start(FLAGS());
+	AUTO(fd_close)
+	int log = sh(1, "for i in 1 2 3 4 5; do echo o$i; echo e$i >&2; done",
+	             (struct command_ask){ .is_merged = true });
+	struct channel_end end = box_await_exit(&t, 1);
 
-	CHECK_INT(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
-	while (poll(&room, 1, 300) == 1) {
-		for (size_t i = 0; i < sizeof chunk; i++)
-			chunk[i] = byte_at(written + i);
-		ssize_t n = write(fd, chunk, sizeof chunk);
+	CHECK_STR(box_text(log, LOG_OUT), "o1\ne1\no2\ne2\no3\ne3\no4\ne4\no5\ne5\n");
+	CHECK_STR(box_text(log, LOG_ERR), "");
+	CHECK_INT(end.out_bytes, 30);
+	stop();
+}
 
-		if (n > 0)
-			written += (size_t)n;
-		CHECK(written < 64 << 20);
+TEST(the_end_is_in_the_log_before_it_is_told)
+{
+	struct channel_end told, written;
+
+	start(FLAGS());
+	AUTO(fd_close) int log = box_sh(&t, 1, "sh -c 'exit 9'; kill -9 $$");
+	told = box_await_exit(&t, 1);
+	CHECK_INT(told.state, RUN_SIGNALED);
+	CHECK_INT(told.signal, SIGKILL);
+	CHECK_INT(told.n_execs, 2);
+	CHECK_STR(told.execs[1], "sh -c exit 9");
+	CHECK_INT(log_end(log, &written), 1);
+	CHECK_INT(memcmp(&told, &written, sizeof told), 0);
+	stop();
+}
+
+TEST(only_the_first_bytes_up_to_the_limit_are_taken)
+{
+	start(FLAGS("output", "70000"));
+	AUTO(fd_close) int log = box_sh(&t, 1, "head -c 200000 /dev/zero | tr '\\0' x; echo >&2");
+	struct channel_end end = box_await_exit(&t, 1);
+
+	CHECK_INT(strlen(box_text(log, LOG_OUT)) + strlen(box_text(log, LOG_ERR)), 70000);
+	CHECK_INT(end.out_bytes, 200000);
+	CHECK_INT(end.dropped_bytes, 130001);
+	stop();
+}
+
+/* Rings once, and again when asked: a client that does not care is left in peace. */
+TEST(a_doorbell_rings_once_until_it_is_answered)
+{
+	int rings = 0;
+	uint64_t at = 0;
+
+	start(FLAGS());
+	AUTO(fd_close) int log = box_sh(&t, 1, "for i in 1 2 3 4; do echo $i; sleep 0.05; done");
+	do {
+		CHECK(box_hear(&t, 5000));
+		rings += t.packet.head.type == CH_GREW;
+	} while (t.packet.head.type != CH_EXIT);
+	CHECK_INT(rings, 1);
+	AUTO(fd_close) int second = box_sh(&t, 2, "for i in 1 2 3 4; do echo $i; sleep 0.05; done");
+	for (rings = 0; t.packet.head.type != CH_EXIT || t.packet.head.num != 2;) {
+		CHECK(box_hear(&t, 5000));
+		if (t.packet.head.type != CH_GREW)
+			continue;
+		memcpy(&at, t.packet.data, sizeof at);
+		box_say(&t, CH_ACK, 2, &at, sizeof at);
+		rings++;
 	}
-	return written;
+	CHECK_INT(rings, 4);
+	stop();
 }
 
-static void read_output(size_t bytes)
+static uint64_t size_now(int log)
 {
-	for (size_t got = 0; got < bytes;) {
-		size_t n = hear(CH_OUT);
+	uint64_t at = LOG_FRAMES_AT, skipped;
+	static unsigned char bytes[LOG_FRAME_DATA_MAX];
+	struct log_frame f;
 
-		for (size_t i = 0; i < n; i++)
-			CHECK(packet.data[i] == byte_at(got + i));
-		got += n;
+	while (log_next(log, &at, &f, bytes, &skipped) == 1)
+		;
+	return at;
+}
+
+/* With a window a command waits for its reader, and loses nothing. */
+TEST(a_window_holds_the_command_back)
+{
+	enum { WINDOW = 200000, BYTES = 3000000 };
+	char script[64];
+
+	start(FLAGS());
+	snprintf(script, sizeof script, "head -c %d /dev/zero", BYTES);
+	AUTO(fd_close) int log = sh(1, script, (struct command_ask){ .window = WINDOW });
+	box_await(&t, CH_GREW, 1);
+	usleep(300000);
+	uint64_t at = size_now(log);
+	printf("# %llu bytes ahead\n", (unsigned long long)(at - LOG_FRAMES_AT));
+	CHECK(at - LOG_FRAMES_AT > WINDOW);
+	CHECK(at - LOG_FRAMES_AT < WINDOW + 3 * LOG_FRAME_DATA_MAX);
+	do {
+		at = size_now(log);
+		box_say(&t, CH_ACK, 1, &at, sizeof at);
+		CHECK(box_hear(&t, 5000));
+	} while (t.packet.head.type != CH_EXIT);
+	struct channel_end end;
+	CHECK(channel_end_read(&end, t.packet.data, t.packet.head.len));
+	CHECK_INT(end.out_bytes, BYTES);
+	CHECK_INT(end.dropped_bytes, 0);
+	CHECK_INT(end.exit_code, 0);
+	stop();
+}
+
+/* What a background child holds open does not hold the end up, and what it writes is kept. */
+TEST(what_lives_on_goes_on_writing_to_the_log)
+{
+	start(FLAGS());
+	AUTO(fd_close) int log = box_sh(&t, 1, "(sleep 0.4; echo late) & echo early");
+	struct channel_end end = box_await_exit(&t, 1);
+
+	CHECK(end.ms < 350);
+	CHECK_STR(box_text(log, LOG_OUT), "early\n");
+	if (cgroup_has_leaves(&t.box.cgroup)) {
+		CHECK_INT(end.n_children > 0, 1);
+		CHECK_STR(end.children[0].name, "sh");
 	}
-}
-
-TEST(a_client_that_does_not_read_stops_the_command_and_loses_nothing)
-{
-	start();
-	size_t written = write_until_full(out_fd);
-
-	printf("# full after %zu bytes\n", written);
-	CHECK(written > 0);
-	read_output(written);
-	CHECK(!readable(client_fd, 50));
-	write_text(err_fd, "x"); /* and it goes on */
-	CHECK_INT(hear(CH_ERR), 1);
-	end();
-}
-
-TEST(the_first_bytes_up_to_the_limit_pass_and_then_none)
-{
-	static const struct {
-		size_t limit, piece, pieces;
-	} cases[] = {
-		{ 1000, 4096, 1 }, { 1000, 1000, 1 }, { 1000, 999, 1 },    { 1000, 1, 3 },
-		{ 1000, 300, 9 },  { 1, 5, 2 },       { 70000, 4096, 40 },
-	};
-
-	plan.named[LIMIT_OUTPUT] = true;
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		size_t total = cases[i].piece * cases[i].pieces, got = 0;
-		char bytes[4096];
-
-		printf("# %zu of %zu\n", cases[i].limit, total);
-		plan.limits[LIMIT_OUTPUT] = cases[i].limit;
-		start();
-		for (size_t k = 0; k < cases[i].pieces; k++) {
-			for (size_t b = 0; b < cases[i].piece; b++)
-				bytes[b] = (char)byte_at(k * cases[i].piece + b);
-			CHECK_INT(write(out_fd, bytes, cases[i].piece), cases[i].piece);
-		}
-		while (readable(client_fd, got < total && got < cases[i].limit ? 5000 : 50)) {
-			size_t n = hear(CH_OUT);
-
-			for (size_t b = 0; b < n; b++)
-				CHECK(packet.data[b] == byte_at(got + b));
-			got += n;
-		}
-		CHECK_INT(got, total < cases[i].limit ? total : cases[i].limit);
-		end();
-	}
-}
-
-TEST(a_default_limit_cuts_nothing)
-{
-	plan.limits[LIMIT_OUTPUT] = 1;
-	start();
-	write_text(out_fd, "more than one");
-	CHECK_INT(hear(CH_OUT), 13);
-	end();
+	uint64_t at = size_now(log);
+	box_say(&t, CH_ACK, 1, &at, sizeof at);
+	box_await(&t, CH_GREW, 1);
+	CHECK_STR(box_text(log, LOG_OUT), "early\nlate\n");
+	stop();
 }
 
 /* ---- input ------------------------------------------------------------------------- */
 
 TEST(input_arrives_in_order_and_then_its_end)
 {
-	char text[16] = "";
-
-	start();
-	say(CH_IN, "one ", 4);
-	say(CH_IN, "two", 3);
-	say(CH_EOF, NULL, 0);
-	for (size_t got = 0; got < 7;) {
-		ssize_t n = read(in_fd, text + got, sizeof text - 1 - got);
-
-		CHECK(n > 0);
-		got += (size_t)n;
-	}
-	CHECK_STR(text, "one two");
-	CHECK_INT(read(in_fd, text, sizeof text), 0);
-	end();
+	start(FLAGS());
+	AUTO(fd_close) int log = sh(1, "cat; echo .", (struct command_ask){ .has_stdin = true });
+	box_say(&t, CH_IN, 1, "one ", 4);
+	box_say(&t, CH_IN, 1, "two", 3);
+	box_say(&t, CH_EOF, 1, NULL, 0);
+	CHECK_INT(box_await_exit(&t, 1).exit_code, 0);
+	CHECK_STR(box_text(log, LOG_OUT), "one two.\n");
+	stop();
 }
 
-/* Sends all of a stream as input, from a process of its own: it may have to wait. */
-static pid_t start_typing(size_t bytes)
+/* One that does not read does not hold up another, nor the client. */
+TEST(input_of_one_does_not_wait_for_another)
 {
-	fflush(NULL);
-	pid_t pid = fork();
-	if (pid == 0) {
-		unsigned char chunk[10000];
+	static unsigned char bytes[30000];
 
-		fd_close(&in_fd); /* the command's end is not the client's */
-		for (size_t at = 0; at < bytes; at += sizeof chunk) {
-			for (size_t i = 0; i < sizeof chunk; i++)
-				chunk[i] = byte_at(at + i);
-			say(CH_IN, chunk, sizeof chunk);
+	start(FLAGS());
+	AUTO(fd_close) int deaf = sh(1, "sleep 100", (struct command_ask){ .has_stdin = true });
+	for (int i = 0; i < 20; i++)
+		box_say(&t, CH_IN, 1, bytes, sizeof bytes); /* more than pipe and monitor hold */
+	AUTO(fd_close) int log = sh(2, "wc -c", (struct command_ask){ .has_stdin = true });
+	box_say(&t, CH_IN, 2, bytes, sizeof bytes);
+	box_say(&t, CH_EOF, 2, NULL, 0);
+	CHECK_INT(box_await_exit(&t, 2).exit_code, 0);
+	CHECK_STR(box_text(log, LOG_OUT), "30000\n");
+	stop();
+}
+
+/* All of it, by the rules: no more is under way than the monitor has room for. */
+TEST(a_slow_reader_gets_every_byte)
+{
+	enum { BYTES = 1000000, PIECE = 20000 };
+	static unsigned char bytes[PIECE];
+	uint64_t sent = 0, took = 0;
+
+	start(FLAGS());
+	AUTO(fd_close)
+	int log = sh(1, "sleep 0.2; md5sum | cut -c1-32", (struct command_ask){ .has_stdin = true });
+	while (took < BYTES) {
+		while (sent < BYTES && sent - took + PIECE <= CHANNEL_INPUT_MAX) {
+			memset(bytes, (int)(sent / PIECE), PIECE);
+			box_say(&t, CH_IN, 1, bytes, PIECE);
+			sent += PIECE;
 		}
-		say(CH_EOF, NULL, 0);
-		_exit(0);
+		box_await(&t, CH_TOOK, 1);
+		memcpy(&took, t.packet.data, sizeof took);
 	}
-	return pid;
-}
-
-/* Reads to the end, as the command, with a rest after each piece. */
-static void read_input(size_t bytes, useconds_t rest_us)
-{
-	size_t got = 0;
-
-	for (ssize_t n = 1; n > 0; got += (size_t)n) {
-		unsigned char chunk[5003];
-
-		n = read(in_fd, chunk, sizeof chunk);
-		CHECK(n >= 0);
-		for (ssize_t i = 0; i < n; i++)
-			CHECK(chunk[i] == byte_at(got + (size_t)i));
-		usleep(rest_us);
-	}
-	CHECK_INT(got, bytes);
-}
-
-/* More than pipe and monitor hold: the client waits in its own socket, and nothing is lost. */
-TEST(input_waits_for_a_command_that_reads_slowly)
-{
-	enum { BYTES = 1000000 };
-
-	start();
-	pid_t client = start_typing(BYTES);
-	read_input(BYTES, 100);
-	CHECK_INT(waitpid(client, NULL, 0), client);
-	end();
-}
-
-/* Both directions full at once, each then drained: no byte is lost, and nobody waits for ever. */
-TEST(blocked_output_does_not_cost_input)
-{
-	enum { BYTES = 1000000 };
-
-	start();
-	pid_t client = start_typing(BYTES);
-	usleep(50000); /* input waits in the monitor */
-	size_t written = write_until_full(out_fd);
-
-	read_output(written); /* output flows again, input still waits */
-	written = write_until_full(out_fd);
-	read_input(BYTES, 0);
-	read_output(written); /* and it was not forgotten while input flowed */
-	CHECK_INT(waitpid(client, NULL, 0), client);
-	end();
+	CHECK_INT(took, BYTES);
+	box_say(&t, CH_EOF, 1, NULL, 0);
+	CHECK_INT(box_await_exit(&t, 1).exit_code, 0);
+	CHECK_STR(box_text(log, LOG_OUT), "4d68acb2a3ac63f9a46c2c11bf5d8a6c\n");
+	stop();
 }
 
 TEST(input_that_nobody_reads_any_more_is_dropped)
 {
-	start();
-	fd_close(&in_fd);
+	start(FLAGS());
+	AUTO(fd_close) int log = sh(1, "exec <&-; sleep 0.3", (struct command_ask){ .has_stdin = true });
+	usleep(100000);
 	for (int i = 0; i < 10; i++)
-		say(CH_IN, "lost", 4);
-	say(CH_EOF, NULL, 0);
-	write_text(out_fd, "still here");
-	CHECK_INT(hear(CH_OUT), 10);
-	end();
+		box_say(&t, CH_IN, 1, "lost", 4);
+	box_say(&t, CH_EOF, 1, NULL, 0);
+	CHECK_INT(box_await_exit(&t, 1).exit_code, 0);
+	stop();
 }
 
-TEST(a_client_is_heard_after_the_command_closed_its_input)
+/* ---- terminals --------------------------------------------------------------------- */
+
+TEST(a_terminal_has_its_size_echo_and_end)
 {
-	start();
-	pid_t client = start_typing(200000); /* more than the pipe takes: some of it waits */
-	usleep(50000);
-	fd_close(&in_fd);
-	CHECK_INT(waitpid(client, NULL, 0), client);
-	end_by_signal();
-	end();
+	const struct channel_size size = { .rows = 50, .cols = 132 };
+	struct command_ask ask = { .is_tty = true, .has_stdin = true, .rows = 24, .cols = 80 };
+
+	start(FLAGS());
+	AUTO(fd_close) int log = sh(1, "stty size; read x; stty size; cat; echo over", ask);
+	box_await(&t, CH_GREW, 1);
+	box_say(&t, CH_RESIZE, 1, &size, sizeof size);
+	box_say(&t, CH_IN, 1, "go\n", 3);
+	box_say(&t, CH_EOF, 1, NULL, 0);
+	CHECK_INT(box_await_exit(&t, 1).exit_code, 0);
+	CHECK_STR(box_text(log, LOG_OUT), "24 80\r\ngo\r\n50 132\r\nover\r\n");
+	stop();
 }
 
-/* ---- what else a client says ------------------------------------------------------- */
-
-TEST(a_signal_reaches_the_command)
+TEST(who_waits_for_input_is_told_of)
 {
-	start();
-	end_by_signal();
-	end();
+	uint32_t on = 1;
+	static const bool ttys[] = { false, true };
+
+	for (size_t i = 0; i < COUNT(ttys); i++) {
+		struct command_ask ask = { .is_tty = ttys[i], .has_stdin = true };
+
+		start(FLAGS());
+		AUTO(fd_close) int busy = sh(1, "sleep 100", ask);
+		AUTO(fd_close) int log = sh(2, "printf name?; read x; echo $x", ask);
+		box_say(&t, CH_WATCH, 1, &on, sizeof on);
+		box_say(&t, CH_WATCH, 2, &on, sizeof on);
+		do {
+			CHECK(box_hear(&t, 5000));
+			CHECK(t.packet.head.type != CH_WAITING || t.packet.head.num == 2);
+		} while (t.packet.head.type != CH_WAITING);
+		box_say(&t, CH_IN, 2, "ann\n", 4);
+		CHECK_INT(box_await_exit(&t, 2).exit_code, 0);
+		stop();
+	}
 }
 
-/* Neither obeyed nor a reason to fall over. */
+/* ---- what makes no sense ----------------------------------------------------------- */
+
 TEST(messages_that_make_no_sense_are_ignored)
 {
 	static const int32_t signals[] = { 0, -1, -9, 65, 1000, INT32_MIN, INT32_MAX };
-	static const uint32_t types[] = { CH_STARTED, CH_OUT, CH_ERR,   CH_FAIL,
-		                          CH_END,     CH_GO,  CH_TYPES, UINT32_MAX };
 
-	start();
-	for (size_t i = 0; i < COUNT(signals); i++)
-		say(CH_SIGNAL, &signals[i], sizeof signals[i]);
-	say(CH_SIGNAL, "xx", 2);
-	say(CH_SIGNAL, NULL, 0);
-	say(CH_RESIZE, "size", 4); /* it has no terminal */
-	say(CH_RESIZE, NULL, 0);
-	for (size_t i = 0; i < COUNT(types); i++)
-		say((enum channel_type)types[i], "data", 4);
-	say(CH_IN, "through", 7);
-	CHECK(readable(in_fd, 5000));
-	CHECK_INT(read(in_fd, packet.data, sizeof packet.data), 7);
-	CHECK(!readable(client_fd, 0));
-	CHECK_INT(kill(m.command.pid, 0), 0);
-	CHECK_INT(waitpid(m.command.pid, NULL, WNOHANG), 0);
-	end();
+	start(FLAGS());
+	AUTO(fd_close) int log = sh(1, "cat", (struct command_ask){ .has_stdin = true });
+	box_await(&t, CH_STARTED, 1);
+	for (size_t i = 0; i < COUNT(signals); i++) {
+		const struct channel_signal s = { signals[i], SCOPE_PROCESS };
+
+		box_say(&t, CH_SIGNAL, 1, &s, sizeof s);
+	}
+	box_say(&t, CH_SIGNAL, 1, &(struct channel_signal){ SIGKILL, 7 },
+	        sizeof(struct channel_signal));
+	for (uint32_t type = 0; type <= CH_TYPES; type++)
+		if (type != CH_CLOSE && type != CH_STOP && type != CH_EOF && type != CH_KILL &&
+		    type != CH_FREEZE && type != CH_IN)
+			box_say(&t, (enum channel_type)type, 99, "data", type == CH_SYNC ? 0 : 4);
+	box_say(&t, CH_RESIZE, 1, "size", 4); /* it has no terminal */
+	box_say(&t, CH_KILL, 1, "xx", 2);
+	CHECK_INT(send(t.fd, "short", 5, 0), 5);
+	box_say(&t, CH_IN, 1, "through", 7);
+	box_say(&t, CH_EOF, 1, NULL, 0);
+	do /* two commands among them were malformed, and are said to have failed */
+		CHECK(box_hear(&t, 5000));
+	while (t.packet.head.type != CH_EXIT);
+	CHECK_STR(box_text(log, LOG_OUT), "through");
+	stop();
 }

@@ -30,6 +30,10 @@ TEST(an_accepted_connection_is_ready_for_a_server)
 	CHECK(fd >= 0);
 	CHECK_INT(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &len), 0);
 	CHECK_INT(on, 1);
+	CHECK_INT(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &len), 0);
+	CHECK_INT(on, 1);
+	CHECK_INT(getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &on, &len), 0);
+	CHECK_INT(on, 60);
 	char buf[8];
 	CHECK_INT(os_recv_some(fd, buf, sizeof buf), -EAGAIN);
 	CHECK_INT(os_reset_on_close(fd), 0);

@@ -148,3 +148,32 @@ TEST(a_shared_lock_keeps_out_who_wants_it_alone)
 	CHECK_INT(os_lock_shared(-1, 4), -EBADF);
 	top_remove(dir, "l");
 }
+
+/* As seen by a child of its own. */
+static int lock_in_child(int dir, int inherited)
+{
+	int status = 0;
+
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		int fd = inherited >= 0 ? inherited : openat(dir, "l", O_RDWR | O_CLOEXEC);
+
+		_exit(os_lock_process(fd) == -EAGAIN);
+	}
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	return WEXITSTATUS(status);
+}
+
+TEST(a_lock_of_a_process_is_not_its_childrens)
+{
+	AUTO(fd_close) int dir = top_open();
+	AUTO(fd_close) int fd = openat(dir, "l", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	CHECK_INT(os_lock_process(fd), 0);
+	CHECK_INT(lock_in_child(dir, -1), 1);
+	CHECK_INT(lock_in_child(dir, fd), 1); /* the same descriptor does not help */
+	fd_close(&fd);
+	CHECK_INT(lock_in_child(dir, -1), 0);
+	top_remove(dir, "l");
+}

@@ -36,15 +36,12 @@ static inline void reply_done(struct reply *r)
 	r->json = NULL;
 }
 
-static inline void rig_open(struct rig *r)
+/* A worker of this user on this directory. */
+static inline void rig_start(struct rig *r, const char *root, uid_t uid)
 {
 	int fds[2];
 
-	*r = (struct rig){ 0 };
-	snprintf(r->root, sizeof r->root, "/tmp/tree-test-XXXXXX");
-	CHECK(mkdtemp(r->root));
-	chmod(r->root, 0755);
-	r->dir_fd = open(r->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r->dir_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CHECK(r->dir_fd >= 0);
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
 	r->pid = fork();
@@ -52,11 +49,22 @@ static inline void rig_open(struct rig *r)
 	if (r->pid == 0) {
 		close(fds[0]);
 		umask(0);
+		if (uid > 0 && (setgid(uid) < 0 || setuid(uid) < 0))
+			_exit(1);
 		tree_serve(fds[1], r->dir_fd);
 		exit(0); /* ASan looks for leaks of the worker */
 	}
 	close(fds[1]);
 	r->socket_fd = fds[0];
+}
+
+static inline void rig_open(struct rig *r)
+{
+	*r = (struct rig){ 0 };
+	snprintf(r->root, sizeof r->root, "/tmp/tree-test-XXXXXX");
+	CHECK(mkdtemp(r->root));
+	chmod(r->root, 0755);
+	rig_start(r, r->root, 0);
 }
 
 /* The worker ends by itself, well, and its directory goes. */
@@ -68,6 +76,8 @@ static inline void rig_close(struct rig *r)
 	CHECK_INT(waitpid(r->pid, &status, 0), r->pid);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	close(r->dir_fd);
+	if (!r->root[0])
+		return;
 	pid_t pid = fork();
 	if (pid == 0) {
 		execlp("rm", "rm", "-rf", r->root, NULL);
@@ -174,7 +184,9 @@ static inline void rig_reply(struct rig *r, struct reply *out)
 static inline enum tree_code rig_do(struct rig *r, enum tree_verb verb, uint32_t flags,
                                     const char *path, const char *body, struct reply *out)
 {
-	struct tree_ask ask = { .flags = flags, .request = { .verb = verb }, .path = span_of(path),
+	struct tree_ask ask = { .flags = flags,
+		                .request = { .verb = verb },
+		                .path = span_of(path),
 		                .body = span_of(body) };
 
 	rig_ask(r, ask, -1);
@@ -197,7 +209,8 @@ static inline long long reply_number(const struct reply *r, const char *key)
 /* Files of the rig, by hand. */
 static inline void put_bytes(struct rig *r, const char *path, const void *bytes, size_t n)
 {
-	AUTO(fd_close) int fd = openat(r->dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	AUTO(fd_close)
+	int fd = openat(r->dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
 	CHECK(fd >= 0);
 	CHECK_INT(write(fd, bytes, n), (long long)n);

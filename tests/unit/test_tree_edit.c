@@ -36,24 +36,26 @@ TEST(an_edit_that_fails_changes_nothing_and_helps)
 
 	rig_open(&r);
 	put(&r, "a", "x\ny\nx\n");
-	CHECK_CODE(rig_do(&r, TREE_EDIT, 0, "a",
-	                  "{\"edits\":[{\"old\":\"y\",\"new\":\"z\"},{\"old\":\"x\",\"new\":\"w\"}]}",
-	                  &reply),
-	           TREE_AMBIGUOUS_MATCH);
+	CHECK_CODE(
+	    rig_do(&r, TREE_EDIT, 0, "a",
+	           "{\"edits\":[{\"old\":\"y\",\"new\":\"z\"},{\"old\":\"x\",\"new\":\"w\"}]}",
+	           &reply),
+	    TREE_AMBIGUOUS_MATCH);
 	const json_t *lines = json_object_get(reply.json, "lines");
 
 	CHECK_INT((long long)json_array_size(lines), 2);
 	CHECK_INT(json_integer_value(json_array_get(lines, 1)), 3);
 	CHECK(strstr(reply_text(&reply, "detail"), "edits[1]"));
-	CHECK_CODE(rig_do(&r, TREE_EDIT, 0, "a", "{\"edits\":[{\"old\":\"q\",\"new\":\"w\"}]}",
-	                  &reply),
-	           TREE_NO_MATCH);
+	CHECK_CODE(
+	    rig_do(&r, TREE_EDIT, 0, "a", "{\"edits\":[{\"old\":\"q\",\"new\":\"w\"}]}", &reply),
+	    TREE_NO_MATCH);
 	CHECK_STR(got(&r, "a"), "x\ny\nx\n");
 	put_bytes(&r, "b", "x\0y", 3);
-	CHECK_CODE(rig_do(&r, TREE_EDIT, 0, "b", "{\"edits\":[{\"old\":\"x\",\"new\":\"w\"}]}",
-	                  &reply),
-	           TREE_NOT_TEXT);
-	struct tree_ask ask = { .request = { .verb = TREE_EDIT }, .path = span_of("a"),
+	CHECK_CODE(
+	    rig_do(&r, TREE_EDIT, 0, "b", "{\"edits\":[{\"old\":\"x\",\"new\":\"w\"}]}", &reply),
+	    TREE_NOT_TEXT);
+	struct tree_ask ask = { .request = { .verb = TREE_EDIT },
+		                .path = span_of("a"),
 		                .match = span_of(HELLO_HASH),
 		                .body = span_of("{\"edits\":[{\"old\":\"y\",\"new\":\"z\"}]}") };
 	rig_ask(&r, ask, -1);
@@ -71,8 +73,9 @@ TEST(insert_and_unified_are_edits_too)
 
 	rig_open(&r);
 	put(&r, "a", "1\n2\n");
-	CHECK_CODE(rig_do(&r, TREE_EDIT, 0, "a", "{\"insert\":{\"line\":1,\"text\":\"x\"}}", &reply),
-	           TREE_OK);
+	CHECK_CODE(
+	    rig_do(&r, TREE_EDIT, 0, "a", "{\"insert\":{\"line\":1,\"text\":\"x\"}}", &reply),
+	    TREE_OK);
 	CHECK_STR(got(&r, "a"), "1\nx\n2\n");
 	CHECK_CODE(rig_do(&r, TREE_EDIT, 0, "a",
 	                  "{\"unified\":\"@@ -1,3 +1,3 @@\\n 1\\n-x\\n+y\\n 2\\n\"}", &reply),
@@ -80,7 +83,8 @@ TEST(insert_and_unified_are_edits_too)
 	CHECK_STR(got(&r, "a"), "1\ny\n2\n");
 	put_bytes(&r, "b", "\xff\n", 2);
 	CHECK_CODE(rig_do(&r, TREE_EDIT, 0, "b",
-	                  "{\"edits\":[{\"old_base64\":\"/w==\",\"new_base64\":\"/v4=\"}]}", &reply),
+	                  "{\"edits\":[{\"old_base64\":\"/w==\",\"new_base64\":\"/v4=\"}]}",
+	                  &reply),
 	           TREE_OK);
 	CHECK_STR(got(&r, "b"), "\xfe\xfe\n");
 	CHECK(reply_text(&reply, "diff_base64"));
@@ -101,25 +105,29 @@ TEST(a_batch_goes_on_after_a_failure)
 	rig_open(&r);
 	CHECK(mkdirat(r.dir_fd, "w", 0755) == 0);
 	put(&r, "w/a", "aaa\n");
-	CHECK_CODE(rig_do(&r, TREE_BATCH, 0, "w",
-	                  "[{\"op\":\"read\",\"path\":\"a\"},"
-	                  "{\"op\":\"read\",\"path\":\"none\"},"
-	                  "{\"op\":\"write\",\"path\":\"b\",\"text\":\"bbb\",\"mode\":\"0600\"},"
-	                  "{\"op\":\"edit\",\"path\":\"b\",\"edits\":[{\"old\":\"b\",\"new\":\"c\"}]},"
-	                  "{\"op\":\"edit\",\"path\":\"/w/b\",\"edits\":[{\"old\":\"bbb\",\"new\":\"c\"}]},"
-	                  "{\"op\":\"stat\",\"path\":\"b\",\"hash\":true},"
-	                  "{\"op\":\"delete\",\"path\":\"a\"},"
-	                  "{\"op\":\"nonsense\",\"path\":\"a\"},"
-	                  "{\"op\":\"write\",\"path\":\"c\",\"text_base64\":\"/w==\"}]",
-	                  &reply),
-	           TREE_OK);
+	CHECK_CODE(
+	    rig_do(
+		&r, TREE_BATCH, 0, "w",
+		"[{\"op\":\"read\",\"path\":\"a\"},"
+		"{\"op\":\"read\",\"path\":\"none\"},"
+		"{\"op\":\"write\",\"path\":\"b\",\"text\":\"bbb\",\"mode\":\"0600\"},"
+		"{\"op\":\"edit\",\"path\":\"b\",\"edits\":[{\"old\":\"b\",\"new\":\"c\"}]},"
+		"{\"op\":\"edit\",\"path\":\"/w/b\",\"edits\":[{\"old\":\"bbb\",\"new\":\"c\"}]},"
+		"{\"op\":\"stat\",\"path\":\"b\",\"hash\":true},"
+		"{\"op\":\"delete\",\"path\":\"a\"},"
+		"{\"op\":\"nonsense\",\"path\":\"a\"},"
+		"{\"op\":\"write\",\"path\":\"c\",\"text_base64\":\"/w==\"}]",
+		&reply),
+	    TREE_OK);
 	CHECK_INT((long long)json_array_size(reply.json), 9);
 	CHECK_STR(json_string_value(json_object_get(item(&reply, 0, "ok"), "text")), "aaa\n");
-	CHECK_STR(json_string_value(json_object_get(item(&reply, 1, "error"), "code")), "not_found");
+	CHECK_STR(json_string_value(json_object_get(item(&reply, 1, "error"), "code")),
+	          "not_found");
 	CHECK(item(&reply, 2, "ok"));
 	CHECK_STR(json_string_value(json_object_get(item(&reply, 3, "error"), "code")),
 	          "ambiguous_match");
-	CHECK_INT((long long)json_array_size(json_object_get(item(&reply, 3, "error"), "lines")), 3);
+	CHECK_INT((long long)json_array_size(json_object_get(item(&reply, 3, "error"), "lines")),
+	          3);
 	CHECK(item(&reply, 4, "ok"));
 	CHECK(json_object_get(item(&reply, 5, "ok"), "hash"));
 	CHECK_STR(json_string_value(json_object_get(item(&reply, 5, "ok"), "mode")), "0600");
@@ -134,13 +142,14 @@ TEST(a_batch_goes_on_after_a_failure)
 
 TEST(an_atomic_batch_is_all_or_nothing)
 {
-	static const char steps[] = "{\"op\":\"write\",\"path\":\"new/dir/x\",\"text\":\"1\"},"
-	                            "{\"op\":\"write\",\"path\":\"a\",\"text\":\"2\"},"
-	                            "{\"op\":\"write\",\"path\":\"a\",\"text\":\"3\"},"
-	                            "{\"op\":\"edit\",\"path\":\"a\",\"edits\":[{\"old\":\"3\",\"new\":\"4\"}]},"
-	                            "{\"op\":\"delete\",\"path\":\"b\"},"
-	                            "{\"op\":\"write\",\"path\":\"b\",\"text\":\"again\"},"
-	                            "{\"op\":\"delete\",\"path\":\"tree\",\"recursive\":true}";
+	static const char steps[] =
+	    "{\"op\":\"write\",\"path\":\"new/dir/x\",\"text\":\"1\"},"
+	    "{\"op\":\"write\",\"path\":\"a\",\"text\":\"2\"},"
+	    "{\"op\":\"write\",\"path\":\"a\",\"text\":\"3\"},"
+	    "{\"op\":\"edit\",\"path\":\"a\",\"edits\":[{\"old\":\"3\",\"new\":\"4\"}]},"
+	    "{\"op\":\"delete\",\"path\":\"b\"},"
+	    "{\"op\":\"write\",\"path\":\"b\",\"text\":\"again\"},"
+	    "{\"op\":\"delete\",\"path\":\"tree\",\"recursive\":true}";
 	AUTO(str_done) struct str body = { .max = 4096 };
 	struct reply reply = { 0 };
 	struct rig r;
@@ -154,7 +163,8 @@ TEST(an_atomic_batch_is_all_or_nothing)
 	CHECK(fstatat(r.dir_fd, "a", &before, 0) == 0);
 
 	str_addf(&body, "[%s,{\"op\":\"read\",\"path\":\"none\"}]", steps);
-	CHECK_CODE(rig_do(&r, TREE_BATCH, TREE_ATOMIC, "", str_text(&body), &reply), TREE_NOT_FOUND);
+	CHECK_CODE(rig_do(&r, TREE_BATCH, TREE_ATOMIC, "", str_text(&body), &reply),
+	           TREE_NOT_FOUND);
 	CHECK(strstr(reply_text(&reply, "detail"), "operation 7"));
 	CHECK_STR(got(&r, "a"), "aaa");
 	CHECK_STR(got(&r, "b"), "bbb");
@@ -176,13 +186,14 @@ TEST(an_atomic_batch_is_all_or_nothing)
 	rig_close(&r);
 }
 
-static const char git_patch[] = "diff --git a/old b/new\nsimilarity index 50%\nrename from old\n"
-				"rename to new\n--- a/old\n+++ b/new\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
-				"diff --git a/gone b/gone\ndeleted file mode 100644\n--- a/gone\n"
-				"+++ /dev/null\n@@ -1 +0,0 @@\n-bye\n"
-				"diff --git a/d/add b/d/add\nnew file mode 100755\n--- /dev/null\n"
-				"+++ b/d/add\n@@ -0,0 +1 @@\n+hi\n"
-				"--- a/same\n+++ b/same\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n";
+static const char git_patch[] =
+    "diff --git a/old b/new\nsimilarity index 50%\nrename from old\n"
+    "rename to new\n--- a/old\n+++ b/new\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
+    "diff --git a/gone b/gone\ndeleted file mode 100644\n--- a/gone\n"
+    "+++ /dev/null\n@@ -1 +0,0 @@\n-bye\n"
+    "diff --git a/d/add b/d/add\nnew file mode 100755\n--- /dev/null\n"
+    "+++ b/d/add\n@@ -0,0 +1 @@\n+hi\n"
+    "--- a/same\n+++ b/same\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n";
 
 TEST(a_patch_changes_many_files_or_none)
 {
@@ -196,8 +207,9 @@ TEST(a_patch_changes_many_files_or_none)
 	put(&r, "gone", "bye\n");
 	put(&r, "same", "a\nX\nc\n");
 	CHECK_CODE(rig_do(&r, TREE_PATCH, 0, "", git_patch, &reply), TREE_NO_MATCH);
-	CHECK_STR(reply_text(&reply, "detail"), "same: hunk 1 (line 25 of the patch): its lines are "
-	                                        "not there; line 2 is not \"b\"");
+	CHECK_STR(reply_text(&reply, "detail"),
+	          "same: hunk 1 (line 25 of the patch): its lines are "
+	          "not there; line 2 is not \"b\"");
 	CHECK_STR(got(&r, "old"), "one\ntwo\n");
 	CHECK_STR(got(&r, "gone"), "bye\n");
 	CHECK(!is_there(&r, "new") && !is_there(&r, "d"));
@@ -255,11 +267,12 @@ TEST(v4a_adds_updates_moves_and_deletes)
 	rig_open(&r);
 	put(&r, "u", "a\nb\n");
 	put(&r, "d", "x\n");
-	CHECK_CODE(rig_do(&r, TREE_PATCH, 0, "/",
-	                  "*** Begin Patch\n*** Update File: u\n*** Move to: sub/v\n@@\n a\n-b\n+c\n"
-	                  "*** Delete File: d\n*** Add File: n\n+one\n+two\n*** End Patch",
-	                  &reply),
-	           TREE_OK);
+	CHECK_CODE(
+	    rig_do(&r, TREE_PATCH, 0, "/",
+	           "*** Begin Patch\n*** Update File: u\n*** Move to: sub/v\n@@\n a\n-b\n+c\n"
+	           "*** Delete File: d\n*** Add File: n\n+one\n+two\n*** End Patch",
+	           &reply),
+	    TREE_OK);
 	CHECK_STR(reply_text(&reply, "format"), "v4a");
 	CHECK_STR(got(&r, "sub/v"), "a\nc\n");
 	CHECK_STR(got(&r, "n"), "one\ntwo\n");

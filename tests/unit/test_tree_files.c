@@ -2,7 +2,8 @@
 
 #define HELLO_HASH "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
 #define EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-#define ABC_HASH "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" /* FIPS 180-2 */
+#define ABC_HASH "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" /* FIPS 180-2  \
+	                                                                             */
 
 TEST(a_file_is_written_and_read_back)
 {
@@ -46,10 +47,14 @@ TEST(a_range_is_what_it_says)
 		uint64_t from, count;
 		const char *bytes; /* NULL: refused */
 	} cases[] = {
-		{ 0, 3, "012" },       { 3, 4, "3456" },
-		{ 8, 100, "89" },      { 9, UINT64_MAX, "9" },
-		{ 0, 0, "" },          { 10, 1, NULL },
-		{ UINT64_MAX, 1, NULL }, { 11, UINT64_MAX, NULL },
+		{ 0, 3, "012" },
+		{ 3, 4, "3456" },
+		{ 8, 100, "89" },
+		{ 9, UINT64_MAX, "9" },
+		{ 0, 0, "" },
+		{ 10, 1, NULL },
+		{ UINT64_MAX, 1, NULL },
+		{ 11, UINT64_MAX, NULL },
 	};
 	struct reply reply = { 0 };
 	struct rig r;
@@ -58,7 +63,8 @@ TEST(a_range_is_what_it_says)
 	put(&r, "digits", "0123456789");
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct tree_ask ask = { .flags = TREE_HAS_RANGE,
-			                .request = { .verb = TREE_READ, .from = cases[i].from,
+			                .request = { .verb = TREE_READ,
+			                             .from = cases[i].from,
 			                             .count = cases[i].count },
 			                .path = span_of("digits") };
 
@@ -82,7 +88,8 @@ TEST(a_large_file_comes_in_packets_and_its_hash_at_the_end)
 	rig_open(&r);
 	for (size_t i = 0; i < BYTES; i++)
 		bytes[i] = (char)(i * 2654435761u >> 13);
-	struct tree_ask ask = { .request = { .verb = TREE_WRITE }, .path = span_of("large"),
+	struct tree_ask ask = { .request = { .verb = TREE_WRITE },
+		                .path = span_of("large"),
 		                .body = { bytes, BYTES } };
 	rig_ask(&r, ask, -1);
 	rig_reply(&r, &reply);
@@ -146,8 +153,10 @@ TEST(a_write_knows_what_it_replaces)
 	rig_open(&r);
 	put(&r, "a", "hello\n");
 	CHECK(fchmodat(r.dir_fd, "a", 0750, 0) == 0);
-	struct tree_ask ask = { .request = { .verb = TREE_WRITE }, .path = span_of("a"),
-		                .match = span_of(HELLO_HASH), .body = span_of("two\n") };
+	struct tree_ask ask = { .request = { .verb = TREE_WRITE },
+		                .path = span_of("a"),
+		                .match = span_of(HELLO_HASH),
+		                .body = span_of("two\n") };
 
 	rig_ask(&r, ask, -1);
 	rig_reply(&r, &reply);
@@ -179,8 +188,8 @@ TEST(modes_are_masked_to_nine_bits)
 {
 	static const struct {
 		uint32_t asked, is;
-	} cases[] = { { 0644, 0644 }, { 06777, 0777 }, { 0100755, 0755 }, { 01000, 0 }, { 0, 0 },
-		      { UINT32_MAX, 0777 } };
+	} cases[] = { { 0644, 0644 }, { 06777, 0777 }, { 0100755, 0755 },
+		      { 01000, 0 },   { 0, 0 },        { UINT32_MAX, 0777 } };
 	struct reply reply = { 0 };
 	struct rig r;
 	struct stat st;
@@ -224,7 +233,8 @@ TEST(every_verb_names_what_is_wrong_with_a_path)
 		{ TREE_WRITE, "", "x", TREE_INVALID },
 		{ TREE_WRITE, "dir/..", "x", TREE_INVALID },
 		{ TREE_WRITE, "dir/.", "x", TREE_INVALID },
-		{ TREE_EDIT, "none", "{\"edits\":[{\"old\":\"a\",\"new\":\"b\"}]}", TREE_NOT_FOUND },
+		{ TREE_EDIT, "none", "{\"edits\":[{\"old\":\"a\",\"new\":\"b\"}]}",
+		  TREE_NOT_FOUND },
 		{ TREE_DELETE, "none", "", TREE_NOT_FOUND },
 		{ TREE_DELETE, "", "", TREE_INVALID },
 		{ TREE_DELETE, "/", "", TREE_INVALID },
@@ -282,7 +292,9 @@ TEST(lines_say_what_there_is_and_what_comes_next)
 		{ "a\nb\nc", 3, 1, "c", 3, 0, "lf", false },
 		{ "a\r\nb\r\n", 1, 1, "a\r\n", 2, 2, "crlf", false },
 		{ "a\r\nb\n", 2, 1, "b\n", 2, 0, "mixed", false },
-		{ "\xef\xbb\xbf" "a\n", 1, 1, "a\n", 1, 0, "lf", true },
+		{ "\xef\xbb\xbf"
+		  "a\n",
+		  1, 1, "a\n", 1, 0, "lf", true },
 		{ "", 1, 10, "", 0, 0, "none", false },
 		{ "one", 1, 10, "one", 1, 0, "none", false },
 		{ "a\nb\n", 7, 2, "", 2, 0, "lf", false },
@@ -293,7 +305,8 @@ TEST(lines_say_what_there_is_and_what_comes_next)
 	rig_open(&r);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct tree_ask ask = { .flags = TREE_HAS_RANGE,
-			                .request = { .verb = TREE_LINES, .from = cases[i].from,
+			                .request = { .verb = TREE_LINES,
+			                             .from = cases[i].from,
 			                             .count = cases[i].count },
 			                .path = span_of("f") };
 
@@ -323,8 +336,7 @@ TEST(long_lines_are_cut_on_a_character_and_named)
 
 	rig_ask(&r, ask, -1);
 	rig_reply(&r, &reply);
-	CHECK_STR(reply_text(&reply, "text"),
-	          "short\n\xc3\xa4\xc3\xa4… [6 more bytes]\r\nend\n");
+	CHECK_STR(reply_text(&reply, "text"), "short\n\xc3\xa4\xc3\xa4… [6 more bytes]\r\nend\n");
 	CHECK_INT((long long)json_array_size(json_object_get(reply.json, "cut")), 1);
 	CHECK_INT(json_integer_value(json_array_get(json_object_get(reply.json, "cut"), 0)), 2);
 	reply_done(&reply);
@@ -353,9 +365,8 @@ TEST(list_goes_as_deep_as_asked)
 		int n;
 		bool is_cut;
 	} cases[] = {
-		{ 0, 0, 0, 2, false },          { 1, 0, 0, 2, false },
-		{ 2, 0, 0, 4, false },          { 9, 0, 0, 5, false },
-		{ 9, 0, TREE_HIDDEN, 6, false }, { 9, 2, 0, 2, true },
+		{ 0, 0, 0, 2, false }, { 1, 0, 0, 2, false },           { 2, 0, 0, 4, false },
+		{ 9, 0, 0, 5, false }, { 9, 0, TREE_HIDDEN, 6, false }, { 9, 2, 0, 2, true },
 	};
 	struct reply reply = { 0 };
 	struct rig r;
@@ -369,7 +380,8 @@ TEST(list_goes_as_deep_as_asked)
 	CHECK(symlinkat("d/x", r.dir_fd, "link") == 0);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct tree_ask ask = { .flags = cases[i].flags,
-			                .request = { .verb = TREE_LIST, .depth = cases[i].depth,
+			                .request = { .verb = TREE_LIST,
+			                             .depth = cases[i].depth,
 			                             .max = cases[i].max } };
 
 		rig_ask(&r, ask, -1);
@@ -442,7 +454,8 @@ TEST(trees_are_made_copied_moved_and_deleted)
 	CHECK(symlinkat("b/x", r.dir_fd, "t/a/l") == 0);
 	CHECK(mkfifoat(r.dir_fd, "t/a/fifo", 0644) == 0);
 
-	CHECK_CODE(rig_do(&r, TREE_COPY, 0, "", "{\"from\":\"t\",\"to\":\"new/u\"}", &reply), TREE_OK);
+	CHECK_CODE(rig_do(&r, TREE_COPY, 0, "", "{\"from\":\"t\",\"to\":\"new/u\"}", &reply),
+	           TREE_OK);
 	CHECK_INT(reply_number(&reply, "files"), 2);
 	CHECK_INT(reply_number(&reply, "skipped"), 1);
 	CHECK_STR(got(&r, "new/u/a/l"), "x");
@@ -452,11 +465,13 @@ TEST(trees_are_made_copied_moved_and_deleted)
 	CHECK_INT(st.st_mode & 07777, 0711);
 
 	/* Into itself: the copy is not copied. */
-	CHECK_CODE(rig_do(&r, TREE_COPY, 0, "", "{\"from\":\"t\",\"to\":\"t/a/in\"}", &reply), TREE_OK);
+	CHECK_CODE(rig_do(&r, TREE_COPY, 0, "", "{\"from\":\"t\",\"to\":\"t/a/in\"}", &reply),
+	           TREE_OK);
 	CHECK_STR(got(&r, "t/a/in/a/b/x"), "x");
 	CHECK(!is_there(&r, "t/a/in/a/in"));
 
-	CHECK_CODE(rig_do(&r, TREE_COPY, 0, "t", "{\"from\":\"a/b/x\",\"to\":\"y\"}", &reply), TREE_OK);
+	CHECK_CODE(rig_do(&r, TREE_COPY, 0, "t", "{\"from\":\"a/b/x\",\"to\":\"y\"}", &reply),
+	           TREE_OK);
 	CHECK_STR(got(&r, "t/y"), "x");
 	CHECK_CODE(rig_do(&r, TREE_MOVE, 0, "t", "{\"from\":\"y\",\"to\":\"a/b/x\"}", &reply),
 	           TREE_EXISTS);
@@ -476,8 +491,8 @@ TEST(trees_are_made_copied_moved_and_deleted)
 TEST(what_is_no_regular_file_is_refused_at_once)
 {
 	static const char *const names[] = { "fifo", "socket", "null", "link-to-fifo" };
-	static const enum tree_verb verbs[] = { TREE_READ, TREE_LINES, TREE_WRITE, TREE_EDIT,
-		                                TREE_GREP, TREE_TAR_OUT };
+	static const enum tree_verb verbs[] = { TREE_READ, TREE_LINES, TREE_WRITE,
+		                                TREE_EDIT, TREE_GREP,  TREE_TAR_OUT };
 	struct reply reply = { 0 };
 	struct rig r;
 
@@ -490,7 +505,8 @@ TEST(what_is_no_regular_file_is_refused_at_once)
 	for (size_t i = 0; i < COUNT(names) * COUNT(verbs); i++) {
 		const char *name = names[i % COUNT(names)];
 		enum tree_verb verb = verbs[i / COUNT(names)];
-		const char *body = verb == TREE_EDIT ? "{\"edits\":[{\"old\":\"a\",\"new\":\"b\"}]}" : "x";
+		const char *body =
+		    verb == TREE_EDIT ? "{\"edits\":[{\"old\":\"a\",\"new\":\"b\"}]}" : "x";
 		char grep[64];
 
 		if (!is_there(&r, name))

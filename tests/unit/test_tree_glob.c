@@ -112,28 +112,28 @@ TEST(stars_do_not_blow_up)
 TEST(gitignore_hides_what_git_would)
 {
 	static const char rules[] = "# comment\n"
-	                            "*.o\n"
-	                            "!keep.o\n"
-	                            "/top\n"
-	                            "build/\n"
-	                            "doc/*.txt\n"
-	                            "**/cache\n"
-	                            "trailing   \n"
-	                            "\\#hash\n"
-	                            "a/**/z\r\n";
+				    "*.o\n"
+				    "!keep.o\n"
+				    "/top\n"
+				    "build/\n"
+				    "doc/*.txt\n"
+				    "**/cache\n"
+				    "trailing   \n"
+				    "\\#hash\n"
+				    "a/**/z\r\n";
 	static const struct {
 		const char *path;
 		bool is_dir, is;
 	} cases[] = {
-		{ "x.o", false, true },           { "d/x.o", false, true },
-		{ "keep.o", false, false },       { "d/keep.o", false, false },
-		{ "top", false, true },           { "d/top", false, false },
-		{ "build", true, true },          { "build", false, false },
-		{ "d/build", true, true },        { "doc/a.txt", false, true },
-		{ "doc/b/a.txt", false, false },  { "d/doc/a.txt", false, false },
-		{ "x/cache", true, true },        { "trailing", false, true },
-		{ "#hash", false, true },         { "a/z", false, true },
-		{ "a/b/c/z", false, true },       { "other", false, false },
+		{ "x.o", false, true },          { "d/x.o", false, true },
+		{ "keep.o", false, false },      { "d/keep.o", false, false },
+		{ "top", false, true },          { "d/top", false, false },
+		{ "build", true, true },         { "build", false, false },
+		{ "d/build", true, true },       { "doc/a.txt", false, true },
+		{ "doc/b/a.txt", false, false }, { "d/doc/a.txt", false, false },
+		{ "x/cache", true, true },       { "trailing", false, true },
+		{ "#hash", false, true },        { "a/z", false, true },
+		{ "a/b/c/z", false, true },      { "other", false, false },
 	};
 	AUTO(ignore_done) struct ignore ig;
 

@@ -51,7 +51,8 @@ TEST(grep_finds_what_is_tracked_and_says_where)
 		  ".env:1 src/a.c:2 src/a.h:1 src/deep/x.log:1" },
 		{ "", "{\"pattern\":\"needle\",\"ignore_case\":true,\"glob\":\"*.c\"}",
 		  "src/a.c:2 src/a.c:4" },
-		{ "", "{\"pattern\":\"needle\",\"ignore_case\":true,\"literal\":true,\"glob\":\"*.c\"}",
+		{ "",
+		  "{\"pattern\":\"needle\",\"ignore_case\":true,\"literal\":true,\"glob\":\"*.c\"}",
 		  "src/a.c:2 src/a.c:4" },
 		{ "", "{\"pattern\":\"n[e]+dle\",\"path\":\"src\",\"glob\":\"**/*.{c,h}\"}",
 		  "src/a.c:2 src/a.h:1" },
@@ -59,8 +60,10 @@ TEST(grep_finds_what_is_tracked_and_says_where)
 		{ "src", "{\"pattern\":\"needle\",\"path\":\"/src/a.h\"}", "/src/a.h:1" },
 		{ "", "{\"pattern\":\"needle\",\"ignored\":true,\"path\":\"out\"}", "out/o:1" },
 		{ "", "{\"pattern\":\"needle\",\"path\":\"src/deep\"}", "src/deep/x.log:1" },
-		{ "", "{\"pattern\":\"^int\\\\s\\\\w;$\",\"path\":\"src\"}", "src/a.c:1 src/a.c:3" },
-		{ "", "{\"pattern\":\"a;\\\\nint\",\"multiline\":true,\"path\":\"src\"}", "src/a.c:1" },
+		{ "", "{\"pattern\":\"^int\\\\s\\\\w;$\",\"path\":\"src\"}",
+		  "src/a.c:1 src/a.c:3" },
+		{ "", "{\"pattern\":\"a;\\\\nint\",\"multiline\":true,\"path\":\"src\"}",
+		  "src/a.c:1" },
 		{ "", "{\"pattern\":\"a;\\\\nint\",\"path\":\"src\"}", "" },
 		{ "", "{\"pattern\":\"needle\",\"max\":1}", ".env:1" },
 		{ "", "{\"pattern\":\"(?i)NeEdLe;\",\"path\":\"src\"}", "src/a.c:2 src/a.c:4" },
@@ -77,7 +80,8 @@ TEST(grep_finds_what_is_tracked_and_says_where)
 			printf("# %s\n", cases[i].body);
 		CHECK_STR(summary(&reply), cases[i].found);
 	}
-	CHECK_CODE(rig_do(&r, TREE_GREP, 0, "", "{\"pattern\":\"needle\",\"max\":1}", &reply), TREE_OK);
+	CHECK_CODE(rig_do(&r, TREE_GREP, 0, "", "{\"pattern\":\"needle\",\"max\":1}", &reply),
+	           TREE_OK);
 	CHECK(json_is_true(json_object_get(reply.json, "truncated")));
 	CHECK_STR(reply_text(&reply, "why"), "max");
 	reply_done(&reply);
@@ -91,7 +95,8 @@ TEST(a_match_comes_with_its_surroundings)
 
 	rig_open(&r);
 	put(&r, "f", "1\n2\n3\n  hit\r\n5\n6");
-	CHECK_CODE(rig_do(&r, TREE_GREP, 0, "", "{\"pattern\":\"hit\",\"context\":2}", &reply), TREE_OK);
+	CHECK_CODE(rig_do(&r, TREE_GREP, 0, "", "{\"pattern\":\"hit\",\"context\":2}", &reply),
+	           TREE_OK);
 	const json_t *m = json_array_get(json_object_get(reply.json, "matches"), 0);
 
 	CHECK_STR(json_string_value(json_object_get(m, "text")), "  hit");
@@ -141,7 +146,8 @@ TEST(a_file_larger_than_the_window_is_searched_whole)
 	put_bytes(&r, "f", text.data, text.len);
 	CHECK_CODE(rig_do(&r, TREE_GREP, 0, "", "{\"pattern\":\"HIT\"}", &reply), TREE_OK);
 	CHECK_STR(summary(&reply), "f:1 f:2");
-	CHECK_CODE(rig_do(&r, TREE_GREP, 0, "", "{\"pattern\":\"HIT\",\"literal\":true}", &reply), TREE_OK);
+	CHECK_CODE(rig_do(&r, TREE_GREP, 0, "", "{\"pattern\":\"HIT\",\"literal\":true}", &reply),
+	           TREE_OK);
 	CHECK_STR(summary(&reply), "f:1 f:2");
 	reply_done(&reply);
 	rig_close(&r);
@@ -182,12 +188,6 @@ TEST(patterns_that_explode_end_in_time)
 		rig_reply(&r, &reply);
 		CHECK_CODE(reply.last.code, TREE_OK);
 		CHECK(now_ms() - start < 2000);
-		bool is_said = reply_text(&reply, "why") ||
-		               json_integer_value(json_object_get(json_object_get(reply.json, "skipped"),
-		                                                  "lines_too_costly")) > 0 ||
-		               json_array_size(json_object_get(reply.json, "matches")) > 0;
-		if (!is_said)
-			printf("# %s: %s\n", bodies[i], str_text(&reply.data));
 	}
 	reply_done(&reply);
 	rig_close(&r);

@@ -42,13 +42,19 @@ TEST(hunks_apply_where_their_lines_are)
 		/* line ends */
 		{ "a\r\nb\r\n", "@@ -1,2 +1,2 @@\n a\n-b\n+X\n", "a\r\nX\r\n", TREE_OK },
 		{ "a\nb\n", "@@ -1,2 +1,2 @@\r\n a\r\n-b\r\n+X\r\n", "a\nX\n", TREE_OK },
-		{ "\xef\xbb\xbf" "a\n", "@@ -1 +1 @@\n-a\n+b\n", "\xef\xbb\xbf" "b\n", TREE_OK },
+		{ "\xef\xbb\xbf"
+		  "a\n",
+		  "@@ -1 +1 @@\n-a\n+b\n",
+		  "\xef\xbb\xbf"
+		  "b\n",
+		  TREE_OK },
 		/* blanks that an editor took away */
 		{ "a\n\nb\n", "@@ -1,3 +1,3 @@\n a\n\n-b\n+X\n", "a\n\nX\n", TREE_OK },
 		/* a model that does not count */
 		{ "a\nb\nc\n", "@@\n a\n-b\n+X\n c\n\n", "a\nX\nc\n", TREE_OK },
 		/* two hunks, in order */
-		{ "1\n2\n3\n4\n", "@@ -1 +1 @@\n-1\n+a\n@@ -4 +4 @@\n-4\n+d\n", "a\n2\n3\nd\n", TREE_OK },
+		{ "1\n2\n3\n4\n", "@@ -1 +1 @@\n-1\n+a\n@@ -4 +4 @@\n-4\n+d\n", "a\n2\n3\nd\n",
+		  TREE_OK },
 		{ "1\n2\n", "@@ -2 +2 @@\n-2\n+b\n@@ -1 +1 @@\n-1\n+a\n", NULL, TREE_NO_MATCH },
 		/* nonsense */
 		{ "a\n", "@@ -1,2 +1 @@\n-a\n", NULL, TREE_INVALID },
@@ -78,7 +84,8 @@ TEST(a_hunk_that_does_not_fit_is_named)
 
 	apply("a\nb\nc\n", "--- x\n+++ x\n@@ -1 +1 @@\n-a\n+A\n@@ -2,2 +2,2 @@\n b\n-d\n+D\n", &out,
 	      &e);
-	CHECK_STR(e.msg, "hunk 2 (line 6 of the patch): its lines are not there; line 3 is not \"d\"");
+	CHECK_STR(e.msg,
+	          "hunk 2 (line 6 of the patch): its lines are not there; line 3 is not \"d\"");
 }
 
 TEST(heads_of_git_say_what_happens_to_a_file)
@@ -95,22 +102,30 @@ TEST(heads_of_git_say_what_happens_to_a_file)
 		  PATCH_UPDATE, "d/x.c", NULL, -1, 1 },
 		{ "--- x\n+++ x\n@@ -1 +1 @@\n-a\n+b\n", PATCH_UPDATE, "x", NULL, -1, 1 },
 		{ "diff --git a/n b/n\nnew file mode 100755\nindex 0..1\n--- /dev/null\n+++ b/n\n"
-		  "@@ -0,0 +1 @@\n+x\n", PATCH_ADD, "n", NULL, 0755, 1 },
-		{ "diff --git a/e b/e\nnew file mode 100644\nindex 0..0\n", PATCH_ADD, "e", NULL, 0644, 0 },
+		  "@@ -0,0 +1 @@\n+x\n",
+		  PATCH_ADD, "n", NULL, 0755, 1 },
+		{ "diff --git a/e b/e\nnew file mode 100644\nindex 0..0\n", PATCH_ADD, "e", NULL,
+		  0644, 0 },
 		{ "diff --git a/o b/o\ndeleted file mode 100644\n--- a/o\n+++ /dev/null\n"
-		  "@@ -1 +0,0 @@\n-x\n", PATCH_DELETE, "o", NULL, -1, 1 },
+		  "@@ -1 +0,0 @@\n-x\n",
+		  PATCH_DELETE, "o", NULL, -1, 1 },
 		{ "--- a/o\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n", PATCH_DELETE, "o", NULL, -1, 1 },
 		{ "diff --git a/o b/n\nsimilarity index 100%\nrename from o\nrename to n\n",
 		  PATCH_UPDATE, "o", "n", -1, 0 },
 		{ "diff --git a/o b/n\nsimilarity index 90%\nrename from o\nrename to n\n--- a/o\n"
-		  "+++ b/n\n@@ -1 +1 @@\n-a\n+b\n", PATCH_UPDATE, "o", "n", -1, 1 },
-		{ "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", PATCH_UPDATE, "x", NULL, 0755, 0 },
-		{ "diff --git \"a/\\303\\244 \\\"\" \"b/\\303\\244 \\\"\"\n--- \"a/\\303\\244 \\\"\"\n"
-		  "+++ \"b/\\303\\244 \\\"\"\n@@ -1 +1 @@\n-a\n+b\n", PATCH_UPDATE, "\xc3\xa4 \"", NULL, -1, 1 },
+		  "+++ b/n\n@@ -1 +1 @@\n-a\n+b\n",
+		  PATCH_UPDATE, "o", "n", -1, 1 },
+		{ "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", PATCH_UPDATE, "x", NULL,
+		  0755, 0 },
+		{ "diff --git \"a/\\303\\244 \\\"\" \"b/\\303\\244 \\\"\"\n--- \"a/\\303\\244 "
+		  "\\\"\"\n"
+		  "+++ \"b/\\303\\244 \\\"\"\n@@ -1 +1 @@\n-a\n+b\n",
+		  PATCH_UPDATE, "\xc3\xa4 \"", NULL, -1, 1 },
 		{ "From: someone\n\n text\n---\n x | 2 +-\n\ndiff --git a/x b/x\n--- a/x\n+++ b/x\n"
-		  "@@ -1 +1 @@\n-a\n+b\n-- \n2.39\n", PATCH_UPDATE, "x", NULL, -1, 1 },
-		{ "diff --git a/has space b/has space\nold mode 100644\nnew mode 100755\n", PATCH_UPDATE,
-		  "has space", NULL, 0755, 0 },
+		  "@@ -1 +1 @@\n-a\n+b\n-- \n2.39\n",
+		  PATCH_UPDATE, "x", NULL, -1, 1 },
+		{ "diff --git a/has space b/has space\nold mode 100644\nnew mode 100755\n",
+		  PATCH_UPDATE, "has space", NULL, 0755, 0 },
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -134,7 +149,8 @@ TEST(heads_of_git_say_what_happens_to_a_file)
 TEST(patches_that_we_do_not_take_are_refused)
 {
 	static const char *const cases[] = {
-		"diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+y\n",
+		"diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 "
+		"@@\n+y\n",
 		"diff --git a/x b/x\nnew file mode 160000\n",
 		"diff --git a/x b/x\nindex 1..2\nGIT binary patch\nliteral 3\n",
 		"diff --git a/x b/x\nBinary files a/x and b/x differ\n",
@@ -190,8 +206,9 @@ TEST(v4a_finds_its_place_by_anchors)
 		         cases[i].body);
 		CHECK_INT(patch_parse(&p, span_of(str_text(&patch)), &e), 0);
 		CHECK(p.is_v4a);
-		CHECK_INT(hunks_apply(span_of(cases[i].text), &p.files.at[0].hunks, &out, &result, &e),
-		          0);
+		CHECK_INT(
+		    hunks_apply(span_of(cases[i].text), &p.files.at[0].hunks, &out, &result, &e),
+		    0);
 		CHECK_STR(str_text(&out), cases[i].result);
 	}
 }

@@ -20,7 +20,8 @@ TEST(an_edit_changes_its_bytes_and_no_others)
 		/* exact, whatever the line ends */
 		{ "a\r\nb\r\n", "a\r\nb", "x\r\ny", false, "x\r\ny\r\n", 1, false },
 		/* line ends differ: found, and the file's are kept */
-		{ "a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n", false, "x\r\ny\r\nz\r\nc\r\n", 1, true },
+		{ "a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n", false, "x\r\ny\r\nz\r\nc\r\n", 1,
+		  true },
 		{ "a\nb\nc\n", "a\r\nb\r\n", "x\r\n", false, "x\nc\n", 1, true },
 		{ "a\r\nb\r\n", "b\n", "c\n", false, "a\r\nc\r\n", 1, true },
 		{ "\r\na\r\n", "\na", "\nb", false, "\r\nb\r\n", 1, true },
@@ -30,8 +31,18 @@ TEST(an_edit_changes_its_bytes_and_no_others)
 		/* who writes carriage returns means them */
 		{ "a\r\nb\r\n", "a", "x\r\ny", false, "x\r\ny\r\nb\r\n", 1, false },
 		/* the byte order mark is no part of any line */
-		{ "\xef\xbb\xbf" "a\n", "a", "b", false, "\xef\xbb\xbf" "b\n", 1, false },
-		{ "\xff\xfe" "a", "a", "b", false, "\xff\xfe" "b", 1, false },
+		{ "\xef\xbb\xbf"
+		  "a\n",
+		  "a", "b", false,
+		  "\xef\xbb\xbf"
+		  "b\n",
+		  1, false },
+		{ "\xff\xfe"
+		  "a",
+		  "a", "b", false,
+		  "\xff\xfe"
+		  "b",
+		  1, false },
 		{ "x\r\n1\r\nx\r\n2\r\n", "x\n", "y\n", true, "y\r\n1\r\ny\r\n2\r\n", 2, true },
 	};
 
@@ -62,7 +73,12 @@ TEST(an_edit_that_is_not_clear_says_where)
 		{ "x\r\n\r\nx\r\n", "x\n", false, TREE_AMBIGUOUS_MATCH, 2, { 1, 3 } },
 		{ "abc", "z", false, TREE_NO_MATCH, 0, { 0 } },
 		{ "abc", "z", true, TREE_NO_MATCH, 0, { 0 } },
-		{ "a\n\tfoo();\nb\n  foo();\n", "    foo();\n    bar();\n", false, TREE_NO_MATCH, 2, { 2, 4 } },
+		{ "a\n\tfoo();\nb\n  foo();\n",
+		  "    foo();\n    bar();\n",
+		  false,
+		  TREE_NO_MATCH,
+		  2,
+		  { 2, 4 } },
 		{ "", "x", false, TREE_NO_MATCH, 0, { 0 } },
 		{ "abc", "", false, TREE_INVALID, 0, { 0 } },
 	};
@@ -95,7 +111,11 @@ TEST(lines_are_put_in_behind_a_line)
 		{ "a\nb", 2, "x", "a\nb\nx\n" },
 		{ "a\r\nb\r\n", 1, "x\ny", "a\r\nx\r\ny\r\nb\r\n" },
 		{ "a\r\nb", 2, "x", "a\r\nb\r\nx\r\n" },
-		{ "\xef\xbb\xbf" "a\n", 0, "x", "\xef\xbb\xbf" "x\na\n" },
+		{ "\xef\xbb\xbf"
+		  "a\n",
+		  0, "x",
+		  "\xef\xbb\xbf"
+		  "x\na\n" },
 		{ "", 0, "x", "x\n" },
 		{ "a\n", 2, "x", NULL },
 	};
@@ -124,7 +144,8 @@ TEST(a_diff_shows_the_change_and_three_lines_around)
 		{ "a", "a\n", "@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+a\n" },
 		{ "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nX\n6\n7\n8\n9\n",
 		  "@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+X\n 6\n 7\n 8\n" },
-		{ "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n", "X\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\nY\n",
+		{ "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n",
+		  "X\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\nY\n",
 		  "@@ -1,4 +1,4 @@\n-1\n+X\n 2\n 3\n 4\n"
 		  "@@ -9,4 +9,4 @@\n 9\n 10\n 11\n-12\n+Y\n" },
 		{ "a\nb\nc\n", "a\nc\n", "@@ -1,3 +1,2 @@\n a\n-b\n c\n" },

@@ -103,7 +103,8 @@ TEST(a_storm_ends_in_an_overflow_event)
 	start(&w, TREE_RECURSIVE);
 	for (int i = 0; i < 40000; i++) {
 		snprintf(name, sizeof name, "f%d", i);
-		AUTO(fd_close) int fd = openat(r.dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+		AUTO(fd_close)
+		int fd = openat(r.dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	}
 	expect(&w, "\"event\":\"overflow\"");
 	put(&r, "after", "");

@@ -44,3 +44,71 @@ TEST(a_state_that_nobody_knows_is_lost)
 		CHECK_INT(run_exit_status(&end), 125);
 	}
 }
+
+/* Only the execs that there are travel. */
+TEST(an_end_comes_out_as_it_went_in)
+{
+	static const uint32_t counts[] = { 0, 1, 2, CHANNEL_EXECS_MAX, CHANNEL_EXECS_MAX + 7 };
+
+	for (size_t i = 0; i < COUNT(counts); i++) {
+		struct channel_end end = { .state = RUN_OOM,
+			                   .exit_code = -1,
+			                   .signal = 9,
+			                   .reason = "mem limit of 1 bytes reached",
+			                   .out_bytes = 1ull << 40,
+			                   .n_children = 1,
+			                   .children = { { 7, "sleep" } },
+			                   .n_execs = counts[i] };
+		struct channel_end out;
+		size_t n;
+
+		for (uint32_t k = 0; k < counts[i] && k < CHANNEL_EXECS_MAX; k++)
+			snprintf(end.execs[k], sizeof end.execs[k], "program %u", k);
+		n = channel_end_size(&end);
+		CHECK(n <= sizeof end);
+		AUTO(freep) unsigned char *bytes = mem_alloc(n);
+		memcpy(bytes, &end, n);
+		CHECK(channel_end_read(&out, bytes, n));
+		CHECK_INT(memcmp(&out, &end, sizeof end), 0);
+	}
+}
+
+TEST(an_end_that_no_monitor_has_said_is_refused)
+{
+	static const struct {
+		struct channel_end end;
+		size_t n;
+	} cases[] = {
+		{ { .state = RUN_LOST + 1 }, sizeof(struct channel_end) },
+		{ { .state = UINT32_MAX }, sizeof(struct channel_end) },
+		{ { .exit_code = -2 }, sizeof(struct channel_end) },
+		{ { .exit_code = 256 }, sizeof(struct channel_end) },
+		{ { .signal = -1 }, sizeof(struct channel_end) },
+		{ { .signal = 65 }, sizeof(struct channel_end) },
+		{ { 0 }, 0 },
+		{ { 0 }, offsetof(struct channel_end, execs) - 1 },
+		{ { 0 }, sizeof(struct channel_end) + 1 },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		AUTO(freep) unsigned char *bytes = mem_alloc(cases[i].n + sizeof(struct channel_end));
+		struct channel_end out;
+
+		printf("# case %zu\n", i);
+		memcpy(bytes, &cases[i].end, sizeof cases[i].end);
+		CHECK(!channel_end_read(&out, bytes, cases[i].n));
+	}
+}
+
+TEST(texts_in_an_end_are_closed_by_the_reader)
+{
+	struct channel_end end = { .n_children = 1, .n_execs = CHANNEL_EXECS_MAX }, out;
+
+	memset(end.reason, 'r', sizeof end.reason);
+	memset(end.children[0].name, 'c', sizeof end.children[0].name);
+	memset(end.execs, 'e', sizeof end.execs);
+	CHECK(channel_end_read(&out, &end, sizeof end));
+	CHECK_INT(strlen(out.reason), sizeof out.reason - 1);
+	CHECK_INT(strlen(out.children[0].name), sizeof out.children[0].name - 1);
+	CHECK_INT(strlen(out.execs[CHANNEL_EXECS_MAX - 1]), CHANNEL_EXEC_TEXT - 1);
+}

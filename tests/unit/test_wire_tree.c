@@ -38,7 +38,8 @@ TEST(a_request_is_read_as_it_was_built)
 TEST(a_long_body_goes_on_in_pieces)
 {
 	static char body[3 * TREE_PACKET_MAX];
-	struct tree_ask ask = { .request = { .verb = TREE_WRITE }, .path = span_of("p"),
+	struct tree_ask ask = { .request = { .verb = TREE_WRITE },
+		                .path = span_of("p"),
 		                .body = { body, sizeof body } };
 	struct tree_packet p;
 	struct err e;
@@ -72,8 +73,10 @@ TEST(a_request_that_cannot_be_is_not_built)
 		{ .path = { long_path, PATH_TEXT_MAX } },
 		{ .match = span_of("1234") },
 		{ .match = { HASH "0", 65 } },
-		{ .match = span_of("5891B5B522D5DF086D0FF0B110FBD9D21BB4FC7163AF34D08286A2E846F6BE03") },
-		{ .match = { "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be0\0", 64 } },
+		{ .match =
+		      span_of("5891B5B522D5DF086D0FF0B110FBD9D21BB4FC7163AF34D08286A2E846F6BE03") },
+		{ .match = { "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be0\0",
+		             64 } },
 	};
 	struct err e;
 	size_t taken;
@@ -134,7 +137,7 @@ TEST(every_code_has_a_name_and_a_status_of_http)
 		CHECK(tree_code_status((enum tree_code)i) >= (i == TREE_OK ? 200 : 400));
 	}
 	CHECK_STR(tree_code_name((enum tree_code)1000), "backend_error");
-	CHECK_INT(tree_code_status((enum tree_code)-1), 500);
-	CHECK_STR(tree_verb_name((enum tree_verb)-1), "?");
+	CHECK_INT(tree_code_status((enum tree_code) - 1), 500);
+	CHECK_STR(tree_verb_name((enum tree_verb) - 1), "?");
 	CHECK_STR(tree_content_type((enum tree_content)99), "application/octet-stream");
 }
