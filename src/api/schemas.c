@@ -186,7 +186,7 @@ static const struct member violation[] = {
 };
 static const struct member execs[] = {
 	{ "count", NEEDED, "integer", "in all" },
-	{ "first", NEEDED, "[text]",  "paths of the first few" },
+	{ "first", NEEDED, "[text]",  "command lines of the first few" },
 };
 static const struct member process_list_of[] = {
 	{ "processes", NEEDED, "[Process]", "newest first; without output" },

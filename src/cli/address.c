@@ -132,11 +132,8 @@ static int connect_tcp(const struct address *a, struct err *e)
 		               "CAISSON_HOST is an address or localhost, and a port, not \"%.64s\"",
 		               a->host);
 	AUTO(fd_close) int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&name, n) < 0) {
-		err_sys(e, errno, "connect to %s", a->host);
-		e->kind = ERR_INTERNAL;
-		return -1;
-	}
+	if (fd < 0 || connect(fd, (struct sockaddr *)&name, n) < 0)
+		return err_sys(e, errno, "connect to %s", a->host);
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* only speed */
 	return fd_take(&fd);
 }
@@ -151,10 +148,7 @@ int address_connect(const struct address *a, struct err *e)
 	AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return err_sys(e, errno, "make a socket");
-	if (connect(fd, (struct sockaddr *)&name, sizeof name) < 0) {
-		err_sys(e, errno, "connect to %s", a->path);
-		e->kind = ERR_INTERNAL;
-		return -1;
-	}
+	if (connect(fd, (struct sockaddr *)&name, sizeof name) < 0)
+		return err_sys(e, errno, "connect to %s", a->path);
 	return fd_take(&fd);
 }

@@ -50,6 +50,16 @@ static bool may_not_start(void)
 	return start && strcmp(start, "never") == 0;
 }
 
+static int connect_somehow(struct client *c, struct err *e)
+{
+	int fd = address_connect(&c->address, e);
+
+	if (fd >= 0 || c->address.is_named || may_not_start() ||
+	    (e->sys != ENOENT && e->sys != ECONNREFUSED))
+		return fd;
+	return ondemand_connect(&c->address, e);
+}
+
 static int client_connect(struct client *c, struct err *e)
 {
 	if (c->fd >= 0 && !is_stale(c->fd))
@@ -57,12 +67,9 @@ static int client_connect(struct client *c, struct err *e)
 	hang_up(c);
 	if (!c->address.path[0] && !c->address.is_tcp && address_find(&c->address, e) < 0)
 		return -1;
-	c->fd = address_connect(&c->address, e);
-	if (c->fd >= 0)
-		return 0;
-	if (c->address.is_named || may_not_start() || (e->sys != ENOENT && e->sys != ECONNREFUSED))
-		return -1;
-	c->fd = ondemand_connect(&c->address, e);
+	c->fd = connect_somehow(c, e);
+	if (c->fd < 0 && e->kind != ERR_INVALID)
+		e->kind = ERR_INTERNAL; /* a missing socket is not what was asked for */
 	return c->fd < 0 ? -1 : 0;
 }
 

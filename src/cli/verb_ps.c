@@ -92,18 +92,31 @@ static int print_processes(const json_t *list, const struct ps *x, bool with_san
 	return print_text(&out, e);
 }
 
+/* Records know the id; the caller may have said the key. */
+static int ps_path(struct verb_call *c, struct str *path, struct err *e)
+{
+	const struct ps *x = c->opts;
+	AUTO(json_decrefp) json_t *sandbox = NULL;
+
+	if (c->words.n > 0 && sandbox_call(c, "GET", "/v1/sandboxes/{}", NULL, &sandbox, e) < 0)
+		return -1;
+	const char *texts[] = { text_of(sandbox, "id"), x->label };
+	str_add(path, "/v1/processes");
+	if (sandbox)
+		client_path(path, "?sandbox={}", texts);
+	if (x->label)
+		client_path(path, sandbox ? "&label={}" : "?label={}", texts + 1);
+	return 0;
+}
+
 static int ps_run(struct verb_call *c, struct err *e)
 {
 	const struct ps *x = c->opts;
-	const char *texts[] = { c->words.n ? c->words.at[0] : "", x->label };
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 	AUTO(json_decrefp) json_t *list = NULL;
 
-	str_add(&path, "/v1/processes");
-	if (c->words.n > 0)
-		client_path(&path, "?sandbox={}", texts);
-	if (x->label)
-		client_path(&path, c->words.n ? "&label={}" : "?label={}", texts + 1);
+	if (ps_path(c, &path, e) < 0)
+		return -1;
 	if (fetch_list(&c->client, str_text(&path), "processes", &list, e) < 0)
 		return -1;
 	if (x->common.is_json)

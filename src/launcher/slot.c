@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -10,8 +9,7 @@
 #include "os/file.h"
 #include "os/unix.h"
 
-#define GATE SLOT_COUNT   /* the byte after the slots */
-#define GATE_WAIT_MS 2000 /* whoever has it alone removes some hundred files */
+#define GATE SLOT_COUNT /* the byte after the slots */
 
 int slot_own_dir(const char *path, mode_t mode, struct err *e)
 {
@@ -64,16 +62,8 @@ int slot_open(int run_fd, struct err *e)
 
 int slot_share(int slots_fd, struct err *e)
 {
-	const struct timespec tick = { .tv_nsec = 1000000 };
-	int r = -EAGAIN;
+	int r = os_lock_shared(slots_fd, GATE);
 
-	for (int waited = 0; waited < GATE_WAIT_MS && r == -EAGAIN; waited++) {
-		if (waited > 0)
-			nanosleep(&tick, NULL);
-		r = os_lock_shared(slots_fd, GATE);
-	}
-	if (r == -EAGAIN)
-		return err_new(e, ERR_INTERNAL, "somebody keeps the run folder for himself");
 	return r < 0 ? err_sys(e, -r, "lock the run folder") : 0;
 }
 

@@ -23,7 +23,7 @@
 /* The folder of this host (or user): slots and skeleton. Made when absent. */
 int slot_run_dir(bool is_root, struct err *e) MUST_USE;
 int slot_open(int run_fd, struct err *e) MUST_USE;    /* the lock file */
-int slot_share(int slots_fd, struct err *e) MUST_USE; /* the gate: nobody removes the common part */
+int slot_share(int slots_fd, struct err *e) MUST_USE; /* the gate; waits for who has it alone */
 bool slot_alone(int slots_fd);                        /* the gate: false when anybody shares it */
 int slot_take(int slots_fd, struct err *e) MUST_USE;  /* the slot's number; shares the gate too */
 bool slot_take_this(int slots_fd, int slot);          /* false: in use */

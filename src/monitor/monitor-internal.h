@@ -90,6 +90,7 @@ struct proc {
 	/* waiting.c */
 	bool is_watched, was_waiting, is_said;
 	uint64_t quiet_at; /* the log's position and the input taken, when it was last looked at */
+	uint64_t look_ms, look_at_ms;
 };
 
 struct ended {

@@ -70,17 +70,28 @@ static void fill_children(struct proc *p)
 	}
 }
 
+/* It cannot be waited for before the others, which the kernel kills first; but it shows (proc(5),
+ * field 9: PF_EXITING). */
+static bool is_init_dying(const struct monitor *m)
+{
+	char path[32], text[512];
+	unsigned int flags = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", m->init.pid);
+	if (os_read_file(AT_FDCWD, path, text, sizeof text) <= 0)
+		return true;
+	const char *at = strrchr(text, ')');
+	return at && sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & 0x4;
+}
+
 /* Did pid 1 go first, and take the command along? It says so, or was found dead. */
 static bool init_reason(struct proc *p)
 {
 	struct monitor *m = p->monitor;
 	struct err e = { 0 };
-	int status;
 
-	if (!m->is_ending && m->init.pid > 0 && os_try_wait(m->init.pid, &status, NULL) > 0) {
+	if (!m->is_ending && is_init_dying(m))
 		m->is_init_lost = true;
-		m->init.pid = 0;
-	}
 	bool has_said = spawn_init_error(&m->init, &e);
 	if (!has_said && !m->is_init_lost)
 		return false;

@@ -3,7 +3,9 @@
  *
  * It is said when somebody of the tree sits in read(2) of the command's standard input, or in
  * select(2) of nothing else (line editors do that), at two looks in a row between which nothing
- * was written and no input is left over. /proc/PID/syscall has the call and its arguments.
+ * was written and no input is left over. /proc/PID/syscall has the call and its arguments; it is
+ * closed to the monitor's id, so a child looks, which enters the user namespace for it. Who goes on
+ * being quiet is looked at less and less often.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,8 +15,10 @@
 
 #include "monitor/monitor-internal.h"
 #include "os/file.h"
+#include "os/proc.h"
 
 #define LOOK_MS 100
+#define LOOK_MS_MAX 1000
 #define MEMBERS_MAX 256
 
 /* Standard input is 0 for most; a shell may have moved the terminal elsewhere. */
@@ -51,32 +55,50 @@ static bool sits_in_read(const struct proc *p, pid_t pid)
 	return number == SYS_pselect6 && first == 1 && is_input_of(p, pid, 0);
 }
 
-static bool waits(const struct proc *p)
+static bool does_any_sit(const struct proc *p)
 {
 	pid_t pids[MEMBERS_MAX];
-
-	if (p->has_exited || p->input.fd < 0 || p->in_len > 0)
-		return false;
 	size_t n = procs_tree(p, pids, MEMBERS_MAX);
+
 	for (size_t i = 0; i < n; i++)
 		if (sits_in_read(p, pids[i]))
 			return true;
 	return false;
 }
 
+static bool waits(const struct proc *p)
+{
+	int status = 0;
+
+	if (p->has_exited || p->input.fd < 0 || p->in_len > 0)
+		return false;
+	int pid = os_clone((struct clone_opts){ 0 });
+	if (pid == 0) /* In a child, with every right inside and none outside. */
+		_exit(os_setns(p->monitor->init.pidfd, CLONE_NEWUSER) >= 0 && does_any_sit(p));
+	if (pid > 0)
+		(void)os_wait(pid, &status, NULL); /* a few files of /proc: it does not take long */
+	return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
 static void look(struct proc *p)
 {
 	uint64_t now = p->log.at + p->took;
-	bool is_waiting = waits(p);
 
 	if (now != p->quiet_at) {
 		p->quiet_at = now;
 		p->was_waiting = p->is_said = false;
-	} else if (is_waiting && p->was_waiting && !p->is_said) {
-		p->due_waiting = p->is_said = true; /* once, until something moves */
+		p->look_ms = LOOK_MS;
+	}
+	if (p->is_said || timer_now_ms() < p->look_at_ms)
+		return; /* once, until something moves */
+	bool is_waiting = waits(p);
+	if (is_waiting && p->was_waiting) {
+		p->due_waiting = p->is_said = true;
 		talk_proc(p);
 	}
 	p->was_waiting = is_waiting;
+	p->look_at_ms = timer_now_ms() + (is_waiting ? LOOK_MS : p->look_ms) - LOOK_MS / 2;
+	p->look_ms = p->look_ms * 2 < LOOK_MS_MAX ? p->look_ms * 2 : LOOK_MS_MAX;
 }
 
 static void fired(struct timer *t)
@@ -100,6 +122,7 @@ void waiting_watch(struct proc *p, bool on)
 
 	p->is_watched = on;
 	p->was_waiting = p->is_said = false;
+	p->look_ms = LOOK_MS;
 	m->look.fired = fired;
 	if (on)
 		timer_set(&m->timers, &m->look, LOOK_MS);

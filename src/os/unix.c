@@ -113,23 +113,24 @@ int os_notify(const char *address, const char *text)
 	                     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)));
 }
 
-static int lock(int fd, int command, struct flock how)
-{
-	int r = os_ret(fcntl(fd, command, &how));
-
-	return r == -EACCES ? -EAGAIN : r;
-}
-
 int os_lock_shared(int fd, off_t byte)
 {
+	struct flock how = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+
 	OS_FAULT("fcntl");
-	return lock(
-	    fd, F_OFD_SETLK,
-	    (struct flock){ .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 });
+	for (;;) {
+		int r = fcntl(fd, F_OFD_SETLKW, &how);
+
+		if (r >= 0 || errno != EINTR)
+			return os_ret(r);
+	}
 }
 
 int os_lock_process(int fd)
 {
+	struct flock how = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
 	OS_FAULT("fcntl");
-	return lock(fd, F_SETLK, (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET });
+	int r = os_ret(fcntl(fd, F_SETLK, &how));
+	return r == -EACCES ? -EAGAIN : r;
 }

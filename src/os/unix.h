@@ -30,7 +30,7 @@ int os_set_groups(const gid_t *groups, size_t n);
 /* One datagram to $NOTIFY_SOCKET's address; a leading @ is the abstract namespace. */
 int os_notify(const char *address, const char *text);
 
-int os_lock_shared(int fd, off_t byte); /* open-file lock; -EAGAIN when another excludes it */
+int os_lock_shared(int fd, off_t byte); /* open-file lock; waits while another excludes it */
 /* The whole file, for this process: a child does not have it, not even until it closes the file.
  * Gone when the process closes any descriptor of it. -EAGAIN when another has it. */
 int os_lock_process(int fd);

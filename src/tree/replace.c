@@ -1,11 +1,14 @@
 #include "tree/replace.h"
 
+#include <linux/fs.h>
+
 #include "base/fd.h"
 #include "os/file.h"
 #include "tree/blob.h"
 #include "tree/fail.h"
 #include "tree/hash.h"
 #include "tree/limits.h"
+#include "tree/settle.h"
 #include "tree/sys.h"
 
 #define NEW_MODE 0644
@@ -113,12 +116,27 @@ static int check_again(struct replace *r, struct err *e)
 	return 0;
 }
 
+/* The old file changes names with the new one and goes. 0 when it must be done otherwise: an overlay
+ * would first copy the old one up, which only pays for small ones. */
+static int exchange(struct replace *r)
+{
+	const struct sys_names names = { r->place.dir_fd, r->temp, r->place.dir_fd, r->place.name };
+
+	if (r->how.undo || r->is_new || r->how.only_new || r->old.st_size > TREE_HASH_WHOLE ||
+	    sys_rename(names, RENAME_EXCHANGE) < 0)
+		return 0;
+	(void)os_unlinkat(r->place.dir_fd, r->temp); /* the old one; nobody else knows its name */
+	settle_later(fd_take(&r->fd));
+	return 1;
+}
+
 int replace_end(struct replace *r, struct err *e)
 {
 	if (set_mode(r, e) < 0 || check_again(r, e) < 0)
 		return -1;
 	/* A write, not a creation: whatever appeared meanwhile is replaced, unless only_new. */
-	if (undo_put(r->how.undo, r->place.dir_fd, r->temp, r->place.name, r->how.only_new, e) < 0)
+	if (!exchange(r) && undo_put(r->how.undo, r->place.dir_fd, r->temp, r->place.name,
+	                             r->how.only_new, e) < 0)
 		return -1;
 	r->temp[0] = '\0';
 	return 0;

@@ -3,10 +3,12 @@
 #include "base/fd.h"
 #include "os/sock.h"
 #include "tree/fail.h"
+#include "tree/settle.h"
 #include "tree/sys.h"
 #include "tree/verbs.h"
 
 #define SECOND 1000u
+#define PAUSE_MS 20 /* nobody asks for so long */
 
 /* How long a verb may take at most, and when the request does not say; 0: as long as somebody is
  * there. What moves bytes takes as long as they take. */
@@ -109,13 +111,17 @@ void tree_serve(int socket_fd, int root_fd)
 	while (!conn.is_gone) {
 		AUTO(fd_close) int fd = -1;
 		size_t n_fds = 1;
+
+		if (settle_is_due() && sys_wait(-1, 0, socket_fd, PAUSE_MS) == 0)
+			settle_now();
 		int n = os_recv(socket_fd, conn.in, sizeof conn.in, &fd, &n_fds);
 
 		if (n <= 0 || tree_packet_parse(conn.in, (size_t)n, &p, &e) < 0)
-			return;
+			break;
 		if (p.head.type == TREE_REQUEST)
 			serve_one(&conn, &p, &fd);
 		else if (p.head.type != TREE_BODY && p.head.type != TREE_CANCEL)
-			return; /* what is left of an old call is fine, anything else is not */
+			break; /* what is left of an old call is fine, anything else is not */
 	}
+	settle_now();
 }

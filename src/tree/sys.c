@@ -93,6 +93,12 @@ ssize_t sys_copy_range(int from_fd, int to_fd, size_t n)
 	}
 }
 
+int sys_start_writing(int fd)
+{
+	OS_FAULT("sync_file_range");
+	return os_ret(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE));
+}
+
 int sys_getdents(int fd, void *buf, size_t n)
 {
 	OS_FAULT("getdents64");

@@ -28,6 +28,8 @@ ssize_t sys_pread(int fd, void *buf, size_t n, uint64_t at);
 ssize_t sys_write(int fd, const void *buf, size_t n);
 ssize_t sys_copy_range(int from_fd, int to_fd, size_t n); /* from and to where the files stand */
 
+int sys_start_writing(int fd); /* what the file has goes to the disk; does not wait for it */
+
 /* Entries of an open directory, as getdents64(2) writes them. */
 int sys_getdents(int fd, void *buf, size_t n);
 

@@ -6,6 +6,7 @@ leftovers. A test is a function with one parameter, the Api; it fails by `check`
 """
 import base64
 import contextlib
+import ctypes
 import fcntl
 import http.client
 import json
@@ -32,6 +33,7 @@ import census  # noqa: E402
 cell.PROGRAMS = ("caissond", "caisson-launcher", "caisson-tree", "caisson-init")
 HOME = pathlib.Path("/run/api")        # state and run folders of the daemons of this cell
 HOST = pathlib.Path("/run/host")       # what sandboxes must not reach
+SOURCE = pathlib.Path("/run/source")   # what is shown inside
 USER_ID = 64001                        # of nobody; as good as any ordinary user
 READY_SECONDS = 20
 SECRET = "host-secret-7f1c"
@@ -362,6 +364,48 @@ class WebSocket:
         self.socket.close()
 
 
+# ---- the host's side -------------------------------------------------------------------------
+
+IN_ALL = 0x00000fff  # every event of inotify(7)
+
+
+class Canary:
+    """Files of the host that nobody may touch: content, names and every access are watched."""
+
+    def __init__(self):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        for name in ("sub", "empty"):
+            (HOST / name).mkdir(mode=0o777)
+        (HOST / "canary").write_text(SECRET)
+        (HOST / "sub/canary").write_text(SECRET)
+        for path in (HOST / "canary", HOST / "sub/canary"):
+            path.chmod(0o666)  # whoever reaches it may: it is the walls that stop him
+        HOST.chmod(0o777)
+        self.watch()
+
+    def watch(self):
+        self.fd = self.libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        for path in (HOST, HOST / "sub", HOST / "empty", HOST / "canary", HOST / "sub/canary"):
+            check(self.libc.inotify_add_watch(self.fd, str(path).encode(), IN_ALL) >= 0, "inotify")
+
+    def touched(self):
+        """What happened since the last look."""
+        problems = []
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self.fd, 65536)
+            while len(data) >= 16:
+                _, mask, _, n = struct.unpack("iIII", data[:16])
+                problems.append(f"event {mask:#x} {data[16:16 + n].rstrip(bytes(1)).decode(errors='replace')}")
+                data = data[16 + n:]
+        os.close(self.fd)  # our own look is no touch
+        names = sorted(str(p.relative_to(HOST)) for p in HOST.rglob("*"))
+        texts = {(HOST / n).read_text() for n in names if n.endswith("canary")}
+        if names != ["canary", "empty", "sub", "sub/canary"] or texts != {SECRET}:
+            problems.append(f"changed: {names} {texts}")
+        self.watch()
+        return problems[:8]
+
+
 # ---- the daemon ------------------------------------------------------------------------------
 
 class Daemon:
@@ -538,7 +582,7 @@ def enter(name):
     lo_up()
     HOME.mkdir(mode=0o755)
     HOST.mkdir(mode=0o755)
-    (HOST / "canary").write_text(SECRET)
+    SOURCE.mkdir(mode=0o755)
 
 
 def leftovers(before):

@@ -96,7 +96,7 @@ class Daemon:
         self.process = subprocess.Popen(
             [BUILD / "caisson-launcher", "--state", self.folder / "state", "--run", self.folder / "run",
              *options], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-            env=env, start_new_session=True)
+            env=env)
         if not self.is_ready():
             said = self.said()
             self.end()
@@ -125,7 +125,10 @@ class Daemon:
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
         try:
-            connection.request(method, target, body, headers or {})
+            try:
+                connection.request(method, target, body, headers or {})
+            except BrokenPipeError:
+                pass  # it was refused before all of it was sent; the answer says why
             return Answer(connection.getresponse())
         finally:
             connection.close()

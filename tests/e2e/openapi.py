@@ -220,7 +220,7 @@ def check_errors(client, sandbox):
     ]
     for name, body, values, code in rows:
         answer = client.call(name, body, **values)
-        tap.check(f"{name} {body or values}: {code}", answer.code == code, answer)
+        tap.check(f"{name} {body or list(values)}: {code}", answer.code == code, answer)
 
 
 def check_operating(client):

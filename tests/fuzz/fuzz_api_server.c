@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		            .fd = fds[1],
 		            .data = data + 1,
 		            .left = size - 1,
-		            .piece = 1 + (size - 1) / (1 + data[0]) };
+		            .piece = 1 + (size - 1) / (1 + data[0] % 8) };
 
 	server->is_draining = false;
 	conn_new(&l, fds[0]);

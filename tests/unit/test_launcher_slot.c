@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/fd.h"
 #include "test.h"
@@ -197,12 +198,38 @@ TEST(the_gate_is_shared_by_many_or_one_has_it_alone)
 	CHECK(slot_alone(b)); /* its own does not count */
 	fd_close(&b);
 	CHECK(slot_alone(c));
-	a = open_slots();
-	CHECK_INT(slot_share(a, &e), -1); /* after a while */
-	CHECK(strstr(e.msg, "for himself"));
-	fd_close(&c);
-	CHECK_INT(slot_share(a, &e), 0);
-	fd_close(&a);
+	runtime_remove();
+}
+
+TEST(who_wants_to_share_the_gate_waits_for_who_has_it_alone)
+{
+	struct timespec before, after;
+	struct err e = { 0 };
+	int ready[2];
+	char byte;
+
+	runtime_make();
+	AUTO(fd_close) int slots = open_slots();
+	CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		bool is_alone = slot_alone(open_slots());
+
+		if (write(ready[1], "x", 1) != 1)
+			_exit(1);
+		usleep(100000);
+		_exit(!is_alone);
+	}
+	CHECK_INT(read(ready[0], &byte, 1), 1);
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	CHECK_INT(slot_share(slots, &e), 0);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	CHECK((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 >=
+	      50);
+	int status;
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK_INT(status, 0);
 	runtime_remove();
 }
 

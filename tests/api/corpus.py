@@ -1,0 +1,57 @@
+"""corpus.py - rows of the attack corpus: a test each, judged beside the canaries of the host."""
+import lib
+
+RESULTS = []  # (id, result, title, note)
+CANARY = []   # the one, made in the cell
+
+NOT_APPLICABLE = {
+    "API-04": "fuzzed: tests/fuzz/fuzz_http_request.c, fuzz_api_server.c",
+    "API-19": "no approvals yet",
+    "FSX-09": "nothing is applied to a folder of the host yet",
+    "FSX-13": "a path of the host has one field and one opener: tests/unit/test_launcher_opener.c",
+    "FSX-17": "no export, commit or diff of workspaces yet",
+    "FSX-18": "a wall: tests/probe",
+    "FSX-24": "a wall: tests/probe",
+    "FSX-25": "a wall: tests/probe",
+    "LOG-03": "no ledger yet",
+    "LOG-04": "no ledger yet",
+    "LOG-06": "no console yet",
+    "REL-*": "tests/api/crash.py, tests/soak/daemon, tests/unit/test_store_crash.c",
+}
+
+
+def row(number, title, own=False):
+    """A function that may return a note for the table."""
+    def add(function):
+        def run(api):
+            if not CANARY:
+                CANARY.append(lib.Canary())
+            result, note = "WRONG", None
+            try:
+                CANARY[0].touched()
+                note = function(api)
+                touched = CANARY[0].touched()
+                lib.check(not touched, f"the host was touched, OPEN: {touched}")
+                result = "stopped"
+            except lib.Failed as failed:
+                if "OPEN" in str(failed):
+                    result = "OPEN"
+                raise
+            finally:
+                RESULTS.append((number, result, title, note))
+        lib.TESTS.append((f"{number} {title}", run, own))
+        return function
+    return add
+
+
+def print_table():
+    """After the results; the outside puts it behind the plan."""
+    print("| ")
+    print(f"| {'id':8}{'daemon':10}what is tried")
+    for number, result, title, note in sorted(RESULTS):
+        print(f"| {number:8}{result:10}{title}")
+        if note:
+            print(f"|                   {note}")
+    for number, reason in NOT_APPLICABLE.items():
+        print(f"| {number:8}n/a: {reason}")
+    print("| stopped: the answers are as they must be, and no watched file of the host was touched.")
