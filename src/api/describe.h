@@ -7,7 +7,8 @@
 #include "api/routes.h"
 
 struct param {
-	const char *name, *type, *help; /* type: as in schemas.h; "flag": being there is its value */
+	const char *name, *type,
+	    *help; /* type: as in schemas.h; "flag": being there is its value */
 };
 
 struct body_form {
@@ -31,12 +32,13 @@ struct group {
 /* The i-th of a list with spaces between: "limit cursor label". */
 bool name_at(const char *list, size_t i, char out[32]);
 
-const struct param *query_param(const char *name);            /* NULL: it is not described */
+const struct param *query_param(const char *name);                 /* NULL: it is not described */
 const struct param *route_header(const struct route *r, size_t i); /* of requests; NULL: no more */
-const char *answer_header_help(const char *name);                /* NULL: it is not described */
+const char *answer_header_help(const char *name);                  /* NULL: it is not described */
 bool route_body(const struct route *r, struct body_form *out);
 size_t route_answers(const struct route *r, struct answer_form out[ANSWER_FORMS_MAX]);
 const struct group *route_group(const struct route *r);
-const struct group *group_at(size_t i);               /* NULL: no more */
-void route_name(const struct route *r, struct str *out); /* "sandbox_file_get": the operation's id */
+const struct group *group_at(size_t i); /* NULL: no more */
+void route_name(const struct route *r,
+                struct str *out); /* "sandbox_file_get": the operation's id */
 void route_path(const struct route *r, struct str *out); /* "{path*}" is "{path}" */

@@ -224,10 +224,23 @@ static void deleted(void *arg, struct sbx *s, const struct fail *f)
 	call_unref(c);
 }
 
+/* These take no wishes: one that is sent is a mistake, never ignored. */
+static struct sbx *named_alone(struct call *c)
+{
+	static const char *const known[] = { NULL };
+	struct fail f = { 0 };
+
+	if (c->body && members_known(c->body, known, &f) < 0) {
+		answer_fail(c, &f);
+		return NULL;
+	}
+	return named(c);
+}
+
 static void change(struct call *c, int (*verb)(struct sbx *, sbx_done_fn *, void *, struct fail *),
                    sbx_done_fn *done)
 {
-	struct sbx *s = named(c);
+	struct sbx *s = named_alone(c);
 	struct fail f = { 0 };
 
 	if (!s)
@@ -266,7 +279,7 @@ void sandbox_delete(struct call *c)
 
 void sandbox_replace(struct call *c)
 {
-	struct sbx *s = named(c);
+	struct sbx *s = named_alone(c);
 	struct fail f = { 0 };
 
 	if (!s)

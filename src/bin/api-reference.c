@@ -16,24 +16,34 @@ static const char intro[] =
     "\n"
     "JSON over HTTP/1.1. The same is to be had for machines: `GET /v1/openapi.json`.\n"
     "\n"
-    "**Where.** A unix socket: `$CAISSON_SOCKET`, else `$XDG_RUNTIME_DIR/caisson/api.sock`, for root\n"
-    "`/run/caisson/api.sock`. The kernel says who calls; nobody but the daemon's own user and root is\n"
-    "served. By TCP (`caisson serve --listen HOST:PORT`) every request needs `Authorization: Bearer\n"
-    "TOKEN`; a token has scopes, and each includes those before it: `read`, `exec`, `manage`, `admin`.\n"
+    "**Where.** A unix socket: `$CAISSON_SOCKET`, else `$XDG_RUNTIME_DIR/caisson/api.sock`, for "
+    "root\n"
+    "`/run/caisson/api.sock`. The kernel says who calls; nobody but the daemon's own user and root "
+    "is\n"
+    "served. By TCP (`caisson serve --listen HOST:PORT`) every request needs `Authorization: "
+    "Bearer\n"
+    "TOKEN`; a token has scopes, and each includes those before it: `read`, `exec`, `manage`, "
+    "`admin`.\n"
     "\n"
-    "**Results and errors.** That a command fails, runs out of time or is refused something is a result\n"
-    "with status 200. An error is ours: `application/problem+json` with a `code` of the list at the end.\n"
+    "**Results and errors.** That a command fails, runs out of time or is refused something is a "
+    "result\n"
+    "with status 200. An error is ours: `application/problem+json` with a `code` of the list at "
+    "the end.\n"
     "\n"
-    "**Once only.** A POST with an `Idempotency-Key` is done once; the same request under the same key\n"
+    "**Once only.** A POST with an `Idempotency-Key` is done once; the same request under the same "
+    "key\n"
     "gets the same answer for 24 hours, also after a crash. The same key for another request is a\n"
     "`conflict`.\n"
     "\n"
-    "**Strict.** An unknown key of a body and an unknown parameter are errors. Answers may get new\n"
+    "**Strict.** An unknown key of a body and an unknown parameter are errors. Answers may get "
+    "new\n"
     "members.\n"
     "\n"
     "```sh\n"
-    "curl --unix-socket \"$CAISSON_SOCKET\" http://caisson/v1/sandboxes -d '{\"limits\":{\"mem\":\"1g\"}}'\n"
-    "curl --unix-socket \"$CAISSON_SOCKET\" http://caisson/v1/sandboxes/sb_1/exec -d '{\"cmd\":\"make\"}'\n"
+    "curl --unix-socket \"$CAISSON_SOCKET\" http://caisson/v1/sandboxes -d "
+    "'{\"limits\":{\"mem\":\"1g\"}}'\n"
+    "curl --unix-socket \"$CAISSON_SOCKET\" http://caisson/v1/sandboxes/sb_1/exec -d "
+    "'{\"cmd\":\"make\"}'\n"
     "```\n"
     "\n";
 
@@ -66,7 +76,10 @@ static void add_type(struct str *out, const char *type)
 			str_addf(out, "`%.*s`", (int)n, type);
 			type += n;
 		} else {
-			const char *text = *type == '|' ? " or " : *type == '[' ? "list of " : *type == '{' ? "object of " : "";
+			const char *text = *type == '|'   ? " or "
+			                   : *type == '[' ? "list of "
+			                   : *type == '{' ? "object of "
+			                                  : "";
 
 			str_add(out, text);
 			type++;
@@ -200,7 +213,8 @@ static void add_schema(struct str *out, const struct schema *s)
 		str_add(out, ".");
 	}
 	if (s->has_spec)
-		str_addf(out, " The keys are in [spec.md](spec.md)%s", s->n > 0 ? " and below." : ".");
+		str_addf(out, " The keys are in [spec.md](spec.md)%s",
+		         s->n > 0 ? " and below." : ".");
 	str_add(out, "\n\n");
 	if (s->n == 0)
 		return;
@@ -221,8 +235,10 @@ static void add_schemas(struct str *out)
 			str_addf(out, "%s`%s`", k ? ", " : ": ", b->word(k));
 		str_add(out, " |\n");
 	}
-	str_add(out, "\nWhere a member is there also as `…_base64`, an answer has it when the bytes are not "
-	             "UTF-8, and a\nrequest may use it in place of the other.\n\n");
+	str_add(
+	    out,
+	    "\nWhere a member is there also as `…_base64`, an answer has it when the bytes are not "
+	    "UTF-8, and a\nrequest may use it in place of the other.\n\n");
 	for (size_t i = 0; i < n_schemas; i++)
 		add_schema(out, &schemas[i]);
 }

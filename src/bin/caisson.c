@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "bin/oneshot.h"
+#include "cli/daemon.h"
 #include "cli/doctor.h"
 #include "cli/gc.h"
 #include "cli/help.h"
@@ -18,9 +19,24 @@
 
 /* ---- verbs that read their words themselves ------------------------------------------ */
 
+/* The daemon runs it. The test build does all of it in this process, so that one kernel call after
+ * the other can be made to fail. */
+#ifdef CAISSON_TEST
+#define RUN_DRIVER oneshot_driver
+#else
+#define RUN_DRIVER daemon_driver
+static const struct driver daemon_driver = { .start = daemon_start,
+	                                     .next = daemon_next,
+	                                     .input = daemon_input,
+	                                     .signal = daemon_signal,
+	                                     .resize = daemon_resize,
+	                                     .kill = daemon_kill,
+	                                     .end = daemon_end };
+#endif
+
 static int main_run(int argc, char **argv)
 {
-	return run_main(argc, argv, &oneshot_driver);
+	return run_main(argc, argv, &RUN_DRIVER);
 }
 
 /* clang-format off */

@@ -25,6 +25,7 @@ struct files {
 };
 
 static void give(struct worker *w, struct job *j);
+static void feed(struct sbx *s);
 
 /* ---- workers ------------------------------------------------------------------------- */
 
@@ -55,6 +56,7 @@ static void worker_end(struct worker *w)
 		j->worker = NULL;
 		j->over(j, NULL);
 	}
+	feed(s);
 }
 
 static void idle_long(struct timer *t)
@@ -62,24 +64,36 @@ static void idle_long(struct timer *t)
 	worker_end((struct worker *)(void *)((char *)t - offsetof(struct worker, idle)));
 }
 
+/* Out of those that wait for a worker: NULL when it is not among them. */
+static struct job *unqueue(struct files *files, struct job *wanted)
+{
+	for (struct job **at = &files->first; *at; at = &(*at)->next) {
+		struct job *j = *at;
+
+		if (j != wanted)
+			continue;
+		*at = j->next;
+		if (!j->next)
+			files->last = at;
+		files->n_waiting--;
+		return j;
+	}
+	return NULL;
+}
+
 /* The next job, or none for a while. */
 static void worker_free(struct worker *w)
 {
 	struct files *files = w->sandbox->files;
-	struct job *j = files->first;
+	struct job *j = unqueue(files, files->first);
 
 	w->job = NULL;
 	w->is_paused = false;
 	want(w);
-	if (!j) {
+	if (!j)
 		timer_set(&w->sandbox->core->timers, &w->idle, FILES_IDLE_MS);
-		return;
-	}
-	files->first = j->next;
-	if (!files->first)
-		files->last = &files->first;
-	files->n_waiting--;
-	give(w, j);
+	else
+		give(w, j);
 }
 
 static void take(struct worker *w, const struct tree_packet *p)
@@ -219,11 +233,39 @@ static void give(struct worker *w, struct job *j)
 	push_body(j);
 }
 
+/* A worker has ended: whoever waits gets another one. */
+static void feed(struct sbx *s)
+{
+	struct fail f;
+
+	while (s->files && s->files->first && s->files->n_workers < FILES_WORKERS_MAX) {
+		struct job *j = unqueue(s->files, s->files->first);
+		struct worker *w = worker_new(s, &f);
+
+		if (w)
+			give(w, j);
+		else
+			j->over(j, NULL);
+	}
+}
+
+/* What the worker would refuse is refused here: then its first packet can be made. */
+static int check_ask(const struct job *j, struct fail *f)
+{
+	static unsigned char packet[TREE_PACKET_MAX];
+	struct tree_ask ask = j->ask;
+	struct err e = { 0 };
+	size_t taken;
+
+	ask.body = (struct span){ 0 };
+	return tree_ask_build(&ask, packet, &taken, &e) < 0 ? fail_err(f, &e) : 0;
+}
+
 int files_start(struct sbx *s, struct job *j, struct fail *f)
 {
 	bool is_open = s->state == SANDBOX_STOPPED && s->link.watch.fd >= 0;
 
-	if (!is_open && sbx_check_running(s, f) < 0)
+	if (check_ask(j, f) < 0 || (!is_open && sbx_check_running(s, f) < 0))
 		return -1;
 	if (!s->files) {
 		s->files = mem_alloc(sizeof *s->files);
@@ -246,6 +288,7 @@ int files_start(struct sbx *s, struct job *j, struct fail *f)
 	if (s->files->n_waiting >= FILES_WAITING_MAX)
 		return fail_set(f, FAIL_BUSY, "too many requests about files wait already");
 	j->next = NULL;
+	j->sandbox = s;
 	*s->files->last = j;
 	s->files->last = &j->next;
 	s->files->n_waiting++;
@@ -267,21 +310,19 @@ void files_cancel(struct job *j)
 	if (w) {
 		w->job = NULL;
 		worker_end(w);
+	} else if (j->sandbox && j->sandbox->files) {
+		(void)unqueue(j->sandbox->files, j); /* it waited for its turn */
 	}
 }
 
 void files_close(struct sbx *s)
 {
+	struct job *j;
+
 	if (!s->files)
 		return;
-	while (s->files->first) {
-		struct job *j = s->files->first;
-
-		s->files->first = j->next;
+	while ((j = unqueue(s->files, s->files->first)))
 		j->over(j, NULL);
-	}
-	s->files->last = &s->files->first;
-	s->files->n_waiting = 0;
 	while (s->files->workers)
 		worker_end(s->files->workers);
 	free(s->files);

@@ -24,6 +24,7 @@ struct job {
 	void (*over)(struct job *j, const struct tree_answer *a);
 	void (*room)(struct job *j); /* more of the body may be given */
 	struct worker *worker;
+	struct sbx *sandbox; /* where it waits for a worker, if it ever did */
 	struct job *next;
 	size_t sent; /* of ask.body */
 	bool is_answered;

@@ -33,6 +33,10 @@ int slot_own_dir(const char *path, mode_t mode, struct err *e)
 	if (st.st_uid != geteuid() || st.st_mode & 022)
 		return err_new(e, ERR_DENIED,
 		               "%s belongs to somebody else or is writable by others", path);
+	char self[32];
+	snprintf(self, sizeof self, "/proc/self/fd/%d", dir);
+	if ((st.st_mode & 0777) != mode && chmod(self, mode) < 0) /* made by hand, or long ago */
+		return err_sys(e, errno, "open %s to those who pass", path);
 	return fd_take(&dir);
 }
 

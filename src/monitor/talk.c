@@ -497,10 +497,22 @@ static void client_gone(struct monitor *m)
 	m->is_blocked = false;
 }
 
+/* As receive(). */
+static int hear_one(struct monitor *m)
+{
+	static struct message msg; /* 32 KiB: not on the stack of a callback */
+	int r = receive(m, &msg);
+
+	if (r > 0) {
+		hear(m, &msg);
+		message_done(&msg);
+	}
+	return r;
+}
+
 static void control_ready(struct watch *w, uint32_t events)
 {
 	struct monitor *m = OWNER_OF(w, struct monitor, control);
-	static struct message msg; /* 32 KiB: not on the stack of a callback */
 
 	if (events & EPOLLOUT) {
 		m->is_blocked = false;
@@ -510,16 +522,11 @@ static void control_ready(struct watch *w, uint32_t events)
 	}
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
-	int r = receive(m, &msg);
-	if (r > 0) {
-		hear(m, &msg);
-		message_done(&msg);
-	} else if (r < 0) {
+	if (hear_one(m) < 0)
 		client_gone(m);
-	}
 }
 
-/* The new client replaces the old one, which may be a dead daemon's. */
+/* The new client replaces the old one, whose last words are heard first. */
 static void door_ready(struct watch *w, uint32_t events)
 {
 	struct monitor *m = OWNER_OF(w, struct monitor, door);
@@ -528,6 +535,8 @@ static void door_ready(struct watch *w, uint32_t events)
 	(void)events;
 	if (fd < 0)
 		return;
+	while (m->control.fd >= 0 && hear_one(m) > 0)
+		;
 	client_gone(m);
 	m->control.fd = fd;
 	monitor_watch(m, &m->control, EPOLLIN);

@@ -55,11 +55,8 @@ static bool sits_in_read(const struct proc *p, pid_t pid)
 	return number == SYS_pselect6 && first == 1 && is_input_of(p, pid, 0);
 }
 
-static bool does_any_sit(const struct proc *p)
+static bool does_any_sit(const struct proc *p, const pid_t *pids, size_t n)
 {
-	pid_t pids[MEMBERS_MAX];
-	size_t n = procs_tree(p, pids, MEMBERS_MAX);
-
 	for (size_t i = 0; i < n; i++)
 		if (sits_in_read(p, pids[i]))
 			return true;
@@ -68,13 +65,16 @@ static bool does_any_sit(const struct proc *p)
 
 static bool waits(const struct proc *p)
 {
+	pid_t pids[MEMBERS_MAX];
 	int status = 0;
 
 	if (p->has_exited || p->input.fd < 0 || p->in_len > 0)
 		return false;
+	size_t n = procs_tree(p, pids, MEMBERS_MAX); /* here: the child counts them otherwise */
 	int pid = os_clone((struct clone_opts){ 0 });
 	if (pid == 0) /* In a child, with every right inside and none outside. */
-		_exit(os_setns(p->monitor->init.pidfd, CLONE_NEWUSER) >= 0 && does_any_sit(p));
+		_exit(os_setns(p->monitor->init.pidfd, CLONE_NEWUSER) >= 0 &&
+		      does_any_sit(p, pids, n));
 	if (pid > 0)
 		(void)os_wait(pid, &status, NULL); /* a few files of /proc: it does not take long */
 	return WIFEXITED(status) && WEXITSTATUS(status) == 1;

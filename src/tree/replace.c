@@ -116,8 +116,8 @@ static int check_again(struct replace *r, struct err *e)
 	return 0;
 }
 
-/* The old file changes names with the new one and goes. 0 when it must be done otherwise: an overlay
- * would first copy the old one up, which only pays for small ones. */
+/* The old file changes names with the new one and goes. 0 when it must be done otherwise: an
+ * overlay would first copy the old one up, which only pays for small ones. */
 static int exchange(struct replace *r)
 {
 	const struct sys_names names = { r->place.dir_fd, r->temp, r->place.dir_fd, r->place.name };
@@ -135,8 +135,8 @@ int replace_end(struct replace *r, struct err *e)
 	if (set_mode(r, e) < 0 || check_again(r, e) < 0)
 		return -1;
 	/* A write, not a creation: whatever appeared meanwhile is replaced, unless only_new. */
-	if (!exchange(r) && undo_put(r->how.undo, r->place.dir_fd, r->temp, r->place.name,
-	                             r->how.only_new, e) < 0)
+	if (!exchange(r) &&
+	    undo_put(r->how.undo, r->place.dir_fd, r->temp, r->place.name, r->how.only_new, e) < 0)
 		return -1;
 	r->temp[0] = '\0';
 	return 0;

@@ -9,6 +9,7 @@ import base64
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -144,6 +145,8 @@ def F3():
         second = s.run("sleep 2; echo second")
         check("what it says later is not in the next command's output",
               (first["stdout"], second["stdout"]) == ("now\n", "second\n"), first, second)
+        log = daemon.ask("GET", first["log"]).body
+        check("but in the log of its own", log == b"now\nlate\n", log)
 
 
 @row
@@ -474,6 +477,18 @@ def F22():
               other.read("work/f").body == b"theirs", s.read("work/f"), other.read("work/f"))
 
 
+def check_page():
+    """The page has the rows of this file, and the tests that it names exist."""
+    root = api.HERE.parent.parent
+    text = (root / "docs/failure-modes.md").read_text()
+    numbers = re.findall(r"^\| (F\d+) \|", text, re.M)
+    tap.check("the page has a row for each", numbers == list(ROWS), numbers)
+    named = re.findall(r"`(tests/\S+?)(?:: (\w+))?`", text)
+    lost = [f"{path}: {name}" for path, name in named if not (root / path).exists() or
+            name and f"({name})" not in (root / path).read_text() and name not in ROWS]
+    tap.check("the tests that it names exist", not lost, *lost)
+
+
 def main():
     global daemon
     names = sys.argv[1:] or list(ROWS)
@@ -484,6 +499,7 @@ def main():
                 ROWS[name]()
             except Exception as e:  # the other rows are looked at all the same
                 tap.check(f"{name}: it was looked at", False, repr(e), daemon.said()[-1000:])
+        check_page()
     finally:
         daemon.end()
     tap.end()

@@ -9,23 +9,31 @@ TEST(what_a_terminal_would_obey_is_shown)
 	} rows[] = {
 		{ "", "" },
 		{ "plain text", "plain text" },
-		{ "gr\xc3\xbc\xc3\x9f \xe6\x97\xa5 \xf0\x9f\x98\x80", "gr\xc3\xbc\xc3\x9f \xe6\x97\xa5 \xf0\x9f\x98\x80" },
+		{ "gr\xc3\xbc\xc3\x9f \xe6\x97\xa5 \xf0\x9f\x98\x80",
+		  "gr\xc3\xbc\xc3\x9f \xe6\x97\xa5 \xf0\x9f\x98\x80" },
 		{ "\x1b]52;c;aGk=\x07", "\\x1b]52;c;aGk=\\x07" },
-		{ "a\nb\tc\rd", "a\\nb\\tc\\x0d" "d" },
+		{ "a\nb\tc\rd", "a\\nb\\tc\\x0d"
+		                "d" },
 		{ "\x7f", "\\x7f" },
-		{ "\xc2\x9b" "31m", "\\u{9b}31m" },                   /* C1 in UTF-8 */
-		{ "\x9b" "31m", "\\x9b31m" },                         /* C1 as a byte */
-		{ "a\xe2\x80\xae" "b", "a\\u{202e}b" },               /* right to left */
+		{ "\xc2\x9b"
+		  "31m",
+		  "\\u{9b}31m" }, /* C1 in UTF-8 */
+		{ "\x9b"
+		  "31m",
+		  "\\x9b31m" }, /* C1 as a byte */
+		{ "a\xe2\x80\xae"
+		  "b",
+		  "a\\u{202e}b" },                                      /* right to left */
 		{ "\xe2\x81\xa6x\xe2\x81\xa9", "\\u{2066}x\\u{2069}" }, /* isolates */
 		{ "\xe2\x80\xa8", "\\u{2028}" },
 		{ "\xef\xbb\xbf", "\\u{feff}" },
 		{ "\xf3\xa0\x81\x81", "\\u{e0041}" },
 		{ "\xff\xfe", "\\xff\\xfe" },
-		{ "\xc3", "\\xc3" },                                  /* cut */
+		{ "\xc3", "\\xc3" }, /* cut */
 		{ "\xc3(", "\\xc3(" },
 		{ "\xe2\x80", "\\xe2\\x80" },
-		{ "\xc0\xaf", "\\xc0\\xaf" },                         /* overlong */
-		{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },                /* surrogate */
+		{ "\xc0\xaf", "\\xc0\\xaf" },          /* overlong */
+		{ "\xed\xa0\x80", "\\xed\\xa0\\x80" }, /* surrogate */
 		{ "\xe2\x80\xe2\x80\xae", "\\xe2\\x80\\u{202e}" },
 	};
 
@@ -40,8 +48,7 @@ TEST(what_a_terminal_would_obey_is_shown)
 TEST(wherever_it_was_cut)
 {
 	static const char text[] = "a\x1b[0m\n\xe2\x80\xae \xc3\xbc\xf0\x9f\x98\x80\xff\n";
-	static const char shown[] =
-	    "a\\x1b[0m\n\\u{202e} \xc3\xbc\xf0\x9f\x98\x80\\xff\n";
+	static const char shown[] = "a\\x1b[0m\n\\u{202e} \xc3\xbc\xf0\x9f\x98\x80\\xff\n";
 	size_t n = sizeof text - 1;
 
 	for (size_t first = 0; first <= n; first++) {

@@ -1,5 +1,6 @@
 #include "cli/flags.h"
 
+#include "base/str.h"
 #include "test.h"
 
 struct opts {
@@ -55,7 +56,8 @@ static void parse(struct parsed *p, size_t words_before, const char *line)
 
 	*p = (struct parsed){ 0 };
 	snprintf(text, sizeof text, "verb %s", line);
-	for (char *w = strtok_r(text, " ", &save); w && argc < WORDS_MAX; w = strtok_r(NULL, " ", &save))
+	for (char *w = strtok_r(text, " ", &save); w && argc < WORDS_MAX;
+	     w = strtok_r(NULL, " ", &save))
 		p->argv[argc++] = w;
 	p->result = flags_parse(&t, argc, p->argv, &p->opts, &p->words, &p->e);
 }

@@ -15,9 +15,11 @@ static const struct verb first = { .name = "first",
 	                           .flags = flags,
 	                           .n_flags = COUNT(flags),
 	                           .words = "sandbox" };
-static const struct verb second = {
-	.name = "second", .usage = "a | b", .does = "the second one", .words = "[a b]", .takes_spec = true
-};
+static const struct verb second = { .name = "second",
+	                            .usage = "a | b",
+	                            .does = "the second one",
+	                            .words = "[a b]",
+	                            .takes_spec = true };
 static const struct verb *const rows[] = { &first, &second };
 static const struct verb_table table = { rows, COUNT(rows) };
 
@@ -65,7 +67,7 @@ TEST(the_man_page_is_roff_without_surprises)
 	CHECK(has(&out, "\n.SH EXIT STATUS\n"));
 	/* Every line that begins with a dot is a request that we use. */
 	for (const char *at = str_text(&out); at; at = strchr(at, '\n')) {
-		static const char *const known[] = { ".TH ", ".SH ", ".SS ",  ".TP\n", ".B ",
+		static const char *const known[] = { ".TH ", ".SH ",  ".SS ",  ".TP\n", ".B ",
 			                             ".I ",  ".PP\n", ".nf\n", ".fi\n" };
 		size_t i = 0;
 
@@ -84,7 +86,8 @@ TEST(completion_has_verbs_options_and_words)
 
 	completion_bash(&table, &out);
 	CHECK(has(&out, "compgen -W 'first second'"));
-	CHECK(has(&out, "first) kind=sandbox options='-f --follow --sort -e --environment-variable '"));
+	CHECK(has(&out,
+	          "first) kind=sandbox options='-f --follow --sort -e --environment-variable '"));
 	CHECK(has(&out, "first:--sort) kind=words words='mtime path' ;;"));
 	CHECK(has(&out, "second) kind=words options='--spec "));
 	CHECK(has(&out, "--mem "));
@@ -124,7 +127,8 @@ TEST(bash_completes_by_it)
 {
 	static const char script[] =
 	    "check() { COMP_WORDS=(caisson \"${@:2}\"); COMP_CWORD=$(($# - 1)); _caisson\n"
-	    "\t[ \"${COMPREPLY[*]}\" = \"$1\" ] || { echo \"# ${*:2}: ${COMPREPLY[*]}\"; exit 1; }; }\n"
+	    "\t[ \"${COMPREPLY[*]}\" = \"$1\" ] || { echo \"# ${*:2}: ${COMPREPLY[*]}\"; exit 1; "
+	    "}; }\n"
 	    "caisson() { [ \"$CAISSON_START\" = never ] && echo sb_1 sb_2; }\n"
 	    "check 'first second' ''\n"
 	    "check 'second' s\n"
