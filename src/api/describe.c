@@ -169,6 +169,14 @@ bool name_at(const char *list, size_t i, char out[32])
 	return *at != '\0';
 }
 
+void name_lower(const char *name, char out[64])
+{
+	snprintf(out, 64, "%s", name);
+	for (; *out; out++)
+		if (*out >= 'A' && *out <= 'Z')
+			*out = (char)(*out - 'A' + 'a');
+}
+
 const struct param *query_param(const char *name)
 {
 	for (size_t i = 0; i < COUNT(query); i++)

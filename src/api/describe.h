@@ -32,6 +32,8 @@ struct group {
 /* The i-th of a list with spaces between: "limit cursor label". */
 bool name_at(const char *list, size_t i, char out[32]);
 
+void name_lower(const char *name, char out[64]); /* ASCII */
+
 const struct param *query_param(const char *name);                 /* NULL: it is not described */
 const struct param *route_header(const struct route *r, size_t i); /* of requests; NULL: no more */
 const char *answer_header_help(const char *name);                  /* NULL: it is not described */

@@ -1,7 +1,5 @@
 #include "api/openapi.h"
 
-#include <ctype.h>
-
 #include "api/describe.h"
 #include "api/handlers.h"
 #include "api/schemas.h"
@@ -156,11 +154,10 @@ static json_t *paths_json(void)
 
 	for (size_t i = 0; i < n_routes; i++) {
 		AUTO(str_done) struct str path = { .max = 1024 };
-		char method[16] = "";
+		char method[64];
 
 		route_path(&routes[i], &path);
-		for (size_t k = 0; routes[i].method[k] && k + 1 < sizeof method; k++)
-			method[k] = (char)tolower((unsigned char)routes[i].method[k]);
+		name_lower(routes[i].method, method);
 		json_t *item = json_object_get(paths, str_text(&path));
 		if (!item)
 			set(paths, str_text(&path), item = json_object());

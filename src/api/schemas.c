@@ -391,7 +391,7 @@ static const struct member watch_event[] = {
 	{ "why",   0,      "text", "of an overflow" },
 };
 
-#define MEMBERS(table) .members = table, .n = COUNT(table)
+#define MEMBERS(table) .members = (table), .n = COUNT(table)
 #define ASK .is_request = true
 
 const struct schema schemas[] = {

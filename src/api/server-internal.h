@@ -107,8 +107,8 @@ struct exchange {
 	struct conn *conn;
 	struct http_head head;
 	struct str body;
-	bool has_begun;  /* the head of the answer is out */
-	bool is_over;    /* the handler has forgotten it */
+	bool has_begun; /* the head of the answer is out */
+	bool is_over;   /* the handler has forgotten it */
 	bool is_paused;
 	bool wants_room;
 	bool is_bodiless;            /* what is written is dropped */

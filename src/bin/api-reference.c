@@ -51,11 +51,10 @@ static const char intro[] =
 
 static void add_name(struct str *out, const char *name, size_t n)
 {
-	char text[64], anchor[64] = "";
+	char text[64], anchor[64];
 
 	snprintf(text, sizeof text, "%.*s", (int)n, name);
-	for (size_t i = 0; text[i]; i++)
-		anchor[i] = (char)tolower((unsigned char)text[i]);
+	name_lower(text, anchor);
 	if (schema_find(text))
 		str_addf(out, "[%s](#%s)", text, anchor);
 	else

@@ -41,11 +41,11 @@ static int main_run(int argc, char **argv)
 
 /* clang-format off */
 static const struct flag run_flags[] = {
-	{ 'i',  NULL,      FLAG_SWITCH,   0, NULL, "pass standard input on (else it is /dev/null)", NULL },
-	{ 't',  NULL,      FLAG_SWITCH,   0, NULL, "a terminal of its own for the command", NULL },
-	{ 'w',  "cwd",     FLAG_TEXT,     0, "DIR", "working directory inside (/work)", NULL },
-	{ '\0', "timeout", FLAG_DURATION, 0, "DURATION", "end the command and all it started after this long", NULL },
-	{ '\0', "json",    FLAG_SWITCH,   0, NULL, "print the result as one JSON object", NULL },
+	{ 'i',  FLAG_SWITCH,   NULL,      0, NULL, "pass standard input on (else it is /dev/null)", NULL },
+	{ 't',  FLAG_SWITCH,   NULL,      0, NULL, "a terminal of its own for the command", NULL },
+	{ 'w',  FLAG_TEXT,     "cwd",     0, "DIR", "working directory inside (/work)", NULL },
+	{ '\0', FLAG_DURATION, "timeout", 0, "DURATION", "end the command and all it started after this long", NULL },
+	{ '\0', FLAG_SWITCH,   "json",    0, NULL, "print the result as one JSON object", NULL },
 };
 /* clang-format on */
 

@@ -187,7 +187,7 @@ static bool has_answered(const struct client *c)
 /* Until the end of the source, or until the daemon has answered already: it wants no more. */
 static int send_source(struct client *c, const struct client_ask *ask, struct err *e)
 {
-	AUTO(str_done) struct str chunk = { .max = 2 * READ_BYTES };
+	AUTO(str_done) struct str chunk = { .max = (size_t)2 * READ_BYTES };
 	char buf[READ_BYTES];
 	uint64_t total = 0;
 	ssize_t n;
@@ -210,7 +210,7 @@ static int send_source(struct client *c, const struct client_ask *ask, struct er
 
 static int send_request(struct client *c, const struct client_ask *ask, struct err *e)
 {
-	AUTO(str_done) struct str head = { .max = 2 * HTTP_HEAD_MAX };
+	AUTO(str_done) struct str head = { .max = (size_t)2 * HTTP_HEAD_MAX };
 
 	if (client_connect(c, e) < 0 || print_head(c, ask, &head, e) < 0 ||
 	    send_all(c, head.data, head.len, e) < 0)

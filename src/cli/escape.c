@@ -34,18 +34,14 @@ static void add_whole(const struct escape *x, struct str *out)
 {
 	uint32_t c = code_point(x->wait, x->n);
 
-	if (x->keeps_lines && (c == '\n' || c == '\t'))
+	bool is_kept = x->keeps_lines && (c == '\n' || c == '\t');
+
+	if (is_kept || (c >= 0x20 && !is_hidden(c)))
 		str_addn(out, x->wait, x->n);
-	else if (c == '\n')
-		str_add(out, "\\n");
-	else if (c == '\t')
-		str_add(out, "\\t");
-	else if (c < 0x20 || c == 0x7f)
-		str_addf(out, "\\x%02x", (unsigned int)c);
-	else if (is_hidden(c))
-		str_addf(out, "\\u{%x}", (unsigned int)c);
+	else if (c == '\n' || c == '\t')
+		str_add(out, c == '\n' ? "\\n" : "\\t");
 	else
-		str_addn(out, x->wait, x->n);
+		str_addf(out, c < 0x80 ? "\\x%02x" : "\\u{%x}", (unsigned int)c);
 }
 
 /* What waits is no beginning of a sequence: its first byte is shown, and the rest may be one. */

@@ -200,10 +200,9 @@ int flags_parse(const struct flag_table *t, int argc, char **argv, void *into, s
 void flags_done(const struct flag_table *t, void *into)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		if (t->at[i].type == FLAG_LIST) {
-			struct flag_list *list = (void *)((char *)into + t->at[i].offset);
+		struct flag_list *list = (void *)((char *)into + t->at[i].offset);
 
-			vec_done(list);
-		}
+		if (t->at[i].type == FLAG_LIST)
+			freep(&list->at);
 	}
 }

@@ -30,9 +30,9 @@ struct flag_number {
 };
 
 struct flag {
-	char letter;      /* '\0': none */
-	const char *name; /* without the dashes; NULL: only a letter */
+	char letter; /* '\0': none */
 	enum flag_type type;
+	const char *name; /* without the dashes; NULL: only a letter */
 	size_t offset;
 	const char *arg; /* "DIR" in the help; NULL for a switch */
 	const char *help;

@@ -136,6 +136,8 @@ int pack_folder(const char *path, int fd, struct err *e)
 		r = put_tree(&p, path);
 	if (r == 0 && archive_write_close(p.archive) != ARCHIVE_OK)
 		r = library_fails(&p, path);
+	if (r < 0)
+		archive_write_fail(p.archive); /* else it would be given a proper end */
 	archive_write_free(p.archive);
 	return r;
 }

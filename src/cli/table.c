@@ -7,6 +7,7 @@
 #include "cli/escape.h"
 
 #define CELL_BYTES_MAX 4096
+#define LINE_BYTES_MAX ((size_t)2 * TABLE_COLUMNS_MAX * CELL_BYTES_MAX)
 #define GAP 2
 
 void table_init(struct table *t, const char *const *heads)
@@ -85,7 +86,7 @@ void table_print(const struct table *t, size_t width, struct str *out)
 
 	measure(t, widths);
 	for (size_t row = 0; row < t->cells.len / t->n_columns; row++) {
-		AUTO(str_done) struct str line = { .max = TABLE_COLUMNS_MAX * CELL_BYTES_MAX * 2 };
+		AUTO(str_done) struct str line = { .max = LINE_BYTES_MAX };
 
 		print_row(t, row, widths, &line);
 		str_addn(out, str_text(&line), width ? bytes_of(str_text(&line), width) : line.len);

@@ -210,15 +210,15 @@ static int exec_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag exec_flags[] = {
-	{ 'i',  NULL,         FLAG_SWITCH,   offsetof(struct exec, has_stdin), NULL, "pass standard input on (else it is /dev/null)", NULL },
-	{ 't',  NULL,         FLAG_SWITCH,   offsetof(struct exec, is_tty), NULL, "a terminal of its own for the command", NULL },
-	{ 'e',  "env",        FLAG_LIST,     offsetof(struct exec, env), "NAME=VALUE", "a variable on top of the sandbox's", NULL },
-	{ 'w',  "cwd",        FLAG_TEXT,     offsetof(struct exec, cwd), "DIR", "working directory inside", NULL },
-	{ 'u',  "user",       FLAG_TEXT,     offsetof(struct exec, user), "USER", "who it runs as inside", NULL },
-	{ '\0', "timeout",    FLAG_DURATION, offsetof(struct exec, timeout), "DURATION", "end it and all it started after this long", NULL },
-	{ '\0', "wait",       FLAG_DURATION, offsetof(struct exec, wait), "DURATION", "wait so long, then leave it running", NULL },
-	{ '\0', "background", FLAG_SWITCH,   offsetof(struct exec, is_background), NULL, "leave it running at once; prints its id", NULL },
-	{ '\0', "label",      FLAG_TEXT,     offsetof(struct exec, label), "TEXT", "a name for the record", NULL },
+	{ 'i',  FLAG_SWITCH,   NULL,         offsetof(struct exec, has_stdin), NULL, "pass standard input on (else it is /dev/null)", NULL },
+	{ 't',  FLAG_SWITCH,   NULL,         offsetof(struct exec, is_tty), NULL, "a terminal of its own for the command", NULL },
+	{ 'e',  FLAG_LIST,     "env",        offsetof(struct exec, env), "NAME=VALUE", "a variable on top of the sandbox's", NULL },
+	{ 'w',  FLAG_TEXT,     "cwd",        offsetof(struct exec, cwd), "DIR", "working directory inside", NULL },
+	{ 'u',  FLAG_TEXT,     "user",       offsetof(struct exec, user), "USER", "who it runs as inside", NULL },
+	{ '\0', FLAG_DURATION, "timeout",    offsetof(struct exec, timeout), "DURATION", "end it and all it started after this long", NULL },
+	{ '\0', FLAG_DURATION, "wait",       offsetof(struct exec, wait), "DURATION", "wait so long, then leave it running", NULL },
+	{ '\0', FLAG_SWITCH,   "background", offsetof(struct exec, is_background), NULL, "leave it running at once; prints its id", NULL },
+	{ '\0', FLAG_TEXT,     "label",      offsetof(struct exec, label), "TEXT", "a name for the record", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */
@@ -260,9 +260,9 @@ static int sh_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag sh_flags[] = {
-	{ 'e',  "env",  FLAG_LIST, offsetof(struct exec, env), "NAME=VALUE", "a variable on top of the sandbox's", NULL },
-	{ 'w',  "cwd",  FLAG_TEXT, offsetof(struct exec, cwd), "DIR", "working directory inside", NULL },
-	{ 'u',  "user", FLAG_TEXT, offsetof(struct exec, user), "USER", "who it runs as inside", NULL },
+	{ 'e', FLAG_LIST, "env",  offsetof(struct exec, env), "NAME=VALUE", "a variable on top of the sandbox's", NULL },
+	{ 'w', FLAG_TEXT, "cwd",  offsetof(struct exec, cwd), "DIR", "working directory inside", NULL },
+	{ 'u', FLAG_TEXT, "user", offsetof(struct exec, user), "USER", "who it runs as inside", NULL },
 };
 /* clang-format on */
 
@@ -312,8 +312,8 @@ static int attach_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag attach_flags[] = {
-	{ '\0', "after",    FLAG_NUMBER, offsetof(struct attach, after), "SEQ", "show what was written after this position (0: all of it)", NULL },
-	{ '\0', "no-stdin", FLAG_SWITCH, offsetof(struct attach, has_no_stdin), NULL, "only look: nothing typed here reaches it", NULL },
+	{ '\0', FLAG_NUMBER, "after",    offsetof(struct attach, after), "SEQ", "show what was written after this position (0: all of it)", NULL },
+	{ '\0', FLAG_SWITCH, "no-stdin", offsetof(struct attach, has_no_stdin), NULL, "only look: nothing typed here reaches it", NULL },
 };
 /* clang-format on */
 

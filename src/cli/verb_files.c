@@ -140,8 +140,8 @@ static int read_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag read_flags[] = {
-	{ '\0', "lines", FLAG_TEXT,   offsetof(struct read_opts, lines), "FIRST-LAST", "only these lines, from 1 on", NULL },
-	{ '\0', "raw",   FLAG_SWITCH, offsetof(struct read_opts, is_raw), NULL, "unchanged bytes also on a terminal", NULL },
+	{ '\0', FLAG_TEXT,   "lines", offsetof(struct read_opts, lines), "FIRST-LAST", "only these lines, from 1 on", NULL },
+	{ '\0', FLAG_SWITCH, "raw",   offsetof(struct read_opts, is_raw), NULL, "unchanged bytes also on a terminal", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */
@@ -215,10 +215,10 @@ static int write_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag write_flags[] = {
-	{ '\0', "from",     FLAG_TEXT,   offsetof(struct write_opts, from), "FILE", "this file's content, not standard input", NULL },
-	{ '\0', "mode",     FLAG_TEXT,   offsetof(struct write_opts, mode), "MODE", "its permissions, octal", NULL },
-	{ '\0', "if-match", FLAG_TEXT,   offsetof(struct write_opts, match), "HASH", "only when the file has this hash now", NULL },
-	{ '\0', "new",      FLAG_SWITCH, offsetof(struct write_opts, is_new), NULL, "only when there is no such file", NULL },
+	{ '\0', FLAG_TEXT,   "from",     offsetof(struct write_opts, from), "FILE", "this file's content, not standard input", NULL },
+	{ '\0', FLAG_TEXT,   "mode",     offsetof(struct write_opts, mode), "MODE", "its permissions, octal", NULL },
+	{ '\0', FLAG_TEXT,   "if-match", offsetof(struct write_opts, match), "HASH", "only when the file has this hash now", NULL },
+	{ '\0', FLAG_SWITCH, "new",      offsetof(struct write_opts, is_new), NULL, "only when there is no such file", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */
@@ -340,10 +340,10 @@ static int edit_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag edit_flags[] = {
-	{ '\0', "all",      FLAG_SWITCH, offsetof(struct edit_opts, is_all), NULL, "every place, not the only one", NULL },
-	{ '\0', "insert",   FLAG_TWO,    offsetof(struct edit_opts, insert), "LINE TEXT", "put TEXT behind this line (0: at the beginning)", NULL },
-	{ '\0', "unified",  FLAG_TEXT,   offsetof(struct edit_opts, unified), "FILE", "apply a unified diff; - is standard input", NULL },
-	{ '\0', "if-match", FLAG_TEXT,   offsetof(struct edit_opts, match), "HASH", "only when the file has this hash now", NULL },
+	{ '\0', FLAG_SWITCH, "all",      offsetof(struct edit_opts, is_all), NULL, "every place, not the only one", NULL },
+	{ '\0', FLAG_TWO,    "insert",   offsetof(struct edit_opts, insert), "LINE TEXT", "put TEXT behind this line (0: at the beginning)", NULL },
+	{ '\0', FLAG_TEXT,   "unified",  offsetof(struct edit_opts, unified), "FILE", "apply a unified diff; - is standard input", NULL },
+	{ '\0', FLAG_TEXT,   "if-match", offsetof(struct edit_opts, match), "HASH", "only when the file has this hash now", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */
@@ -442,13 +442,13 @@ static int grep_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag grep_flags[] = {
-	{ 'F',  "literal",     FLAG_SWITCH, offsetof(struct grep_opts, is_literal), NULL, "PATTERN is a text, not an expression", NULL },
-	{ 'i',  "ignore-case", FLAG_SWITCH, offsetof(struct grep_opts, ignores_case), NULL, "letters of either case", NULL },
-	{ 'U',  "multiline",   FLAG_SWITCH, offsetof(struct grep_opts, is_multiline), NULL, "a match may cover several lines", NULL },
-	{ 'C',  "context",     FLAG_NUMBER, offsetof(struct grep_opts, context), "N", "lines before and after", NULL },
-	{ 'g',  "glob",        FLAG_LIST,   offsetof(struct grep_opts, globs), "GLOB", "only files of such a name", NULL },
-	{ 'm',  "max",         FLAG_NUMBER, offsetof(struct grep_opts, max), "N", "at most so many matches (200)", NULL },
-	{ '\0', "ignored",     FLAG_SWITCH, offsetof(struct grep_opts, with_ignored), NULL, "also what .gitignore names", NULL },
+	{ 'F',  FLAG_SWITCH, "literal",     offsetof(struct grep_opts, is_literal), NULL, "PATTERN is a text, not an expression", NULL },
+	{ 'i',  FLAG_SWITCH, "ignore-case", offsetof(struct grep_opts, ignores_case), NULL, "letters of either case", NULL },
+	{ 'U',  FLAG_SWITCH, "multiline",   offsetof(struct grep_opts, is_multiline), NULL, "a match may cover several lines", NULL },
+	{ 'C',  FLAG_NUMBER, "context",     offsetof(struct grep_opts, context), "N", "lines before and after", NULL },
+	{ 'g',  FLAG_LIST,   "glob",        offsetof(struct grep_opts, globs), "GLOB", "only files of such a name", NULL },
+	{ 'm',  FLAG_NUMBER, "max",         offsetof(struct grep_opts, max), "N", "at most so many matches (200)", NULL },
+	{ '\0', FLAG_SWITCH, "ignored",     offsetof(struct grep_opts, with_ignored), NULL, "also what .gitignore names", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */
@@ -510,9 +510,9 @@ static int glob_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag glob_flags[] = {
-	{ 'm',  "max",     FLAG_NUMBER, offsetof(struct glob_opts, max), "N", "at most so many", NULL },
-	{ '\0', "sort",    FLAG_TEXT,   offsetof(struct glob_opts, sort), "ORDER", "mtime or path", "mtime path" },
-	{ '\0', "ignored", FLAG_SWITCH, offsetof(struct glob_opts, with_ignored), NULL, "also what .gitignore names", NULL },
+	{ 'm',  FLAG_NUMBER, "max",     offsetof(struct glob_opts, max), "N", "at most so many", NULL },
+	{ '\0', FLAG_TEXT,   "sort",    offsetof(struct glob_opts, sort), "ORDER", "mtime or path", "mtime path" },
+	{ '\0', FLAG_SWITCH, "ignored", offsetof(struct glob_opts, with_ignored), NULL, "also what .gitignore names", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */
@@ -591,9 +591,9 @@ static int ls_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag ls_flags[] = {
-	{ 'l',  "long",  FLAG_SWITCH, offsetof(struct ls_opts, is_long), NULL, "type, permissions, size and age too", NULL },
-	{ 'a',  "all",   FLAG_SWITCH, offsetof(struct ls_opts, is_all), NULL, "also names that begin with a dot", NULL },
-	{ '\0', "depth", FLAG_NUMBER, offsetof(struct ls_opts, depth), "N", "so many folders deep (1)", NULL },
+	{ 'l',  FLAG_SWITCH, "long",  offsetof(struct ls_opts, is_long), NULL, "type, permissions, size and age too", NULL },
+	{ 'a',  FLAG_SWITCH, "all",   offsetof(struct ls_opts, is_all), NULL, "also names that begin with a dot", NULL },
+	{ '\0', FLAG_NUMBER, "depth", offsetof(struct ls_opts, depth), "N", "so many folders deep (1)", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */

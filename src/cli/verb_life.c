@@ -129,9 +129,9 @@ static int create_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag create_flags[] = {
-	{ '\0', "key",   FLAG_TEXT, offsetof(struct create, key), "NAME", "a name of yours: the same one gives the same sandbox", NULL },
-	{ '\0', "label", FLAG_LIST, offsetof(struct create, labels), "NAME=VALUE", "a label to find it by", NULL },
-	{ '\0', "ttl",   FLAG_TEXT, offsetof(struct create, ttl), "DURATION", "remove it after this long", NULL },
+	{ '\0', FLAG_TEXT, "key",   offsetof(struct create, key), "NAME", "a name of yours: the same one gives the same sandbox", NULL },
+	{ '\0', FLAG_LIST, "label", offsetof(struct create, labels), "NAME=VALUE", "a label to find it by", NULL },
+	{ '\0', FLAG_TEXT, "ttl",   offsetof(struct create, ttl), "DURATION", "remove it after this long", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */
@@ -207,8 +207,8 @@ static int list_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag list_flags[] = {
-	{ 'q',  "quiet", FLAG_SWITCH, offsetof(struct list, is_quiet), NULL, "only their ids", NULL },
-	{ '\0', "label", FLAG_TEXT,   offsetof(struct list, label), "NAME=VALUE", "only those with this label", NULL },
+	{ 'q',  FLAG_SWITCH, "quiet", offsetof(struct list, is_quiet), NULL, "only their ids", NULL },
+	{ '\0', FLAG_TEXT,   "label", offsetof(struct list, label), "NAME=VALUE", "only those with this label", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */
@@ -280,7 +280,7 @@ static int change_run(struct verb_call *c, struct err *e)
 #define CHANGE(word, what)                                                                         \
 	const struct verb cmd_##word = { .name = #word,                                            \
 		                         .usage = "SANDBOX... [--json]",                           \
-		                         .does = what,                                             \
+		                         .does = (what),                                           \
 		                         .flags = json_flags,                                      \
 		                         .n_flags = COUNT(json_flags),                             \
 		                         .words = "sandbox",                                       \
@@ -319,8 +319,8 @@ static int extend_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag extend_flags[] = {
-	{ '\0', "wall", FLAG_TEXT, offsetof(struct extend, wall), "DURATION", "the wall limit, from now on", NULL },
-	{ '\0', "ttl",  FLAG_TEXT, offsetof(struct extend, ttl), "DURATION", "remove it after this long from now", NULL },
+	{ '\0', FLAG_TEXT, "wall", offsetof(struct extend, wall), "DURATION", "the wall limit, from now on", NULL },
+	{ '\0', FLAG_TEXT, "ttl",  offsetof(struct extend, ttl), "DURATION", "remove it after this long from now", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */

@@ -126,9 +126,9 @@ static int ps_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag ps_flags[] = {
-	{ 'a',  "all",   FLAG_SWITCH, offsetof(struct ps, is_all), NULL, "those that have ended too", NULL },
-	{ 'q',  "quiet", FLAG_SWITCH, offsetof(struct ps, is_quiet), NULL, "only their ids", NULL },
-	{ '\0', "label", FLAG_TEXT,   offsetof(struct ps, label), "TEXT", "only those with this label", NULL },
+	{ 'a',  FLAG_SWITCH, "all",   offsetof(struct ps, is_all), NULL, "those that have ended too", NULL },
+	{ 'q',  FLAG_SWITCH, "quiet", offsetof(struct ps, is_quiet), NULL, "only their ids", NULL },
+	{ '\0', FLAG_TEXT,   "label", offsetof(struct ps, label), "TEXT", "only those with this label", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */
@@ -248,7 +248,7 @@ static int logs_run(struct verb_call *c, struct err *e)
 	struct printer p = { .opts = x,
 		             .escapes = { { .keeps_lines = true }, { .keeps_lines = true } },
 		             .bytes = { .max = LINE_MAX_BYTES },
-		             .shown = { .max = 8 * LINE_MAX_BYTES } };
+		             .shown = { .max = (size_t)8 * LINE_MAX_BYTES } };
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 
 	snprintf(after, sizeof after, "%llu", (unsigned long long)x->after.value);
@@ -263,11 +263,11 @@ static int logs_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag logs_flags[] = {
-	{ 'f',  "follow", FLAG_SWITCH, offsetof(struct logs, is_followed), NULL, "go on until it ends", NULL },
-	{ '\0', "after",  FLAG_NUMBER, offsetof(struct logs, after), "SEQ", "only what was written after this position", NULL },
-	{ '\0', "stderr", FLAG_SWITCH, offsetof(struct logs, is_stderr), NULL, "only standard error, on standard output", NULL },
-	{ '\0', "raw",    FLAG_SWITCH, offsetof(struct logs, is_raw), NULL, "unchanged bytes also on a terminal", NULL },
-	{ '\0', "json",   FLAG_SWITCH, offsetof(struct verb_opts, is_json), NULL, "the API's events, one on a line", NULL },
+	{ 'f',  FLAG_SWITCH, "follow", offsetof(struct logs, is_followed), NULL, "go on until it ends", NULL },
+	{ '\0', FLAG_NUMBER, "after",  offsetof(struct logs, after), "SEQ", "only what was written after this position", NULL },
+	{ '\0', FLAG_SWITCH, "stderr", offsetof(struct logs, is_stderr), NULL, "only standard error, on standard output", NULL },
+	{ '\0', FLAG_SWITCH, "raw",    offsetof(struct logs, is_raw), NULL, "unchanged bytes also on a terminal", NULL },
+	{ '\0', FLAG_SWITCH, "json",   offsetof(struct verb_opts, is_json), NULL, "the API's events, one on a line", NULL },
 };
 /* clang-format on */
 
@@ -332,8 +332,8 @@ static int kill_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag kill_flags[] = {
-	{ 's',  "signal", FLAG_TEXT,   offsetof(struct kill_opts, sig), "SIG", "send this one, and nothing else", "HUP INT QUIT KILL USR1 USR2 TERM CONT STOP TSTP" },
-	{ '\0', "tree",   FLAG_SWITCH, offsetof(struct kill_opts, is_tree), NULL, "with -s: to everything that it started", NULL },
+	{ 's',  FLAG_TEXT,   "signal", offsetof(struct kill_opts, sig), "SIG", "send this one, and nothing else", "HUP INT QUIT KILL USR1 USR2 TERM CONT STOP TSTP" },
+	{ '\0', FLAG_SWITCH, "tree",   offsetof(struct kill_opts, is_tree), NULL, "with -s: to everything that it started", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */

@@ -85,11 +85,11 @@ static int serve_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag serve_flags[] = {
-	{ '\0', "listen",    FLAG_LIST, offsetof(struct serve, listen), "ADDRESS", "also here: unix:PATH or HOST:PORT", NULL },
-	{ '\0', "tls",       FLAG_TWO,  offsetof(struct serve, tls), "CERT KEY", "TLS for HOST:PORT, with these PEM files", NULL },
-	{ '\0', "state",     FLAG_TEXT, offsetof(struct serve, state), "DIR", "where it keeps its records", NULL },
-	{ '\0', "run",       FLAG_TEXT, offsetof(struct serve, run), "DIR", "where its sockets are; DIR/api.sock is the API", NULL },
-	{ '\0', "host-path", FLAG_LIST, offsetof(struct serve, host_paths), "DIR", "a folder of the host that tokens may name", NULL },
+	{ '\0', FLAG_LIST, "listen",    offsetof(struct serve, listen), "ADDRESS", "also here: unix:PATH or HOST:PORT", NULL },
+	{ '\0', FLAG_TWO,  "tls",       offsetof(struct serve, tls), "CERT KEY", "TLS for HOST:PORT, with these PEM files", NULL },
+	{ '\0', FLAG_TEXT, "state",     offsetof(struct serve, state), "DIR", "where it keeps its records", NULL },
+	{ '\0', FLAG_TEXT, "run",       offsetof(struct serve, run), "DIR", "where its sockets are; DIR/api.sock is the API", NULL },
+	{ '\0', FLAG_LIST, "host-path", offsetof(struct serve, host_paths), "DIR", "a folder of the host that tokens may name", NULL },
 };
 /* clang-format on */
 

@@ -120,10 +120,10 @@ static int token_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag token_flags[] = {
-	{ '\0', "scope",  FLAG_LIST, offsetof(struct token, scopes), "SCOPE", "create: read, exec, manage or admin; each includes those before it", "read exec manage admin" },
-	{ '\0', "name",   FLAG_TEXT, offsetof(struct token, name), "TEXT", "create: what it is for", NULL },
-	{ '\0', "ttl",    FLAG_TEXT, offsetof(struct token, ttl), "DURATION", "create: valid for this long", NULL },
-	{ '\0', "tenant", FLAG_TEXT, offsetof(struct token, tenant), "NAME", "create: whose sandboxes it is for", NULL },
+	{ '\0', FLAG_LIST, "scope",  offsetof(struct token, scopes), "SCOPE", "create: read, exec, manage or admin; each includes those before it", "read exec manage admin" },
+	{ '\0', FLAG_TEXT, "name",   offsetof(struct token, name), "TEXT", "create: what it is for", NULL },
+	{ '\0', FLAG_TEXT, "ttl",    offsetof(struct token, ttl), "DURATION", "create: valid for this long", NULL },
+	{ '\0', FLAG_TEXT, "tenant", offsetof(struct token, tenant), "NAME", "create: whose sandboxes it is for", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */

@@ -69,22 +69,26 @@ static int collect(struct top *t, json_t **out, struct err *e)
 	return 0;
 }
 
+/* The one with that id, made when there is none: then at_ms is 0. */
+static struct seen *seen_of(struct top *t, const char *id)
+{
+	for (size_t i = 0; i < t->seen.len; i++)
+		if (strcmp(t->seen.at[i].id, id) == 0)
+			return &t->seen.at[i];
+	vec_push(&t->seen, (struct seen){ 0 });
+	struct seen *s = &t->seen.at[t->seen.len - 1];
+	snprintf(s->id, sizeof s->id, "%s", id);
+	return s;
+}
+
 /* Hundredths of one core since the last look; -1: there was none. */
 static int64_t cpu_percent(struct top *t, const char *id, int64_t cpu_ms)
 {
+	struct seen *s = seen_of(t, id);
 	int64_t now = now_ms(), percent = -1;
-	struct seen *s = NULL;
 
-	for (size_t i = 0; i < t->seen.len && !s; i++)
-		if (strcmp(t->seen.at[i].id, id) == 0)
-			s = &t->seen.at[i];
-	if (!s) {
-		vec_push(&t->seen, (struct seen){ 0 });
-		s = &t->seen.at[t->seen.len - 1];
-		snprintf(s->id, sizeof s->id, "%s", id);
-	} else if (now > s->at_ms) {
+	if (s->at_ms > 0 && now > s->at_ms)
 		percent = (cpu_ms - s->cpu_ms) * 100 / (now - s->at_ms);
-	}
 	s->cpu_ms = cpu_ms;
 	s->at_ms = now;
 	return percent;
@@ -163,7 +167,7 @@ static int top_run(struct verb_call *c, struct err *e)
 
 /* clang-format off */
 static const struct flag top_flags[] = {
-	{ '1',  "once", FLAG_SWITCH, offsetof(struct top_opts, is_once), NULL, "once, also on a terminal", NULL },
+	{ '1', FLAG_SWITCH, "once", offsetof(struct top_opts, is_once), NULL, "once, also on a terminal", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */

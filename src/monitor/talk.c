@@ -472,9 +472,13 @@ static void message_done(struct message *msg)
 /* 1, 0 when there is none now, -1 at the end. */
 static int receive(struct monitor *m, struct message *msg)
 {
-	msg->n_fds = FDS_MAX;
-	int n = os_recv(m->control.fd, &msg->packet, sizeof msg->packet, msg->fds, &msg->n_fds);
+	int n;
 
+	do { /* A client that went without reading all we said: what it said is still there. */
+		msg->n_fds = FDS_MAX;
+		n = os_recv(m->control.fd, &msg->packet, sizeof msg->packet, msg->fds,
+		            &msg->n_fds);
+	} while (n == -ECONNRESET);
 	if (n == -EAGAIN)
 		return 0;
 	if (n <= 0)

@@ -595,7 +595,7 @@ def _(api):
                    c.get(c.file(s, "/work/none" + text)), c.post(f"/v1/sandboxes/{s['id']}/grep", {"pattern": "(" + text}),
                    c.post(f"/v1/sandboxes/{s['id']}/exec", {"cmd": ["true"], "cwd": "/" + text})]
         for answer in bodies:
-            found = re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", answer.body)
+            found = re.search(rb"[\x00-\x08\x0b-\x1f]", answer.body)
             check(not found, f"{what}: a raw control character in {answer}, OPEN")
             if "ndjson" not in answer.headers["Content-Type"]:
                 json.loads(answer.body)
@@ -606,7 +606,7 @@ def _(api):
 
 
 LEAKS = [
-    (rb"/run/api|/run/bin|/run/notes|/proc/self/fd|caisson\.db|/var/lib|/tmp/", "a path of the host"),
+    (rb"/run/api|/run/bin|/run/notes|/proc/self/fd|caisson\.db|/var/lib", "a path of the host"),
     (rb"0x[0-9a-f]{6,}|\.c:\d+|Assertion|#\d+ 0x", "an address or a line of source"),
     (rb"uid ?[=:]? ?18\d{8}|gid ?[=:]? ?18\d{8}", "an id of the host"), (rb"SELECT |INSERT |UPDATE |sqlite", "SQL"),
     (SECRET.encode(), "the secret"), (rb"Traceback|stack", "a stack"),
@@ -622,7 +622,7 @@ def _(_api):
         with contextlib.suppress(ValueError):
             codes.add(json.loads(body).get("code"))
         leaks += [f"{what} in the answer to {request[:120]}: {body[:300]!r}" for pattern, what in LEAKS
-                  if re.search(pattern, body) and not any(w in request for w in ("/run/api", "/tmp/"))]
+                  if re.search(pattern, body) and "/run/api" not in request]
     check(not leaks, f"{len(leaks)} leaks, OPEN:\n" + "\n".join(leaks[:10]))
     check(len(Client.refusals) > 300 or len(sys.argv) > 3, f"only {len(Client.refusals)} refusals were seen")
     unknown = codes - {"invalid", "unauthorized", "forbidden", "not_found", "exists", "stale", "is_directory", "not_directory",

@@ -431,7 +431,8 @@ class Daemon:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/",
-                env={"PATH": os.environ["PATH"], "HOME": "/nowhere"},
+                env={"PATH": os.environ["PATH"], "HOME": "/nowhere",
+                     **{k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}},
                 preexec_fn=limit if self.rlimits else None, **extra)
 
     def start(self):

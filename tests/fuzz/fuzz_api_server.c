@@ -10,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct loop loop;
 static struct server *server;
-static size_t n_living; /* requests with a handler */
+static size_t n_living;        /* requests with a handler */
+static struct request *paused; /* until the next turn */
 
 static void expect(bool cond)
 {
@@ -20,19 +21,21 @@ static void expect(bool cond)
 
 static void on_gone(struct request *r)
 {
-	(void)r;
+	paused = paused == r ? NULL : paused;
 	n_living--;
 }
 
 static void on_data(struct request *r, const void *p, size_t n)
 {
-	reply_pause(r, false);
-	if (n > 0 && ((const char *)p)[0] == 'P')
+	if (n > 0 && ((const char *)p)[0] == 'P') {
 		reply_pause(r, true);
+		paused = r;
+	}
 	if (n > 0 && ((const char *)p)[0] != 'E') {
 		(void)reply_write(r, p, n);
 		return;
 	}
+	paused = NULL;
 	n_living--;
 	reply_end(r);
 }
@@ -88,17 +91,19 @@ static void send_piece(struct timer *t)
 	struct sender *s = (struct sender *)(void *)t;
 	size_t n = s->left < s->piece ? s->left : s->piece;
 
+	timer_set(&server->timers, t, 0);
+	if (paused)
+		reply_pause(paused, false);
+	paused = NULL;
 	if (n == 0) {
 		server->is_draining = true; /* for on_drained() */
 		fd_close(&s->fd);
-		if (server_connections(server) == 0)
-			loop.is_done = true;
+		loop.is_done |= server_connections(server) == 0;
 		return;
 	}
 	(void)!send(s->fd, s->data, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 	s->data += n;
 	s->left -= n;
-	timer_set(&server->timers, &s->timer, 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

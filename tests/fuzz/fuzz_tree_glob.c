@@ -2,6 +2,8 @@
 #include "tree/ignore.h"
 #include "tree/tarname.h"
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 /* Lines: a pattern, a path, rules. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

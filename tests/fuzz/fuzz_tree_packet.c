@@ -1,5 +1,7 @@
 #include "wire/tree.h"
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 /* Whatever the other end sends: refused, or taken apart without a byte too many. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,6 +3,8 @@
 #include "tree/patchtext.h"
 #include "tree/splice.h"
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 #define OUT_MAX (8u << 20)
 
 /* The next part of the input, up to a NUL. */

@@ -312,46 +312,47 @@ TEST(texts_of_a_path_are_encoded)
 	CHECK_STR(str_text(&out), "/v1/sandboxes/sb_1/files/%2Fa%20b%2F%25%FF%3F%26?x=1");
 }
 
-TEST(where_the_daemon_is)
+static void set_environment(const char *socket, const char *host, const char *token)
 {
-	static const struct {
-		const char *socket, *host, *token;
-		const char *path, *at, *why; /* of it; or why there is none */
-	} rows[] = {
-		{ "/x/y.sock", NULL, NULL, "/x/y.sock", "", NULL },
-		{ NULL, "127.0.0.1:80", "cst_1", "", "127.0.0.1:80", NULL },
-		{ "/x", "h:1", NULL, NULL, NULL, "CAISSON_HOST and CAISSON_SOCKET: which one?" },
-		{ "", "", NULL, NULL, NULL, NULL },
-	};
+	setenv("CAISSON_SOCKET", socket, 1);
+	setenv("CAISSON_HOST", host, 1);
+	setenv("CAISSON_TOKEN", token, 1);
+	setenv("XDG_RUNTIME_DIR", "/rt", 1);
+	setenv("XDG_STATE_HOME", "/st", 1);
+}
 
-	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct address a;
-		struct err e = { 0 };
+TEST(a_daemon_that_was_named)
+{
+	struct address a;
+	struct err e = { 0 };
 
-		setenv("CAISSON_SOCKET", rows[i].socket ? rows[i].socket : "", 1);
-		setenv("CAISSON_HOST", rows[i].host ? rows[i].host : "", 1);
-		setenv("CAISSON_TOKEN", rows[i].token ? rows[i].token : "", 1);
-		setenv("XDG_RUNTIME_DIR", "/rt", 1);
-		setenv("XDG_STATE_HOME", "/st", 1);
-		int r = address_find(&a, &e);
+	set_environment("/x/y.sock", "", "cst_1");
+	CHECK_INT(address_find(&a, &e), 0);
+	CHECK(a.is_named && !a.is_tcp);
+	CHECK_STR(a.path, "/x/y.sock");
+	CHECK_STR(a.token, NULL);
+	set_environment("", "127.0.0.1:80", "cst_1");
+	CHECK_INT(address_find(&a, &e), 0);
+	CHECK(a.is_named && a.is_tcp);
+	CHECK_STR(a.host, "127.0.0.1:80");
+	CHECK_STR(a.token, "cst_1");
+	set_environment("/x", "127.0.0.1:80", "");
+	CHECK_INT(address_find(&a, &e), -1);
+	CHECK_STR(e.msg, "CAISSON_HOST and CAISSON_SOCKET: which one?");
+}
 
-		CHECK_INT(r, rows[i].why ? -1 : 0);
-		if (rows[i].why)
-			CHECK_STR(e.msg, rows[i].why);
-		if (r < 0)
-			continue;
-		if (rows[i].path) {
-			CHECK(a.is_named);
-			CHECK_STR(a.path, rows[i].path);
-			CHECK_STR(a.host, rows[i].at);
-			CHECK_STR(a.token, rows[i].host ? rows[i].token : NULL);
-		} else {
-			CHECK(!a.is_named);
-			CHECK_STR(a.path, geteuid() == 0 ? "/run/caisson/api.sock"
-			                                 : "/rt/caisson/api.sock");
-			CHECK_STR(a.state_dir, geteuid() == 0 ? "/var/lib/caisson" : "/st/caisson");
-		}
-	}
+TEST(a_daemon_of_ones_own)
+{
+	bool is_root = geteuid() == 0;
+	struct address a;
+	struct err e = { 0 };
+
+	set_environment("", "", "");
+	CHECK_INT(address_find(&a, &e), 0);
+	CHECK(!a.is_named && !a.is_tcp);
+	CHECK_STR(a.path, is_root ? "/run/caisson/api.sock" : "/rt/caisson/api.sock");
+	CHECK_STR(a.run_dir, is_root ? "/run/caisson" : "/rt/caisson");
+	CHECK_STR(a.state_dir, is_root ? "/var/lib/caisson" : "/st/caisson");
 }
 
 TEST(addresses_that_are_none)

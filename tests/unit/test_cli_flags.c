@@ -27,13 +27,13 @@ static int other(void *into, int argc, char **argv, int *i, struct err *e)
 
 /* clang-format off */
 static const struct flag flags[] = {
-	{ 'a',  "on",     FLAG_SWITCH,   offsetof(struct opts, is_on), NULL, "", NULL },
-	{ 'x',  NULL,     FLAG_SWITCH,   offsetof(struct opts, is_x), NULL, "", NULL },
-	{ 't',  "text",   FLAG_TEXT,     offsetof(struct opts, text), "T", "", NULL },
-	{ '\0', "two",    FLAG_TWO,      offsetof(struct opts, two), "A B", "", NULL },
-	{ 'l',  "list",   FLAG_LIST,     offsetof(struct opts, list), "L", "", NULL },
-	{ 'n',  "number", FLAG_NUMBER,   offsetof(struct opts, number), "N", "", NULL },
-	{ '\0', "time",   FLAG_DURATION, offsetof(struct opts, time), "D", "", NULL },
+	{ 'a',  FLAG_SWITCH,   "on",     offsetof(struct opts, is_on), NULL, "", NULL },
+	{ 'x',  FLAG_SWITCH,   NULL,     offsetof(struct opts, is_x), NULL, "", NULL },
+	{ 't',  FLAG_TEXT,     "text",   offsetof(struct opts, text), "T", "", NULL },
+	{ '\0', FLAG_TWO,      "two",    offsetof(struct opts, two), "A B", "", NULL },
+	{ 'l',  FLAG_LIST,     "list",   offsetof(struct opts, list), "L", "", NULL },
+	{ 'n',  FLAG_NUMBER,   "number", offsetof(struct opts, number), "N", "", NULL },
+	{ '\0', FLAG_DURATION, "time",   offsetof(struct opts, time), "D", "", NULL },
 };
 /* clang-format on */
 

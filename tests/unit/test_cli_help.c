@@ -3,9 +3,9 @@
 #include "test.h"
 
 static const struct flag flags[] = {
-	{ 'f', "follow", FLAG_SWITCH, 0, NULL, "go on: until it's over", NULL },
-	{ '\0', "sort", FLAG_TEXT, 0, "ORDER", "mtime or path", "mtime path" },
-	{ 'e', "environment-variable", FLAG_LIST, 0, "NAME=VALUE", "a variable", NULL },
+	{ 'f', FLAG_SWITCH, "follow", 0, NULL, "go on: until it's over", NULL },
+	{ '\0', FLAG_TEXT, "sort", 0, "ORDER", "mtime or path", "mtime path" },
+	{ 'e', FLAG_LIST, "environment-variable", 0, "NAME=VALUE", "a variable", NULL },
 };
 
 static const struct verb first = { .name = "first",

@@ -115,9 +115,13 @@ TEST(a_folder_goes_there_and_back)
 TEST(what_cannot_be_read_is_an_error)
 {
 	struct err e = { 0 };
+	char byte;
+	int fds[2];
 
-	CHECK_INT(pack_folder("/nonexistent", STDERR_FILENO, &e), -1);
+	CHECK_INT(pipe2(fds, O_NONBLOCK), 0);
+	CHECK_INT(pack_folder("/nonexistent", fds[1], &e), -1);
 	CHECK(strstr(e.msg, "No such file") != NULL);
+	CHECK(read(fds[0], &byte, 1) < 0); /* also no end of an archive */
 }
 
 struct row {

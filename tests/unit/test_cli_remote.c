@@ -77,7 +77,7 @@ TEST(an_object_may_come_in_several_frames)
 {
 	/* Also one whose last frame is full. */
 	static const size_t lengths[] = { STREAM_DATA_MAX - 1, STREAM_DATA_MAX, STREAM_DATA_MAX + 1,
-		                          2 * STREAM_DATA_MAX };
+		                          (size_t)2 * STREAM_DATA_MAX };
 
 	for (size_t i = 0; i < COUNT(lengths); i++) {
 		AUTO(pair_close) struct pair p;
