@@ -180,6 +180,7 @@ static struct process_row row_of(const struct px *p)
 		                     .reason = e->reason,
 		                     .created_ms = p->created_ms,
 		                     .started_ms = p->started_ms,
+		                     .ended_ms = p->ended_ms,
 		                     .ms = p->has_end ? (int64_t)e->ms
 		                                      : core_now_ms() - p->created_ms,
 		                     .cpu_ms = (int64_t)e->cpu_ms,

@@ -149,7 +149,7 @@ static void finish(struct px *p, enum process_state state, const char *reason)
 	row.exit_code = state == PROCESS_EXITED ? p->end.exit_code : -1;
 	row.signal = p->end.signal;
 	row.reason = reason;
-	row.ended_ms = core_now_ms();
+	row.ended_ms = p->ended_ms = core_now_ms();
 	row.ms = (int64_t)p->end.ms;
 	row.cpu_ms = (int64_t)p->end.cpu_ms;
 	row.mem_peak = (int64_t)p->end.mem_peak;
@@ -556,6 +556,7 @@ static void fill_end(struct px *p, const struct process_row *row)
 		                       .dropped_bytes = (uint64_t)row->bytes_dropped };
 	snprintf(p->end.reason, sizeof p->end.reason, "%s", row->reason ? row->reason : "");
 	p->details = row->details ? mem_strdup(row->details) : NULL;
+	p->ended_ms = row->ended_ms;
 	p->has_end = p->is_ended = true;
 }
 

@@ -36,7 +36,7 @@ struct px {
 	char *argv, *cwd, *label; /* argv: JSON */
 	char *details;            /* JSON; of one from the store */
 	int log_fd;
-	int64_t created_ms, started_ms;
+	int64_t created_ms, started_ms, ended_ms;
 	bool is_tty, has_stdin, is_waiting_for_input;
 	bool is_known;              /* its monitor has spoken of it */
 	bool is_never_run;          /* there was no such program, or it could not be started */

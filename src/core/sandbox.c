@@ -328,6 +328,19 @@ static const char *source_path(const struct spec *spec, size_t i)
 
 static void open_next(struct sbx *s);
 
+/* "open: No such file" of the launcher, who knows no names, becomes "open /a/b: No such file". */
+static void explain_source(struct fail *f, const struct sbx *s, size_t i, const struct err *e)
+{
+	const char *path = source_path(&s->spec, i), *prefix = i == 0 ? "image: " : "";
+	size_t verb = strcspn(e->msg, ":");
+
+	fail_err(f, e);
+	if (e->sys && e->msg[verb] == ':')
+		fail_set(f, f->code, "%s%.*s %s%s", prefix, (int)verb, e->msg, path, e->msg + verb);
+	else
+		fail_set(f, f->code, "%s%s is %s", i == 0 ? "image: " : "fs: ", path, e->msg);
+}
+
 static void opened(void *arg, const struct launch_opened *o, const struct err *e)
 {
 	struct sbx *s = arg;
@@ -336,9 +349,10 @@ static void opened(void *arg, const struct launch_opened *o, const struct err *e
 	bool needs_dir = i == 0 || s->spec.fs.at[i - 1].kind == FS_OVERLAY;
 
 	if (e)
-		fail_err(&f, e);
+		explain_source(&f, s, i, e);
 	else if (needs_dir && !o->is_dir)
-		fail_set(&f, FAIL_INVALID, "%s is not a folder", source_path(&s->spec, i));
+		fail_set(&f, FAIL_INVALID, "%s%s is not a folder",
+		         i == 0 ? "image: " : "fs: overlay:", source_path(&s->spec, i));
 	if (f.code != FAIL_NONE) {
 		build_failed(s, &f);
 		return;

@@ -99,7 +99,7 @@ if is_root; then
 	rm -r "$src/others" "$src/theirs"
 else
 	for how in ro overlay; do
-		t_says "$how: a folder that the caller may not read" 125 "read $closed: Permission denied" --fs "$how:$closed:/in" -- true
+		t_says "$how: a folder that the caller may not read" 125 "* $closed: Permission denied" --fs "$how:$closed:/in" -- true
 	done
 	t_says "a path through it" 125 "open $closed/file: Permission denied" --fs "ro:$closed/file:/in" -- true
 	ln -s "$closed" "$T/shortcut"

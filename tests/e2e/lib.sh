@@ -5,7 +5,8 @@
 # once for each role, and counts. In those runs it does come back, with
 #   $role      root or user; is_root asks
 #   $T         an empty folder of this run
-#   $caisson   the program; build/caisson unless $CAISSON_BUILD names another folder
+#   $caisson   the program; build/caisson unless $CAISSON_BUILD names another folder. It finds a daemon
+#              of this role's own by $CAISSON_SOCKET
 #   $closed    a folder that only root may open
 # The last line of a script is `t_done`. When root is not there, only the user's run takes place.
 set -u
@@ -15,31 +16,51 @@ umask 022
 readonly OTHER_UID=64001 # of nobody: an account is not needed
 readonly LIMIT_S=90      # of one command; a machine without KVM is slow
 
+# A daemon of this role's own: nothing of the host's is touched.
+start_daemon() { # BASE ROLE [AS...]
+	(cd / && exec "${@:3}" env -i PATH="$PATH" "$1/bin/caisson-launcher" --state "$1/$2/state" --run "$1/$2/run/d" \
+		</dev/null >"$1/$2.daemon" 2>&1) &
+	daemon=$!
+	for _ in $(seq 100); do
+		[ ! -S "$1/$2/run/d/api.sock" ] || return 0
+		sleep 0.1
+	done
+	echo "# the daemon does not start: $(cat "$1/$2.daemon")"
+}
+
+stop_daemon() {
+	kill "$daemon"
+	wait "$daemon"
+}
+
 each_role() {
-	local script here build base roles=(user) role as=() first=0 failed=0 failed_here
+	local script here build base roles=(user) role as=() first=0 failed=0 failed_here daemon=
 	script=$(basename "$0")
 	here=$(cd "$(dirname "$0")" && pwd)
 	build=${CAISSON_BUILD:-$here/../../build}
 	[ "$(id -u)" != 0 ] || roles=(root user)
 	base=$(mktemp -d /tmp/caisson-e2e.XXXXXX)
 	# shellcheck disable=SC2064 # the name as it is now
-	trap "rm -rf '$base'" EXIT
+	trap "kill \"\$daemon\" 2>/dev/null; rm -rf '$base'" EXIT
 	trap 'exit 130' INT TERM HUP
 	chmod 755 "$base"
 	cp -r "$here" "$base/e2e"
 	mkdir -m 755 "$base/bin"
-	cp "$build"/caisson "$build"/caisson-test "$build"/caisson-init "$here/../../tools/demo" "$base/bin/"
+	cp "$build"/caisson{,-init,-launcher,-test,-tree} "$build/caissond" "$here/../../tools/demo" "$base/bin/"
 	install -d -m 700 "$base/closed"
 	echo "only root may read this" >"$base/closed/file"
 	for role in "${roles[@]}"; do
-		install -d -m 700 "$base/$role" "$base/$role/run"
+		install -d -m 711 "$base/$role" "$base/$role/run"
 		if [ "$role" = user ] && [ "$(id -u)" = 0 ]; then
 			as=(setpriv --reuid "$OTHER_UID" --regid "$OTHER_UID" --clear-groups --)
 			chown -R "$OTHER_UID:$OTHER_UID" "$base/user"
 		fi
+		start_daemon "$base" "$role" "${as[@]}"
 		(cd "$base/$role" && exec "${as[@]}" env -i PATH="$PATH" LC_ALL="$LC_ALL" HOME="$base/$role" \
 			TMPDIR="$base/$role" XDG_RUNTIME_DIR="$base/$role/run" E2E_ROLE="$role" E2E_BASE="$base" \
+			CAISSON_SOCKET="$base/$role/run/d/api.sock" \
 			E2E_FIRST="$first" bash "$base/e2e/$script")
+		stop_daemon
 		# The count is there only when the script came to its last line.
 		if ! read -r first failed_here 2>/dev/null <"$base/$role/count"; then
 			first=$((first + 1)) failed_here=1
