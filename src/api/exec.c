@@ -8,6 +8,7 @@
 
 #include "api/handlers.h"
 #include "api/print.h"
+#include "wire/base64.h"
 
 #define LOG_MAX_DEFAULT (64u << 20)
 #define LOG_MAX_MOST (1u << 30)
@@ -15,6 +16,20 @@
 #define WINDOW (1u << 20)
 
 /* ---- the body ------------------------------------------------------------------------ */
+
+/* A text; or what is none, as {"base64":"…"}: an argument may be any bytes but NUL. */
+static const char *take_word_of(struct call *c, const json_t *v)
+{
+	const json_t *coded = json_object_size(v) == 1 ? json_object_get(v, "base64") : NULL;
+	AUTO(str_done) struct str bytes = { .max = ARGV_BYTES_MAX };
+
+	if (coded && (!json_is_string(coded) ||
+	              !base64_decode(json_string_value(coded), json_string_length(coded), &bytes)))
+		return NULL;
+	const char *text = coded ? str_text(&bytes) : json_string_value(v);
+	size_t n = coded ? bytes.len : json_string_length(v);
+	return text && strlen(text) == n ? arena_strndup(&c->arena, text, n) : NULL;
+}
 
 static int take_cmd(struct call *c, const json_t *cmd, struct px_ask *out, struct fail *f)
 {
@@ -30,11 +45,9 @@ static int take_cmd(struct call *c, const json_t *cmd, struct px_ask *out, struc
 	if (n == 0)
 		return fail_set(f, FAIL_INVALID, "cmd: a text or a list of texts is expected");
 	for (size_t i = 0; i < n; i++) {
-		const json_t *v = json_array_get(cmd, i);
-
-		if (!json_is_string(v) || strlen(json_string_value(v)) != json_string_length(v))
+		argv[i] = take_word_of(c, json_array_get(cmd, i));
+		if (!argv[i])
 			return fail_set(f, FAIL_INVALID, "cmd: a list of texts is expected");
-		argv[i] = json_string_value(v);
 	}
 	out->argv = argv;
 	return 0;
@@ -138,7 +151,8 @@ int exec_parse(struct call *c, const json_t *body, struct exec_ask *a, struct fa
 	    take_word(body, "on_disconnect", "kill", &px->kill_on_disconnect, f) < 0)
 		return -1;
 	const json_t *input = json_object_get(body, "stdin");
-	px->has_stdin = json_is_true(input) || json_is_string(input);
+	/* Whoever asks for a terminal means to type. */
+	px->has_stdin = json_is_true(input) || json_is_string(input) || (!input && px->is_tty);
 	if (input && !json_is_null(input) && !json_is_boolean(input) && !json_is_string(input))
 		return fail_set(f, FAIL_INVALID, "stdin: a text, true or null is expected");
 	a->has_wait = json_object_get(body, "wait") && !json_is_null(json_object_get(body, "wait"));
@@ -157,6 +171,7 @@ struct waiter {
 	struct timer timer;
 	struct scan scan;
 	struct keep kept[LOG_STREAMS];
+	bool is_due; /* answered as soon as there is a record */
 	bool is_reading;
 };
 
@@ -186,12 +201,25 @@ static void read_on(struct waiter *w)
 	waiter_free(w);
 }
 
+/* Nobody is told of what is not on record. */
+static void go_on(struct waiter *w)
+{
+	struct fail f = { 0 };
+
+	if (w->is_reading || !w->p->is_stored || !(w->is_due || w->p->is_ended))
+		return;
+	if (!w->p->is_unrecorded) {
+		read_on(w);
+		return;
+	}
+	fail_set(&f, FAIL_BACKEND_ERROR, "the process could not be recorded and was ended");
+	answer_fail(w->call, &f);
+	waiter_free(w);
+}
+
 static void waiter_changed(struct px_watch *watch)
 {
-	struct waiter *w = (struct waiter *)watch;
-
-	if (w->p->is_ended && !w->is_reading)
-		read_on(w);
+	go_on((struct waiter *)watch);
 }
 
 static void waiter_grew(struct px_watch *watch)
@@ -201,7 +229,14 @@ static void waiter_grew(struct px_watch *watch)
 
 static void waiter_late(struct timer *t)
 {
-	read_on((struct waiter *)(void *)((char *)t - offsetof(struct waiter, timer)));
+	struct waiter *w = (struct waiter *)(void *)((char *)t - offsetof(struct waiter, timer));
+
+	if (w->is_reading) {
+		read_on(w);
+		return;
+	}
+	w->is_due = true;
+	go_on(w);
 }
 
 static void waiter_gone(struct call *c)
@@ -230,10 +265,10 @@ void wait_for(struct call *c, struct px *p, const struct exec_ask *a)
 	c->state = w;
 	c->gone = waiter_gone;
 	c->is_kill_on_disconnect = a->px.kill_on_disconnect;
-	if (p->is_ended || (a->has_wait && a->wait_ms == 0))
-		read_on(w);
-	else if (a->has_wait)
+	w->is_due = a->has_wait && a->wait_ms == 0;
+	if (a->has_wait && !w->is_due)
 		timer_set(&p->core->timers, &w->timer, a->wait_ms);
+	go_on(w);
 }
 
 /* ---- exec ---------------------------------------------------------------------------- */

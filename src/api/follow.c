@@ -3,6 +3,7 @@
  */
 #include "api/handlers.h"
 #include "api/print.h"
+#include "wire/utf8.h"
 
 static const char *const stream_names[] = { [LOG_OUT] = "stdout", [LOG_ERR] = "stderr" };
 
@@ -13,6 +14,10 @@ struct follow {
 	struct timer again; /* the rest of a long log, next turn */
 	struct scan scan;
 	bool is_sse, is_live, is_full, is_over;
+	struct { /* the beginning of a code point whose rest is still to come */
+		unsigned char bytes[4];
+		size_t n;
+	} held[LOG_STREAMS];
 	/* the log as bytes */
 	bool is_raw;
 	uint64_t from, left; /* bytes still to be skipped, and to be sent */
@@ -47,15 +52,48 @@ static bool put_event(struct follow *w, const char *name, uint64_t seq, json_t *
 	return reply_write(w->call->r, str_text(&line), line.len);
 }
 
-static bool put_output(struct follow *w, const struct scan_piece *p)
+static bool put_text(struct follow *w, enum log_stream stream, const struct scan_piece *p,
+                     struct span bytes)
 {
 	json_t *o = json_pack("{sI,ss,ss,sI}", "seq", (json_int_t)p->seq, "type", "output",
-	                      "stream", stream_names[p->stream], "ms", (json_int_t)p->ms);
+	                      "stream", stream_names[stream], "ms", (json_int_t)p->ms);
 
 	if (w->scan.skipped > 0)
 		json_object_set_new(o, "skipped", json_integer((json_int_t)w->scan.skipped));
-	print_bytes(o, "data", p->bytes, p->len);
+	print_bytes(o, "data", bytes.at, bytes.len);
 	return put_event(w, "output", p->seq, o);
+}
+
+/* A code point that lies across two pieces comes with the second; the `seq` of the first lies
+ * before it, so that whoever comes back from there gets it too. */
+static bool put_output(struct follow *w, const struct scan_piece *p)
+{
+	AUTO(str_done) struct str all = { .max = LOG_FRAME_DATA_MAX + 16 };
+	struct scan_piece piece = *p;
+	size_t open;
+
+	str_addn(&all, w->held[p->stream].bytes, w->held[p->stream].n);
+	str_addn(&all, p->bytes, p->len);
+	open = utf8_open_end(all.data, all.len);
+	w->held[p->stream].n = open;
+	memcpy(w->held[p->stream].bytes, all.data + all.len - open, open);
+	piece.seq -= open < p->len ? open : p->len;
+	if (all.len == open)
+		return true;
+	return put_text(w, p->stream, &piece, (struct span){ all.data, all.len - open });
+}
+
+/* It ended in the middle of a code point: then these bytes are no text. */
+static void put_held(struct follow *w)
+{
+	for (enum log_stream s = 0; s < LOG_STREAMS; s++) {
+		struct scan_piece p = { .stream = s, .seq = w->scan.at };
+
+		if (w->held[s].n > 0)
+			(void)put_text(w, s, &p,
+			               (struct span){ (char *)w->held[s].bytes, w->held[s].n });
+		w->held[s].n = 0;
+	}
 }
 
 static void put_end(struct follow *w)
@@ -102,6 +140,8 @@ static void follow_on(struct follow *w)
 	if (w->is_live && !w->p->is_ended && w->left > 0)
 		return;
 	w->is_over = true;
+	if (!w->is_raw)
+		put_held(w);
 	if (!w->is_raw && w->p->is_ended)
 		put_end(w);
 	w->call->is_answered = true;

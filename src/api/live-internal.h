@@ -36,7 +36,8 @@ struct live {
 	bool is_over;
 	struct ws_reader ws;
 	size_t ws_held; /* input at the beginning of `in` that has to wait */
-	unsigned char in[STREAM_HEAD + STREAM_DATA_MAX]; /* of the client, not worked off yet */
+	/* Of the client, not worked off yet: a frame that waits, and what a last read brought. */
+	unsigned char in[2 * (STREAM_HEAD + STREAM_DATA_MAX)];
 	size_t in_len;
 };
 

@@ -115,7 +115,7 @@ static bool take(struct live *l)
 	bool is_sane = l->dialect->take(l);
 
 	if (c->r && c->state)
-		reply_pause(c->r, l->is_waiting || l->in_len == sizeof l->in);
+		reply_pause(c->r, l->is_waiting);
 	call_unref(c);
 	return is_sane;
 }

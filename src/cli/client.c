@@ -212,6 +212,8 @@ static int send_request(struct client *c, const struct client_ask *ask, struct e
 {
 	AUTO(str_done) struct str head = { .max = (size_t)2 * HTTP_HEAD_MAX };
 
+	json_decref(c->problem);
+	c->problem = NULL;
 	if (client_connect(c, e) < 0 || print_head(c, ask, &head, e) < 0 ||
 	    send_all(c, head.data, head.len, e) < 0)
 		return -1;
@@ -376,7 +378,6 @@ int client_check(struct client *c, struct client_answer *a, struct err *e)
 		return 0;
 	if (read_all(c, a, &text, e) < 0)
 		return -1;
-	json_decref(c->problem);
 	c->problem = json_loadb(str_text(&text), text.len, 0, NULL);
 	if (!json_is_object(c->problem))
 		return err_new(e, ERR_INTERNAL, "the daemon answers %d %s", a->status,

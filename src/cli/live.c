@@ -297,6 +297,8 @@ void live_explain(const json_t *process)
 		fprintf(stderr, "caisson: %s\n", escape_brief(reason));
 	else if (reason)
 		fprintf(stderr, "caisson: %s: %s\n", state ? state : "ended", escape_brief(reason));
+	else if (!state || strcmp(state, "lost") == 0)
+		fprintf(stderr, "caisson: lost: nobody knows how it ended\n");
 	if (dropped > 0)
 		fprintf(stderr, "caisson: output limit reached: %lld bytes dropped\n",
 		        (long long)dropped);

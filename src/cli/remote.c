@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include "base/limits.h"
+#include "wire/base64.h"
 
 #define OUT_MAX (4u << 20) /* input waits, so this is signals and one piece of it */
 #define OBJECT_MAX (64u << 20)
@@ -147,17 +148,25 @@ int remote_exit_status(const json_t *process)
 
 /* ---- what is asked ------------------------------------------------------------------- */
 
+/* Bytes that JSON cannot say as text. */
+static json_t *as_base64(const char *bytes)
+{
+	AUTO(str_done) struct str coded = { .max = ARGV_BYTES_MAX * 2 };
+
+	base64_encode(bytes, strlen(bytes), &coded);
+	return json_pack("{ss}", "base64", str_text(&coded));
+}
+
 json_t *remote_argv(char *const *argv, struct err *e)
 {
 	json_t *list = json_array();
 
 	for (; *argv; argv++) {
-		if (json_array_append_new(list, json_string(*argv)) < 0) {
-			json_decref(list);
-			err_new(e, ERR_INVALID, "an argument of the command is not UTF-8");
-			return NULL;
-		}
+		json_t *text = json_string(*argv);
+
+		json_array_append_new(list, text ? text : as_base64(*argv));
 	}
+	(void)e;
 	return list;
 }
 

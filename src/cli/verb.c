@@ -48,8 +48,9 @@ static int refuse(const struct verb *v, const struct verb_call *c, const struct 
 	const struct verb_opts *opts = c->opts;
 	struct err unprinted = { 0 };
 
-	if (opts->is_json && c->client.problem &&
-	    print_json(json_incref(c->client.problem), &unprinted) < 0)
+	if (!c->client.problem) /* it was not the daemon who said no */
+		return fail(e, EXIT_OURS);
+	if (opts->is_json && print_json(json_incref(c->client.problem), &unprinted) < 0)
 		return fail(&unprinted, EXIT_OURS);
 	if (e->kind == ERR_INTERNAL)
 		return fail(e, EXIT_OURS);

@@ -1,6 +1,7 @@
 #include "core/core.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,6 +11,8 @@
 #include "core/maker.h"
 #include "core/process.h"
 #include "os/file.h"
+
+#define TAKE_OVER_MS 5000
 
 int64_t core_now_ms(void)
 {
@@ -76,6 +79,14 @@ static int find_tree(struct core *c, struct err *e)
 
 /* ---- recovery ------------------------------------------------------------------------ */
 
+static uint32_t random_gap(void)
+{
+	uint32_t n = 0;
+
+	(void)!getrandom(&n, sizeof n, GRND_NONBLOCK); /* 0 will do, mostly */
+	return n & NUM_GAP_RANDOM;
+}
+
 static void adopt_processes(struct core *c, struct sbx *s)
 {
 	AUTO(arena_done) struct arena a = { 0 };
@@ -87,7 +98,7 @@ static void adopt_processes(struct core *c, struct sbx *s)
 		for (size_t i = 0; i < list.n; i++)
 			(void)px_adopt(s, &list.rows[i]);
 	if (store_process_num_max(c->store, s->id, s->generation, &num, &e) == 0)
-		s->next_num = (uint32_t)num + NUM_GAP;
+		s->next_num = (uint32_t)num + NUM_GAP + random_gap();
 }
 
 /* Its monitor answers, or it does not: three different answers, and no guess. */
@@ -144,6 +155,19 @@ static void store_ready(struct watch *w, uint32_t events)
 	store_dispatch(c->store);
 }
 
+/* The daemon before us may not have noticed yet that its launcher is dead. */
+static struct store *open_store(const char *dir, struct err *e)
+{
+	uint64_t begin = core_mono_ms();
+	struct store *s = store_open(dir, e);
+
+	while (!s && e->kind == ERR_DENIED && core_mono_ms() - begin < TAKE_OVER_MS) {
+		usleep(10000);
+		s = store_open(dir, e);
+	}
+	return s;
+}
+
 int core_open(struct core *c, struct loop *l, const struct core_config *config, int launcher_fd,
               struct err *e)
 {
@@ -154,7 +178,7 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 	int r = timers_init(&c->timers, l);
 	if (r < 0)
 		return err_sys(e, -r, "make the timer");
-	c->store = store_open(config->state_dir, e);
+	c->store = open_store(config->state_dir, e);
 	if (!c->store)
 		return -1;
 	c->logs_fd = open_dir(config->state_dir, "logs", e);

@@ -32,7 +32,10 @@
 #include "wire/launch.h"
 
 #define TENANT_SIZE 64
-#define NUM_GAP 1000 /* after a restart: numbers that a monitor may know and the store does not */
+#define NUM_GAP                                                                                    \
+	1000 /* after a restart: numbers that a monitor may know and the store does not;           \
+	      */
+#define NUM_GAP_RANDOM 0xffff /* and how many lives without a row there were nobody knows */
 
 struct core_config {
 	const char *state_dir, *run_dir;

@@ -176,6 +176,8 @@ static void take(struct link *l, const struct channel_packet *m)
 
 	if (p)
 		p->is_known = true;
+	if (m->head.num > s->next_num) /* used by a daemon before us, and on no record */
+		s->next_num = m->head.num;
 	switch ((enum channel_type)m->head.type) {
 	case CH_READY:
 		take_ready(l, m);

@@ -144,7 +144,7 @@ static void answer(struct maker *m, const struct launch_packet *p, int *fd)
 		if (found->made)
 			found->made(found->arg, e ? NULL : &p->made, fd_take(fd), e);
 		if (found->opened)
-			found->opened(found->arg, e ? NULL : &p->opened, e);
+			found->opened(found->arg, e ? NULL : &p->opened, *fd, e);
 		free(found);
 		return;
 	}

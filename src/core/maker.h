@@ -7,7 +7,7 @@
 
 /* One of m and e is NULL. `channel_fd` is the callee's to take. */
 typedef void made_fn(void *arg, const struct launch_made *m, int channel_fd, const struct err *e);
-typedef void opened_fn(void *arg, const struct launch_opened *o, const struct err *e);
+typedef void opened_fn(void *arg, const struct launch_opened *o, int fd, const struct err *e);
 
 /* Asks what the host can do, waits for that one answer, then watches the channel. */
 int maker_open(struct core *c, int fd, struct err *e) MUST_USE;

@@ -2,11 +2,6 @@
 
 #include <unistd.h>
 
-void scan_init(struct scan *s, int fd, uint64_t after)
-{
-	*s = (struct scan){ .fd = fd, .at = after < LOG_FRAMES_AT ? LOG_FRAMES_AT : after };
-}
-
 void scan_done(struct scan *s)
 {
 	free(s->block);
@@ -59,28 +54,53 @@ static int read_frame(struct scan *s, struct log_frame *f)
 	return 1;
 }
 
-int scan_next(struct scan *s, struct scan_piece *out)
+/* The next frame, stepping over the hole. */
+static int find_frame(struct scan *s, struct log_frame *f)
 {
-	struct log_frame f;
-	int r = read_frame(s, &f);
+	int r = read_frame(s, f);
 
 	s->skipped = 0;
 	/* A hole, or bytes that were read before it was made. */
 	if (r <= 0 && r != -EIO && step_over(s)) {
 		s->block_len = 0;
-		r = read_frame(s, &f);
+		s->part = 0;
+		r = read_frame(s, f);
 	}
-	if (r <= 0)
-		return r;
-	r = fill(s, sizeof f + f.len);
+	return r;
+}
+
+void scan_init(struct scan *s, int fd, uint64_t after)
+{
+	struct log_frame f;
+
+	*s = (struct scan){ .fd = fd, .at = LOG_FRAMES_AT };
+	while (s->at < after && find_frame(s, &f) > 0) {
+		uint64_t end = s->at + sizeof f + f.len;
+
+		if (after < end) { /* inside of this one */
+			s->part = after - s->at > sizeof f ? (size_t)(after - s->at - sizeof f) : 0;
+			return;
+		}
+		s->at = end;
+	}
+}
+
+int scan_next(struct scan *s, struct scan_piece *out)
+{
+	struct log_frame f;
+	int r = find_frame(s, &f);
+
+	if (r > 0)
+		r = fill(s, sizeof f + f.len);
 	if (r <= 0)
 		return r;
 	*out = (struct scan_piece){ .stream = (enum log_stream)f.stream,
 		                    .ms = f.ms,
-		                    .bytes = here(s) + sizeof f,
-		                    .len = f.len,
+		                    .bytes = here(s) + sizeof f + s->part,
+		                    .len = f.len - s->part,
 		                    .seq = s->at + sizeof f + f.len };
 	s->at = out->seq;
+	s->part = 0;
 	return 1;
 }
 

@@ -16,6 +16,7 @@
 struct scan {
 	int fd;           /* borrowed */
 	uint64_t at;      /* the next frame */
+	size_t part;      /* bytes of it that were taken already */
 	uint64_t skipped; /* bytes of the hole that was stepped over before the last frame */
 	unsigned char *block;
 	uint64_t block_at;
@@ -30,7 +31,9 @@ struct scan_piece {
 	uint64_t seq; /* `after` that continues behind it */
 };
 
-void scan_init(struct scan *s, int fd, uint64_t after); /* 0: from the beginning */
+/* After any position that a piece or a part of one had; 0: from the beginning. A position inside a
+ * frame is found by walking there. */
+void scan_init(struct scan *s, int fd, uint64_t after);
 void scan_done(struct scan *s);
 /* 1 with a piece, 0 at the end for now, -errno; -EPROTO for what no monitor has written. */
 int scan_next(struct scan *s, struct scan_piece *out);

@@ -293,6 +293,22 @@ static int make_command(const struct sbx *s, const struct px_ask *ask, struct co
 	return command_make(c, &s->spec, q, &e) < 0 ? fail_err(f, &e) : 0;
 }
 
+/* What is not on record shall not run, and nobody is told of it before. */
+static void inserted(void *arg, const struct store_answer *a)
+{
+	struct px *p = arg;
+
+	p->is_stored = true;
+	if (a->code != STORE_OK) {
+		fprintf(stderr, "caissond: %s: %s\n", p->id, a->err->msg);
+		p->is_unrecorded = true;
+		if (p->sandbox)
+			(void)link_send(&p->sandbox->link, CH_KILL, p->num, NULL, 0);
+	}
+	tell(p, false);
+	px_unref(p);
+}
+
 struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 {
 	struct command cmd = { 0 };
@@ -320,8 +336,8 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	bool is_well = open_log(p, f) == 0 && send_exec(p, &cmd, f) == 0;
 
 	command_done(&cmd);
-	if (is_well &&
-	    store_process_insert(s->core->store, &row, (struct store_call){ 0 }, &e) < 0) {
+	if (is_well && store_process_insert(s->core->store, &row,
+	                                    (struct store_call){ inserted, p, false }, &e) < 0) {
 		(void)link_send(&s->link, CH_KILL, p->num, NULL,
 		                0); /* what is not on record shall not run */
 		fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
@@ -336,7 +352,8 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	p->next = s->processes;
 	s->processes = p;
 	roster_add(&s->core->processes, &p->entry);
-	p->refs = 1;
+	p->refs = 2; /* the caller's, and that of inserted() */
+	p->is_known = true;
 	s->core->stats.execs++;
 	return p;
 }
@@ -418,7 +435,8 @@ static void lose(struct px *p, enum process_state state, const char *reason)
 		return;
 	}
 	p->end.exit_code = -1;
-	finish(p, state, reason);
+	snprintf(p->end.reason, sizeof p->end.reason, "%s", reason);
+	finish(p, state, p->end.reason);
 }
 
 void px_lose_all(struct sbx *s, enum process_state state, const char *reason)
@@ -557,7 +575,7 @@ static void fill_end(struct px *p, const struct process_row *row)
 	snprintf(p->end.reason, sizeof p->end.reason, "%s", row->reason ? row->reason : "");
 	p->details = row->details ? mem_strdup(row->details) : NULL;
 	p->ended_ms = row->ended_ms;
-	p->has_end = p->is_ended = true;
+	p->has_end = p->is_ended = p->is_stored = true;
 }
 
 struct px *px_find(struct core *c, const char *tenant, const char *id, struct fail *f)
@@ -588,6 +606,7 @@ struct px *px_adopt(struct sbx *s, const struct process_row *row)
 	struct px *p = from_row(s->core, row);
 
 	p->sandbox = s;
+	p->is_stored = true;
 	p->next = s->processes;
 	s->processes = p;
 	roster_add(&s->core->processes, &p->entry);

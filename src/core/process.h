@@ -38,7 +38,9 @@ struct px {
 	int log_fd;
 	int64_t created_ms, started_ms, ended_ms;
 	bool is_tty, has_stdin, is_waiting_for_input;
-	bool is_known;              /* its monitor has spoken of it */
+	bool is_known;  /* its monitor has spoken of it, or we have told it */
+	bool is_stored; /* its row is there, or could not be made: is_unrecorded */
+	bool is_unrecorded;
 	bool is_never_run;          /* there was no such program, or it could not be started */
 	uint64_t in_sent, in_taken; /* bytes of input */
 	bool has_end;               /* `end` is filled in */

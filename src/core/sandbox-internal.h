@@ -7,7 +7,7 @@
 
 struct sbx *sbx_new(struct core *c);
 void sbx_update(struct sbx *s, uint32_t fields, struct store_call call); /* of its row */
-int sbx_user_of(struct sbx *s, struct fail *f);
+int sbx_user_of(struct sbx *s, int image_fd, struct fail *f);
 
 /* A change: begun, then ended by what the monitor says, or by the row that tells of it. */
 int sbx_change_begin(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f);

@@ -218,12 +218,13 @@ static void change_late(struct timer *t)
 	sbx_change_end(s, &f);
 }
 
-/* The image's own users are known where its folder can be read; else the two that every one has. */
-int sbx_user_of(struct sbx *s, struct fail *f)
+/* "agent", "root", a number, or a user of the image, which has to be open for that. */
+int sbx_user_of(struct sbx *s, int image_fd, struct fail *f)
 {
+	bool is_later = image_fd < 0 && strncmp(s->spec.image, "dir:", 4) == 0;
 	struct err e = { 0 };
 
-	if (plan_ids(s->spec.user, -1, &s->uid, &s->gid, &e) < 0)
+	if (plan_ids(s->spec.user, image_fd, &s->uid, &s->gid, &e) < 0 && !is_later)
 		return fail_err(f, &e);
 	return 0;
 }
@@ -341,7 +342,7 @@ static void explain_source(struct fail *f, const struct sbx *s, size_t i, const 
 		fail_set(f, f->code, "%s%s is %s", i == 0 ? "image: " : "fs: ", path, e->msg);
 }
 
-static void opened(void *arg, const struct launch_opened *o, const struct err *e)
+static void opened(void *arg, const struct launch_opened *o, int fd, const struct err *e)
 {
 	struct sbx *s = arg;
 	struct fail f = { 0 };
@@ -353,6 +354,8 @@ static void opened(void *arg, const struct launch_opened *o, const struct err *e
 	else if (needs_dir && !o->is_dir)
 		fail_set(&f, FAIL_INVALID, "%s%s is not a folder",
 		         i == 0 ? "image: " : "fs: overlay:", source_path(&s->spec, i));
+	else if (i == 0)
+		(void)sbx_user_of(s, fd, &f); /* the image may have users of its own */
 	if (f.code != FAIL_NONE) {
 		build_failed(s, &f);
 		return;
@@ -453,7 +456,7 @@ int sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, voi
 	int judged = enforced_judge(c, &s->spec, &texts, f);
 	s->enforced = texts.by;
 	s->weak = texts.weak;
-	if (judged < 0 || sbx_user_of(s, f) < 0 || sbx_change_begin(s, done, arg, f) < 0 ||
+	if (judged < 0 || sbx_user_of(s, -1, f) < 0 || sbx_change_begin(s, done, arg, f) < 0 ||
 	    insert(s, f) < 0) {
 		sbx_free(s);
 		return -1;
@@ -485,6 +488,8 @@ void sbx_on_settled(struct sbx *s)
 	enum sandbox_state is = s->link.ready.is_frozen ? SANDBOX_PAUSED : SANDBOX_RUNNING;
 
 	px_lose_unknown(s);
+	s->is_unsettled = false;
+	timer_stop(&s->core->timers, &s->timer);
 	switch (s->state) {
 	case SANDBOX_STOPPING:
 		(void)link_send(&s->link, CH_STOP, 0, NULL, 0);

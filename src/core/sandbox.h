@@ -34,6 +34,7 @@ struct sbx {
 	char *enforced;   /* JSON object */
 	char *weak; /* JSON object: why not, of defaults without a mechanism; NULL: not known */
 	uint32_t uid, gid; /* of its user, inside */
+	bool is_unsettled; /* after a restart: its monitor has not told yet what happened */
 	char boot_id[40];
 	bool is_one_shot; /* made by /v1/run: dies with its command and with its client */
 
@@ -109,5 +110,6 @@ void sbx_on_fail(struct sbx *s, const struct err *e); /* the walls could not be 
 void sbx_on_end(struct sbx *s, bool is_expired, const char *reason); /* everything inside is dead */
 void sbx_on_usage(struct sbx *s, const void *bytes, size_t n);
 void sbx_on_gone(struct core *c, const char *socket_name); /* the launcher: nothing is left of it */
-void sbx_settle_dead(struct sbx *s, const char *reason);   /* at start: its monitor is no more */
+void sbx_await(struct sbx *s); /* at start: connected, and not heard yet */
+void sbx_settle_dead(struct sbx *s, const char *reason); /* at start: its monitor is no more */
 void sbx_free(struct sbx *s);

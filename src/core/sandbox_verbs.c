@@ -8,6 +8,8 @@
 #include "core/process.h"
 #include "core/sandbox-internal.h"
 
+#define ANSWER_MS 5000 /* for a monitor to say who it is */
+
 /* ---- verbs --------------------------------------------------------------------------- */
 
 static int refuse_state(const struct sbx *s, const char *verb, struct fail *f)
@@ -18,7 +20,7 @@ static int refuse_state(const struct sbx *s, const char *verb, struct fail *f)
 
 int sbx_check_running(struct sbx *s, struct fail *f)
 {
-	if (s->state == SANDBOX_UNREACHABLE) {
+	if (s->state == SANDBOX_UNREACHABLE || s->is_unsettled) {
 		fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "the sandbox does not answer");
 		f->is_retry_safe = true;
 		return -1;
@@ -170,7 +172,7 @@ struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row)
 	if (spec_json(&s->spec, row->spec, strlen(row->spec), &e) < 0)
 		fprintf(stderr, "caissond: %s: its spec is not understood: %s\n", s->id, e.msg);
 	spec_resolve(&s->spec);
-	(void)sbx_user_of(s, &f);
+	(void)sbx_user_of(s, -1, &f);
 	roster_add(&c->sandboxes, &s->entry);
 	return s;
 }
@@ -199,4 +201,11 @@ void sbx_settle_dead(struct sbx *s, const char *reason)
 	case SANDBOX_STATE_COUNT:
 		break;
 	}
+}
+
+/* It has an open door; whether somebody is behind it, it has to show. */
+void sbx_await(struct sbx *s)
+{
+	s->is_unsettled = true;
+	timer_set(&s->core->timers, &s->timer, ANSWER_MS);
 }

@@ -246,15 +246,16 @@ static void job_ready(struct watch *w, uint32_t events)
 		err_new(&a.e, ERR_INTERNAL, "no descriptor came");
 	else if (a.e.kind == ERR_NONE)
 		(void)check_want(j, &a, &a.e);
+	AUTO(fd_close) int ours = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (a.e.kind == ERR_NONE && ours < 0)
+		err_sys(&a.e, errno, "keep the descriptor");
 	if (a.e.kind != ERR_NONE) {
 		server_fail(s, j->tag, &a.e);
 	} else {
-		AUTO(fd_close) int ours = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-		struct launch_opened o = { .uid = a.uid, .gid = a.gid, .is_dir = a.is_dir };
-
-		if (ours >= 0)
-			o.ticket = tickets_add(&s->tickets, make_ticket(j, &a, fd_take(&ours)));
+		uint32_t ticket = tickets_add(&s->tickets, make_ticket(j, &a, fd_take(&ours)));
+		struct launch_opened o = { ticket, a.uid, a.gid, a.is_dir };
 		struct launch_head head = { .type = L_OPENED, .len = sizeof o, .tag = j->tag };
+
 		server_send(s, head, &o, fd_take(&fd));
 	}
 	job_end(j);

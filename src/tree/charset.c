@@ -2,22 +2,25 @@
  * charset.c - the archive library gets no character sets.
  *
  * It would ask the C library, which then reads a table of modules from the sandbox's own /usr and
- * may load code that it names. Names are bytes here; the archive library does without when it is
- * told that there is no such thing (docs/decisions, "tree worker").
+ * may load code that it names. Names are bytes here, and the archive library does without when it
+ * is told that there is no such thing. These stand in for the C library's own (iconv.h), in this
+ * program only.
  */
-#include <iconv.h>
-
 #include "base/base.h"
 
-iconv_t iconv_open(const char *to, const char *from)
+void *iconv_open(const char *to, const char *from);
+size_t iconv(void *cd, char **in, size_t *in_left, char **out, size_t *out_left);
+int iconv_close(void *cd);
+
+void *iconv_open(const char *to, const char *from)
 {
 	(void)to;
 	(void)from;
 	errno = EINVAL;
-	return (iconv_t)-1; /* NOLINT: that is how iconv(3) says it */
+	return (void *)(intptr_t)-1;
 }
 
-size_t iconv(iconv_t cd, char **in, size_t *in_left, char **out, size_t *out_left)
+size_t iconv(void *cd, char **in, size_t *in_left, char **out, size_t *out_left)
 {
 	(void)cd;
 	(void)in;
@@ -25,10 +28,10 @@ size_t iconv(iconv_t cd, char **in, size_t *in_left, char **out, size_t *out_lef
 	(void)out;
 	(void)out_left;
 	errno = EBADF;
-	return (size_t)-1;
+	return SIZE_MAX;
 }
 
-int iconv_close(iconv_t cd)
+int iconv_close(void *cd)
 {
 	(void)cd;
 	return 0;

@@ -16,6 +16,16 @@ struct script {
 	VEC(char) ops; /* ' ', '-', '+', one per line of the result */
 };
 
+static void side_add(struct side *s, struct span line)
+{
+	vec_push(&s->lines, line);
+}
+
+static void script_add(struct script *s, char op)
+{
+	vec_push(&s->ops, op);
+}
+
 static void side_done(struct side *s)
 {
 	vec_done(&s->lines);
@@ -69,46 +79,56 @@ static bool split(struct span text, struct side *out)
 	while (line_take(&text, &line)) {
 		if (out->lines.len >= SIDE_LINES_MAX)
 			return false;
-		vec_push(&out->lines, line);
+		side_add(out, line);
 	}
 	return true;
-}
-
-static bool is_same(const struct side *a, const struct side *b, int x, int y)
-{
-	struct span s = a->lines.at[x], t = b->lines.at[y];
-
-	return s.len == t.len && memcmp(s.at, t.at, s.len) == 0;
 }
 
 /* E. W. Myers, "An O(ND) difference algorithm and its variations", 1986: `far[k]` is how far one
  * gets on diagonal k with d edits; all of them are kept, one row per d, to find the way back. */
 struct search {
+	const struct span *a, *b; /* lines */
+	int n, m, max;
 	int *far;      /* of diagonals -max..max, the middle is 0 */
 	VEC(int) rows; /* row d has 2d+1 entries and begins at d*d */
-	int n, m, max;
 };
+
+static bool is_same(const struct search *s, int x, int y)
+{
+	return s->a[x].len == s->b[y].len && memcmp(s->a[x].at, s->b[y].at, s->a[x].len) == 0;
+}
 
 static bool comes_from_above(const int *far, int k, int d)
 {
 	return k == -d || (k != d && far[k - 1] < far[k + 1]);
 }
 
+/* As far as one gets on diagonal k with d edits. */
+static int furthest(const struct search *s, int k, int d)
+{
+	int x = comes_from_above(s->far, k, d) ? s->far[k + 1] : s->far[k - 1] + 1;
+
+	while (x < s->n && x - k < s->m && is_same(s, x, x - k))
+		x++;
+	return x;
+}
+
+static void keep_row(struct search *s, int d)
+{
+	for (int k = -d; k <= d; k++)
+		vec_push(&s->rows, s->far[k]);
+}
+
 /* The number of edits, or -1 when it is above the ceiling. */
-static int search_forward(struct search *s, const struct side *a, const struct side *b)
+static int search_forward(struct search *s)
 {
 	for (int d = 0; d <= s->max; d++) {
 		for (int k = -d; k <= d; k += 2) {
-			int x = comes_from_above(s->far, k, d) ? s->far[k + 1] : s->far[k - 1] + 1;
-
-			while (x < s->n && x - k < s->m && is_same(a, b, x, x - k))
-				x++;
-			s->far[k] = x;
-			if (x >= s->n && x - k >= s->m)
+			s->far[k] = furthest(s, k, d);
+			if (s->far[k] >= s->n && s->far[k] - k >= s->m)
 				return d;
 		}
-		for (int k = -d; k <= d; k++)
-			vec_push(&s->rows, s->far[k]);
+		keep_row(s, d);
 	}
 	return -1;
 }
@@ -125,16 +145,16 @@ static void search_back(const struct search *s, int d, struct script *out)
 		int from_x = far[from_k], from_y = from_x - from_k;
 
 		while (x > from_x && y > from_y) {
-			vec_push(&out->ops, ' ');
+			script_add(out, ' ');
 			x--;
 			y--;
 		}
-		vec_push(&out->ops, above ? '+' : '-');
+		script_add(out, above ? '+' : '-');
 		x = from_x;
 		y = from_y;
 	}
 	for (; x > 0; x--)
-		vec_push(&out->ops, ' ');
+		script_add(out, ' ');
 }
 
 static void reverse(struct script *s)
@@ -151,19 +171,20 @@ static void reverse(struct script *s)
 static void replace_all(const struct side *a, const struct side *b, struct script *out)
 {
 	for (size_t i = 0; i < a->lines.len; i++)
-		vec_push(&out->ops, '-');
+		script_add(out, '-');
 	for (size_t i = 0; i < b->lines.len; i++)
-		vec_push(&out->ops, '+');
+		script_add(out, '+');
 }
 
 static void compare(const struct side *a, const struct side *b, struct script *out)
 {
-	struct search s = { .n = (int)a->lines.len, .m = (int)b->lines.len };
+	struct search s = { .a = a->lines.at, .b = b->lines.at, .n = (int)a->lines.len,
+		            .m = (int)b->lines.len };
 
 	s.max = s.n + s.m < TREE_DIFF_EDITS_MAX ? s.n + s.m : TREE_DIFF_EDITS_MAX;
-	AUTO(freep) int *far = mem_alloc((size_t)(2 * s.max + 3) * sizeof *far);
+	AUTO(freep) int *far = mem_alloc((2 * (size_t)s.max + 3) * sizeof *far);
 	s.far = far + s.max + 1;
-	int d = search_forward(&s, a, b);
+	int d = search_forward(&s);
 	if (d >= 0) {
 		search_back(&s, d, out);
 		reverse(out);
@@ -210,52 +231,74 @@ static size_t head_line(size_t first, size_t count)
 	return count > 0 ? first + 1 : first;
 }
 
-static void add_hunk(const struct side *a, const struct side *b, const struct script *s,
-                     struct cursor from, size_t end, size_t lines_before, struct str *out)
+/* What is printed from. */
+struct view {
+	struct side a, b;
+	struct script script;
+	size_t lines_above; /* of both texts, not looked at */
+};
+
+static void view_done(struct view *v)
 {
+	side_done(&v->a);
+	side_done(&v->b);
+	script_done(&v->script);
+}
+
+static void add_hunk(const struct view *v, struct cursor from, size_t end, struct str *out)
+{
+	const char *ops = v->script.ops.at;
 	struct cursor to = from;
 
 	while (to.op < end)
-		step(&to, s->ops.at[to.op]);
+		step(&to, ops[to.op]);
 	size_t n = to.a - from.a, m = to.b - from.b;
 
-	str_addf(out, "@@ -%zu,%zu +%zu,%zu @@\n", head_line(from.a + lines_before, n), n,
-	         head_line(from.b + lines_before, m), m);
+	str_addf(out, "@@ -%zu,%zu +%zu,%zu @@\n", head_line(from.a + v->lines_above, n), n,
+	         head_line(from.b + v->lines_above, m), m);
 	for (struct cursor c = from; c.op < end;) {
-		char op = s->ops.at[c.op];
+		char op = ops[c.op];
 
-		add_line(op == '+' ? b->lines.at[c.b] : a->lines.at[c.a], op, out);
+		add_line(op == '+' ? v->b.lines.at[c.b] : v->a.lines.at[c.a], op, out);
 		step(&c, op);
+	}
+}
+
+static void add_hunks(const struct view *v, struct str *out)
+{
+	const struct script *s = &v->script;
+	struct cursor c = { 0 };
+
+	while (!out->overflow) {
+		size_t start = c.op;
+
+		while (c.op < s->ops.len && s->ops.at[c.op] == ' ')
+			step(&c, ' ');
+		if (c.op == s->ops.len)
+			return;
+		size_t lead = c.op - start < CONTEXT ? c.op - start : CONTEXT;
+		size_t stop = hunk_end(s, c.op);
+
+		add_hunk(v, (struct cursor){ c.op - lead, c.a - lead, c.b - lead }, stop, out);
+		while (c.op < stop)
+			step(&c, s->ops.at[c.op]);
 	}
 }
 
 bool diff_add(struct span before, struct span after, struct str *out)
 {
-	AUTO(side_done) struct side a = { 0 }, b = { 0 };
-	AUTO(script_done) struct script s = { 0 };
+	AUTO(view_done) struct view v = { 0 };
 
 	if (before.len == after.len && memcmp(before.at, after.at, before.len) == 0)
 		return true;
 	size_t start = common_start(before, after), end = common_end(before, after, start);
 	struct line_ends above = line_ends_count((struct span){ before.at, start });
-	struct cursor c = { 0 }, hunk;
 
-	if (!split((struct span){ before.at + start, before.len - start - end }, &a) ||
-	    !split((struct span){ after.at + start, after.len - start - end }, &b))
+	v.lines_above = above.lf + above.crlf;
+	if (!split((struct span){ before.at + start, before.len - start - end }, &v.a) ||
+	    !split((struct span){ after.at + start, after.len - start - end }, &v.b))
 		return false;
-	compare(&a, &b, &s);
-	while (c.op < s.ops.len && !out->overflow) {
-		for (hunk = c; c.op < s.ops.len && s.ops.at[c.op] == ' ';)
-			step(&c, ' ');
-		if (c.op == s.ops.len)
-			break;
-		size_t lead = c.op - hunk.op < CONTEXT ? c.op - hunk.op : CONTEXT;
-		size_t stop = hunk_end(&s, c.op);
-
-		hunk = (struct cursor){ c.op - lead, c.a - lead, c.b - lead };
-		add_hunk(&a, &b, &s, hunk, stop, above.lf + above.crlf, out);
-		while (c.op < stop)
-			step(&c, s.ops.at[c.op]);
-	}
+	compare(&v.a, &v.b, &v.script);
+	add_hunks(&v, out);
 	return true;
 }

@@ -201,39 +201,54 @@ static struct span joined(struct arena *arena, const struct span parts[3])
 	return (struct span){ text, n };
 }
 
+struct waiting {
+	VEC(struct span) at;
+};
+
+static void waiting_done(struct waiting *w)
+{
+	vec_done(&w->at);
+}
+
+static void wait_for(struct waiting *w, struct span pattern)
+{
+	vec_push(&w->at, pattern);
+}
+
+/* One pattern for each alternative of the brace from `open` to `end`. */
+static void unfold(struct waiting *w, struct span pat, size_t open, size_t end,
+                   struct arena *arena)
+{
+	for (size_t at = open + 1; at <= end;) {
+		struct span inner = alternative(pat, &at, end);
+		const struct span parts[3] = { { pat.at, open }, inner, span_after(pat, end + 1) };
+
+		wait_for(w, joined(arena, parts));
+	}
+}
+
 /* Patterns wait in a list, one brace of each is unfolded at a time. */
 int globs_add(struct globs *g, struct span pattern, struct arena *arena, struct err *e)
 {
-	VEC(struct span) open = { 0 };
-	size_t end = 0, made = 0;
-	int r = 0;
+	AUTO(waiting_done) struct waiting w = { 0 };
+	size_t end = 0, before = g->at.len;
 
 	if (pattern.len == 0 || pattern.len > TREE_GLOB_MAX || has_nul(pattern))
 		return fail(e, TREE_INVALID, "a pattern of 1 to %d bytes", TREE_GLOB_MAX);
-	vec_push(&open, pattern);
-	while (open.len > 0 && made + open.len <= TREE_BRACES_MAX) {
-		struct span pat = open.at[--open.len];
+	wait_for(&w, pattern);
+	while (w.at.len > 0) {
+		if (g->at.len - before + w.at.len > TREE_BRACES_MAX)
+			return fail(e, TREE_INVALID, "a pattern that stands for more than %d",
+			            TREE_BRACES_MAX);
+		struct span pat = w.at.at[--w.at.len];
 		size_t brace = brace_find(pat, &end);
 
-		if (brace == NONE) {
+		if (brace == NONE)
 			vec_push(&g->at, pat);
-			made++;
-			continue;
-		}
-		for (size_t at = brace + 1; at <= end;) {
-			struct span inner = alternative(pat, &at, end);
-			const struct span parts[3] = { { pat.at, brace },
-				                       inner,
-				                       span_after(pat, end + 1) };
-
-			vec_push(&open, joined(arena, parts));
-		}
+		else
+			unfold(&w, pat, brace, end, arena);
 	}
-	if (open.len > 0)
-		r = fail(e, TREE_INVALID, "a pattern that stands for more than %d",
-		         TREE_BRACES_MAX);
-	vec_done(&open);
-	return r;
+	return 0;
 }
 
 bool globs_match(const struct globs *g, struct span path)

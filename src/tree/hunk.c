@@ -19,6 +19,11 @@ struct file {
 	size_t bom_len;
 };
 
+static void file_add(struct file *f, struct span line)
+{
+	vec_push(&f->lines, line);
+}
+
 static void file_done(struct file *f)
 {
 	vec_done(&f->lines);
@@ -28,6 +33,15 @@ static void file_done(struct file *f)
 struct block {
 	VEC(struct span) lines;
 };
+
+static void block_of(const struct hunk *h, struct block *out)
+{
+	for (size_t i = 0; i < h->lines.len; i++) {
+		if (h->lines.at[i].op == '+')
+			continue;
+		vec_push(&out->lines, h->lines.at[i].text);
+	}
+}
 
 static void block_done(struct block *b)
 {
@@ -225,10 +239,7 @@ static int apply(const struct file *f, const struct hunk *h, size_t *from,
 	AUTO(block_done) struct block old = { 0 };
 	size_t at = 0, search = *from;
 
-	for (size_t i = 0; i < h->lines.len; i++) {
-		if (h->lines.at[i].op != '+')
-			vec_push(&old.lines, h->lines.at[i].text);
-	}
+	block_of(h, &old);
 	if (find_anchor(f, h, &search, e) < 0)
 		return -1;
 	int r = old.lines.len > 0 ? place(f, h, &old, search, result, &at, e)
@@ -256,7 +267,7 @@ int hunks_apply(struct span text, const struct hunks *hunks, struct str *out,
 	while (line_take(&text, &line)) {
 		if (f.lines.len == LINES_MAX)
 			return fail(e, TREE_TOO_LARGE, "more than %u lines", LINES_MAX);
-		vec_push(&f.lines, line);
+		file_add(&f, line);
 	}
 	for (size_t i = 0; i < hunks->at.len; i++) {
 		const struct hunk *h = &hunks->at.at[i];

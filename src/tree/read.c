@@ -146,7 +146,7 @@ static uint64_t count_lines(struct span text)
 
 static json_t *view_json(struct view *v, struct span whole, const char *path)
 {
-	uint64_t total = count_lines(whole), next = v->first + v->shown;
+	uint64_t total = count_lines(whole);
 	char hash[TREE_HASH_TEXT];
 	json_t *j = json_object();
 	struct span text = has_bom(whole) ? span_after(whole, 3) : whole;
@@ -155,7 +155,7 @@ static json_t *view_json(struct view *v, struct span whole, const char *path)
 	bool is_text = utf8_is_valid((struct span){ str_text(&v->text), v->text.len });
 	if (!is_text)
 		collect(v, has_bom(whole) && v->first > 1 ? text : whole, false);
-	next = v->first + v->shown;
+	uint64_t next = v->first + v->shown;
 	json_put_bytes(j, "path", span_of(path));
 	struct span shown = { str_text(&v->text), v->text.len };
 	if (is_text)
@@ -181,7 +181,7 @@ int op_lines(struct call *c, const struct lines_args *args, json_t **out, struct
 	AUTO(blob_done) struct blob text = { 0 };
 	AUTO(view_done)
 	struct view v = {
-		.text = { .max = 2 * TREE_TEXT_MAX },
+		.text = { .max = 2 * (size_t)TREE_TEXT_MAX },
 		.first = args->first > 0 ? args->first : 1,
 		.count = args->count > 0 ? args->count : TREE_LINES_DEFAULT,
 		.line_max = args->line_max > 0 ? args->line_max : TREE_LINE_DEFAULT,

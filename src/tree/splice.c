@@ -12,6 +12,11 @@ struct regions {
 	VEC(struct region) list;
 };
 
+static void add_region(struct regions *r, size_t at, size_t len)
+{
+	vec_push(&r->list, (struct region){ at, len });
+}
+
 static void regions_done(struct regions *r)
 {
 	vec_done(&r->list);
@@ -38,7 +43,7 @@ static void find(struct span in, struct span what, bool all, struct regions *out
 		bool is_match = !splits_pair(in, at, what);
 
 		if (is_match)
-			vec_push(&out->list, (struct region){ at, what.len });
+			add_region(out, at, what.len);
 		at += all && is_match ? what.len : 1;
 	}
 }

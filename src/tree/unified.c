@@ -68,7 +68,7 @@ static bool is_hunk_line(struct span line)
 /* 0 when the line does not belong to the hunk. */
 static int take_line(const struct reader *r, struct hunk *h, struct counts *c)
 {
-	char op = r->line.len > 0 ? r->line.at[0] : ' '; /* blanks at line ends get lost */
+	char op = (char)(r->line.len > 0 ? r->line.at[0] : ' '); /* blanks at line ends get lost */
 
 	if (!is_hunk_line(r->line))
 		return 0;

@@ -42,7 +42,7 @@ static void begin_hunk(struct patch_file *f, const struct reader *r)
 
 static int take_line(struct patch_file *f, const struct reader *r, struct err *e)
 {
-	char op = r->line.len > 0 ? r->line.at[0] : ' ';
+	char op = (char)(r->line.len > 0 ? r->line.at[0] : ' ');
 
 	if (f->kind == PATCH_ADD && op != '+')
 		return fail(e, TREE_INVALID, "line %zu: lines of a new file begin with +",

@@ -39,20 +39,25 @@ static bool is_wanted(const struct walk *w, const char *name)
 	return w->how.with_hidden || name[0] != '.';
 }
 
+static void add_name(struct walk_level *l, const struct dirent64 *d)
+{
+	const char *text = arena_strdup(&l->arena, d->d_name);
+
+	l->bytes += strlen(text) + sizeof(struct walk_name);
+	vec_push(&l->names, (struct walk_name){ text, d->d_type });
+}
+
 static int add_names(struct walk *w, struct walk_level *l, const char *buf, size_t n, struct err *e)
 {
 	for (size_t at = 0; at < n;) {
 		const struct dirent64 *d = (const void *)(buf + at);
-		size_t len = strlen(d->d_name);
 
 		at += d->d_reclen;
 		if (!is_wanted(w, d->d_name))
 			continue;
-		l->bytes += len + sizeof(struct walk_name);
+		add_name(l, d);
 		if (w->names_bytes + l->bytes > TREE_NAMES_MAX)
 			return fail(e, TREE_TOO_LARGE, "too many names in %s", str_text(&w->path));
-		vec_push(&l->names,
-		         (struct walk_name){ arena_strndup(&l->arena, d->d_name, len), d->d_type });
 	}
 	return 0;
 }

@@ -67,19 +67,6 @@ static bool is_text(const void *p, size_t n)
 	return !memchr(p, '\0', n) && utf8_feed(&u, p, n) && utf8_is_whole(&u);
 }
 
-/* How many bytes at the end of p are the beginning of a code point that goes on behind it. */
-static size_t open_end(const unsigned char *p, size_t n)
-{
-	for (size_t i = 1; i < SEQUENCE_MAX && i <= n; i++) {
-		struct utf8 u = { 0 };
-
-		if ((p[n - i] & 0xc0) == 0x80)
-			continue;
-		return utf8_feed(&u, p + n - i, i) && !utf8_is_whole(&u) ? i : 0;
-	}
-	return 0;
-}
-
 /* How many bytes at the beginning of p belong to a code point that began before it. */
 static size_t open_begin(const unsigned char *p, size_t n)
 {
@@ -119,7 +106,7 @@ static bool cut(struct parts *p)
 	if (c.missing > 0) {
 		size_t open = open_begin(c.tail, c.tail_len);
 
-		c.head_len -= open_end(c.head, c.head_len);
+		c.head_len -= utf8_open_end(c.head, c.head_len);
 		c.tail += open;
 		c.tail_len -= open;
 		c.missing += open + (p->head_len - c.head_len);

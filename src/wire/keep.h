@@ -9,8 +9,9 @@ struct keep {
 	size_t half;         /* bytes of the head, and of the tail */
 	unsigned char *head; /* both made when there is something to keep; the tail is a ring */
 	unsigned char *tail;
-	uint64_t bytes;   /* in all */
-	uint64_t skipped; /* bytes that were lost before they came here; they are counted as dropped */
+	uint64_t bytes; /* in all */
+	uint64_t
+	    skipped; /* bytes that were lost before they came here; they are counted as dropped */
 };
 
 void keep_init(struct keep *k, size_t max); /* at least 2 */

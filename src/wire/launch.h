@@ -8,6 +8,9 @@
  * No descriptor of the daemon's ever becomes a mount. Everybody may open / with O_PATH, and a
  * mount whose ids are mapped shows it with its owner's rights: so the launcher mounts only what
  * it opened itself, and a folder is named by the ticket that L_OPENED brought.
+ *
+ * News that a daemon did not read before it died are lost. The next one finds the sandboxes that
+ * live by their sockets, and has L_CLEAN for the others.
  */
 #pragma once
 

@@ -1,5 +1,7 @@
 #include "wire/utf8.h"
 
+#define UTF8_MAX 4 /* bytes of one code point */
+
 /* RFC 3629, 4: what may follow a first byte. */
 static const struct {
 	uint8_t from, to, left, low, high;
@@ -35,4 +37,18 @@ bool utf8_feed(struct utf8 *u, const void *bytes, size_t n)
 		*u = (struct utf8){ (uint8_t)(u->left - 1), 0x80, 0xbf };
 	}
 	return true;
+}
+
+size_t utf8_open_end(const void *bytes, size_t n)
+{
+	const unsigned char *p = bytes;
+
+	for (size_t i = 1; i < UTF8_MAX && i <= n; i++) {
+		struct utf8 u = { 0 };
+
+		if ((p[n - i] & 0xc0) == 0x80)
+			continue;
+		return utf8_feed(&u, p + n - i, i) && !utf8_is_whole(&u) ? i : 0;
+	}
+	return 0;
 }

@@ -15,6 +15,9 @@ struct utf8 {
 /* False when the text cannot become UTF-8 any more. Starts from { 0 }. */
 bool utf8_feed(struct utf8 *u, const void *bytes, size_t n);
 
+/* How many bytes at the end are the beginning of a code point that goes on behind them; 0..3. */
+size_t utf8_open_end(const void *bytes, size_t n);
+
 /* May the text end here? */
 static inline bool utf8_is_whole(const struct utf8 *u)
 {

@@ -466,10 +466,16 @@ class Daemon:
         found = [p for p, name in children_of(self.process.pid).items() if name == "caissond"]
         return found[0] if found else None
 
+    def relatives(self, name):
+        """Processes of that name with our folder, but the launcher itself: parents may have died."""
+        return [p for p in census.pids(but=[self.process.pid]) if (s := stat_of(p)) and s[0].startswith(name)
+                and f"\0{self.run}\0" in census.read(f"/proc/{p}/cmdline") + "\0"]
+
     def monitors(self):
-        """Of all that live, whoever's children they are: their parents may have died."""
-        return [p for p in census.pids() if p != self.process.pid and (s := stat_of(p))
-                and s[0].startswith("caisson-launc") and s[1] in (1, self.process.pid)]
+        """Of all its sandboxes; not what they have cloned into one and that does not execute yet."""
+        own = len(census.read("/proc/self/status").partition("NSpid:")[2].splitlines()[0].split())
+        return [p for p in self.relatives("caisson-launc")
+                if len(census.read(f"/proc/{p}/status").partition("NSpid:")[2].partition("\n")[0].split()) == own]
 
     def client(self, **options):
         return Client(self.socket, **options)
@@ -566,10 +572,20 @@ def run_one(api, function, is_own):
     if before and api.daemon.pid != before:
         problems.append(f"caissond died: {api.daemon.tail()}")
         api.daemon.wait_ready()
-    if problems and not is_own:
+    if problems:
         with contextlib.suppress(Exception):  # the next test may find a clean place all the same
-            api.settle()
+            clean_up(api, is_own)
     return problems
+
+
+def clean_up(api, is_own):
+    """After a failure. A daemon of the test's own may be left, and its sandboxes."""
+    if not is_own:
+        api.settle()
+        return
+    mine = [api._daemon.process.pid, api._daemon.pid] if api._daemon else []
+    wait_until(lambda: (census.kill_all(but=mine), census.reap(), len(census.pids(but=mine)) == 0)[2], 5)
+    Daemon("sweeper").start().stop()
 
 
 def lo_up():
@@ -624,9 +640,13 @@ def run_inside(name, words, options=(), extra=None):
         problems = leftovers(before)
     except Failed as failed:
         problems = [str(failed)]
-    report("census: no process, mount, cgroup, namespace or file is left", problems, 0)
+    report("census: no process, mount, cgroup, namespace or file is left", shorten(problems), 0)
     if extra:
         extra()
+
+
+def shorten(lines, most=24):
+    return lines if len(lines) <= most else [*lines[:most], f"and {len(lines) - most} more"]
 
 
 def report(title, problems, seconds):

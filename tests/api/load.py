@@ -41,7 +41,7 @@ class Load:
         self.records = {}     # process -> (sandbox, code, has ended as we were told)
         self.short = {}       # sandbox -> "made" or "deleted": those that come and go
         self.problems = []
-        self.counts = {"exec": 0, "write": 0, "read": 0, "create": 0, "delete": 0, "background": 0, "lost": 0}
+        self.counts = {"exec": 0, "write": 0, "read": 0, "create": 0, "delete": 0, "background": 0, "lost": 0, "unheard": 0}
         self.threads = [threading.Thread(target=self.work, args=(n,), daemon=True) for n in range(WORKERS)]
 
     def start(self):
@@ -234,7 +234,10 @@ class Load:
             if p["state"] == "exited":
                 same((p["exit_code"], p["stdout"]), (code, f"{number}\n"), f"{name} has its own exit code and output")
             else:
-                check(told or sandbox in stopped, f"{name} of {sandbox}, whose monitor lives, is {p['state']}: {p['reason']}")
+                # Told at once that it is queued, and the daemon died before the monitor had heard of it.
+                is_unheard = p["state"] == "lost" and "knows nothing of it" in p["reason"]
+                check(told or is_unheard or sandbox in stopped, f"{name} of {sandbox}, whose monitor lives, is {p['state']}: {p['reason']}")
+                self.counts["unheard"] += is_unheard
                 check(p["exit_code"] is None, f"{name} is {p['state']} and has an exit code: {p}")
                 self.count("lost")
             del self.records[name]

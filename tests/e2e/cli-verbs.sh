@@ -128,7 +128,7 @@ kill "$attached"
 wait "$attached"
 t_is "SIGTERM leaves what one is attached to" "$? $("$caisson" ps -q)" "0 $px"
 cli kill "$px"
-env --default-signal "$caisson" exec box -- sh -c "echo there; sleep 61 $mark" >"$T/killed" 2>&1 </dev/null &
+env --default-signal "$caisson" exec box -- sh -c "echo there; sleep 61; : $mark" >"$T/killed" 2>&1 </dev/null &
 client=$!
 eventually grep -q there "$T/killed"
 px=$("$caisson" ps -q)
@@ -136,7 +136,7 @@ kill -KILL "$client"
 wait "$client" 2>/dev/null
 t_cli "a client that is killed leaves the command running" 0 "$px" ps -q
 cli kill "$px"
-env --default-signal "$caisson" exec box -- sh -c "echo there; sleep 61 $mark" >"$T/killed" 2>&1 </dev/null &
+env --default-signal "$caisson" exec box -- sh -c "echo there; sleep 61; : $mark" >"$T/killed" 2>&1 </dev/null &
 client=$!
 eventually grep -q there "$T/killed"
 kill "$client"
@@ -158,7 +158,7 @@ cmp -s got big
 t_result "3 MB to a file and back" $? "$(cat "$T/err")"
 t_no "read what is not there" 1 '*No such file*' read box /work/none
 t_no "write --new over a file" 1 '*' write box /work/a/b.txt --new --from text
-cli write box /work/a/b.txt --if-match 0123 --from text --json
+cli write box /work/a/b.txt --if-match "$(printf %064d 0)" --from text --json
 t_value "write with a stale hash" 'v["code"] == "stale"'
 cli edit box /work/a/b.txt two 2
 t_like "edit prints the difference" "$status $out" $'0 *\n-two\n+2\n*'
@@ -221,7 +221,7 @@ cli exec box --background -- printf '\033[2Jscreen\n'
 px=$out
 cli logs -f "$px"
 t_ok "logs into a file too" cmp "$T/out" want
-said=$(bounded python3 "$tests/term.py" 'expect \\x1b[2Jscreen' -- "$caisson" logs "$px" 2>&1)
+said=$(bounded python3 "$tests/term.py" 'expect \x1b[2Jscreen' -- "$caisson" logs "$px" 2>&1)
 t_is "on a terminal they are shown, not obeyed" "$said" "exit 0 restored"
 
 # ---- terminals ----------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ t_cli "extend" 0 "" extend box --ttl 1h
 cli top
 t_like "top" "$out" $'ID *CPU*MEM*\n'"$sb  box*running*"
 cli top --json
-t_value "top --json" 'v["sandboxes"][0]["usage"]["pids"] >= 1'
+t_value "top --json" '"pids" in v["sandboxes"][0]["usage"]'
 t_cli "rm" 0 "" rm box
 t_cli "it is gone" 0 "" list -q
 t_no "and says so" 125 'no such sandbox' exec box -- true

@@ -6,6 +6,7 @@
 if is_root; then
 	t_done
 fi
+unset CAISSON_SOCKET # of the daemon that other scripts use
 export XDG_STATE_HOME=$T/state
 run_dir=$XDG_RUNTIME_DIR/caisson
 
@@ -67,10 +68,10 @@ out=$(bounded bad/caisson list 2>&1)
 t_like "no launcher" "$? $out" "125 caisson: caisson-launcher is neither beside this program*"
 
 # A folder that somebody else could have made is not trusted.
-ln -s "$T" "/tmp/caisson-$(id -u)" 2>/dev/null && made=1 || made=0
-if [ "$made" = 1 ]; then
+own=/tmp/caisson-$(id -u)
+if [ ! -e "$own" ] && ln -s "$T" "$own"; then
 	out=$(unset XDG_RUNTIME_DIR; bounded "$caisson" list 2>&1)
-	t_is "a link in the place of our folder" "$? $out" "125 caisson: /tmp/caisson-$(id -u) belongs to somebody else"
-	rm "/tmp/caisson-$(id -u)"
+	t_is "a link in the place of our folder" "$? $out" "125 caisson: $own belongs to somebody else"
+	rm "$own"
 fi
 t_done

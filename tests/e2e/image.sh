@@ -99,6 +99,6 @@ indir -- cat /opt/app/link
 t_is "dir: a link does not lead out" "$status" 1
 if ! is_root; then
 	run --image "dir:$closed" -- true
-	t_is "dir: one that the caller may not read" "$status $err" "125 caisson: image: read $closed: Permission denied"
+	t_like "dir: one that the caller may not read" "$status $err" "125 caisson: image: * $closed: Permission denied"
 fi
 t_done

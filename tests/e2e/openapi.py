@@ -128,7 +128,7 @@ def check_sandboxes(client):
     call = client.call
     ask = {"key": "openapi", "labels": {"suite": "openapi"}, "ttl": "10m", "net": "deny",
            "fs": "ephemeral:/work", "creds": None, "limits": {"cpu": 1.5, "pids": 128, "wall": "9m"},
-           "env": {"A": "b"}}
+           "env": {"A": "b"}, "allow_weaker": ["cpu", "pids"]}
     made = call("sandboxes_create", ask, Idempotency_Key="openapi-1")
     tap.check("a sandbox is made", made.status == 201, made)
     same = call("sandboxes_create", ask)
@@ -166,7 +166,7 @@ def check_processes(client, sandbox):
     call("process_signal", {"sig": "TERM", "scope": "tree"}, id=live)
     call("process_get", id=live, wait="5s")
     call("process_delete", id=live)
-    call("run", {"cmd": "echo run", "spec": {"limits": {"mem": "64m"}}})
+    call("run", {"cmd": "echo run", "spec": {"limits": {"mem": "64m"}, "allow_weaker": "mem"}})
 
 
 def check_files(client, sandbox):

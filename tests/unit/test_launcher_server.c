@@ -111,7 +111,8 @@ TEST_BOTH(a_daemon_that_dies_is_started_again_and_sandboxes_live_on)
 
 	sock_path(f, made.name, path);
 	daemon_exit(f, 9);
-	CHECK_INT(send(second, "x", 1, 0), 1); /* it ends while there is no daemon */
+	CHECK_INT(recv(f->channel, &packet, sizeof packet, 0), 0); /* the launcher knows */
+	CHECK_INT(send(second, "x", 1, 0), 1);                     /* it ends without a daemon */
 	struct hello h = meet_daemon(f);
 	CHECK(h.pid > 0);
 	(void)expect(f, L_GONE, 0);
