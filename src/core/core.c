@@ -107,8 +107,10 @@ static void reach(struct core *c, struct sbx *s)
 	bool is_other_boot = strcmp(s->boot_id, c->boot_id) != 0;
 	int r = is_other_boot ? -ENOENT : link_connect(&s->link, c->sb_fd, s->socket_name);
 
-	if (r == 0)
-		return;                           /* READY comes, then SYNC settles the rest */
+	if (r == 0) { /* READY comes, then SYNC settles the rest */
+		sbx_await(s);
+		return;
+	}
 	if (r == -ECONNREFUSED || r == -ENOENT) { /* nobody has it open: the monitor is dead */
 		px_lose_all(s, PROCESS_LOST,
 		            is_other_boot ? "the host was restarted"

@@ -46,6 +46,23 @@ static size_t orphans(pid_t init, pid_t *out, size_t max)
 	return n;
 }
 
+/* The number that it has in there: the host's would say something about the host. */
+static pid_t pid_inside(pid_t pid)
+{
+	char path[64], text[4096];
+
+	snprintf(path, sizeof path, "/proc/%d/status", pid);
+	if (os_read_file(AT_FDCWD, path, text, sizeof text) <= 0)
+		return 0;
+	char *line = strstr(text, "\nNSpid:");
+	char *end = line ? strchr(line + 1, '\n') : NULL;
+	if (!end)
+		return 0;
+	*end = '\0';
+	char *last = strrchr(line, '\t');
+	return last ? (pid_t)strtol(last, NULL, 10) : 0;
+}
+
 static void fill_children(struct proc *p)
 {
 	const struct monitor *m = p->monitor;
@@ -62,7 +79,7 @@ static void fill_children(struct proc *p)
 			continue;
 		if (p->end.n_children++ >= CHANNEL_CHILDREN_MAX)
 			continue;
-		c->pid = pids[i];
+		c->pid = pid_inside(pids[i]);
 		snprintf(path, sizeof path, "/proc/%d/comm", pids[i]);
 		int len = os_read_file(AT_FDCWD, path, c->name, sizeof c->name);
 		if (len > 0 && c->name[len - 1] == '\n')
