@@ -47,7 +47,15 @@ soak: ## thousands of launches, some killed, and then a census; minutes
 
 install: build ## PREFIX=/usr/local DESTDIR=
 	@install -D -s build/caisson $(DESTDIR)$(PREFIX)/bin/caisson
-	@install -D -s build/caisson-init $(DESTDIR)$(PREFIX)/libexec/caisson/caisson-init
+	@install -D -s -t $(DESTDIR)$(PREFIX)/libexec/caisson build/caissond build/caisson-launcher \
+		build/caisson-init build/caisson-tree
+	@install -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/man/man1
+	@sed 's|@PREFIX@|$(PREFIX)|' etc/caisson.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/caisson.service
+	@install -m 644 etc/caisson.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/
+	@build/caisson help --man >$(DESTDIR)$(PREFIX)/share/man/man1/caisson.1
+	@install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	@build/caisson completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/caisson
+	@build/caisson completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_caisson
 
 clean: ## forget what was built
 	@rm -rf build build-asan build-fuzz

@@ -195,7 +195,8 @@ static const char zsh_tail[] =
     "\tfile) _files ;;\n"
     "\tesac\n"
     "}\n"
-    "compdef _caisson caisson\n";
+    "if [ \"$funcstack[1]\" = _caisson ]; then _caisson \"$@\"; else compdef _caisson caisson; "
+    "fi\n";
 
 void completion_zsh(const struct verb_table *t, struct str *out)
 {

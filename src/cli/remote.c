@@ -157,7 +157,7 @@ static json_t *as_base64(const char *bytes)
 	return json_pack("{ss}", "base64", str_text(&coded));
 }
 
-json_t *remote_argv(char *const *argv, struct err *e)
+json_t *remote_argv(char *const *argv)
 {
 	json_t *list = json_array();
 
@@ -166,18 +166,14 @@ json_t *remote_argv(char *const *argv, struct err *e)
 
 		json_array_append_new(list, text ? text : as_base64(*argv));
 	}
-	(void)e;
 	return list;
 }
 
 static int add_command(json_t *o, const struct remote_run *run, struct err *e)
 {
-	json_t *argv = remote_argv(run->argv, e);
 	char timeout[32];
 
-	if (!argv)
-		return -1;
-	json_object_set_new(o, "cmd", argv);
+	json_object_set_new(o, "cmd", remote_argv(run->argv));
 	if (run->cwd && json_object_set_new(o, "cwd", json_string(run->cwd)) < 0)
 		return err_new(e, ERR_INVALID, "the working directory is not UTF-8");
 	if (run->timeout_ms > 0) {

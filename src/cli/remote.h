@@ -65,7 +65,6 @@ struct remote_run {
 	uint64_t timeout_ms;
 	uint16_t rows, cols;
 };
-/* Takes argv and texts as they are: what is not UTF-8 is refused, since JSON cannot say it. */
 int remote_run_body(const struct remote_run *run, struct str *out, struct err *e) MUST_USE;
-/* argv as a JSON list. */
-json_t *remote_argv(char *const *argv, struct err *e);
+/* argv as a JSON list; an argument that is not UTF-8 is {"base64": ...}. */
+json_t *remote_argv(char *const *argv);

@@ -97,11 +97,7 @@ static void set_size(json_t *o)
 
 static int exec_body(const struct exec *x, char *const *argv, json_t *o, struct err *e)
 {
-	json_t *cmd = remote_argv(argv, e);
-
-	if (!cmd)
-		return -1;
-	json_object_set_new(o, "cmd", cmd);
+	json_object_set_new(o, "cmd", remote_argv(argv));
 	if (set_text(o, "cwd", x->cwd, e) < 0 || set_text(o, "user", x->user, e) < 0 ||
 	    set_text(o, "label", x->label, e) < 0 || set_env(o, &x->env, e) < 0)
 		return -1;

@@ -1,5 +1,6 @@
 #include "core/core.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -123,6 +124,44 @@ static void reach(struct core *c, struct sbx *s)
 	sbx_set_state(s, SANDBOX_UNREACHABLE, strerror(-r));
 }
 
+struct stranger {
+	const char *name;
+	bool is_known;
+};
+
+static void compare_name(void *entry, void *arg)
+{
+	struct stranger *st = arg;
+
+	st->is_known |= strcmp(((struct sbx *)entry)->socket_name, st->name) == 0;
+}
+
+/* Monitors of sandboxes that were being made when the daemon died: no row knows their names, so
+ * nobody will ever ask for them. */
+static int dismiss_strangers(struct core *c, struct err *e)
+{
+	int fd = openat(c->sb_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir)
+		return err_sys(e, errno, "read the folder of sockets");
+	for (struct dirent *d = readdir(dir); d; d = readdir(dir)) {
+		struct stranger st = { .name = d->d_name };
+		char *end;
+		long slot = strtol(d->d_name, &end, 10);
+
+		if (end == d->d_name || *end != '-')
+			continue;
+		roster_each(&c->sandboxes, compare_name, &st);
+		if (st.is_known)
+			continue;
+		link_dismiss(c->sb_fd, d->d_name);
+		maker_clean(c, (int)slot);
+	}
+	closedir(dir);
+	return 0;
+}
+
 static int recover(struct core *c, struct err *e)
 {
 	AUTO(arena_done) struct arena a = { 0 };
@@ -191,7 +230,7 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 	r = loop_add(l, &c->store_watch, EPOLLIN);
 	if (r < 0)
 		return err_sys(e, -r, "watch the store");
-	if (maker_open(c, launcher_fd, e) < 0 || recover(c, e) < 0)
+	if (maker_open(c, launcher_fd, e) < 0 || recover(c, e) < 0 || dismiss_strangers(c, e) < 0)
 		return -1;
 	return 0;
 }

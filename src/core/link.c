@@ -272,7 +272,7 @@ int link_open(struct link *l, int fd)
 }
 
 /* By the folder's descriptor: the name has no room in sun_path, and nothing else can be meant. */
-int link_connect(struct link *l, int dir_fd, const char *name)
+static int dial(int dir_fd, const char *name)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -284,7 +284,23 @@ int link_connect(struct link *l, int dir_fd, const char *name)
 		return -ENAMETOOLONG;
 	if (connect(fd, (struct sockaddr *)&a, sizeof a) < 0)
 		return -errno;
-	return link_open(l, fd_take(&fd));
+	return fd_take(&fd);
+}
+
+int link_connect(struct link *l, int dir_fd, const char *name)
+{
+	int fd = dial(dir_fd, name);
+
+	return fd < 0 ? fd : link_open(l, fd);
+}
+
+void link_dismiss(int dir_fd, const char *name)
+{
+	struct channel_head head = { .type = CH_CLOSE };
+	AUTO(fd_close) int fd = dial(dir_fd, name);
+
+	if (fd >= 0)
+		(void)os_send(fd, &head, sizeof head, NULL, 0); /* or it is dead already */
 }
 
 void link_close(struct link *l)

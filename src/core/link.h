@@ -28,6 +28,8 @@ int link_open(struct link *l, int fd); /* takes it; 0 or -errno */
 int link_connect(struct link *l, int dir_fd,
                  const char *name); /* to one that runs already; 0 or -errno */
 void link_close(struct link *l);
+/* Tells a monitor that is nobody's to end. */
+void link_dismiss(int dir_fd, const char *name);
 
 /* Queued when there is no room. -ENOBUFS when too much waits, -ENOTCONN without a channel. The
  * descriptors are borrowed. */

@@ -15,7 +15,20 @@ struct pending {
 	made_fn *made; /* one of the two, or none: nobody wants to know */
 	opened_fn *opened;
 	void *arg;
+	struct cleaning *cleaning; /* or it is the answer to that */
 };
+
+/* A slot whose monitor is dead or about to die: its lock tells, so it is asked for more than once. */
+struct cleaning {
+	struct cleaning *next;
+	struct core *core;
+	struct timer timer;
+	int slot;
+	unsigned int tries;
+};
+
+#define CLEAN_TRIES 10
+#define CLEAN_DELAY_MS 10 /* doubled each time: ten seconds in all */
 
 /* A message that finds no room waits here: the launcher is slower than its clients at times. */
 struct waiting {
@@ -29,6 +42,7 @@ struct maker {
 	struct watch watch;
 	struct core *core;
 	struct pending *pending;
+	struct cleaning *cleanings;
 	struct waiting *first, **last;
 	uint32_t tag;
 };
@@ -110,15 +124,48 @@ void maker_path(struct core *c, const char *path, int client_fd, opened_fn *done
 	put(c->maker, &p, sizeof p.open + n, client_fd);
 }
 
-void maker_clean(struct core *c, int slot)
+static void clean_again(struct timer *t)
 {
+	struct cleaning *l =
+	    (struct cleaning *)(void *)((char *)t - offsetof(struct cleaning, timer));
+	struct maker *m = l->core->maker;
 	struct launch_packet *p = mem_alloc(sizeof *p);
 
-	p->head =
-	    (struct launch_head){ .type = L_CLEAN, .tag = expect(c->maker, NULL, NULL, NULL) };
-	p->slot.slot = slot;
-	put(c->maker, p, sizeof p->slot, -1);
+	p->head = (struct launch_head){ .type = L_CLEAN, .tag = expect(m, NULL, NULL, NULL) };
+	m->pending->cleaning = l;
+	p->slot.slot = l->slot;
+	put(m, p, sizeof p->slot, -1);
 	free(p);
+}
+
+void maker_clean(struct core *c, int slot)
+{
+	struct cleaning *l = mem_alloc(sizeof *l);
+
+	*l = (struct cleaning){ .next = c->maker->cleanings, .core = c, .slot = slot };
+	l->timer.fired = clean_again;
+	c->maker->cleanings = l;
+	clean_again(&l->timer);
+}
+
+static void cleaning_free(struct cleaning *l)
+{
+	struct cleaning **at = &l->core->maker->cleanings;
+
+	while (*at != l)
+		at = &(*at)->next;
+	*at = l->next;
+	timer_stop(&l->core->timers, &l->timer);
+	free(l);
+}
+
+/* Nothing was done: it is not dead yet, or somebody else has the slot now. */
+static void cleaned(struct cleaning *l, const struct launch_packet *p)
+{
+	if (p->head.type == L_DONE && p->done.count == 0 && ++l->tries < CLEAN_TRIES)
+		timer_set(&l->core->timers, &l->timer, (uint64_t)CLEAN_DELAY_MS << l->tries);
+	else
+		cleaning_free(l);
 }
 
 void maker_ready(struct core *c)
@@ -141,6 +188,8 @@ static void answer(struct maker *m, const struct launch_packet *p, int *fd)
 			continue;
 		*at = found->next;
 		const struct err *e = p->head.type == L_FAILED ? &p->err : NULL;
+		if (found->cleaning)
+			cleaned(found->cleaning, p);
 		if (found->made)
 			found->made(found->arg, e ? NULL : &p->made, fd_take(fd), e);
 		if (found->opened)
@@ -229,6 +278,8 @@ void maker_close(struct core *c)
 		m->pending = p->next;
 		free(p);
 	}
+	while (m->cleanings)
+		cleaning_free(m->cleanings);
 	while (m->first) {
 		struct waiting *w = m->first;
 

@@ -294,6 +294,7 @@ static void made(void *arg, const struct launch_made *m, int channel_fd, const s
 		return;
 	}
 	s->slot = m->slot;
+	s->is_adopted = false;
 	snprintf(s->socket_name, sizeof s->socket_name, "%s", m->name);
 	int r = link_open(&s->link, fd_take(&fd));
 	if (r < 0) {
@@ -555,6 +556,8 @@ void sbx_be_gone(struct sbx *s, const char *reason)
 void sbx_on_end(struct sbx *s, bool is_expired, const char *reason)
 {
 	link_close(&s->link);
+	if (s->is_adopted)
+		maker_clean(s->core, s->slot);
 	if (s->state == SANDBOX_DELETING || s->is_one_shot || is_expired) {
 		sbx_be_gone(s, is_expired ? reason : "deleted");
 		return;
@@ -577,7 +580,8 @@ void sbx_on_lost(struct sbx *s)
 
 	link_close(&s->link);
 	files_close(s);
-	maker_clean(s->core, s->slot);
+	if (s->is_adopted)
+		maker_clean(s->core, s->slot);
 	if (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING) {
 		fail_set(&f, FAIL_SANDBOX_UNAVAILABLE, "the monitor of the sandbox died");
 		f.is_retry_safe = true;

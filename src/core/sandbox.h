@@ -40,6 +40,7 @@ struct sbx {
 
 	struct link link; /* to the monitor */
 	int slot;
+	bool is_adopted; /* its monitor may be no child of our launcher: we say when it is over */
 	char socket_name[64];
 	uint32_t next_num;
 	struct px *processes; /* that live */

@@ -6,6 +6,7 @@
 
 #define CONTEXT 3
 #define SIDE_LINES_MAX 20000
+#define SIDE_BYTES_MAX (4u << 20)
 
 /* The part of one text in which the two differ, with context around it. */
 struct side {
@@ -76,6 +77,8 @@ static bool split(struct span text, struct side *out)
 {
 	struct span line;
 
+	if (text.len > SIDE_BYTES_MAX)
+		return false;
 	while (line_take(&text, &line)) {
 		if (out->lines.len >= SIDE_LINES_MAX)
 			return false;
@@ -178,8 +181,9 @@ static void replace_all(const struct side *a, const struct side *b, struct scrip
 
 static void compare(const struct side *a, const struct side *b, struct script *out)
 {
-	struct search s = { .a = a->lines.at, .b = b->lines.at, .n = (int)a->lines.len,
-		            .m = (int)b->lines.len };
+	struct search s = {
+		.a = a->lines.at, .b = b->lines.at, .n = (int)a->lines.len, .m = (int)b->lines.len
+	};
 
 	s.max = s.n + s.m < TREE_DIFF_EDITS_MAX ? s.n + s.m : TREE_DIFF_EDITS_MAX;
 	AUTO(freep) int *far = mem_alloc((2 * (size_t)s.max + 3) * sizeof *far);

@@ -216,8 +216,7 @@ static void wait_for(struct waiting *w, struct span pattern)
 }
 
 /* One pattern for each alternative of the brace from `open` to `end`. */
-static void unfold(struct waiting *w, struct span pat, size_t open, size_t end,
-                   struct arena *arena)
+static void unfold(struct waiting *w, struct span pat, size_t open, size_t end, struct arena *arena)
 {
 	for (size_t at = open + 1; at <= end;) {
 		struct span inner = alternative(pat, &at, end);
@@ -253,7 +252,7 @@ int globs_add(struct globs *g, struct span pattern, struct arena *arena, struct 
 
 bool globs_match(const struct globs *g, struct span path)
 {
-	for (size_t i = 0; i < g->at.len; i++) {
+	for (size_t i = 0; i < g->at.len && path.len <= TREE_GLOB_PATH_MAX; i++) {
 		if (glob_matches(g->at.at[i], path))
 			return true;
 	}

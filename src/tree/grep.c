@@ -333,7 +333,9 @@ static bool is_chosen(const struct grep *g, const struct walk_entry *entry)
 		p = span_after(p, is_not);
 		has_only_not = has_only_not && is_not;
 		bool is_name = p.len > 0 && !memchr(p.at, '/', p.len);
-		if (glob_matches(p, span_of(is_name ? entry->name : entry->path)))
+		struct span path = span_of(is_name ? entry->name : entry->path);
+
+		if (path.len <= TREE_GLOB_PATH_MAX && glob_matches(p, path))
 			return !is_not;
 	}
 	return has_only_not;
@@ -403,7 +405,8 @@ static int read_args(struct grep *g, const json_t *body, struct err *e)
 	if (g->max > TREE_MATCHES_MAX || g->context > TREE_CONTEXT_MAX)
 		return fail(e, TREE_INVALID, "max up to %d, context up to %d", TREE_MATCHES_MAX,
 		            TREE_CONTEXT_MAX);
-	const struct matcher_how how = { g->pattern, g->literal, g->ignore_case, g->multiline };
+	const struct matcher_how how = { g->call, g->pattern, g->literal, g->ignore_case,
+		                         g->multiline };
 	g->matcher = matcher_new(&how, e);
 	if (!g->matcher || add_globs(g, e) < 0)
 		return -1;

@@ -3,7 +3,8 @@
 #include "tree/fail.h"
 #include "tree/text.h"
 
-#define LINES_MAX (4u << 20) /* of a file; each takes 16 bytes here */
+#define LINES_MAX (4u << 20)   /* of a file; each takes 16 bytes here */
+#define STEPS_MAX (200u << 20) /* lines compared to place the hunks of a file: a second or two */
 #define NOWHERE SIZE_MAX
 
 void hunks_done(struct hunks *h)
@@ -17,6 +18,7 @@ struct file {
 	VEC(struct span) lines; /* with their line feeds */
 	bool is_crlf;
 	size_t bom_len;
+	size_t *steps_left; /* lines that may still be compared */
 };
 
 static void file_add(struct file *f, struct span line)
@@ -29,23 +31,32 @@ static void file_done(struct file *f)
 	vec_done(&f->lines);
 }
 
-/* The lines that a hunk expects. */
-struct block {
+/* A hunk, the lines that it expects, and from which line of the file on. */
+struct wanted {
+	const struct hunk *hunk;
+	size_t from;
 	VEC(struct span) lines;
 };
 
-static void block_of(const struct hunk *h, struct block *out)
+static void wanted_init(struct wanted *w, const struct hunk *h, size_t from)
 {
+	*w = (struct wanted){ .hunk = h, .from = from };
 	for (size_t i = 0; i < h->lines.len; i++) {
 		if (h->lines.at[i].op == '+')
 			continue;
-		vec_push(&out->lines, h->lines.at[i].text);
+		vec_push(&w->lines, h->lines.at[i].text);
 	}
 }
 
-static void block_done(struct block *b)
+static void wanted_done(struct wanted *w)
 {
-	vec_done(&b->lines);
+	vec_done(&w->lines);
+}
+
+static bool may_go_on(const struct file *f)
+{
+	*f->steps_left -= *f->steps_left > 0;
+	return *f->steps_left > 0;
 }
 
 static struct span without(struct span s, char c)
@@ -66,60 +77,59 @@ static bool line_is(struct span line, struct span wanted, bool by_eol)
 	       (line.len == 0 || memcmp(line.at, wanted.at, line.len) == 0);
 }
 
-/* How many lines of the block are at line `at` of the file. */
-static size_t count_equal(const struct file *f, const struct block *b, size_t at, bool by_eol)
+/* How many of the wanted lines are at line `at` of the file. */
+static size_t count_equal(const struct file *f, const struct wanted *w, size_t at, bool by_eol)
 {
 	size_t n = 0;
 
-	while (n < b->lines.len && at + n < f->lines.len &&
-	       line_is(f->lines.at[at + n], b->lines.at[n], by_eol))
+	while (n < w->lines.len && at + n < f->lines.len && may_go_on(f) &&
+	       line_is(f->lines.at[at + n], w->lines.at[n], by_eol))
 		n++;
 	return n;
 }
 
-static bool is_at(const struct file *f, const struct block *b, size_t at, bool by_eol)
+static bool is_at(const struct file *f, const struct wanted *w, size_t at, bool by_eol)
 {
-	return count_equal(f, b, at, by_eol) == b->lines.len;
+	return count_equal(f, w, at, by_eol) == w->lines.len;
 }
 
-static size_t find_from(const struct file *f, const struct block *b, size_t at, bool by_eol)
+static size_t find_from(const struct file *f, const struct wanted *w, size_t at, bool by_eol)
 {
-	for (; at + b->lines.len <= f->lines.len; at++) {
-		if (is_at(f, b, at, by_eol))
+	for (; at + w->lines.len <= f->lines.len; at++) {
+		if (is_at(f, w, at, by_eol))
 			return at;
 	}
 	return NOWHERE;
 }
 
-/* The only place from `at` on; NOWHERE when there is none, -1 when there are more. */
-static int find_only(const struct file *f, const struct block *b, size_t at, bool by_eol,
+/* The only place, or NOWHERE; -1 when there are more. */
+static int find_only(const struct file *f, const struct wanted *w, bool by_eol,
                      struct hunk_result *result, size_t *found)
 {
-	size_t n = 0;
+	size_t at = find_from(f, w, w->from, by_eol), n = 0;
 
-	*found = NOWHERE;
-	for (at = find_from(f, b, at, by_eol); at != NOWHERE;
-	     at = find_from(f, b, at + 1, by_eol)) {
-		if (n < COUNT(result->lines))
-			result->lines[n++] = at + 1;
-		*found = at;
+	*found = at;
+	while (at != NOWHERE && n < COUNT(result->lines)) {
+		result->lines[n++] = at + 1;
+		at = find_from(f, w, at + 1, by_eol);
 	}
 	result->n_lines = n > 1 ? n : 0;
 	return n > 1 ? -1 : 0;
 }
 
-static int not_there(const struct file *f, const struct block *b, size_t at, struct err *e)
+static int not_there(const struct file *f, const struct wanted *w, size_t at, struct err *e)
 {
-	size_t n = count_equal(f, b, at, true);
-	struct span wanted = n < b->lines.len ? b->lines.at[n] : (struct span){ "", 0 };
-	int len = (int)(wanted.len < 80 ? wanted.len : 80);
+	size_t n = count_equal(f, w, at, true);
+	struct span text = n < w->lines.len ? w->lines.at[n] : (struct span){ "", 0 };
+	int len = (int)(text.len < 80 ? text.len : 80);
 
+	if (*f->steps_left == 0)
+		return fail(e, TREE_TOO_LARGE, "it takes too long to find its place");
 	if (at + n >= f->lines.len)
 		return fail(e, TREE_NO_MATCH,
-		            "its lines are not there; the file ends before \"%.*s\"", len,
-		            wanted.at);
+		            "its lines are not there; the file ends before \"%.*s\"", len, text.at);
 	return fail(e, TREE_NO_MATCH, "its lines are not there; line %zu is not \"%.*s\"",
-	            at + n + 1, len, wanted.at);
+	            at + n + 1, len, text.at);
 }
 
 static struct span trimmed(struct span s)
@@ -139,69 +149,80 @@ static bool is_anchor(struct span line, struct span anchor, bool by_blanks)
 	return line_is(trimmed(line_bare(line)), trimmed(line_bare(anchor)), true);
 }
 
-/* Moves *from behind the line that the anchor names. */
-static int find_anchor(const struct file *f, const struct hunk *h, size_t *from, struct err *e)
+/* Moves w->from behind the line that the anchor names. */
+static int find_anchor(const struct file *f, struct wanted *w, struct err *e)
 {
-	if (!h->anchor.at)
-		return 0;
-	for (int by_blanks = 0; by_blanks < 2; by_blanks++) {
-		for (size_t i = *from; i < f->lines.len; i++) {
-			if (!is_anchor(f->lines.at[i], h->anchor, by_blanks))
+	struct span anchor = w->hunk->anchor;
+
+	for (int by_blanks = 0; anchor.at && by_blanks < 2; by_blanks++) {
+		for (size_t i = w->from; i < f->lines.len && may_go_on(f); i++) {
+			if (!is_anchor(f->lines.at[i], anchor, by_blanks))
 				continue;
-			*from = i + 1;
+			w->from = i + 1;
 			return 0;
 		}
 	}
+	if (!anchor.at)
+		return 0;
 	return fail(e, TREE_NO_MATCH, "no line is \"%.*s\"",
-	            (int)(h->anchor.len < 80 ? h->anchor.len : 80), h->anchor.at);
+	            (int)(anchor.len < 80 ? anchor.len : 80), anchor.at);
 }
 
 /* Without old lines: behind a given line, behind the anchor, or at the end. */
-static int place_addition(const struct file *f, const struct hunk *h, size_t from, size_t *out,
-                          struct err *e)
+static int place_addition(const struct file *f, const struct wanted *w, size_t *out, struct err *e)
 {
+	const struct hunk *h = w->hunk;
 	size_t at = f->lines.len;
 
 	if (h->has_start)
 		at = h->start;
 	else if (h->anchor.at && !h->is_at_end)
-		at = from;
-	if (at < from || at > f->lines.len)
+		at = w->from;
+	if (at < w->from || at > f->lines.len)
 		return fail(e, TREE_NO_MATCH, "the file has no line %zu to add behind", at);
 	*out = at;
 	return 0;
 }
 
-/* Exactly, then with other line ends. */
-static int place(const struct file *f, const struct hunk *h, const struct block *b, size_t from,
-                 struct hunk_result *result, size_t *out, struct err *e)
+/* Where the hunk says that its lines are. */
+static size_t stated_line(const struct file *f, const struct wanted *w)
 {
-	size_t stated = h->has_start && h->start > 0 ? h->start - 1 : from;
+	if (w->hunk->is_at_end && f->lines.len - w->from >= w->lines.len)
+		return f->lines.len - w->lines.len;
+	return w->hunk->has_start && w->hunk->start > 0 ? w->hunk->start - 1 : w->from;
+}
 
-	if (h->is_at_end && f->lines.len - from >= b->lines.len)
-		stated = f->lines.len - b->lines.len;
+/* There, or where else they are. NOWHERE when nowhere; -1 when it is not clear. */
+static int find_place(const struct file *f, const struct wanted *w, bool by_eol,
+                      struct hunk_result *result, size_t *out)
+{
+	*out = stated_line(f, w);
+	if (*out >= w->from && is_at(f, w, *out, by_eol))
+		return 0;
+	*out = NOWHERE;
+	if (w->hunk->has_start)
+		return find_only(f, w, by_eol, result, out);
+	if (!w->hunk->is_at_end)
+		*out = find_from(f, w, w->from, by_eol);
+	return 0;
+}
+
+/* Exactly, then with other line ends. */
+static int place(const struct file *f, const struct wanted *w, struct hunk_result *result,
+                 size_t *out, struct err *e)
+{
 	for (int by_eol = 0; by_eol < 2; by_eol++) {
-		int r = 0;
-
-		*out = stated;
-		if (stated < from || !is_at(f, b, stated, by_eol)) {
-			*out = NOWHERE;
-			if (h->has_start)
-				r = find_only(f, b, from, by_eol, result, out);
-			else if (!h->is_at_end)
-				*out = find_from(f, b, from, by_eol);
-		}
-		if (r < 0)
+		if (find_place(f, w, by_eol, result, out) < 0)
 			return fail(e, TREE_AMBIGUOUS_MATCH,
 			            "its lines are not at line %zu but at %zu other places, first "
 			            "at line %zu",
-			            h->start, result->n_lines, result->lines[0]);
+			            w->hunk->start, result->n_lines, result->lines[0]);
 		if (*out != NOWHERE) {
 			result->by_eol = result->by_eol || by_eol;
 			return 0;
 		}
 	}
-	return not_there(f, b, stated, e);
+	return not_there(f, w, stated_line(f, w), e);
 }
 
 /* With the line end of the file, when that is clear or the patch has other ones. */
@@ -233,21 +254,26 @@ static size_t write_hunk(const struct file *f, const struct hunk *h, size_t at, 
 	return at;
 }
 
+static void keep_lines(const struct file *f, size_t *from, size_t to, struct str *out)
+{
+	for (; *from < to; ++*from)
+		str_addn(out, f->lines.at[*from].at, f->lines.at[*from].len);
+}
+
+/* *from is the first line of the file that is not yet in `out`. */
 static int apply(const struct file *f, const struct hunk *h, size_t *from,
                  struct hunk_result *result, struct str *out, struct err *e)
 {
-	AUTO(block_done) struct block old = { 0 };
-	size_t at = 0, search = *from;
+	AUTO(wanted_done) struct wanted w;
+	size_t at = 0;
 
-	block_of(h, &old);
-	if (find_anchor(f, h, &search, e) < 0)
+	wanted_init(&w, h, *from);
+	if (find_anchor(f, &w, e) < 0)
 		return -1;
-	int r = old.lines.len > 0 ? place(f, h, &old, search, result, &at, e)
-	                          : place_addition(f, h, search, &at, e);
+	int r = w.lines.len > 0 ? place(f, &w, result, &at, e) : place_addition(f, &w, &at, e);
 	if (r < 0)
 		return -1;
-	for (; *from < at; ++*from)
-		str_addn(out, f->lines.at[*from].at, f->lines.at[*from].len);
+	keep_lines(f, from, at, out);
 	*from = write_hunk(f, h, at, result->by_eol, out);
 	return 0;
 }
@@ -255,7 +281,10 @@ static int apply(const struct file *f, const struct hunk *h, size_t *from,
 int hunks_apply(struct span text, const struct hunks *hunks, struct str *out,
                 struct hunk_result *result, struct err *e)
 {
-	AUTO(file_done) struct file f = { .is_crlf = line_ends_are_crlf(line_ends_count(text)) };
+	size_t steps_left = STEPS_MAX;
+	AUTO(file_done)
+	struct file f = { .is_crlf = line_ends_are_crlf(line_ends_count(text)),
+		          .steps_left = &steps_left };
 	struct span line;
 	size_t from = 0;
 
@@ -276,7 +305,6 @@ int hunks_apply(struct span text, const struct hunks *hunks, struct str *out,
 			return err_wrap(e, "hunk %zu (line %zu of the patch)", i + 1,
 			                h->patch_line);
 	}
-	for (; from < f.lines.len; from++)
-		str_addn(out, f.lines.at[from].at, f.lines.at[from].len);
+	keep_lines(&f, &from, f.lines.len, out);
 	return out->overflow ? fail(e, TREE_TOO_LARGE, "the new text is too large") : 0;
 }

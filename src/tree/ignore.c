@@ -24,7 +24,7 @@ static void add_rule(struct ignore *ig, struct ignore_level *level, struct span 
 	struct ignore_rule rule = { 0 };
 	struct span s = trimmed(line);
 
-	if (s.len == 0 || s.at[0] == '#' || s.len > TREE_GLOB_MAX ||
+	if (s.len == 0 || s.at[0] == '#' || s.len > TREE_IGNORE_RULE_MAX ||
 	    ig->rules.len >= TREE_IGNORE_RULES_MAX)
 		return;
 	rule.is_not = s.at[0] == '!';
@@ -150,6 +150,8 @@ bool ignore_has(struct ignore *ig, const char *path, bool is_dir)
 {
 	struct span full = full_path(ig, path);
 
+	if (full.len > TREE_GLOB_PATH_MAX)
+		return false;
 	for (size_t l = ig->levels.len; l-- > 0;) {
 		size_t first = l > 0 ? ig->levels.at[l - 1].n_rules : 0;
 

@@ -29,12 +29,17 @@
 #define TREE_PATTERN_MAX (16u << 10)
 #define TREE_GREP_WINDOW (1u << 20)    /* bytes of a file in memory; a longer line is searched in pieces */
 #define TREE_MULTILINE_MAX (16u << 20) /* a file searched across lines is in memory whole */
-#define TREE_MATCH_STEPS 1000000       /* of the matcher for one line: about 10 ms */
+#define TREE_MATCH_STEPS 40000000      /* of the matcher between two looks at the clock */
+#define TREE_MATCH_STEPS_MIN 1000      /* at any one place of the text */
+#define TREE_MATCH_SLICE 4096          /* places tried between two looks */
+#define TREE_MATCH_SLICES 64           /* of one text, at most: each may look at all of it */
 #define TREE_MATCH_HEAP_KIB (32u << 10)
 #define TREE_GLOB_MAX 4096             /* bytes of a glob */
 #define TREE_BRACES_MAX 64             /* what {a,b}{c,d} may unfold to */
 #define TREE_IGNORE_BYTES_MAX (1u << 20)
-#define TREE_IGNORE_RULES_MAX 65536    /* of all open levels of a walk */
+#define TREE_IGNORE_RULES_MAX 4096     /* of all open levels of a walk */
+#define TREE_IGNORE_RULE_MAX 512       /* bytes of one */
+#define TREE_GLOB_PATH_MAX 8192        /* a longer path matches nothing: time is pattern times path */
 #define TREE_WATCHES_MAX 8192          /* directories; the kernel's own limit is per user */
 #define TREE_EVENTS_MAX 1024           /* waiting to be merged or sent; then one overflow */
 #define TREE_EVENT_WAIT_MS 20          /* events of one file within it are one */

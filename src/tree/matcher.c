@@ -4,10 +4,12 @@
 
 #include <pcre2.h>
 
+#include "tree/call.h"
 #include "tree/fail.h"
 #include "tree/limits.h"
 
 struct matcher {
+	struct call *call;
 	struct span plain; /* .at NULL: a regular expression */
 	pcre2_code *code;
 	pcre2_match_data *data;
@@ -54,12 +56,12 @@ static int needed_byte(const pcre2_code *code, const struct matcher_how *how)
 
 static uint32_t options(const struct matcher_how *how)
 {
-	uint32_t o = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C;
+	uint32_t o = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_USE_OFFSET_LIMIT;
 
 	if (how->is_literal)
-		o = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_LITERAL;
-	else if (how->multiline)
-		o |= PCRE2_MULTILINE;
+		o |= PCRE2_LITERAL;
+	else
+		o |= PCRE2_NEVER_BACKSLASH_C | (how->multiline ? PCRE2_MULTILINE : 0);
 	return how->ignore_case ? o | PCRE2_CASELESS : o;
 }
 
@@ -74,6 +76,7 @@ struct matcher *matcher_new(const struct matcher_how *how, struct err *e)
 		return NULL;
 	}
 	struct matcher *m = mem_alloc(sizeof *m);
+	m->call = how->call;
 	if (how->is_literal && !how->ignore_case) {
 		m->plain = how->pattern;
 		return m;
@@ -92,8 +95,6 @@ struct matcher *matcher_new(const struct matcher_how *how, struct err *e)
 	m->limits = pcre2_match_context_create(NULL);
 	if (!m->data || !m->limits)
 		abort();
-	pcre2_set_match_limit(m->limits, TREE_MATCH_STEPS);
-	pcre2_set_depth_limit(m->limits, TREE_MATCH_STEPS);
 	pcre2_set_heap_limit(m->limits, TREE_MATCH_HEAP_KIB);
 	m->needs = needed_byte(m->code, how);
 	return m;
@@ -109,16 +110,48 @@ static int find_plain(const struct matcher *m, struct span text, size_t from, st
 	return 1;
 }
 
+/* The library counts steps anew at every place where a match could begin, and nothing can stop it
+ * in between: a long text is searched by slices of such places. */
+static int find_in_slice(struct matcher *m, struct span text, size_t from, size_t to)
+{
+	size_t steps = TREE_MATCH_STEPS / (to - from + 1);
+
+	if (steps < TREE_MATCH_STEPS_MIN)
+		steps = TREE_MATCH_STEPS_MIN;
+	pcre2_set_match_limit(m->limits, (uint32_t)steps);
+	pcre2_set_depth_limit(m->limits, (uint32_t)steps);
+	pcre2_set_offset_limit(m->limits, to);
+	return pcre2_match(m->code, (PCRE2_SPTR)text.at, text.len, from, 0, m->data, m->limits);
+}
+
+/* The end of a slice lies before a code point, not in it. */
+static size_t slice_end(struct span text, size_t at)
+{
+	while (at < text.len && ((unsigned char)text.at[at] & 0xc0) == 0x80)
+		at++;
+	return at;
+}
+
 int matcher_find(struct matcher *m, struct span text, size_t from, struct found *out)
 {
+	size_t slice = text.len / TREE_MATCH_SLICES;
+	int r = PCRE2_ERROR_NOMATCH;
+
 	if (m->plain.at)
 		return find_plain(m, text, from, out);
-	int r = pcre2_match(m->code, (PCRE2_SPTR)text.at, text.len, from, 0, m->data, m->limits);
+	if (slice < TREE_MATCH_SLICE)
+		slice = TREE_MATCH_SLICE;
+	while (from <= text.len && r == PCRE2_ERROR_NOMATCH) {
+		size_t next =
+		    text.len - from > slice ? slice_end(text, from + slice) : text.len + 1;
 
-	if (r == PCRE2_ERROR_NOMATCH)
-		return 0;
+		r = find_in_slice(m, text, from, next - 1);
+		from = next;
+		if (from <= text.len && call_stopped(m->call) != STOP_NONE)
+			return -1;
+	}
 	if (r < 0)
-		return -1;
+		return r == PCRE2_ERROR_NOMATCH ? 0 : -1;
 	const PCRE2_SIZE *at = pcre2_get_ovector_pointer(m->data);
 
 	/* \K may put the beginning behind the end. */

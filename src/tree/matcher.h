@@ -6,9 +6,11 @@
 #include "base/err.h"
 #include "wire/span.h"
 
+struct call;
 struct matcher;
 
 struct matcher_how {
+	struct call *call; /* asked on the way through a long text whether to go on */
 	struct span pattern;
 	bool is_literal, ignore_case, multiline;
 };
@@ -20,7 +22,7 @@ struct found {
 	size_t at, len; /* in the text that was searched */
 };
 
-/* 1: found, 0: not there, -1: it takes too many steps to say. */
+/* 1: found, 0: not there, -1: it takes too many steps to say, or the call was stopped. */
 int matcher_find(struct matcher *m, struct span text, size_t from, struct found *out);
 
 /* A literal, which is found in many lines at once as fast as in one. */

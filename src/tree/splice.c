@@ -128,24 +128,22 @@ static void find_similar(struct span text, struct span what, struct splice_resul
 	}
 }
 
-/* Whether what is put in at a region needs CRLF. */
-static bool wants_crlf(struct span text, struct region r, const struct splice_edit *edit,
-                       bool by_eol)
+/* Whether text that knows nothing of carriage returns goes into a file that has them throughout. */
+static bool must_learn_crlf(struct span text, const struct splice_edit *edit)
 {
-	struct line_ends here = line_ends_count((struct span){ text.at + r.at, r.len });
-
-	if (by_eol && here.lf + here.crlf > 0)
-		return here.crlf > 0;
 	if (memchr(edit->from.at, '\r', edit->from.len) || !edit->to.len ||
 	    memchr(edit->to.at, '\r', edit->to.len) || !memchr(edit->to.at, '\n', edit->to.len))
 		return false; /* the caller knows about them, or there is nothing to decide */
 	return line_ends_are_crlf(line_ends_count(text));
 }
 
+/* The line ends of the place count when it was found in spite of them. */
 static void put_in(struct span text, struct region r, const struct splice_edit *edit, bool by_eol,
                    struct str *out)
 {
-	if (wants_crlf(text, r, edit, by_eol))
+	struct line_ends here = line_ends_count((struct span){ text.at + r.at, r.len });
+
+	if (by_eol && here.crlf > 0)
 		crlf_add(edit->to, out);
 	else if (by_eol)
 		normalise(edit->to, out);
@@ -185,6 +183,8 @@ int splice_text(struct span text, const struct splice_edit *edit, struct str *ou
                 struct splice_result *result, struct err *e)
 {
 	AUTO(regions_done) struct regions found = { 0 };
+	AUTO(str_done) struct str with_crlf = { .max = out->max };
+	struct splice_edit change = *edit;
 	bool by_eol = false;
 	size_t at = 0;
 
@@ -199,11 +199,15 @@ int splice_text(struct span text, const struct splice_edit *edit, struct str *ou
 		return no_match(text, edit, result, e);
 	if (found.list.len > 1 && !edit->all)
 		return ambiguous(text, &found, result, e);
+	if (!by_eol && must_learn_crlf(text, edit)) {
+		crlf_add(edit->to, &with_crlf);
+		change.to = (struct span){ str_text(&with_crlf), with_crlf.len };
+	}
 	for (size_t i = 0; i < found.list.len; i++) {
 		struct region r = found.list.at[i];
 
 		str_addn(out, text.at + at, r.at - at);
-		put_in(text, r, edit, by_eol, out);
+		put_in(text, r, &change, by_eol, out);
 		at = r.at + r.len;
 	}
 	str_addn(out, text.at + at, text.len - at);

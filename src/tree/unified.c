@@ -324,33 +324,34 @@ static int begin_file(struct patch *p, struct reader *r, struct heads *h, struct
 	return is_git ? 1 : 0;
 }
 
+/* A line of the file that is open and that is no hunk's. */
+static int take_line_of_file(struct reader *r, struct heads *h, struct err *e)
+{
+	if (!starts(r->line, "--- ", &h->old_name))
+		return take_head(h, r->line, e);
+	if (!reader_next(r) || !starts(r->line, "+++ ", &h->new_name))
+		return fail(e, TREE_INVALID, "line %zu: +++ was expected", r->number);
+	h->has_names = true;
+	return 0;
+}
+
 int unified_parse(struct patch *p, struct reader *r, struct err *e)
 {
 	struct heads h = { 0 };
 
 	while (reader_next(r)) {
-		int began = begin_file(p, r, &h, e);
-
-		if (began < 0)
-			return -1;
-		if (began > 0)
-			continue;
+		int done = begin_file(p, r, &h, e);
 		bool is_hunk = starts(r->line, "@@", NULL);
+		struct hunks *hunks = h.line > 0 ? &p->files.at[p->files.len - 1].hunks : NULL;
 
-		if (is_hunk && h.line == 0)
+		if (done == 0 && is_hunk && !hunks)
 			return fail(e, TREE_INVALID, "line %zu: a hunk before any file", r->number);
-		if (is_hunk && unified_hunk(r, &p->files.at[p->files.len - 1].hunks, e) < 0)
+		if (done == 0 && is_hunk)
+			done = unified_hunk(r, hunks, e);
+		else if (done == 0 && hunks && hunks->at.len == 0)
+			done = take_line_of_file(r, &h, e);
+		if (done < 0)
 			return -1;
-		if (is_hunk || h.line == 0 || p->files.at[p->files.len - 1].hunks.at.len > 0)
-			continue;
-		if (starts(r->line, "--- ", &h.old_name)) {
-			if (!reader_next(r) || !starts(r->line, "+++ ", &h.new_name))
-				return fail(e, TREE_INVALID, "line %zu: +++ was expected",
-				            r->number);
-			h.has_names = true;
-		} else if (take_head(&h, r->line, e) < 0) {
-			return -1;
-		}
 	}
 	return h.line > 0 ? settle(p, &h, e) : 0;
 }

@@ -348,35 +348,43 @@ static int time_left(const struct call *c)
 	return c->deadline_ms > now ? (int)(c->deadline_ms - now) : 0;
 }
 
-/* Until cancelled, or as long as the request says. The first event waits a little for more, which
- * then go with it. */
+/* Waits for events; the first waits a little for more, which then go with it. */
+static int wait_for(struct watcher *w, struct err *e)
+{
+	struct call *c = w->call;
+	bool has_some = w->events.len > 0 || w->overflow;
+	int r = has_some ? sys_wait(-1, 0, c->conn->socket_fd, TREE_EVENT_WAIT_MS)
+	                 : sys_wait(w->fd, POLLIN, c->conn->socket_fd, time_left(c));
+
+	if (r < 0)
+		return err_sys(e, -r, "wait for events");
+	if (r & SYS_SOCKET_READY)
+		c->looked_ms = 0; /* look now */
+	return has_some;
+}
+
+/* Until cancelled, or as long as the request says. */
 static int run(struct watcher *w, struct err *e)
 {
 	struct call *c = w->call;
 
-	for (;;) {
-		bool has_some = w->events.len > 0 || w->overflow;
-		int r = has_some ? sys_wait(-1, 0, c->conn->socket_fd, TREE_EVENT_WAIT_MS)
-		                 : sys_wait(w->fd, POLLIN, c->conn->socket_fd, time_left(c));
+	for (bool is_over = false; !is_over;) {
+		int has_some = wait_for(w, e);
 
-		if (r < 0)
-			return err_sys(e, -r, "wait for events");
-		if (r & SYS_SOCKET_READY)
-			c->looked_ms = 0; /* look now */
+		if (has_some < 0)
+			return -1;
 		enum call_stop stop = call_stopped(c);
 		if (stop == STOP_CANCELLED)
 			return call_check(c, e);
-		bool is_over = stop == STOP_TIME;
-		if (is_over)
+		if (stop == STOP_TIME)
 			call_forgive(c);
 		if (read_events(w, e) < 0)
 			return -1;
-		is_over = is_over || w->is_gone;
+		is_over = stop == STOP_TIME || w->is_gone;
 		if ((has_some || is_over) && (send_events(w, e) < 0 || start_again(w, e) < 0))
 			return -1;
-		if (is_over)
-			return w->is_gone ? send_word(c, "gone", NULL, e) : 0;
 	}
+	return w->is_gone ? send_word(c, "gone", NULL, e) : 0;
 }
 
 int verb_watch(struct call *c, struct err *e)

@@ -123,14 +123,14 @@ t_like "--wait leaves it running" "$status $out $err" "0 soon caisson: px_* is s
 px=${err#caisson: } px=${px%% *}
 "$caisson" attach "$px" </dev/null >"$T/attached" 2>&1 &
 attached=$!
-eventually grep -q soon "$T/attached"
+eventually grep -qs soon "$T/attached"
 kill "$attached"
 wait "$attached"
 t_is "SIGTERM leaves what one is attached to" "$? $("$caisson" ps -q)" "0 $px"
 cli kill "$px"
 env --default-signal "$caisson" exec box -- sh -c "echo there; sleep 61; : $mark" >"$T/killed" 2>&1 </dev/null &
 client=$!
-eventually grep -q there "$T/killed"
+eventually grep -qs there "$T/killed"
 px=$("$caisson" ps -q)
 kill -KILL "$client"
 wait "$client" 2>/dev/null
@@ -138,7 +138,7 @@ t_cli "a client that is killed leaves the command running" 0 "$px" ps -q
 cli kill "$px"
 env --default-signal "$caisson" exec box -- sh -c "echo there; sleep 61; : $mark" >"$T/killed" 2>&1 </dev/null &
 client=$!
-eventually grep -q there "$T/killed"
+eventually grep -qs there "$T/killed"
 kill "$client"
 wait "$client"
 t_is "SIGTERM ends the command of exec" $? 143

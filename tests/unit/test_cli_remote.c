@@ -206,7 +206,7 @@ TEST(what_run_asks_for)
 {
 	char echo[] = "echo", hi[] = "a b", bad[] = "\xff";
 	char *const argv[] = { echo, hi, NULL };
-	char *const wrong[] = { echo, bad, NULL };
+	char *const bytes[] = { echo, bad, NULL };
 	struct remote_run run = { .spec_text = "{\"net\":{\"mode\":\"deny\"}}",
 		                  .argv = argv,
 		                  .cwd = "/work",
@@ -222,7 +222,11 @@ TEST(what_run_asks_for)
 	          "{\"spec\":{\"net\":{\"mode\":\"deny\"}},\"cmd\":[\"echo\",\"a b\"],\"cwd\":"
 	          "\"/work\",\"timeout\":\"1500ms\",\"tty\":true,\"stdin\":false,\"inline\":false,"
 	          "\"rows\":24,\"cols\":80}");
-	run.argv = wrong;
+	str_clear(&out);
+	run.argv = bytes;
+	CHECK_INT(remote_run_body(&run, &out, &e), 0);
+	CHECK(strstr(str_text(&out), "\"cmd\":[\"echo\",{\"base64\":\"/w==\"}]") != NULL);
+	run.cwd = bad;
 	CHECK_INT(remote_run_body(&run, &out, &e), -1);
-	CHECK_STR(e.msg, "an argument of the command is not UTF-8");
+	CHECK_STR(e.msg, "the working directory is not UTF-8");
 }
