@@ -95,7 +95,7 @@ void live_eof(struct live *l)
 {
 	struct fail f;
 
-	if (!l->is_input_over && l->p->has_stdin)
+	if (!l->is_input_over && (l->p->has_stdin || l->p->is_tty))
 		(void)px_input(l->p, NULL, 0, true, &f);
 	l->is_input_over = true;
 }

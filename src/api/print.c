@@ -141,9 +141,7 @@ json_t *print_process_row(const struct process_row *row)
 	set(o, "id", json_string(row->id));
 	set(o, "sandbox", json_string(row->sandbox));
 	set(o, "state", json_string(process_state_name(row->state)));
-	set(o, "exit_code",
-	    row->exit_code < 0 || row->state != PROCESS_EXITED ? json_null()
-	                                                       : json_integer(row->exit_code));
+	set(o, "exit_code", row->exit_code < 0 ? json_null() : json_integer(row->exit_code));
 	set(o, "signal", row->signal > 0 ? json_integer(row->signal) : json_null());
 	set(o, "reason", text_or_null(row->reason));
 	set(o, "cmd", parsed(row->argv));

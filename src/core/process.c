@@ -19,7 +19,7 @@ static struct px *px_new(struct core *c)
 {
 	struct px *p = mem_alloc(sizeof *p);
 
-	*p = (struct px){ .core = c, .log_fd = -1 };
+	*p = (struct px){ .core = c, .log_fd = -1, .end.exit_code = -1 };
 	return p;
 }
 
@@ -146,7 +146,7 @@ static void finish(struct px *p, enum process_state state, const char *reason)
 
 	p->has_end = true;
 	p->state = row.state = state;
-	row.exit_code = state == PROCESS_EXITED ? p->end.exit_code : -1;
+	row.exit_code = p->end.exit_code;
 	row.signal = p->end.signal;
 	row.reason = reason;
 	row.ended_ms = p->ended_ms = core_now_ms();
@@ -488,7 +488,7 @@ int px_input(struct px *p, const void *bytes, size_t n, bool is_end, struct fail
 {
 	const unsigned char *at = bytes;
 
-	if (!p->has_stdin)
+	if (!p->has_stdin && !(p->is_tty && n == 0)) /* a terminal can be told that nobody types */
 		return fail_set(f, FAIL_CONFLICT, "the process was started without standard input");
 	if (n > px_input_room(p))
 		return fail_set(f, FAIL_BUSY, "the process does not read: %zu bytes fit now",

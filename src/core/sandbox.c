@@ -294,7 +294,7 @@ static void made(void *arg, const struct launch_made *m, int channel_fd, const s
 		return;
 	}
 	s->slot = m->slot;
-	s->is_adopted = false;
+	s->is_adopted = s->is_unsettled = false; /* whatever was before it */
 	snprintf(s->socket_name, sizeof s->socket_name, "%s", m->name);
 	int r = link_open(&s->link, fd_take(&fd));
 	if (r < 0) {

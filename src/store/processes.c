@@ -115,6 +115,13 @@ struct process_args {
 };
 
 /* What a row may not say. The exit code is there with exited and never else: rule 4. */
+/* It ended by itself, perhaps after it was asked to. */
+static bool may_have_code(enum process_state state)
+{
+	return state == PROCESS_EXITED || state == PROCESS_TIMEOUT || state == PROCESS_KILLED ||
+	       state == PROCESS_EXPIRED;
+}
+
 static int check_row(const struct process_row *row, bool is_end, struct err *e)
 {
 	const char *state = process_state_name(row->state);
@@ -124,7 +131,7 @@ static int check_row(const struct process_row *row, bool is_end, struct err *e)
 		               is_end ? "a process ends in" : "a process goes on in");
 	if (is_end && row->ended_ms <= 0)
 		return err_new(e, ERR_INVALID, "a process ends at some time: ended_ms");
-	if (row->state == PROCESS_EXITED && (row->exit_code < 0 || row->exit_code > 255))
+	if (row->exit_code > 255 || (row->state == PROCESS_EXITED && row->exit_code < 0))
 		return err_new(e, ERR_INVALID, "%lld is not an exit code",
 		               (long long)row->exit_code);
 	if (row->state == PROCESS_SIGNALED && row->signal <= 0)
@@ -140,7 +147,7 @@ static int send_row(struct store *s, const struct op *op, const struct process_a
 	struct process_args *args = q->args;
 	struct process_row full = what->row;
 
-	if (full.state != PROCESS_EXITED)
+	if (!may_have_code(full.state))
 		full.exit_code = -1;
 	full.node = full.node ? full.node : s->node;
 	int n = row_copy(&table, what->fields, &q->arena, &full, &args->row, e);

@@ -9,8 +9,9 @@
  *     │
  *     └──▷ exited | signaled | timeout | oom | killed | expired | denied | lost
  *
- * The states of the last line are final: such a row never changes again. An exit code comes with
- * exited and with nothing else; the column is NULL otherwise. A process whose end nobody saw is
+ * The states of the last line are final: such a row never changes again. Exited has an exit code;
+ * timeout, killed and expired have one when the command took the hint and ended by itself; nothing
+ * else has: the column is NULL then. A process whose end nobody saw is
  * lost, so it is called that only once it is certain that nobody will report it.
  */
 #pragma once
@@ -47,7 +48,7 @@ struct process_row {
 	const char *argv; /* JSON array */
 	const char *cwd, *label;
 	const char *shell; /* name of the shell that it ran in, or NULL */
-	int64_t exit_code; /* with exited: 0..255; otherwise ignored, and read as -1 */
+	int64_t exit_code; /* 0..255; -1: none */
 	int64_t signal;    /* with signaled: > 0; 0 is none */
 	const char *reason;
 	int64_t created_ms, started_ms, ended_ms;

@@ -150,7 +150,7 @@ bool ignore_has(struct ignore *ig, const char *path, bool is_dir)
 {
 	struct span full = full_path(ig, path);
 
-	if (full.len > TREE_GLOB_PATH_MAX)
+	if (full.len > PATH_TEXT_MAX)
 		return false;
 	for (size_t l = ig->levels.len; l-- > 0;) {
 		size_t first = l > 0 ? ig->levels.at[l - 1].n_rules : 0;
