@@ -151,7 +151,7 @@ int remote_exit_status(const json_t *process)
 /* Bytes that JSON cannot say as text. */
 static json_t *as_base64(const char *bytes)
 {
-	AUTO(str_done) struct str coded = { .max = ARGV_BYTES_MAX * 2 };
+	AUTO(str_done) struct str coded = { .max = (size_t)2 * ARGV_BYTES_MAX };
 
 	base64_encode(bytes, strlen(bytes), &coded);
 	return json_pack("{ss}", "base64", str_text(&coded));

@@ -538,12 +538,16 @@ struct ls_opts {
 
 static void add_entry(struct table *t, const json_t *entry)
 {
+	AUTO(str_done) struct str name = { .max = PATH_BYTES_MAX };
+
+	str_add(&name, text_of(entry, "path"));
+	if (json_object_get(entry, "target"))
+		str_addf(&name, " -> %s", text_of(entry, "target"));
 	table_cell(t, text_of(entry, "type"));
 	table_cell(t, text_of(entry, "mode"));
 	table_cell(t, brief_bytes((uint64_t)number_of(entry, "bytes")).text);
 	table_cell(t, brief_age(number_of(entry, "mtime_ms")).text);
-	table_cellf(t, "%s%s%s", text_of(entry, "path"),
-	            json_object_get(entry, "target") ? " -> " : "", text_of(entry, "target"));
+	table_cell(t, str_text(&name));
 }
 
 static int print_entries(const json_t *answer, bool is_long, struct err *e)

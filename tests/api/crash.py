@@ -111,6 +111,7 @@ def cycle(daemon, load, chooser, number):
     if daemon.process.poll() is not None or "launcher" in who or "both" in who or "all" in who:
         daemon.process.wait()
         if chooser.random() < 0.3:
+            wait_until(lambda: (lib.census.reap(), not daemon.relatives("caissond"))[1], 10, "a daemon without a launcher ends")
             check_database(daemon.state)
         daemon.spawn()
     seconds = daemon.wait_ready(30)
@@ -148,9 +149,7 @@ def _(_api):
     check(follower.is_whole(), f"followed output: {len(follower.out)} bytes in {follower.rounds} connections, not as written")
     c.remove_all()
     c.close()
-    lib.census.reap()
-    wait_until(lambda: (lib.census.reap(), not daemon.monitors())[1], 10, f"no monitor stays: {daemon.monitors()}")
-    same(list((daemon.run / "sb").glob("*.sock")), [], "sockets of monitors")
+    daemon.wait_clean()
     daemon.stop()
     lib.census.reap()
     check_database(daemon.state)
@@ -181,6 +180,7 @@ def _(_api):
     same(c.ok("GET", f"/v1/processes/{slow}?wait=10s")["state"], "timeout", "timeouts fire")
     c.remove_all()
     c.close()
+    d.wait_clean()
     d.stop()
     lib.census.reap()
     check_database(d.state)

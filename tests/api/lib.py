@@ -441,6 +441,9 @@ class Daemon:
         return self
 
     def is_ready(self):
+        """The daemon of this launcher, not one that is about to end because its own is dead."""
+        if self.relatives("caissond") != [self.pid]:
+            return False
         with contextlib.suppress(OSError, http.client.HTTPException):
             c = Client(self.socket, timeout=5)
             try:
@@ -495,6 +498,11 @@ class Daemon:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
+
+    def wait_clean(self):
+        """Until nothing of the sandboxes that were removed is left."""
+        wait_until(lambda: (census.reap(), not list((self.run / "sb").glob("*.sock")) and not self.monitors())[1], 10,
+                   "sockets and monitors of removed sandboxes")
 
     def stop(self, seconds=15):
         """Orderly. Sandboxes that are kept live on."""

@@ -29,7 +29,7 @@ start_daemon() { # BASE ROLE [AS...]
 }
 
 stop_daemon() {
-	kill "$daemon"
+	kill "$daemon" 2>/dev/null # a test may have done it
 	wait "$daemon"
 }
 
@@ -58,7 +58,7 @@ each_role() {
 		start_daemon "$base" "$role" "${as[@]}"
 		(cd "$base/$role" && exec "${as[@]}" env -i PATH="$PATH" LC_ALL="$LC_ALL" HOME="$base/$role" \
 			TMPDIR="$base/$role" XDG_RUNTIME_DIR="$base/$role/run" E2E_ROLE="$role" E2E_BASE="$base" \
-			CAISSON_SOCKET="$base/$role/run/d/api.sock" \
+			CAISSON_SOCKET="$base/$role/run/d/api.sock" E2E_DAEMON="$daemon" \
 			E2E_FIRST="$first" bash "$base/e2e/$script")
 		stop_daemon
 		# The count is there only when the script came to its last line.

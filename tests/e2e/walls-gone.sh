@@ -61,8 +61,9 @@ t_like "gc --dry-run --json" "$(bounded "$caisson" gc --dry-run --json)" '{"foun
 bounded "$caisson" gc --nonsense 2>"$T/err"
 t_like "gc: bad usage" "$? $(cat "$T/err")" "125 caisson: unknown option --nonsense*"
 
-# After gc nothing at all. Another's sandbox on this machine would be seen too: wait for its end.
-nobody_runs() { ! grep -qsx -e caisson -e caisson-test -e caisson-init /proc/[0-9]*/comm; }
+# After gc nothing at all. Another's sandbox or daemon on this machine would be seen too: wait for its end.
+kill "$E2E_DAEMON"
+nobody_runs() { ! grep -qsx -e caisson -e caissond -e caisson-launche -e caisson-test -e caisson-init /proc/[0-9]*/comm; }
 for _ in {1..6}; do eventually nobody_runs && break; done
 bounded "$caisson" gc >/dev/null
 found=$(

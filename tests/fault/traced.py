@@ -26,7 +26,7 @@ STATUSES = (0, 1, 125, 126, 127, 137)  # 1 and 127: of the command, whose calls 
 def execute(*arguments, is_root):
     """Returns status, stderr, and whether it hung."""
     how = launch.Launch(is_root=is_root)
-    process = subprocess.Popen(["strace", "-f", "-qq", "-o", cell.NOTES / "strace", *arguments, cell.BIN / "caisson", *COMMAND],
+    process = subprocess.Popen(["strace", "-f", "-qq", "-o", cell.NOTES / "strace", *arguments, cell.BIN / "caisson-test", *COMMAND],
                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                env={"PATH": "/usr/bin:/bin"}, **how.options())
     try:
