@@ -23,7 +23,7 @@ struct oneshot {
 	struct command command;
 	struct sandbox sandbox;
 	int log_fd;
-	uint64_t at, acked;         /* positions in the log */
+	uint64_t at, acked; /* positions in the log */
 	uint64_t input_sent, input_took;
 	bool has_grown, has_end, is_gone; /* the monitor has said all */
 	struct channel_end end;
@@ -104,9 +104,8 @@ static int start(const struct run_setup *setup, struct run_session *out, struct 
 
 	o->log_fd = -1;
 	o->at = o->acked = LOG_FRAMES_AT;
-	if (check_host(setup->spec, &host, out, e) < 0 ||
-	    plan_make(&o->plan, setup->spec, e) < 0 || make_command(o, setup, e) < 0 ||
-	    launch(o, &host, e) < 0) {
+	if (check_host(setup->spec, &host, out, e) < 0 || plan_make(&o->plan, setup->spec, e) < 0 ||
+	    make_command(o, setup, e) < 0 || launch(o, &host, e) < 0) {
 		oneshot_free(o);
 		return -1;
 	}
@@ -194,8 +193,7 @@ static int read_log(struct oneshot *o, struct run_event *out, struct err *e)
 static int take_end(struct oneshot *o, struct err *e)
 {
 	o->has_end = channel_end_read(&o->end, o->packet.data, o->packet.head.len);
-	return o->has_end ? 0
-	                  : err_new(e, ERR_INTERNAL, "lost: the monitor's report is malformed");
+	return o->has_end ? 0 : err_new(e, ERR_INTERNAL, "lost: the monitor's report is malformed");
 }
 
 static int take_fail(const struct oneshot *o, struct err *e)
@@ -243,7 +241,7 @@ static int take(struct run_session *s, struct err *e)
 	case CH_READY: case CH_STARTED: case CH_WAITING: case CH_PROC: case CH_SYNCED: case CH_DONE:
 	case CH_TYPES:
 		break; /* of no interest, or not the monitor's to say */
-	/* clang-format on */
+		/* clang-format on */
 	}
 	return 0;
 }

@@ -11,6 +11,8 @@
 #include "wire/url.h"
 
 #define READ_BYTES (64u << 10)
+#define REPEATS 7
+#define REPEAT_MS 20            /* and twice as long each time: 2.5 s in all */
 #define ANSWER_MAX (256u << 20) /* of JSON; what is larger is streamed */
 
 void client_init(struct client *c)
@@ -387,7 +389,19 @@ int client_check(struct client *c, struct client_answer *a, struct err *e)
 
 /* ---- whole exchanges ----------------------------------------------------------------- */
 
-int client_json(struct client *c, const struct client_ask *ask, json_t **out, struct err *e)
+/* A daemon that has just started may not have found a sandbox yet: it says when nothing was done
+ * and the same may be asked again. A body that came from a source is gone by then. */
+static bool may_repeat(const struct client *c, const struct client_ask *ask, int *tries)
+{
+	if (ask->source || !json_is_true(json_object_get(c->problem, "retry_safe")) ||
+	    *tries >= REPEATS)
+		return false;
+	(void)poll(NULL, 0, REPEAT_MS << *tries);
+	++*tries;
+	return true;
+}
+
+static int json_once(struct client *c, const struct client_ask *ask, json_t **out, struct err *e)
 {
 	AUTO(str_done) struct str text = { .max = ANSWER_MAX };
 	struct client_answer a;
@@ -409,6 +423,16 @@ int client_json(struct client *c, const struct client_ask *ask, json_t **out, st
 	else
 		json_decref(value);
 	return 0;
+}
+
+int client_json(struct client *c, const struct client_ask *ask, json_t **out, struct err *e)
+{
+	int tries = 0, r;
+
+	do
+		r = json_once(c, ask, out, e);
+	while (r < 0 && may_repeat(c, ask, &tries));
+	return r;
 }
 
 int client_call(struct client *c, const char *method, const char *path, json_t *body, json_t **out,
@@ -463,7 +487,7 @@ static int switching_head(const char *at, size_t n)
 	return memmem(at, len, up, strlen(up)) ? (int)len : -1;
 }
 
-int client_upgrade(struct client *c, const struct client_ask *ask, struct err *e)
+static int upgrade_once(struct client *c, const struct client_ask *ask, struct err *e)
 {
 	static const char *const headers[] = { "Connection", "Upgrade", "Upgrade", STREAM_PROTOCOL,
 		                               NULL };
@@ -493,6 +517,16 @@ int client_upgrade(struct client *c, const struct client_ask *ask, struct err *e
 		return -1;
 	hang_up(c);
 	return err_new(e, ERR_INTERNAL, "the daemon answers %d instead of a stream", a.status);
+}
+
+int client_upgrade(struct client *c, const struct client_ask *ask, struct err *e)
+{
+	int tries = 0, r;
+
+	do
+		r = upgrade_once(c, ask, e);
+	while (r < 0 && may_repeat(c, ask, &tries));
+	return r;
 }
 
 /* ---- paths --------------------------------------------------------------------------- */

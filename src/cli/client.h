@@ -53,7 +53,8 @@ int client_read(struct client *c, struct client_answer *a, struct span *piece,
 /* Turns an answer of 400 and above into an error: the problem's sentence. */
 int client_check(struct client *c, struct client_answer *a, struct err *e) MUST_USE;
 
-/* A whole exchange: the answer as JSON, NULL when it has no body. `out` may be NULL. */
+/* A whole exchange: the answer as JSON, NULL when it has no body. `out` may be NULL. What the
+ * daemon calls safe to repeat is repeated for a while. */
 int client_json(struct client *c, const struct client_ask *ask, json_t **out,
                 struct err *e) MUST_USE;
 /* The same with a JSON body, which may be NULL; the reference is taken. */

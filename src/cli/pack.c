@@ -14,6 +14,8 @@
 struct pack {
 	struct archive *archive;
 	size_t root_len; /* of the folder's own path */
+	int fd;
+	bool is_failed; /* then the library may end the archive, but nobody gets to see that */
 	struct err *e;
 };
 
@@ -124,20 +126,33 @@ static int put_tree(struct pack *p, const char *path)
 	return r;
 }
 
+static la_ssize_t put(struct archive *archive, void *data, const void *bytes, size_t n)
+{
+	const struct pack *p = data;
+	ssize_t w = (ssize_t)n;
+
+	if (!p->is_failed)
+		do
+			w = write(p->fd, bytes, n);
+		while (w < 0 && errno == EINTR);
+	if (w < 0)
+		archive_set_error(archive, errno, "write the archive: %s", strerror(errno));
+	return w;
+}
+
 int pack_folder(const char *path, int fd, struct err *e)
 {
-	struct pack p = { .archive = archive_write_new(), .e = e };
+	struct pack p = { .archive = archive_write_new(), .fd = fd, .e = e };
 
 	archive_write_set_format_pax_restricted(p.archive);
 	archive_write_set_bytes_per_block(p.archive, PIECE);
 	archive_write_set_bytes_in_last_block(p.archive, 1);
-	int r = archive_write_open_fd(p.archive, fd) == ARCHIVE_OK ? 0 : library_fails(&p, path);
-	if (r == 0)
-		r = put_tree(&p, path);
+	int r = archive_write_open(p.archive, &p, NULL, put, NULL) == ARCHIVE_OK
+	            ? put_tree(&p, path)
+	            : library_fails(&p, path);
 	if (r == 0 && archive_write_close(p.archive) != ARCHIVE_OK)
 		r = library_fails(&p, path);
-	if (r < 0)
-		archive_write_fail(p.archive); /* else it would be given a proper end */
+	p.is_failed = r < 0;
 	archive_write_free(p.archive);
 	return r;
 }

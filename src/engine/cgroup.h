@@ -85,7 +85,8 @@ int cgroup_move(const struct cgroup *cg, const struct cgroup_leaf *leaf);
 
 /* cgroup_leaf.c: called in the monitor, all but the first best effort. */
 bool cgroup_has_leaves(const struct cgroup *cg);
-int cgroup_leaf_make(const struct cgroup *cg, uint32_t num, struct cgroup_leaf *out); /* or -errno */
+int cgroup_leaf_make(const struct cgroup *cg, uint32_t num,
+                     struct cgroup_leaf *out); /* or -errno */
 size_t cgroup_leaf_members(const struct cgroup *cg, uint32_t num, pid_t *out, size_t max);
 uint64_t cgroup_leaf_denied(const struct cgroup *cg, uint32_t num); /* births, for lack of pids */
 /* No member is born any more, all are killed; v1: those that were there when it was called. */

@@ -117,7 +117,8 @@ static bool kill_v2(const struct cgroup *cg, const struct cgroup_tree *t)
 
 static bool kill_round(const struct cgroup *cg, const struct cgroup_tree *t)
 {
-	return (!t->is_shared || t->is_freezer) && (t->is_v2 ? kill_v2(cg, t) : kill_members(cg, t));
+	return (!t->is_shared || t->is_freezer) &&
+	       (t->is_v2 ? kill_v2(cg, t) : kill_members(cg, t));
 }
 
 void cgroup_sweep(const struct cgroup *cg, const struct cgroup_tree *t)

@@ -18,7 +18,7 @@ struct command {
 	bool is_final;     /* the sandbox ends with it */
 	bool wants_usage;  /* the end report says what was used and started */
 	uint16_t rows, cols;
-	uint64_t timeout_ms; /* 0: none */
+	uint64_t timeout_ms;                  /* 0: none */
 	uint64_t log_max, output_max, window; /* wire/channel.h */
 	uint32_t argc, envc;
 	char *text; /* cwd, argv, env, each with its NUL */

@@ -58,10 +58,10 @@ int landlock_abi(void)
 /* A worker's program lies outside of everything that is mounted inside. */
 static int allow_program(int ruleset, int fd, struct err *e)
 {
-	int r = fd < 0 ? 0
-	               : os_landlock_allow(ruleset, fd,
-	                                   LANDLOCK_ACCESS_FS_EXECUTE |
-	                                       LANDLOCK_ACCESS_FS_READ_FILE);
+	int r = fd < 0
+	            ? 0
+	            : os_landlock_allow(ruleset, fd,
+	                                LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE);
 
 	return r < 0 ? err_sys(e, -r, "allow the worker") : 0;
 }

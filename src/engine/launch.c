@@ -408,7 +408,7 @@ static int step_await_walls(struct payload *p, struct err *e)
 	if (p->io.walls_fd < 0)
 		return 0;
 	if (read(p->io.walls_fd, &byte, 1) != 1)
-		_exit(125); /* pid 1 has said why */
+		_exit(125);        /* pid 1 has said why */
 	fd_close(&p->io.walls_fd); /* the last of them: a worker never comes first */
 	p->n_fds--;
 	(void)e;
@@ -537,11 +537,9 @@ static const struct {
  * monitor's. */
 void launch_payload(const struct box *box, const struct command *c, struct payload_io io)
 {
-	struct payload p = { .box = box,
-		             .plan = box->plan,
-		             .command = c,
-		             .io = io,
-		             .sysctl_fd = -1 };
+	struct payload p = {
+		.box = box, .plan = box->plan, .command = c, .io = io, .sysctl_fd = -1
+	};
 	struct err e = { 0 };
 
 	p.argv = mem_alloc((c->argc + 1) * sizeof *p.argv);

@@ -195,8 +195,8 @@ int proof_run(const struct box *box, const struct command *c, int n_fds, struct 
 
 	if (fault_layer_off("proof"))
 		return 0;
-	if (check_root(box, e) < 0 || check_identity(p, c, e) < 0 ||
-	    check_state(n_fds, e) < 0 || check_attempts(p, c, e) < 0)
+	if (check_root(box, e) < 0 || check_identity(p, c, e) < 0 || check_state(n_fds, e) < 0 ||
+	    check_attempts(p, c, e) < 0)
 		return -1;
 	return 0;
 }

@@ -216,10 +216,10 @@ int spawn_keeper(const struct box *box, struct spawn_init *init, struct err *e)
 		return err_sys(e, -pid, "clone");
 	if (pid == 0)
 		launch_keeper(box, (struct payload_io){ .report_fd = report_write,
-			                                .init_pidfd = init->pidfd,
-			                                .cgroup_ns_fd = -1,
-			                                .entered_fd = init->entered_fd,
-			                                .walls_fd = init->walls_fd });
+		                                        .init_pidfd = init->pidfd,
+		                                        .cgroup_ns_fd = -1,
+		                                        .entered_fd = init->entered_fd,
+		                                        .walls_fd = init->walls_fd });
 	fd_close(&report_write);
 	r = take_namespace(report_read, init, e);
 	(void)os_wait(pid, &status, NULL); /* it has nothing more to do */

@@ -75,8 +75,8 @@ void log_add(struct log_writer *w, enum log_stream s, uint64_t ms, const void *b
 int log_close(const struct log_writer *w, const struct channel_end *end)
 {
 	static const uint64_t magic = LOG_MAGIC;
-	int r = os_pwrite2(w->fd, end, channel_end_size(end), NULL, 0,
-	                   offsetof(struct log_head, end));
+	int r =
+	    os_pwrite2(w->fd, end, channel_end_size(end), NULL, 0, offsetof(struct log_head, end));
 
 	return r < 0 ? r : os_pwrite2(w->fd, &magic, sizeof magic, NULL, 0, 0);
 }
@@ -92,7 +92,8 @@ int log_hole(int fd, struct log_hole *out)
 		return n;
 	if (n < (int)sizeof *out)
 		*out = (struct log_hole){ 0 };
-	if (out->to < out->from || (out->to > 0 && out->from < LOG_FRAMES_AT) || out->to > INT64_MAX)
+	if (out->to < out->from || (out->to > 0 && out->from < LOG_FRAMES_AT) ||
+	    out->to > INT64_MAX)
 		return -EPROTO;
 	return 0;
 }

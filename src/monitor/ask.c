@@ -49,7 +49,7 @@ int ask_exec(int channel_fd, uint32_t num, const struct command *c, int log_fd, 
 	}
 	memcpy(p.data, &x, sizeof x);
 	p.head = (struct channel_head){ .type = CH_EXEC, .len = (uint32_t)n, .num = num };
-	int r = os_send(channel_fd, &p, sizeof p.head + n, (int[]){ log_fd, text },
-	                text < 0 ? 1 : 2);
+	int r =
+	    os_send(channel_fd, &p, sizeof p.head + n, (int[]){ log_fd, text }, text < 0 ? 1 : 2);
 	return r < 0 ? err_sys(e, -r, "send the command") : 0;
 }

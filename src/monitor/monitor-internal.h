@@ -26,8 +26,8 @@
 #include "os/proc.h"
 #include "wire/channel.h"
 
-#define PROCS_MAX 1024        /* that live; a limit of descriptors comes first on most hosts */
-#define ENDED_MAX 256         /* ends that no client has taken; the log has them too */
+#define PROCS_MAX 1024 /* that live; a limit of descriptors comes first on most hosts */
+#define ENDED_MAX 256  /* ends that no client has taken; the log has them too */
 #define WHY_MAX 16
 /* Two steps are kept, and one that is longer by a frame than a step. */
 #define LOG_TAIL_STEP (80u << 10)

@@ -229,7 +229,8 @@ void procs_close(struct proc *p)
 	close_start(p);
 	self_note(p);
 	if (p->log_fd >= 0)
-		(void)log_close(&p->log, &p->end); /* a full disk: the client is told all the same */
+		(void)log_close(&p->log,
+		                &p->end); /* a full disk: the client is told all the same */
 	talk_exit(p);
 	if (!m->is_ending)
 		procs_settle(p);
@@ -462,9 +463,10 @@ static int check(const struct monitor *m, const struct proc_start *s, struct err
 	if (!m->box->is_kept && (!s->command.is_final || m->procs))
 		return err_new(e, ERR_INVALID, "this sandbox is for one command");
 	if (!m->box->is_root && (s->command.uid != plan->uid || s->command.gid != plan->gid))
-		return err_new(e, ERR_UNENFORCEABLE,
-		               "unenforceable: user (there is one id inside, %u:%u; more take root)",
-		               plan->uid, plan->gid);
+		return err_new(
+		    e, ERR_UNENFORCEABLE,
+		    "unenforceable: user (there is one id inside, %u:%u; more take root)",
+		    plan->uid, plan->gid);
 	if (m->is_frozen || m->is_freezing)
 		return err_new(e, ERR_INVALID, "the sandbox is paused");
 	if (m->is_stopping || m->cause != RUN_EXITED)

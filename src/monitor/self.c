@@ -23,7 +23,8 @@
 
 #define CONNECTIONS_MAX 8
 #define LINE_MAX_BYTES 64
-#define ANSWER_BYTES_MAX (512u << 10) /* 64 KiB of control characters, six for one, and the rest */
+#define ANSWER_BYTES_MAX (512u << 10) /* 64 KiB of control characters, six for one, and the rest   \
+	                               */
 #define PATIENCE_MS 2000
 
 struct visitor {

@@ -238,7 +238,8 @@ void streams_resize(struct proc *p, const struct channel_size *size)
 	struct winsize ws = { .ws_row = size->rows, .ws_col = size->cols };
 
 	if (p->command.is_tty && p->input.fd >= 0)
-		(void)ioctl(p->input.fd, TIOCSWINSZ, &ws); /* the kernel tells the foreground group */
+		(void)ioctl(p->input.fd, TIOCSWINSZ,
+		            &ws); /* the kernel tells the foreground group */
 }
 
 /* ---- making ------------------------------------------------------------------------ */

@@ -153,7 +153,8 @@ void talk_last(struct monitor *m)
 		return;
 	(void)fcntl(m->control.fd, F_SETFL, 0);
 	if (m->box->is_kept)
-		(void)setsockopt(m->control.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+		(void)setsockopt(m->control.fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
+		                 sizeof patience);
 	talk_flush(m);
 }
 
@@ -451,7 +452,8 @@ static void hear(struct monitor *m, struct message *msg)
 {
 	const struct channel_head *head = &msg->packet.head;
 
-	if (head->type >= CH_TYPES || (verbs[head->type].len != ANY && verbs[head->type].len != head->len))
+	if (head->type >= CH_TYPES ||
+	    (verbs[head->type].len != ANY && verbs[head->type].len != head->len))
 		return; /* not a client's to say */
 	struct proc *p = verbs[head->type].of_proc ? procs_find(m, head->num) : NULL;
 
@@ -476,8 +478,7 @@ static int receive(struct monitor *m, struct message *msg)
 
 	do { /* A client that went without reading all we said: what it said is still there. */
 		msg->n_fds = FDS_MAX;
-		n = os_recv(m->control.fd, &msg->packet, sizeof msg->packet, msg->fds,
-		            &msg->n_fds);
+		n = os_recv(m->control.fd, &msg->packet, sizeof msg->packet, msg->fds, &msg->n_fds);
 	} while (n == -ECONNRESET);
 	if (n == -EAGAIN)
 		return 0;

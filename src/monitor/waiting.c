@@ -9,8 +9,8 @@
  */
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "monitor/monitor-internal.h"
@@ -31,7 +31,8 @@ static bool is_input_of(const struct proc *p, pid_t pid, unsigned long fd)
 	if (os_fstatat(AT_FDCWD, path, &theirs, 0) < 0)
 		return false;
 	if (p->command.is_tty) /* only its own terminals are in the sandbox's devpts */
-		return S_ISCHR(theirs.st_mode) && (major(theirs.st_rdev) == 136 || major(theirs.st_rdev) == 5);
+		return S_ISCHR(theirs.st_mode) &&
+		       (major(theirs.st_rdev) == 136 || major(theirs.st_rdev) == 5);
 	return fstat(p->input.fd, &ours) == 0 && ours.st_ino == theirs.st_ino &&
 	       ours.st_dev == theirs.st_dev;
 }

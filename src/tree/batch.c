@@ -66,7 +66,7 @@ static int do_delete(struct call *c, const struct step *s, json_t **out, struct 
 
 #define AT(member) offsetof(struct step, member)
 #define OP_PATH                                                                                    \
-	{ "op", FIELD_TEXT, AT(op), true },                                                        \
+	{ "op", AT(op), FIELD_TEXT, true },                                                        \
 	{                                                                                          \
 		"path", FIELD_PATH, AT(path), true                                                 \
 	}
@@ -74,32 +74,32 @@ static int do_delete(struct call *c, const struct step *s, json_t **out, struct 
 /* clang-format off */
 static const struct field stat_fields[] = {
 	OP_PATH,
-	{ "hash", FIELD_BOOL, AT(with_hash), false },
+	{ "hash", AT(with_hash), FIELD_BOOL, false },
 };
 static const struct field read_fields[] = {
 	OP_PATH,
-	{ "first", FIELD_COUNT, AT(first), false },
-	{ "count", FIELD_COUNT, AT(count), false },
-	{ "line_max", FIELD_COUNT, AT(line_max), false },
+	{ "first", AT(first), FIELD_COUNT, false },
+	{ "count", AT(count), FIELD_COUNT, false },
+	{ "line_max", AT(line_max), FIELD_COUNT, false },
 };
 static const struct field write_fields[] = {
 	OP_PATH,
-	{ "text", FIELD_BYTES, AT(text), false },
-	{ "mode", FIELD_MODE, AT(mode), false },
-	{ "if_match", FIELD_TEXT, AT(match), false },
-	{ "only_new", FIELD_BOOL, AT(only_new), false },
+	{ "text", AT(text), FIELD_BYTES, false },
+	{ "mode", AT(mode), FIELD_MODE, false },
+	{ "if_match", AT(match), FIELD_TEXT, false },
+	{ "only_new", AT(only_new), FIELD_BOOL, false },
 };
 static const struct field edit_fields[] = {
 	OP_PATH,
-	{ "edits", FIELD_ANY, AT(edit.edits), false },
-	{ "insert", FIELD_ANY, AT(edit.insert), false },
-	{ "unified", FIELD_BYTES, AT(edit.unified), false },
-	{ "if_match", FIELD_TEXT, AT(match), false },
+	{ "edits", AT(edit.edits), FIELD_ANY, false },
+	{ "insert", AT(edit.insert), FIELD_ANY, false },
+	{ "unified", AT(edit.unified), FIELD_BYTES, false },
+	{ "if_match", AT(match), FIELD_TEXT, false },
 };
 static const struct field delete_fields[] = {
 	OP_PATH,
-	{ "recursive", FIELD_BOOL, AT(recursive), false },
-	{ "if_match", FIELD_TEXT, AT(match), false },
+	{ "recursive", AT(recursive), FIELD_BOOL, false },
+	{ "if_match", AT(match), FIELD_TEXT, false },
 };
 
 static const struct {

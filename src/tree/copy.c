@@ -192,9 +192,9 @@ static int copy_any(struct call *c, struct transfer *t, struct err *e)
 static int begin(struct call *c, struct transfer *t, struct err *e)
 {
 	static const struct field fields[] = {
-		{ "from", FIELD_PATH, offsetof(struct transfer, from), true },
-		{ "to", FIELD_PATH, offsetof(struct transfer, to), true },
-		{ "overwrite", FIELD_BOOL, offsetof(struct transfer, overwrite), false },
+		{ "from", offsetof(struct transfer, from), FIELD_PATH, true },
+		{ "to", offsetof(struct transfer, to), FIELD_PATH, true },
+		{ "overwrite", offsetof(struct transfer, overwrite), FIELD_BOOL, false },
 	};
 	AUTO(json_drop) json_t *body = call_body_json(c, e);
 	char from[PATH_TEXT_MAX], to[PATH_TEXT_MAX];

@@ -1,5 +1,7 @@
 #include "tree/diff.h"
 
+#include <assert.h>
+
 #include "base/vec.h"
 #include "tree/limits.h"
 #include "tree/text.h"
@@ -185,6 +187,11 @@ static void compare(const struct side *a, const struct side *b, struct script *o
 		.a = a->lines.at, .b = b->lines.at, .n = (int)a->lines.len, .m = (int)b->lines.len
 	};
 
+	if (s.n == 0 || s.m == 0) {
+		replace_all(a, b, out);
+		return;
+	}
+	assert(s.a && s.b);
 	s.max = s.n + s.m < TREE_DIFF_EDITS_MAX ? s.n + s.m : TREE_DIFF_EDITS_MAX;
 	AUTO(freep) int *far = mem_alloc((2 * (size_t)s.max + 3) * sizeof *far);
 	s.far = far + s.max + 1;
@@ -214,7 +221,7 @@ static size_t hunk_end(const struct script *s, size_t op)
 {
 	size_t last = op, i = op;
 
-	for (; i < s->ops.len && i - last <= 2 * CONTEXT; i++) {
+	for (; i < s->ops.len && i - last <= (size_t)2 * CONTEXT; i++) {
 		if (s->ops.at[i] != ' ')
 			last = i;
 	}

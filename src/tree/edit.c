@@ -28,9 +28,9 @@ void op_detail_lines(struct call *c, const size_t *lines, size_t n)
 static int read_edit(struct call *c, const json_t *from, struct splice_edit *out, struct err *e)
 {
 	static const struct field fields[] = {
-		{ "old", FIELD_BYTES, offsetof(struct splice_edit, from), true },
-		{ "new", FIELD_BYTES, offsetof(struct splice_edit, to), true },
-		{ "all", FIELD_BOOL, offsetof(struct splice_edit, all), false },
+		{ "old", offsetof(struct splice_edit, from), FIELD_BYTES, true },
+		{ "new", offsetof(struct splice_edit, to), FIELD_BYTES, true },
+		{ "all", offsetof(struct splice_edit, all), FIELD_BOOL, false },
 	};
 
 	if (json_read(from, (struct fields){ fields, COUNT(fields) }, out, &c->arena, e) < 0)
@@ -77,8 +77,8 @@ static int do_insert(struct call *c, const json_t *insert, struct span text, str
 		struct span text;
 	} args = { 0 };
 	static const struct field fields[] = {
-		{ "line", FIELD_COUNT, 0, true },
-		{ "text", FIELD_BYTES, offsetof(__typeof__(args), text), true },
+		{ "line", 0, FIELD_COUNT, true },
+		{ "text", offsetof(__typeof__(args), text), FIELD_BYTES, true },
 	};
 
 	if (json_read(insert, (struct fields){ fields, COUNT(fields) }, &args, &c->arena, e) < 0)
@@ -197,9 +197,9 @@ int verb_edit(struct call *c, struct err *e)
 {
 	struct edit_args args = { 0 };
 	static const struct field fields[] = {
-		{ "edits", FIELD_ANY, offsetof(struct edit_args, edits), false },
-		{ "insert", FIELD_ANY, offsetof(struct edit_args, insert), false },
-		{ "unified", FIELD_BYTES, offsetof(struct edit_args, unified), false },
+		{ "edits", offsetof(struct edit_args, edits), FIELD_ANY, false },
+		{ "insert", offsetof(struct edit_args, insert), FIELD_ANY, false },
+		{ "unified", offsetof(struct edit_args, unified), FIELD_BYTES, false },
 	};
 	AUTO(json_drop) json_t *body = call_body_json(c, e);
 	AUTO(json_drop) json_t *j = NULL;

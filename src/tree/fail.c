@@ -39,17 +39,16 @@ static const struct {
 
 int(fail)(struct err *e, enum tree_code code, const char *fmt, ...)
 {
-	char text[sizeof e->msg];
 	va_list ap;
 	size_t i = 0;
 
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	(void)err_new(e, code == TREE_NOT_FOUND ? ERR_NOT_FOUND : ERR_INVALID, "%s", text);
 	while (i < COUNT(rows) && rows[i].code != code)
 		i++;
+	e->kind = code == TREE_NOT_FOUND ? ERR_NOT_FOUND : ERR_INVALID;
 	e->sys = i < COUNT(rows) ? rows[i].sys : EIO;
+	va_start(ap, fmt);
+	vsnprintf(e->msg, sizeof e->msg, fmt, ap);
+	va_end(ap);
 	return -1;
 }
 

@@ -48,11 +48,11 @@ static int newest_first(const void *a, const void *b)
 static int read_args(struct call *c, struct search *s, const json_t *body, struct err *e)
 {
 	static const struct field fields[] = {
-		{ "pattern", FIELD_BYTES, offsetof(struct search, pattern), true },
-		{ "path", FIELD_PATH, offsetof(struct search, path), false },
-		{ "max", FIELD_COUNT, offsetof(struct search, max), false },
-		{ "sort", FIELD_TEXT, offsetof(struct search, sort), false },
-		{ "ignored", FIELD_BOOL, offsetof(struct search, ignored), false },
+		{ "pattern", offsetof(struct search, pattern), FIELD_BYTES, true },
+		{ "path", offsetof(struct search, path), FIELD_PATH, false },
+		{ "max", offsetof(struct search, max), FIELD_COUNT, false },
+		{ "sort", offsetof(struct search, sort), FIELD_TEXT, false },
+		{ "ignored", offsetof(struct search, ignored), FIELD_BOOL, false },
 	};
 
 	if (json_read(body, (struct fields){ fields, COUNT(fields) }, s, &c->arena, e) < 0)

@@ -201,6 +201,11 @@ static struct span joined(struct arena *arena, const struct span parts[3])
 	return (struct span){ text, n };
 }
 
+static void globs_push(struct globs *g, struct span pattern)
+{
+	vec_push(&g->at, pattern);
+}
+
 struct waiting {
 	VEC(struct span) at;
 };
@@ -243,7 +248,7 @@ int globs_add(struct globs *g, struct span pattern, struct arena *arena, struct 
 		size_t brace = brace_find(pat, &end);
 
 		if (brace == NONE)
-			vec_push(&g->at, pat);
+			globs_push(g, pat);
 		else
 			unfold(&w, pat, brace, end, arena);
 	}

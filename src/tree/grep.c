@@ -386,15 +386,15 @@ static int add_globs(struct grep *g, struct err *e)
 static int read_args(struct grep *g, const json_t *body, struct err *e)
 {
 	static const struct field fields[] = {
-		{ "pattern", FIELD_BYTES, offsetof(struct grep, pattern), true },
-		{ "literal", FIELD_BOOL, offsetof(struct grep, literal), false },
-		{ "ignore_case", FIELD_BOOL, offsetof(struct grep, ignore_case), false },
-		{ "multiline", FIELD_BOOL, offsetof(struct grep, multiline), false },
-		{ "ignored", FIELD_BOOL, offsetof(struct grep, ignored), false },
-		{ "path", FIELD_PATH, offsetof(struct grep, path), false },
-		{ "glob", FIELD_ANY, offsetof(struct grep, glob), false },
-		{ "context", FIELD_COUNT, offsetof(struct grep, context), false },
-		{ "max", FIELD_COUNT, offsetof(struct grep, max), false },
+		{ "pattern", offsetof(struct grep, pattern), FIELD_BYTES, true },
+		{ "literal", offsetof(struct grep, literal), FIELD_BOOL, false },
+		{ "ignore_case", offsetof(struct grep, ignore_case), FIELD_BOOL, false },
+		{ "multiline", offsetof(struct grep, multiline), FIELD_BOOL, false },
+		{ "ignored", offsetof(struct grep, ignored), FIELD_BOOL, false },
+		{ "path", offsetof(struct grep, path), FIELD_PATH, false },
+		{ "glob", offsetof(struct grep, glob), FIELD_ANY, false },
+		{ "context", offsetof(struct grep, context), FIELD_COUNT, false },
+		{ "max", offsetof(struct grep, max), FIELD_COUNT, false },
 	};
 	struct arena *arena = &g->call->arena;
 

@@ -1,5 +1,7 @@
 #include "tree/hunk.h"
 
+#include <assert.h>
+
 #include "tree/fail.h"
 #include "tree/text.h"
 
@@ -26,6 +28,12 @@ static void file_add(struct file *f, struct span line)
 	vec_push(&f->lines, line);
 }
 
+static struct span file_line(const struct file *f, size_t i)
+{
+	assert(f->lines.at && i < f->lines.len);
+	return f->lines.at[i];
+}
+
 static void file_done(struct file *f)
 {
 	vec_done(&f->lines);
@@ -38,13 +46,17 @@ struct wanted {
 	VEC(struct span) lines;
 };
 
+static void wanted_add(struct wanted *w, struct span line)
+{
+	vec_push(&w->lines, line);
+}
+
 static void wanted_init(struct wanted *w, const struct hunk *h, size_t from)
 {
 	*w = (struct wanted){ .hunk = h, .from = from };
 	for (size_t i = 0; i < h->lines.len; i++) {
-		if (h->lines.at[i].op == '+')
-			continue;
-		vec_push(&w->lines, h->lines.at[i].text);
+		if (h->lines.at[i].op != '+')
+			wanted_add(w, h->lines.at[i].text);
 	}
 }
 
@@ -238,6 +250,13 @@ static void add_line(const struct file *f, const struct hunk_line *l, bool by_eo
 		str_add(out, end);
 }
 
+static void add_old(const struct file *f, size_t i, struct str *out)
+{
+	struct span line = file_line(f, i);
+
+	str_addn(out, line.at, line.len);
+}
+
 /* The hunk's lines, old ones as the file has them. Returns the line of the file behind it. */
 static size_t write_hunk(const struct file *f, const struct hunk *h, size_t at, bool by_eol,
                          struct str *out)
@@ -248,7 +267,7 @@ static size_t write_hunk(const struct file *f, const struct hunk *h, size_t at, 
 		if (l->op == '+')
 			add_line(f, l, by_eol, out);
 		else if (l->op == ' ')
-			str_addn(out, f->lines.at[at].at, f->lines.at[at].len);
+			add_old(f, at, out);
 		at += l->op != '+';
 	}
 	return at;
@@ -257,7 +276,7 @@ static size_t write_hunk(const struct file *f, const struct hunk *h, size_t at, 
 static void keep_lines(const struct file *f, size_t *from, size_t to, struct str *out)
 {
 	for (; *from < to; ++*from)
-		str_addn(out, f->lines.at[*from].at, f->lines.at[*from].len);
+		add_old(f, *from, out);
 }
 
 /* *from is the first line of the file that is not yet in `out`. */

@@ -27,8 +27,8 @@ enum field_kind {
 
 struct field {
 	const char *key;
-	enum field_kind kind;
 	size_t offset; /* in `into` */
+	enum field_kind kind;
 	bool is_needed;
 };
 

@@ -108,8 +108,8 @@ int verb_mkdir(struct call *c, struct err *e)
 		uint32_t mode;
 	} args = { .mode = 0755 };
 	static const struct field fields[] = {
-		{ "path", FIELD_PATH, 0, true },
-		{ "mode", FIELD_MODE, offsetof(__typeof__(args), mode), false },
+		{ "path", 0, FIELD_PATH, true },
+		{ "mode", offsetof(__typeof__(args), mode), FIELD_MODE, false },
 	};
 	AUTO(json_drop) json_t *body = call_body_json(c, e);
 	AUTO(place_done) struct place p = { .dir_fd = -1 };

@@ -13,6 +13,7 @@ struct heads {
 	bool has_mode;
 	uint32_t mode;
 	size_t line;
+	struct patch_file *file; /* NULL: none is open */
 };
 
 static int take_number(struct span *s, size_t *out)
@@ -276,7 +277,7 @@ static void strip(const char **old_name, const char **new_name)
 /* What the heads say becomes the file. */
 static int settle(struct patch *p, struct heads *h, struct err *e)
 {
-	struct patch_file *f = &p->files.at[p->files.len - 1];
+	struct patch_file *f = h->file;
 
 	if (!h->old_name.at || !h->new_name.at)
 		return fail(e, TREE_INVALID, "line %zu: which file?", h->line);
@@ -311,14 +312,13 @@ static int begin_file(struct patch *p, struct reader *r, struct heads *h, struct
 	if (!is_git && !is_names)
 		return 0;
 	/* --- and +++ after "diff --git" belong to the file that is open. */
-	if (is_names && h->line > 0 && !h->has_names &&
-	    p->files.at[p->files.len - 1].hunks.at.len == 0)
+	if (is_names && h->file && !h->has_names && h->file->hunks.at.len == 0)
 		return 0;
-	if (h->line > 0 && settle(p, h, e) < 0)
+	if (h->file && settle(p, h, e) < 0)
 		return -1;
-	if (!patch_file_new(p, r->number, e))
+	*h = (struct heads){ .line = r->number, .file = patch_file_new(p, r->number, e) };
+	if (!h->file)
 		return -1;
-	*h = (struct heads){ .line = r->number };
 	if (is_git)
 		names_of_git(h, &p->arena, rest);
 	return is_git ? 1 : 0;
@@ -342,7 +342,7 @@ int unified_parse(struct patch *p, struct reader *r, struct err *e)
 	while (reader_next(r)) {
 		int done = begin_file(p, r, &h, e);
 		bool is_hunk = starts(r->line, "@@", NULL);
-		struct hunks *hunks = h.line > 0 ? &p->files.at[p->files.len - 1].hunks : NULL;
+		struct hunks *hunks = h.file ? &h.file->hunks : NULL;
 
 		if (done == 0 && is_hunk && !hunks)
 			return fail(e, TREE_INVALID, "line %zu: a hunk before any file", r->number);
@@ -353,5 +353,5 @@ int unified_parse(struct patch *p, struct reader *r, struct err *e)
 		if (done < 0)
 			return -1;
 	}
-	return h.line > 0 ? settle(p, &h, e) : 0;
+	return h.file ? settle(p, &h, e) : 0;
 }

@@ -65,14 +65,16 @@ def strike(daemon, chooser):
 
 
 class Follower:
-    """Reads one long output across all restarts: nothing is lost, nothing comes twice."""
+    """Reads one long output across restarts: nothing is lost, nothing comes twice."""
 
-    def __init__(self, daemon, lines):
-        self.daemon, self.lines = daemon, lines
+    LINES = 100_000
+
+    def __init__(self, daemon):
+        self.daemon = daemon
         c = daemon.client()
-        self.sandbox = c.create(key="followed")["id"]
+        self.sandbox = c.create(limits={"mem": "64m"})["id"]
         self.process = c.execute(self.sandbox, ["python3", "-u", "-c", "import time\n"
-                                 f"for i in range({lines}):\n print(i)\n time.sleep(0.005)"], wait=0)["id"]
+                                 f"for i in range({self.LINES}):\n print(i)\n time.sleep(0.005)"], wait=0)["id"]
         c.close()
         self.out, self.seq, self.is_end, self.rounds = b"", 0, False, 0
         self.thread = threading.Thread(target=self.follow, daemon=True)
@@ -94,10 +96,16 @@ class Follower:
             c.close()
             time.sleep(0.01)
 
-    def is_whole(self):
-        """As far as it came; a monitor that was killed ends it early."""
-        truth = "".join(f"{i}\n" for i in range(self.lines)).encode()
-        return truth.startswith(self.out)
+    def end(self):
+        """It was removed, or its monitor was killed: as far as it came, it is what was written."""
+        c = self.daemon.client()
+        c.delete(f"/v1/sandboxes/{self.sandbox}")
+        c.close()
+        self.thread.join(30)
+        check(self.is_end, f"what is followed does not end: {self.process}")
+        truth = "".join(f"{i}\n" for i in range(self.LINES)).encode()
+        check(truth.startswith(self.out), f"followed in {self.rounds} connections: {len(self.out)} bytes, not as written")
+        return len(self.out), self.rounds
 
 
 def cycle(daemon, load, chooser, number):
@@ -129,13 +137,16 @@ def _(_api):
     daemon, chooser = Daemon("killed").start(), random.Random(SEED)
     load = Load(daemon, SEED)
     load.start()
-    follower = Follower(daemon, 200 * CYCLES)
-    slowest, victims = 0.0, {}
+    follower = Follower(daemon)
+    slowest, victims, followed = 0.0, {}, []
     for number in range(1, CYCLES + 1):
         who, seconds = cycle(daemon, load, chooser, number)
         slowest = max(slowest, seconds)
         for word in who.split(", "):
             victims[word] = victims.get(word, 0) + 1
+        if follower.is_end:
+            followed.append(follower.end())
+            follower = Follower(daemon)
         if CYCLES >= 100 and number % (CYCLES // 20) == 0:
             print(f"# {number} cycles: {load.counts}", flush=True)
     load.end = True
@@ -144,17 +155,15 @@ def _(_api):
         t.join(20)
     c = daemon.client()
     records = load.verify_all(c)
-    c.delete(f"/v1/sandboxes/{follower.sandbox}")
-    follower.thread.join(20)
-    check(follower.is_whole(), f"followed output: {len(follower.out)} bytes in {follower.rounds} connections, not as written")
+    followed.append(follower.end())
     c.remove_all()
     c.close()
     daemon.wait_clean()
     daemon.stop()
     lib.census.reap()
     check_database(daemon.state)
-    print(f"# {victims}, {records} records, {load.counts}, followed {len(follower.out)} bytes in {follower.rounds} connections, "
-          f"slowest restart {slowest:.2f} s", flush=True)
+    print(f"# {victims}, {records} records, {load.counts}, followed {sum(n for n, _ in followed)} bytes in "
+          f"{sum(n for _, n in followed)} connections, slowest restart {slowest:.2f} s", flush=True)
 
 
 @test("restart: 50 sandboxes with open processes are found again; an orderly end keeps them too", own=True)

@@ -1,5 +1,6 @@
 """The three arms: bare control, the sandbox, the sandbox with one wall left out."""
 
+import contextlib
 import fnmatch
 import json
 import os
@@ -7,6 +8,7 @@ import pty
 import re
 import select
 import subprocess
+import tempfile
 import time
 
 import oracle
@@ -32,6 +34,24 @@ def build(host):
     subprocess.run(["gcc", "-m32", "-O1", "-static", "-nostdlib", "-ffreestanding", "-fno-pie", "-no-pie", "-o",
                     f"{host.tmp}/bin/abi32", f"{HERE}/abi32.c"], check=True)
     return probe
+
+
+@contextlib.contextmanager
+def daemon(host):
+    """The product as it ships: a daemon of our own. Gives the path of its socket."""
+    folder = tempfile.mkdtemp(prefix="daemon-", dir=host.tmp)
+    os.chmod(folder, 0o711)
+    with open(f"{folder}/out", "wb") as out:
+        process = subprocess.Popen([f"{BUILD}/caisson-launcher", "--state", f"{folder}/state", "--run", f"{folder}/run"],
+                                   stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={"PATH": os.environ["PATH"]})
+    try:
+        deadline = time.monotonic() + START_TIMEOUT
+        while not os.path.exists(f"{folder}/run/api.sock") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        yield f"{folder}/run/api.sock"
+    finally:
+        process.terminate()
+        process.wait()
 
 
 class Outcome:

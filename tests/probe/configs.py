@@ -191,12 +191,14 @@ def hostile_environment(corpus, row, result):
     del row
     result.control = "-"
     words = ("NET-02", "tcp/127.0.0.1/80"), ("SYS-05",), ("CAP-01",)
-    for name, value in {**HOSTILE_ENV, "LD_LIBRARY_PATH": corpus.host.tmp}.items():
-        for w in words:
-            argv, env = arms.caisson(corpus.host, (), ["/mnt/probe/probe", *w])
-            outcome = arms.execute(argv, env={**env, name: value})
-            if outcome.code not in (1, REFUSED):
-                result.problems.append(f"{name}={value}: {w[0]} exit {outcome.code} {outcome.err.strip()[:100]}")
+    with arms.daemon(corpus.host) as socket:
+        for name, value in {**HOSTILE_ENV, "LD_LIBRARY_PATH": corpus.host.tmp}.items():
+            for w in words:
+                argv, env = arms.caisson(corpus.host, (), ["/mnt/probe/probe", *w])
+                argv = [f"{arms.BUILD}/caisson", *argv[1:]]    # what ships knows none of the test build's variables
+                outcome = arms.execute(argv, env={**env, "CAISSON_SOCKET": socket, name: value})
+                if outcome.code not in (1, REFUSED):
+                    result.problems.append(f"{name}={value}: {w[0]} exit {outcome.code} {outcome.err.strip()[:100]}")
 
 
 def doctor(corpus, row, result):

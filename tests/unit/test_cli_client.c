@@ -209,6 +209,28 @@ TEST(problems_become_errors)
 	}
 }
 
+#define UNAVAILABLE(safe)                                                                          \
+	"HTTP/1.1 503 x\r\nTransfer-Encoding: chunked\r\n\r\n41\r\n"                               \
+	"{\"code\":\"sandbox_unavailable\",\"detail\":\"away\",\"retry_safe\":" safe               \
+	"}\r\n0\r\n\r\n"
+
+TEST(what_is_safe_to_repeat_is_repeated)
+{
+	static const char *const answers[] = { UNAVAILABLE("true "), UNAVAILABLE("true "),
+		                               OK("2") "{}", UNAVAILABLE("false"), NULL };
+	struct stub s;
+	AUTO(client_done) struct client c;
+	struct err e = { 0 };
+
+	stub_start(&s, answers);
+	client_init(&c);
+	CHECK_INT(client_call(&c, "POST", "/x", json_object(), NULL, &e), 0);
+	CHECK_INT(client_call(&c, "POST", "/x", json_object(), NULL, &e), -1);
+	CHECK_STR(e.msg, "away");
+	client_done(&c);
+	(void)stub_end(&s);
+}
+
 static ssize_t count_down(void *arg, char *buf, size_t size, struct err *e)
 {
 	int *left = arg;

@@ -168,7 +168,9 @@ TEST(an_overlong_command_is_refused_to_the_byte)
 {
 	AUTO(made_done) struct made p;
 
-	make_with(&p, (struct command_ask){ .argv = (char *[]){ (char[]){ "" }, NULL }, .uid = 1000 }, FLAGS());
+	make_with(&p,
+	          (struct command_ask){ .argv = (char *[]){ (char[]){ "" }, NULL }, .uid = 1000 },
+	          FLAGS());
 	check_made(&p);
 	size_t room = ARGV_BYTES_MAX - p.command.text_len;
 
@@ -287,7 +289,9 @@ TEST(where_a_command_starts)
 		AUTO(made_done) struct made p;
 
 		flags[fs[1] ? 4 : fs[0] ? 2 : 0] = NULL;
-		make_with(&p, (struct command_ask){ .argv = nothing, .uid = 1000, .cwd = cases[i].cwd }, flags);
+		make_with(&p,
+		          (struct command_ask){ .argv = nothing, .uid = 1000, .cwd = cases[i].cwd },
+		          flags);
 		if (!cases[i].want) {
 			check_refused(&p, ERR_INVALID, "cwd: ");
 			continue;
@@ -296,7 +300,6 @@ TEST(where_a_command_starts)
 		CHECK_STR(p.command.text, cases[i].want);
 	}
 }
-
 
 /* ---- what a request adds, what comes from outside ---------------------------------- */
 
@@ -337,8 +340,8 @@ TEST(only_whole_text_is_taken)
 		{ "/\0true\0A=", 10, 1, 1, true },
 		{ "/\0\0\0", 4, 2, 0, true },
 		{ "/\0\0\0", 4, 1, 0, false }, /* one too many */
-		{ "/\0\0", 3, 1, 0, true },     /* the program is "": it is not found */
-		{ "/\0true", 6, 1, 0, false },  /* no NUL at the end */
+		{ "/\0\0", 3, 1, 0, true },    /* the program is "": it is not found */
+		{ "/\0true", 6, 1, 0, false }, /* no NUL at the end */
 		{ "/\0true", 7, 2, 0, false },
 		{ "/\0true", 7, 1, 1, false },
 		{ "/\0true", 7, 0, 1, false },

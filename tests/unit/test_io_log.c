@@ -115,7 +115,8 @@ TEST(an_end_that_was_cut_off_is_none)
 
 /* ---- head and tail ----------------------------------------------------------------- */
 
-/* Writes `total` bytes in pieces, then reads: the head, a jump, the tail, each byte where it was. */
+/* Writes `total` bytes in pieces, then reads: the head, a jump, the tail, each byte where it was.
+ */
 static void check_kept(uint64_t total, size_t piece, uint64_t max)
 {
 	struct log_writer w;
@@ -265,7 +266,8 @@ TEST(what_no_writer_of_ours_has_written_is_refused)
 		struct log_frame f;
 
 		printf("# case %zu\n", i);
-		CHECK_INT(os_pwrite2(fd, &cases[i].frame, sizeof f, "12345678", 8, LOG_FRAMES_AT), 0);
+		CHECK_INT(os_pwrite2(fd, &cases[i].frame, sizeof f, "12345678", 8, LOG_FRAMES_AT),
+		          0);
 		CHECK_INT(log_next(fd, &at, &f, buf, &skipped), cases[i].want);
 	}
 }

@@ -72,9 +72,13 @@ TEST(a_long_command_comes_whole)
 {
 	enum { BYTES = 100000 };
 	AUTO(freep) char *arg = mem_alloc(BYTES + 1);
-	char *const argv[] = { (char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
-		               (char *)(uintptr_t) "echo ${#1} ${#2}", (char *)(uintptr_t) "sh", arg,
-		               arg, NULL };
+	char *const argv[] = { (char *)(uintptr_t) "/bin/sh",
+		               (char *)(uintptr_t) "-c",
+		               (char *)(uintptr_t) "echo ${#1} ${#2}",
+		               (char *)(uintptr_t) "sh",
+		               arg,
+		               arg,
+		               NULL };
 
 	memset(arg, 'x', BYTES);
 	start(FLAGS());
@@ -108,15 +112,17 @@ TEST(processes_share_the_sandbox)
 	AUTO(fd_close) int a = box_sh(&t, 1, "echo hello >/tmp/x; sleep 100");
 	usleep(200000);
 	AUTO(fd_close)
-	int b = box_sh(&t, 2,
-	               "cat /tmp/x; ps ax | grep -c '[s]leep 100'; for n in mnt pid net ipc uts user "
-	               "cgroup; do readlink /proc/self/ns/$n; done; cat /proc/self/cgroup");
+	int b =
+	    box_sh(&t, 2,
+	           "cat /tmp/x; ps ax | grep -c '[s]leep 100'; for n in mnt pid net ipc uts user "
+	           "cgroup; do readlink /proc/self/ns/$n; done; cat /proc/self/cgroup");
 	CHECK_INT(box_await_exit(&t, 2).exit_code, 0);
 	printf("# %s", box_text(b, LOG_OUT));
 	CHECK(strncmp(box_text(b, LOG_OUT), "hello\n", 6) == 0);
 	AUTO(fd_close)
-	int c = box_sh(&t, 3, "for n in mnt pid net ipc uts user cgroup; do readlink "
-	                      "/proc/self/ns/$n; done");
+	int c = box_sh(&t, 3,
+	               "for n in mnt pid net ipc uts user cgroup; do readlink "
+	               "/proc/self/ns/$n; done");
 	CHECK_INT(box_await_exit(&t, 3).exit_code, 0);
 	char *same = mem_strdup(box_text(c, LOG_OUT));
 	CHECK(strstr(box_text(b, LOG_OUT), same));
@@ -139,11 +145,13 @@ TEST(a_tree_is_killed_whole_and_alone)
 {
 	start(FLAGS());
 	need_leaves();
-	AUTO(fd_close) int neighbour = box_sh(&t, 1, "echo ready; sleep 0.5; echo alive; sleep 100");
 	AUTO(fd_close)
-	int log = box_sh(&t, 2,
-	                 "(setsid sh -c 'trap \"\" TERM HUP; (setsid sleep 777 &) ; sleep 777' &) ; "
-	                 "trap '' TERM; echo ready; while :; do sleep 777; done");
+	int neighbour = box_sh(&t, 1, "echo ready; sleep 0.5; echo alive; sleep 100");
+	AUTO(fd_close)
+	int log =
+	    box_sh(&t, 2,
+	           "(setsid sh -c 'trap \"\" TERM HUP; (setsid sleep 777 &) ; sleep 777' &) ; "
+	           "trap '' TERM; echo ready; while :; do sleep 777; done");
 	await_text(neighbour, "ready");
 	await_text(log, "ready");
 	usleep(200000);
@@ -178,7 +186,8 @@ TEST(a_signal_reaches_the_process_or_the_tree)
 	struct channel_signal s = { SIGUSR1, SCOPE_PROCESS };
 
 	start(FLAGS());
-	AUTO(fd_close) int log = box_sh(&t, 1, "trap 'echo one; exit 6' USR1; echo ready; sleep 100 & wait");
+	AUTO(fd_close)
+	int log = box_sh(&t, 1, "trap 'echo one; exit 6' USR1; echo ready; sleep 100 & wait");
 	await_text(log, "ready");
 	box_say(&t, CH_SIGNAL, 1, &s, sizeof s);
 	struct channel_end end = box_await_exit(&t, 1);
@@ -211,7 +220,8 @@ TEST(stop_ends_all_and_the_walls_stay)
 	memcpy(&done, t.packet.data, sizeof done);
 	CHECK_INT(done.type, CH_STOP);
 	CHECK_INT(done.error, 0);
-	AUTO(fd_close) int look = box_sh(&t, 3, "ls /tmp/left; ps ax | grep -c '[s]leep 779'; true");
+	AUTO(fd_close)
+	int look = box_sh(&t, 3, "ls /tmp/left; ps ax | grep -c '[s]leep 779'; true");
 	CHECK_INT(box_await_exit(&t, 3).exit_code, 0);
 	CHECK_STR(box_text(look, LOG_OUT), "/tmp/left\n0\n");
 	stop();
@@ -380,7 +390,8 @@ TEST(one_that_is_not_kept_ends_with_its_client)
 	char *const argv[] = { (char *)(uintptr_t) "/bin/sleep", (char *)(uintptr_t) "100", NULL };
 
 	box_start(&t, false, FLAGS());
-	AUTO(fd_close) int log = box_exec(&t, 1, (struct command_ask){ .argv = argv, .is_final = true });
+	AUTO(fd_close)
+	int log = box_exec(&t, 1, (struct command_ask){ .argv = argv, .is_final = true });
 	usleep(100000);
 	box_end(&t);
 }

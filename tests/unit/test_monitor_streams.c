@@ -210,7 +210,8 @@ TEST(a_slow_reader_gets_every_byte)
 
 	start(FLAGS());
 	AUTO(fd_close)
-	int log = sh(1, "sleep 0.2; md5sum | cut -c1-32", (struct command_ask){ .has_stdin = true });
+	int log =
+	    sh(1, "sleep 0.2; md5sum | cut -c1-32", (struct command_ask){ .has_stdin = true });
 	while (took < BYTES) {
 		while (sent < BYTES && sent - took + PIECE <= CHANNEL_INPUT_MAX) {
 			memset(bytes, (int)(sent / PIECE), PIECE);
@@ -230,7 +231,8 @@ TEST(a_slow_reader_gets_every_byte)
 TEST(input_that_nobody_reads_any_more_is_dropped)
 {
 	start(FLAGS());
-	AUTO(fd_close) int log = sh(1, "exec <&-; sleep 0.3", (struct command_ask){ .has_stdin = true });
+	AUTO(fd_close)
+	int log = sh(1, "exec <&-; sleep 0.3", (struct command_ask){ .has_stdin = true });
 	usleep(100000);
 	for (int i = 0; i < 10; i++)
 		box_say(&t, CH_IN, 1, "lost", 4);

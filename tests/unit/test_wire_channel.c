@@ -91,7 +91,8 @@ TEST(an_end_that_no_monitor_has_said_is_refused)
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		AUTO(freep) unsigned char *bytes = mem_alloc(cases[i].n + sizeof(struct channel_end));
+		AUTO(freep)
+		unsigned char *bytes = mem_alloc(cases[i].n + sizeof(struct channel_end));
 		struct channel_end out;
 
 		printf("# case %zu\n", i);
