@@ -92,7 +92,7 @@ static int take(int fd, char *answer, const char **body)
 		}
 	}
 	*body = end + 4;
-	return atoi(answer + strlen("HTTP/1.1 "));
+	return (int)strtol(answer + strlen("HTTP/1.1 "), NULL, 10);
 }
 
 static int request(int fd, const char *method, const char *path, const char *text)

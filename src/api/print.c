@@ -208,6 +208,8 @@ json_t *print_process(const struct px *p, const struct keep *kept, uint64_t seq)
 		set(o, "seq", json_integer((json_int_t)seq));
 	}
 	if (!p->has_end)
+		set(o, "tty", json_boolean(p->is_tty));
+	if (!p->has_end)
 		set(o, "waiting_for_input", json_boolean(p->is_waiting_for_input));
 	return o;
 }

@@ -159,6 +159,7 @@ static const struct member process[] = {
 	{ "stderr",      0,      "text",          "the same" },
 	{ "encoding",    0,      "=utf-8|=base64", "of stdout and stderr" },
 	{ "seq",         0,      "count",         "where the output in this answer ends: events?after= goes on there" },
+	{ "tty",         0,      "bool",          "it lives and has a terminal" },
 	{ "waiting_for_input", 0, "bool",         "it lives and reads from its terminal or stdin" },
 	{ "children",    0,      "[Child]",       "what it left running" },
 	{ "violations",  0,      "[Violation]",   "walls and limits it ran into" },

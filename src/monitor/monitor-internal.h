@@ -123,7 +123,7 @@ struct monitor {
 	struct watch init_watch;
 	struct proc *procs;
 	size_t n_procs;
-	VEC(struct ended *) ended; /* oldest first */
+	VEC(struct ended) ended; /* oldest first */
 
 	bool is_blocked; /* the client's socket has no room */
 	bool is_ending;  /* the last messages are sent */
@@ -174,12 +174,13 @@ void talk_say(struct monitor *m, enum channel_type type, const void *bytes, size
 int talk_await_exec(struct monitor *m, struct err *e) MUST_USE;
 
 /* procs.c */
-/* Takes the descriptors over. -1: it was not started, and *e has why. */
 struct proc_start {
 	uint32_t num;
 	struct command command;
 	int log_fd, extra_fd, program_fd; /* -1: none */
 };
+void procs_start_done(struct proc_start *s); /* closes what is left in it */
+/* Takes the log over. -1: it was not started, and *e has why. */
 int procs_start(struct monitor *m, struct proc_start *s, struct err *e) MUST_USE;
 struct proc *procs_find(const struct monitor *m, uint32_t num); /* NULL: none such lives */
 void procs_stop(struct proc *p, enum run_state cause, const char *reason); /* TERM, grace, kill */

@@ -494,22 +494,25 @@ static int spawn(struct proc *p, const struct command *c, struct payload_io *io,
 	return p->spawn.pid > 0 ? watch_child(p, e) : 0;
 }
 
+void procs_start_done(struct proc_start *s)
+{
+	fd_close(&s->log_fd);
+	fd_close(&s->extra_fd);
+	fd_close(&s->program_fd);
+}
+
 int procs_start(struct monitor *m, struct proc_start *s, struct err *e)
 {
-	AUTO(fd_close) int log = s->log_fd;
-	AUTO(fd_close) int extra = s->extra_fd;
-	AUTO(fd_close) int program = s->program_fd;
 	struct payload_io io = { .stdin_fd = -1,
 		                 .stdout_fd = -1,
 		                 .stderr_fd = -1,
-		                 .extra_fd = extra,
-		                 .program_fd = program,
+		                 .extra_fd = s->extra_fd,
+		                 .program_fd = s->program_fd,
 		                 .leaf.fd = -1 };
 
 	if (check(m, s, e) < 0)
 		return -1;
 	struct proc *p = make(m, s);
-	log = -1; /* it has it now */
 	int r = streams_open(p, &io, e);
 	if (r == 0)
 		r = spawn(p, &s->command, &io, e);

@@ -23,8 +23,9 @@
 
 #define CONNECTIONS_MAX 8
 #define LINE_MAX_BYTES 64
-#define ANSWER_BYTES_MAX (512u << 10) /* 64 KiB of control characters, six for one, and the rest   \
-	                               */
+#define ANSWER_BYTES_MAX                                                                           \
+	(512u << 10) /* 64 KiB of control characters, six for one, and the rest                    \
+	              */
 #define PATIENCE_MS 2000
 
 struct visitor {
@@ -153,8 +154,8 @@ static void answer_log(struct visitor *v, const char *argument)
 	const struct ended *x = NULL;
 
 	for (size_t i = 0; i < m->ended.len && !p && *argument && !*end; i++)
-		if (m->ended.at[i]->num == num && m->ended.at[i]->log_fd >= 0)
-			x = m->ended.at[i];
+		if (m->ended.at[i].num == num && m->ended.at[i].log_fd >= 0)
+			x = &m->ended.at[i];
 	if (p && p->log_fd >= 0) {
 		read_tail(p->log_fd, (struct log_tail){ p->tail.from, p->log.at }, &text);
 	} else if (x) {
@@ -210,9 +211,8 @@ static void hand_out(struct visitor *v)
 
 	if (n > 0)
 		v->sent += (size_t)n;
-	if ((n < 0 && errno != EAGAIN && errno != EINTR) || v->sent == v->answer.len)
-		leave(v);
-	else if (loop_change(&v->monitor->loop, &v->watch, EPOLLOUT) < 0)
+	bool is_done = (n < 0 && errno != EAGAIN && errno != EINTR) || v->sent == v->answer.len;
+	if (is_done || loop_change(&v->monitor->loop, &v->watch, EPOLLOUT) < 0)
 		leave(v);
 }
 

@@ -198,12 +198,12 @@ void streams_input(struct proc *p, const void *bytes, size_t n)
 	clock_active(p->monitor);
 	if (!p->in && is_open)
 		p->in = mem_alloc(CHANNEL_INPUT_MAX);
-	if (p->in_at > 0 && p->in_len + n > CHANNEL_INPUT_MAX) {
+	if (p->in && p->in_at > 0 && p->in_len + n > CHANNEL_INPUT_MAX) {
 		memmove(p->in, p->in + p->in_at, p->in_len - p->in_at);
 		p->in_len -= p->in_at;
 		p->in_at = 0;
 	}
-	size_t room = !is_open || p->in_eof ? 0 : CHANNEL_INPUT_MAX - p->in_len;
+	size_t room = !p->in || !is_open || p->in_eof ? 0 : CHANNEL_INPUT_MAX - p->in_len;
 	size_t taken = n < room ? n : room;
 	if (taken > 0)
 		memcpy(p->in + p->in_len, bytes, taken);

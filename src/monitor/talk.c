@@ -126,8 +126,8 @@ void talk_flush(struct monitor *m)
 		if (!p->is_over)
 			talk_proc(p);
 	for (size_t i = 0; i < m->ended.len; i++)
-		if (!m->ended.at[i]->is_told)
-			m->ended.at[i]->is_told = say_ended(m, m->ended.at[i]);
+		if (!m->ended.at[i].is_told)
+			m->ended.at[i].is_told = say_ended(m, &m->ended.at[i]);
 	for (struct proc *p = m->procs; p; p = p->next)
 		if (p->is_over)
 			talk_proc(p); /* what its tree still writes */
@@ -167,26 +167,19 @@ void talk_say(struct monitor *m, enum channel_type type, const void *bytes, size
 
 static void ended_drop(struct monitor *m, size_t i)
 {
-	struct ended *x = m->ended.at[i];
-
-	fd_close(&x->log_fd);
-	free(x);
+	fd_close(&m->ended.at[i].log_fd);
 	m->ended.len--;
 	memmove(&m->ended.at[i], &m->ended.at[i + 1], (m->ended.len - i) * sizeof m->ended.at[0]);
 }
 
 static struct ended *ended_add(struct monitor *m, uint32_t num)
 {
-	struct ended *x = mem_alloc(sizeof *x);
-
 	if (m->ended.len == ENDED_MAX)
 		ended_drop(m, 0);
 	if (m->ended.len >= LOGS_KEPT)
-		fd_close(&m->ended.at[m->ended.len - LOGS_KEPT]->log_fd);
-	x->num = num;
-	x->log_fd = -1;
-	vec_push(&m->ended, x);
-	return x;
+		fd_close(&m->ended.at[m->ended.len - LOGS_KEPT].log_fd);
+	vec_push(&m->ended, (struct ended){ .num = num, .log_fd = -1 });
+	return &m->ended.at[m->ended.len - 1];
 }
 
 void talk_exit(struct proc *p)
@@ -266,14 +259,14 @@ static void hear_watch(struct proc *p, const struct message *msg)
 static void hear_forget(struct monitor *m, const struct message *msg)
 {
 	for (size_t i = 0; i < m->ended.len; i++) {
-		if (m->ended.at[i]->num != msg->packet.head.num)
+		if (m->ended.at[i].num != msg->packet.head.num)
 			continue;
 		/* The last ones stay for self.sock. */
-		m->ended.at[i]->is_told = true;
-		if (m->ended.at[i]->log_fd < 0)
+		m->ended.at[i].is_told = true;
+		if (m->ended.at[i].log_fd < 0)
 			ended_drop(m, i);
 		else
-			m->ended.at[i]->is_forgotten = true;
+			m->ended.at[i].is_forgotten = true;
 		return;
 	}
 }
@@ -313,7 +306,7 @@ static void hear_sync(struct monitor *m, const struct message *msg)
 		p->due_started = false; /* the same news */
 	}
 	for (size_t i = 0; i < m->ended.len; i++)
-		m->ended.at[i]->is_told = m->ended.at[i]->is_forgotten;
+		m->ended.at[i].is_told = m->ended.at[i].is_forgotten;
 	m->due_synced = true;
 	talk_flush(m);
 }
@@ -376,7 +369,10 @@ static int read_exec(const struct message *msg, struct command *c, char **owned,
 
 static int take_exec(struct monitor *m, struct message *msg, struct err *e)
 {
-	struct proc_start s = { .num = msg->packet.head.num, .extra_fd = -1, .program_fd = -1 };
+	AUTO(procs_start_done)
+	struct proc_start s = {
+		.num = msg->packet.head.num, .log_fd = -1, .extra_fd = -1, .program_fd = -1
+	};
 	AUTO(freep) char *owned = NULL;
 
 	if (msg->n_fds < 1)
@@ -400,13 +396,16 @@ static void hear_tree(struct monitor *m, struct message *msg)
 {
 	static char text[] = "/\0caisson-tree";
 	struct err e = { 0 };
+	AUTO(procs_start_done)
 	struct proc_start s = { .num = msg->packet.head.num,
 		                .command = { .uid = m->box->plan->uid,
 		                             .gid = m->box->plan->gid,
 		                             .argc = 1,
 		                             .text = text,
 		                             .text_len = sizeof text },
-		                .log_fd = -1 };
+		                .log_fd = -1,
+		                .extra_fd = -1,
+		                .program_fd = -1 };
 
 	if (msg->n_fds != 2) {
 		err_new(&e, ERR_INVALID, "a worker needs a socket and a program");

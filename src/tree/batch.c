@@ -65,13 +65,9 @@ static int do_delete(struct call *c, const struct step *s, json_t **out, struct 
 }
 
 #define AT(member) offsetof(struct step, member)
-#define OP_PATH                                                                                    \
-	{ "op", AT(op), FIELD_TEXT, true },                                                        \
-	{                                                                                          \
-		"path", FIELD_PATH, AT(path), true                                                 \
-	}
-
 /* clang-format off */
+#define OP_PATH { "op", AT(op), FIELD_TEXT, true }, { "path", AT(path), FIELD_PATH, true }
+
 static const struct field stat_fields[] = {
 	OP_PATH,
 	{ "hash", AT(with_hash), FIELD_BOOL, false },

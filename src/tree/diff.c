@@ -24,6 +24,12 @@ static void side_add(struct side *s, struct span line)
 	vec_push(&s->lines, line);
 }
 
+static struct span side_line(const struct side *s, size_t i)
+{
+	assert(s->lines.at && i < s->lines.len);
+	return s->lines.at[i];
+}
+
 static void script_add(struct script *s, char op)
 {
 	vec_push(&s->ops, op);
@@ -270,7 +276,7 @@ static void add_hunk(const struct view *v, struct cursor from, size_t end, struc
 	for (struct cursor c = from; c.op < end;) {
 		char op = ops[c.op];
 
-		add_line(op == '+' ? v->b.lines.at[c.b] : v->a.lines.at[c.a], op, out);
+		add_line(op == '+' ? side_line(&v->b, c.b) : side_line(&v->a, c.a), op, out);
 		step(&c, op);
 	}
 }

@@ -2,8 +2,9 @@
 
 #define HELLO_HASH "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
 #define EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-#define ABC_HASH "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" /* FIPS 180-2  \
-	                                                                             */
+#define ABC_HASH                                                                                   \
+	"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" /* FIPS 180-2           \
+	                                                                    */
 
 TEST(a_file_is_written_and_read_back)
 {
@@ -215,42 +216,42 @@ TEST(every_verb_names_what_is_wrong_with_a_path)
 {
 	static const struct {
 		enum tree_verb verb;
-		const char *path, *body;
 		enum tree_code code;
+		const char *path, *body;
 	} cases[] = {
-		{ TREE_READ, "none", "", TREE_NOT_FOUND },
-		{ TREE_READ, "dir", "", TREE_IS_DIRECTORY },
-		{ TREE_READ, "", "", TREE_IS_DIRECTORY },
-		{ TREE_READ, "file/below", "", TREE_NOT_DIRECTORY },
-		{ TREE_READ, "file/", "", TREE_NOT_DIRECTORY },
-		{ TREE_LINES, "none", "", TREE_NOT_FOUND },
-		{ TREE_STAT, "none", "", TREE_NOT_FOUND },
-		{ TREE_LIST, "file", "", TREE_NOT_DIRECTORY },
-		{ TREE_LIST, "none", "", TREE_NOT_FOUND },
-		{ TREE_WRITE, "dir", "x", TREE_IS_DIRECTORY },
-		{ TREE_WRITE, "new/", "x", TREE_IS_DIRECTORY },
-		{ TREE_WRITE, "file/x", "x", TREE_NOT_DIRECTORY },
-		{ TREE_WRITE, "", "x", TREE_INVALID },
-		{ TREE_WRITE, "dir/..", "x", TREE_INVALID },
-		{ TREE_WRITE, "dir/.", "x", TREE_INVALID },
-		{ TREE_EDIT, "none", "{\"edits\":[{\"old\":\"a\",\"new\":\"b\"}]}",
-		  TREE_NOT_FOUND },
-		{ TREE_DELETE, "none", "", TREE_NOT_FOUND },
-		{ TREE_DELETE, "", "", TREE_INVALID },
-		{ TREE_DELETE, "/", "", TREE_INVALID },
-		{ TREE_DELETE, "dir/..", "", TREE_INVALID },
-		{ TREE_DELETE, "full", "", TREE_CONFLICT },
-		{ TREE_MKDIR, "", "{\"path\":\"file\"}", TREE_EXISTS },
-		{ TREE_MKDIR, "", "{\"path\":\"file/x\"}", TREE_NOT_DIRECTORY },
-		{ TREE_MOVE, "", "{\"from\":\"none\",\"to\":\"x\"}", TREE_NOT_FOUND },
-		{ TREE_MOVE, "", "{\"from\":\"file\",\"to\":\"dir\"}", TREE_EXISTS },
-		{ TREE_COPY, "", "{\"from\":\"none\",\"to\":\"x\"}", TREE_NOT_FOUND },
-		{ TREE_COPY, "", "{\"from\":\"dir\",\"to\":\"file\"}", TREE_EXISTS },
-		{ TREE_GREP, "", "{\"pattern\":\"x\",\"path\":\"none\"}", TREE_NOT_FOUND },
-		{ TREE_GLOB, "", "{\"pattern\":\"x\",\"path\":\"file\"}", TREE_NOT_DIRECTORY },
-		{ TREE_WATCH, "file", "", TREE_NOT_DIRECTORY },
-		{ TREE_TAR_OUT, "none", "", TREE_NOT_FOUND },
-		{ TREE_TAR_IN, "file", "", TREE_NOT_DIRECTORY },
+		{ TREE_READ, TREE_NOT_FOUND, "none", "" },
+		{ TREE_READ, TREE_IS_DIRECTORY, "dir", "" },
+		{ TREE_READ, TREE_IS_DIRECTORY, "", "" },
+		{ TREE_READ, TREE_NOT_DIRECTORY, "file/below", "" },
+		{ TREE_READ, TREE_NOT_DIRECTORY, "file/", "" },
+		{ TREE_LINES, TREE_NOT_FOUND, "none", "" },
+		{ TREE_STAT, TREE_NOT_FOUND, "none", "" },
+		{ TREE_LIST, TREE_NOT_DIRECTORY, "file", "" },
+		{ TREE_LIST, TREE_NOT_FOUND, "none", "" },
+		{ TREE_WRITE, TREE_IS_DIRECTORY, "dir", "x" },
+		{ TREE_WRITE, TREE_IS_DIRECTORY, "new/", "x" },
+		{ TREE_WRITE, TREE_NOT_DIRECTORY, "file/x", "x" },
+		{ TREE_WRITE, TREE_INVALID, "", "x" },
+		{ TREE_WRITE, TREE_INVALID, "dir/..", "x" },
+		{ TREE_WRITE, TREE_INVALID, "dir/.", "x" },
+		{ TREE_EDIT, TREE_NOT_FOUND, "none",
+		  "{\"edits\":[{\"old\":\"a\",\"new\":\"b\"}]}" },
+		{ TREE_DELETE, TREE_NOT_FOUND, "none", "" },
+		{ TREE_DELETE, TREE_INVALID, "", "" },
+		{ TREE_DELETE, TREE_INVALID, "/", "" },
+		{ TREE_DELETE, TREE_INVALID, "dir/..", "" },
+		{ TREE_DELETE, TREE_CONFLICT, "full", "" },
+		{ TREE_MKDIR, TREE_EXISTS, "", "{\"path\":\"file\"}" },
+		{ TREE_MKDIR, TREE_NOT_DIRECTORY, "", "{\"path\":\"file/x\"}" },
+		{ TREE_MOVE, TREE_NOT_FOUND, "", "{\"from\":\"none\",\"to\":\"x\"}" },
+		{ TREE_MOVE, TREE_EXISTS, "", "{\"from\":\"file\",\"to\":\"dir\"}" },
+		{ TREE_COPY, TREE_NOT_FOUND, "", "{\"from\":\"none\",\"to\":\"x\"}" },
+		{ TREE_COPY, TREE_EXISTS, "", "{\"from\":\"dir\",\"to\":\"file\"}" },
+		{ TREE_GREP, TREE_NOT_FOUND, "", "{\"pattern\":\"x\",\"path\":\"none\"}" },
+		{ TREE_GLOB, TREE_NOT_DIRECTORY, "", "{\"pattern\":\"x\",\"path\":\"file\"}" },
+		{ TREE_WATCH, TREE_NOT_DIRECTORY, "file", "" },
+		{ TREE_TAR_OUT, TREE_NOT_FOUND, "none", "" },
+		{ TREE_TAR_IN, TREE_NOT_DIRECTORY, "file", "" },
 	};
 	struct reply reply = { 0 };
 	struct rig r;

@@ -7,43 +7,41 @@
 TEST(an_edit_changes_its_bytes_and_no_others)
 {
 	static const struct {
-		const char *text, *from, *to;
-		bool all;
-		const char *result;
+		const char *text, *from, *to, *result;
 		int replaced;
-		bool by_eol;
+		bool all, by_eol;
 	} cases[] = {
-		{ "abc", "b", "X", false, "aXc", 1, false },
-		{ "abc", "abc", "", false, "", 1, false },
-		{ "aXbXc", "X", "--", true, "a--b--c", 2, false },
-		{ "aaaa", "aa", "b", true, "bb", 2, false },
+		{ "abc", "b", "X", "aXc", 1, false, false },
+		{ "abc", "abc", "", "", 1, false, false },
+		{ "aXbXc", "X", "--", "a--b--c", 2, true, false },
+		{ "aaaa", "aa", "b", "bb", 2, true, false },
 		/* exact, whatever the line ends */
-		{ "a\r\nb\r\n", "a\r\nb", "x\r\ny", false, "x\r\ny\r\n", 1, false },
+		{ "a\r\nb\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\n", 1, false, false },
 		/* line ends differ: found, and the file's are kept */
-		{ "a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n", false, "x\r\ny\r\nz\r\nc\r\n", 1,
+		{ "a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n", "x\r\ny\r\nz\r\nc\r\n", 1, false,
 		  true },
-		{ "a\nb\nc\n", "a\r\nb\r\n", "x\r\n", false, "x\nc\n", 1, true },
-		{ "a\r\nb\r\n", "b\n", "c\n", false, "a\r\nc\r\n", 1, true },
-		{ "\r\na\r\n", "\na", "\nb", false, "\r\nb\r\n", 1, true },
+		{ "a\nb\nc\n", "a\r\nb\r\n", "x\r\n", "x\nc\n", 1, false, true },
+		{ "a\r\nb\r\n", "b\n", "c\n", "a\r\nc\r\n", 1, false, true },
+		{ "\r\na\r\n", "\na", "\nb", "\r\nb\r\n", 1, false, true },
 		/* one line becomes two in a file that has CRLF throughout */
-		{ "a\r\nb\r\n", "a", "x\ny", false, "x\r\ny\r\nb\r\n", 1, false },
-		{ "a\r\nb\n", "a", "x\ny", false, "x\ny\r\nb\n", 1, false },
+		{ "a\r\nb\r\n", "a", "x\ny", "x\r\ny\r\nb\r\n", 1, false, false },
+		{ "a\r\nb\n", "a", "x\ny", "x\ny\r\nb\n", 1, false, false },
 		/* who writes carriage returns means them */
-		{ "a\r\nb\r\n", "a", "x\r\ny", false, "x\r\ny\r\nb\r\n", 1, false },
+		{ "a\r\nb\r\n", "a", "x\r\ny", "x\r\ny\r\nb\r\n", 1, false, false },
 		/* the byte order mark is no part of any line */
 		{ "\xef\xbb\xbf"
 		  "a\n",
-		  "a", "b", false,
+		  "a", "b",
 		  "\xef\xbb\xbf"
 		  "b\n",
-		  1, false },
+		  1, false, false },
 		{ "\xff\xfe"
 		  "a",
-		  "a", "b", false,
+		  "a", "b",
 		  "\xff\xfe"
 		  "b",
-		  1, false },
-		{ "x\r\n1\r\nx\r\n2\r\n", "x\n", "y\n", true, "y\r\n1\r\ny\r\n2\r\n", 2, true },
+		  1, false, false },
+		{ "x\r\n1\r\nx\r\n2\r\n", "x\n", "y\n", "y\r\n1\r\ny\r\n2\r\n", 2, true, true },
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
