@@ -558,6 +558,8 @@ void sbx_on_end(struct sbx *s, bool is_expired, const char *reason)
 	link_close(&s->link);
 	if (s->is_adopted)
 		maker_clean(s->core, s->slot);
+	if (s->state == SANDBOX_DELETING && !s->is_adopted && !s->is_one_shot)
+		return; /* the launcher tells when nothing of it is left */
 	if (s->state == SANDBOX_DELETING || s->is_one_shot || is_expired) {
 		sbx_be_gone(s, is_expired ? reason : "deleted");
 		return;
@@ -617,6 +619,10 @@ void sbx_on_gone(struct core *c, const char *socket_name)
 	struct gone g = { .socket_name = socket_name };
 
 	roster_each(&c->sandboxes, is_it, &g);
+	if (g.found && g.found->state == SANDBOX_DELETING) {
+		sbx_be_gone(g.found, "deleted");
+		return;
+	}
 	if (!g.found || g.found->link.watch.fd >= 0 || g.found->state != SANDBOX_UNREACHABLE)
 		return;
 	px_lose_all(g.found, PROCESS_LOST, "the monitor of the sandbox died");

@@ -93,14 +93,15 @@ static size_t descendants(pid_t pid, pid_t *out, size_t max)
 
 size_t procs_tree(const struct proc *p, pid_t *out, size_t max)
 {
-	struct monitor *m = p->monitor;
-	size_t n = 0;
+	const struct cgroup *cg = &p->monitor->box->cgroup;
+	bool is_counted = cgroup_has(cg, CG_PIDS) || cgroup_has(cg, CG_MEMORY);
 
 	if (p->leaf.num)
-		return cgroup_leaf_members(&m->box->cgroup, p->leaf.num, out, max);
-	if (p->command.is_final)
-		n = cgroup_members(&m->box->cgroup, out, max);
-	return n > 0 || p->spawn.pid == 0 ? n : descendants(p->spawn.pid, out, max);
+		return cgroup_leaf_members(cg, p->leaf.num, out, max);
+	if (p->command.is_final && is_counted)
+		return cgroup_members(cg, out, max);
+	/* Without a cgroup: all of /proc, which takes its time. */
+	return p->spawn.pid == 0 ? 0 : descendants(p->spawn.pid, out, max);
 }
 
 size_t procs_all(const struct monitor *m, pid_t *out, size_t max)

@@ -3,8 +3,8 @@
  *
  * It would ask the C library, which then reads a table of modules from the sandbox's own /usr and
  * may load code that it names. Names are bytes here, and the archive library does without when it
- * is told that there is no such thing. These stand in for the C library's own (iconv.h), in this
- * program only.
+ * is told that there is no such thing. These stand in for iconv(3) of the C library, in
+ * this program only.
  */
 #include "base/base.h"
 

@@ -124,8 +124,24 @@ static int tell(struct scan *s, struct found found, size_t first, size_t last, s
 	return call_add_json(g->call, j, e);
 }
 
-/* Keeps the context before the next line and fills the window up. What cannot be read is as if the
- * file ended there. */
+/* Reads until the window holds so much. What cannot be read is as if the file ended there. */
+static void fill(struct scan *s, size_t want)
+{
+	struct grep *g = s->g;
+
+	while (!s->is_end && s->len < want) {
+		ssize_t n = sys_pread(s->fd, g->window + s->len, want - s->len, s->offset);
+		size_t got = n > 0 ? (size_t)n : 0;
+
+		g->unreadable += n < 0;
+		s->is_end = got == 0;
+		s->len += got;
+		s->offset += got;
+		g->bytes += got;
+	}
+}
+
+/* Keeps the context before the next line and fills the window up. */
 static void refill(struct scan *s)
 {
 	struct grep *g = s->g;
@@ -136,16 +152,7 @@ static void refill(struct scan *s)
 	memmove(g->window, g->window + keep, s->len - keep);
 	s->len -= keep;
 	s->pos -= keep;
-	while (!s->is_end && s->len < g->window_max) {
-		ssize_t n = sys_pread(s->fd, g->window + s->len, g->window_max - s->len, s->offset);
-		size_t got = n > 0 ? (size_t)n : 0;
-
-		g->unreadable += n < 0;
-		s->is_end = got == 0;
-		s->len += got;
-		s->offset += got;
-		g->bytes += got;
-	}
+	fill(s, g->window_max);
 }
 
 /* Up to where lines are whole, or the window is full of one. */
@@ -280,12 +287,13 @@ static int scan_file(struct grep *g, int fd, const char *path, struct err *e)
 {
 	struct scan s = { .g = g, .path = path, .fd = fd, .line = 1 };
 
-	refill(&s);
+	fill(&s, BINARY_LOOK);
 	g->files++;
-	if (has_nul((struct span){ g->window, s.len < BINARY_LOOK ? s.len : BINARY_LOOK })) {
+	if (has_nul((struct span){ g->window, s.len })) {
 		g->binary++;
 		return 0;
 	}
+	fill(&s, g->window_max);
 	if (g->multiline && !s.is_end) {
 		g->too_large++;
 		return 0;

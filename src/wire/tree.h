@@ -13,10 +13,11 @@
  *                                          ◁──   END     answer       unless ANSWER had TREE_LAST
  *   CANCEL                                 ──▷            whenever; the answer still ends
  *
- * The next request follows the end of the answer. A CANCEL that comes too late is ignored. With
- * TREE_FD a descriptor travels with the REQUEST and belongs to the worker from then on (which
- * makes it non-blocking): WRITE and TAR_IN read their body from it to its end, other verbs write
- * the bytes of their answer to it instead of sending DATA.
+ * The next request follows the end of the answer. An answer may end before all of the body was
+ * taken; the requester then stops sending it, and BODY or CANCEL of an old request is ignored.
+ * With TREE_FD a descriptor travels with the REQUEST and belongs to the worker from then on (which
+ * makes it non-blocking): verbs that have a body read it from there, to its end; the others write
+ * the bytes of their answer to it instead of sending DATA, after the ANSWER.
  *
  * An answer whose code is not TREE_OK holds one JSON object, the error as the API shows it
  * (RFC 9457 with `code`). When a stream breaks after its ANSWER, the END says so: what was sent
@@ -46,7 +47,7 @@ enum { TREE_TYPES = TREE_END + 1 };
 /* What each takes from struct tree_request beside `path`, and its body → what it answers. */
 enum tree_verb {
 	TREE_STAT,    /* HASH → {path,type,bytes,mode,mtime_ms,uid,gid,target?,hash?} */
-	TREE_LIST,    /* depth, max, HIDDEN → {entries:[stat…],truncated} */
+	TREE_LIST,    /* depth, max, HIDDEN → {entries:[stat…],truncated,unreadable} */
 	TREE_READ,    /* from, count: a range of bytes → RAW */
 	TREE_LINES,   /* from, count: lines, the first is 1; max: bytes shown of one line →
 	               * {path,text|base64,encoding,hash,first,lines,total_lines,next,bytes,eol,bom,
@@ -60,10 +61,10 @@ enum tree_verb {
 	TREE_BATCH,   /* ATOMIC; [{op,path,…}] → [{ok}|{error}], in the same order */
 	TREE_PATCH,   /* a unified diff or *** Begin Patch → {format,files:[{path,status,…}]} */
 	TREE_GREP,    /* {pattern,literal?,path?,glob?,ignore_case?,context?,max?,multiline?,
-	               * hidden?,ignored?} → {matches:[{path,line,col,text,before,after}],truncated,
-	               * scanned,…} */
-	TREE_GLOB,    /* {pattern,path?,max?,sort?,hidden?,ignored?} → {paths,truncated} */
-	TREE_WATCH,   /* RECURSIVE, time_ms → NDJSON, until cancelled */
+	               * ignored?} → {matches:[{path,line,col,text,cut?,before?,after?}],truncated,
+	               * why,scanned,scanned_bytes,skipped} */
+	TREE_GLOB,    /* {pattern,path?,max?,sort?,ignored?} → {paths,truncated} */
+	TREE_WATCH,   /* RECURSIVE, time_ms → NDJSON {event,path?,dir?,why?}, until cancelled */
 	TREE_TAR_OUT, /* → TAR */
 	TREE_TAR_IN,  /* a tar archive → {path,files,bytes} */
 	TREE_VERBS

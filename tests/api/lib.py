@@ -183,7 +183,7 @@ class Client:
             self.close()
             raise
         if answer.status >= 400:
-            Client.refusals.append((f"{method} {path}", answer.body))
+            Client.refusals.append((f"{method} {path} {body!r}", answer.body))
         return answer
 
     def get(self, path, **headers):
@@ -610,13 +610,19 @@ def enter(name):
     SOURCE.mkdir(mode=0o755)
 
 
+def members_of(text):
+    """Of a cgroup that should not be there."""
+    kind, _, path = text.partition(" ")
+    return f": {census.read(path + '/cgroup.procs').split()}" if kind == "cgroup" else ""
+
+
 def leftovers(before):
     """What a census finds that was not there before; the kernel gets a moment."""
     deadline = time.monotonic() + 3
     while True:
         found = census.take() - before
         if not found or time.monotonic() > deadline:
-            return sorted(found)
+            return [text + members_of(text) for text in sorted(found)]
         time.sleep(0.02)
 
 

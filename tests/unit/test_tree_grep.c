@@ -193,6 +193,38 @@ TEST(patterns_that_explode_end_in_time)
 	rig_close(&r);
 }
 
+/* One line, as long as they come: the matcher is asked in slices. */
+TEST(patterns_that_explode_on_a_long_line_end_in_time)
+{
+	static const char *const bodies[] = {
+		"{\"pattern\":\"(a+)+$\"}",
+		"{\"pattern\":\"(a|aa)+$\",\"multiline\":true}",
+		"{\"pattern\":\"a.*a.*a.*a.*!!\"}",
+	};
+	AUTO(str_done) struct str text = { .max = SIZE_MAX };
+	struct reply reply = { 0 };
+	struct rig r;
+
+	rig_open(&r);
+	for (int i = 0; i < 8 << 20; i++)
+		str_addn(&text, "a", 1);
+	str_add(&text, "!\n");
+	put_bytes(&r, "f", text.data, text.len);
+	for (size_t i = 0; i < COUNT(bodies); i++) {
+		struct tree_ask ask = { .request = { .verb = TREE_GREP, .time_ms = 500 },
+			                .body = span_of(bodies[i]) };
+		long long start = now_ms();
+
+		rig_ask(&r, ask, -1);
+		rig_reply(&r, &reply);
+		CHECK_CODE(reply.last.code, TREE_OK);
+		printf("# %lld ms\n", now_ms() - start);
+		CHECK(now_ms() - start < 10000);
+	}
+	reply_done(&reply);
+	rig_close(&r);
+}
+
 TEST(a_search_can_be_cancelled_and_the_next_one_works)
 {
 	struct reply reply = { 0 };

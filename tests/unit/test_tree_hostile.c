@@ -371,7 +371,7 @@ TEST(long_names_and_many_hops_end_exactly)
 
 TEST(nesting_that_no_path_can_name_is_walked_and_deleted)
 {
-	enum { DEPTH = 6000 };
+	enum { DEPTH = 3000 };
 	struct reply reply = { 0 };
 	struct rig r;
 

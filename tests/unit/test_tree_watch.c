@@ -107,8 +107,16 @@ TEST(a_storm_ends_in_an_overflow_event)
 		int fd = openat(r.dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	}
 	expect(&w, "\"event\":\"overflow\"");
-	put(&r, "after", "");
-	expect(&w, "\"after\"");
+	/* What was on its way may overflow again; then it goes on as before. */
+	for (int i = 0; i < 200 && !strstr(str_text(&w.reply.data), "after"); i++) {
+		struct pollfd ready = { .fd = r.socket_fd, .events = POLLIN };
+
+		snprintf(name, sizeof name, "after%d", i);
+		put(&r, name, "");
+		while (poll(&ready, 1, 50) > 0 && !strstr(str_text(&w.reply.data), "after"))
+			CHECK(rig_packet(&r, &w.reply));
+	}
+	CHECK(strstr(str_text(&w.reply.data), "after"));
 	reply_done(&w.reply);
 	rig_close(&r);
 }
