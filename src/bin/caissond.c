@@ -65,7 +65,8 @@ static int read_options(struct options *o, int argc, char **argv, struct err *e)
 		while (k < COUNT(table) && strcmp(table[k].name, argv[i]) != 0)
 			k++;
 		if (k == COUNT(table) || i + table[k].n_values >= argc)
-			return err_new(e, ERR_INVALID, "%s: unknown, or its value is missing", argv[i]);
+			return err_new(e, ERR_INVALID, "%s: unknown, or its value is missing",
+			               argv[i]);
 		if (set(o, argv[i], argv + i + 1, e) < 0)
 			return -1;
 		i += table[k].n_values + 1;

@@ -18,7 +18,8 @@ struct pending {
 	struct cleaning *cleaning; /* or it is the answer to that */
 };
 
-/* A slot whose monitor is dead or about to die: its lock tells, so it is asked for more than once. */
+/* A slot whose monitor is dead or about to die: its lock tells, so it is asked for more than once.
+ */
 struct cleaning {
 	struct cleaning *next;
 	struct core *core;

@@ -21,7 +21,8 @@ enum stream_type {
 	STREAM_STARTED = 'S', /* the process object, JSON */
 	STREAM_OUT = 'O',
 	STREAM_ERR = 'E',
-	STREAM_LOST = 'L', /* bytes that were not kept, as decimal text; after=… of a log with a hole */
+	STREAM_LOST =
+	    'L', /* bytes that were not kept, as decimal text; after=… of a log with a hole */
 	STREAM_END = 'X',  /* the process object with its end, JSON; the last frame */
 	STREAM_FAIL = 'F', /* a problem object, JSON: our own failure; the last frame */
 	/* from the client */
