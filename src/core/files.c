@@ -36,10 +36,23 @@ static void want(struct worker *w)
 }
 
 /* Closing its socket ends it. */
+static void worker_done(struct worker *w)
+{
+	struct job *j = w->job;
+
+	loop_remove(w->sandbox->core->loop, &w->watch);
+	timer_stop(&w->sandbox->core->timers, &w->idle);
+	fd_close(&w->watch.fd);
+	free(w);
+	if (j) {
+		j->worker = NULL;
+		j->over(j, NULL);
+	}
+}
+
 static void worker_end(struct worker *w)
 {
 	struct sbx *s = w->sandbox;
-	struct job *j = w->job;
 
 	for (struct worker **at = &s->files->workers; *at; at = &(*at)->next) {
 		if (*at == w) {
@@ -48,14 +61,7 @@ static void worker_end(struct worker *w)
 			break;
 		}
 	}
-	loop_remove(s->core->loop, &w->watch);
-	timer_stop(&s->core->timers, &w->idle);
-	fd_close(&w->watch.fd);
-	free(w);
-	if (j) {
-		j->worker = NULL;
-		j->over(j, NULL);
-	}
+	worker_done(w);
 	feed(s);
 }
 
@@ -323,8 +329,12 @@ void files_close(struct sbx *s)
 		return;
 	while ((j = unqueue(s->files, s->files->first)))
 		j->over(j, NULL);
-	while (s->files->workers)
-		worker_end(s->files->workers);
+	while (s->files->workers) {
+		struct worker *w = s->files->workers;
+
+		s->files->workers = w->next;
+		worker_done(w);
+	}
 	free(s->files);
 	s->files = NULL;
 }

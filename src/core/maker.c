@@ -279,8 +279,13 @@ void maker_close(struct core *c)
 		m->pending = p->next;
 		free(p);
 	}
-	while (m->cleanings)
-		cleaning_free(m->cleanings);
+	while (m->cleanings) {
+		struct cleaning *l = m->cleanings;
+
+		m->cleanings = l->next;
+		timer_stop(&c->timers, &l->timer);
+		free(l);
+	}
 	while (m->first) {
 		struct waiting *w = m->first;
 

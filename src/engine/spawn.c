@@ -364,6 +364,9 @@ enum spawn_word spawn_hear(struct spawn_command *c, struct err *e)
 	}
 	if (n == 0 && c->pid > 0)
 		return SPAWN_RUNS;
-	err_new(e, ERR_INTERNAL, "the process that enters the namespaces died");
+	if (n < 0)
+		err_sys(e, -n, "hear the command's process");
+	else
+		err_new(e, ERR_INTERNAL, "the helper that enters the namespaces died");
 	return SPAWN_FAILED;
 }

@@ -481,6 +481,10 @@ static int receive(struct monitor *m, struct message *msg)
 	} while (n == -ECONNRESET);
 	if (n == -EAGAIN)
 		return 0;
+	if (n < 0 && !m->box->is_kept) {
+		m->cause = RUN_LOST;
+		snprintf(m->reason, sizeof m->reason, "hear the client: %s", strerror(-n));
+	}
 	if (n <= 0)
 		return -1;
 	if ((size_t)n < sizeof msg->packet.head ||

@@ -33,8 +33,6 @@ int os_pwrite2(int fd, const void *head, size_t n_head, const void *bytes, size_
 {
 	const struct iovec both[] = { { (void *)(uintptr_t)head, n_head },
 		                      { (void *)(uintptr_t)bytes, n } };
-
-	OS_FAULT("pwritev");
 	ssize_t w = pwritev(fd, both, 2, at);
 	if (w < 0 && errno != EINTR)
 		return -errno;
@@ -57,7 +55,6 @@ int os_pread(int fd, void *buf, size_t n, off_t at)
 {
 	size_t got = 0;
 
-	OS_FAULT("pread");
 	while (got < n) {
 		ssize_t r = pread(fd, (char *)buf + got, n - got, at + (off_t)got);
 
@@ -74,12 +71,10 @@ int os_pread(int fd, void *buf, size_t n, off_t at)
 
 int os_punch(int fd, off_t at, off_t len)
 {
-	OS_FAULT("fallocate");
 	return os_ret(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, len));
 }
 
 int os_ftruncate(int fd, off_t size)
 {
-	OS_FAULT("ftruncate");
 	return os_ret(ftruncate(fd, size));
 }

@@ -21,7 +21,7 @@ SLOW_SECONDS = 0.12  # of a launch: an emulated machine, or worse
 PACE_MAX = 4
 ROOTLESS_ID = 64002  # of nobody; as good as any ordinary user
 READY = "the walls stand"
-SLOT_LAST = 4094    # launcher/slot.h
+GATE = 4095  # src/launcher/slot.c: the byte after the slots
 COLD = set()        # the census of the cell before its first suite
 
 # What the command sees of its walls, in a form that is the same in each launch; then it waits for
@@ -247,8 +247,8 @@ def run_folder(is_root):
 
 @contextlib.contextmanager
 def kept_warm(is_root):
-    """A slot in use: gc leaves what all launches share (skeleton, top of the cgroups)."""
+    """As if somebody were launching: gc leaves what all launches share (skeleton, top of the cgroups)."""
     Launch(is_root=is_root, command=["true"], stdin="null").run()
     with open(run_folder(is_root) / "slots", "r+b") as file:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, SLOT_LAST)
+        fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, GATE)
         yield
