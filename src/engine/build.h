@@ -61,3 +61,6 @@ struct place_owner {
 };
 int place_overlay(struct build *b, int lower_fd, int target_fd, struct place_owner owner,
                   struct err *e) MUST_USE;
+/* The same with an upper that holds something already. */
+int place_layers(struct build *b, int lower_fd, int upper_fd, int target_fd,
+                 struct err *e) MUST_USE;

@@ -129,7 +129,13 @@ int place_overlay(struct build *b, int lower_fd, int target_fd, struct place_own
                   struct err *e)
 {
 	AUTO(fd_close) int upper = place_scratch(b, owner.mode, owner.uid, owner.gid, e);
-	AUTO(fd_close) int work = upper < 0 ? -1 : place_scratch(b, 0700, b->uid, b->gid, e);
+
+	return upper < 0 ? -1 : place_layers(b, lower_fd, upper, target_fd, e);
+}
+
+int place_layers(struct build *b, int lower_fd, int upper_fd, int target_fd, struct err *e)
+{
+	AUTO(fd_close) int work = place_scratch(b, 0700, b->uid, b->gid, e);
 	if (work < 0)
 		return -1;
 	AUTO(fd_close) int fs = os_fsopen("overlay");
@@ -137,7 +143,7 @@ int place_overlay(struct build *b, int lower_fd, int target_fd, struct place_own
 		return err_sys(e, -fs, "open overlay");
 	int r = overlay_option(fs, "lowerdir", lower_fd);
 	if (r >= 0)
-		r = overlay_option(fs, "upperdir", upper);
+		r = overlay_option(fs, "upperdir", upper_fd);
 	if (r >= 0)
 		r = overlay_option(fs, "workdir", work);
 	if (r >= 0)

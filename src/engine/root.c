@@ -117,6 +117,25 @@ static int plain_root(struct build *b, int dir_fd, struct err *e)
 	return r < 0 ? err_sys(e, -r, "attach the image") : 0;
 }
 
+/* Before Linux 6.3 the ids of a tmpfs cannot be mapped. Where the run folder is one, the skeleton
+ * belongs to nobody inside, and root inside could make nothing in its folders: so the upper has
+ * them as well. */
+static int host_image(struct build *b, int dir_fd, struct err *e)
+{
+	struct stat st;
+	AUTO(fd_close) int upper = place_scratch(b, 0755, b->uid, b->gid, e);
+
+	if (upper < 0)
+		return -1;
+	int r = os_fstatat(b->skeleton_fd, "", &st, AT_EMPTY_PATH);
+	if (r < 0)
+		return err_sys(e, -r, "stat the image");
+	if (st.st_uid != b->uid && skeleton_make_dirs(upper, e) < 0)
+		return -1;
+	b->root_fd = place_layers(b, b->skeleton_fd, upper, dir_fd, e);
+	return b->root_fd < 0 ? -1 : 0;
+}
+
 int root_image(struct build *b, struct err *e)
 {
 	const struct plan *p = b->box->plan;
@@ -126,9 +145,9 @@ int root_image(struct build *b, struct err *e)
 		return -1;
 	if (b->box->is_plain)
 		return plain_root(b, dir, e);
-	AUTO(fd_close)
-	int lower = p->image == IMAGE_HOST ? dup(b->skeleton_fd)
-	                                   : source_tree(b, b->box->image_tree_fd, p->image_fd, e);
+	if (p->image == IMAGE_HOST)
+		return host_image(b, dir, e);
+	AUTO(fd_close) int lower = source_tree(b, b->box->image_tree_fd, p->image_fd, e);
 	if (lower < 0)
 		return -1;
 	b->root_fd = place_overlay(b, lower, dir, (struct place_owner){ b->uid, b->gid, 0755 }, e);

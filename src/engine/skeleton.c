@@ -128,7 +128,7 @@ static void make_name(int root_fd, int etc_fd, char *out, size_t size)
 
 /* ---- the contents ------------------------------------------------------------------ */
 
-static int make_tables(int fd, struct err *e)
+int skeleton_make_dirs(int fd, struct err *e)
 {
 	for (size_t i = 0; i < COUNT(dirs); i++) {
 		int r = os_mkdirat(fd, dirs[i], 0755);
@@ -136,6 +136,13 @@ static int make_tables(int fd, struct err *e)
 		if (r < 0)
 			return err_sys(e, -r, "make %s", dirs[i]);
 	}
+	return 0;
+}
+
+static int make_tables(int fd, struct err *e)
+{
+	if (skeleton_make_dirs(fd, e) < 0)
+		return -1;
 	for (size_t i = 0; i < COUNT(files); i++) {
 		int r = os_make_file(fd, files[i].path, files[i].text, strlen(files[i].text), 0644);
 

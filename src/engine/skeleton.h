@@ -12,6 +12,8 @@
 
 /* The skeleton for the host as it is now, as an O_PATH descriptor; made when it is not there. */
 int skeleton_open(int run_fd, struct err *e) MUST_USE;
+/* Its folders once more, empty, in fd: for whoever cannot write those of the skeleton itself. */
+int skeleton_make_dirs(int fd, struct err *e) MUST_USE;
 /* Removes all of them. Only when no sandbox lives. */
 void skeleton_remove_all(int run_fd);
 

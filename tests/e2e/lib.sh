@@ -121,6 +121,11 @@ t_like() { # NAME GOT PATTERN, of the shell
 	t_result "$1" $? "got:  $2" "want: $3"
 }
 
+t_skip() { # NAME REASON
+	t_count=$((t_count + 1))
+	echo "ok $t_count - $role: $1 # SKIP $2"
+}
+
 t_done() {
 	echo "$t_count $t_failed" >"$E2E_BASE/$role/count"
 	exit 0
@@ -179,6 +184,15 @@ has_cgroup() { # CONTROLLER
 	done
 	return 1
 }
+
+# Whether a tmpfs keeps user attributes. An overlay notes in one that a new folder hides what lies
+# below it: without, a folder of the source cannot be removed, nor any folder be renamed in one.
+has_attributes() {
+	python3 -c 'import os, tempfile
+with tempfile.NamedTemporaryFile(dir="/dev/shm") as f:
+	os.setxattr(f.name, "user.caisson", b"")' 2>/dev/null
+}
+readonly NO_ATTRIBUTES="needs a tmpfs with user attributes, Linux 6.6"
 
 t_refused() { # LIMIT VALUE: cannot be enforced here, so it is not taken
 	t_says "--$1 $2 is unenforceable here" 125 \

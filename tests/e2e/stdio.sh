@@ -84,7 +84,8 @@ run -- sh -c "setsid sh -c 'trap \"\" HUP TERM; sleep 60; : $mark' & echo hi; ex
 t_is "nor for one in its own session" "$status $out" "4 hi"
 t_ok "both returned promptly" test $SECONDS -lt 10
 t_gone "and nothing is left of them"
-run -- sh -c '(sleep 0.02; echo late) & echo hi'
+# The child is there and waits before the command ends: a slow machine takes long to start one.
+run -- bash -c 'mkfifo /tmp/go; exec 3<>/tmp/go; (read -ru 3; read -rt 0.02 -u 3; echo late) & sleep 0.5; echo hi; echo >&3'
 t_is "what such a child writes in a moment still counts" "$out" $'hi\nlate'
 
 # A caller that has closed some.

@@ -85,7 +85,9 @@ t_is "rootful: the system can be changed" "$status $out" $'0 /etc/made\n/usr/lib
 t_ok "rootful: but not the host's" test ! -e /etc/made -a ! -e /usr/lib/made -a "$(wc -c </usr/bin/env)" -gt 1000
 rootful -- python3 -c 'import os; os.setgroups([]); os.setgid(1000); os.setuid(1000); os.execlp("sh", "sh", "-c", "id -u; touch /usr/x")'
 t_is "rootful: can become another user, who may less" "$status $out" "1 1000"
-if command -v dpkg-deb >/dev/null; then
+if ! has_attributes; then # dpkg renames the folders that it unpacks
+	t_skip "rootful: a Debian package installs" "$NO_ATTRIBUTES"
+elif command -v dpkg-deb >/dev/null; then
 	mkdir -p pkg/DEBIAN pkg/opt/hello debs
 	printf 'Package: hello-caisson\nVersion: 1\nArchitecture: all\nMaintainer: a <a@example.org>\nDescription: test\n' >pkg/DEBIAN/control
 	printf '#!/bin/sh\nchown 33:33 /opt/hello/file\n' >pkg/DEBIAN/postinst

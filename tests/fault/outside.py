@@ -82,7 +82,7 @@ def send(pids, sig):
 
 def judge_killed(process, expected):
     try:
-        _, err = process.communicate(timeout=launch.SECONDS_MAX * launch.Pace.times)
+        _, err = process.communicate(timeout=launch.Pace.patience())
     except subprocess.TimeoutExpired:
         yield "\n  ".join(["hangs; what is there:", *sorted(map(census.describe, census.pids()))])
         census.kill_all()

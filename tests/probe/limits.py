@@ -29,8 +29,7 @@ def neighbour_works(corpus, result, when):
 def bomb_with_neighbour(corpus, row, result):
     token = "bomb-" + corpus.host.token
     with corpus.hold(row.flags, words=(row.id, "200", token, "@hold"), token=token) as h:
-        groups = oracle.cgroup_of(h.pid)
-        path = f"/sys/fs/cgroup/pids{groups.get('pids', '')}"
+        path = oracle.cgroup_folder(h.pid, "pids")
         now, most = oracle.read(f"{path}/pids.current").strip(), oracle.read(f"{path}/pids.max").strip()
         if not now or int(now) > 64 or most != "64":
             result.problems.append(f"pids.current {now or 'unknown'}, pids.max {most}, OPEN")

@@ -117,6 +117,13 @@ def cgroup_of(pid):
     return groups
 
 
+def cgroup_folder(pid, controller):
+    """Where this controller bounds pid: in a v1 hierarchy of its own, or on v2."""
+    groups = cgroup_of(pid)
+    return f"/sys/fs/cgroup/{controller}{groups[controller]}" if controller in groups else \
+        f"/sys/fs/cgroup{groups['unified']}"
+
+
 def cgroup_files(pid):
     """Limits of the groups of pid, to be compared before and after."""
     out = {}
@@ -126,6 +133,11 @@ def cgroup_files(pid):
             if text:
                 out[f"{name}:{f}"] = text.strip()
     return out
+
+
+def modules():
+    """Names only: the kernel's use counts change all the time."""
+    return {line.split()[0] for line in read("/proc/modules").splitlines()}
 
 
 def wait_until(condition, seconds=5.0):
@@ -226,6 +238,7 @@ class Host:
         self._make_ipc()
         self._make_key()
         self.canary = None
+        self._loaded = set()
 
     def start_canary(self, probe):
         env = {"CANARY": self.token, "PATH": "/usr/bin"}
@@ -244,10 +257,17 @@ class Host:
         libc.syscall(SYS_KEYCTL, KEYCTL_JOIN, None)
         libc.syscall(SYS_ADD_KEY, b"user", self.token.encode(), b"secret", 6, KEY_SESSION)
 
+    @contextlib.contextmanager
+    def may_load(self):
+        """For an arm that lacks walls: what it asks for, the kernel may load a module for."""
+        before = modules()
+        yield
+        self._loaded |= modules() - before
+
     def census(self):
         """What no arm may change."""
         return {"mounts": hashlib.sha256(read("/proc/self/mountinfo").encode()).hexdigest(),
-                "hostname": os.uname().nodename, "modules": read("/proc/modules"),
+                "hostname": os.uname().nodename, "modules": modules() - self._loaded,
                 "core_pattern": read("/proc/sys/kernel/core_pattern"),
                 "clock": round(time.time() - time.monotonic()),
                 "secret": read(self.secret), "canary alive": self.canary.poll() is None,

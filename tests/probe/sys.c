@@ -168,13 +168,18 @@ static int sys_05(void)
 	static union bpf_attr map = {
 		.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 1
 	};
+	static struct bpf_insn answer_zero[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	static union bpf_attr program = { .prog_type = BPF_PROG_TYPE_SOCKET_FILTER,
+		                          .insns = AT(answer_zero),
+		                          .insn_cnt = COUNT(answer_zero),
+		                          .license = AT("GPL") };
 	static union bpf_attr none;
 	static const struct raw raw[] = {
 		{ "map-create", SYS_bpf, { BPF_MAP_CREATE, AT(&map), sizeof map }, { 0 } },
-		{ "prog-load",
-		  SYS_bpf,
-		  { BPF_PROG_LOAD, AT(&none), sizeof none },
-		  { EINVAL, E2BIG } },
+		{ "prog-load", SYS_bpf, { BPF_PROG_LOAD, AT(&program), sizeof program }, { 0 } },
 		{ "obj-get", SYS_bpf, { BPF_OBJ_GET, AT(&none), sizeof none }, { EFAULT, ENOENT } },
 		{ "btf-load", SYS_bpf, { BPF_BTF_LOAD, AT(&none), sizeof none }, { EINVAL } },
 		{ "prog-next-id",
