@@ -289,6 +289,7 @@ def show(rows):
 
 def bench(daemon, tmp, rounds, spawn):
     """All of it, with its tables. `spawn` is the harness of bench/run."""
+    daemon.connection.close()  # an idle one is not kept for ever
     result = {"requests_us": bench_requests(daemon, rounds)}
     rows = dict(result["requests_us"])
     docker, reason = bench_docker(tmp, max(20, rounds // 10), spawn)

@@ -639,7 +639,8 @@ void sbx_on_frozen(struct sbx *s, bool is_frozen, int error)
 {
 	struct fail f = { 0 };
 
-	if (!s->change.is_busy)
+	/* A paused one is also thawed to be stopped: that is the other change. */
+	if (!s->change.is_busy || s->state != (is_frozen ? SANDBOX_RUNNING : SANDBOX_PAUSED))
 		return;
 	if (error) {
 		fail_set(&f, FAIL_UNENFORCEABLE, "pause: %s",

@@ -21,5 +21,7 @@ void cgroup_sweep(const struct cgroup *cg, const struct cgroup_tree *t);
 const struct cgroup_tree *cgroup_leaf_tree(const struct cgroup *cg);
 /* Pids in `folder`/cgroup.procs, as many as there is room for. */
 size_t cgroup_list(const char *folder, pid_t *out, size_t max);
+/* The number after `key` in an open file, which is read from its beginning; 0 without it. */
+uint64_t cgroup_number_at(int fd, const char *key);
 /* "base/caisson/name/box/", of one hierarchy: where members and leaves are. */
 void cgroup_folder(const struct cgroup *cg, const struct cgroup_tree *t, char *out);

@@ -74,8 +74,9 @@ int cgroup_join_shared(const struct cgroup *cg, struct err *e) MUST_USE;
 size_t cgroup_keys(const struct cgroup *cg, int *fds, size_t max);
 int cgroup_take_keys(struct cgroup *cg, int *fds, size_t n_fds) MUST_USE; /* 0 or -EPROTO */
 struct cgroup_leaf {
-	uint32_t num; /* 0: none */
-	int fd;       /* v2: its folder, to clone into; v1: its tasks, to join */
+	uint32_t num;  /* its name; 0: none */
+	int fd;        /* v2: its folder, to clone into; v1: its tasks, to join */
+	int events_fd; /* its pids.events */
 };
 /* The calling process into the v1 hierarchies with limits, and into the leaf if there is one. */
 int cgroup_join(const struct cgroup *cg, const struct cgroup_leaf *leaf, struct err *e) MUST_USE;
@@ -88,7 +89,8 @@ bool cgroup_has_leaves(const struct cgroup *cg);
 int cgroup_leaf_make(const struct cgroup *cg, uint32_t num,
                      struct cgroup_leaf *out); /* or -errno */
 size_t cgroup_leaf_members(const struct cgroup *cg, uint32_t num, pid_t *out, size_t max);
-uint64_t cgroup_leaf_denied(const struct cgroup *cg, uint32_t num); /* births, for lack of pids */
+uint64_t cgroup_leaf_denied(const struct cgroup_leaf *leaf); /* births, for lack of pids, ever */
+void cgroup_leaf_close(struct cgroup_leaf *leaf);            /* the descriptors only */
 /* No member is born any more, all are killed; v1: those that were there when it was called. */
 void cgroup_leaf_kill(const struct cgroup *cg, uint32_t num);
 bool cgroup_leaf_remove(const struct cgroup *cg, uint32_t num); /* false: it has members */
@@ -112,6 +114,9 @@ struct cgroup_now {
 };
 void cgroup_now(const struct cgroup *cg, struct cgroup_now *out);
 uint64_t cgroup_oom_kills(const struct cgroup *cg);
+/* The same for whoever asks often: the file, or -errno; what it says now. */
+int cgroup_oom_open(const struct cgroup *cg);
+uint64_t cgroup_oom_read(int fd);
 /* Pids of the members, as this process sees them; returns how many (at most max). */
 size_t cgroup_members(const struct cgroup *cg, pid_t *out, size_t max);
 

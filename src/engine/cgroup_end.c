@@ -182,6 +182,34 @@ void cgroup_now(const struct cgroup *cg, struct cgroup_now *out)
 	out->pids = read_number(cg, CG_PIDS, "pids.current", "pids.current", NULL);
 }
 
+uint64_t cgroup_number_at(int fd, const char *key)
+{
+	char text[1024];
+	ssize_t n = pread(fd, text, sizeof text - 1, 0);
+
+	text[n < 0 ? 0 : n] = '\0';
+	const char *at = strstr(text, key);
+	return at ? strtoull(at + strlen(key), NULL, 10) : 0;
+}
+
+int cgroup_oom_open(const struct cgroup *cg)
+{
+	const struct cgroup_tree *t = cgroup_tree_of(cg, CG_MEMORY);
+	char name[64], path[CGROUP_PATH_MAX];
+
+	if (!t)
+		return -ENOENT;
+	snprintf(name, sizeof name, "%s%s", cgroup_leaf(t),
+	         t->is_v2 ? "memory.events" : "memory.oom_control");
+	cgroup_path(cg, t, name, path);
+	return os_openat(AT_FDCWD, path, O_RDONLY, 0);
+}
+
+uint64_t cgroup_oom_read(int fd)
+{
+	return fd < 0 ? 0 : cgroup_number_at(fd, "oom_kill ");
+}
+
 uint64_t cgroup_oom_kills(const struct cgroup *cg)
 {
 	return read_number(cg, CG_MEMORY, "memory.oom_control", "memory.events", "oom_kill ");

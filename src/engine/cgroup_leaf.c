@@ -43,13 +43,22 @@ int cgroup_leaf_make(const struct cgroup *cg, uint32_t num, struct cgroup_leaf *
 	if (r < 0)
 		return r;
 	leaf_path(cg, num, t->is_v2 ? "" : "/tasks", path);
+	AUTO(fd_close)
 	int fd = os_openat(AT_FDCWD, path, t->is_v2 ? O_RDONLY | O_DIRECTORY : O_WRONLY, 0);
-	if (fd < 0) {
+	leaf_path(cg, num, "/pids.events", path);
+	int events_fd = fd < 0 ? fd : os_openat(AT_FDCWD, path, O_RDONLY, 0);
+	if (events_fd < 0) {
 		(void)cgroup_leaf_remove(cg, num);
-		return fd;
+		return events_fd;
 	}
-	*out = (struct cgroup_leaf){ .num = num, .fd = fd };
+	*out = (struct cgroup_leaf){ .num = num, .fd = fd_take(&fd), .events_fd = events_fd };
 	return 0;
+}
+
+void cgroup_leaf_close(struct cgroup_leaf *leaf)
+{
+	fd_close(&leaf->fd);
+	fd_close(&leaf->events_fd);
 }
 
 size_t cgroup_leaf_members(const struct cgroup *cg, uint32_t num, pid_t *out, size_t max)
@@ -60,14 +69,9 @@ size_t cgroup_leaf_members(const struct cgroup *cg, uint32_t num, pid_t *out, si
 	return cgroup_list(path, out, max);
 }
 
-uint64_t cgroup_leaf_denied(const struct cgroup *cg, uint32_t num)
+uint64_t cgroup_leaf_denied(const struct cgroup_leaf *leaf)
 {
-	char path[CGROUP_PATH_MAX], text[128];
-
-	leaf_path(cg, num, "/pids.events", path);
-	int n = os_read_file(AT_FDCWD, path, text, sizeof text);
-	const char *at = n > 0 ? strstr(text, "max ") : NULL;
-	return at ? strtoull(at + 4, NULL, 10) : 0;
+	return cgroup_number_at(leaf->events_fd, "max ");
 }
 
 void cgroup_leaf_kill(const struct cgroup *cg, uint32_t num)

@@ -350,6 +350,7 @@ static int step_descriptors(struct payload *p, struct err *e)
 		if (from[i] < 0)
 			return err_sys(e, errno, "dup");
 	}
+	p->io.report_fd = from[REPORT_FD]; /* its old number may be taken now */
 	for (int i = 0; i < n; i++) {
 		int r = os_dup3(from[i], i, i >= REPORT_FD ? O_CLOEXEC : 0);
 

@@ -277,12 +277,15 @@ static _Noreturn void helper(struct birth *b)
 
 static int clone_command(struct birth *b, const struct spawn_init *init, struct spawn_command *out)
 {
+	bool is_first = b->io.walls_fd >= 0;
 	int pid;
 
 	if (init->is_entered) {
-		os_cpus_stay(&b->box->cpus); /* we sleep soon, pid 1 works elsewhere */
+		if (is_first) /* we sleep soon, pid 1 works elsewhere */
+			os_cpus_stay(&b->box->cpus);
 		pid = clone_into(b, 0);
-		os_cpus_take(&b->box->cpus);
+		if (is_first)
+			os_cpus_take(&b->box->cpus);
 		if (pid == 0)
 			launch_payload(b->box, b->command, b->io);
 		out->pid = pid;
@@ -367,6 +370,7 @@ enum spawn_word spawn_hear(struct spawn_command *c, struct err *e)
 	if (n < 0)
 		err_sys(e, -n, "hear the command's process");
 	else
-		err_new(e, ERR_INTERNAL, "the helper that enters the namespaces died");
+		err_new(e, ERR_INTERNAL,
+		        "start the command: the helper that enters the namespaces died");
 	return SPAWN_FAILED;
 }

@@ -51,14 +51,15 @@ static void record(struct proc *p, const struct seccomp_notif *n)
 	bool is_at = n->data.nr == SYS_execveat;
 	size_t len = 0;
 
-	if (p->is_over || p->end.n_execs++ >= CHANNEL_EXECS_MAX)
+	/* The first is the command's own, whose number may not be known yet. It is still our own
+	 * program, closed even to us; the text is there already. */
+	bool is_own = !p->is_announced;
+
+	p->is_announced = true;
+	if (p->is_over || p->end.n_execs++ >= CHANNEL_EXECS_MAX || is_own)
 		return;
 	char *out = p->end.execs[p->end.n_execs - 1];
 
-	if ((pid_t)n->pid == p->spawn.pid && !p->is_announced) {
-		p->is_announced = true; /* still our own program: its text is there already */
-		return;
-	}
 	ssize_t got = peek((pid_t)n->pid, n->data.args[is_at ? 2 : 1], pointers, sizeof pointers);
 
 	if (got <= 0) /* near the end of a page: the path alone */

@@ -55,6 +55,8 @@ struct proc {
 	struct command command; /* without its text */
 	struct spawn_command spawn;
 	struct cgroup_leaf leaf;
+	uint64_t denied_before; /* of it */
+	bool is_tree_killed;
 
 	struct watch report, child, listener, input;
 	struct stream streams[2]; /* out, err; a pty uses the first */
@@ -123,7 +125,11 @@ struct monitor {
 	struct watch init_watch;
 	struct proc *procs;
 	size_t n_procs;
-	VEC(struct ended) ended; /* oldest first */
+	VEC(struct ended) ended;      /* oldest first */
+	struct cgroup_leaf leaves[8]; /* empty ones */
+	size_t n_leaves;
+	uint32_t last_leaf; /* number of the last that was made */
+	int oom_fd;         /* kept: of the memory controller; -1: none */
 
 	bool is_blocked; /* the client's socket has no room */
 	bool is_ending;  /* the last messages are sent */

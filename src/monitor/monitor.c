@@ -322,6 +322,7 @@ static int step_keep(struct monitor *m, struct err *e)
 		return -1;
 	release(m->box);
 	allow_many();
+	m->oom_fd = cgroup_oom_open(&m->box->cgroup);
 	m->init_watch = (struct watch){ .fd = m->init.pidfd, .ready = init_ready };
 	int r = loop_add(&m->loop, &m->init_watch, EPOLLIN);
 	if (r < 0)
@@ -389,7 +390,7 @@ void monitor_main(struct box *box, int control_fd)
 	signal(SIGPIPE, SIG_IGN); /* an answer, not an end */
 	m.box = box;
 	m.control.fd = control_fd;
-	m.door.fd = -1;
+	m.door.fd = m.oom_fd = -1;
 	m.init.pidfd = m.init.report_fd = m.init.go_fd = m.init.entered_fd = m.init.walls_fd = -1;
 	m.init.cgroup_ns_fd = m.init.door_fd = -1;
 	m.stop.fired = stop_fired;

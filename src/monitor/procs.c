@@ -128,6 +128,7 @@ static void signal_tree(struct proc *p, int sig)
 
 static void kill_tree(struct proc *p)
 {
+	p->is_tree_killed = true;
 	if (p->leaf.num)
 		cgroup_leaf_kill(&p->monitor->box->cgroup, p->leaf.num);
 	else
@@ -175,7 +176,37 @@ static void grace_fired(struct timer *t)
 
 /* ---- the end ----------------------------------------------------------------------- */
 
-/* Where the last of the tree is gone its leaf can go too; the kernel may take a moment. */
+/* Making and removing a group is a tenth of a short command: some are kept for the next ones. */
+static int take_leaf(struct proc *p)
+{
+	struct monitor *m = p->monitor;
+
+	if (m->n_leaves > 0)
+		p->leaf = m->leaves[--m->n_leaves];
+	else {
+		int r = cgroup_leaf_make(&m->box->cgroup, ++m->last_leaf, &p->leaf);
+
+		if (r < 0)
+			return r;
+	}
+	p->denied_before = cgroup_leaf_denied(&p->leaf);
+	return 0;
+}
+
+/* One whose members were killed takes no more births. The kernel may need a moment to let go of
+ * the last member: false. */
+static bool give_leaf(struct proc *p)
+{
+	struct monitor *m = p->monitor;
+
+	if (!p->is_tree_killed && p->has_listener && m->n_leaves < COUNT(m->leaves)) {
+		m->leaves[m->n_leaves++] = p->leaf;
+		p->leaf = (struct cgroup_leaf){ .fd = -1, .events_fd = -1 };
+		return true;
+	}
+	return cgroup_leaf_remove(&m->box->cgroup, p->leaf.num);
+}
+
 void procs_settle(struct proc *p)
 {
 	struct monitor *m = p->monitor;
@@ -183,7 +214,7 @@ void procs_settle(struct proc *p)
 
 	if (!p->is_over || !streams_ended(p) || p->listener.fd >= 0)
 		return;
-	if (p->leaf.num && !cgroup_leaf_remove(&m->box->cgroup, p->leaf.num)) {
+	if (p->leaf.num && !give_leaf(p)) {
 		timer_set(&m->timers, &m->sweep, 20);
 		return;
 	}
@@ -195,7 +226,7 @@ void procs_settle(struct proc *p)
 	timer_stop(&m->timers, &p->grace);
 	timer_stop(&m->timers, &p->drain);
 	streams_close(p);
-	fd_close(&p->leaf.fd);
+	cgroup_leaf_close(&p->leaf);
 	fd_close(&p->log_fd);
 	free(p);
 }
@@ -325,7 +356,8 @@ static void exited(struct proc *p)
 	struct err e = { 0 };
 
 	if (p->cause == RUN_EXITED && !was_executed(p)) {
-		err_new(&e, ERR_INTERNAL, "the command's process died before it could execute");
+		err_new(&e, ERR_INTERNAL,
+		        "start the command: its process died before it could execute");
 		fail(p, &e);
 		return;
 	}
@@ -435,7 +467,8 @@ static struct proc *make(struct monitor *m, struct proc_start *s)
 	p->log_fd = fd_take(&s->log_fd);
 	log_create(&p->log, p->log_fd, s->command.log_max);
 	p->acked = p->tail.from = p->tail.to = p->log.at;
-	p->leaf.fd = p->report.fd = p->child.fd = p->listener.fd = p->input.fd = -1;
+	p->leaf.fd = p->leaf.events_fd = p->report.fd = p->child.fd = p->listener.fd = p->input.fd =
+	    -1;
 	p->streams[0].watch.fd = p->streams[1].watch.fd = -1;
 	p->spawn.report_fd = p->spawn.listener_fd = p->spawn.pty_fd = -1;
 	p->child.ready = child_ready;
@@ -480,7 +513,7 @@ static int spawn(struct proc *p, const struct command *c, struct payload_io *io,
 	struct monitor *m = p->monitor;
 
 	if (m->box->is_kept && !c->is_final && cgroup_has_leaves(&m->box->cgroup)) {
-		int r = cgroup_leaf_make(&m->box->cgroup, p->num, &p->leaf);
+		int r = take_leaf(p);
 
 		if (r < 0)
 			return err_sys(e, -r, "make the cgroup of the command");

@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -63,12 +64,26 @@ static pid_t pid_inside(pid_t pid)
 	return last ? (pid_t)strtol(last, NULL, 10) : 0;
 }
 
+/* The exec listener hangs up when the last process of the tree is gone: cheaper than a look at the
+ * list. */
+static bool is_tree_gone(const struct proc *p)
+{
+	struct pollfd listener = { .fd = p->listener.fd };
+
+	return p->has_listener &&
+	       (p->listener.fd < 0 || (poll(&listener, 1, 0) == 1 && listener.revents & POLLHUP));
+}
+
 static void fill_children(struct proc *p)
 {
 	const struct monitor *m = p->monitor;
 	pid_t pids[MEMBERS_MAX];
-	size_t n = p->leaf.num || p->command.is_final ? procs_tree(p, pids, MEMBERS_MAX) : 0;
+	size_t n = 0;
 
+	if (p->leaf.num && is_tree_gone(p))
+		return;
+	if (p->leaf.num || p->command.is_final)
+		n = procs_tree(p, pids, MEMBERS_MAX);
 	if (!p->leaf.num && (n == 0 || pids[0] == p->spawn.pid))
 		n = orphans(m->init.pid, pids, MEMBERS_MAX);
 	for (size_t i = 0; i < n; i++) {
@@ -146,7 +161,8 @@ static void fill_oom(struct proc *p)
 
 	if (!p->command.wants_usage && !WIFSIGNALED(p->status))
 		return;
-	m->oom_kills = cgroup_oom_kills(&m->box->cgroup);
+	m->oom_kills =
+	    m->oom_fd >= 0 ? cgroup_oom_read(m->oom_fd) : cgroup_oom_kills(&m->box->cgroup);
 	p->end.oom_kills = m->oom_kills - p->oom_before;
 }
 
@@ -160,7 +176,7 @@ static void fill_usage(struct proc *p)
 	p->end.mem_peak = p->mem_peak;
 	p->end.io_bytes = p->io_bytes;
 	if (p->leaf.num)
-		p->end.pids_denied = cgroup_leaf_denied(cg, p->leaf.num);
+		p->end.pids_denied = cgroup_leaf_denied(&p->leaf) - p->denied_before;
 	if (!p->command.is_final)
 		return;
 	cgroup_usage(cg, &u);

@@ -8,7 +8,6 @@ Every row runs beside files of the host that are watched: content, names, every 
 answers are wrong is WRONG; one that touched the host, or let a secret out, is OPEN.
 """
 import contextlib
-import http.client
 import json
 import os
 import random
@@ -556,6 +555,11 @@ def _(api):
             if answer.status != status:
                 wrong.append(f"{verb} when {state}: {answer}, expected {status}")
     check(not wrong, "\n".join(wrong))
+    for verb, state in (("stop", "stopped"), ("replace", "running")):  # out of a pause, by another way
+        s = put_into("paused")
+        answer = c.post(f"/v1/sandboxes/{s['id']}/{verb}")
+        same((answer.status, answer.json.get("state")), (200, state), f"{verb} when paused: {answer}")
+        same(c.ok("GET", f"/v1/sandboxes/{s['id']}")["state"], state, f"after {verb} when paused")
     answers = []
 
     def work(verb):
@@ -634,8 +638,6 @@ def _(_api):
     check(not unknown, f"codes that are not of the closed list: {unknown}")
     return f"{len(Client.refusals)} refusals read"
 
-
-_ = http.client
 
 if __name__ == "__main__":
     sys.exit(lib.main(__file__, extra=corpus.print_table))
