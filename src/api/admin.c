@@ -142,8 +142,15 @@ static int token_text(char out[64])
 	if (RAND_bytes(random, sizeof random) != 1)
 		return -1;
 	base64_encode(random, sizeof random, &coded);
-	for (char *p = coded.data; *p; p++) /* safe in a URL and in a shell */
-		*p = *p == '+' ? '-' : *p == '/' ? '_' : *p == '=' ? '\0' : *p;
+	/* Safe in a URL and in a shell. */
+	for (char *p = coded.data; *p; p++) {
+		if (*p == '+')
+			*p = '-';
+		else if (*p == '/')
+			*p = '_';
+		else if (*p == '=')
+			*p = '\0';
+	}
 	snprintf(out, 64, TOKEN_PREFIX "%s", coded.data);
 	return 0;
 }

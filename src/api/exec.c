@@ -179,8 +179,8 @@ static void waiter_free(struct waiter *w)
 {
 	struct px *p = w->p;
 
+	timer_stop(&w->call->api->core->timers, &w->timer);
 	px_watch_remove(p, &w->watch);
-	timer_stop(&p->core->timers, &w->timer);
 	scan_done(&w->scan);
 	keep_done(&w->kept[LOG_OUT]);
 	keep_done(&w->kept[LOG_ERR]);

@@ -176,7 +176,7 @@ static int set_match(struct file_op *o, struct fail *f)
 		return 0;
 	size_t n = strlen(match);
 	bool is_quoted = n >= 2 && match[0] == '"' && match[n - 1] == '"';
-	o->job.ask.match = (struct span){ match + is_quoted, n - 2 * is_quoted };
+	o->job.ask.match = (struct span){ match + is_quoted, n - (is_quoted ? 2 : 0) };
 	return 0;
 }
 

@@ -37,7 +37,7 @@ struct exec_ask {
 	uint64_t wait_ms, inline_max;
 	bool has_wait;
 };
-int exec_parse(struct call *c, const json_t *body, struct exec_ask *out, struct fail *f) MUST_USE;
+int exec_parse(struct call *c, const json_t *body, struct exec_ask *a, struct fail *f) MUST_USE;
 
 /* The connection becomes a live process (live.c). Takes the reference of `p`. */
 struct live_opts {

@@ -110,7 +110,7 @@ static uint64_t add_streams(json_t *o, const struct keep *kept)
 	for (size_t i = 0; i < LOG_STREAMS; i++)
 		is_text &= keep_text(&kept[i], &texts[i]);
 	for (size_t i = 0; i < LOG_STREAMS; i++) {
-		AUTO(str_done) struct str coded = { .max = KEPT_TEXT_MAX * 2 };
+		AUTO(str_done) struct str coded = { .max = 2ul * KEPT_TEXT_MAX };
 
 		if (!is_text)
 			base64_encode(texts[i].data, texts[i].len, &coded);

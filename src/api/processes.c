@@ -39,7 +39,7 @@ void process_list(struct call *c)
 	struct process_query q = { .sandbox = call_query(c, "sandbox"),
 		                   .label = call_query(c, "label") };
 	const char *state = call_query(c, "state");
-	struct process_list list;
+	struct process_list list = { 0 };
 	struct fail f = { 0 };
 	struct err e = { 0 };
 

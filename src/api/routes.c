@@ -43,6 +43,24 @@ static int take_param(struct call *c, size_t i, struct span raw, struct fail *f)
 	return 0;
 }
 
+/* All that is left of the path. */
+static int take_rest(struct call *c, size_t i, struct span rest, struct fail *f)
+{
+	if (rest.len > 0 && rest.at[0] == '/')
+		rest = span_after(rest, 1);
+	return take_param(c, i, rest, f) < 0 ? -1 : 1;
+}
+
+static bool is_param(struct span word)
+{
+	return word.len > 2 && word.at[0] == '{';
+}
+
+static bool is_same(struct span a, struct span b)
+{
+	return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
+}
+
 /* 1: it is this pattern's; 0: it is not; -1: it is, and a segment is wrong. */
 static int match(struct call *c, const char *pattern, struct fail *f)
 {
@@ -50,20 +68,16 @@ static int match(struct call *c, const char *pattern, struct fail *f)
 	size_t n = 0;
 
 	while (url_segment(&want, &word)) {
-		bool is_param = word.len > 2 && word.at[0] == '{';
-
-		if (is_param && word.at[word.len - 2] == '*') { /* all that is left */
-			if (rest.len > 0 && rest.at[0] == '/')
-				rest = span_after(rest, 1);
-			return take_param(c, n, rest, f) < 0 ? -1 : 1;
-		}
+		if (is_param(word) && word.at[word.len - 2] == '*')
+			return take_rest(c, n, rest, f);
 		if (!url_segment(&rest, &segment))
 			return 0;
-		if (!is_param &&
-		    (segment.len != word.len || memcmp(segment.at, word.at, word.len) != 0))
+		if (!is_param(word) && !is_same(segment, word))
 			return 0;
-		if (is_param && (segment.len == 0 || take_param(c, n++, segment, f) < 0))
-			return segment.len == 0 ? 0 : -1;
+		if (is_param(word) && segment.len == 0)
+			return 0;
+		if (is_param(word) && take_param(c, n++, segment, f) < 0)
+			return -1;
 	}
 	return rest.len == 0;
 }
@@ -198,8 +212,8 @@ static void begun(void *arg, const struct store_answer *a)
 	static const char *const why[] = {
 		[IDEM_IN_PROGRESS] = "the same request is being worked on",
 		[IDEM_MISMATCH] = "it was used for another request",
-		[IDEM_INTERRUPTED] = "that request was interrupted by a restart; look before you "
-				     "repeat it under a new key",
+		[IDEM_INTERRUPTED] =
+		    "interrupted by a restart; look before you repeat it under a new key",
 	};
 	struct call *c = arg;
 	struct fail f = { 0 };
@@ -238,10 +252,10 @@ static void begin_once(struct call *c)
 	if (store_idem_begin(c->api->core->store, &q,
 	                     (struct store_call){ begun, call_ref(c), false }, &e) < 0) {
 		c->idem_key = NULL;
-		call_unref(c);
 		fail_set(&f, FAIL_BACKEND_ERROR, "the store is overloaded");
 		f.is_retry_safe = true;
 		answer_fail(c, &f);
+		call_unref(c);
 	}
 }
 

@@ -236,7 +236,7 @@ static int send_exec(struct px *p, const struct command *c, struct fail *f)
 			return fail_set(f, FAIL_BACKEND_ERROR, "the command finds no room");
 		x.flags |= EXEC_TEXT_FD;
 		fds.fd[fds.n++] = text_fd;
-	} else {
+	} else if (c->text) { /* it always has a cwd and a program */
 		memcpy(data + sizeof x, c->text, c->text_len);
 		head.len += (uint32_t)c->text_len;
 	}

@@ -76,7 +76,7 @@ int cgroup_take_keys(struct cgroup *cg, int *fds, size_t n_fds) MUST_USE; /* 0 o
 struct cgroup_leaf {
 	uint32_t num;  /* its name; 0: none */
 	int fd;        /* v2: its folder, to clone into; v1: its tasks, to join */
-	int events_fd; /* its pids.events */
+	int events_fd; /* pids.events; v2: of all leaves */
 };
 /* The calling process into the v1 hierarchies with limits, and into the leaf if there is one. */
 int cgroup_join(const struct cgroup *cg, const struct cgroup_leaf *leaf, struct err *e) MUST_USE;

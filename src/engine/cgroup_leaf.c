@@ -45,7 +45,10 @@ int cgroup_leaf_make(const struct cgroup *cg, uint32_t num, struct cgroup_leaf *
 	leaf_path(cg, num, t->is_v2 ? "" : "/tasks", path);
 	AUTO(fd_close)
 	int fd = os_openat(AT_FDCWD, path, t->is_v2 ? O_RDONLY | O_DIRECTORY : O_WRONLY, 0);
-	leaf_path(cg, num, "/pids.events", path);
+	if (t->is_v2) /* its leaves are groups only, the controllers stay above them */
+		cgroup_path(cg, t, "box/pids.events", path);
+	else
+		leaf_path(cg, num, "/pids.events", path);
 	int events_fd = fd < 0 ? fd : os_openat(AT_FDCWD, path, O_RDONLY, 0);
 	if (events_fd < 0) {
 		(void)cgroup_leaf_remove(cg, num);

@@ -2,6 +2,7 @@
 
 #include "os/extent.h"
 
+#define FRAME_MIN 512
 #define PAGE_MAX (64u << 10) /* of any file system and processor */
 
 /* ---- writer ------------------------------------------------------------------------ */
@@ -49,27 +50,45 @@ static bool is_over(const struct log_writer *w)
 	return w->max > 0 && w->hole.from > 0 && kept(w) > w->max + w->max / 8;
 }
 
-void log_add(struct log_writer *w, enum log_stream s, uint64_t ms, const void *bytes, size_t n)
+/* A frame is kept whole or not at all, so with a small ceiling frames are small. */
+static size_t frame_max(const struct log_writer *w)
 {
-	const struct log_frame f = { .len = (uint32_t)n, .stream = s, .ms = ms };
+	uint64_t most = w->max > 0 && w->max / 8 < LOG_FRAME_DATA_MAX ? w->max / 8 : LOG_FRAME_DATA_MAX;
 
-	if (n == 0)
-		return;
+	return most < FRAME_MIN ? FRAME_MIN : (size_t)most;
+}
+
+static void add_frame(struct log_writer *w, const struct log_frame *f, const void *bytes)
+{
 	if (w->is_stuck && kept(w) > w->max) {
-		w->dropped += n;
+		w->dropped += f->len;
 		return;
 	}
 	if (w->hole.from == 0 && w->at >= LOG_FRAMES_AT + w->max / 2)
 		w->hole.from = w->hole.to = w->at; /* the tail begins here */
-	int r = os_pwrite2(w->fd, &f, sizeof f, bytes, n, (off_t)w->at);
+	int r = os_pwrite2(w->fd, f, sizeof *f, bytes, f->len, (off_t)w->at);
 	if (r < 0) {
-		w->dropped += n;
+		w->dropped += f->len;
 		(void)os_ftruncate(w->fd, (off_t)w->at); /* half a frame would be read as one */
 		return;
 	}
-	w->at += sizeof f + n;
+	w->at += sizeof *f + f->len;
 	if (is_over(w) && !w->is_stuck)
 		w->is_stuck = widen(w) < 0;
+}
+
+void log_add(struct log_writer *w, enum log_stream s, uint64_t ms, const void *bytes, size_t n)
+{
+	const unsigned char *at = bytes;
+	size_t most = frame_max(w);
+
+	for (; n > 0;) {
+		struct log_frame f = { .len = (uint32_t)(n < most ? n : most), .stream = s, .ms = ms };
+
+		add_frame(w, &f, at);
+		at += f.len;
+		n -= f.len;
+	}
 }
 
 int log_close(const struct log_writer *w, const struct channel_end *end)

@@ -52,11 +52,12 @@ struct proc {
 	struct proc *next;
 	struct monitor *monitor;
 	uint32_t num;
+	bool is_tree_killed;
+	bool in_eof, has_pty;
 	struct command command; /* without its text */
 	struct spawn_command spawn;
 	struct cgroup_leaf leaf;
 	uint64_t denied_before; /* of it */
-	bool is_tree_killed;
 
 	struct watch report, child, listener, input;
 	struct stream streams[2]; /* out, err; a pty uses the first */
@@ -67,7 +68,6 @@ struct proc {
 
 	unsigned char *in; /* bytes that wait for the command; NULL: none ever came */
 	size_t in_len, in_at;
-	bool in_eof, has_pty;
 	uint64_t took, took_own; /* bytes; of them such as the client did not send */
 
 	struct timer timeout, grace, drain;
@@ -214,6 +214,7 @@ void streams_close(struct proc *p);
 /* report.c */
 void report_look(struct proc *p); /* what is seen only while the sandbox lives */
 void report_fill(struct proc *p);
+bool report_is_oom(struct proc *p); /* one that was never executed */
 void report_usage(struct monitor *m, struct channel_usage *out);
 uint64_t report_cpu_ms(struct monitor *m); /* of all that live */
 

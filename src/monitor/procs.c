@@ -356,8 +356,12 @@ static void exited(struct proc *p)
 	struct err e = { 0 };
 
 	if (p->cause == RUN_EXITED && !was_executed(p)) {
-		err_new(&e, ERR_INTERNAL,
-		        "start the command: its process died before it could execute");
+		if (report_is_oom(p))
+			err_new(&e, ERR_LIMIT, "start the command: mem limit of %llu bytes reached",
+			        (unsigned long long)p->monitor->box->plan->limits[LIMIT_MEM]);
+		else
+			err_new(&e, ERR_INTERNAL,
+			        "start the command: its process died before it could execute");
 		fail(p, &e);
 		return;
 	}

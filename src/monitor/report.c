@@ -166,6 +166,12 @@ static void fill_oom(struct proc *p)
 	p->end.oom_kills = m->oom_kills - p->oom_before;
 }
 
+bool report_is_oom(struct proc *p)
+{
+	fill_oom(p);
+	return WIFSIGNALED(p->status) && WTERMSIG(p->status) == SIGKILL && p->end.oom_kills > 0;
+}
+
 static void fill_usage(struct proc *p)
 {
 	struct monitor *m = p->monitor;

@@ -185,8 +185,13 @@ static struct ended *ended_add(struct monitor *m, uint32_t num)
 void talk_exit(struct proc *p)
 {
 	struct monitor *m = p->monitor;
-	struct ended *x = ended_add(m, p->num);
 
+	if (!m->box->is_kept) { /* no other client will ever ask */
+		talk_proc(p);
+		(void)say_of(p, CH_EXIT, &p->end, channel_end_size(&p->end));
+		return;
+	}
+	struct ended *x = ended_add(m, p->num);
 	memcpy(x->end, &p->end, sizeof x->end);
 	x->tail = (struct log_tail){ p->tail.from, p->log.at };
 	if (m->self && p->log_fd >= 0)

@@ -211,7 +211,9 @@ TEST(stop_ends_all_and_the_walls_stay)
 	struct channel_done done;
 
 	start(FLAGS());
-	AUTO(fd_close) int first = box_sh(&t, 1, "touch /tmp/left; setsid sleep 779 & sleep 100");
+	AUTO(fd_close)
+	int first = box_sh(&t, 1, "touch /tmp/left; setsid sleep 779 & echo ready; sleep 100");
+	await_text(first, "ready");
 	AUTO(fd_close) int second = box_sh(&t, 2, "setsid sleep 779 & exit 0");
 	CHECK_INT(box_await_exit(&t, 2).exit_code, 0);
 	box_say(&t, CH_STOP, 0, NULL, 0);
