@@ -44,6 +44,7 @@ soak: ## thousands of launches, some killed, and then a census; minutes
 	@tools/setup build check
 	@tools/build plain
 	@tests/soak/run
+	@tests/soak/daemon
 
 install: build ## PREFIX=/usr/local DESTDIR=
 	@install -D -s build/caisson $(DESTDIR)$(PREFIX)/bin/caisson
