@@ -324,7 +324,8 @@ TEST(usage_is_told)
 
 	start(FLAGS());
 	AUTO(fd_close)
-	int log = box_sh(&t, 1, "head -c 3000000 /dev/urandom >/tmp/x; echo done; sleep 100");
+	int log =
+	    box_sh(&t, 1, "head -c 3000000 /dev/urandom >/tmp/x; sleep 100 & echo done; wait");
 	await_text(log, "done");
 	box_say(&t, CH_USAGE, 0, NULL, 0);
 	box_await(&t, CH_USAGE, 0);
