@@ -48,7 +48,7 @@ struct box {
  * walls, waits on `entered_fd` until the first process has entered (the change of the root takes
  * a command along), says that the walls stand with a byte on `walls_fd` and a struct err of kind
  * ERR_NONE on `report_fd`, becomes caisson-init. Never returns. On failure the report has the
- * failing step. The socket of a kept sandbox, GIFT_DOOR, comes before it. */
+ * failing step. GIFT_DOOR and GIFT_RULES of a kept sandbox come before it. */
 struct inside_io {
 	int go_fd, entered_fd, walls_fd, report_fd;
 };
@@ -60,6 +60,7 @@ void launch_inside(const struct box *box, struct inside_io io) __attribute__((no
 struct payload_io {
 	int stdin_fd, stdout_fd, stderr_fd; /* ignored with a pty */
 	int extra_fd, program_fd;           /* a worker of ours: its socket, its program; else -1 */
+	int rules_fd;                       /* of Landlock; -1: to be made */
 	int report_fd;                      /* SOCK_SEQPACKET */
 	int init_pidfd;                     /* whose namespaces are entered */
 	int cgroup_ns_fd;                   /* -1: to be made */
@@ -77,6 +78,7 @@ void launch_keeper(const struct box *box, struct payload_io io) __attribute__((n
 
 #define GIFT_CGROUP 'C'   /* the cgroup namespace */
 #define GIFT_DOOR 'D'     /* the listening socket of /run/caisson/self.sock */
+#define GIFT_RULES 'R'    /* Landlock's, for all commands */
 #define GIFT_LISTENER 'L' /* the exec notification */
 #define GIFT_PTY 'P'      /* the master of the command's terminal */
 #define GIFT_NONE 'N'     /* a test build without notification */

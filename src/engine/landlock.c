@@ -66,22 +66,40 @@ static int allow_program(int ruleset, int fd, struct err *e)
 	return r < 0 ? err_sys(e, -r, "allow the worker") : 0;
 }
 
-int landlock_enter(const struct plan *p, const struct command *c, int program_fd, struct err *e)
+static int make_rules(const struct plan *p, bool is_installer, struct err *e)
 {
 	int abi = os_landlock_abi();
 
-	if (fault_layer_off("landlock"))
-		return 0;
 	if (abi < 0)
 		return err_sys(e, -abi, "landlock");
 	AUTO(fd_close) int ruleset = os_landlock_ruleset(handled(abi));
 	if (ruleset < 0)
 		return err_sys(e, -ruleset, "make the ruleset");
-	bool is_installer = p->rootful && c->uid == 0; /* packages: the mounts decide alone */
 	if (allow(ruleset, "/", is_installer ? handled(abi) : READ, e) < 0 ||
-	    (!is_installer && allow_writable(ruleset, p, handled(abi), e) < 0) ||
-	    allow_program(ruleset, program_fd, e) < 0)
+	    (!is_installer && allow_writable(ruleset, p, handled(abi), e) < 0))
 		return -1;
-	int r = os_landlock_restrict(ruleset);
+	return fd_take(&ruleset);
+}
+
+int landlock_rules(const struct plan *p, struct err *e)
+{
+	e->kind = ERR_NONE;
+	return fault_layer_off("landlock") ? -1 : make_rules(p, false, e);
+}
+
+int landlock_enter(const struct plan *p, const struct command *c, struct landlock_fds fds,
+                   struct err *e)
+{
+	bool is_installer = p->rootful && c->uid == 0; /* packages: the mounts decide alone */
+	AUTO(fd_close) int own = -1;
+
+	if (fault_layer_off("landlock"))
+		return 0;
+	if (fds.rules < 0 || fds.program >= 0 || is_installer) {
+		own = make_rules(p, is_installer, e);
+		if (own < 0 || allow_program(own, fds.program, e) < 0)
+			return -1;
+	}
+	int r = os_landlock_restrict(own < 0 ? fds.rules : own);
 	return r < 0 ? err_sys(e, -r, "restrict") : 0;
 }

@@ -36,7 +36,7 @@ int box_namespaces(void)
 }
 
 /* Of a command's process, besides the standard three. The rest is there for some only. */
-enum { REPORT_FD = 3, FIRST_FREE_FD = 4, OWN_FDS_MAX = 7 };
+enum { REPORT_FD = 3, FIRST_FREE_FD = 4, OWN_FDS_MAX = 8 };
 
 /* ---- pid 1 ------------------------------------------------------------------------- */
 
@@ -110,6 +110,20 @@ static int step_network(struct build *b, struct err *e)
 	return r < 0 ? err_sys(e, -r, "raise lo") : 0;
 }
 
+/* Of a kept sandbox: for all its commands. */
+static int step_rules(struct build *b, struct err *e)
+{
+	static const char letter = GIFT_RULES;
+
+	if (!b->box->is_kept)
+		return 0;
+	AUTO(fd_close) int rules = landlock_rules(b->box->plan, e);
+	if (rules < 0)
+		return e->kind == ERR_NONE ? 0 : -1;
+	int r = os_send(b->io.report_fd, &letter, 1, &rules, 1);
+	return r < 0 ? err_sys(e, -r, "hand them over") : 0;
+}
+
 /* When the command starts, pid 1 has no right either. What it still does needs none. */
 static int step_drop_all(struct build *b, struct err *e)
 {
@@ -152,6 +166,7 @@ static const struct {
 	{ "open the door",                root_door },
 	{ "await the first process",      step_await_first },
 	{ "switch the root",              root_pivot },
+	{ "make the landlock rules",      step_rules },
 	{ "drop all rights",              step_drop_all },
 };
 /* clang-format on */
@@ -332,7 +347,7 @@ static int step_inherit(struct payload *p, struct err *e)
 /* Standard descriptors at 0, 1, 2, the report at 3, then those that there are; nothing else. */
 static int step_descriptors(struct payload *p, struct err *e)
 {
-	int *later[] = { &p->io.walls_fd, &p->io.extra_fd, &p->io.program_fd };
+	int *later[] = { &p->io.walls_fd, &p->io.extra_fd, &p->io.program_fd, &p->io.rules_fd };
 	int from[OWN_FDS_MAX] = { p->io.stdin_fd, p->io.stdout_fd, p->io.stderr_fd,
 		                  p->io.report_fd };
 	int n = FIRST_FREE_FD;
@@ -451,7 +466,13 @@ static int step_terminal(struct payload *p, struct err *e)
 
 static int step_landlock(struct payload *p, struct err *e)
 {
-	return landlock_enter(p->plan, p->command, p->io.program_fd, e);
+	const struct landlock_fds fds = { p->io.rules_fd, p->io.program_fd };
+	int r = landlock_enter(p->plan, p->command, fds, e);
+
+	if (p->io.rules_fd >= 0)
+		p->n_fds--; /* it is the last of them */
+	fd_close(&p->io.rules_fd);
+	return r;
 }
 
 static int step_proof(struct payload *p, struct err *e)

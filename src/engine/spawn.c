@@ -15,20 +15,23 @@
 
 /* ---- pid 1 ------------------------------------------------------------------------- */
 
-/* A descriptor that came with a letter, or the last word. */
+/* Descriptors that come with a letter, then the last word. */
 static int read_report(struct spawn_init *init, struct err *e)
 {
 	union {
 		char letter;
 		struct err e;
 	} m;
-	size_t n_fds = 1;
-	int fd = -1;
-	int n = os_recv(init->report_fd, &m, sizeof m, &fd, &n_fds);
+	int n;
 
-	if (n == 1 && n_fds == 1 && m.letter == GIFT_DOOR) {
-		init->door_fd = fd;
-		return read_report(init, e); /* it sends one */
+	for (;;) {
+		size_t n_fds = 1;
+		int fd = -1;
+
+		n = os_recv(init->report_fd, &m, sizeof m, &fd, &n_fds);
+		if (n != 1 || n_fds != 1)
+			break;
+		*(m.letter == GIFT_DOOR ? &init->door_fd : &init->rules_fd) = fd;
 	}
 	if (n != (int)sizeof m.e)
 		return err_new(e, ERR_INTERNAL, "pid 1 died while it built the walls");
@@ -123,7 +126,8 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 		                    .entered_fd = -1,
 		                    .walls_fd = -1,
 		                    .cgroup_ns_fd = -1,
-		                    .door_fd = -1 };
+		                    .door_fd = -1,
+		                    .rules_fd = -1 };
 	if (let_go(box, out, p.go[1], e) < 0) {
 		end_child(pid);
 		out->pid = 0;
@@ -312,6 +316,7 @@ int spawn_command(const struct box *box, const struct spawn_init *init, const st
 	io.report_fd = report_write;
 	io.init_pidfd = init->pidfd;
 	io.cgroup_ns_fd = init->cgroup_ns_fd;
+	io.rules_fd = init->rules_fd;
 	io.is_in_userns = io.is_to_move = false;
 	io.entered_fd = init->entered_fd;
 	io.walls_fd = init->walls_fd;

@@ -18,6 +18,7 @@ struct spawn_init {
 	int go_fd;        /* lets it become caisson-init; -1 once that was said */
 	int cgroup_ns_fd; /* kept: of the keeper; else -1 */
 	int door_fd;      /* kept: self.sock, listening; else -1 */
+	int rules_fd;     /* kept: Landlock's; else -1 */
 	bool is_entered;  /* our children are born in its pid namespace */
 	bool is_init;     /* it is caisson-init: commands can enter */
 };

@@ -392,7 +392,7 @@ void monitor_main(struct box *box, int control_fd)
 	m.control.fd = control_fd;
 	m.door.fd = m.oom_fd = -1;
 	m.init.pidfd = m.init.report_fd = m.init.go_fd = m.init.entered_fd = m.init.walls_fd = -1;
-	m.init.cgroup_ns_fd = m.init.door_fd = -1;
+	m.init.cgroup_ns_fd = m.init.door_fd = m.init.rules_fd = -1;
 	m.stop.fired = stop_fired;
 	m.sweep.fired = sweep_fired;
 	for (size_t i = 0; i < COUNT(birth); i++) {

@@ -164,6 +164,7 @@ TEST(what_goes_out_waits_for_room_and_keeps_its_order)
 		CHECK(used > 0 && f.type == STREAM_IN && f.len == sizeof piece);
 	}
 	CHECK_INT((long long)(got.len - at), 8 + 2 + 8 + 5 + 8);
+	CHECK(got.data != NULL);
 	CHECK(memcmp(got.data + at,
 	             "G\0\0\0\0\0\0\2"
 	             "15R\0\0\0\0\0\0\5"

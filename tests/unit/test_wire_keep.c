@@ -17,7 +17,7 @@ static size_t below(size_t n)
 static void add_in_chunks(struct keep *k, const unsigned char *p, size_t n)
 {
 	while (n > 0) {
-		size_t chunk = below(MAX * 2) + 1;
+		size_t chunk = below(2ul * MAX) + 1;
 
 		chunk = chunk < n ? chunk : n;
 		keep_add(k, p, chunk);
@@ -31,8 +31,8 @@ TEST(whole_or_head_and_tail_whatever_the_chunks)
 	unsigned char bytes[ALL];
 
 	for (size_t n = 0; n < ALL; n += 1 + below(7)) {
-		AUTO(str_done) struct str got = { .max = 4 * ALL };
-		AUTO(str_done) struct str want = { .max = 4 * ALL };
+		AUTO(str_done) struct str got = { .max = 4ul * ALL };
+		AUTO(str_done) struct str want = { .max = 4ul * ALL };
 		AUTO(keep_done) struct keep k;
 
 		for (size_t i = 0; i < n; i++)
@@ -57,7 +57,7 @@ TEST(a_code_point_is_not_cut)
 	static const char euro[] = "\xe2\x82\xac";
 
 	for (size_t lead = 0; lead < 3; lead++) {
-		AUTO(str_done) struct str text = { .max = 4 * ALL };
+		AUTO(str_done) struct str text = { .max = 4ul * ALL };
 		AUTO(keep_done) struct keep k;
 
 		keep_init(&k, MAX);
