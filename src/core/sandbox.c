@@ -147,6 +147,7 @@ int sbx_change_begin(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f
 {
 	if (s->change.is_busy)
 		return fail_set(f, FAIL_BUSY, "the sandbox is %s", sandbox_state_name(s->state));
+	s->change.fail = (struct fail){ 0 };
 	s->change.is_busy = true;
 	s->change.done = done;
 	s->change.arg = arg;
@@ -197,11 +198,13 @@ static void build_failed(struct sbx *s, const struct fail *f)
 	px_lose_all(s, PROCESS_LOST, copy.detail);
 	(void)link_send(&s->link, CH_CLOSE, 0, NULL, 0); /* if there is somebody */
 	link_close(&s->link);
-	if (!is_new)
-		sbx_set_state(s, SANDBOX_FAILED, copy.detail);
-	sbx_change_end(s, &copy);
-	if (is_new)
+	if (is_new) { /* the caller is told when the row says so too */
+		s->change.fail = copy;
 		sbx_be_gone(s, copy.detail);
+		return;
+	}
+	sbx_set_state(s, SANDBOX_FAILED, copy.detail);
+	sbx_change_end(s, &copy);
 }
 
 static void change_late(struct timer *t)
@@ -534,7 +537,9 @@ static void gone_on_record(void *arg, const struct store_answer *a)
 	struct sbx *s = arg;
 
 	(void)a;
-	sbx_change_end(s, NULL);
+	struct fail f = s->change.fail;
+
+	sbx_change_end(s, f.code == FAIL_NONE ? NULL : &f);
 	sbx_free(s);
 }
 

@@ -59,6 +59,7 @@ struct sbx {
 		uint32_t tickets[FS_ENTRIES_MAX + 1]; /* of the sources, the image first */
 		size_t next_source;                   /* the one that is being opened */
 		int client_fd;                        /* a duplicate */
+		struct fail fail;                     /* why it came to nothing */
 		bool is_busy;
 	} change;
 	struct timer timer; /* a change that does not come to an end */

@@ -53,7 +53,8 @@ static bool is_over(const struct log_writer *w)
 /* A frame is kept whole or not at all, so with a small ceiling frames are small. */
 static size_t frame_max(const struct log_writer *w)
 {
-	uint64_t most = w->max > 0 && w->max / 8 < LOG_FRAME_DATA_MAX ? w->max / 8 : LOG_FRAME_DATA_MAX;
+	uint64_t most =
+	    w->max > 0 && w->max / 8 < LOG_FRAME_DATA_MAX ? w->max / 8 : LOG_FRAME_DATA_MAX;
 
 	return most < FRAME_MIN ? FRAME_MIN : (size_t)most;
 }
@@ -83,7 +84,9 @@ void log_add(struct log_writer *w, enum log_stream s, uint64_t ms, const void *b
 	size_t most = frame_max(w);
 
 	for (; n > 0;) {
-		struct log_frame f = { .len = (uint32_t)(n < most ? n : most), .stream = s, .ms = ms };
+		struct log_frame f = { .len = (uint32_t)(n < most ? n : most),
+			               .stream = s,
+			               .ms = ms };
 
 		add_frame(w, &f, at);
 		at += f.len;
