@@ -265,6 +265,8 @@ void wait_for(struct call *c, struct px *p, const struct exec_ask *a)
 	c->state = w;
 	c->gone = waiter_gone;
 	c->is_kill_on_disconnect = a->px.kill_on_disconnect;
+	if (p->has_stdin && !p->has_end)
+		px_watch_input(p, true);
 	w->is_due = a->has_wait && a->wait_ms == 0;
 	if (a->has_wait && !w->is_due)
 		timer_set(&p->core->timers, &w->timer, a->wait_ms);

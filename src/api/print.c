@@ -75,6 +75,9 @@ json_t *print_sandbox(const struct sbx *s)
 		                   .created_ms = s->created_ms,
 		                   .started_ms = s->started_ms,
 		                   .expires_ms = s->expires_ms };
+	/* After a restart, until its monitor has spoken: it may be anything. */
+	if (s->is_unsettled && sandbox_state_is_live(s->state))
+		row.state = SANDBOX_UNREACHABLE;
 	json_t *o = print_sandbox_row(&row);
 	size_t n = 0;
 

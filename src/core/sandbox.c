@@ -145,6 +145,11 @@ void sbx_set_state(struct sbx *s, enum sandbox_state state, const char *reason)
 
 int sbx_change_begin(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
 {
+	if (s->is_unsettled) {
+		fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "the sandbox does not answer");
+		f->is_retry_safe = true;
+		return -1;
+	}
 	if (s->change.is_busy)
 		return fail_set(f, FAIL_BUSY, "the sandbox is %s", sandbox_state_name(s->state));
 	s->change.fail = (struct fail){ 0 };
