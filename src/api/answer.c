@@ -1,6 +1,7 @@
 /*
  * answer.c - what every handler needs: answers, parameters, members of a body.
  */
+#include "api/print.h"
 #include "api/routes.h"
 #include "spec/spec.h"
 #include "store/idem.h"
@@ -79,18 +80,12 @@ void answer_json(struct call *c, int status, json_t *body)
 
 void answer_fail(struct call *c, const struct fail *f)
 {
-	int status = fail_status(f->code);
-	json_t *o = json_pack("{ss,ss,si,ss}", "type", "about:blank", "code", fail_name(f->code),
-	                      "status", status, "title", http_reason(status));
-	json_t *detail = json_string(f->detail);
-
-	json_object_set_new(o, "detail", detail ? detail : json_string("(not text)"));
-	if (status >= 500)
-		json_object_set_new(o, "retry_safe", json_boolean(f->is_retry_safe));
+	json_t *o = print_problem(f);
 	AUTO(freep) char *text = json_dumps(o, JSON_COMPACT);
+
 	json_decref(o);
 	c->api->core->stats.failures++;
-	answer_text(c, status, true, text);
+	answer_text(c, fail_status(f->code), true, text);
 }
 
 void answer_empty(struct call *c, int status)

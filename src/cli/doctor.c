@@ -41,7 +41,7 @@ static double now_ms(void)
 
 static int launch(const struct driver *driver, const struct spec *spec, struct err *e)
 {
-	static struct keep kept[2]; /* what it prints is nobody's business */
+	struct keep kept[2]; /* what it prints is nobody's business */
 	char program[] = "/bin/true";
 	char *argv[] = { program, NULL };
 	struct run_setup setup = { .spec = spec, .argv = argv };
@@ -49,9 +49,13 @@ static int launch(const struct driver *driver, const struct spec *spec, struct e
 
 	if (driver->start(&setup, &session, e) < 0)
 		return -1;
+	keep_init(&kept[0], 2);
+	keep_init(&kept[1], 2);
 	struct pump pump = { .driver = driver, .session = &session, .kept = kept };
 	int r = pump_run(&pump, e);
 	driver->end(&session);
+	keep_done(&kept[0]);
+	keep_done(&kept[1]);
 	if (r == 0 && run_exit_status(&pump.end) != 0)
 		return err_new(e, ERR_INTERNAL, "%s: %s", program,
 		               run_state_name((enum run_state)pump.end.state));

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "cli/driver.h"
-#include "cli/keep.h"
+#include "wire/keep.h"
 
 struct pump {
 	const struct driver *driver;

@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <sys/random.h>
 
+#include "base/limits.h"
 #include "wire/base64.h"
 
 /* Names, arguments and paths may be any bytes: what is not text is replaced. */
@@ -44,8 +45,7 @@ static void add_streams(json_t *o, const struct keep *kept)
 
 static json_t *bytes_of(const struct channel_end *end, const struct keep *kept)
 {
-	uint64_t dropped = keep_dropped(&kept[0]) + keep_dropped(&kept[1]) + keep_cut(&kept[0]) +
-	                   keep_cut(&kept[1]) + end->dropped_bytes;
+	uint64_t dropped = keep_dropped(&kept[0]) + keep_dropped(&kept[1]) + end->dropped_bytes;
 
 	return json_pack("{sI,sI,sI}", "stdout", (json_int_t)end->out_bytes, "stderr",
 	                 (json_int_t)end->err_bytes, "dropped", (json_int_t)dropped);

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "cli/driver.h"
-#include "cli/keep.h"
 #include "wire/channel.h"
+#include "wire/keep.h"
 
 struct result_input {
 	const struct run_session *session;

@@ -10,18 +10,6 @@
 
 enum { EXIT_DENIED = 126, EXIT_NOT_FOUND = 127, EXIT_OURS = 125, EXIT_PIPE = 141 };
 
-const char run_help[] =
-    "usage: caisson run [options] -- CMD [ARG]...\n"
-    "\n"
-    "  -i                   pass standard input on (else it is /dev/null)\n"
-    "  -t                   a terminal of its own for the command\n"
-    "  -w DIR               working directory inside (/work)\n"
-    "  --timeout DURATION   end the command and all it started after this long\n"
-    "  --json               print the result as one JSON object\n"
-    "  --spec FILE          a spec in YAML or JSON; flags after it win\n"
-    "\n"
-    "What the sandbox is (all of these may stand in a spec file too):\n";
-
 struct run {
 	struct spec spec;
 	struct str asked; /* the spec as it was said */
@@ -193,10 +181,12 @@ static int run_command(struct run *r, const struct driver *driver, struct err *e
 		                   .timeout_ms = r->timeout_ms,
 		                   .rows = 24,
 		                   .cols = 80 };
-	static struct keep kept[2];
+	struct keep kept[2];
 	struct run_session session = { .poll_fd = -1 };
 
 	terminal_size(&setup.rows, &setup.cols);
+	for (size_t i = 0; i < COUNT(kept); i++)
+		keep_init(&kept[i], INLINE_OUTPUT_MAX);
 	if (driver->start(&setup, &session, e) < 0)
 		return fail(r, e);
 	if (!r->is_json)
@@ -209,7 +199,10 @@ static int run_command(struct run *r, const struct driver *driver, struct err *e
 	int status = pump_run(&pump, e);
 
 	driver->end(&session);
-	return status < 0 ? fail(r, e) : report(r, &session, &pump);
+	status = status < 0 ? fail(r, e) : report(r, &session, &pump);
+	for (size_t i = 0; i < COUNT(kept); i++)
+		keep_done(&kept[i]);
+	return status;
 }
 
 int run_main(int argc, char **argv, const struct driver *driver)

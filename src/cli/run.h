@@ -8,5 +8,3 @@
 /* argv[0] is "run". Returns the exit status (wire/channel.h); our own failures are 125, with a
  * sentence on stderr. */
 int run_main(int argc, char **argv, const struct driver *driver);
-/* Lines of help: what `run` takes besides the spec flags. */
-extern const char run_help[];

@@ -348,7 +348,8 @@ static void explain_source(struct fail *f, const struct sbx *s, size_t i, const 
 	if (e->sys && e->msg[verb] == ':')
 		fail_set(f, f->code, "%s%.*s %s%s", prefix, (int)verb, e->msg, path, e->msg + verb);
 	else
-		fail_set(f, f->code, "%s%s is %s", i == 0 ? "image: " : "fs: ", path, e->msg);
+		fail_set(f, f->code, "%s%s%s %s", i == 0 ? "image: " : "fs: ", path,
+		         strncmp(e->msg, "neither", 7) == 0 ? " is" : ":", e->msg);
 }
 
 static void opened(void *arg, const struct launch_opened *o, int fd, const struct err *e)

@@ -93,9 +93,9 @@ static int check_absent(const struct spec *s, struct err *e)
 		{ s->net.mode != NET_DENY, "net", "only net: deny; lists of names need the gate" },
 		{ s->creds.len > 0, "creds",
 		  "secrets are used by the gate only, which is not here" },
-		{ s->workspace != NULL, "workspace", "workspaces need the daemon" },
-		{ s->services.len > 0, "services", "services need the daemon" },
-		{ s->setup.len > 0, "setup", "setup commands need the daemon" },
+		{ s->workspace != NULL, "workspace", "there are no workspaces yet" },
+		{ s->services.len > 0, "services", "there are no services yet" },
+		{ s->setup.len > 0, "setup", "there are no setup commands yet" },
 		{ strcmp(s->backend, "native") != 0, "backend",
 		  "the native backend is the only one" },
 	};

@@ -12,7 +12,7 @@
 #define DEPTH_MAX 4096 /* more than the deepest path that has a name */
 
 /* Whatever the path looks like: it may be mounted in more than one place. */
-static bool is_kernels(int fd)
+bool hostpath_is_kernels(int fd)
 {
 	static const int64_t types[] = {
 		PROC_SUPER_MAGIC,   SYSFS_MAGIC,   CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
@@ -146,7 +146,7 @@ int hostpath_check(const struct hostpath_rules *rules, int fd, struct err *e)
 		return -1;
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return err_new(e, ERR_INVALID, "neither a folder nor a file");
-	if (is_kernels(fd))
+	if (hostpath_is_kernels(fd))
 		return err_new(e, ERR_DENIED, "a file system of the kernel");
 	AUTO(fd_close) int dir = enter(fd, &st, e);
 	if (dir < 0 || stat_fd(dir, &st, e) < 0)

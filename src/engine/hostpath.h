@@ -29,3 +29,7 @@ int hostpath_forbid(struct hostpath_rules *rules, int dir_fd, bool above, struct
 
 /* `fd` is an O_PATH descriptor. Fails closed: also when it cannot be walked up from there. */
 int hostpath_check(const struct hostpath_rules *rules, int fd, struct err *e) MUST_USE;
+
+/* It lies in /proc, /sys or another file system of the kernel's, wherever that is mounted; also
+ * when that cannot be told. */
+bool hostpath_is_kernels(int fd);

@@ -1,11 +1,11 @@
 #include "engine/plan.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "engine/hostpath.h"
 #include "os/file.h"
 
 #define IDS_INSIDE_MAX 65534 /* engine/box.h */
@@ -18,24 +18,6 @@ static uint32_t add_text(struct plan *p, const char *text)
 
 	str_addn(&p->text, text, strlen(text) + 1);
 	return at;
-}
-
-/* Whatever the path looks like: a link may lead there. */
-static bool is_kernels(int fd)
-{
-	static const int64_t types[] = {
-		PROC_SUPER_MAGIC,   SYSFS_MAGIC,   CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
-		DEBUGFS_MAGIC,      TRACEFS_MAGIC, SECURITYFS_MAGIC,   BPF_FS_MAGIC,
-		DEVPTS_SUPER_MAGIC, NSFS_MAGIC,
-	};
-	int64_t type = 0;
-
-	if (os_statfs_type(fd, NULL, &type) < 0)
-		return true;
-	for (size_t i = 0; i < COUNT(types); i++)
-		if (type == types[i])
-			return true;
-	return false;
 }
 
 /* A refused open is the caller's lack of rights, not ours: the sentence names the path. */
@@ -59,7 +41,7 @@ static int check_source(const char *path, int fd, struct stat *st, struct err *e
 		return err_sys(e, -r, "stat %s", path);
 	if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
 		return err_new(e, ERR_INVALID, "fs: %s is neither a folder nor a file", path);
-	if (is_kernels(fd))
+	if (hostpath_is_kernels(fd))
 		return err_new(e, ERR_INVALID, "fs: %s is a file system of the kernel", path);
 	return 0;
 }

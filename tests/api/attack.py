@@ -627,7 +627,7 @@ def _(_api):
             codes.add(json.loads(body).get("code"))
         for pattern, what in LEAKS:
             found = re.search(pattern, body)
-            if found and found[0].decode(errors="replace").rstrip("\\") not in request:  # not brought along
+            if found and found[0].decode(errors="replace").rstrip("\\:") not in request:  # not brought along
                 leaks.append(f"{what} in the answer to {request[:200]}: {body[:300]!r}")
     check(not leaks, f"{len(leaks)} leaks, OPEN:\n" + "\n".join(leaks[:10]))
     check(len(Client.refusals) > 300 or len(sys.argv) > 3, f"only {len(Client.refusals)} refusals were seen")

@@ -1,5 +1,7 @@
 #include "cli/result.h"
 
+#include "base/limits.h"
+
 #include <jansson.h>
 
 #include "test.h"
@@ -88,6 +90,14 @@ static bool null_at(const json_t *j, const char *path)
 
 /* ---- tests ------------------------------------------------------------------------- */
 
+static void keep_anew(void)
+{
+	for (size_t i = 0; i < COUNT(kept); i++) {
+		keep_done(&kept[i]);
+		keep_init(&kept[i], INLINE_OUTPUT_MAX);
+	}
+}
+
 TEST(has_every_key_of_the_api_in_its_order)
 {
 	static const char *const keys[] = {
@@ -169,7 +179,7 @@ TEST(odd_text_comes_back_as_it_was)
 	};
 
 	for (size_t i = 0; i < COUNT(texts); i++) {
-		memset(kept, 0, sizeof kept);
+		keep_anew();
 		keep_add(&kept[0], texts[i], strlen(texts[i]));
 		keep_add(&kept[1], texts[COUNT(texts) - 1 - i],
 		         strlen(texts[COUNT(texts) - 1 - i]));
@@ -195,7 +205,7 @@ TEST(one_stream_of_bytes_puts_both_in_base64)
 	static const char *const names[] = { "stdout", "stderr" };
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		memset(kept, 0, sizeof kept);
+		keep_anew();
 		for (size_t s = 0; s < 2; s++)
 			keep_add(&kept[s], cases[i].bytes[s], cases[i].n[s]);
 		AUTO(json_done) json_t *j = result();
@@ -217,7 +227,7 @@ TEST(full_streams_fit_as_text_and_as_bytes)
 	AUTO(freep) unsigned char *bytes = mem_alloc(3 * INLINE_OUTPUT_MAX);
 
 	for (size_t i = 0; i < COUNT(fill); i++) {
-		memset(kept, 0, sizeof kept);
+		keep_anew();
 		memset(bytes, fill[i], 3 * INLINE_OUTPUT_MAX);
 		for (size_t s = 0; s < 2; s++)
 			keep_add(&kept[s], bytes, 3 * INLINE_OUTPUT_MAX);
@@ -237,7 +247,7 @@ TEST(shown_and_dropped_are_all)
 	static const char euro[] = "\xe2\x82\xac";
 
 	for (size_t lead = 0; lead < 3; lead++) {
-		memset(kept, 0, sizeof kept);
+		keep_anew();
 		keep_add(&kept[0], "aa", lead);
 		for (size_t i = 0; i < INLINE_OUTPUT_MAX; i++)
 			keep_add(&kept[0], euro, 3);
