@@ -12,6 +12,7 @@
 #include "monitor/ask.h"
 #include "monitor/monitor.h"
 #include "os/extent.h"
+#include "os/sock.h"
 
 enum { NUM = 1 }; /* of the one command */
 
@@ -192,7 +193,10 @@ static int read_log(struct oneshot *o, struct run_event *out, struct err *e)
 
 static int take_end(struct oneshot *o, struct err *e)
 {
+	const struct channel_head forget = { .type = CH_FORGET, .num = o->packet.head.num };
+
 	o->has_end = channel_end_read(&o->end, o->packet.data, o->packet.head.len);
+	(void)os_send(o->sandbox.control_fd, &forget, sizeof forget, NULL, 0); /* or it waits */
 	return o->has_end ? 0 : err_new(e, ERR_INTERNAL, "lost: the monitor's report is malformed");
 }
 
@@ -230,9 +234,6 @@ static int take(struct run_session *s, struct err *e)
 		return take_fail(o, e);
 	case CH_END:
 		o->is_gone = o->has_grown = true;
-		break;
-	case CH_EBB:
-		launcher_ebb(&o->sandbox);
 		break;
 	/* clang-format off */
 	case CH_GO: case CH_EXEC: case CH_TREE: case CH_IN: case CH_EOF: case CH_SIGNAL:

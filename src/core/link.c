@@ -216,7 +216,6 @@ static void take(struct link *l, const struct channel_packet *m)
 	case CH_USAGE:
 		sbx_on_usage(s, m->data, m->head.len);
 		break;
-	case CH_EBB:
 	case CH_GO:
 	case CH_EXEC:
 	case CH_TREE:

@@ -16,8 +16,11 @@
 
 #define BOX_IDS 65535 /* mapped; the id after them is the monitor's */
 
-/* CLONE_NEW* of pid 1; the cgroup namespace is made by the first process of the group. */
-int box_namespaces(void);
+struct box;
+
+/* CLONE_NEW* of pid 1. The cgroup namespace is made by the first process of the group, and that of
+ * the network by the one command of a sandbox: it takes as long as a third of the walls. */
+int box_namespaces(const struct box *box);
 
 /* root.c: nobody inside could write the root, and no mount needs a name that is not in the
  * skeleton: then it does without an overlay, which costs a tenth of a launch. */
@@ -46,9 +49,10 @@ struct box {
 
 /* In the child that becomes pid 1. Waits on `go_fd` until the maps are written, builds the
  * walls, waits on `entered_fd` until the first process has entered (the change of the root takes
- * a command along), says that the walls stand with a byte on `walls_fd` and a struct err of kind
- * ERR_NONE on `report_fd`, becomes caisson-init. Never returns. On failure the report has the
- * failing step. GIFT_DOOR and GIFT_RULES of a kept sandbox come before it. */
+ * a command along) and takes the network from it, says that the walls stand with a byte on
+ * `walls_fd` and a struct err of kind ERR_NONE on `report_fd`, becomes caisson-init. Never returns.
+ * On failure the report has the failing step. GIFT_SCRATCH comes before it, and
+ * GIFT_DOOR and GIFT_RULES of a kept sandbox. */
 struct inside_io {
 	int go_fd, entered_fd, walls_fd, report_fd;
 };
@@ -79,6 +83,7 @@ void launch_keeper(const struct box *box, struct payload_io io) __attribute__((n
 #define GIFT_CGROUP 'C'   /* the cgroup namespace */
 #define GIFT_DOOR 'D'     /* the listening socket of /run/caisson/self.sock */
 #define GIFT_RULES 'R'    /* Landlock's, for all commands */
+#define GIFT_SCRATCH 'S'  /* the tmpfs that everything writable lies in */
 #define GIFT_LISTENER 'L' /* the exec notification */
 #define GIFT_PTY 'P'      /* the master of the command's terminal */
 #define GIFT_NONE 'N'     /* a test build without notification */

@@ -27,6 +27,7 @@ int root_folders(struct build *b, struct err *e) MUST_USE;
 int root_mounts(struct build *b, struct err *e) MUST_USE;
 int root_door(struct build *b, struct err *e) MUST_USE; /* self.sock of a kept sandbox */
 int root_pivot(struct build *b, struct err *e) MUST_USE;
+int root_leave(struct build *b, struct err *e) MUST_USE; /* the host's, now below ours */
 
 /* procfs.c, dev.c: the two kernel file systems, and what stands for /sys. */
 int procfs_make(struct build *b, struct err *e) MUST_USE;

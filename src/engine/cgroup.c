@@ -311,7 +311,7 @@ static int prepare_tree(struct cgroup *cg, struct cgroup_tree *t)
 	char want[64], path[CGROUP_PATH_MAX];
 
 	if (t->is_shared)
-		return open_shared(cg, t);
+		return cg->is_born_in && !t->is_v2 ? 0 : open_shared(cg, t);
 	if (!t->is_v2)
 		return 0;
 	int r = make_folder(cg, t);
@@ -493,10 +493,30 @@ int cgroup_join_shared(const struct cgroup *cg, struct err *e)
 	for (size_t i = 0; i < cg->n_trees; i++) {
 		const struct cgroup_tree *t = &cg->trees[i];
 
-		if (!t->is_v2 && t->is_shared && join(cg, t, t->tasks_fd, e) < 0)
+		if (!t->is_v2 && t->is_shared && t->tasks_fd >= 0 &&
+		    join(cg, t, t->tasks_fd, e) < 0)
 			return -1;
 	}
 	return 0;
+}
+
+int cgroup_live_in(struct cgroup *cg)
+{
+	char path[CGROUP_PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; i < cg->n_trees && r >= 0; i++) {
+		const struct cgroup_tree *t = &cg->trees[i];
+
+		if (!t->is_shared || t->is_v2)
+			continue;
+		r = make_base(t);
+		snprintf(path, sizeof path, "%s/" CGROUP_BASE "/tasks", t->path);
+		if (r >= 0)
+			r = os_write_file(AT_FDCWD, path, "0");
+	}
+	cg->is_born_in = r >= 0;
+	return r;
 }
 
 int cgroup_join(const struct cgroup *cg, const struct cgroup_leaf *leaf, struct err *e)

@@ -47,6 +47,7 @@ struct cgroup {
 	int box_fd; /* v2: where commands are cloned into; else -1 */
 	int mon_fd; /* v2: where the monitor is cloned into; else -1 */
 	bool is_kept;
+	bool is_born_in; /* this process is in the shared groups of v1, and so is what it starts */
 };
 
 /* What the host has and lets us use; a host without cgroups has none. 0 or -errno: not knowing is
@@ -66,6 +67,9 @@ int cgroup_make(struct cgroup *cg, uid_t owner, struct err *e) MUST_USE;
 int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT],
                  struct err *e) MUST_USE;
 
+/* A process that starts many joins the shared v1 hierarchies itself, once; those of v2 are a
+ * service manager's to count by. 0 or -errno: then each monitor joins. */
+int cgroup_live_in(struct cgroup *cg);
 /* The calling process into the shared hierarchies. */
 int cgroup_join_shared(const struct cgroup *cg, struct err *e) MUST_USE;
 /* What lets a process without rights start others in the groups: passed from launcher to monitor.

@@ -15,7 +15,6 @@
 #include "os/proc.h"
 
 #define MEMBERS_MAX 4096
-#define LIST_BYTES_MAX (64u << 10)
 
 static int read_leaf(const struct cgroup *cg, const struct cgroup_tree *t, const char *file,
                      char *buf, size_t size)
@@ -29,21 +28,22 @@ static int read_leaf(const struct cgroup *cg, const struct cgroup_tree *t, const
 
 size_t cgroup_list(const char *folder, pid_t *out, size_t max)
 {
-	AUTO(freep) char *text = mem_alloc(LIST_BYTES_MAX);
-	char path[CGROUP_PATH_MAX];
+	char path[CGROUP_PATH_MAX], text[4096];
 	size_t n = 0;
+	pid_t pid = 0;
+	ssize_t got;
 
 	snprintf(path, sizeof path, "%s/cgroup.procs", folder);
-	if (os_read_file(AT_FDCWD, path, text, LIST_BYTES_MAX) <= 0)
-		return 0;
-	char *end = text;
-	for (char *p = text; n < max; p = end) {
-		long pid = strtol(p, &end, 10);
-
-		if (end == p)
-			break;
-		out[n++] = (pid_t)pid;
-	}
+	AUTO(fd_close) int fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
+	while (n < max && fd >= 0 && (got = read(fd, text, sizeof text)) > 0)
+		for (ssize_t i = 0; i < got && n < max; i++) {
+			if (text[i] != '\n') {
+				pid = pid * 10 + (text[i] - '0');
+				continue;
+			}
+			out[n++] = pid;
+			pid = 0;
+		}
 	return n;
 }
 

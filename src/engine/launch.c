@@ -28,9 +28,9 @@
 #include "os/proc.h"
 #include "os/sock.h"
 
-int box_namespaces(void)
+int box_namespaces(const struct box *box)
 {
-	int net = fault_layer_off("netns") ? 0 : CLONE_NEWNET;
+	int net = fault_layer_off("netns") || !box->is_kept ? 0 : CLONE_NEWNET;
 
 	return CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | net;
 }
@@ -83,31 +83,12 @@ static int step_ids(struct build *b, struct err *e)
 	return follow_parent(e);
 }
 
-/* A detached mount counts as a mount namespace, so this one is closed when all mounts are made;
- * the other kinds by the command (early_steps). */
-static int step_no_more_mounts(struct build *b, struct err *e)
-{
-	int r = os_write_file(AT_FDCWD, "/proc/sys/user/max_mnt_namespaces", "0");
-
-	(void)b;
-	return r < 0 ? err_sys(e, -r, "max_mnt_namespaces") : 0;
-}
-
 static int step_name(struct build *b, struct err *e)
 {
 	int r = os_set_hostname("caisson");
 
 	(void)b;
 	return r < 0 ? err_sys(e, -r, "sethostname") : 0;
-}
-
-static int step_network(struct build *b, struct err *e)
-{
-	(void)b;
-	if (fault_layer_off("netns"))
-		return 0;
-	int r = os_loopback_up();
-	return r < 0 ? err_sys(e, -r, "raise lo") : 0;
 }
 
 /* Of a kept sandbox: for all its commands. */
@@ -124,6 +105,14 @@ static int step_rules(struct build *b, struct err *e)
 	return r < 0 ? err_sys(e, -r, "hand them over") : 0;
 }
 
+/* Only lo, and no route. */
+static int raise_loopback(struct err *e)
+{
+	int r = fault_layer_off("netns") ? 0 : os_loopback_up();
+
+	return r < 0 ? err_sys(e, -r, "raise lo") : 0;
+}
+
 /* When the command starts, pid 1 has no right either. What it still does needs none. */
 static int step_drop_all(struct build *b, struct err *e)
 {
@@ -132,16 +121,54 @@ static int step_drop_all(struct build *b, struct err *e)
 
 static int step_await_first(struct build *b, struct err *e)
 {
+	AUTO(fd_close) int net = -1;
+	size_t n_fds = 1;
 	char byte;
 
-	if (read(b->io.entered_fd, &byte, 1) != 1)
+	if (os_recv(b->io.entered_fd, &byte, 1, &net, &n_fds) != 1)
 		return err_sys(e, EPIPE, "the first process is gone"); /* it says why */
+	int r = n_fds ? os_setns(net, CLONE_NEWNET) : 0;
+	if (r < 0)
+		return err_sys(e, -r, "enter the network");
+	if (raise_loopback(e) < 0)
+		return -1;
 	/* It has entered by us, which takes the right to look at us. Nobody else shall have it. */
-	int r = os_prctl(PR_SET_DUMPABLE, 0);
+	r = os_prctl(PR_SET_DUMPABLE, 0);
 	return r < 0 ? err_sys(e, -r, "close ourselves") : 0;
 }
 
-/* The order is the design. The first four need no ids: the monitor writes the maps meanwhile. */
+/* All that there are to be exist. A detached mount counts as a mount namespace, so this comes after
+ * the last mount. */
+static int step_no_namespaces(struct build *b, struct err *e)
+{
+	static const char *const kinds[] = { "user", "pid",    "net",  "ipc",
+		                             "uts",  "cgroup", "time", "mnt" };
+	AUTO(fd_close)
+	int dir = os_openat(AT_FDCWD, "/proc/sys/user", O_PATH | O_DIRECTORY, 0);
+
+	(void)b;
+	if (dir < 0)
+		return err_sys(e, -dir, "open /proc/sys/user");
+	for (size_t i = 0; i < COUNT(kinds); i++) {
+		char file[32];
+
+		snprintf(file, sizeof file, "max_%s_namespaces", kinds[i]);
+		int r = os_write_file(dir, file, "0");
+		if (r < 0)
+			return err_sys(e, -r, "write %s", file);
+	}
+	return 0;
+}
+
+/* The first command goes on in it while the kernel takes the old one away. */
+static int step_show_root(struct build *b, struct err *e)
+{
+	int r = os_write_all(b->io.walls_fd, "r", 1);
+
+	return r < 0 ? err_sys(e, -r, "tell the command") : 0;
+}
+
+/* The order is the design. The first three need no ids: the monitor writes the maps meanwhile. */
 /* clang-format off */
 static const struct {
 	const char *name;
@@ -149,7 +176,6 @@ static const struct {
 } inside_steps[] = {
 	{ "follow the monitor",           step_follow },
 	{ "set the host name",            step_name },
-	{ "set up the network",           step_network },
 	{ "bound the rights",             step_bound },
 	{ "take the ids",                 step_ids },
 	{ "mount the scratch",            root_scratch },
@@ -162,10 +188,12 @@ static const struct {
 	{ "make dev",                     dev_make },
 	{ "make the common folders",      root_folders },
 	{ "mount the fs entries",         root_mounts },
-	{ "forbid nested namespaces",     step_no_more_mounts },
 	{ "open the door",                root_door },
 	{ "await the first process",      step_await_first },
+	{ "forbid nested namespaces",     step_no_namespaces },
 	{ "switch the root",              root_pivot },
+	{ "show the root",                step_show_root },
+	{ "leave the host's root",        root_leave },
 	{ "make the landlock rules",      step_rules },
 	{ "drop all rights",              step_drop_all },
 };
@@ -229,9 +257,12 @@ void launch_inside(const struct box *box, struct inside_io io)
 			_exit(125);
 		}
 	}
+	static const char letter = GIFT_SCRATCH;
 	int r = os_write_all(io.walls_fd, "w", 1);
+	if (r >= 0)
+		r = os_send(io.report_fd, &letter, 1, &b.scratch_fd, 1);
 	if (r < 0)
-		err_sys(&e, -r, "tell the command");
+		err_sys(&e, -r, "tell that they stand");
 	send_report(io.report_fd, r < 0 ? &e : &(struct err){ .kind = ERR_NONE });
 	if (r < 0)
 		_exit(125);
@@ -249,8 +280,7 @@ struct payload {
 	const struct plan *plan;
 	const struct command *command;
 	struct payload_io io;
-	int sysctl_fd; /* /proc/sys/user of the host */
-	int n_fds;     /* open ones, from 0 on */
+	int n_fds; /* open ones, from 0 on */
 	char **argv, **env;
 };
 
@@ -263,65 +293,57 @@ static int step_cgroup(struct payload *p, struct err *e)
 	return r < 0 ? err_sys(e, -r, "move") : cgroup_join(cg, &p->io.leaf, e);
 }
 
-/* A door to the host's /proc that is still there when its namespace is left. */
-static int open_sysctl(struct payload *p, struct err *e)
-{
-	p->sysctl_fd = os_openat(AT_FDCWD, "/proc/sys/user", O_PATH | O_DIRECTORY, 0);
-	return p->sysctl_fd < 0 ? err_sys(e, -p->sysctl_fd, "open /proc/sys/user") : 0;
-}
-
 static bool is_first(const struct payload *p)
 {
 	return p->io.cgroup_ns_fd < 0;
 }
 
-static int tell_entered(struct payload *p, struct err *e)
+/* With the network namespace, if it made that. */
+static int tell_entered(struct payload *p, int net_fd, struct err *e)
 {
-	int r = p->io.entered_fd < 0 ? 0 : os_write_all(p->io.entered_fd, "e", 1);
+	int r = p->io.entered_fd < 0
+	            ? 0
+	            : os_send(p->io.entered_fd, "e", 1, &net_fd, net_fd < 0 ? 0 : 1);
 
 	return r < 0 ? err_sys(e, -r, "tell pid 1") : 0;
 }
 
-/* All at once; the mount namespace before pid 1 changes the root, or after: never while it does. */
+/* Of the one command, which has the time for it: all wait for pid 1. The first process to live in
+ * the cgroup makes that namespace, which is rooted there. */
+static int make_namespaces(struct payload *p, int *net_fd, struct err *e)
+{
+	int net = fault_layer_off("netns") ? 0 : CLONE_NEWNET;
+	int r = p->io.is_in_userns ? 0 : os_setns(p->io.init_pidfd, CLONE_NEWUSER);
+
+	if (r < 0)
+		return err_sys(e, -r, "setns");
+	p->io.is_in_userns = true;
+	r = os_unshare(CLONE_NEWCGROUP | net);
+	if (r < 0)
+		return err_sys(e, -r, "make those of the cgroup and the network");
+	if (!net)
+		return 0;
+	*net_fd = os_openat(AT_FDCWD, "/proc/self/ns/net", O_RDONLY, 0);
+	return *net_fd < 0 ? err_sys(e, -*net_fd, "open the network namespace") : 0;
+}
+
+/* The mount namespace before pid 1 changes the root, or after: never while it does. */
 static int step_namespaces(struct payload *p, struct err *e)
 {
-	int flags = box_namespaces() & ~CLONE_NEWPID & ~(p->io.is_in_userns ? CLONE_NEWUSER : 0);
+	AUTO(fd_close) int net_fd = -1;
 	char byte;
-	int r;
 
 	/* Pid 1 says when it has its ids; a helper has heard it already. */
 	if (!p->io.is_in_userns && p->io.walls_fd >= 0 && read(p->io.walls_fd, &byte, 1) != 1)
 		_exit(125); /* it has said why */
 
-	if (is_first(p) && open_sysctl(p, e) < 0)
+	if (is_first(p) && make_namespaces(p, &net_fd, e) < 0)
 		return -1;
-	r = os_setns(p->io.init_pidfd, flags);
-	return r < 0 ? err_sys(e, -r, "setns") : tell_entered(p, e);
-}
-
-/* The first process to live in the cgroup makes its namespace, which is rooted there. */
-static int step_cgroup_ns(struct payload *p, struct err *e)
-{
-	int fd = p->io.cgroup_ns_fd;
-	int r = is_first(p) ? os_unshare(CLONE_NEWCGROUP) : os_setns(fd, CLONE_NEWCGROUP);
-
-	return r < 0 ? err_sys(e, -r, "cgroup namespace") : 0;
-}
-
-static int step_no_namespaces(struct payload *p, struct err *e)
-{
-	static const char *const kinds[] = { "user", "pid", "net", "ipc", "uts", "cgroup", "time" };
-
-	for (size_t i = 0; i < COUNT(kinds) && is_first(p); i++) {
-		char file[32];
-
-		snprintf(file, sizeof file, "max_%s_namespaces", kinds[i]);
-		int r = os_write_file(p->sysctl_fd, file, "0");
-		if (r < 0)
-			return err_sys(e, -r, "write %s", file);
-	}
-	fd_close(&p->sysctl_fd);
-	return 0;
+	int known = CLONE_NEWPID | (p->io.is_in_userns ? CLONE_NEWUSER : 0);
+	int r = os_setns(p->io.init_pidfd, box_namespaces(p->box) & ~known);
+	if (r >= 0 && !is_first(p))
+		r = os_setns(p->io.cgroup_ns_fd, CLONE_NEWCGROUP);
+	return r < 0 ? err_sys(e, -r, "setns") : tell_entered(p, net_fd, e);
 }
 
 static int step_inherit(struct payload *p, struct err *e)
@@ -417,17 +439,23 @@ static int step_filter(struct payload *p, struct err *e)
 	return give(listener < 0 ? GIFT_NONE : GIFT_LISTENER, listener, e);
 }
 
-static int step_await_walls(struct payload *p, struct err *e)
+static int step_await_root(struct payload *p, struct err *e)
 {
 	char byte;
 
+	(void)e;
+	if (p->io.walls_fd >= 0 && read(p->io.walls_fd, &byte, 1) != 1)
+		_exit(125); /* pid 1 has said why */
+	return 0;
+}
+
+static int step_await_walls(struct payload *p, struct err *e)
+{
 	if (p->io.walls_fd < 0)
 		return 0;
-	if (read(p->io.walls_fd, &byte, 1) != 1)
-		_exit(125);        /* pid 1 has said why */
-	fd_close(&p->io.walls_fd); /* the last of them: a worker never comes first */
+	(void)step_await_root(p, e); /* the next byte */
+	fd_close(&p->io.walls_fd);   /* the last of them: a worker never comes first */
 	p->n_fds--;
-	(void)e;
 	return 0;
 }
 
@@ -539,17 +567,16 @@ static const struct {
 } payload_steps[] = {
 	{ "enter the cgroup",            step_cgroup },
 	{ "enter the namespaces",        step_namespaces },
-	{ "enter the cgroup namespace",  step_cgroup_ns },
-	{ "forbid nested namespaces",    step_no_namespaces },
 	{ "start clean",                 step_inherit },
 	{ "set up standard descriptors", step_descriptors },
 	{ "drop privileges",             step_drop },
 	{ "limit its processes",         step_count },
 	{ "load the filter",             step_filter },
-	{ "await the walls",             step_await_walls },
+	{ "await the root",              step_await_root },
 	{ "open the terminal",           step_terminal },
 	{ "go to the working directory", step_cwd },
 	{ "enter landlock",              step_landlock },
+	{ "await the walls",             step_await_walls },
 	{ "prove the walls",             step_proof },
 	{ "execute",                     step_exec },
 };
@@ -559,9 +586,7 @@ static const struct {
  * monitor's. */
 void launch_payload(const struct box *box, const struct command *c, struct payload_io io)
 {
-	struct payload p = {
-		.box = box, .plan = box->plan, .command = c, .io = io, .sysctl_fd = -1
-	};
+	struct payload p = { .box = box, .plan = box->plan, .command = c, .io = io };
 	struct err e = { 0 };
 
 	p.argv = mem_alloc((c->argc + 1) * sizeof *p.argv);
@@ -580,16 +605,16 @@ void launch_payload(const struct box *box, const struct command *c, struct paylo
 /* ---- the keeper -------------------------------------------------------------------- */
 
 /* Only the user namespace: that is enough to make another one in. */
-static int step_user_namespace(struct payload *p, struct err *e)
+static int step_keeper_namespaces(struct payload *p, struct err *e)
 {
 	char byte;
 
 	if (read(p->io.walls_fd, &byte, 1) != 1)
 		_exit(125); /* pid 1 has said why */
-	if (open_sysctl(p, e) < 0)
-		return -1;
 	int r = os_setns(p->io.init_pidfd, CLONE_NEWUSER);
-	return r < 0 ? err_sys(e, -r, "setns") : tell_entered(p, e);
+	if (r >= 0)
+		r = os_unshare(CLONE_NEWCGROUP);
+	return r < 0 ? err_sys(e, -r, "setns") : tell_entered(p, -1, e);
 }
 
 static int step_give_namespace(struct payload *p, struct err *e)
@@ -607,9 +632,7 @@ static const struct {
 	int (*run)(struct payload *p, struct err *e);
 } keeper_steps[] = {
 	{ "enter the cgroup",            step_cgroup },
-	{ "enter the user namespace",    step_user_namespace },
-	{ "make the cgroup namespace",   step_cgroup_ns },
-	{ "forbid nested namespaces",    step_no_namespaces },
+	{ "make the cgroup namespace",   step_keeper_namespaces },
 	{ "keep the cgroup namespace",   step_give_namespace },
 };
 /* clang-format on */
@@ -617,7 +640,7 @@ static const struct {
 /* In a child of the monitor, with its ids and the host's root, until it ends. */
 void launch_keeper(const struct box *box, struct payload_io io)
 {
-	struct payload p = { .box = box, .plan = box->plan, .io = io, .sysctl_fd = -1 };
+	struct payload p = { .box = box, .plan = box->plan, .io = io };
 	struct err e = { 0 };
 
 	for (size_t i = 0; i < COUNT(keeper_steps); i++) {

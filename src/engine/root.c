@@ -295,9 +295,15 @@ int root_pivot(struct build *b, struct err *e)
 
 	if (r >= 0)
 		r = os_pivot_root_here();
-	if (r >= 0)
-		r = os_detach_here();
+	return r < 0 ? err_sys(e, -r, "pivot") : 0;
+}
+
+int root_leave(struct build *b, struct err *e)
+{
+	int r = os_detach_here();
+
+	(void)b;
 	if (r >= 0)
 		r = os_chdir("/");
-	return r < 0 ? err_sys(e, -r, "pivot") : 0;
+	return r < 0 ? err_sys(e, -r, "detach") : 0;
 }

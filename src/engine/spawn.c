@@ -31,7 +31,9 @@ static int read_report(struct spawn_init *init, struct err *e)
 		n = os_recv(init->report_fd, &m, sizeof m, &fd, &n_fds);
 		if (n != 1 || n_fds != 1)
 			break;
-		*(m.letter == GIFT_DOOR ? &init->door_fd : &init->rules_fd) = fd;
+		*(m.letter == GIFT_DOOR      ? &init->door_fd
+		  : m.letter == GIFT_SCRATCH ? &init->scratch_fd
+		                             : &init->rules_fd) = fd;
 	}
 	if (n != (int)sizeof m.e)
 		return err_new(e, ERR_INTERNAL, "pid 1 died while it built the walls");
@@ -87,7 +89,7 @@ static int pipes_open(struct pipes *p, struct err *e)
 	int r = os_pipe(p->go, 0);
 
 	if (r >= 0)
-		r = os_pipe(p->entered, 0);
+		r = os_socketpair(p->entered, SOCK_SEQPACKET);
 	if (r >= 0)
 		r = os_pipe(p->walls, 0);
 	if (r >= 0)
@@ -106,8 +108,8 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 		                .entered_fd = p.entered[0],
 		                .walls_fd = p.walls[1],
 		                .report_fd = p.report[1] };
-	int pid =
-	    os_clone((struct clone_opts){ .flags = (uint64_t)box_namespaces(), .pidfd = &pidfd });
+	int pid = os_clone(
+	    (struct clone_opts){ .flags = (uint64_t)box_namespaces(box), .pidfd = &pidfd });
 	if (pid < 0)
 		return err_sys(e, -pid, "clone into new namespaces");
 	if (pid == 0) {
@@ -127,7 +129,8 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 		                    .walls_fd = -1,
 		                    .cgroup_ns_fd = -1,
 		                    .door_fd = -1,
-		                    .rules_fd = -1 };
+		                    .rules_fd = -1,
+		                    .scratch_fd = -1 };
 	if (let_go(box, out, p.go[1], e) < 0) {
 		end_child(pid);
 		out->pid = 0;

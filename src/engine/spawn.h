@@ -19,6 +19,7 @@ struct spawn_init {
 	int cgroup_ns_fd; /* kept: of the keeper; else -1 */
 	int door_fd;      /* kept: self.sock, listening; else -1 */
 	int rules_fd;     /* kept: Landlock's; else -1 */
+	int scratch_fd;   /* the tmpfs that everything writable lies in, to look at */
 	bool is_entered;  /* our children are born in its pid namespace */
 	bool is_init;     /* it is caisson-init: commands can enter */
 };

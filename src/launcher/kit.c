@@ -36,6 +36,7 @@ int kit_open(struct kit *k, struct err *e)
 	int r = cgroup_find(&k->host.cgroup, k->host.is_root);
 	if (r < 0)
 		return err_sys(e, -r, "look at the cgroups");
+	(void)cgroup_live_in(&k->host.cgroup); /* else every monitor joins by itself */
 	k->common.run_fd = slot_run_dir(k->host.is_root, e);
 	if (k->common.run_fd < 0)
 		return -1;

@@ -334,11 +334,6 @@ static void undo_all(struct sandbox *s)
 		stages[i].undo(s);
 }
 
-void launcher_ebb(struct sandbox *s)
-{
-	(void)cgroup_remove(&s->box.cgroup); /* what is still in use resists, and is tried again */
-}
-
 void launcher_end(struct sandbox *s)
 {
 	undo_all(s);

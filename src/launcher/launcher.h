@@ -74,8 +74,6 @@ bool launcher_end_round(struct launcher_hold *hold, const struct cgroup *host);
 /* Takes a slot whose sandbox is dead, to be ended; false when it lives. */
 bool launcher_take_dead(int run_fd, int slot, struct launcher_hold *hold);
 
-/* The command has ended: takes down what can go while the monitor still works. */
-void launcher_ebb(struct sandbox *s);
 /* Waits for the monitor; kills and removes whatever is left of the sandbox. */
 void launcher_end(struct sandbox *s);
 

@@ -78,6 +78,8 @@ static void ready(struct watch *w, uint32_t events)
 	struct seccomp_notif n;
 
 	if (!(events & EPOLLIN)) { /* the last process with this filter is gone */
+		if (p->command.is_final)
+			report_count(p); /* the kernel still takes its memory away */
 		execs_close(p);
 		procs_settle(p);
 		return;
@@ -86,9 +88,8 @@ static void ready(struct watch *w, uint32_t events)
 		return; /* killed meanwhile */
 	record(p, &n);
 	int r = os_seccomp_continue(w->fd, n.id);
-	if (spawn_become_init(&m->init) < 0)
-		monitor_stop(m, RUN_LOST, "pid 1 of the sandbox cannot be reached");
-	else if (r < 0 && r != -ENOENT)
+	monitor_executes(m);
+	if (r < 0 && r != -ENOENT)
 		procs_stop(p, RUN_LOST, "the exec notification failed");
 }
 

@@ -78,12 +78,14 @@ struct proc {
 	bool is_announced; /* the command's own execve was */
 	bool is_running;   /* it has executed */
 	bool has_exited;   /* it was waited for */
+	bool is_counted;   /* what it used */
 	bool is_over;      /* its end is written; its tree may live on */
 	int status;
 	enum run_state cause; /* RUN_EXITED unless a deadline or the client ended it */
 	char reason[96];
 	uint64_t cpu_ms, mem_peak, io_bytes; /* by rusage */
 	uint64_t oom_before;
+	struct cgroup_usage used; /* the final one: of the sandbox */
 	struct channel_end end;
 
 	/* What the client is still to be told. */
@@ -136,7 +138,7 @@ struct monitor {
 	bool due_ready, due_synced, due_usage;
 	int due_done[CH_TYPES]; /* errno + 1; 0: nothing */
 
-	struct timer wall, idle, stop, sweep, freeze, look;
+	struct timer wall, idle, stop, sweep, freeze, look, become;
 	uint64_t last_io_ms, idle_cpu_ms;
 	bool has_started; /* the wall limit counts */
 	bool is_stopping; /* CH_STOP is under way */
@@ -164,6 +166,8 @@ void monitor_stop(struct monitor *m, enum run_state cause, const char *reason);
 void monitor_finish(struct monitor *m) __attribute__((noreturn)); /* kills all, reports, exits */
 /* There never was a sandbox, or its one command was never executed. */
 void monitor_give_up(struct monitor *m, const struct err *e) __attribute__((noreturn));
+/* The first command does: pid 1 becomes caisson-init, unless the command is over before that. */
+void monitor_executes(struct monitor *m);
 void monitor_watch(struct monitor *m, struct watch *w, uint32_t events); /* or the end */
 
 /* talk.c */
@@ -174,7 +178,8 @@ void talk_done(struct monitor *m, enum channel_type asked, int error);
 /* Its end is told, now or later, and remembered. */
 void talk_exit(struct proc *p);
 void talk_fail(struct monitor *m, uint32_t num, const struct err *e);
-void talk_last(struct monitor *m); /* from now on saying waits for room */
+void talk_last(struct monitor *m);         /* from now on saying waits for room */
+void talk_await_forget(struct monitor *m); /* for a moment: who waits for the end comes first */
 void talk_say(struct monitor *m, enum channel_type type, const void *bytes, size_t n);
 /* CH_EXEC of the one command, while pid 1 works: the client's first message. */
 int talk_await_exec(struct monitor *m, struct err *e) MUST_USE;
@@ -212,9 +217,11 @@ void streams_resize(struct proc *p, const struct channel_size *size);
 void streams_close(struct proc *p);
 
 /* report.c */
-void report_look(struct proc *p); /* what is seen only while the sandbox lives */
+void report_look(struct proc *p);  /* what is seen only while the sandbox lives */
+void report_count(struct proc *p); /* what was used; once */
 void report_fill(struct proc *p);
-bool report_is_oom(struct proc *p); /* one that was never executed */
+bool report_is_tree_gone(const struct proc *p); /* false: not known */
+bool report_is_oom(struct proc *p);             /* one that was never executed */
 void report_usage(struct monitor *m, struct channel_usage *out);
 uint64_t report_cpu_ms(struct monitor *m); /* of all that live */
 

@@ -17,6 +17,7 @@
 #define STOP_LOOK_MS 20
 #define STOP_MS 2200 /* the grace of the processes, and a little */
 #define MEMBERS_MAX 4096
+#define BECOME_MS 20
 
 /* A watch that cannot be made would leave somebody waiting for ever. */
 void monitor_watch(struct monitor *m, struct watch *w, uint32_t events)
@@ -36,16 +37,6 @@ static struct proc *by_pid(const struct monitor *m, pid_t pid)
 		if (p->spawn.pid == pid && !p->has_exited)
 			return p;
 	return NULL;
-}
-
-/* Nothing will be read from the cgroups any more (report_fill). */
-static bool is_count_done(const struct monitor *m)
-{
-	for (const struct proc *p = m->procs; p; p = p->next)
-		if (!p->is_over &&
-		    (!p->has_exited || !WIFEXITED(p->status) || p->command.wants_usage))
-			return false;
-	return true;
 }
 
 static void note_child(struct monitor *m, pid_t pid, int status, const struct rusage *usage)
@@ -80,8 +71,6 @@ static void end_inside(struct monitor *m)
 	if (m->init.pid > 0)
 		(void)kill(m->init.pid,
 		           SIGKILL); /* our child, not waited for: the number is its own */
-	if (is_count_done(m)) /* the client may take the cgroups away while the kernel works */
-		talk_say(m, CH_EBB, NULL, 0);
 	for (;;) {
 		int pid = os_wait(-1, &status, &usage);
 
@@ -100,9 +89,30 @@ static void inherit_cause(const struct monitor *m, struct proc *p)
 	memcpy(p->reason, m->reason, sizeof p->reason);
 }
 
+static void close_procs(struct monitor *m)
+{
+	talk_last(m);
+	for (struct proc *p = m->procs; p; p = p->next) {
+		streams_drain(p);
+		if (!p->is_over)
+			procs_close(p);
+	}
+}
+
+/* One short command that ended by itself, with all it had started: nothing is left inside but the
+ * builder of the walls, whose end is nobody's news. */
+static bool is_quiet(const struct monitor *m)
+{
+	const struct proc *p = m->procs;
+
+	return m->init.go_fd >= 0 && m->init.pid > 0 && p && !p->next && p->has_exited &&
+	       WIFEXITED(p->status) && report_is_tree_gone(p);
+}
+
 void monitor_finish(struct monitor *m)
 {
 	struct channel_gone gone = { .state = m->cause };
+	bool is_told = is_quiet(m);
 
 	memcpy(gone.reason, m->reason, sizeof gone.reason);
 	for (struct proc *p = m->procs; p; p = p->next) {
@@ -110,13 +120,13 @@ void monitor_finish(struct monitor *m)
 		if (!p->is_over)
 			report_look(p);
 	}
-	end_inside(m);
-	talk_last(m);
-	for (struct proc *p = m->procs; p; p = p->next) {
-		streams_drain(p);
-		if (!p->is_over)
-			procs_close(p);
+	if (is_told) {
+		close_procs(m);
+		talk_await_forget(m);
 	}
+	end_inside(m);
+	if (!is_told)
+		close_procs(m);
 	talk_say(m, CH_END, &gone, sizeof gone);
 	_exit(0);
 }
@@ -185,6 +195,20 @@ static void sweep_fired(struct timer *t)
 }
 
 /* ---- birth ------------------------------------------------------------------------- */
+
+static void become_fired(struct timer *t)
+{
+	struct monitor *m = OWNER_OF(t, struct monitor, become);
+
+	if (spawn_become_init(&m->init) < 0)
+		monitor_stop(m, RUN_LOST, "pid 1 of the sandbox cannot be reached");
+}
+
+void monitor_executes(struct monitor *m)
+{
+	if (m->init.go_fd >= 0 && m->become.at_ms == 0)
+		timer_set(&m->timers, &m->become, BECOME_MS);
+}
 
 /* Nothing of the client's terminal stays open here, and no signal of it arrives. */
 static int step_detach(struct monitor *m, struct err *e)
@@ -392,9 +416,10 @@ void monitor_main(struct box *box, int control_fd)
 	m.control.fd = control_fd;
 	m.door.fd = m.oom_fd = -1;
 	m.init.pidfd = m.init.report_fd = m.init.go_fd = m.init.entered_fd = m.init.walls_fd = -1;
-	m.init.cgroup_ns_fd = m.init.door_fd = m.init.rules_fd = -1;
+	m.init.cgroup_ns_fd = m.init.door_fd = m.init.rules_fd = m.init.scratch_fd = -1;
 	m.stop.fired = stop_fired;
 	m.sweep.fired = sweep_fired;
+	m.become.fired = become_fired;
 	for (size_t i = 0; i < COUNT(birth); i++) {
 		if (birth[i].run(&m, &e) < 0) {
 			err_wrap(&e, "%s", birth[i].name);

@@ -409,7 +409,7 @@ static void runs(struct proc *p)
 	if (p->has_exited)
 		return;
 	p->is_running = true;
-	p->due_started = !p->command.is_final;
+	p->due_started = true;
 	talk_proc(p);
 }
 

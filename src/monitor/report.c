@@ -5,7 +5,6 @@
  * and for what it waited for, by rusage: the cgroup has the neighbours in it.
  */
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/vfs.h>
@@ -18,13 +17,10 @@
 
 #define MEMBERS_MAX 1024
 
-/* Everything writable is one tmpfs: /tmp stands for all of it. */
+/* Everything writable is one tmpfs. */
 static bool look_at_scratch(const struct monitor *m, struct statfs *fs)
 {
-	char path[64];
-
-	snprintf(path, sizeof path, "/proc/%d/root/tmp", m->init.pid);
-	return statfs(path, fs) == 0 && fs->f_type == TMPFS_MAGIC;
+	return m->init.scratch_fd >= 0 && fstatfs(m->init.scratch_fd, fs) == 0;
 }
 
 /* Without a cgroup: what lives on after the command is pid 1's. */
@@ -66,7 +62,7 @@ static pid_t pid_inside(pid_t pid)
 
 /* The exec listener hangs up when the last process of the tree is gone: cheaper than a look at the
  * list. */
-static bool is_tree_gone(const struct proc *p)
+bool report_is_tree_gone(const struct proc *p)
 {
 	struct pollfd listener = { .fd = p->listener.fd };
 
@@ -80,7 +76,7 @@ static void fill_children(struct proc *p)
 	pid_t pids[MEMBERS_MAX];
 	size_t n = 0;
 
-	if (p->leaf.num && is_tree_gone(p))
+	if (report_is_tree_gone(p))
 		return;
 	if (p->leaf.num || p->command.is_final)
 		n = procs_tree(p, pids, MEMBERS_MAX);
@@ -159,7 +155,7 @@ static void fill_oom(struct proc *p)
 {
 	struct monitor *m = p->monitor;
 
-	if (!p->command.wants_usage && !WIFSIGNALED(p->status))
+	if (!p->command.wants_usage && !(p->has_exited && WIFSIGNALED(p->status)))
 		return;
 	m->oom_kills =
 	    m->oom_fd >= 0 ? cgroup_oom_read(m->oom_fd) : cgroup_oom_kills(&m->box->cgroup);
@@ -175,8 +171,7 @@ bool report_is_oom(struct proc *p)
 static void fill_usage(struct proc *p)
 {
 	struct monitor *m = p->monitor;
-	const struct cgroup *cg = &m->box->cgroup;
-	struct cgroup_usage u = { 0 };
+	const struct cgroup_usage *u = &p->used;
 
 	p->end.cpu_ms = p->cpu_ms;
 	p->end.mem_peak = p->mem_peak;
@@ -185,30 +180,40 @@ static void fill_usage(struct proc *p)
 		p->end.pids_denied = cgroup_leaf_denied(&p->leaf) - p->denied_before;
 	if (!p->command.is_final)
 		return;
-	cgroup_usage(cg, &u);
-	p->end.cpu_ms = u.cpu_ms ? u.cpu_ms : m->cpu_ms;
-	p->end.mem_peak = u.mem_peak ? u.mem_peak : m->mem_peak;
+	p->end.cpu_ms = u->cpu_ms ? u->cpu_ms : m->cpu_ms;
+	p->end.mem_peak = u->mem_peak ? u->mem_peak : m->mem_peak;
 	p->end.io_bytes = m->io_bytes;
-	p->end.pids_denied = u.pids_denied;
+	p->end.pids_denied = u->pids_denied;
 }
 
-/* What can be seen only while the sandbox lives. */
-void report_look(struct proc *p)
+void report_count(struct proc *p)
 {
 	struct statfs fs;
 
+	if (p->is_counted)
+		return;
+	p->is_counted = true;
+	fill_oom(p);
 	if (!p->command.wants_usage)
 		return;
-	fill_children(p);
+	if (p->command.is_final)
+		cgroup_usage(&p->monitor->box->cgroup, &p->used);
 	if (!look_at_scratch(p->monitor, &fs))
 		return;
 	p->end.is_disk_full = fs.f_blocks > 0 && fs.f_bavail == 0;
 	p->end.is_inodes_full = fs.f_files > 0 && fs.f_ffree == 0;
 }
 
+/* What can be seen only while the sandbox lives. */
+void report_look(struct proc *p)
+{
+	if (p->command.wants_usage)
+		fill_children(p);
+}
+
 void report_fill(struct proc *p)
 {
-	fill_oom(p);
+	report_count(p);
 	if (p->command.wants_usage)
 		fill_usage(p);
 	p->end.ms = timer_now_ms() - p->started_ms;

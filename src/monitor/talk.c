@@ -5,6 +5,7 @@
  * in the socket. A client that went away, or reads slowly, costs nothing; the next one asks.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "os/sock.h"
 
 #define FDS_MAX 2
+#define FORGET_MS 5
 #define LOGS_KEPT 32 /* of ended processes, open for self.sock */
 
 struct message {
@@ -156,6 +158,13 @@ void talk_last(struct monitor *m)
 		(void)setsockopt(m->control.fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
 		                 sizeof patience);
 	talk_flush(m);
+}
+
+void talk_await_forget(struct monitor *m)
+{
+	struct pollfd client = { .fd = m->control.fd, .events = POLLIN };
+
+	(void)poll(&client, 1, FORGET_MS); /* whatever it says: it has had its turn */
 }
 
 void talk_say(struct monitor *m, enum channel_type type, const void *bytes, size_t n)

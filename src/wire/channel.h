@@ -56,7 +56,7 @@ enum channel_type {
 
 	/* The monitor. */
 	CH_READY,   /* struct channel_ready: the walls stand; first message to every client of a kept sandbox */
-	CH_STARTED, /* struct channel_started: the command executes. Not for EXEC_FINAL */
+	CH_STARTED, /* struct channel_started: the command executes */
 	CH_GREW,    /* uint64_t: the log ends here now. Rings once, and again after an ACK */
 	CH_TOOK,    /* uint64_t: bytes of input that were written or dropped since the start */
 	CH_WAITING, /* it waits for input and there is none; a guess, after WATCH only */
@@ -65,7 +65,6 @@ enum channel_type {
 	CH_PROC,    /* struct channel_proc */
 	CH_SYNCED,
 	CH_DONE,    /* struct channel_done */
-	CH_EBB,     /* everything inside is dying; a hint, may be absent */
 	CH_END,     /* struct channel_gone: everything inside is dead; the last message */
 	CH_TYPES
 };
