@@ -193,8 +193,9 @@ void token_create(struct call *c)
 	                      name, "scope", str_text(&scopes));
 	json_object_set_new(o->answer, "expires_ms",
 	                    row.expires_ms ? json_integer(row.expires_ms) : json_null());
-	if (store_token_insert(c->api->core->store, &row,
-	                       (struct store_call){ token_stored, o, true }, &e) < 0)
+	if (store_token_insert(
+		c->api->core->store, &row,
+		(struct store_call){ .done = token_stored, .arg = o, .is_durable = true }, &e) < 0)
 		token_stored(o, &(struct store_answer){ .code = STORE_BROKEN });
 }
 
@@ -236,7 +237,8 @@ void token_delete(struct call *c)
 	struct err e = { 0 };
 
 	*o = (struct token_op){ .call = call_ref(c) };
-	if (store_token_revoke(c->api->core->store, c->tenant, c->params[0], core_now_ms(),
-	                       (struct store_call){ token_stored, o, true }, &e) < 0)
+	if (store_token_revoke(
+		c->api->core->store, c->tenant, c->params[0], core_now_ms(),
+		(struct store_call){ .done = token_stored, .arg = o, .is_durable = true }, &e) < 0)
 		token_stored(o, &(struct store_answer){ .code = STORE_BROKEN });
 }

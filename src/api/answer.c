@@ -53,8 +53,8 @@ static bool keep_answer(struct call *c, int status, bool is_problem, const char 
 		                      .body = k->body,
 		                      .body_bytes = strlen(body) };
 	if (result.body_bytes > STORE_BODY_MAX ||
-	    store_idem_finish(c->api->core->store, &result, (struct store_call){ kept, k, false },
-	                      &e) < 0) {
+	    store_idem_finish(c->api->core->store, &result,
+	                      (struct store_call){ .done = kept, .arg = k }, &e) < 0) {
 		free(k->body);
 		free(k);
 		return false;

@@ -206,7 +206,7 @@ static void go_on(struct waiter *w)
 {
 	struct fail f = { 0 };
 
-	if (w->is_reading || !w->p->is_stored || !(w->is_due || w->p->is_ended))
+	if (w->is_reading || !w->p->is_stored || !(w->is_due || w->p->is_over))
 		return;
 	if (!w->p->is_unrecorded) {
 		read_on(w);

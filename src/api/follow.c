@@ -137,12 +137,12 @@ static void follow_on(struct follow *w)
 		timer_set(&w->p->core->timers, &w->again, 0);
 		return;
 	}
-	if (w->is_live && !w->p->is_ended && w->left > 0)
+	if (w->is_live && !w->p->is_over && w->left > 0)
 		return;
 	w->is_over = true;
 	if (!w->is_raw)
 		put_held(w);
-	if (!w->is_raw && w->p->is_ended)
+	if (!w->is_raw && w->p->is_over)
 		put_end(w);
 	w->call->is_answered = true;
 	reply_end(w->call->r);
@@ -266,11 +266,11 @@ void process_log(struct call *c)
 		return;
 	}
 	/* How much there is in all is known at the end only. */
-	uint64_t size = p->is_ended ? kept_bytes(p) : 0;
+	uint64_t size = p->is_over ? kept_bytes(p) : 0;
 	bool is_part = take_range(call_header(c, "Range"), size, &from, &n);
 	struct follow *w = follow_new(c, p, 0);
 	w->is_raw = true;
-	w->is_live = !p->is_ended && call_query(c, "follow");
+	w->is_live = !p->is_over && call_query(c, "follow");
 	if (is_part) {
 		w->from = from;
 		w->left = n;

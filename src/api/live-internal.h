@@ -30,6 +30,8 @@ struct live {
 	struct live_opts opts;
 	struct scan scan;
 	struct keep kept[LOG_STREAMS];
+	struct timer hello; /* when it has to be said */
+	bool is_greeted;
 	bool is_full;       /* the client takes no more for now */
 	bool is_waiting;    /* the process takes no more input for now */
 	bool is_input_over; /* nobody will type */

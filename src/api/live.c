@@ -1,10 +1,14 @@
 #include "api/live-internal.h"
 
+#define HELLO_MS 10
+#define HELLO_MAX (1u << 20)
+
 static void live_free(struct live *l)
 {
 	struct px *p = l->p;
 
 	px_watch_remove(p, &l->watch);
+	timer_stop(&p->core->timers, &l->hello);
 	scan_done(&l->scan);
 	keep_done(&l->kept[LOG_OUT]);
 	keep_done(&l->kept[LOG_ERR]);
@@ -16,12 +20,40 @@ static void live_free(struct live *l)
 
 /* ---- out ----------------------------------------------------------------------------- */
 
-static void say(struct live *l, enum stream_type type, json_t *o)
+static char *json_to_text(json_t *o)
 {
-	AUTO(freep) char *text = json_dumps(o, JSON_COMPACT);
+	char *text = json_dumps(o, JSON_COMPACT);
 
 	json_decref(o);
+	return text;
+}
+
+static void say(struct live *l, enum stream_type type, json_t *o)
+{
+	AUTO(freep) char *text = json_to_text(o);
+
 	l->dialect->json(l, type, text);
+}
+
+/* The first word, once. What follows at once goes with it: reply_hold(). */
+static void greet(struct live *l)
+{
+	const struct px *p = l->p;
+	const struct sbx *s = p->sandbox;
+	AUTO(str_done) struct str hello = { .max = HELLO_MAX };
+
+	l->is_greeted = true;
+	timer_stop(&p->core->timers, &l->hello);
+	reply_hold(l->call->r, true);
+	reply_upgrade(l->call->r, STREAM_PROTOCOL, NULL);
+	AUTO(freep) char *process = json_to_text(print_process(p, NULL, 0));
+	str_addf(&hello, "{\"process\":%s", process);
+	if (s) /* texts that were JSON before */
+		str_addf(&hello, ",\"enforced\":%s", s->enforced);
+	if (s && s->weak)
+		str_addf(&hello, ",\"unenforced\":%s", s->weak);
+	str_add(&hello, "}");
+	l->dialect->json(l, STREAM_STARTED, str_text(&hello));
 }
 
 static void finish(struct live *l)
@@ -49,7 +81,11 @@ static void pump(struct live *l)
 
 	if (l->is_over || !l->call->r)
 		return;
+	if (l->is_greeted)
+		reply_hold(l->call->r, true);
 	while (!l->is_full && l->p->log_fd >= 0 && scan_next(&l->scan, &piece) > 0) {
+		if (!l->is_greeted)
+			greet(l);
 		if (l->opts.is_inline)
 			keep_add(&l->kept[piece.stream], piece.bytes, piece.len);
 		else
@@ -57,8 +93,21 @@ static void pump(struct live *l)
 	}
 	if (l->scan.at != from)
 		px_ack(l->p, l->scan.at);
-	if (!l->is_full && l->p->is_ended)
+	if (!l->is_full && l->p->is_over) {
+		if (!l->is_greeted)
+			greet(l);
 		finish(l);
+	} else if (l->is_greeted) {
+		reply_hold(l->call->r, false);
+	}
+}
+
+static void hello_fired(struct timer *t)
+{
+	struct live *l = (struct live *)(void *)((char *)t - offsetof(struct live, hello));
+
+	greet(l);
+	pump(l);
 }
 
 static void live_grew(struct px_watch *w)
@@ -202,16 +251,15 @@ bool live_is_asked(struct call *c)
 void live_start(struct call *c, struct px *p, struct live_opts o)
 {
 	struct live *l = live_new(c, p, o);
-	json_t *hello = json_object();
 
 	l->dialect = &dialect_frames;
-	reply_upgrade(c->r, STREAM_PROTOCOL, NULL);
-	json_object_set_new(hello, "process", print_process(p, NULL, 0));
-	if (p->sandbox)
-		json_object_set_new(hello, "enforced", json_loads(p->sandbox->enforced, 0, NULL));
-	if (p->sandbox && p->sandbox->weak)
-		json_object_set_new(hello, "unenforced", json_loads(p->sandbox->weak, 0, NULL));
-	say(l, STREAM_STARTED, hello);
+	l->hello.fired = hello_fired;
+	/* Who has nothing to send waits for what comes, and a short command is over before it could
+	 * make use of a greeting: it gets all in one. */
+	if (o.is_owner && !p->has_stdin && !p->is_tty)
+		timer_set(&p->core->timers, &l->hello, HELLO_MS);
+	else
+		greet(l);
 	pump(l);
 }
 
@@ -268,6 +316,7 @@ void process_tty(struct call *c)
 	struct live *l = live_new(c, p, o);
 	l->dialect = &dialect_ws;
 	l->ws = (struct ws_reader){ .role = WS_SERVER, .message_max = STREAM_DATA_MAX };
+	l->is_greeted = true;
 	reply_upgrade(c->r, "websocket", (const char *[]){ "Sec-WebSocket-Accept", accept, NULL });
 	pump(l);
 }

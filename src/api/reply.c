@@ -115,6 +115,12 @@ static struct iovec iov_of_head(const struct server *s)
 	return iov_of(s->head_text.data, s->head_text.len);
 }
 
+/* More follows at once. */
+static bool is_held(const struct exchange *x)
+{
+	return x->conn->is_inside || x->is_held;
+}
+
 static bool is_usable(const struct exchange *x)
 {
 	return !x->is_over && !x->conn->is_broken;
@@ -157,17 +163,17 @@ void reply_begin(struct request *r, int status, const char *type, int64_t length
 	make_head(x, status, &o);
 	struct iovec iov = iov_of_head(c->server);
 
-	out_send(c, &iov, 1, c->is_inside);
+	out_send(c, &iov, 1, is_held(x));
 	settle_later(c);
 }
 
-static void write_chunk(struct conn *c, const void *p, size_t n)
+static void write_chunk(struct exchange *x, const void *p, size_t n)
 {
 	char size[24];
 	int len = snprintf(size, sizeof size, "%zx\r\n", n);
 	struct iovec iov[] = { iov_of(size, (size_t)len), iov_of(p, n), iov_of("\r\n", 2) };
 
-	out_send(c, iov, COUNT(iov), c->is_inside);
+	out_send(x->conn, iov, COUNT(iov), is_held(x));
 }
 
 static void write_plain(struct exchange *x, const void *p, size_t n)
@@ -180,7 +186,7 @@ static void write_plain(struct exchange *x, const void *p, size_t n)
 		return;
 	}
 	x->left -= x->framing == HTTP_LENGTH ? n : 0;
-	out_send(c, &iov, 1, c->is_inside);
+	out_send(c, &iov, 1, is_held(x));
 }
 
 /* When many wait for slow clients, each may wait with less. */
@@ -199,7 +205,7 @@ bool reply_write(struct request *r, const void *p, size_t n)
 	if (x->is_bodiless || n == 0)
 		return true;
 	if (x->framing == HTTP_CHUNKED)
-		write_chunk(c, p, n);
+		write_chunk(x, p, n);
 	else
 		write_plain(x, p, n);
 	if (out_waiting(c) > out_mark(c->server))
@@ -208,6 +214,17 @@ bool reply_write(struct request *r, const void *p, size_t n)
 
 	settle_later(c);
 	return has_room;
+}
+
+void reply_hold(struct request *r, bool is_on)
+{
+	struct exchange *x = exchange_of(r);
+
+	x->is_held = is_on;
+	if (is_on || !is_usable(x) || x->conn->is_inside)
+		return;
+	out_flush(x->conn);
+	settle_later(x->conn);
 }
 
 void reply_end(struct request *r)
@@ -220,7 +237,7 @@ void reply_end(struct request *r)
 	if (is_usable(x) && x->framing == HTTP_CHUNKED && !x->is_bodiless) {
 		struct iovec iov = iov_of("0\r\n\r\n", 5);
 
-		out_send(c, &iov, 1, c->is_inside);
+		out_send(c, &iov, 1, is_held(x));
 	}
 	if (x->framing == HTTP_LENGTH && x->left > 0 && !x->is_bodiless)
 		c->is_broken = c->is_reset = true; /* less than the head has said */
@@ -279,7 +296,7 @@ void reply_upgrade(struct request *r, const char *protocol, const char *const *e
 	c->is_stirred = c->ahead.len > 0;
 	struct iovec iov = iov_of_head(c->server);
 
-	out_send(c, &iov, 1, c->is_inside);
+	out_send(c, &iov, 1, is_held(x));
 	settle_later(c);
 }
 

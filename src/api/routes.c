@@ -250,7 +250,7 @@ static void begin_once(struct call *c)
 	hash_text(str_text(&route), route.len, q.route_hash);
 	hash_text(c->r->body.at ? c->r->body.at : "", c->r->body.len, q.body_hash);
 	if (store_idem_begin(c->api->core->store, &q,
-	                     (struct store_call){ begun, call_ref(c), false }, &e) < 0) {
+	                     (struct store_call){ .done = begun, .arg = call_ref(c) }, &e) < 0) {
 		c->idem_key = NULL;
 		fail_set(&f, FAIL_BACKEND_ERROR, "the store is overloaded");
 		f.is_retry_safe = true;

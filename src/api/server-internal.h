@@ -110,6 +110,7 @@ struct exchange {
 	bool has_begun; /* the head of the answer is out */
 	bool is_over;   /* the handler has forgotten it */
 	bool is_paused;
+	bool is_held; /* its answer: more of it follows at once */
 	bool wants_room;
 	bool is_bodiless;            /* what is written is dropped */
 	enum http_body_kind framing; /* of the answer */

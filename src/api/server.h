@@ -109,6 +109,8 @@ void reply_begin(struct request *r, int status, const char *type, int64_t length
                  const char *const *extra);
 /* Queues a copy. Returns false when the queue is above its mark: wait for on_room(). */
 bool reply_write(struct request *r, const void *p, size_t n);
+/* On: what is written waits for what follows at once; off: it goes. */
+void reply_hold(struct request *r, bool is_on);
 void reply_end(struct request *r);
 void reply_abort(struct request *r); /* cuts the connection: the answer cannot be finished */
 /* BODY_STREAM and upgraded: back-pressure to the sender. */

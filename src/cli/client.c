@@ -216,12 +216,17 @@ static int send_request(struct client *c, const struct client_ask *ask, struct e
 
 	json_decref(c->problem);
 	c->problem = NULL;
-	if (client_connect(c, e) < 0 || print_head(c, ask, &head, e) < 0 ||
-	    send_all(c, head.data, head.len, e) < 0)
+	if (client_connect(c, e) < 0 || print_head(c, ask, &head, e) < 0)
+		return -1;
+	/* In one piece: each would wake the daemon. */
+	bool is_whole = !ask->source && head.len + ask->body.len <= head.max;
+	if (is_whole)
+		str_addn(&head, ask->body.at, ask->body.len);
+	if (send_all(c, head.data, head.len, e) < 0)
 		return -1;
 	if (ask->source)
 		return send_source(c, ask, e);
-	return send_all(c, ask->body.at, ask->body.len, e);
+	return is_whole ? 0 : send_all(c, ask->body.at, ask->body.len, e);
 }
 
 /* ---- the answer ---------------------------------------------------------------------- */

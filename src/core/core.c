@@ -14,6 +14,7 @@
 #include "os/file.h"
 
 #define TAKE_OVER_MS 5000
+#define NUDGE_MS 5
 
 int64_t core_now_ms(void)
 {
@@ -196,6 +197,19 @@ static void store_ready(struct watch *w, uint32_t events)
 	store_dispatch(c->store);
 }
 
+static void nudge_fired(struct timer *t)
+{
+	struct core *c = (struct core *)(void *)((char *)t - offsetof(struct core, nudge));
+
+	store_nudge(c->store);
+}
+
+void core_nudge_soon(struct core *c)
+{
+	if (c->nudge.at_ms == 0)
+		timer_set(&c->timers, &c->nudge, NUDGE_MS);
+}
+
 /* The daemon before us may not have noticed yet that its launcher is dead. */
 static struct store *open_store(const char *dir, struct err *e)
 {
@@ -216,6 +230,7 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 		.loop = l, .config = *config, .logs_fd = -1, .sb_fd = -1, .tree_fd = -1
 	};
 	c->busy_ms = core_mono_ms();
+	c->nudge.fired = nudge_fired;
 	int r = timers_init(&c->timers, l);
 	if (r < 0)
 		return err_sys(e, -r, "make the timer");

@@ -61,9 +61,10 @@ struct core {
 	struct roster processes; /* by id: those that live, or that somebody waits for */
 	struct watch store_watch;
 	struct timer expire;
-	size_t n_clients; /* connections, as the server counts them */
-	uint64_t busy_ms; /* when there was last something to do; monotonic */
-	bool is_ready;    /* recovery is through */
+	struct timer nudge; /* lazy records go now */
+	size_t n_clients;   /* connections, as the server counts them */
+	uint64_t busy_ms;   /* when there was last something to do; monotonic */
+	bool is_ready;      /* recovery is through */
 	struct core_stats {
 		uint64_t creates, execs, failures, bytes_out;
 	} stats;
@@ -74,5 +75,6 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 void core_ready(struct core *c); /* requests are answered from now on */
 void core_close(struct core *c);
 
-int64_t core_now_ms(void);   /* wall clock, for records */
-uint64_t core_mono_ms(void); /* for deadlines */
+void core_nudge_soon(struct core *c); /* what is lazy goes on record in a moment */
+int64_t core_now_ms(void);            /* wall clock, for records */
+uint64_t core_mono_ms(void);          /* for deadlines */

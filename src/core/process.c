@@ -128,22 +128,24 @@ static void on_record(void *arg, const struct store_answer *a)
 
 	if (a->code != STORE_OK) /* the log has it too: the next start settles it */
 		fprintf(stderr, "caissond: %s: %s\n", p->id, a->err->msg);
-	p->is_ended = true;
-	if (p->sandbox)
-		(void)link_send(&p->sandbox->link, CH_FORGET, p->num, NULL, 0);
+	p->is_ended = p->is_over = true;
 	leave_sandbox(p);
 	p->refs++;
-	tell(p, false);
+	tell(p, false); /* first: nobody waits for what the monitor does then */
+	struct sbx *s = roster_find(&p->core->sandboxes, p->sandbox_id);
+	if (s && s->generation == p->generation)
+		(void)link_send(&s->link, CH_FORGET, p->num, NULL, 0);
 	px_unref(p);
 }
 
 /* The end goes on record; who waits is told when it is there. */
 static void finish(struct px *p, enum process_state state, const char *reason)
 {
-	AUTO(freep) char *details = details_of(&p->end);
 	struct process_row row = row_of(p);
 	struct err e = { 0 };
 
+	free(p->details);
+	p->details = details_of(&p->end);
 	p->has_end = true;
 	p->state = row.state = state;
 	row.exit_code = p->end.exit_code;
@@ -157,10 +159,10 @@ static void finish(struct px *p, enum process_state state, const char *reason)
 	row.bytes_out = (int64_t)p->end.out_bytes;
 	row.bytes_err = (int64_t)p->end.err_bytes;
 	row.bytes_dropped = (int64_t)p->end.dropped_bytes;
-	row.details = details;
+	row.details = p->details;
 	p->core->stats.bytes_out += p->end.out_bytes + p->end.err_bytes;
-	if (store_process_finish(p->core->store, &row, (struct store_call){ on_record, p, false },
-	                         &e) < 0)
+	if (store_process_finish(p->core->store, &row,
+	                         (struct store_call){ .done = on_record, .arg = p }, &e) < 0)
 		fprintf(stderr, "caissond: %s: %s\n", p->id, e.msg);
 }
 
@@ -299,6 +301,7 @@ static void inserted(void *arg, const struct store_answer *a)
 	struct px *p = arg;
 
 	p->is_stored = true;
+	p->is_over |= p->is_in_log && a->code == STORE_OK;
 	if (a->code != STORE_OK) {
 		fprintf(stderr, "caissond: %s: %s\n", p->id, a->err->msg);
 		p->is_unrecorded = true;
@@ -323,7 +326,9 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	p->num = ++s->next_num;
 	p->generation = s->generation;
 	p->created_ms = core_now_ms();
-	p->state = PROCESS_QUEUED;
+	/* The last command of a sandbox has no news but its end. */
+	p->state = ask->is_final ? PROCESS_RUNNING : PROCESS_QUEUED;
+	p->started_ms = ask->is_final ? p->created_ms : 0;
 	p->is_tty = ask->is_tty;
 	p->has_stdin = ask->has_stdin;
 	snprintf(p->tenant, sizeof p->tenant, "%s", s->tenant);
@@ -336,8 +341,11 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	bool is_well = open_log(p, f) == 0 && send_exec(p, &cmd, f) == 0;
 
 	command_done(&cmd);
-	if (is_well && store_process_insert(s->core->store, &row,
-	                                    (struct store_call){ inserted, p, false }, &e) < 0) {
+	/* One that dies with us is not in a hurry: a short one needs one transaction in all. */
+	struct store_call call = { .done = inserted, .arg = p, .is_lazy = ask->is_final };
+	if (ask->is_final)
+		core_nudge_soon(s->core);
+	if (is_well && store_process_insert(s->core->store, &row, call, &e) < 0) {
 		(void)link_send(&s->link, CH_KILL, p->num, NULL,
 		                0); /* what is not on record shall not run */
 		fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
@@ -362,6 +370,7 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 
 void px_on_started(struct px *p)
 {
+	store_nudge(p->core->store); /* it runs: there is time for the record */
 	move(p, PROCESS_RUNNING);
 	tell(p, false);
 }
@@ -403,6 +412,10 @@ void px_on_end(struct px *p, const struct channel_end *end)
 	p->end = *end;
 	p->end.reason[sizeof p->end.reason - 1] = '\0';
 	finish(p, end->state <= RUN_LOST ? states[end->state] : PROCESS_LOST, p->end.reason);
+	p->is_in_log = log_has_end(p->log_fd);
+	p->is_over = p->is_in_log && p->is_stored && !p->is_unrecorded;
+	if (p->is_over)
+		tell(p, false);
 }
 
 /* It was never executed: the shell's words for that are 126 and 127. */
@@ -575,7 +588,7 @@ static void fill_end(struct px *p, const struct process_row *row)
 	snprintf(p->end.reason, sizeof p->end.reason, "%s", row->reason ? row->reason : "");
 	p->details = row->details ? mem_strdup(row->details) : NULL;
 	p->ended_ms = row->ended_ms;
-	p->has_end = p->is_ended = p->is_stored = true;
+	p->has_end = p->is_over = p->is_ended = p->is_stored = true;
 }
 
 struct px *px_find(struct core *c, const char *tenant, const char *id, struct fail *f)

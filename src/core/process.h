@@ -44,7 +44,9 @@ struct px {
 	bool is_never_run;          /* there was no such program, or it could not be started */
 	uint64_t in_sent, in_taken; /* bytes of input */
 	bool has_end;               /* `end` is filled in */
-	bool is_ended;              /* and it is on record */
+	bool is_in_log;             /* it is in the log too, where the next daemon finds it */
+	bool is_over;  /* it is on record: in the log and a row that leads there, or in the row */
+	bool is_ended; /* it is in the row: nothing is left to do */
 	struct channel_end end;
 	struct px_watch *watches;
 	unsigned int refs; /* of requests that work with it */

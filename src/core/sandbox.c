@@ -190,7 +190,8 @@ void sbx_change_done(struct sbx *s, enum sandbox_state state, uint32_t fields)
 {
 	s->state = state;
 	s->reason[0] = '\0';
-	sbx_update(s, fields | SANDBOX_SET_STATE, (struct store_call){ on_record, s, false });
+	sbx_update(s, fields | SANDBOX_SET_STATE,
+	           (struct store_call){ .done = on_record, .arg = s });
 }
 
 /* Nothing came of it. A new one goes, and its row keeps the reason; an old one has failed and may
@@ -290,6 +291,35 @@ static void fill_make(const struct sbx *s, struct launch_make *m, struct str *te
 	sort_mounts(m, str_text(text));
 }
 
+static int insert(struct sbx *s, struct store_call call, struct fail *f)
+{
+	struct sandbox_row row = { .id = s->id,
+		                   .tenant = s->tenant,
+		                   .key = s->key,
+		                   .generation = 1,
+		                   .state = s->state,
+		                   .spec = s->spec_text,
+		                   .labels = s->labels,
+		                   .enforced = s->enforced,
+		                   .backend = s->spec.backend,
+		                   .boot_id = s->boot_id,
+		                   .socket = s->socket_name,
+		                   .slot = s->slot,
+		                   .created_ms = s->created_ms,
+		                   .started_ms = s->started_ms,
+		                   .expires_ms = s->expires_ms,
+		                   .idle_ms = (int64_t)s->idle_ms,
+		                   .mem_bytes = (int64_t)s->spec.limits[LIMIT_MEM].value,
+		                   .cpu_milli = (int64_t)s->spec.limits[LIMIT_CPU].value,
+		                   .pids = (int64_t)s->spec.limits[LIMIT_PIDS].value,
+		                   .disk_bytes = (int64_t)s->spec.limits[LIMIT_DISK].value };
+	struct err e = { 0 };
+
+	if (store_sandbox_insert(s->core->store, &row, &s->core->config.quota, call, &e) < 0)
+		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
+	return 0;
+}
+
 static void made(void *arg, const struct launch_made *m, int channel_fd, const struct err *e)
 {
 	struct sbx *s = arg;
@@ -314,8 +344,13 @@ static void made(void *arg, const struct launch_made *m, int channel_fd, const s
 		return;             /* it says when it is ready */
 	s->state = SANDBOX_RUNNING; /* the first command is built together with the walls */
 	s->started_ms = core_now_ms();
-	sbx_update(s, SANDBOX_SET_STATE | SANDBOX_SET_STARTED | SANDBOX_SET_SLOT,
-	           (struct store_call){ 0 });
+	if (s->is_recorded_first)
+		sbx_update(s, SANDBOX_SET_STATE | SANDBOX_SET_STARTED | SANDBOX_SET_SLOT,
+		           (struct store_call){ 0 });
+	else if (insert(s, (struct store_call){ .is_lazy = true }, &f) < 0) {
+		build_failed(s, &f);
+		return;
+	}
 	sbx_change_end(s, NULL);
 }
 
@@ -415,31 +450,17 @@ static void inserted(void *arg, const struct store_answer *a)
 	sbx_free(s);
 }
 
-static int insert(struct sbx *s, struct fail *f)
+/* What may outlive us is on record before it exists, and what a quota may refuse is not made. One
+ * that dies with us is recorded together with its command. */
+static int record(struct sbx *s, struct fail *f)
 {
-	struct sandbox_row row = { .id = s->id,
-		                   .tenant = s->tenant,
-		                   .key = s->key,
-		                   .generation = 1,
-		                   .state = SANDBOX_CREATING,
-		                   .spec = s->spec_text,
-		                   .labels = s->labels,
-		                   .enforced = s->enforced,
-		                   .backend = s->spec.backend,
-		                   .slot = -1,
-		                   .created_ms = s->created_ms,
-		                   .expires_ms = s->expires_ms,
-		                   .idle_ms = (int64_t)s->idle_ms,
-		                   .mem_bytes = (int64_t)s->spec.limits[LIMIT_MEM].value,
-		                   .cpu_milli = (int64_t)s->spec.limits[LIMIT_CPU].value,
-		                   .pids = (int64_t)s->spec.limits[LIMIT_PIDS].value,
-		                   .disk_bytes = (int64_t)s->spec.limits[LIMIT_DISK].value };
-	struct err e = { 0 };
+	static const struct quota none = { 0 };
 
-	if (store_sandbox_insert(s->core->store, &row, &s->core->config.quota,
-	                         (struct store_call){ inserted, s, false }, &e) < 0)
-		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
-	return 0;
+	s->is_recorded_first =
+	    !s->is_one_shot || memcmp(&s->core->config.quota, &none, sizeof none) != 0;
+	return s->is_recorded_first
+	           ? insert(s, (struct store_call){ .done = inserted, .arg = s }, f)
+	           : 0;
 }
 
 int sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, void *arg,
@@ -467,13 +488,15 @@ int sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, voi
 	s->enforced = texts.by;
 	s->weak = texts.weak;
 	if (judged < 0 || sbx_user_of(s, -1, f) < 0 || sbx_change_begin(s, done, arg, f) < 0 ||
-	    insert(s, f) < 0) {
+	    record(s, f) < 0) {
 		sbx_free(s);
 		return -1;
 	}
 	if (ask->client_fd >= 0)
 		s->change.client_fd = fcntl(ask->client_fd, F_DUPFD_CLOEXEC, 3);
 	c->stats.creates++;
+	if (!s->is_recorded_first)
+		sbx_build(s);
 	return 0;
 }
 
@@ -561,7 +584,7 @@ void sbx_be_gone(struct sbx *s, const char *reason)
 	snprintf(s->reason, sizeof s->reason, "%s", reason);
 	roster_remove(&s->core->sandboxes, &s->entry);
 	sbx_update(s, SANDBOX_SET_STATE | SANDBOX_SET_ENDED,
-	           (struct store_call){ gone_on_record, s, false });
+	           (struct store_call){ .done = gone_on_record, .arg = s });
 }
 
 void sbx_on_end(struct sbx *s, bool is_expired, const char *reason)

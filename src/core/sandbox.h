@@ -36,7 +36,8 @@ struct sbx {
 	uint32_t uid, gid; /* of its user, inside */
 	bool is_unsettled; /* after a restart: its monitor has not told yet what happened */
 	char boot_id[40];
-	bool is_one_shot; /* made by /v1/run: dies with its command and with its client */
+	bool is_one_shot;       /* made by /v1/run: dies with its command and with its client */
+	bool is_recorded_first; /* before it was made */
 
 	struct link link; /* to the monitor */
 	int slot;

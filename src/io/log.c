@@ -166,6 +166,13 @@ int log_next(int fd, uint64_t *at, struct log_frame *f, void *buf, uint64_t *ski
 	}
 }
 
+bool log_has_end(int fd)
+{
+	uint64_t magic = 0;
+
+	return os_pread(fd, &magic, sizeof magic, 0) == (int)sizeof magic && magic == LOG_MAGIC;
+}
+
 int log_end(int fd, struct channel_end *out)
 {
 	uint64_t magic = 0;

@@ -27,4 +27,5 @@ int log_close(const struct log_writer *w, const struct channel_end *end); /* 0 o
 int log_next(int fd, uint64_t *at, struct log_frame *f, void *buf, uint64_t *skipped);
 /* 1 with the end record, 0 when there is none yet, -errno. */
 int log_end(int fd, struct channel_end *out);
+bool log_has_end(int fd);
 int log_hole(int fd, struct log_hole *out); /* 0 or -errno */

@@ -66,6 +66,11 @@ int refuse_state(struct store *s, struct request *q, const struct table *t, cons
 	               wanted);
 }
 
+void store_nudge(struct store *s)
+{
+	pthread_cond_signal(&s->has_work);
+}
+
 int request_send(struct store *s, struct request **q, struct store_call call, struct err *e)
 {
 	struct request *sent = *q;
@@ -76,41 +81,47 @@ int request_send(struct store *s, struct request **q, struct store_call call, st
 	pthread_mutex_lock(&s->lock);
 	bool is_closing = s->is_closing;
 
-	if (!is_closing) {
+	if (!is_closing)
 		list_add(&s->queue, sent);
-		pthread_cond_signal(&s->has_work);
-	}
 	pthread_mutex_unlock(&s->lock);
 	if (is_closing)
 		return err_new(e, ERR_INTERNAL, "the store is being closed");
+	if (!call.is_lazy)
+		store_nudge(s); /* not before: it would wake up to a taken lock */
 	*q = NULL;
 	s->n_waiting++;
 	s->bytes_waiting += sent->bytes;
 	return 0;
 }
 
-void done_add(struct store *s, struct request_list *list)
+bool done_add(struct store *s, struct request_list *list)
+{
+	bool is_first = list->n > 0 && s->done.n == 0;
+
+	for (struct request *q = NULL; (q = list_take(list));)
+		list_add(&s->done, q);
+	return is_first;
+}
+
+void done_ring(struct store *s)
 {
 	uint64_t one = 1;
 
-	if (!list->n)
-		return;
-	if (!s->done.n && write(s->event_fd, &one, sizeof one) < 0)
+	if (write(s->event_fd, &one, sizeof one) < 0)
 		abort(); /* an eventfd takes 2^64 - 1 of these */
-	for (struct request *q = NULL; (q = list_take(list));)
-		list_add(&s->done, q);
 }
 
 void store_dispatch(struct store *s)
 {
 	uint64_t count = 0;
 
+	/* Before the list is taken: what is added after that rings again. */
+	if (read(s->event_fd, &count, sizeof count) < 0 && errno != EAGAIN)
+		abort();
 	pthread_mutex_lock(&s->lock);
 	struct request_list done = s->done;
 
 	s->done = (struct request_list){ 0 };
-	if (done.n && read(s->event_fd, &count, sizeof count) < 0)
-		abort(); /* done_add() has written, under the same lock */
 	pthread_mutex_unlock(&s->lock);
 
 	for (struct request *q = NULL; (q = list_take(&done));) {

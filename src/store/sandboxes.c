@@ -221,8 +221,8 @@ int store_sandbox_insert(struct store *s, const struct sandbox_row *row, const s
 	struct sandbox_args *args = q->args;
 	struct sandbox_row full = *row;
 
-	if (row->state != SANDBOX_CREATING)
-		return err_new(e, ERR_INVALID, "a sandbox begins as creating, not as %s",
+	if (row->state != SANDBOX_CREATING && row->state != SANDBOX_RUNNING)
+		return err_new(e, ERR_INVALID, "a sandbox does not begin as %s",
 		               sandbox_state_name(row->state));
 	full.node = row->node ? row->node : s->node;
 	full.labels = row->labels ? row->labels : "{}";

@@ -13,6 +13,9 @@
  *   unreachable ──▷ running | paused | stopping | stopped | failed, once it is known
  *   every one of these ──▷ deleting ──▷ gone, which is final
  *
+ * It begins as creating; one that dies with its maker, so that nobody need find it again, may begin
+ * as running.
+ *
  * Never from unreachable to replacing or creating: a sandbox is not replaced on doubt. There is
  * one writer, and every change of state is compare-and-set: one that sandbox_state_may() does
  * not allow is answered with STORE_CONFLICT, and the row stays as it was.

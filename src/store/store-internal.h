@@ -93,7 +93,9 @@ int refuse_state(struct store *s, struct request *q, const struct table *t, cons
                  const char *wanted, struct err *e);
 void list_add(struct request_list *list, struct request *q);
 struct request *list_take(struct request_list *list);
-void done_add(struct store *s, struct request_list *list); /* under the lock; wakes the loop */
+/* Under the lock. True: done_ring() is due, after the lock: who is woken needs it. */
+bool done_add(struct store *s, struct request_list *list) MUST_USE;
+void done_ring(struct store *s); /* wakes the loop */
 
 /* The threads. */
 void *writer_main(void *store);

@@ -72,6 +72,7 @@ struct store_call {
 	void (*done)(void *arg, const struct store_answer *a);
 	void *arg;
 	bool is_durable;
+	bool is_lazy; /* goes with the next that is not, or at store_nudge() */
 };
 
 /* One page of a list, by the order in which rows were made; the newest first. */
@@ -97,7 +98,8 @@ void store_dispatch(struct store *s);
 
 const char *store_node(const struct store *s); /* this state folder's id, for ever */
 bool store_was_clean(const struct store *s);   /* the last daemon said goodbye; or the first */
-size_t store_waiting(const struct store *s);   /* requests not yet answered */
+void store_nudge(struct store *s);
+size_t store_waiting(const struct store *s); /* requests not yet answered */
 
 /* Small facts by name. An absent one is NULL. */
 int store_meta_get(struct store *s, const char *key, struct arena *a, const char **value,

@@ -67,13 +67,13 @@ static bool wait_for_work(struct store *s, bool has_failed)
 }
 
 /* Under the lock. */
-static void answer_durable(struct store *s, struct request_list *waiting, const struct err *e)
+static bool answer_durable(struct store *s, struct request_list *waiting, const struct err *e)
 {
 	for (struct request *q = waiting->first; q && e; q = q->next) {
 		q->answer.code = STORE_BROKEN;
 		q->err = *e;
 	}
-	done_add(s, waiting);
+	return done_add(s, waiting);
 }
 
 void *syncer_main(void *store)
@@ -95,7 +95,8 @@ void *syncer_main(void *store)
 		    (has_failed ? sync_again(&s->syncer, &e) : sync_log(&s->syncer, &e)) < 0;
 
 		pthread_mutex_lock(&s->lock);
-		answer_durable(s, &waiting, has_failed ? &e : NULL);
+		if (answer_durable(s, &waiting, has_failed ? &e : NULL))
+			done_ring(s);
 		if (has_failed) {
 			s->is_dirty = true;
 			clock_gettime(CLOCK_MONOTONIC, &s->dirty_at);

@@ -98,9 +98,11 @@ static void run_alone(struct store *s, struct request *q)
 
 static void run_batch(struct store *s, const struct request_list *batch)
 {
-	if (run_together(s, batch) == 0)
-		return;
-	rollback(&s->writer);
+	if (batch->n > 1) {
+		if (run_together(s, batch) == 0)
+			return;
+		rollback(&s->writer);
+	}
 	for (struct request *q = batch->first; q; q = q->next)
 		run_alone(s, q);
 }
@@ -149,10 +151,13 @@ static void hand_over(struct store *s, struct request_list *batch)
 		list_add(is_ok && q->call.is_durable ? &s->unsynced : &done, q);
 	}
 	s->wal_pages_seen = s->wal_pages;
-	done_add(s, &done);
+	bool is_due = done_add(s, &done);
+
+	pthread_mutex_unlock(&s->lock);
+	if (is_due)
+		done_ring(s);
 	if (has_news)
 		pthread_cond_signal(&s->has_unsynced);
-	pthread_mutex_unlock(&s->lock);
 }
 
 void *writer_main(void *store)

@@ -272,8 +272,8 @@ TEST(what_a_row_may_not_be)
 	bad.tenant = "";
 	REFUSED(store_sandbox_insert(s, &bad, NULL, HEAR, &e), "needs its tenant");
 	bad = good;
-	bad.state = SANDBOX_RUNNING;
-	REFUSED(store_sandbox_insert(s, &bad, NULL, HEAR, &e), "begins as creating");
+	bad.state = SANDBOX_STOPPED;
+	REFUSED(store_sandbox_insert(s, &bad, NULL, HEAR, &e), "does not begin as stopped");
 	static const struct {
 		const char *spec, *labels;
 	} broken[] = { { "{", NULL }, { "{}", "[]" }, { "{}", "{\"a\":1}" }, { "{}", "x" } };
