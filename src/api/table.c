@@ -12,6 +12,7 @@ const struct route routes[] = {
 	{ "GET",    "/v1/openapi.json",    openapi_get,     SCOPE_READ,   BODY_NONE,   "This API, described", NULL, NULL, NULL },
 	{ "GET",    "/metrics",            metrics_get,     SCOPE_READ,   BODY_NONE,   "Counters, for Prometheus", NULL, NULL, NULL },
 	{ "GET",    "/v1/backends",        backends_get,    SCOPE_READ,   BODY_NONE,   "What can be enforced here", NULL, "Backends", NULL },
+	{ "GET",    "/v1/quota",           quota_get,       SCOPE_READ,   BODY_NONE,   "What the tenant has, and may have at once", NULL, "Quota", NULL },
 
 	{ "POST",   "/v1/tokens",          token_create,    SCOPE_ADMIN,  BODY_WHOLE,  "Make a token; its text is shown once", "TokenAsk", "TokenMade", NULL },
 	{ "GET",    "/v1/tokens",          token_list,      SCOPE_ADMIN,  BODY_NONE,   "The tokens, without their texts", NULL, "TokenList", "limit cursor" },

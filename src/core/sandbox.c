@@ -8,6 +8,7 @@
 #include "core/files.h"
 #include "core/maker.h"
 #include "core/process.h"
+#include "core/quota.h"
 #include "engine/plan.h"
 
 #define CHANGE_MS 30000 /* a change that takes longer is given up */
@@ -406,8 +407,6 @@ static void inserted(void *arg, const struct store_answer *a)
 	}
 	if (a->code == STORE_EXISTS)
 		fail_set(&f, FAIL_EXISTS, "a sandbox with this key exists");
-	else if (a->code == STORE_QUOTA)
-		fail_set(&f, FAIL_QUOTA, "%s", a->err->msg);
 	else
 		fail_set(&f, FAIL_BACKEND_ERROR, "the sandbox could not be stored");
 	f.is_retry_safe = true;
@@ -430,14 +429,14 @@ static int insert(struct sbx *s, struct fail *f)
 		                   .created_ms = s->created_ms,
 		                   .expires_ms = s->expires_ms,
 		                   .idle_ms = (int64_t)s->idle_ms,
-		                   .mem_bytes = (int64_t)s->spec.limits[LIMIT_MEM].value,
-		                   .cpu_milli = (int64_t)s->spec.limits[LIMIT_CPU].value,
-		                   .pids = (int64_t)s->spec.limits[LIMIT_PIDS].value,
-		                   .disk_bytes = (int64_t)s->spec.limits[LIMIT_DISK].value };
+		                   .mem_bytes = (int64_t)s->needs.of[QUOTA_MEM],
+		                   .cpu_milli = (int64_t)s->needs.of[QUOTA_CPU],
+		                   .pids = (int64_t)s->needs.of[QUOTA_PIDS],
+		                   .disk_bytes = (int64_t)s->needs.of[QUOTA_DISK] };
 	struct err e = { 0 };
 
-	if (store_sandbox_insert(s->core->store, &row, &s->core->config.quota,
-	                         (struct store_call){ inserted, s, false }, &e) < 0)
+	if (store_sandbox_insert(s->core->store, &row, (struct store_call){ inserted, s, false },
+	                         &e) < 0)
 		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
 	return 0;
 }
@@ -461,6 +460,11 @@ int sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, voi
 	s->created_ms = core_now_ms();
 	s->expires_ms = s->ttl_ms ? s->created_ms + (int64_t)s->ttl_ms : 0;
 	s->is_one_shot = ask->is_one_shot;
+	s->needs = quota_needs(&s->spec);
+	if (quota_admit(c, s->tenant, &s->needs, f) < 0) {
+		sbx_free(s);
+		return -1;
+	}
 	roster_add(&c->sandboxes, &s->entry);
 	struct enforced_texts texts = { 0 };
 	int judged = enforced_judge(c, &s->spec, &texts, f);
