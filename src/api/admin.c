@@ -15,10 +15,11 @@
 void health_get(struct call *c)
 {
 	struct core *core = c->api->core;
+	bool is_ready = core_is_ready(core);
 
-	answer_json(c, core->is_ready ? 200 : 503,
-	            json_pack("{ss,sb,sb,sI,ss}", "status", core->is_ready ? "ready" : "starting",
-	                      "live", 1, "ready", core->is_ready, "sandboxes",
+	answer_json(c, is_ready ? 200 : 503,
+	            json_pack("{ss,sb,sb,sI,ss}", "status", is_ready ? "ready" : "starting",
+	                      "live", 1, "ready", is_ready, "sandboxes",
 	                      (json_int_t)core->sandboxes.n, "version", CAISSON_VERSION));
 }
 

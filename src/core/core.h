@@ -66,7 +66,7 @@ struct core {
 	size_t n_clients;   /* connections, as the server counts them */
 	uint64_t purged_ms; /* when old records were last looked for; monotonic */
 	uint64_t busy_ms;   /* when there was last something to do; monotonic */
-	bool is_ready;      /* recovery is through */
+	bool is_open;       /* requests are answered */
 	struct core_stats {
 		uint64_t creates, execs, failures, bytes_out;
 	} stats;
@@ -75,6 +75,8 @@ struct core {
 int core_open(struct core *c, struct loop *l, const struct core_config *config, int launcher_fd,
               struct err *e) MUST_USE;
 void core_ready(struct core *c); /* requests are answered from now on */
+/* It has heard of every sandbox that it found again; one that does not answer is not waited for. */
+bool core_is_ready(struct core *c);
 void core_close(struct core *c);
 
 int64_t core_now_ms(void);   /* wall clock, for records */

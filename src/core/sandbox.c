@@ -291,6 +291,16 @@ static void fill_make(const struct sbx *s, struct launch_make *m, struct str *te
 	sort_mounts(m, str_text(text));
 }
 
+/* The launcher found nobody at the other end of the one socket that it writes to. */
+static void explain_make(struct fail *f, const struct err *e)
+{
+	fail_err(f, e);
+	if (e->sys != EPIPE && e->sys != ECONNRESET)
+		return;
+	fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "the monitor of the sandbox died");
+	f->is_retry_safe = true;
+}
+
 static void made(void *arg, const struct launch_made *m, int channel_fd, const struct err *e)
 {
 	struct sbx *s = arg;
@@ -298,7 +308,7 @@ static void made(void *arg, const struct launch_made *m, int channel_fd, const s
 	AUTO(fd_close) int fd = channel_fd;
 
 	if (e) {
-		fail_err(&f, e);
+		explain_make(&f, e);
 		build_failed(s, &f);
 		return;
 	}
