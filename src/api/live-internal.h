@@ -30,6 +30,7 @@ struct live {
 	struct live_opts opts;
 	struct scan scan;
 	struct keep kept[LOG_STREAMS];
+	bool is_told;       /* that there is a process: nobody hears of one that is not on record */
 	bool is_full;       /* the client takes no more for now */
 	bool is_waiting;    /* the process takes no more input for now */
 	bool is_input_over; /* nobody will type */

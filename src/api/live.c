@@ -24,12 +24,30 @@ static void say(struct live *l, enum stream_type type, json_t *o)
 	l->dialect->json(l, type, text);
 }
 
+static void begin(struct live *l)
+{
+	const struct sbx *s = l->p->sandbox;
+	json_t *hello = json_object();
+
+	l->is_told = true;
+	json_object_set_new(hello, "process", print_process(l->p, NULL, 0));
+	if (s)
+		json_object_set_new(hello, "enforced", json_loads(s->enforced, 0, NULL));
+	if (s && s->weak)
+		json_object_set_new(hello, "unenforced", json_loads(s->weak, 0, NULL));
+	say(l, STREAM_STARTED, hello);
+}
+
 static void finish(struct live *l)
 {
 	struct fail f = { 0 };
 
 	l->is_over = true;
-	if (l->p->is_never_run && l->p->state == PROCESS_LOST) {
+	if (l->p->is_unrecorded) {
+		fail_set(&f, FAIL_BACKEND_ERROR,
+		         "the process could not be recorded and was ended");
+		say(l, STREAM_FAIL, print_problem(&f));
+	} else if (l->p->is_never_run && l->p->state == PROCESS_LOST) {
 		fail_set(&f, FAIL_BACKEND_ERROR, "%s", l->p->end.reason);
 		say(l, STREAM_FAIL, print_problem(&f));
 	} else {
@@ -47,8 +65,14 @@ static void pump(struct live *l)
 	struct scan_piece piece;
 	uint64_t from = l->scan.at;
 
-	if (l->is_over || !l->call->r)
+	if (l->is_over || !l->call->r || !l->p->is_stored)
 		return;
+	if (l->p->is_unrecorded) {
+		finish(l);
+		return;
+	}
+	if (!l->is_told)
+		begin(l);
 	while (!l->is_full && l->p->log_fd >= 0 && scan_next(&l->scan, &piece) > 0) {
 		if (l->opts.is_inline)
 			keep_add(&l->kept[piece.stream], piece.bytes, piece.len);
@@ -202,16 +226,9 @@ bool live_is_asked(struct call *c)
 void live_start(struct call *c, struct px *p, struct live_opts o)
 {
 	struct live *l = live_new(c, p, o);
-	json_t *hello = json_object();
 
 	l->dialect = &dialect_frames;
 	reply_upgrade(c->r, STREAM_PROTOCOL, NULL);
-	json_object_set_new(hello, "process", print_process(p, NULL, 0));
-	if (p->sandbox)
-		json_object_set_new(hello, "enforced", json_loads(p->sandbox->enforced, 0, NULL));
-	if (p->sandbox && p->sandbox->weak)
-		json_object_set_new(hello, "unenforced", json_loads(p->sandbox->weak, 0, NULL));
-	say(l, STREAM_STARTED, hello);
 	pump(l);
 }
 
@@ -267,6 +284,7 @@ void process_tty(struct call *c)
 	ws_accept(key, accept);
 	struct live *l = live_new(c, p, o);
 	l->dialect = &dialect_ws;
+	l->is_told = true; /* frames are the terminal's bytes and nothing else */
 	l->ws = (struct ws_reader){ .role = WS_SERVER, .message_max = STREAM_DATA_MAX };
 	reply_upgrade(c->r, "websocket", (const char *[]){ "Sec-WebSocket-Accept", accept, NULL });
 	pump(l);

@@ -7,6 +7,7 @@
 import json
 import random
 import signal
+import sqlite3
 import sys
 import threading
 import time
@@ -497,6 +498,22 @@ def _(api):
     same(json.loads(frames["X"])["exit_code"], 6, "end")
     q = c.execute(s, "sleep 60", wait=0, on_disconnect="kill")
     same(c.ok("GET", f"/v1/processes/{q['id']}")["state"] in ("queued", "running"), True, "it had its answer")
+
+
+@test("nobody is told of a process that is not on record")
+def _(api):
+    c = api.client
+    s = c.create()
+    database = sqlite3.connect(f"file:{api.daemon.state / 'caisson.db'}?mode=ro", uri=True)
+    for _ in range(40):
+        for target, body in (("/v1/run", {"cmd": ["true"]}), (f"/v1/sandboxes/{s['id']}/exec", {"cmd": ["true"]})):
+            stream = Stream(api.daemon.socket, target, body)
+            letter, first = stream.frame()
+            found = database.execute("SELECT count(*) FROM processes WHERE id=?", (json.loads(first)["process"]["id"],))
+            same((letter, found.fetchone()[0]), ("S", 1), target)
+            stream.rest()
+            stream.close()
+    database.close()
 
 
 # ---- files -----------------------------------------------------------------------------------
