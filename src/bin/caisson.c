@@ -25,13 +25,6 @@
 #define RUN_DRIVER oneshot_driver
 #else
 #define RUN_DRIVER daemon_driver
-static const struct driver daemon_driver = { .start = daemon_start,
-	                                     .next = daemon_next,
-	                                     .input = daemon_input,
-	                                     .signal = daemon_signal,
-	                                     .resize = daemon_resize,
-	                                     .kill = daemon_kill,
-	                                     .end = daemon_end };
 #endif
 
 static int main_run(int argc, char **argv)
