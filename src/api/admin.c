@@ -18,9 +18,9 @@ void health_get(struct call *c)
 	bool is_ready = core_is_ready(core);
 
 	answer_json(c, is_ready ? 200 : 503,
-	            json_pack("{ss,sb,sb,sI,ss}", "status", is_ready ? "ready" : "starting",
-	                      "live", 1, "ready", is_ready, "sandboxes",
-	                      (json_int_t)core->sandboxes.n, "version", CAISSON_VERSION));
+	            json_pack("{ss,sb,sb,sI,ss}", "status", is_ready ? "ready" : "starting", "live",
+	                      1, "ready", is_ready, "sandboxes", (json_int_t)core->sandboxes.n,
+	                      "version", CAISSON_VERSION));
 }
 
 static void count_state(void *entry, void *arg)

@@ -147,16 +147,14 @@ static void start_from_cwd(struct file_op *o, const struct sbx *s)
 {
 	struct span *path = &o->job.ask.path;
 	const char *cwd = command_cwd(&s->spec);
-	size_t n = strlen(cwd);
+	size_t size = strlen(cwd) + 1 + path->len + 1;
 
 	if (path->len > 0 && path->at[0] == '/')
 		return;
-	char *joined = arena_alloc(&o->call->arena, n + 1 + path->len + 1);
-	memcpy(joined, cwd, n);
-	joined[n] = '/';
-	if (path->len > 0)
-		memcpy(joined + n + 1, path->at, path->len);
-	*path = (struct span){ joined, path->len > 0 ? n + 1 + path->len : n };
+	char *joined = arena_alloc(&o->call->arena, size);
+	snprintf(joined, size, "%s%s%.*s", cwd, path->len > 0 ? "/" : "", (int)path->len,
+	         path->len > 0 ? path->at : "");
+	*path = span_of(joined);
 }
 
 static void start(struct file_op *o)

@@ -44,8 +44,7 @@ static void finish(struct live *l)
 
 	l->is_over = true;
 	if (l->p->is_unrecorded) {
-		fail_set(&f, FAIL_BACKEND_ERROR,
-		         "the process could not be recorded and was ended");
+		fail_set(&f, FAIL_BACKEND_ERROR, "the process could not be recorded and was ended");
 		say(l, STREAM_FAIL, print_problem(&f));
 	} else if (l->p->is_never_run && l->p->state == PROCESS_LOST) {
 		fail_set(&f, FAIL_BACKEND_ERROR, "%s", l->p->end.reason);

@@ -36,13 +36,11 @@ static const struct {
 };
 /* clang-format on */
 
-static int set(struct config *c, const char *name, char **values, int n, struct err *e)
+static int set_tls(struct config *c, char **values, struct err *e)
 {
 	static const char *const parts[] = { "cert", "key" };
 
-	if (n == 1)
-		return config_flag(c, name + 2, values[0], e);
-	for (int i = 0; i < n; i++) { /* --tls */
+	for (size_t i = 0; i < COUNT(parts); i++) {
 		char text[PATH_TEXT_MAX + 8];
 
 		snprintf(text, sizeof text, "%s=%s", parts[i], values[i]);
@@ -50,6 +48,13 @@ static int set(struct config *c, const char *name, char **values, int n, struct 
 			return -1;
 	}
 	return 0;
+}
+
+static int set(struct config *c, const char *name, char **values, int n, struct err *e)
+{
+	if (n == 2)
+		return set_tls(c, values, e);
+	return n == 1 ? config_flag(c, name + 2, values[0], e) : 0;
 }
 
 static int read_options(struct config *c, int argc, char **argv, struct err *e)

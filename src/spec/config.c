@@ -115,7 +115,7 @@ static int check_listen(const struct opt *o, struct arena *a, const char *text, 
 #define FIELD(name) .offset = offsetof(struct config, name)
 #define TLS(name) .offset = offsetof(struct config_tls, name)
 #define QUOTA(id) .type = &opt_number, .offset = offsetof(struct quota, of[id])
-#define BOUNDS(unit_, least, most_) .limit = { .unit = &unit_, .min = least, .max = most_ }
+#define BOUNDS(unit_, least, most_) .limit = { .unit = &(unit_), .min = (least), .max = (most_) }
 
 static const struct opt tls_rows[] = {
 	{ .key = "cert", .type = &opt_text, .check = check_path, TLS(cert),

@@ -96,8 +96,9 @@ TEST(flags_over_file_over_defaults)
 	struct err e = { 0 };
 
 	make_dir();
-	write_file("f", "state: /s\nrun: /r\nttl: 1h\nquota: {mem: 1g, pids: 9}\n"
-	                "tls: {cert: /c, key: /k}\n",
+	write_file("f",
+	           "state: /s\nrun: /r\nttl: 1h\nquota: {mem: 1g, pids: 9}\n"
+	           "tls: {cert: /c, key: /k}\n",
 	           0600);
 	settings_init(&s);
 	CHECK_INT(config_flag(&s.flags, "quota", "pids=5", &e), 0);
@@ -105,9 +106,8 @@ TEST(flags_over_file_over_defaults)
 	settings_args(&s, "launcher", args);
 	for (size_t i = 0; args[i]; i++)
 		str_addf(&line, "%s%s", i ? " " : "", args[i]);
-	CHECK_STR(str_text(&line),
-	          "launcher --state /s --run /r --service-id 1879047936 --ttl 1h "
-	          "--keep-records 30d --quota mem=1g --quota pids=5 --tls /c /k");
+	CHECK_STR(str_text(&line), "launcher --state /s --run /r --service-id 1879047936 --ttl 1h "
+	                           "--keep-records 30d --quota mem=1g --quota pids=5 --tls /c /k");
 	remove_dir();
 }
 

@@ -3,11 +3,10 @@
 #include "core/process.h"
 #include "test.h"
 
-enum { BOXES = 4 };
+enum { BOXES = 4, PROCESSES = 3 };
 
 static struct core core;
-static struct sbx boxes[BOXES];
-static struct px processes[3];
+static struct sbx *boxes[BOXES];
 
 /* Two of t1 that live, one of t1 that is stopped, one of t2. */
 static void fill(void)
@@ -16,7 +15,7 @@ static void fill(void)
 		                                          SANDBOX_STOPPED, SANDBOX_RUNNING };
 
 	for (size_t i = 0; i < BOXES; i++) {
-		struct sbx *s = &boxes[i];
+		struct sbx *s = boxes[i] = mem_alloc(sizeof *s);
 
 		snprintf(s->id, sizeof s->id, "sb_%zu", i);
 		snprintf(s->tenant, sizeof s->tenant, "%s", i < 3 ? "t1" : "t2");
@@ -30,10 +29,23 @@ static void fill(void)
 			                           [QUOTA_DISK] = 1u << 20 } };
 		roster_add(&core.sandboxes, &s->entry);
 	}
-	for (size_t i = 0; i < COUNT(processes); i++) {
-		processes[i].next = boxes[0].processes;
-		boxes[0].processes = &processes[i];
+	for (size_t i = 0; i < PROCESSES; i++) {
+		struct px *p = mem_alloc(sizeof *p);
+
+		p->next = boxes[0]->processes;
+		boxes[0]->processes = p;
 	}
+}
+
+static void empty(void)
+{
+	for (struct px *p = boxes[0]->processes, *next; p; p = next) {
+		next = p->next;
+		free(p);
+	}
+	roster_done(&core.sandboxes);
+	for (size_t i = 0; i < BOXES; i++)
+		free(boxes[i]);
 }
 
 TEST(sums_are_of_one_tenant_and_of_what_lives)
@@ -54,7 +66,7 @@ TEST(sums_are_of_one_tenant_and_of_what_lives)
 		quota_used(&core, rows[i].tenant, &sum);
 		CHECK_INT(memcmp(&sum, &rows[i].sum, sizeof sum), 0);
 	}
-	roster_done(&core.sandboxes);
+	empty();
 }
 
 TEST(each_ceiling_holds)
@@ -80,7 +92,7 @@ TEST(each_ceiling_holds)
 
 	fill();
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct quota more = boxes[0].needs;
+		struct quota more = boxes[0]->needs;
 		struct fail f = { 0 };
 
 		more.of[QUOTA_PROCESSES] = 1;
@@ -90,7 +102,7 @@ TEST(each_ceiling_holds)
 		CHECK_STR(f.detail, rows[i].says ? rows[i].says : "");
 		CHECK_INT(f.code, rows[i].says ? FAIL_QUOTA : FAIL_NONE);
 	}
-	roster_done(&core.sandboxes);
+	empty();
 }
 
 /* What is counted already is not counted again; what lives again counts. */
@@ -100,10 +112,10 @@ TEST(a_stopped_one_needs_room_to_live_again)
 
 	fill();
 	core.config.quota = (struct quota){ .of = { [QUOTA_SANDBOXES] = 3, [QUOTA_DISK] = 1 } };
-	CHECK_INT(quota_readmit(&boxes[2], &f), 0);
+	CHECK_INT(quota_readmit(boxes[2], &f), 0);
 	core.config.quota = (struct quota){ .of = { [QUOTA_PIDS] = 128 } };
-	CHECK_INT(quota_readmit(&boxes[0], &f), 0);
-	CHECK_INT(quota_readmit(&boxes[2], &f), -1);
+	CHECK_INT(quota_readmit(boxes[0], &f), 0);
+	CHECK_INT(quota_readmit(boxes[2], &f), -1);
 	CHECK_STR(f.detail, "pids: 64 more with 128 in use, and the quota is 128");
-	roster_done(&core.sandboxes);
+	empty();
 }
