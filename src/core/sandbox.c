@@ -194,6 +194,15 @@ void sbx_change_done(struct sbx *s, enum sandbox_state state, uint32_t fields)
 	sbx_update(s, fields | SANDBOX_SET_STATE, (struct store_call){ on_record, s, false });
 }
 
+/* Its monitor will say no more, so nobody waits for that. */
+static void hear_no_more(struct sbx *s)
+{
+	link_close(&s->link);
+	s->is_unsettled = false;
+	if (!s->change.is_busy)
+		timer_stop(&s->core->timers, &s->timer);
+}
+
 /* Nothing came of it. A new one goes, and its row keeps the reason; an old one has failed and may
  * be started again. */
 static void build_failed(struct sbx *s, const struct fail *f)
@@ -203,7 +212,7 @@ static void build_failed(struct sbx *s, const struct fail *f)
 
 	px_lose_all(s, PROCESS_LOST, copy.detail);
 	(void)link_send(&s->link, CH_CLOSE, 0, NULL, 0); /* if there is somebody */
-	link_close(&s->link);
+	hear_no_more(s);
 	if (is_new) { /* the caller is told when the row says so too */
 		s->change.fail = copy;
 		sbx_be_gone(s, copy.detail);
@@ -580,7 +589,7 @@ void sbx_be_gone(struct sbx *s, const char *reason)
 
 void sbx_on_end(struct sbx *s, bool is_expired, const char *reason)
 {
-	link_close(&s->link);
+	hear_no_more(s);
 	if (s->is_adopted)
 		maker_clean(s->core, s->slot);
 	if (s->state == SANDBOX_DELETING && !s->is_adopted && !s->is_one_shot)
@@ -605,7 +614,7 @@ void sbx_on_lost(struct sbx *s)
 {
 	struct fail f = { 0 };
 
-	link_close(&s->link);
+	hear_no_more(s);
 	files_close(s);
 	if (s->is_adopted)
 		maker_clean(s->core, s->slot);

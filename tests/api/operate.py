@@ -164,6 +164,25 @@ def _(_api):
         wait_until(lambda: all(c.ok("GET", f"/v1/sandboxes/{s['id']}")["state"] == "running" for s in made), 5, "all run")
 
 
+@test("a monitor that dies before it was heard again: the sandbox is stopped, the daemon ready, and start works", own=True)
+def _(_api):
+    with daemon("unheard") as (d, c):
+        s = c.create(SMALL)
+        monitor = d.monitors()[0]
+        os.kill(monitor, signal.SIGSTOP)
+        os.kill(d.pid, signal.SIGKILL)
+        c.close()
+        wait_until(lambda: d.pid and lib.descriptors(d.pid) > 8, 5, "another daemon")
+        time.sleep(0.5)
+        os.kill(monitor, signal.SIGKILL)
+        d.wait_ready()
+        wait_until(lambda: c.ok("GET", f"/v1/sandboxes/{s['id']}")["state"] == "stopped", 3, "stopped")
+        time.sleep(5.5)
+        same(c.ok("GET", f"/v1/sandboxes/{s['id']}")["state"], "stopped", "and it stays so")
+        same(c.ok("POST", f"/v1/sandboxes/{s['id']}/start")["state"], "running", "start")
+        same(c.execute(s, ["true"])["exit_code"], 0, "exec")
+
+
 @test("a monitor that is killed while its sandbox is made: unavailable, and safe to ask again", own=True)
 def _(_api):
     with daemon("newborn") as (d, c):
