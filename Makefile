@@ -53,6 +53,7 @@ install: build ## PREFIX=/usr/local DESTDIR=
 	@install -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/man/man1
 	@sed 's|@PREFIX@|$(PREFIX)|' etc/caisson.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/caisson.service
 	@install -m 644 etc/caisson.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/
+	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/caisson etc/config.yaml docs/config.md
 	@build/caisson help --man >$(DESTDIR)$(PREFIX)/share/man/man1/caisson.1
 	@install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 	@build/caisson completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/caisson

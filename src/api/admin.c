@@ -5,6 +5,7 @@
 
 #include "api/auth.h"
 #include "api/handlers.h"
+#include "core/quota.h"
 #include "store/tokens.h"
 #include "wire/base64.h"
 
@@ -14,11 +15,12 @@
 void health_get(struct call *c)
 {
 	struct core *core = c->api->core;
+	bool is_ready = core_is_ready(core);
 
-	answer_json(c, core->is_ready ? 200 : 503,
-	            json_pack("{ss,sb,sb,sI,ss}", "status", core->is_ready ? "ready" : "starting",
-	                      "live", 1, "ready", core->is_ready, "sandboxes",
-	                      (json_int_t)core->sandboxes.n, "version", CAISSON_VERSION));
+	answer_json(c, is_ready ? 200 : 503,
+	            json_pack("{ss,sb,sb,sI,ss}", "status", is_ready ? "ready" : "starting", "live",
+	                      1, "ready", is_ready, "sandboxes", (json_int_t)core->sandboxes.n,
+	                      "version", CAISSON_VERSION));
 }
 
 static void count_state(void *entry, void *arg)
@@ -83,6 +85,31 @@ void backends_get(struct call *c)
 	              "cgroup_version", cgroups, "pause", h->by[LAUNCH_FREEZER] != 0);
 	json_object_set_new(native, "kernel", json_string(h->release));
 	answer_json(c, 200, json_pack("{s[o]}", "backends", native));
+}
+
+static json_t *quota_sums(const struct quota *q, bool is_bound)
+{
+	json_t *o = json_object();
+
+	for (enum quota_id i = 0; i < QUOTA_COUNT; i++) {
+		json_t *v = is_bound && q->of[i] == 0 ? json_null()
+		            : i == QUOTA_CPU          ? json_real((double)q->of[i] / 1000)
+		                                      : json_integer((json_int_t)q->of[i]);
+
+		json_object_set_new(o, quota_name(i), v);
+	}
+	return o;
+}
+
+void quota_get(struct call *c)
+{
+	struct core *core = c->api->core;
+	struct quota used;
+
+	quota_used(core, c->tenant, &used);
+	answer_json(c, 200,
+	            json_pack("{so,so}", "most", quota_sums(&core->config.quota, true), "used",
+	                      quota_sums(&used, false)));
 }
 
 /* ---- tokens -------------------------------------------------------------------------- */

@@ -25,8 +25,9 @@ static const struct param query[] = {
 	{ "list",      "flag",          "the entries of the folder" },
 	{ "max",       "count",         "entries to list" },
 	{ "mode",      "text",          "octal digits such as 0644" },
-	{ "path",      "text",          "the folder that names are taken from; / unless given" },
+	{ "path",      "text",          "the folder that names are taken from; without a slash in front from the working folder, which it is unless given" },
 	{ "recursive", "flag",          "with all that is below" },
+	{ "relative",  "flag",          "the path is taken from the working folder, unless a slash is in front of it" },
 	{ "sandbox",   "text",          "only those of this one" },
 	{ "stat",      "flag",          "what it is, not what is in it" },
 	{ "state",     "process_state", "only those in this state" },
@@ -116,7 +117,8 @@ enum { FILES, SANDBOXES, PROCESSES, TOKENS, OPERATING };
 static const struct group groups[] = {
 	[SANDBOXES] = { "Sandboxes", "A sandbox outlives its commands, its clients and the daemon." },
 	[PROCESSES] = { "Processes", "Everything that was executed, with its output, running or not." },
-	[FILES]     = { "Files", "All of it is done inside the walls. A path is bytes, from the sandbox's root." },
+	[FILES]     = { "Files", "All of it is done inside the walls. A path in a URL is bytes, from the sandbox's root, or with `relative` from its working "
+	                "folder, where commands start: /work. Names in a body without a slash in front are taken from `path`." },
 	[TOKENS]    = { "Tokens", "Who may come by TCP." },
 	[OPERATING] = { "Operating it", "For those who run the daemon." },
 };

@@ -5,6 +5,7 @@
 #include "core/files.h"
 
 #include "api/handlers.h"
+#include "engine/command.h"
 
 struct file_op {
 	struct job job; /* first */
@@ -12,6 +13,7 @@ struct file_op {
 	bool is_begun;    /* the answer's head is out */
 	bool is_whole;    /* and it was all of it */
 	bool is_paused;   /* the client is slower than the worker */
+	bool is_from_cwd; /* a path without a slash in front is taken from the working folder */
 	bool is_last_due; /* the end of the body has still to be told */
 	struct str whole; /* body bytes that found no room */
 };
@@ -140,12 +142,29 @@ static struct file_op *op_new(struct call *c, enum tree_verb verb)
 	return o;
 }
 
+/* Where a command of the sandbox would look for it. */
+static void start_from_cwd(struct file_op *o, const struct sbx *s)
+{
+	struct span *path = &o->job.ask.path;
+	const char *cwd = command_cwd(&s->spec);
+	size_t size = strlen(cwd) + 1 + path->len + 1;
+
+	if (path->len > 0 && path->at[0] == '/')
+		return;
+	char *joined = arena_alloc(&o->call->arena, size);
+	snprintf(joined, size, "%s%s%.*s", cwd, path->len > 0 ? "/" : "", (int)path->len,
+	         path->len > 0 ? path->at : "");
+	*path = span_of(joined);
+}
+
 static void start(struct file_op *o)
 {
 	struct call *c = o->call;
 	struct fail f = { 0 };
 	struct sbx *s = sbx_find(c->api->core, c->tenant, c->params[0], &f);
 
+	if (s && o->is_from_cwd)
+		start_from_cwd(o, s);
 	if (!s || !c->r || files_start(s, &o->job, &f) < 0) {
 		answer_fail(c, &f);
 		op_free(o);
@@ -156,10 +175,21 @@ static void start(struct file_op *o)
 	c->r->on_room = on_room;
 }
 
-/* The rest of the target is the path: bytes, from the root of the sandbox. */
+/* The rest of the target is the path: bytes. A URL has one slash in front of it either way, so it
+ * is taken from the root, unless the caller says `relative`. */
 static void set_path(struct file_op *o)
 {
 	o->job.ask.path = (struct span){ o->call->params[1], o->call->param_len[1] };
+	o->is_from_cwd = call_query(o->call, "relative") != NULL;
+}
+
+/* The folder of ?path= : text as one writes it in a command. */
+static void set_folder(struct file_op *o)
+{
+	const char *path = call_query(o->call, "path");
+
+	o->job.ask.path = span_of(path ? path : "");
+	o->is_from_cwd = true;
 }
 
 /* If-Match: "hash"; the quotes are HTTP's. */
@@ -322,15 +352,14 @@ static void put_room(struct job *j)
 		reply_pause(o->call->r, false);
 }
 
-static void upload(struct call *c, enum tree_verb verb, struct span path)
+static void upload(struct file_op *o)
 {
-	struct file_op *o = op_new(c, verb);
+	struct call *c = o->call;
 	struct fail f = { 0 };
 	const char *mode = call_query(c, "mode");
 	char *end = NULL;
 
 	o->whole.max = 1u << 20;
-	o->job.ask.path = path;
 	o->job.ask.has_more = true;
 	o->job.room = put_room;
 	c->r->on_data = put_data;
@@ -350,25 +379,27 @@ static void upload(struct call *c, enum tree_verb verb, struct span path)
 
 void file_put(struct call *c)
 {
-	struct span path = { c->params[1], c->param_len[1] };
+	struct file_op *o = op_new(c, TREE_WRITE);
 
-	upload(c, TREE_WRITE, path);
+	set_path(o);
+	upload(o);
 }
 
 void archive_put(struct call *c)
 {
-	const char *path = call_query(c, "path");
+	struct file_op *o = op_new(c, TREE_TAR_IN);
 
-	upload(c, TREE_TAR_IN, span_of(path ? path : "/"));
+	set_folder(o);
+	upload(o);
 }
 
 void archive_get(struct call *c)
 {
 	struct file_op *o = op_new(c, TREE_TAR_OUT);
-	const char *path = call_query(c, "path"), *format = call_query(c, "format");
+	const char *format = call_query(c, "format");
 	struct fail f = { 0 };
 
-	o->job.ask.path = span_of(path ? path : "/");
+	set_folder(o);
 	if (format && strcmp(format, "tar") != 0) {
 		fail_set(&f, FAIL_INVALID, "format: \"tar\" is what there is");
 		fail_op(o, &f);
@@ -395,7 +426,6 @@ static void with_body(struct call *c, enum tree_verb verb)
 {
 	struct file_op *o = op_new(c, verb);
 	struct fail f = { 0 };
-	const char *base = call_query(c, "path");
 
 	o->job.ask.body =
 	    (struct span){ arena_strndup(&c->arena, c->r->body.at ? c->r->body.at : "",
@@ -404,7 +434,7 @@ static void with_body(struct call *c, enum tree_verb verb)
 	if (c->params[1])
 		set_path(o);
 	else
-		o->job.ask.path = span_of(base ? base : "/");
+		set_folder(o);
 	if (call_query(c, "atomic"))
 		o->job.ask.flags |= TREE_ATOMIC;
 	if (set_match(o, &f) < 0)

@@ -22,12 +22,13 @@ handler_fn process_attach, process_tty;
 handler_fn file_get, file_put, file_edit, file_delete, file_move, file_copy, file_mkdir, file_batch;
 handler_fn file_patch, file_grep, file_glob, archive_get, archive_put;
 /* admin.c */
-handler_fn health_get, metrics_get, backends_get, openapi_get, token_create, token_list,
+handler_fn health_get, metrics_get, backends_get, quota_get, openapi_get, token_create, token_list,
     token_delete;
 
 /* ---- shared by them ---- */
 /* A spec of the body, checked and resolved; its canonical text. */
-int spec_of(const json_t *body, struct spec *spec, struct str *text, struct fail *f) MUST_USE;
+int spec_of(const struct core *core, const json_t *body, struct spec *spec, struct str *text,
+            struct fail *f) MUST_USE;
 int take_page(struct call *c, struct store_page *page, struct fail *f) MUST_USE;
 
 /* The wishes for one command (exec.c); what they point to lives in the call. */

@@ -31,7 +31,8 @@ struct live {
 	struct scan scan;
 	struct keep kept[LOG_STREAMS];
 	struct timer hello; /* when it has to be said */
-	bool is_greeted;
+	bool is_hello_due;
+	bool is_greeted;    /* nobody hears of a process that is not on record */
 	bool is_full;       /* the client takes no more for now */
 	bool is_waiting;    /* the process takes no more input for now */
 	bool is_input_over; /* nobody will type */

@@ -73,16 +73,31 @@ static void finish(struct live *l)
 	reply_end(l->call->r);
 }
 
+static void refuse(struct live *l)
+{
+	struct fail f = { 0 };
+
+	l->is_over = true;
+	fail_set(&f, FAIL_BACKEND_ERROR, "the process could not be recorded and was ended");
+	answer_fail(l->call, &f);
+}
+
 /* Everything that is in the log and finds room; then the end, when there is one. */
 static void pump(struct live *l)
 {
 	struct scan_piece piece;
 	uint64_t from = l->scan.at;
 
-	if (l->is_over || !l->call->r)
+	if (l->is_over || !l->call->r || !l->p->is_stored)
 		return;
+	if (l->p->is_unrecorded && !l->is_greeted) {
+		refuse(l);
+		return;
+	}
 	if (l->is_greeted)
 		reply_hold(l->call->r, true);
+	else if (l->is_hello_due)
+		greet(l);
 	while (!l->is_full && l->p->log_fd >= 0 && scan_next(&l->scan, &piece) > 0) {
 		if (!l->is_greeted)
 			greet(l);
@@ -106,7 +121,7 @@ static void hello_fired(struct timer *t)
 {
 	struct live *l = (struct live *)(void *)((char *)t - offsetof(struct live, hello));
 
-	greet(l);
+	l->is_hello_due = true;
 	pump(l);
 }
 
@@ -256,10 +271,9 @@ void live_start(struct call *c, struct px *p, struct live_opts o)
 	l->hello.fired = hello_fired;
 	/* Who has nothing to send waits for what comes, and a short command is over before it could
 	 * make use of a greeting: it gets all in one. */
-	if (o.is_owner && !p->has_stdin && !p->is_tty)
+	l->is_hello_due = !o.is_owner || p->has_stdin || p->is_tty;
+	if (!l->is_hello_due)
 		timer_set(&p->core->timers, &l->hello, HELLO_MS);
-	else
-		greet(l);
 	pump(l);
 }
 
@@ -316,7 +330,7 @@ void process_tty(struct call *c)
 	struct live *l = live_new(c, p, o);
 	l->dialect = &dialect_ws;
 	l->ws = (struct ws_reader){ .role = WS_SERVER, .message_max = STREAM_DATA_MAX };
-	l->is_greeted = true;
+	l->is_greeted = true; /* frames are the terminal's bytes and nothing else */
 	reply_upgrade(c->r, "websocket", (const char *[]){ "Sec-WebSocket-Accept", accept, NULL });
 	pump(l);
 }

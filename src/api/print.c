@@ -3,8 +3,6 @@
 #include "core/details.h"
 #include "wire/base64.h"
 
-#define KEPT_TEXT_MAX (64u << 20)
-
 static json_t *parsed(const char *text)
 {
 	json_t *j = text ? json_loads(text, 0, NULL) : NULL;
@@ -82,7 +80,7 @@ json_t *print_sandbox(const struct sbx *s)
 	size_t n = 0;
 
 	for (const struct px *p = s->processes; p; p = p->next)
-		n++;
+		n += !p->has_end;
 	set(o, "processes", json_integer((json_int_t)n));
 	return o;
 }
@@ -100,31 +98,6 @@ void print_bytes(json_t *o, const char *key, const void *bytes, size_t n)
 	AUTO(str_done) struct str coded = { .max = n * 2 + 8 };
 	base64_encode(bytes, n, &coded);
 	set(o, "base64", json_string(str_text(&coded)));
-}
-
-/* Text when both streams are UTF-8, else both in base64: one `encoding` speaks for both. */
-static uint64_t add_streams(json_t *o, const struct keep *kept)
-{
-	static const char *const names[] = { [LOG_OUT] = "stdout", [LOG_ERR] = "stderr" };
-	struct str texts[LOG_STREAMS] = { { .max = KEPT_TEXT_MAX }, { .max = KEPT_TEXT_MAX } };
-	uint64_t dropped = 0;
-	bool is_text = true;
-
-	for (size_t i = 0; i < LOG_STREAMS; i++)
-		is_text &= keep_text(&kept[i], &texts[i]);
-	for (size_t i = 0; i < LOG_STREAMS; i++) {
-		AUTO(str_done) struct str coded = { .max = 2ul * KEPT_TEXT_MAX };
-
-		if (!is_text)
-			base64_encode(texts[i].data, texts[i].len, &coded);
-		set(o, names[i],
-		    is_text ? json_stringn_nocheck(str_text(&texts[i]), texts[i].len)
-		            : json_string(str_text(&coded)));
-		dropped += keep_dropped(&kept[i]);
-		str_done(&texts[i]);
-	}
-	set(o, "encoding", json_string(is_text ? "utf-8" : "base64"));
-	return dropped;
 }
 
 static void add_details(json_t *o, const char *details)
@@ -200,7 +173,7 @@ json_t *print_process(const struct px *p, const struct keep *kept, uint64_t seq)
 	row.details = details;
 	json_t *o = print_process_row(&row);
 	if (kept) {
-		uint64_t dropped = add_streams(o, kept);
+		uint64_t dropped = details_streams(o, kept);
 		json_t *bytes = json_object_get(o, "bytes");
 
 		if (!p->has_end) { /* so far */

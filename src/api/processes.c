@@ -56,8 +56,15 @@ void process_list(struct call *c)
 		return;
 	}
 	json_t *rows = json_array();
-	for (size_t i = 0; i < list.n; i++)
-		json_array_append_new(rows, print_process_row(&list.rows[i]));
+	for (size_t i = 0; i < list.n; i++) {
+		const struct px *p = roster_find(&c->api->core->processes, list.rows[i].id);
+		bool is_late = p && p->has_end && !p->is_ended; /* the row hears of it just now */
+
+		if (!is_late)
+			json_array_append_new(rows, print_process_row(&list.rows[i]));
+		else if (q.states == 0 || q.states & 1u << p->state)
+			json_array_append_new(rows, print_process(p, NULL, 0));
+	}
 	json_t *o = json_pack("{so}", "processes", rows);
 	json_object_set_new(o, "next", list.next ? json_string(list.next) : json_null());
 	answer_json(c, 200, o);

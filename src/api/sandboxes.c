@@ -28,15 +28,19 @@ static int take_labels(json_t *body, char **out, struct fail *f)
 	return 0;
 }
 
-int spec_of(const json_t *body, struct spec *spec, struct str *text, struct fail *f)
+/* The text is what the caller said; the operator's defaults and bounds are only in the spec. */
+int spec_of(const struct core *core, const json_t *body, struct spec *spec, struct str *text,
+            struct fail *f)
 {
 	AUTO(freep) char *json = json_dumps(body, JSON_COMPACT);
 	struct err e = { 0 };
 
-	if (spec_json(spec, json, strlen(json), &e) < 0 || spec_check(spec, &e) < 0 ||
-	    spec_print(spec, text, &e) < 0)
+	if (spec_json(spec, json, strlen(json), &e) < 0 || spec_print(spec, text, &e) < 0)
 		return fail_err(f, &e);
+	spec_default(spec, core->config.defaults);
 	spec_resolve(spec);
+	if (spec_bound(spec, core->config.most, &e) < 0 || spec_check(spec, &e) < 0)
+		return fail_err(f, &e);
 	return 0;
 }
 
@@ -95,7 +99,7 @@ void sandbox_create(struct call *c)
 		json_object_del(wishes, own_keys[i]);
 	int r = take_ask(c, &ask, &labels, &f);
 	if (r == 0)
-		r = spec_of(wishes, &spec, &text, &f);
+		r = spec_of(c->api->core, wishes, &spec, &text, &f);
 	json_decref(wishes);
 	ask.spec_text = str_text(&text);
 	ask.labels = labels;
@@ -191,8 +195,8 @@ void sandbox_list(struct call *c)
 	for (size_t i = 0; i < list.n; i++) {
 		struct sbx *s = roster_find(&c->api->core->sandboxes, list.rows[i].id);
 
-		json_array_append_new(rows,
-		                      s ? print_sandbox(s) : print_sandbox_row(&list.rows[i]));
+		if (s && !s->is_spent) /* else it is gone, and the store hears of it just now */
+			json_array_append_new(rows, print_sandbox(s));
 	}
 	json_t *o = json_pack("{so}", "sandboxes", rows);
 	json_object_set_new(o, "next", list.next ? json_string(list.next) : json_null());

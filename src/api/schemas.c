@@ -40,6 +40,19 @@ static const struct member backend[] = {
 	{ "pause",          NEEDED, "bool",               "sandboxes can be frozen" },
 };
 
+static const struct member quota_of[] = {
+	{ "most", NEEDED, "QuotaSums", "the operator's bounds; null: none" },
+	{ "used", NEEDED, "QuotaSums", "by the sandboxes of the tenant" },
+};
+static const struct member quota_sums[] = {
+	{ "sandboxes", NEEDED, "count|null",  "that are not gone" },
+	{ "processes", NEEDED, "count|null",  "that run" },
+	{ "cpu",       NEEDED, "number|null", "cores of those that live, by their limits" },
+	{ "mem",       NEEDED, "count|null",  "bytes of those that live, by their limits" },
+	{ "pids",      NEEDED, "count|null",  "of those that live, by their limits" },
+	{ "disk",      NEEDED, "count|null",  "bytes of those that are not gone, by their limits" },
+};
+
 static const struct member token_ask[] = {
 	{ "name",   0, "text|null",            "to know it by; at most 128 bytes" },
 	{ "scope",  0, "scope|[scope]|null",   "what it may; each includes those before it; exec unless given" },
@@ -404,6 +417,8 @@ const struct schema schemas[] = {
 	{ "Health", "Whether the daemon lives and is ready.", MEMBERS(health) },
 	{ "Backends", "What can be enforced here.", MEMBERS(backends) },
 	{ "Backend", "One maker of walls.", MEMBERS(backend) },
+	{ "Quota", "What the tenant has, and may have.", MEMBERS(quota_of) },
+	{ "QuotaSums", "Sums over the sandboxes of one tenant.", MEMBERS(quota_sums) },
 	{ "TokenAsk", "A token to be made.", MEMBERS(token_ask), ASK },
 	{ "TokenMade", "A token with its text.", MEMBERS(token_made) },
 	{ "Token", "A token without its text.", MEMBERS(token) },
@@ -489,6 +504,7 @@ static const struct basic basics[] = {
 	{ "bool",     "{\"type\":\"boolean\"}", "true or false", NULL },
 	{ "integer",  "{\"type\":\"integer\"}", "a whole number", NULL },
 	{ "count",    "{\"type\":\"integer\",\"minimum\":0}", "a whole number from 0", NULL },
+	{ "number",   "{\"type\":\"number\",\"minimum\":0}", "a number from 0", NULL },
 	{ "time",     "{\"type\":\"integer\",\"minimum\":0}", "milliseconds of Unix time", NULL },
 	{ "size",     "{\"type\":\"string\",\"pattern\":\"^[0-9]+[kmgt]?$\"}", "a size such as `4g`", NULL },
 	{ "duration", "{\"type\":\"string\",\"pattern\":\"^[0-9]+(ms|s|m|h|d)?$\"}", "a duration such as `10m`", NULL },

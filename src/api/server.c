@@ -3,10 +3,13 @@
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "api/server-internal.h"
 #include "base/fd.h"
+#include "base/limits.h"
 #include "os/file.h"
+#include "os/unix.h"
 
 #define ACCEPTS_MAX 64 /* of one event; others wait */
 #define PAUSE_MS 100
@@ -141,6 +144,41 @@ static int listen_on(struct server *s, int fd, struct listener how, struct err *
 int server_listen_unix(struct server *s, int fd, struct err *e)
 {
 	return listen_on(s, fd, (struct listener){ .door = DOOR_UNIX }, e);
+}
+
+/* Somebody's file of that name stays, and so does a socket that somebody answers on. */
+static int remove_stale(int dir_fd, const char *name, struct err *e)
+{
+	struct stat st;
+	int r = os_fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0 && !S_ISSOCK(st.st_mode))
+		return err_new(e, ERR_DENIED, "%s is not a socket", name);
+	if (r == 0)
+		r = os_knock_at(dir_fd, name, SOCK_STREAM);
+	if (r == 0)
+		return err_new(e, ERR_DENIED, "somebody else answers there");
+	r = r == -ECONNREFUSED ? os_unlinkat(dir_fd, name) : r;
+	return r < 0 ? err_sys(e, -r, "remove a stale %s", name) : 0;
+}
+
+int server_listen_path(struct server *s, const char *path, struct err *e)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[PATH_TEXT_MAX];
+
+	if (!slash || !slash[1])
+		return err_new(e, ERR_INVALID, "not a path of a socket");
+	snprintf(dir, sizeof dir, "%.*s/", (int)(slash - path), path);
+	AUTO(fd_close) int dir_fd = os_openat(AT_FDCWD, dir, O_PATH | O_DIRECTORY, 0);
+	if (dir_fd < 0)
+		return err_sys(e, -dir_fd, "open %s", dir);
+	if (remove_stale(dir_fd, slash + 1, e) < 0)
+		return -1;
+	int fd = os_listen_at(dir_fd, slash + 1, SOCK_STREAM, 0600);
+	return fd < 0 ? err_sys(e, -fd, "make the socket") : server_listen_unix(s, fd, e);
 }
 
 static int port_parse(const char *text, uint16_t *out)

@@ -82,6 +82,8 @@ struct server *server_new(struct loop *l, const struct server_ops *ops, struct s
                           struct err *e) MUST_USE;
 /* `fd` listens already and is taken over, also on failure. */
 int server_listen_unix(struct server *s, int fd, struct err *e) MUST_USE;
+/* A socket of that name, made new: what a dead daemon left there goes. For our own id, and root. */
+int server_listen_path(struct server *s, const char *path, struct err *e) MUST_USE;
 /* "127.0.0.1:8080", "[::1]:8080", "localhost:8080" (IPv4, and IPv6 where there is one). cert and
  * key are PEM files, or NULL: no TLS. Returns the port: 0 in the address lets the kernel choose. */
 int server_listen_tcp(struct server *s, const char *address, const char *cert, const char *key,

@@ -12,6 +12,7 @@ const struct route routes[] = {
 	{ "GET",    "/v1/openapi.json",    openapi_get,     SCOPE_READ,   BODY_NONE,   "This API, described", NULL, NULL, NULL },
 	{ "GET",    "/metrics",            metrics_get,     SCOPE_READ,   BODY_NONE,   "Counters, for Prometheus", NULL, NULL, NULL },
 	{ "GET",    "/v1/backends",        backends_get,    SCOPE_READ,   BODY_NONE,   "What can be enforced here", NULL, "Backends", NULL },
+	{ "GET",    "/v1/quota",           quota_get,       SCOPE_READ,   BODY_NONE,   "What the tenant has, and may have at once", NULL, "Quota", NULL },
 
 	{ "POST",   "/v1/tokens",          token_create,    SCOPE_ADMIN,  BODY_WHOLE,  "Make a token; its text is shown once", "TokenAsk", "TokenMade", NULL },
 	{ "GET",    "/v1/tokens",          token_list,      SCOPE_ADMIN,  BODY_NONE,   "The tokens, without their texts", NULL, "TokenList", "limit cursor" },
@@ -31,10 +32,10 @@ const struct route routes[] = {
 	{ "GET",    S "/usage",            sandbox_usage,   SCOPE_READ,   BODY_NONE,   "What it uses now", NULL, "Usage", NULL },
 	{ "POST",   S "/exec",             exec_start,      SCOPE_EXEC,   BODY_WHOLE,  "Run a command", "ExecAsk", "Process", NULL },
 
-	{ "GET",    S "/files/{path*}",    file_get,        SCOPE_READ,   BODY_NONE,   "Read a file: bytes, a range, lines; stat, list, watch", NULL, NULL, "lines stat hash list depth max hidden watch recursive" },
-	{ "PUT",    S "/files/{path*}",    file_put,        SCOPE_EXEC,   BODY_STREAM, "Write a file, whole and atomically", NULL, "FileWritten", "mode" },
-	{ "PATCH",  S "/files/{path*}",    file_edit,       SCOPE_EXEC,   BODY_WHOLE,  "Edit a file: exact replacements, an insertion, a diff", NULL, "FileEdited", NULL },
-	{ "DELETE", S "/files/{path*}",    file_delete,     SCOPE_EXEC,   BODY_NONE,   "Delete a file, or with recursive a folder", NULL, "FileDeleted", "recursive" },
+	{ "GET",    S "/files/{path*}",    file_get,        SCOPE_READ,   BODY_NONE,   "Read a file: bytes, a range, lines; stat, list, watch", NULL, NULL, "lines stat hash list depth max hidden watch recursive relative" },
+	{ "PUT",    S "/files/{path*}",    file_put,        SCOPE_EXEC,   BODY_STREAM, "Write a file, whole and atomically", NULL, "FileWritten", "mode relative" },
+	{ "PATCH",  S "/files/{path*}",    file_edit,       SCOPE_EXEC,   BODY_WHOLE,  "Edit a file: exact replacements, an insertion, a diff", NULL, "FileEdited", "relative" },
+	{ "DELETE", S "/files/{path*}",    file_delete,     SCOPE_EXEC,   BODY_NONE,   "Delete a file, or with recursive a folder", NULL, "FileDeleted", "recursive relative" },
 	{ "POST",   S "/files:move",       file_move,       SCOPE_EXEC,   BODY_WHOLE,  "Move", NULL, "Any", "path" },
 	{ "POST",   S "/files:copy",       file_copy,       SCOPE_EXEC,   BODY_WHOLE,  "Copy", NULL, "Any", "path" },
 	{ "POST",   S "/files:mkdir",      file_mkdir,      SCOPE_EXEC,   BODY_WHOLE,  "Make a folder", NULL, "Any", "path" },

@@ -244,26 +244,11 @@ static void add_schemas(struct str *out)
 
 /* ---- errors -------------------------------------------------------------------------- */
 
-/* What the file worker says under the same name, when it differs. */
-static int file_status(const char *name)
-{
-	for (enum tree_code c = 0; c < TREE_CODES; c++)
-		if (strcmp(tree_code_name(c), name) == 0)
-			return tree_code_status(c);
-	return 0;
-}
-
 static void add_errors(struct str *out)
 {
 	str_add(out, "## Errors\n\nThe list is closed.\n\n| code | status |\n|---|---|\n");
-	for (enum fail_code c = FAIL_NONE + 1; c < FAIL_CODES; c++) {
-		int of_file = file_status(fail_name(c));
-
-		str_addf(out, "| `%s` | %d", fail_name(c), fail_status(c));
-		if (of_file && of_file != fail_status(c))
-			str_addf(out, "; of a file operation %d", of_file);
-		str_add(out, " |\n");
-	}
+	for (enum fail_code c = FAIL_NONE + 1; c < FAIL_CODES; c++)
+		str_addf(out, "| `%s` | %d |\n", fail_name(c), fail_status(c));
 }
 
 int main(int argc, char **argv)

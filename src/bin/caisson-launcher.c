@@ -17,7 +17,7 @@
 #define STATUS_OURS 125
 #define STATUS_BUSY 3 /* another launcher has this run folder: connect to its socket instead */
 #define GIVEN_FD 3    /* sd_listen_fds(3) */
-#define ARGS_MAX 64
+#define ARGS_MAX 256
 
 struct options {
 	struct server_opts server;
@@ -29,7 +29,9 @@ struct options {
 /* clang-format off */
 static const char usage[] =
 	"usage: caisson-launcher --state DIR --run DIR [--listen ADDR]... [--tls CERT KEY]\n"
-	"           [--host-path DIR]... [--service-id N] [--on-demand] [--idle-exit SECONDS]\n";
+	"           [--host-path DIR]... [--service-id N] [--on-demand] [--idle-exit TIME]\n"
+	"           [--ttl TIME] [--keep-records TIME] [--quota NAME=N]... [--default LIMIT=N]...\n"
+	"           [--most LIMIT=N]...\n";
 /* clang-format on */
 
 static int set_state(struct options *o, char **values, struct err *e)
@@ -83,14 +85,19 @@ static const struct option {
 	bool is_daemons;
 	int (*set)(struct options *o, char **values, struct err *e); /* NULL: only the daemon's */
 } table[] = {
-	{ "--state",      1, true,  set_state },
-	{ "--run",        1, true,  set_run },
-	{ "--listen",     1, true,  NULL },
-	{ "--tls",        2, true,  NULL },
-	{ "--idle-exit",  1, true,  NULL },
-	{ "--on-demand",  0, true,  set_on_demand },
-	{ "--host-path",  1, false, add_host_path },
-	{ "--service-id", 1, false, set_service_id },
+	{ "--state",        1, true,  set_state },
+	{ "--run",          1, true,  set_run },
+	{ "--listen",       1, true,  NULL },
+	{ "--tls",          2, true,  NULL },
+	{ "--idle-exit",    1, true,  NULL },
+	{ "--ttl",          1, true,  NULL },
+	{ "--keep-records", 1, true,  NULL },
+	{ "--quota",        1, true,  NULL },
+	{ "--default",      1, true,  NULL },
+	{ "--most",         1, true,  NULL },
+	{ "--on-demand",    0, true,  set_on_demand },
+	{ "--host-path",    1, false, add_host_path },
+	{ "--service-id",   1, false, set_service_id },
 };
 /* clang-format on */
 

@@ -9,55 +9,55 @@
 #include <unistd.h>
 
 #include "api/routes.h"
+#include "base/limits.h"
 #include "core/core.h"
+#include "spec/config.h"
 
 #define STATUS_USAGE 125
 #define LAUNCHER_FD 3
 #define API_FD 4
-#define LISTEN_MAX 8
-#define KEEP_RECORDS_MS (30ull * 24 * 3600 * 1000)
-
-struct options {
-	struct core_config config;
-	const char *listen[LISTEN_MAX];
-	size_t n_listen;
-	const char *cert, *key;
-};
-
+/* What the launcher passes on; the values are the config's (spec/config.h). */
 /* clang-format off */
 static const struct {
 	const char *name;
 	int n_values;
 } table[] = {
-	{ "--state",     1 },
-	{ "--run",       1 },
-	{ "--listen",    1 },
-	{ "--tls",       2 },
-	{ "--idle-exit", 1 },
-	{ "--on-demand", 0 },
+	{ "--state",        1 },
+	{ "--run",          1 },
+	{ "--listen",       1 },
+	{ "--tls",          2 },
+	{ "--idle-exit",    1 },
+	{ "--ttl",          1 },
+	{ "--keep-records", 1 },
+	{ "--quota",        1 },
+	{ "--default",      1 },
+	{ "--most",         1 },
+	{ "--on-demand",    0 },
 };
 /* clang-format on */
 
-static int set(struct options *o, const char *name, char **values, struct err *e)
+static int set_tls(struct config *c, char **values, struct err *e)
 {
-	if (strcmp(name, "--state") == 0)
-		o->config.state_dir = values[0];
-	else if (strcmp(name, "--run") == 0)
-		o->config.run_dir = values[0];
-	else if (strcmp(name, "--idle-exit") == 0)
-		o->config.idle_exit_ms = strtoull(values[0], NULL, 10) * 1000;
-	else if (strcmp(name, "--tls") == 0) {
-		o->cert = values[0];
-		o->key = values[1];
-	} else if (strcmp(name, "--listen") == 0) {
-		if (o->n_listen == LISTEN_MAX)
-			return err_new(e, ERR_LIMIT, "more than %d addresses", LISTEN_MAX);
-		o->listen[o->n_listen++] = values[0];
+	static const char *const parts[] = { "cert", "key" };
+
+	for (size_t i = 0; i < COUNT(parts); i++) {
+		char text[PATH_TEXT_MAX + 8];
+
+		snprintf(text, sizeof text, "%s=%s", parts[i], values[i]);
+		if (config_flag(c, "tls", text, e) < 0)
+			return -1;
 	}
 	return 0;
 }
 
-static int read_options(struct options *o, int argc, char **argv, struct err *e)
+static int set(struct config *c, const char *name, char **values, int n, struct err *e)
+{
+	if (n == 2)
+		return set_tls(c, values, e);
+	return n == 1 ? config_flag(c, name + 2, values[0], e) : 0;
+}
+
+static int read_options(struct config *c, int argc, char **argv, struct err *e)
 {
 	for (int i = 1; i < argc;) {
 		size_t k = 0;
@@ -67,13 +67,28 @@ static int read_options(struct options *o, int argc, char **argv, struct err *e)
 		if (k == COUNT(table) || i + table[k].n_values >= argc)
 			return err_new(e, ERR_INVALID, "%s: unknown, or its value is missing",
 			               argv[i]);
-		if (set(o, argv[i], argv + i + 1, e) < 0)
+		if (set(c, argv[i], argv + i + 1, table[k].n_values, e) < 0)
 			return -1;
 		i += table[k].n_values + 1;
 	}
-	if (!o->config.state_dir || !o->config.run_dir)
+	if (!c->state || !c->run)
 		return err_new(e, ERR_INVALID, "--state and --run are needed");
+	config_resolve(c);
 	return 0;
+}
+
+static struct core_config core_config_of(const struct config *c)
+{
+	struct core_config out = { .state_dir = c->state,
+		                   .run_dir = c->run,
+		                   .quota = c->quota,
+		                   .ttl_ms = c->ttl_ms,
+		                   .keep_records_ms = c->keep_records_ms,
+		                   .idle_exit_ms = c->idle_exit_ms };
+
+	memcpy(out.defaults, c->defaults.limits, sizeof out.defaults);
+	memcpy(out.most, c->most.limits, sizeof out.most);
+	return out;
 }
 
 static struct loop loop;
@@ -107,16 +122,22 @@ static int watch_signals(struct err *e)
 	return r < 0 ? err_sys(e, -r, "watch signals") : 0;
 }
 
-static int listen_all(const struct options *o, struct err *e)
+static int listen_all(const struct config *c, struct err *e)
 {
 	if (server_listen_unix(api.server, API_FD, e) < 0)
 		return -1;
-	for (size_t i = 0; i < o->n_listen; i++) {
-		int port = server_listen_tcp(api.server, o->listen[i], o->cert, o->key, e);
+	for (size_t i = 0; i < c->listen.len; i++) {
+		const char *address = c->listen.at[i];
+		int port = strncmp(address, "unix:", 5) == 0
+		               ? server_listen_path(api.server, address + 5, e)
+		               : server_listen_tcp(api.server, address, c->tls.cert, c->tls.key, e);
 
 		if (port < 0)
-			return err_wrap(e, "listen on %s", o->listen[i]);
-		fprintf(stderr, "caissond: listening on %s (port %d)\n", o->listen[i], port);
+			return err_wrap(e, "listen on %s", address);
+		if (port > 0)
+			fprintf(stderr, "caissond: listening on %s (port %d)\n", address, port);
+		else
+			fprintf(stderr, "caissond: listening on %s\n", address);
 	}
 	return 0;
 }
@@ -132,18 +153,19 @@ static void raise_limits(void)
 	(void)setrlimit(RLIMIT_NOFILE, &files); /* then it is less */
 }
 
-static int serve(const struct options *o, struct err *e)
+static int serve(const struct config *c, struct err *e)
 {
+	const struct core_config config = core_config_of(c);
 	int r = loop_init(&loop);
 
 	if (r < 0)
 		return err_sys(e, -r, "make the loop");
-	if (watch_signals(e) < 0 || core_open(&core, &loop, &o->config, LAUNCHER_FD, e) < 0)
+	if (watch_signals(e) < 0 || core_open(&core, &loop, &config, LAUNCHER_FD, e) < 0)
 		return -1;
 	api = (struct api){ .core = &core };
 	api_init(&api);
 	api.server = server_new(&loop, &api_ops, (struct server_limits){ 0 }, e);
-	if (!api.server || listen_all(o, e) < 0)
+	if (!api.server || listen_all(c, e) < 0)
 		return -1;
 	core_ready(&core);
 	r = loop_run(&loop);
@@ -154,12 +176,13 @@ static int serve(const struct options *o, struct err *e)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .config = { .keep_records_ms = KEEP_RECORDS_MS } };
+	struct config c;
 	struct err e = { 0 };
 
 	(void)prctl(PR_SET_DUMPABLE, 0); /* nobody looks into who parses everybody's requests */
 	raise_limits();
-	if (read_options(&o, argc, argv, &e) == 0 && serve(&o, &e) == 0)
+	config_init(&c);
+	if (read_options(&c, argc, argv, &e) == 0 && serve(&c, &e) == 0)
 		return 0;
 	fprintf(stderr, "caissond: %s\n", e.msg);
 	return STATUS_USAGE;

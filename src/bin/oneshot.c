@@ -1,11 +1,14 @@
 #include "bin/oneshot.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/fd.h"
 #include "bin/inspect.h"
-#include "engine/enforce.h"
+#include "core/details.h"
+#include "core/enforced.h"
+#include "core/id.h"
 #include "engine/landlock.h"
 #include "io/log.h"
 #include "launcher/launcher.h"
@@ -13,6 +16,7 @@
 #include "monitor/monitor.h"
 #include "os/extent.h"
 #include "os/sock.h"
+#include "wire/keep.h"
 
 enum { NUM = 1 }; /* of the one command */
 
@@ -28,18 +32,20 @@ struct oneshot {
 	uint64_t input_sent, input_took;
 	bool has_grown, has_end, is_gone; /* the monitor has said all */
 	struct channel_end end;
+	struct enforced_texts enforced;
+	bool is_told;   /* of the start */
+	bool is_inline; /* output is kept for the end */
+	struct keep kept[LOG_STREAMS];
 	struct channel_packet packet;
 	unsigned char bytes[LOG_FRAME_DATA_MAX];
 };
 
 /* ---- start ------------------------------------------------------------------------- */
 
-static int check_host(const struct spec *spec, struct launcher_host *host, struct run_session *out,
+static int check_host(struct oneshot *o, const struct spec *spec, struct launcher_host *host,
                       struct err *e)
 {
-	struct enforce_row rows[ENFORCE_ROWS_MAX];
-
-	if (launcher_mode(&host->is_root, e) < 0)
+	if (spec_check(spec, e) < 0 || launcher_mode(&host->is_root, e) < 0)
 		return -1;
 	int r = cgroup_find(&host->cgroup, host->is_root);
 	if (r < 0)
@@ -49,10 +55,7 @@ static int check_host(const struct spec *spec, struct launcher_host *host, struc
 		                       .has_landlock = landlock_abi() > 0 };
 	if (enforce_check(spec, &judged, e) < 0)
 		return -1;
-	out->n_enforced = enforce_rows(spec, &judged, rows);
-	for (size_t i = 0; i < out->n_enforced; i++)
-		out->enforced[i] = (struct enforced){ rows[i].field, rows[i].by, rows[i].reason };
-
+	enforced_print(spec, &judged, &o->enforced);
 	return 0;
 }
 
@@ -65,7 +68,7 @@ static int make_command(struct oneshot *o, const struct run_setup *setup, struct
 		                   .is_tty = setup->is_tty,
 		                   .has_stdin = setup->has_stdin,
 		                   .is_final = true,
-		                   .wants_usage = setup->wants_usage,
+		                   .wants_usage = setup->is_inline,
 		                   .rows = setup->rows,
 		                   .cols = setup->cols,
 		                   .timeout_ms = setup->timeout_ms,
@@ -82,6 +85,10 @@ static void oneshot_free(struct oneshot *o)
 	plan_done(&o->plan);
 	command_done(&o->command);
 	fd_close(&o->log_fd);
+	for (size_t i = 0; i < LOG_STREAMS; i++)
+		keep_done(&o->kept[i]);
+	free(o->enforced.by);
+	free(o->enforced.weak);
 	free(o);
 }
 
@@ -105,14 +112,17 @@ static int start(const struct run_setup *setup, struct run_session *out, struct 
 
 	o->log_fd = -1;
 	o->at = o->acked = LOG_FRAMES_AT;
-	if (check_host(setup->spec, &host, out, e) < 0 || plan_make(&o->plan, setup->spec, e) < 0 ||
+	o->is_inline = setup->is_inline;
+	for (size_t i = 0; i < LOG_STREAMS; i++)
+		keep_init(&o->kept[i], INLINE_OUTPUT_MAX);
+	if (check_host(o, setup->spec, &host, e) < 0 || plan_make(&o->plan, setup->spec, e) < 0 ||
 	    make_command(o, setup, e) < 0 || launch(o, &host, e) < 0) {
 		oneshot_free(o);
 		return -1;
 	}
 	out->poll_fd = o->sandbox.control_fd;
+	out->poll_events = POLLIN;
 	out->has_room = true;
-	out->cwd = o->command.text;
 	out->driver_data = o;
 	return 0;
 }
@@ -180,8 +190,15 @@ static int read_log(struct oneshot *o, struct run_event *out, struct err *e)
 {
 	struct log_frame f;
 	uint64_t skipped;
-	int r = log_next(o->log_fd, &o->at, &f, o->bytes, &skipped);
+	int r;
 
+	do {
+		if (o->at - o->acked > WINDOW / 2)
+			acknowledge(o);
+		r = log_next(o->log_fd, &o->at, &f, o->bytes, &skipped);
+		if (r > 0 && o->is_inline)
+			keep_add(&o->kept[f.stream], o->bytes, f.len);
+	} while (r > 0 && o->is_inline);
 	if (r < 0)
 		return err_sys(e, -r, "read the log");
 	if (r > 0)
@@ -264,11 +281,56 @@ static int receive(struct run_session *s, struct err *e)
 	return take(s, e) < 0 ? -1 : 1;
 }
 
+static json_t *text_or_null(const char *text)
+{
+	return text[0] ? details_text(text) : json_null();
+}
+
+/* The process object, as the daemon would print it. */
+static json_t *process_of(const struct oneshot *o)
+{
+	const struct channel_end *end = &o->end;
+	AUTO(freep) char *details = details_of(end);
+	json_t *p = json_loads(details, 0, NULL);
+	uint64_t dropped = end->dropped_bytes;
+	char id[ID_SIZE];
+
+	id_make(id, "px");
+	json_object_set_new(p, "id", json_string(id));
+	json_object_set_new(p, "state", json_string(run_state_name((enum run_state)end->state)));
+	json_object_set_new(p, "exit_code",
+	                    end->exit_code < 0 ? json_null() : json_integer(end->exit_code));
+	json_object_set_new(p, "signal",
+	                    end->signal == 0 ? json_null() : json_integer(end->signal));
+	json_object_set_new(p, "reason", text_or_null(end->reason));
+	json_object_set_new(p, "cwd", details_text(o->command.text));
+	json_object_set_new(p, "ms", json_integer((json_int_t)end->ms));
+	json_object_set_new(p, "usage",
+	                    json_pack("{sI,sI,sI}", "cpu_ms", (json_int_t)end->cpu_ms, "mem_peak",
+	                              (json_int_t)end->mem_peak, "io", (json_int_t)end->io_bytes));
+	if (o->is_inline)
+		dropped += details_streams(p, o->kept);
+	json_object_set_new(p, "bytes",
+	                    json_pack("{sI,sI,sI}", "stdout", (json_int_t)end->out_bytes, "stderr",
+	                              (json_int_t)end->err_bytes, "dropped", (json_int_t)dropped));
+	return p;
+}
+
 static int ended(struct oneshot *o, struct run_event *out, struct err *e)
 {
 	if (!o->has_end)
 		return err_new(e, ERR_INTERNAL, "lost: the monitor ended without a report");
-	*out = (struct run_event){ .kind = RUN_ENDED, .end = &o->end };
+	*out = (struct run_event){ .kind = RUN_ENDED, .object = process_of(o) };
+	return 1;
+}
+
+static int started(struct oneshot *o, struct run_event *out)
+{
+	o->is_told = true;
+	*out = (struct run_event){ .kind = RUN_STARTED,
+		                   .object = json_pack(
+				       "{so,so}", "enforced", json_loads(o->enforced.by, 0, NULL),
+				       "unenforced", json_loads(o->enforced.weak, 0, NULL)) };
 	return 1;
 }
 
@@ -277,9 +339,9 @@ static int next(struct run_session *s, struct run_event *out, struct err *e)
 	struct oneshot *o = s->driver_data;
 	int r = 1;
 
+	if (!o->is_told)
+		return started(o, out);
 	while (r > 0) {
-		if (o->at - o->acked > WINDOW / 2)
-			acknowledge(o);
 		r = o->has_grown ? read_log(o, out, e) : 0;
 		if (r != 0)
 			return r;
@@ -300,6 +362,7 @@ static void end(struct run_session *s)
 	struct oneshot *o = s->driver_data;
 
 	launcher_end(&o->sandbox);
+	oneshot_free(o);
 	s->poll_fd = -1;
 }
 

@@ -1,13 +1,17 @@
 /*
- * spec-reference - prints docs/spec.md; tools/check-docs compares the two.
+ * spec-reference - prints docs/spec.md, or with the word config docs/config.md; tools/check-docs
+ * compares them.
  */
-#include "spec/spec.h"
+#include "spec/config.h"
 
-int main(void)
+int main(int argc, char **argv)
 {
 	AUTO(str_done) struct str out = { .max = 1u << 20 };
 
-	spec_reference(&out);
+	if (argc > 1 && strcmp(argv[1], "config") == 0)
+		config_reference(&out);
+	else
+		spec_reference(&out);
 	if (out.overflow || fputs(str_text(&out), stdout) < 0 || fflush(stdout) != 0)
 		return EXIT_FAILURE;
 	return EXIT_SUCCESS;

@@ -4,12 +4,30 @@
  */
 #include "cli/help.h"
 
-#include "spec/spec.h"
+#include "spec/config.h"
+
+typedef void add_option(struct str *out, const char *option, const char *help);
+
+/* "  -e, --env NAME=VALUE...  what it means": the flags are the words with two dashes. */
+static void each_listed(void (*list)(struct str *out), add_option *add, struct str *out)
+{
+	AUTO(str_done) struct str text = { .max = 64u << 10 };
+	char option[64];
+
+	list(&text);
+	for (const char *at = str_text(&text); (at = strstr(at, "--")); at += strcspn(at, "\n")) {
+		size_t n = strcspn(at, " \n");
+		const char *help = at + strcspn(at, "\n") < at + 24 ? at : at + 24;
+		AUTO(str_done) struct str meaning = { .max = 512 };
+
+		snprintf(option, sizeof option, "%.*s", (int)(n < 63 ? n : 63), at);
+		str_addn(&meaning, help, strcspn(help, "\n"));
+		add(out, option, str_text(&meaning));
+	}
+}
 
 /* Every option of a verb, each through `add`. */
-static void each_option(const struct verb *v,
-                        void (*add)(struct str *out, const char *option, const char *help),
-                        struct str *out)
+static void each_option(const struct verb *v, add_option *add, struct str *out)
 {
 	char option[64];
 
@@ -25,21 +43,12 @@ static void each_option(const struct verb *v,
 			add(out, option, f->help);
 		}
 	}
-	if (!v->takes_spec)
-		return;
-	add(out, "--spec", "a spec in YAML or JSON");
-	AUTO(str_done) struct str text = { .max = 64u << 10 };
-	spec_help(&text);
-	/* "  -e, --env NAME=VALUE...  what it means": the flags are the words with two dashes. */
-	for (const char *at = str_text(&text); (at = strstr(at, "--")); at += strcspn(at, "\n")) {
-		size_t n = strcspn(at, " \n");
-		const char *help = at + strcspn(at, "\n") < at + 24 ? at : at + 24;
-		AUTO(str_done) struct str meaning = { .max = 512 };
-
-		snprintf(option, sizeof option, "%.*s", (int)(n < 63 ? n : 63), at);
-		str_addn(&meaning, help, strcspn(help, "\n"));
-		add(out, option, str_text(&meaning));
+	if (v->takes_spec) {
+		add(out, "--spec", "a spec in YAML or JSON");
+		each_listed(spec_help, add, out);
 	}
+	if (v->takes_config)
+		each_listed(config_help, add, out);
 }
 
 /* The words of [a b c], without the brackets; or of a flag. */

@@ -1,14 +1,14 @@
 /*
- * daemon.h - the driver of `caisson run` that asks the daemon (POST /v1/run).
+ * daemon.h - the driver that asks the daemon: a command with a sandbox of its own (POST /v1/run),
+ * or any other request that becomes a live process (wire/stream.h).
  */
 #pragma once
 
-#include "cli/driver.h"
+#include "cli/pump.h"
+#include "cli/remote.h"
 
-int daemon_start(const struct run_setup *setup, struct run_session *out, struct err *e);
-int daemon_next(struct run_session *s, struct run_event *out, struct err *e);
-void daemon_input(struct run_session *s, const void *bytes, size_t n);
-void daemon_signal(struct run_session *s, int sig);
-void daemon_resize(struct run_session *s, uint16_t rows, uint16_t cols);
-void daemon_kill(struct run_session *s);
-void daemon_end(struct run_session *s);
+extern const struct driver daemon_driver;
+/* pump_run() with a process that the request starts or attaches to; driver and session are filled
+ * in. */
+int daemon_pump(struct client *c, const struct client_ask *ask, struct pump *p,
+                struct err *e) MUST_USE;

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "cli/pump.h"
+#include "cli/remote.h"
 
 enum { EXIT_UNENFORCEABLE = 1, EXIT_OURS = 125, LAUNCHES = 5, REPORT_BYTES_MAX = 1 << 20 };
 
@@ -41,7 +42,6 @@ static double now_ms(void)
 
 static int launch(const struct driver *driver, const struct spec *spec, struct err *e)
 {
-	struct keep kept[2]; /* what it prints is nobody's business */
 	char program[] = "/bin/true";
 	char *argv[] = { program, NULL };
 	struct run_setup setup = { .spec = spec, .argv = argv };
@@ -49,16 +49,13 @@ static int launch(const struct driver *driver, const struct spec *spec, struct e
 
 	if (driver->start(&setup, &session, e) < 0)
 		return -1;
-	keep_init(&kept[0], 2);
-	keep_init(&kept[1], 2);
-	struct pump pump = { .driver = driver, .session = &session, .kept = kept };
+	AUTO(pump_done)
+	struct pump pump = { .driver = driver, .session = &session, .is_quiet = true };
 	int r = pump_run(&pump, e);
 	driver->end(&session);
-	keep_done(&kept[0]);
-	keep_done(&kept[1]);
-	if (r == 0 && run_exit_status(&pump.end) != 0)
+	if (r == 0 && remote_exit_status(pump.process) != 0)
 		return err_new(e, ERR_INTERNAL, "%s: %s", program,
-		               run_state_name((enum run_state)pump.end.state));
+		               json_string_value(json_object_get(pump.process, "state")));
 	return r;
 }
 

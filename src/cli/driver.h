@@ -1,19 +1,19 @@
 /*
- * driver.h - the seam between the CLI and whoever runs sandboxes.
+ * driver.h - the seam between the CLI and whoever runs commands.
  *
- * The CLI knows specs and events, nothing of engines. main() passes it a driver: the one that
- * launches in this process (bin/oneshot.c), or a client of the daemon's API.
+ * The CLI knows specs and events, nothing of engines. main() passes it a driver: the one that asks
+ * the daemon (cli/daemon.c), or the one that launches in this process (bin/oneshot.c).
  *
  *   start ──▷ next, next, ... (wait for poll_fd when there is nothing) ──▷ end
  *               input, signal, resize, kill: whenever
  */
 #pragma once
 
+#include <jansson.h>
+
 #include "base/err.h"
 #include "spec/spec.h"
-#include "wire/channel.h"
 
-#define ENFORCED_MAX 24
 #define DRIVER_INPUT_MAX (32u << 10) /* of one call of input() */
 
 struct run_setup {
@@ -22,39 +22,32 @@ struct run_setup {
 	char *const *argv;
 	const char *cwd; /* NULL: the default */
 	bool is_tty, has_stdin;
-	bool wants_usage; /* what was used and started inside, in the end report */
+	bool is_inline; /* output comes with the object at the end, not as events */
 	uint64_t timeout_ms;
 	uint16_t rows, cols;
 };
 
-/* What enforces a field of the spec; `by` is NULL when nothing does. */
-struct enforced {
-	const char *field, *by;
-	const char *reason; /* why not */
-};
-
 struct run_session {
-	int poll_fd;   /* readable: next() has something to do; the driver's to close */
-	bool has_room; /* input() takes DRIVER_INPUT_MAX bytes now; next() may change it */
-	struct enforced enforced[ENFORCED_MAX];
-	size_t n_enforced;
-	const char *cwd; /* of the command, inside */
-
+	int poll_fd;       /* ready for poll_events: next() has something to do */
+	short poll_events; /* next() and the others may change it */
+	bool has_room;     /* input() takes DRIVER_INPUT_MAX bytes now; so may this */
 	void *driver_data;
 };
 
 enum run_event_kind {
+	RUN_STARTED, /* {"process", "enforced", "unenforced"}: it is there, and behind which walls
+	              */
 	RUN_OUT,     /* bytes of standard output, or of the terminal */
 	RUN_ERR,     /* bytes of standard error */
-	RUN_STARTED, /* it executes; may be absent */
-	RUN_ENDED    /* `end`; the last */
+	RUN_DROPPED, /* a number as text: so many bytes were not kept */
+	RUN_ENDED    /* the process object of the API; the last */
 };
 
 struct run_event {
 	enum run_event_kind kind;
 	const unsigned char *bytes; /* until the next call; they count as taken then */
 	size_t n;
-	const struct channel_end *end; /* as long as the session */
+	json_t *object; /* the taker's to release */
 };
 
 struct doctor_report;
@@ -68,7 +61,7 @@ struct driver {
 	void (*signal)(struct run_session *s, int sig);
 	void (*resize)(struct run_session *s, uint16_t rows, uint16_t cols);
 	void (*kill)(struct run_session *s); /* everything inside: TERM, and after a while KILL */
-	/* Everything of the sandbox is gone when it returns; texts of the session stay. */
+	/* Everything of the sandbox is gone when it returns. */
 	void (*end)(struct run_session *s);
 	/* Names of what dead sandboxes left, removed unless dry_run. */
 	int (*sweep)(bool dry_run, void (*found)(const char *what, bool is_gone));

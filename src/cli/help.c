@@ -1,6 +1,6 @@
 #include "cli/help.h"
 
-#include "spec/spec.h"
+#include "spec/config.h"
 
 #define COLUMN 23 /* where spec_help() begins to explain */
 #define WIDTH 90
@@ -58,6 +58,8 @@ void verb_help(const struct verb *v, struct str *out)
 		         COLUMN, "--spec FILE", "a spec in YAML or JSON; flags after it win");
 		spec_help(out);
 	}
+	if (v->takes_config)
+		config_help(out);
 	if (v->more) {
 		str_add(out, "\n");
 		add_wrapped(v->more, out);

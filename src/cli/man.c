@@ -3,7 +3,7 @@
  */
 #include "cli/help.h"
 
-#include "spec/spec.h"
+#include "spec/config.h"
 
 /* In running text: a dash is a dash, a backslash is one, and no line begins a request. */
 static void add_text(const char *text, struct str *out)
@@ -57,6 +57,17 @@ static void add_more(const char *text, struct str *out)
 	}
 }
 
+/* Lines as they stand. */
+static void add_listed(void (*list)(struct str *out), struct str *out)
+{
+	AUTO(str_done) struct str text = { .max = 64u << 10 };
+
+	list(&text);
+	str_add(out, ".PP\n.nf\n");
+	add_text(str_text(&text), out);
+	str_add(out, ".fi\n");
+}
+
 static void add_verb(const struct verb *v, struct str *out)
 {
 	str_addf(out, ".SS caisson %s ", v->name);
@@ -68,21 +79,20 @@ static void add_verb(const struct verb *v, struct str *out)
 		add_flag(&v->flags[i], out);
 	if (v->takes_spec)
 		str_add(out, ".PP\nAlso the options of the section SPEC.\n");
+	if (v->takes_config)
+		add_listed(config_help, out);
 	if (v->more)
 		add_more(v->more, out);
 }
 
 static void add_spec(struct str *out)
 {
-	AUTO(str_done) struct str text = { .max = 64u << 10 };
 
 	str_add(out,
 	        ".SH SPEC\n"
 	        "What a sandbox is. All of these may stand in a file too, in YAML or JSON, which "
-	        "\\fB\\-\\-spec\\fR \\fIFILE\\fR names; flags after it win.\n.PP\n.nf\n");
-	spec_help(&text);
-	add_text(str_text(&text), out);
-	str_add(out, ".fi\n");
+	        "\\fB\\-\\-spec\\fR \\fIFILE\\fR names; flags after it win.\n");
+	add_listed(spec_help, out);
 }
 
 static const char head[] =
@@ -108,6 +118,8 @@ static const char tail[] =
     ".SH FILES\n"
     ".TP\n.I $XDG_RUNTIME_DIR/caisson/api.sock\nThe daemon's socket; root's is "
     "\\fI/run/caisson/api.sock\\fR.\n"
+    ".TP\n.I $XDG_CONFIG_HOME/caisson/config.yaml\nWhat a daemon is started with; root's is "
+    "\\fI/etc/caisson/config.yaml\\fR.\n"
     ".TP\n.I $XDG_STATE_HOME/caisson\nIts records; root's are in \\fI/var/lib/caisson\\fR.\n"
     ".SH EXIT STATUS\n"
     "Of \\fBrun\\fR, \\fBexec\\fR, \\fBsh\\fR and \\fBattach\\fR: the command's own; 124 timeout "

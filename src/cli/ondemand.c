@@ -11,10 +11,11 @@
 #include "base/str.h"
 #include "cli/escape.h"
 #include "cli/progress.h"
+#include "cli/settings.h"
 
 #define START_MS 10000
 #define LOOK_MS 2
-#define IDLE_EXIT_S "60"
+#define IDLE_EXIT_MS 60000 /* unless the config says something else */
 #define LOG_NAME "launcher.log"
 #define STATUS_BUSY 3 /* of caisson-launcher: another one has the run folder */
 
@@ -88,6 +89,7 @@ struct start {
 	const struct address *address;
 	int run_fd, log_fd;
 	char program[PATH_TEXT_MAX];
+	char *args[SETTINGS_ARGS_MAX + 1];
 	pid_t pid;
 };
 
@@ -95,11 +97,6 @@ struct start {
  * log. */
 static _Noreturn void become_launcher(struct start *s)
 {
-	char *const argv[] = {
-		s->program,          (char *)"--on-demand",       (char *)"--idle-exit",
-		(char *)IDLE_EXIT_S, (char *)"--state",           (char *)s->address->state_dir,
-		(char *)"--run",     (char *)s->address->run_dir, NULL
-	};
 	sigset_t none;
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -111,7 +108,7 @@ static _Noreturn void become_launcher(struct start *s)
 	if (setsid() < 0 || chdir("/") < 0 || null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
 	    dup2(null_fd, STDOUT_FILENO) < 0 || dup2(s->log_fd, STDERR_FILENO) < 0)
 		_exit(125);
-	execv(s->program, argv);
+	execv(s->program, s->args);
 	dprintf(STDERR_FILENO, "execute %s: %s\n", s->program, strerror(errno));
 	_exit(125);
 }
@@ -168,10 +165,30 @@ static int await_socket(struct start *s, int64_t until_ms, struct err *e)
 	               s->address->path, START_MS / 1000, s->address->run_dir, LOG_NAME);
 }
 
+/* The config counts here too; but a client looks for the socket in one place only. */
+static int take_settings(struct start *s, struct settings *x, struct err *e)
+{
+	if (settings_load(x, NULL, e) < 0)
+		return -1;
+	if (x->all.idle_exit_ms == 0)
+		x->all.idle_exit_ms = IDLE_EXIT_MS;
+	if (strcmp(x->all.run, s->address->run_dir) != 0)
+		return err_new(e, ERR_INVALID,
+		               "%s has run: %s, where no command looks for a daemon; start it with "
+		               "`caisson serve`, and set CAISSON_SOCKET=%s/api.sock",
+		               x->path, x->all.run, x->all.run);
+	settings_args(x, s->program, s->args);
+	size_t n = 0;
+
+	while (s->args[n])
+		n++;
+	s->args[n] = (char *)"--on-demand";
+	s->args[n + 1] = NULL;
+	return 0;
+}
+
 static int start(struct start *s, struct err *e)
 {
-	if (ondemand_find("caisson-launcher", s->program, e) < 0)
-		return -1;
 	/* Anew, so that nothing somebody put there is written to. */
 	if (unlinkat(s->run_fd, LOG_NAME, 0) < 0 && errno != ENOENT)
 		return err_sys(e, errno, "remove the old %s", LOG_NAME);
@@ -193,13 +210,16 @@ int ondemand_connect(const struct address *a, struct err *e)
 	AUTO(fd_close) int run_fd = open_run_dir(a->run_dir, e);
 	AUTO(fd_close) int turn_fd = run_fd < 0 ? -1 : take_turn(run_fd, until_ms, e);
 	struct start s = { .address = a, .run_fd = run_fd, .log_fd = -1 };
+	AUTO(settings_done) struct settings x;
 
+	settings_init(&x);
 	if (turn_fd < 0)
 		return -1;
 	int fd = address_connect(a, e); /* somebody was faster */
 	if (fd >= 0)
 		return fd;
-	if (start(&s, e) == 0)
+	if (ondemand_find("caisson-launcher", s.program, e) == 0 && take_settings(&s, &x, e) == 0 &&
+	    start(&s, e) == 0)
 		fd = await_socket(&s, until_ms, e);
 	fd_close(&s.log_fd);
 	progress_end();

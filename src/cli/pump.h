@@ -3,21 +3,27 @@
  */
 #pragma once
 
-#include "base/err.h"
 #include "cli/driver.h"
-#include "wire/keep.h"
 
 struct pump {
 	const struct driver *driver;
 	struct run_session *session;
-	bool is_tty; /* the command has a pty */
+	bool is_tty; /* the command has a pty; a guest learns it */
 	bool has_stdin;
-	struct keep *kept; /* two (out, err) for --json; NULL: pass the bytes on */
+	bool is_guest; /* attached: SIGTERM, SIGHUP and Ctrl-] leave, and the process goes on */
+	bool is_quiet; /* what it writes is nobody's business */
+	void (*started)(const json_t *hello); /* told of RUN_STARTED; may be NULL */
 	/* results */
-	struct channel_end end;
+	json_t *hello;       /* the object of RUN_STARTED, or NULL */
+	json_t *process;     /* the last object of it, or NULL */
+	bool is_left;        /* by a guest */
 	bool is_pipe_closed; /* nobody reads our output any more */
 	int write_errno;     /* why output could not be written, or 0 */
 };
 
-/* Until the last event. 0 with p->end set; -1 with the reason why nothing ran. */
-int pump_run(struct pump *p, struct err *e) MUST_USE;
+/* Until the last event: 0; -1 with the reason why nothing ran. */
+int pump_run(struct pump *p, struct err *e);
+void pump_done(struct pump *p);
+/* Says on stderr how it ended, where the exit status does not; returns that status. */
+int pump_report(const struct pump *p);
+void pump_explain(const json_t *process);

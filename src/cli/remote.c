@@ -169,7 +169,7 @@ json_t *remote_argv(char *const *argv)
 	return list;
 }
 
-static int add_command(json_t *o, const struct remote_run *run, struct err *e)
+static int add_command(json_t *o, const struct run_setup *run, struct err *e)
 {
 	char timeout[32];
 
@@ -190,7 +190,7 @@ static int add_command(json_t *o, const struct remote_run *run, struct err *e)
 	return 0;
 }
 
-int remote_run_body(const struct remote_run *run, struct str *out, struct err *e)
+int remote_run_body(const struct run_setup *run, struct str *out, struct err *e)
 {
 	AUTO(json_decrefp) json_t *o = json_object();
 

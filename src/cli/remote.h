@@ -7,7 +7,7 @@
 #pragma once
 
 #include "cli/client.h"
-#include "spec/spec.h"
+#include "cli/driver.h"
 #include "wire/stream.h"
 
 struct remote {
@@ -55,16 +55,6 @@ static inline bool remote_is_waiting(const struct remote *r)
 int remote_exit_status(const json_t *process);
 
 /* What POST /v1/run is asked. */
-struct remote_run {
-	const char
-	    *spec_text; /* JSON, as the caller said it: resolved, every default would be a wish */
-	char *const *argv;
-	const char *cwd; /* NULL: the default */
-	bool is_tty, has_stdin;
-	bool is_inline; /* output comes with the end object, not as frames */
-	uint64_t timeout_ms;
-	uint16_t rows, cols;
-};
-int remote_run_body(const struct remote_run *run, struct str *out, struct err *e) MUST_USE;
+int remote_run_body(const struct run_setup *run, struct str *out, struct err *e) MUST_USE;
 /* argv as a JSON list; an argument that is not UTF-8 is {"base64": ...}. */
 json_t *remote_argv(char *const *argv);

@@ -1,20 +1,14 @@
 /*
- * result.h - the result object of one command (the API's, section 4).
+ * result.h - what `caisson run --json` prints, on one line.
  */
 #pragma once
 
-#include "cli/driver.h"
-#include "wire/channel.h"
-#include "wire/keep.h"
+#include <jansson.h>
 
-struct result_input {
-	const struct run_session *session;
-	const struct channel_end *end;
-	const struct keep *kept; /* two */
-	const char *cwd;
-};
+#include "base/err.h"
+#include "base/str.h"
 
-/* One line of JSON with its newline. */
-void result_print(const struct result_input *in, struct str *out);
+/* The fields of the API's process object that make a result, and what enforced the spec. */
+void result_print(const json_t *hello, const json_t *process, struct str *out);
 /* {"error":{...}} for what never ran. */
 void result_print_error(const struct err *e, struct str *out);

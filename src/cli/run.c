@@ -5,10 +5,11 @@
 #include "base/limits.h"
 #include "cli/policy.h"
 #include "cli/pump.h"
+#include "cli/remote.h"
 #include "cli/result.h"
 #include "cli/terminal.h"
 
-enum { EXIT_DENIED = 126, EXIT_NOT_FOUND = 127, EXIT_OURS = 125, EXIT_PIPE = 141 };
+enum { EXIT_DENIED = 126, EXIT_NOT_FOUND = 127, EXIT_OURS = 125 };
 
 struct run {
 	struct spec spec;
@@ -94,44 +95,42 @@ static int parse(struct run *r, int argc, char **argv, struct err *e)
 	if (i >= argc)
 		return err_new(e, ERR_INVALID, "no command: caisson run [options] -- CMD [ARG]...");
 	r->command = argv + i;
-	if (spec_check(&r->spec, e) < 0 || spec_print(&r->spec, &r->asked, e) < 0)
+	if (spec_print(&r->spec, &r->asked, e) < 0) /* the driver checks it */
 		return -1;
 	spec_resolve(&r->spec);
 	return 0;
 }
 
-/* Fields from `from` on that lack a mechanism for the same reason, on one line. */
-static void warn_reason(const struct run_session *s, size_t from)
+/* Fields that lack a mechanism for the same reason as `first`, which is the first of them. */
+static void warn_reason(const json_t *weak, const char *first, const char *reason)
 {
 	AUTO(str_done) struct str fields = { .max = 256 };
-	const char *reason = s->enforced[from].reason;
+	const char *field;
+	json_t *why;
 
-	for (size_t i = 0; i < s->n_enforced; i++) {
-		if (s->enforced[i].by || strcmp(s->enforced[i].reason, reason) != 0)
+	json_object_foreach((json_t *)(uintptr_t)weak, field, why)
+	{
+		if (strcmp(json_string_value(why), reason) != 0)
 			continue;
-		if (i < from)
+		if (fields.len == 0 && strcmp(field, first) != 0)
 			return; /* said already */
-		str_addf(&fields, "%s%s", fields.len ? ", " : "", s->enforced[i].field);
+		str_addf(&fields, "%s%s", fields.len ? ", " : "", field);
 	}
 	fprintf(stderr, "caisson: not enforced here: %s (%s)\n", str_text(&fields), reason);
 }
 
 /* A default that this host cannot enforce is said once, and not only in --json. */
-static void warn_weak(const struct run_session *s)
+static void warn_weak(const json_t *hello)
 {
-	for (size_t i = 0; i < s->n_enforced; i++)
-		if (!s->enforced[i].by)
-			warn_reason(s, i);
-}
+	const json_t *weak = json_object_get(hello, "unenforced");
+	const char *field;
+	json_t *why;
 
-static void explain_end(const struct channel_end *end)
-{
-	if (end->reason[0])
-		fprintf(stderr, "caisson: %s: %s\n", run_state_name((enum run_state)end->state),
-		        end->reason);
-	if (end->dropped_bytes)
-		fprintf(stderr, "caisson: output limit reached: %llu bytes dropped\n",
-		        (unsigned long long)end->dropped_bytes);
+	json_object_foreach((json_t *)(uintptr_t)weak, field, why)
+	{
+		if (json_is_string(why))
+			warn_reason(weak, field, json_string_value(why));
+	}
 }
 
 static int fail(const struct run *r, const struct err *e)
@@ -148,25 +147,35 @@ static int fail(const struct run *r, const struct err *e)
 	return e->kind == ERR_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_DENIED;
 }
 
-static int report(const struct run *r, const struct run_session *s, const struct pump *p)
+/* A program that is not there, or may not be executed, never ran: that is not its end. */
+static int never_ran(const json_t *process, struct err *e)
 {
-	if (r->is_json) {
-		AUTO(str_done) struct str text = { .max = 4u << 20 };
-		struct result_input in = { s, &p->end, p->kept, s->cwd };
+	const char *reason = json_string_value(json_object_get(process, "reason"));
+	const char *state = json_string_value(json_object_get(process, "state"));
+	json_int_t code = json_integer_value(json_object_get(process, "exit_code"));
 
-		result_print(&in, &text);
-		if (fputs(str_text(&text), stdout) < 0 || fflush(stdout) != 0) {
-			fprintf(stderr, "caisson: write the result: %s\n", strerror(errno));
-			return EXIT_OURS;
-		}
-	} else if (!p->is_pipe_closed) {
-		explain_end(&p->end);
-	}
-	if (p->write_errno && p->write_errno != EPIPE) {
-		fprintf(stderr, "caisson: write the output: %s\n", strerror(p->write_errno));
+	if (!reason || strncmp(reason, "execute: ", 9) != 0 || !state ||
+	    strcmp(state, "exited") != 0)
+		return 0;
+	return err_new(e, code == EXIT_NOT_FOUND ? ERR_NOT_FOUND : ERR_DENIED, "%s", reason);
+}
+
+static int report(const struct run *r, const struct pump *p)
+{
+	struct err e = { 0 };
+
+	if (never_ran(p->process, &e) < 0)
+		return fail(r, &e);
+	if (!r->is_json)
+		return pump_report(p);
+	AUTO(str_done) struct str text = { .max = 4u << 20 };
+
+	result_print(p->hello, p->process, &text);
+	if (fputs(str_text(&text), stdout) < 0 || fflush(stdout) != 0) {
+		fprintf(stderr, "caisson: write the result: %s\n", strerror(errno));
 		return EXIT_OURS;
 	}
-	return p->is_pipe_closed ? EXIT_PIPE : run_exit_status(&p->end);
+	return remote_exit_status(p->process);
 }
 
 static int run_command(struct run *r, const struct driver *driver, struct err *e)
@@ -177,32 +186,25 @@ static int run_command(struct run *r, const struct driver *driver, struct err *e
 		                   .cwd = r->cwd,
 		                   .is_tty = r->is_tty,
 		                   .has_stdin = r->has_stdin || (r->is_tty && isatty(STDIN_FILENO)),
-		                   .wants_usage = r->is_json,
+		                   .is_inline = r->is_json,
 		                   .timeout_ms = r->timeout_ms,
 		                   .rows = 24,
 		                   .cols = 80 };
-	struct keep kept[2];
 	struct run_session session = { .poll_fd = -1 };
 
 	terminal_size(&setup.rows, &setup.cols);
-	for (size_t i = 0; i < COUNT(kept); i++)
-		keep_init(&kept[i], INLINE_OUTPUT_MAX);
 	if (driver->start(&setup, &session, e) < 0)
 		return fail(r, e);
-	if (!r->is_json)
-		warn_weak(&session);
+	AUTO(pump_done)
 	struct pump pump = { .driver = driver,
 		             .session = &session,
 		             .is_tty = r->is_tty,
 		             .has_stdin = setup.has_stdin,
-		             .kept = r->is_json ? kept : NULL };
+		             .started = r->is_json ? NULL : warn_weak };
 	int status = pump_run(&pump, e);
 
 	driver->end(&session);
-	status = status < 0 ? fail(r, e) : report(r, &session, &pump);
-	for (size_t i = 0; i < COUNT(kept); i++)
-		keep_done(&kept[i]);
-	return status;
+	return status < 0 ? fail(r, e) : report(r, &pump);
 }
 
 int run_main(int argc, char **argv, const struct driver *driver)

@@ -39,7 +39,8 @@ struct verb {
 	/* What the words are, for the completion: sandbox, process, file, verb, remote (SB:PATH);
 	 * one for each, the last one repeats. Or a list of plain words in [ ]. */
 	const char *words;
-	bool takes_spec; /* spec flags too, and --spec */
+	bool takes_spec;   /* spec flags too, and --spec */
+	bool takes_config; /* flags of the config's table too */
 
 	/* Either all of it, */
 	int (*main)(int argc, char **argv);

@@ -78,7 +78,7 @@ static int remote_type(struct cp *p, char type[32], struct err *e)
 	AUTO(json_decrefp) json_t *stat = NULL;
 
 	type[0] = '\0';
-	client_path(&path, "/v1/sandboxes/{}/files/{}?stat=1", texts);
+	client_path(&path, "/v1/sandboxes/{}/files/{}?relative=1&stat=1", texts);
 	if (client_call(&p->call->client, "GET", str_text(&path), NULL, &stat, e) == 0)
 		snprintf(type, 32, "%s", text_of(stat, "type"));
 	else if (e->kind != ERR_NOT_FOUND)
@@ -104,8 +104,8 @@ static int send_file(struct cp *p, int fd, mode_t mode, struct err *e)
 	const char *texts[] = { p->sandbox, p->remote };
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 
-	client_path(&path, "/v1/sandboxes/{}/files/{}", texts);
-	str_addf(&path, "?mode=%04o", (unsigned int)(mode & 0777));
+	client_path(&path, "/v1/sandboxes/{}/files/{}?relative=1", texts);
+	str_addf(&path, "&mode=%04o", (unsigned int)(mode & 0777));
 	struct client_ask ask = { .method = "PUT",
 		                  .path = str_text(&path),
 		                  .type = "application/octet-stream",
@@ -224,7 +224,7 @@ static int fetch_file(struct cp *p, struct err *e)
 	mode_t mask = umask(022);
 
 	umask(mask);
-	client_path(&path, "/v1/sandboxes/{}/files/{}", texts);
+	client_path(&path, "/v1/sandboxes/{}/files/{}?relative=1", texts);
 	snprintf(part, sizeof part, "%s.XXXXXX", p->local);
 	AUTO(fd_close) int fd = mkostemp(part, O_CLOEXEC);
 	if (fd < 0)

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "cli/daemon.h"
 #include "cli/escape.h"
-#include "cli/live.h"
 #include "cli/terminal.h"
 #include "wire/utf8.h"
 
@@ -120,15 +120,14 @@ static int run_live(struct verb_call *c, const struct exec *x, json_t *body, str
 	json_object_set_new(body, "stdin", json_boolean(x->has_stdin));
 	text = json_dumps(body, JSON_COMPACT);
 	client_path(&path, "/v1/sandboxes/{}/exec", texts);
-	AUTO(live_done)
-	struct live l = { .client = &c->client,
-		          .is_tty = x->is_tty,
-		          .has_stdin = x->has_stdin,
-		          .ask = { .method = "POST", .path = str_text(&path) } };
-	l.ask.body = span_of(text);
-	if (live_run(&l, e) < 0)
+	struct client_ask ask = { .method = "POST",
+		                  .path = str_text(&path),
+		                  .body = span_of(text) };
+	AUTO(pump_done) struct pump p = { .is_tty = x->is_tty, .has_stdin = x->has_stdin };
+
+	if (daemon_pump(&c->client, &ask, &p, e) < 0)
 		return -1;
-	return live_report(&l);
+	return pump_report(&p);
 }
 
 /* ---- with one answer ----------------------------------------------------------------- */
@@ -167,7 +166,7 @@ static int report_answer(const struct exec *x, json_t *process, struct err *e)
 	if (print_streams(process, e) < 0)
 		return -1;
 	if (is_over(process))
-		live_explain(process);
+		pump_explain(process);
 	else
 		fprintf(stderr, "caisson: %s is still running\n", text_of(process, "id"));
 	return 0;
@@ -293,15 +292,13 @@ static int attach_run(struct verb_call *c, struct err *e)
 
 	snprintf(after, sizeof after, "%llu", (unsigned long long)x->after.value);
 	client_path(&path, "/v1/processes/{}/attach?after={}", texts);
-	AUTO(live_done)
-	struct live l = { .client = &c->client,
-		          .has_stdin = !x->has_no_stdin,
-		          .is_guest = true,
-		          .ask = { .method = "GET", .path = str_text(&path) } };
-	if (live_run(&l, e) < 0)
+	struct client_ask ask = { .method = "GET", .path = str_text(&path) };
+	AUTO(pump_done) struct pump p = { .has_stdin = !x->has_no_stdin, .is_guest = true };
+
+	if (daemon_pump(&c->client, &ask, &p, e) < 0)
 		return -1;
-	if (!l.is_left || l.is_pipe_closed)
-		return live_report(&l);
+	if (!p.is_left || p.is_pipe_closed)
+		return pump_report(&p);
 	fprintf(stderr, "caisson: left %s running\n", c->words.at[0]);
 	return 0;
 }

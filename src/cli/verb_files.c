@@ -53,12 +53,13 @@ static void put_switch(json_t *o, const char *key, bool is_on)
 		json_object_set_new(o, key, json_true());
 }
 
-/* "/v1/sandboxes/ID/files/PATH" of the first two words. */
+/* "/v1/sandboxes/ID/files/PATH?relative=1" of the first two words: a path is meant as a command of
+ * the sandbox would mean it. */
 static void file_path(const struct verb_call *c, struct str *out)
 {
 	const char *texts[] = { c->words.at[0], c->words.n > 1 ? c->words.at[1] : "" };
 
-	client_path(out, "/v1/sandboxes/{}/files/{}", texts);
+	client_path(out, "/v1/sandboxes/{}/files/{}?relative=1", texts);
 }
 
 /* The body of an answer to standard output; harmless when that is a terminal. */
@@ -127,7 +128,7 @@ static int read_run(struct verb_call *c, struct err *e)
 
 	file_path(c, &path);
 	if (x->lines)
-		client_path(&path, "?lines={}", texts);
+		client_path(&path, "&lines={}", texts);
 	struct client_ask ask = { .method = "GET", .path = str_text(&path) };
 	if (!x->lines && !x->common.is_json)
 		return show_body(&c->client, &ask, x->is_raw, e);
@@ -193,7 +194,7 @@ static int write_run(struct verb_call *c, struct err *e)
 		return err_sys(e, errno, "open %s", x->from);
 	file_path(c, &path);
 	if (x->mode)
-		client_path(&path, "?mode={}", texts);
+		client_path(&path, "&mode={}", texts);
 	if (x->match) {
 		headers[n++] = "If-Match";
 		headers[n++] = x->match;
@@ -582,7 +583,7 @@ static int ls_run(struct verb_call *c, struct err *e)
 	AUTO(json_decrefp) json_t *answer = NULL;
 
 	file_path(c, &path);
-	str_add(&path, "?list=1");
+	str_add(&path, "&list=1");
 	if (x->is_all)
 		str_add(&path, "&hidden=1");
 	if (x->depth.is_set)

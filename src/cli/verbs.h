@@ -21,4 +21,4 @@ extern const struct verb cmd_top;
 /* verb_token.c */
 extern const struct verb cmd_token;
 /* verb_serve.c */
-extern const struct verb cmd_serve;
+extern const struct verb cmd_serve, cmd_config;

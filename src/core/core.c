@@ -253,8 +253,23 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 void core_ready(struct core *c)
 {
 	expire_start(c);
-	c->is_ready = true;
+	c->is_open = true;
 	maker_ready(c);
+}
+
+static void look_for_unsettled(void *entry, void *arg)
+{
+	const struct sbx *s = entry;
+
+	*(bool *)arg |= s->is_unsettled && s->state != SANDBOX_UNREACHABLE;
+}
+
+bool core_is_ready(struct core *c)
+{
+	bool is_any = false;
+
+	roster_each(&c->sandboxes, look_for_unsettled, &is_any);
+	return c->is_open && !is_any;
 }
 
 static void free_sandbox(void *entry, void *arg)

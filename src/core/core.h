@@ -8,6 +8,7 @@
  *   link.c      the channel to one sandbox's monitor
  *   process.c   processes: start, end, who waits for them
  *   output.c    what a process wrote, read from its log
+ *   quota.c     what one tenant has, and may have
  *   files.c     the tree worker of a sandbox: requests and answers about files
  *   expire.c    what ends by itself: time to live, idle ones, old records
  *
@@ -24,7 +25,7 @@
 #include "core/roster.h"
 #include "io/loop.h"
 #include "io/timer.h"
-#include "spec/spec.h"
+#include "spec/config.h"
 #include "store/processes.h"
 #include "store/sandboxes.h"
 #include "store/store.h"
@@ -39,7 +40,8 @@
 
 struct core_config {
 	const char *state_dir, *run_dir;
-	struct quota quota;       /* per tenant; 0: none */
+	struct quota quota;                                    /* per tenant; 0: none */
+	struct limit defaults[LIMIT_COUNT], most[LIMIT_COUNT]; /* the operator's, for specs */
 	uint64_t ttl_ms;          /* of a sandbox that names none; 0: for ever */
 	uint64_t keep_records_ms; /* ended processes and their logs */
 	uint64_t idle_exit_ms;    /* on demand: end when nothing is left to do; 0: never */
@@ -63,8 +65,9 @@ struct core {
 	struct timer expire;
 	struct timer nudge; /* lazy records go now */
 	size_t n_clients;   /* connections, as the server counts them */
+	uint64_t purged_ms; /* when old records were last looked for; monotonic */
 	uint64_t busy_ms;   /* when there was last something to do; monotonic */
-	bool is_ready;      /* recovery is through */
+	bool is_open;       /* requests are answered */
 	struct core_stats {
 		uint64_t creates, execs, failures, bytes_out;
 	} stats;
@@ -73,6 +76,8 @@ struct core {
 int core_open(struct core *c, struct loop *l, const struct core_config *config, int launcher_fd,
               struct err *e) MUST_USE;
 void core_ready(struct core *c); /* requests are answered from now on */
+/* It has heard of every sandbox that it found again; one that does not answer is not waited for. */
+bool core_is_ready(struct core *c);
 void core_close(struct core *c);
 
 void core_nudge_soon(struct core *c); /* what is lazy goes on record in a moment */

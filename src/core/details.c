@@ -1,5 +1,10 @@
 #include "core/details.h"
 
+#include "wire/base64.h"
+#include "wire/log.h"
+
+#define KEPT_TEXT_MAX (64u << 20)
+
 json_t *details_text(const char *text)
 {
 	json_t *j = json_string(text);
@@ -60,4 +65,29 @@ char *details_of(const struct channel_end *end)
 
 	json_decref(o);
 	return text;
+}
+
+uint64_t details_streams(json_t *o, const struct keep *kept)
+{
+	static const char *const names[] = { [LOG_OUT] = "stdout", [LOG_ERR] = "stderr" };
+	struct str texts[LOG_STREAMS] = { { .max = KEPT_TEXT_MAX }, { .max = KEPT_TEXT_MAX } };
+	uint64_t dropped = 0;
+	bool is_text = true;
+
+	for (size_t i = 0; i < LOG_STREAMS; i++)
+		is_text &= keep_text(&kept[i], &texts[i]);
+	for (size_t i = 0; i < LOG_STREAMS; i++) {
+		AUTO(str_done) struct str coded = { .max = 2ul * KEPT_TEXT_MAX };
+
+		if (!is_text)
+			base64_encode(texts[i].data, texts[i].len, &coded);
+		json_object_set_new(o, names[i],
+		                    is_text
+		                        ? json_stringn_nocheck(str_text(&texts[i]), texts[i].len)
+		                        : json_string(str_text(&coded)));
+		dropped += keep_dropped(&kept[i]);
+		str_done(&texts[i]);
+	}
+	json_object_set_new(o, "encoding", json_string(is_text ? "utf-8" : "base64"));
+	return dropped;
 }

@@ -2,8 +2,6 @@
 
 #include <jansson.h>
 
-#include "engine/enforce.h"
-
 /* The launcher has looked at the host; here it is what enforce.h judges by. */
 static void host_cgroup(const struct launch_host *h, struct cgroup *cg)
 {
@@ -36,10 +34,28 @@ static int check_mounts(const struct spec *s, struct fail *f)
 	return 0;
 }
 
+void enforced_print(const struct spec *s, const struct enforce_host *host,
+                    struct enforced_texts *out)
+{
+	struct enforce_row rows[ENFORCE_ROWS_MAX];
+	size_t n = enforce_rows(s, host, rows);
+	json_t *by = json_object(), *weak = json_object();
+
+	for (size_t i = 0; i < n; i++) {
+		json_object_set_new(by, rows[i].field,
+		                    json_string(rows[i].by ? rows[i].by : "none"));
+		if (!rows[i].by)
+			json_object_set_new(weak, rows[i].field, json_string(rows[i].reason));
+	}
+	*out =
+	    (struct enforced_texts){ json_dumps(by, JSON_COMPACT), json_dumps(weak, JSON_COMPACT) };
+	json_decref(by);
+	json_decref(weak);
+}
+
 int enforced_judge(const struct core *c, const struct spec *s, struct enforced_texts *out,
                    struct fail *f)
 {
-	struct enforce_row rows[ENFORCE_ROWS_MAX];
 	struct err e = { 0 };
 	struct cgroup cg;
 
@@ -51,17 +67,6 @@ int enforced_judge(const struct core *c, const struct spec *s, struct enforced_t
 		                     .has_landlock = c->host.landlock_abi > 0 };
 	if (enforce_check(s, &host, &e) < 0)
 		return fail_err(f, &e);
-	size_t n = enforce_rows(s, &host, rows);
-	json_t *by = json_object(), *weak = json_object();
-	for (size_t i = 0; i < n; i++) {
-		json_object_set_new(by, rows[i].field,
-		                    json_string(rows[i].by ? rows[i].by : "none"));
-		if (!rows[i].by)
-			json_object_set_new(weak, rows[i].field, json_string(rows[i].reason));
-	}
-	*out =
-	    (struct enforced_texts){ json_dumps(by, JSON_COMPACT), json_dumps(weak, JSON_COMPACT) };
-	json_decref(by);
-	json_decref(weak);
+	enforced_print(s, &host, out);
 	return 0;
 }

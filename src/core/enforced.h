@@ -5,11 +5,14 @@
 #pragma once
 
 #include "core/core.h"
+#include "engine/enforce.h"
 
 /* JSON objects, the caller's to free: {"net":"netns", ...} and, of the defaults that nothing
  * enforces here, {"mem":"no cgroup delegation", ...}. */
 struct enforced_texts {
 	char *by, *weak;
 };
+void enforced_print(const struct spec *s, const struct enforce_host *host,
+                    struct enforced_texts *out);
 int enforced_judge(const struct core *c, const struct spec *s, struct enforced_texts *out,
                    struct fail *f) MUST_USE;

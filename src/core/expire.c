@@ -6,7 +6,7 @@
 #include "store/idem.h"
 
 #define LOOK_MS 1000
-#define PURGE_LOOKS 60 /* old records: once a minute */
+#define PURGE_MS 60000 /* old records are looked for so often, unless they live shorter */
 
 static bool is_over(const struct sbx *s)
 {
@@ -38,19 +38,29 @@ static void purge(struct core *c)
 {
 	struct err e;
 
-	if (c->config.keep_records_ms > 0)
-		(void)store_purge(c->store, core_now_ms() - (int64_t)c->config.keep_records_ms,
-		                  (struct store_call){ 0 }, &e);
+	int64_t before_ms = core_now_ms() - (int64_t)c->config.keep_records_ms;
+	struct process_list old;
+	AUTO(arena_done) struct arena a = { 0 };
+
+	c->purged_ms = core_mono_ms();
+	/* Logs first: a row without a log is found again, a log without a row is not. */
+	if (c->config.keep_records_ms > 0 &&
+	    store_process_ended(c->store, before_ms, &a, &old, &e) == 0) {
+		for (size_t i = 0; i < old.n; i++)
+			(void)unlinkat(c->logs_fd, old.rows[i].id, 0); /* or it is gone already */
+		(void)store_purge(c->store, before_ms, (struct store_call){ 0 }, &e);
+	}
 	(void)store_idem_purge(c->store, core_now_ms(), (struct store_call){ 0 }, &e);
 }
 
 static void look(struct timer *t)
 {
 	struct core *c = (struct core *)(void *)((char *)t - offsetof(struct core, expire));
-	static unsigned int looks;
+	uint64_t keep_ms = c->config.keep_records_ms;
+	uint64_t purge_ms = keep_ms > 0 && keep_ms < PURGE_MS ? keep_ms : PURGE_MS;
 
 	roster_each(&c->sandboxes, look_at, NULL);
-	if (++looks % PURGE_LOOKS == 0)
+	if (core_mono_ms() - c->purged_ms >= purge_ms)
 		purge(c);
 	if (is_useless(c))
 		c->loop->is_done = true;

@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "core/details.h"
+#include "core/quota.h"
 #include "engine/command.h"
 #include "engine/plan.h"
 #include "io/log.h"
@@ -147,6 +148,8 @@ static void finish(struct px *p, enum process_state state, const char *reason)
 	free(p->details);
 	p->details = details_of(&p->end);
 	p->has_end = true;
+	if (p->sandbox)
+		p->sandbox->is_spent = p->sandbox->is_one_shot;
 	p->state = row.state = state;
 	row.exit_code = p->end.exit_code;
 	row.signal = p->end.signal;
@@ -317,7 +320,9 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	struct command cmd = { 0 };
 	struct err e = { 0 };
 
-	if (make_command(s, ask, &cmd, f) < 0)
+	const struct quota one = { .of = { [QUOTA_PROCESSES] = 1 } };
+
+	if (quota_admit(s->core, s->tenant, &one, f) < 0 || make_command(s, ask, &cmd, f) < 0)
 		return NULL;
 	struct px *p = px_new(s->core);
 	id_make(p->id, "px");

@@ -8,6 +8,7 @@
 #include "core/files.h"
 #include "core/maker.h"
 #include "core/process.h"
+#include "core/quota.h"
 #include "engine/plan.h"
 
 #define CHANGE_MS 30000 /* a change that takes longer is given up */
@@ -99,7 +100,7 @@ struct sbx *sbx_find(struct core *c, const char *tenant, const char *name, struc
 	else if (key_is(name, strlen(name)) &&
 	         store_sandbox_by_key(c->store, tenant, name, &a, &row, &e) == 0)
 		s = roster_find(&c->sandboxes, row.id);
-	if (!s || strcmp(s->tenant, tenant) != 0) {
+	if (!s || s->is_spent || strcmp(s->tenant, tenant) != 0) {
 		fail_set(f, FAIL_NOT_FOUND, "no such sandbox");
 		return NULL;
 	}
@@ -194,6 +195,15 @@ void sbx_change_done(struct sbx *s, enum sandbox_state state, uint32_t fields)
 	           (struct store_call){ .done = on_record, .arg = s });
 }
 
+/* Its monitor will say no more, so nobody waits for that. */
+static void hear_no_more(struct sbx *s)
+{
+	link_close(&s->link);
+	s->is_unsettled = false;
+	if (!s->change.is_busy)
+		timer_stop(&s->core->timers, &s->timer);
+}
+
 /* Nothing came of it. A new one goes, and its row keeps the reason; an old one has failed and may
  * be started again. */
 static void build_failed(struct sbx *s, const struct fail *f)
@@ -203,7 +213,7 @@ static void build_failed(struct sbx *s, const struct fail *f)
 
 	px_lose_all(s, PROCESS_LOST, copy.detail);
 	(void)link_send(&s->link, CH_CLOSE, 0, NULL, 0); /* if there is somebody */
-	link_close(&s->link);
+	hear_no_more(s);
 	if (is_new) { /* the caller is told when the row says so too */
 		s->change.fail = copy;
 		sbx_be_gone(s, copy.detail);
@@ -309,15 +319,25 @@ static int insert(struct sbx *s, struct store_call call, struct fail *f)
 		                   .started_ms = s->started_ms,
 		                   .expires_ms = s->expires_ms,
 		                   .idle_ms = (int64_t)s->idle_ms,
-		                   .mem_bytes = (int64_t)s->spec.limits[LIMIT_MEM].value,
-		                   .cpu_milli = (int64_t)s->spec.limits[LIMIT_CPU].value,
-		                   .pids = (int64_t)s->spec.limits[LIMIT_PIDS].value,
-		                   .disk_bytes = (int64_t)s->spec.limits[LIMIT_DISK].value };
+		                   .mem_bytes = (int64_t)s->needs.of[QUOTA_MEM],
+		                   .cpu_milli = (int64_t)s->needs.of[QUOTA_CPU],
+		                   .pids = (int64_t)s->needs.of[QUOTA_PIDS],
+		                   .disk_bytes = (int64_t)s->needs.of[QUOTA_DISK] };
 	struct err e = { 0 };
 
-	if (store_sandbox_insert(s->core->store, &row, &s->core->config.quota, call, &e) < 0)
+	if (store_sandbox_insert(s->core->store, &row, call, &e) < 0)
 		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
 	return 0;
+}
+
+/* The launcher found nobody at the other end of the one socket that it writes to. */
+static void explain_make(struct fail *f, const struct err *e)
+{
+	fail_err(f, e);
+	if (e->sys != EPIPE && e->sys != ECONNRESET)
+		return;
+	fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "the monitor of the sandbox died");
+	f->is_retry_safe = true;
 }
 
 static void made(void *arg, const struct launch_made *m, int channel_fd, const struct err *e)
@@ -327,7 +347,7 @@ static void made(void *arg, const struct launch_made *m, int channel_fd, const s
 	AUTO(fd_close) int fd = channel_fd;
 
 	if (e) {
-		fail_err(&f, e);
+		explain_make(&f, e);
 		build_failed(s, &f);
 		return;
 	}
@@ -344,10 +364,7 @@ static void made(void *arg, const struct launch_made *m, int channel_fd, const s
 		return;             /* it says when it is ready */
 	s->state = SANDBOX_RUNNING; /* the first command is built together with the walls */
 	s->started_ms = core_now_ms();
-	if (s->is_recorded_first)
-		sbx_update(s, SANDBOX_SET_STATE | SANDBOX_SET_STARTED | SANDBOX_SET_SLOT,
-		           (struct store_call){ 0 });
-	else if (insert(s, (struct store_call){ .is_lazy = true }, &f) < 0) {
+	if (insert(s, (struct store_call){ .is_lazy = true }, &f) < 0) {
 		build_failed(s, &f);
 		return;
 	}
@@ -441,8 +458,6 @@ static void inserted(void *arg, const struct store_answer *a)
 	}
 	if (a->code == STORE_EXISTS)
 		fail_set(&f, FAIL_EXISTS, "a sandbox with this key exists");
-	else if (a->code == STORE_QUOTA)
-		fail_set(&f, FAIL_QUOTA, "%s", a->err->msg);
 	else
 		fail_set(&f, FAIL_BACKEND_ERROR, "the sandbox could not be stored");
 	f.is_retry_safe = true;
@@ -450,17 +465,13 @@ static void inserted(void *arg, const struct store_answer *a)
 	sbx_free(s);
 }
 
-/* What may outlive us is on record before it exists, and what a quota may refuse is not made. One
- * that dies with us is recorded together with its command. */
+/* What may outlive us is on record before it exists. One that dies with us is recorded together
+ * with its command. */
 static int record(struct sbx *s, struct fail *f)
 {
-	static const struct quota none = { 0 };
-
-	s->is_recorded_first =
-	    !s->is_one_shot || memcmp(&s->core->config.quota, &none, sizeof none) != 0;
-	return s->is_recorded_first
-	           ? insert(s, (struct store_call){ .done = inserted, .arg = s }, f)
-	           : 0;
+	if (s->is_one_shot)
+		return 0;
+	return insert(s, (struct store_call){ .done = inserted, .arg = s }, f);
 }
 
 int sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, void *arg,
@@ -482,6 +493,11 @@ int sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, voi
 	s->created_ms = core_now_ms();
 	s->expires_ms = s->ttl_ms ? s->created_ms + (int64_t)s->ttl_ms : 0;
 	s->is_one_shot = ask->is_one_shot;
+	s->needs = quota_needs(&s->spec);
+	if (quota_admit(c, s->tenant, &s->needs, f) < 0) {
+		sbx_free(s);
+		return -1;
+	}
 	roster_add(&c->sandboxes, &s->entry);
 	struct enforced_texts texts = { 0 };
 	int judged = enforced_judge(c, &s->spec, &texts, f);
@@ -495,7 +511,7 @@ int sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, voi
 	if (ask->client_fd >= 0)
 		s->change.client_fd = fcntl(ask->client_fd, F_DUPFD_CLOEXEC, 3);
 	c->stats.creates++;
-	if (!s->is_recorded_first)
+	if (s->is_one_shot)
 		sbx_build(s);
 	return 0;
 }
@@ -589,7 +605,7 @@ void sbx_be_gone(struct sbx *s, const char *reason)
 
 void sbx_on_end(struct sbx *s, bool is_expired, const char *reason)
 {
-	link_close(&s->link);
+	hear_no_more(s);
 	if (s->is_adopted)
 		maker_clean(s->core, s->slot);
 	if (s->state == SANDBOX_DELETING && !s->is_adopted && !s->is_one_shot)
@@ -614,7 +630,7 @@ void sbx_on_lost(struct sbx *s)
 {
 	struct fail f = { 0 };
 
-	link_close(&s->link);
+	hear_no_more(s);
 	files_close(s);
 	if (s->is_adopted)
 		maker_clean(s->core, s->slot);

@@ -33,11 +33,12 @@ struct sbx {
 	char *spec_text;  /* canonical, as the caller said it */
 	char *enforced;   /* JSON object */
 	char *weak; /* JSON object: why not, of defaults without a mechanism; NULL: not known */
-	uint32_t uid, gid; /* of its user, inside */
-	bool is_unsettled; /* after a restart: its monitor has not told yet what happened */
+	struct quota needs; /* what it counts for: limits as they were when it was made */
+	uint32_t uid, gid;  /* of its user, inside */
+	bool is_unsettled;  /* after a restart: its monitor has not told yet what happened */
 	char boot_id[40];
-	bool is_one_shot;       /* made by /v1/run: dies with its command and with its client */
-	bool is_recorded_first; /* before it was made */
+	bool is_one_shot; /* made by /v1/run: dies with its command and with its client */
+	bool is_spent;    /* and its command has ended: nobody finds it any more */
 
 	struct link link; /* to the monitor */
 	int slot;

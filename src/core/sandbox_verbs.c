@@ -6,6 +6,7 @@
 #include "core/files.h"
 #include "core/maker.h"
 #include "core/process.h"
+#include "core/quota.h"
 #include "core/sandbox-internal.h"
 
 #define ANSWER_MS 5000 /* for a monitor to say who it is */
@@ -63,7 +64,7 @@ int sbx_start(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
 {
 	if (s->state != SANDBOX_STOPPED && s->state != SANDBOX_FAILED)
 		return refuse_state(s, "start", f);
-	if (sbx_change_begin(s, done, arg, f) < 0)
+	if (quota_readmit(s, f) < 0 || sbx_change_begin(s, done, arg, f) < 0)
 		return -1;
 	sbx_set_state(s, SANDBOX_CREATING, "");
 	if (s->link.watch.fd >= 0) {
@@ -98,7 +99,7 @@ int sbx_replace(struct sbx *s, int client_fd, sbx_done_fn *done, void *arg, stru
 	if (s->state != SANDBOX_RUNNING && s->state != SANDBOX_PAUSED &&
 	    s->state != SANDBOX_STOPPED && s->state != SANDBOX_FAILED)
 		return refuse_state(s, "replace", f);
-	if (sbx_change_begin(s, done, arg, f) < 0)
+	if (quota_readmit(s, f) < 0 || sbx_change_begin(s, done, arg, f) < 0)
 		return -1;
 	s->change.client_fd = client_fd < 0 ? -1 : fcntl(client_fd, F_DUPFD_CLOEXEC, 3);
 	sbx_set_state(s, SANDBOX_REPLACING, "");
@@ -172,7 +173,15 @@ struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row)
 	/* What was accepted once is accepted again, unless the program has changed its mind. */
 	if (spec_json(&s->spec, row->spec, strlen(row->spec), &e) < 0)
 		fprintf(stderr, "caissond: %s: its spec is not understood: %s\n", s->id, e.msg);
+	spec_default(&s->spec, c->config.defaults);
 	spec_resolve(&s->spec);
+	/* What it names was accepted once, and stays so under bounds that came later. */
+	(void)!spec_bound(&s->spec, c->config.most, &e);
+	s->needs = (struct quota){ .of = { [QUOTA_SANDBOXES] = 1,
+		                           [QUOTA_CPU] = (uint64_t)row->cpu_milli,
+		                           [QUOTA_MEM] = (uint64_t)row->mem_bytes,
+		                           [QUOTA_PIDS] = (uint64_t)row->pids,
+		                           [QUOTA_DISK] = (uint64_t)row->disk_bytes } };
 	(void)sbx_user_of(s, -1, &f);
 	roster_add(&c->sandboxes, &s->entry);
 	return s;

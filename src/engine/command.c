@@ -66,7 +66,7 @@ static void add_environment(struct environment *v)
 		add_env(v, &v->ask->at[i]);
 }
 
-static const char *default_cwd(const struct spec *s)
+const char *command_cwd(const struct spec *s)
 {
 	for (size_t i = 0; i < s->fs.len; i++)
 		if (strcmp(s->fs.at[i].at, "/work") == 0)
@@ -78,7 +78,7 @@ int command_make(struct command *c, const struct spec *s, struct command_ask ask
 {
 	struct str text = { .max = ARGV_BYTES_MAX };
 	const struct limit *output = &s->limits[LIMIT_OUTPUT];
-	const char *cwd = ask.cwd ? ask.cwd : default_cwd(s);
+	const char *cwd = ask.cwd ? ask.cwd : command_cwd(s);
 
 	*c = (struct command){ .uid = ask.uid,
 		               .gid = ask.gid,

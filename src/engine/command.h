@@ -28,7 +28,7 @@ struct command {
 /* What the caller adds to the spec. */
 struct command_ask {
 	char *const *argv;           /* NULL-terminated */
-	const char *cwd;             /* NULL: /work, else the first writable fs entry, else / */
+	const char *cwd;             /* NULL: command_cwd() */
 	const struct pair_list *env; /* on top of the spec's; may be NULL */
 	uint32_t uid, gid;
 	bool is_tty, has_stdin, is_merged, is_final, wants_usage;
@@ -37,6 +37,7 @@ struct command_ask {
 };
 
 /* `s` is resolved. */
+const char *command_cwd(const struct spec *s); /* /work, else the first writable fs entry, else / */
 int command_make(struct command *c, const struct spec *s, struct command_ask ask,
                  struct err *e) MUST_USE;
 void command_done(struct command *c);

@@ -62,15 +62,21 @@ int spec_check(const struct spec *s, struct err *e)
 	return 0;
 }
 
+/* A scratch space that nobody asked for leaves half of the memory. */
+static void halve_disk(struct spec *s)
+{
+	uint64_t half = s->limits[LIMIT_MEM].value / 2;
+
+	if (!s->limits[LIMIT_DISK].named && s->limits[LIMIT_DISK].value > half)
+		s->limits[LIMIT_DISK].value = half;
+}
+
 static void resolve_limits(struct spec *s)
 {
-	uint64_t half = limit_effective(s, LIMIT_MEM) / 2;
-
 	for (int i = 0; i < LIMIT_COUNT; i++)
 		if (s->limits[i].value == 0)
 			s->limits[i].value = limit_default((enum limit_id)i);
-	if (!s->limits[LIMIT_DISK].named && s->limits[LIMIT_DISK].value > half)
-		s->limits[LIMIT_DISK].value = half;
+	halve_disk(s);
 }
 
 /* Gives the field of a row its default, the way a person would write it. */
@@ -98,6 +104,37 @@ void spec_resolve(struct spec *s)
 	s->profile_named = profile_named;
 	resolve_limits(s);
 	s->resolved = true;
+}
+
+/* ---- what the operator says ---- */
+
+void spec_default(struct spec *s, const struct limit defaults[LIMIT_COUNT])
+{
+	for (int i = 0; i < LIMIT_COUNT; i++)
+		if (s->limits[i].value == 0)
+			s->limits[i].value = defaults[i].value;
+}
+
+int spec_bound(struct spec *s, const struct limit most[LIMIT_COUNT], struct err *e)
+{
+	for (int i = 0; i < LIMIT_COUNT; i++) {
+		struct limit *l = &s->limits[i];
+		char value[32], bound[32];
+
+		if (most[i].value == 0 || (l->value > 0 && l->value <= most[i].value))
+			continue;
+		if (!l->named) {
+			l->value = most[i].value;
+			continue;
+		}
+		limit_text((enum limit_id)i, l->value, value);
+		limit_text((enum limit_id)i, most[i].value, bound);
+		return err_new(e, ERR_INVALID,
+		               "limits.%s: \"%s\" is more than the operator allows, the most is %s",
+		               limit_name((enum limit_id)i), value, bound);
+	}
+	halve_disk(s); /* memory may have become less */
+	return 0;
 }
 
 bool spec_weaker(const struct spec *s, const char *field)

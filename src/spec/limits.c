@@ -1,13 +1,10 @@
 #include "spec/opts.h"
 
-static int limit_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
+int number_parse(const struct opt *o, const json_t *v, uint64_t *out, struct err *e)
 {
 	const struct limit_rule *rule = &o->limit;
-	struct spec *s = into;
 	char number[24], bound[32];
 	uint64_t value = 0;
-
-	(void)in;
 	const char *text = scalar_text(v, number);
 
 	if (json_is_real(v) && rule->unit == &unit_cores) {
@@ -24,7 +21,19 @@ static int limit_set(struct input *in, const struct opt *o, void *into, json_t *
 	if (is_small || value > rule->max)
 		return err_new(e, ERR_INVALID, "\"%s\" is too %s %s", quote(text).text,
 		               is_small ? "small, the least is" : "large, the most is", bound);
-	s->limits[rule->id] = (struct limit){ .value = value, .named = true };
+	*out = value;
+	return 0;
+}
+
+static int limit_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
+{
+	struct spec *s = into;
+	uint64_t value = 0;
+
+	(void)in;
+	if (number_parse(o, v, &value, e) < 0)
+		return -1;
+	s->limits[o->limit.id] = (struct limit){ .value = value, .named = true };
 	return 0;
 }
 
@@ -118,4 +127,9 @@ const struct opt *opt_by_limit(enum limit_id id)
 const char *limit_name(enum limit_id id)
 {
 	return opt_by_limit(id)->flag;
+}
+
+void limit_text(enum limit_id id, uint64_t value, char out[32])
+{
+	opt_by_limit(id)->limit.unit->print(value, out);
 }

@@ -155,16 +155,29 @@ int spec_flag(struct spec *s, const char *flag, const char *value, struct err *e
 
 /* ---- documents ---- */
 
-static int text_admit(const char *text, size_t len, struct err *e)
+static const struct doc_kind spec_kind = { .table = &top_table,
+	                                   .noun = "the spec",
+	                                   .keys = "net, fs, limits",
+	                                   .when_empty = "{} for all defaults" };
+
+static int nothing_said(const struct doc_kind *kind, struct err *e)
 {
-	if (len > SPEC_BYTES_MAX)
-		return err_new(e, ERR_LIMIT, "the spec has more than %u bytes", SPEC_BYTES_MAX);
-	if (memchr(text, '\0', len))
-		return err_new(e, ERR_INVALID, "the spec has a NUL byte");
-	for (size_t i = 0; i < len; i++)
-		if (!strchr(" \t\r\n", text[i]))
+	if (!kind->when_empty)
+		return 0;
+	return err_new(e, ERR_INVALID, "%s is empty; write %s", kind->noun, kind->when_empty);
+}
+
+static int text_admit(const struct doc_kind *kind, struct span text, struct err *e)
+{
+	if (text.len > SPEC_BYTES_MAX)
+		return err_new(e, ERR_LIMIT, "%s has more than %u bytes", kind->noun,
+		               SPEC_BYTES_MAX);
+	if (memchr(text.at, '\0', text.len))
+		return err_new(e, ERR_INVALID, "%s has a NUL byte", kind->noun);
+	for (size_t i = 0; i < text.len; i++)
+		if (!strchr(" \t\r\n", text.at[i]))
 			return 0;
-	return err_new(e, ERR_INVALID, "the spec is empty; write {} for all defaults");
+	return nothing_said(kind, e);
 }
 
 static bool is_deeper(json_t *v, int levels)
@@ -188,13 +201,17 @@ static bool is_deeper(json_t *v, int levels)
 	return false;
 }
 
-static int apply(struct spec *s, json_t *root, struct input *in, struct err *e)
+static int apply(const struct doc_kind *kind, void *into, json_t *root, struct input *in,
+                 struct err *e)
 {
 	if (is_deeper(root, SPEC_DEPTH_MAX))
 		return err_new(e, ERR_LIMIT, "nested deeper than %d", SPEC_DEPTH_MAX);
+	char wants[96];
+
+	snprintf(wants, sizeof wants, "an object of keys such as %s", kind->keys);
 	if (!json_is_object(root))
-		return wrong_type("an object of keys such as net, fs, limits", root, e);
-	if (members_apply(in, &top_table, s, root, e) < 0)
+		return wrong_type(wants, root, e);
+	if (members_apply(in, kind->table, into, root, e) < 0)
 		return in->path_len > 0 ? err_wrap(e, "%s", in->path) : -1;
 	return 0;
 }
@@ -241,7 +258,7 @@ int spec_json(struct spec *s, const char *text, size_t len, struct err *e)
 	size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
 	json_error_t problem;
 
-	if (text_admit(text, len, e) < 0)
+	if (text_admit(&spec_kind, (struct span){ text, len }, e) < 0)
 		return -1;
 	AUTO(json_decrefp) json_t *root = json_loadb(text, len, flags, &problem);
 
@@ -250,21 +267,29 @@ int spec_json(struct spec *s, const char *text, size_t len, struct err *e)
 	if (!root)
 		return err_new(e, ERR_INVALID, "line %d: %s", problem.line,
 		               json_problem(json_error_code(&problem)));
-	return apply(s, root, &in, e);
+	return apply(&spec_kind, s, root, &in, e);
 }
 
-int spec_yaml(struct spec *s, const char *text, size_t len, struct err *e)
+int doc_yaml(const struct doc_kind *kind, struct arena *a, void *into, struct span text,
+             struct err *e)
 {
-	struct input in = { .arena = &s->arena, .document = true };
+	struct input in = { .arena = a, .document = true };
 	AUTO(yaml_doc_done) struct yaml_doc doc = { 0 };
 
-	if (text_admit(text, len, e) < 0 || yaml_load(text, len, &doc, e) < 0)
+	if (text_admit(kind, text, e) < 0 || yaml_load(text.at, text.len, &doc, e) < 0)
 		return -1;
-	if (apply(s, doc.root, &in, e) == 0)
+	if (!doc.root || json_is_null(doc.root))
+		return nothing_said(kind, e);
+	if (apply(kind, into, doc.root, &in, e) == 0)
 		return 0;
 	size_t line = yaml_line(&doc, in.parent, in.index);
 
 	return line ? err_wrap(e, "line %zu", line) : -1;
+}
+
+int spec_yaml(struct spec *s, const char *text, size_t len, struct err *e)
+{
+	return doc_yaml(&spec_kind, &s->arena, s, (struct span){ text, len }, e);
 }
 
 static bool ends_with(const char *text, const char *end)

@@ -16,6 +16,7 @@
 
 #include "base/limits.h"
 #include "spec/spec.h"
+#include "wire/span.h"
 
 #define SPEC_LIST_MAX 4096         /* entries of one list; people read it, the gate walks it */
 #define SPEC_TEXT_MAX (128u << 10) /* one command or variable: the kernel's MAX_ARG_STRLEN */
@@ -93,6 +94,16 @@ static inline const void *opt_from(const struct opt *o, const void *from)
 	return (const char *)from + o->offset;
 }
 
+/* What one kind of document is called in messages, and what it holds. */
+struct doc_kind {
+	const struct opt_table *table;
+	const char *noun, *keys; /* "the spec"; "net, fs, limits" */
+	const char *when_empty;  /* what to write instead of nothing; NULL: nothing is fine */
+};
+/* A whole YAML document into the struct of its table; errors name key, value and line. */
+int doc_yaml(const struct doc_kind *kind, struct arena *a, void *into, struct span text,
+             struct err *e) MUST_USE;
+
 /* Tables: of a document (opts.c), of its objects (net.c, fs.c, limits.c). */
 extern const struct opt_table top_table, net_table, http_table, rate_table, fs_table, limit_table;
 extern const struct opt_type opt_net, opt_fs, opt_creds, opt_env, opt_profile, opt_switch;
@@ -100,6 +111,9 @@ extern const struct opt_type opt_net, opt_fs, opt_creds, opt_env, opt_profile, o
 const struct opt *table_find(const struct opt_table *t, const char *key);
 const struct opt *flag_row(size_t i);             /* the i-th row that has a flag; NULL: no more */
 const struct opt *opt_by_limit(enum limit_id id); /* the row with the flag */
+
+/* limits.c: the number of a row with a unit, within its bounds. */
+int number_parse(const struct opt *o, const json_t *v, uint64_t *out, struct err *e) MUST_USE;
 
 /* walk.c */
 int opt_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e) MUST_USE;
@@ -145,6 +159,12 @@ opt_check check_path, check_mount_point, check_source, check_host, check_cidr;
 opt_check check_user, check_image, check_env_name, check_env_value, check_weaker;
 bool secret_prefix(const char *text);
 
+/* print.c: limits with their units; reference.c: tables, and one line of help. */
+json_t *limits_tree(const struct spec *s);
+void reference_keys(struct str *out, const struct opt_table *t);
+void reference_members(struct str *out, const char *title, const struct opt_table *t);
+void help_row(struct str *out, const struct opt *o);
+
 /* net.c */
 void net_clear(struct net_spec *n);
 
@@ -157,6 +177,7 @@ struct yaml_doc {
 	json_t *root;
 	VEC(struct yaml_mark) marks;
 };
+/* A document of nothing but comments has the root NULL. */
 int yaml_load(const char *text, size_t len, struct yaml_doc *out, struct err *e) MUST_USE;
 size_t yaml_line(const struct yaml_doc *d, const json_t *parent, size_t index); /* 0: unknown */
 void yaml_doc_done(struct yaml_doc *d);

@@ -33,7 +33,7 @@ int spec_print(const struct spec *s, struct str *out, struct err *e)
 /* ---- YAML ---- */
 
 /* Limits as people write them: one row per flag, with its unit. */
-static json_t *limits_tree(const struct spec *s)
+json_t *limits_tree(const struct spec *s)
 {
 	json_t *object = json_object();
 

@@ -5,21 +5,25 @@
 
 #define HELP_COLUMN 23
 
+void help_row(struct str *out, const struct opt *o)
+{
+	char left[64];
+
+	snprintf(left, sizeof left, "%s%s%s--%s %s%s", o->brief ? "-" : "",
+	         o->brief ? o->brief : "", o->brief ? ", " : "", o->flag, o->arg,
+	         o->type->repeat ? "..." : "");
+	str_addf(out, "  %-*s %s", HELP_COLUMN, left, o->help);
+	if (o->dflt)
+		str_addf(out, " (%s)", o->dflt);
+	str_add(out, "\n");
+}
+
 void spec_help(struct str *out)
 {
 	const struct opt *o;
 
-	for (size_t i = 0; (o = flag_row(i)); i++) {
-		char left[64];
-
-		snprintf(left, sizeof left, "%s%s%s--%s %s%s", o->brief ? "-" : "",
-		         o->brief ? o->brief : "", o->brief ? ", " : "", o->flag, o->arg,
-		         o->type->repeat ? "..." : "");
-		str_addf(out, "  %-*s %s", HELP_COLUMN, left, o->help);
-		if (o->dflt)
-			str_addf(out, " (%s)", o->dflt);
-		str_add(out, "\n");
-	}
+	for (size_t i = 0; (o = flag_row(i)); i++)
+		help_row(out, o);
 }
 
 static void add_code(struct str *out, const char *before, const char *text, const char *after)
@@ -29,7 +33,7 @@ static void add_code(struct str *out, const char *before, const char *text, cons
 }
 
 /* key, flag, default, how it is written, what it means */
-static void add_keys(struct str *out, const struct opt_table *t)
+void reference_keys(struct str *out, const struct opt_table *t)
 {
 	str_add(out, "| key | flag | default | written as | meaning |\n|---|---|---|---|---|\n");
 	for (size_t i = 0; i < t->count; i++) {
@@ -45,7 +49,7 @@ static void add_keys(struct str *out, const struct opt_table *t)
 	str_add(out, "\n");
 }
 
-static void add_members(struct str *out, const char *title, const struct opt_table *t)
+void reference_members(struct str *out, const char *title, const struct opt_table *t)
 {
 	str_addf(out, "%s\n\n| key | written as | meaning |\n|---|---|---|\n", title);
 	for (size_t i = 0; i < t->count; i++)
@@ -190,13 +194,13 @@ static void add_weaker(struct str *out)
 void spec_reference(struct str *out)
 {
 	str_add(out, intro);
-	add_keys(out, &top_table);
+	reference_keys(out, &top_table);
 	str_add(out, net_text);
-	add_members(out, "As an object it has", &net_table);
-	add_members(out, "An entry of `http`", &http_table);
-	add_members(out, "`rate`", &rate_table);
+	reference_members(out, "As an object it has", &net_table);
+	reference_members(out, "An entry of `http`", &http_table);
+	reference_members(out, "`rate`", &rate_table);
 	str_add(out, fs_text);
-	add_members(out, "An entry as an object", &fs_table);
+	reference_members(out, "An entry as an object", &fs_table);
 	str_add(out, creds_text);
 	str_add(out, limits_text);
 	add_limits(out);

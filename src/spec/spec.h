@@ -116,6 +116,12 @@ int spec_check(const struct spec *s, struct err *e) MUST_USE;
 /* Fills in the defaults; what the caller did not name stays .named == false. */
 void spec_resolve(struct spec *s);
 
+/* What an operator adds (spec/config.h). First: defaults for limits that nobody named. */
+void spec_default(struct spec *s, const struct limit defaults[LIMIT_COUNT]);
+/* Last, after spec_resolve(): a limit that was named is at most this, or the spec is refused; one
+ * that was not named is lowered to it. A bound of 0 is none. */
+int spec_bound(struct spec *s, const struct limit most[LIMIT_COUNT], struct err *e) MUST_USE;
+
 /* Canonical JSON, one line, no trailing newline. After spec_resolve() it has the defaults too. */
 int spec_print(const struct spec *s, struct str *out, struct err *e) MUST_USE;
 /* The same as a YAML document with units ("4g", "10m"), for people; spec_yaml() reads it back. */
@@ -132,7 +138,8 @@ bool spec_is_flag(const char *name);
 const char *spec_nearest_flag(const char *name);
 
 const char *limit_name(enum limit_id id); /* "cpu", "mem", ... as in allow_weaker and enforced */
-bool spec_weaker(const struct spec *s, const char *field); /* it is listed in allow_weaker */
+void limit_text(enum limit_id id, uint64_t value, char out[32]); /* "4g", "1.5", "10m" */
+bool spec_weaker(const struct spec *s, const char *field);       /* it is listed in allow_weaker */
 
 /* The image's user by strict rules: name, "uid" or "uid:gid"; nothing is parsed half-way. */
 struct user_ref {

@@ -210,8 +210,6 @@ int yaml_load(const char *text, size_t len, struct yaml_doc *out, struct err *e)
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
 	if (build(&parser, &b, e) < 0)
 		return -1;
-	if (!b.doc.root || json_is_null(b.doc.root))
-		return err_new(e, ERR_INVALID, "the spec is empty; write {} for all defaults");
 	*out = b.doc;
 	b.doc = (struct yaml_doc){ 0 };
 	return 0;

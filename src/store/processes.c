@@ -342,6 +342,28 @@ int store_process_running_of(struct store *s, const char *sandbox, struct arena 
 	return 0;
 }
 
+int store_process_ended(struct store *s, int64_t before_ms, struct arena *a,
+                        struct process_list *out, struct err *e)
+{
+	AUTO(str_done) struct str sql = { .max = SQL_BYTES_MAX };
+	struct row_list found;
+
+	row_select(&table, &sql);
+	str_add(&sql, "WHERE ended_ms<?1 ORDER BY ended_ms LIMIT ?2");
+	assert(!sql.overflow);
+	AUTO(db_release) sqlite3_stmt *st = db_stmt(&s->reader, str_text(&sql), e);
+	if (!st)
+		return -1;
+	db_bind_int(st, 1, before_ms);
+	db_bind_int(st, 2, STORE_PURGE_ROWS);
+	struct row_source from = { .db = &s->reader, .table = &table, .st = st };
+
+	if (row_all(&from, a, &found, e) < 0)
+		return -1;
+	*out = (struct process_list){ .rows = found.rows, .n = found.n };
+	return 0;
+}
+
 int store_process_num_max(struct store *s, const char *sandbox, int64_t generation, int64_t *num,
                           struct err *e)
 {

@@ -103,6 +103,10 @@ int store_process_list(struct store *s, const struct process_query *query, struc
 int store_process_running_of(struct store *s, const char *sandbox, struct arena *a,
                              struct process_list *out, struct err *e);
 
+/* Those that ended before that moment, oldest first: what store_purge() removes next. */
+int store_process_ended(struct store *s, int64_t before_ms, struct arena *a,
+                        struct process_list *out, struct err *e);
+
 /* The highest num given so far, 0 when there is none. */
 int store_process_num_max(struct store *s, const char *sandbox, int64_t generation, int64_t *num,
                           struct err *e);

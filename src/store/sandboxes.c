@@ -126,80 +126,11 @@ static int run_on_id(struct db *db, const char *sql, const char *id, struct err 
 	return db_step(db, st, e);
 }
 
-/* ---- quota ------------------------------------------------------------------------------- */
-
-static int sum(struct db *db, const char *tenant, struct quota *out, struct err *e)
-{
-	char live[STATES_TEXT_MAX];
-	AUTO(db_release)
-	sqlite3_stmt *st =
-	    db_stmt(db,
-	            "SELECT count(*),"
-	            " sum(iif(instr(?2,'|'||state||'|'),mem_bytes,0)),"
-	            " sum(iif(instr(?2,'|'||state||'|'),cpu_milli,0)),"
-	            " sum(iif(instr(?2,'|'||state||'|'),pids,0)),"
-	            " sum(disk_bytes) FROM sandboxes WHERE tenant=?1 AND state<>'gone'",
-	            e);
-
-	if (!st)
-		return -1;
-	row_states(&table, STATES_LIVE, live);
-	db_bind_text(st, 1, tenant);
-	db_bind_text(st, 2, live);
-	if (db_step(db, st, e) < 0)
-		return -1;
-	*out = (struct quota){
-		.sandboxes = sqlite3_column_int64(st, 0),
-		.mem_bytes = sqlite3_column_int64(st, 1), /* of no rows: NULL, which is 0 */
-		.cpu_milli = sqlite3_column_int64(st, 2),
-		.pids = sqlite3_column_int64(st, 3),
-		.disk_bytes = sqlite3_column_int64(st, 4),
-	};
-	return 0;
-}
-
-int store_quota_sum(struct store *s, const char *tenant, struct quota *out, struct err *e)
-{
-	return sum(&s->reader, tenant, out, e);
-}
-
-/* After the insert, so that the new row is counted. */
-static int check_quota(struct store *s, struct request *q, const char *tenant,
-                       const struct quota *max, struct err *e)
-{
-	struct quota now;
-
-	if (sum(&s->writer, tenant, &now, e) < 0)
-		return -1;
-	const struct {
-		const char *name;
-		int64_t now, max;
-	} rows[] = {
-		{ "sandboxes", now.sandboxes, max->sandboxes },
-		{ "mem", now.mem_bytes, max->mem_bytes },
-		{ "cpu", now.cpu_milli, max->cpu_milli },
-		{ "pids", now.pids, max->pids },
-		{ "disk", now.disk_bytes, max->disk_bytes },
-	};
-
-	for (size_t i = 0; i < COUNT(rows); i++) {
-		if (!rows[i].max || rows[i].now <= rows[i].max)
-			continue;
-		q->answer.code = STORE_QUOTA;
-		return err_new(e, ERR_LIMIT,
-		               "%s: %lld with this one, the quota of the tenant is %lld",
-		               rows[i].name, (long long)rows[i].now, (long long)rows[i].max);
-	}
-	return 0;
-}
-
 /* ---- writes ------------------------------------------------------------------------------ */
 
 struct sandbox_args {
 	struct sandbox_row row;
 	uint32_t fields;
-	bool has_max;
-	struct quota max;
 };
 
 static int run_insert(struct store *s, struct request *q, struct err *e)
@@ -210,11 +141,11 @@ static int run_insert(struct store *s, struct request *q, struct err *e)
 	    run_on_id(&s->writer, LABELS_FILL, args->row.id, e) < 0)
 		return -1;
 	q->answer.rows = 1;
-	return args->has_max ? check_quota(s, q, args->row.tenant, &args->max, e) : 0;
+	return 0;
 }
 
-int store_sandbox_insert(struct store *s, const struct sandbox_row *row, const struct quota *max,
-                         struct store_call call, struct err *e)
+int store_sandbox_insert(struct store *s, const struct sandbox_row *row, struct store_call call,
+                         struct err *e)
 {
 	static const struct op op = { "insert a sandbox", run_insert, .is_vital = false };
 	AUTO(request_drop) struct request *q = request_new(&op, sizeof(struct sandbox_args));
@@ -226,8 +157,6 @@ int store_sandbox_insert(struct store *s, const struct sandbox_row *row, const s
 		               sandbox_state_name(row->state));
 	full.node = row->node ? row->node : s->node;
 	full.labels = row->labels ? row->labels : "{}";
-	args->has_max = max;
-	args->max = max ? *max : (struct quota){ 0 };
 	int n = row_copy(&table, ROW_ALL, &q->arena, &full, &args->row, e);
 
 	if (n < 0)

@@ -77,13 +77,6 @@ enum sandbox_field {
 	SANDBOX_SET_ACTIVE = 1 << 10, /* last_active_ms */
 };
 
-/* Sums of one tenant, or the ceilings for them; a ceiling of 0 is none. */
-struct quota {
-	int64_t sandboxes;                  /* that are not gone */
-	int64_t mem_bytes, cpu_milli, pids; /* of those that live */
-	int64_t disk_bytes;                 /* of those that are not gone */
-};
-
 struct sandbox_query {
 	struct store_page page;
 	uint32_t states;                /* bits 1 << state; 0: all but gone */
@@ -97,10 +90,9 @@ struct sandbox_list {
 	const char *next; /* cursor, or NULL at the end */
 };
 
-/* In state creating. With ceilings: checked in the same transaction, so that a hundred creates
- * at once cannot pass together. */
-int store_sandbox_insert(struct store *s, const struct sandbox_row *row, const struct quota *max,
-                         struct store_call call, struct err *e);
+/* In state creating. */
+int store_sandbox_insert(struct store *s, const struct sandbox_row *row, struct store_call call,
+                         struct err *e);
 
 /* Changes `fields` of the row with row->id. The end of all, gone, comes with ended_ms; after it
  * nothing changes any more. */
@@ -114,4 +106,3 @@ int store_sandbox_by_key(struct store *s, const char *tenant, const char *key, s
                          struct sandbox_row *out, struct err *e);
 int store_sandbox_list(struct store *s, const struct sandbox_query *query, struct arena *a,
                        struct sandbox_list *out, struct err *e);
-int store_quota_sum(struct store *s, const char *tenant, struct quota *out, struct err *e);

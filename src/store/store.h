@@ -52,7 +52,6 @@ enum store_code {
 	STORE_NOT_FOUND, /* no such row */
 	STORE_EXISTS,    /* id or key are taken */
 	STORE_CONFLICT,  /* the state does not allow it; nothing was changed */
-	STORE_QUOTA,     /* the ceilings given with the insert are reached */
 	STORE_FULL,      /* the disk is full; try again later */
 	STORE_BROKEN,    /* I/O error, damage, our own failure */
 };

@@ -1,5 +1,7 @@
 #include "wire/tree.h"
 
+#include "wire/code.h"
+
 static const char *const verb_names[] = {
 	[TREE_STAT] = "stat",       [TREE_LIST] = "list",     [TREE_READ] = "read",
 	[TREE_LINES] = "lines",     [TREE_WRITE] = "write",   [TREE_EDIT] = "edit",
@@ -11,30 +13,27 @@ static const char *const verb_names[] = {
 _Static_assert(COUNT(verb_names) == TREE_VERBS, "a verb has no name");
 
 /* clang-format off */
-static const struct {
-	const char *name;
-	int status;
-} codes[] = {
-	[TREE_OK]                = { "ok", 200 },
-	[TREE_INVALID]           = { "invalid", 400 },
-	[TREE_NOT_FOUND]         = { "not_found", 404 },
-	[TREE_EXISTS]            = { "exists", 409 },
-	[TREE_STALE]             = { "stale", 412 },
-	[TREE_IS_DIRECTORY]      = { "is_directory", 409 },
-	[TREE_NOT_DIRECTORY]     = { "not_directory", 409 },
-	[TREE_PERMISSION_DENIED] = { "permission_denied", 403 },
-	[TREE_NOT_TEXT]          = { "not_text", 415 },
-	[TREE_TOO_LARGE]         = { "too_large", 413 },
-	[TREE_NO_MATCH]          = { "no_match", 422 },
-	[TREE_AMBIGUOUS_MATCH]   = { "ambiguous_match", 422 },
-	[TREE_CONFLICT]          = { "conflict", 409 },
-	[TREE_BUSY]              = { "busy", 409 },
-	[TREE_QUOTA]             = { "quota", 507 },
-	[TREE_EXPIRED]           = { "expired", 408 },
-	[TREE_BACKEND_ERROR]     = { "backend_error", 500 },
+static const enum fail_code codes[] = {
+	[TREE_OK]                = FAIL_NONE,
+	[TREE_INVALID]           = FAIL_INVALID,
+	[TREE_NOT_FOUND]         = FAIL_NOT_FOUND,
+	[TREE_EXISTS]            = FAIL_EXISTS,
+	[TREE_STALE]             = FAIL_STALE,
+	[TREE_IS_DIRECTORY]      = FAIL_IS_DIRECTORY,
+	[TREE_NOT_DIRECTORY]     = FAIL_NOT_DIRECTORY,
+	[TREE_PERMISSION_DENIED] = FAIL_PERMISSION_DENIED,
+	[TREE_NOT_TEXT]          = FAIL_NOT_TEXT,
+	[TREE_TOO_LARGE]         = FAIL_TOO_LARGE,
+	[TREE_NO_MATCH]          = FAIL_NO_MATCH,
+	[TREE_AMBIGUOUS_MATCH]   = FAIL_AMBIGUOUS_MATCH,
+	[TREE_CONFLICT]          = FAIL_CONFLICT,
+	[TREE_BUSY]              = FAIL_BUSY,
+	[TREE_QUOTA]             = FAIL_QUOTA,
+	[TREE_EXPIRED]           = FAIL_EXPIRED,
+	[TREE_BACKEND_ERROR]     = FAIL_BACKEND_ERROR,
 };
 /* clang-format on */
-_Static_assert(COUNT(codes) == TREE_CODES, "a code has no name");
+_Static_assert(COUNT(codes) == TREE_CODES, "a code is not of the API");
 
 static const char *const content_types[] = {
 	[TREE_JSON] = "application/json",
@@ -49,14 +48,19 @@ const char *tree_verb_name(enum tree_verb verb)
 	return (size_t)verb < COUNT(verb_names) ? verb_names[verb] : "?";
 }
 
+static enum fail_code code_of(enum tree_code code)
+{
+	return codes[(size_t)code < COUNT(codes) ? code : TREE_BACKEND_ERROR];
+}
+
 const char *tree_code_name(enum tree_code code)
 {
-	return codes[(size_t)code < COUNT(codes) ? code : TREE_BACKEND_ERROR].name;
+	return fail_name(code_of(code));
 }
 
 int tree_code_status(enum tree_code code)
 {
-	return codes[(size_t)code < COUNT(codes) ? code : TREE_BACKEND_ERROR].status;
+	return fail_status(code_of(code));
 }
 
 const char *tree_content_type(enum tree_content content)

@@ -7,6 +7,7 @@
 import json
 import random
 import signal
+import sqlite3
 import sys
 import threading
 import time
@@ -499,6 +500,22 @@ def _(api):
     same(c.ok("GET", f"/v1/processes/{q['id']}")["state"] in ("queued", "running"), True, "it had its answer")
 
 
+@test("nobody is told of a process that is not on record")
+def _(api):
+    c = api.client
+    s = c.create()
+    database = sqlite3.connect(f"file:{api.daemon.state / 'caisson.db'}?mode=ro", uri=True)
+    for _ in range(40):
+        for target, body in (("/v1/run", {"cmd": ["true"]}), (f"/v1/sandboxes/{s['id']}/exec", {"cmd": ["true"]})):
+            stream = Stream(api.daemon.socket, target, body)
+            letter, first = stream.frame()
+            found = database.execute("SELECT count(*) FROM processes WHERE id=?", (json.loads(first)["process"]["id"],))
+            same((letter, found.fetchone()[0]), ("S", 1), target)
+            stream.rest()
+            stream.close()
+    database.close()
+
+
 # ---- files -----------------------------------------------------------------------------------
 
 @test("files: write, read, range, lines, edit, stat, list, move, copy, delete, grep, glob, batch, patch, tar")
@@ -534,7 +551,7 @@ def _(api):
                                                {"op": "write", "path": "/work/e", "text": "e"},
                                                {"op": "stat", "path": "/work/e"}])
     same(["error" in b for b in batch], [True, False, False], f"batch: {batch}")
-    patch = "--- a/work/d.txt\n+++ b/work/d.txt\n@@ -1,3 +1,3 @@\n one\n-2\n+zwei\n three\n"
+    patch = "--- a/d.txt\n+++ b/d.txt\n@@ -1,3 +1,3 @@\n one\n-2\n+zwei\n three\n"
     c.ok("POST", f"{at}/patch", patch.encode())
     same(c.get(c.file(s, "/work/d.txt")).body, b"one\nzwei\nthree\n", "patch")
     archive = c.get(f"{at}/archive?path=/work")
@@ -550,6 +567,35 @@ def _(api):
     big = bytes(range(256)) * 40960
     same(c.put(c.file(s, "/work/big"), big).status in (200, 201), True, "10 MiB")
     check(c.get(c.file(s, "/work/big")).body == big, "10 MiB back")
+
+
+@test("files: a name without a slash in front means what a command of the sandbox means")
+def _(api):
+    c = api.client
+    for spec, folder in (({}, "/work"), ({"fs": "ephemeral:/data"}, "/data")):
+        s = c.create(spec)
+        at = f"/v1/sandboxes/{s['id']}"
+        same(c.put(f"{at}/files/a.sh?relative", b"echo $0; cat b").status, 200, "write")
+        same(c.put(f"{at}/files{folder}/b?relative", b"").status, 200, f"{folder} below {folder}")
+        same(c.put(f"{at}/files/{folder}/b?relative", b"two").status, 200, "a slash in front: from the root")
+        same(c.execute(s, "sh a.sh")["stdout"], "a.sh\ntwo", "exec meets the same file")
+        same(c.get(f"{at}/files{folder}/a.sh").body, b"echo $0; cat b", "without relative: from the root")
+        same(c.get(f"{at}/files/a.sh").status, 404, "which has no such file")
+        same(sorted(e["path"] for e in c.ok("GET", f"{at}/files/?relative&list")["entries"] if e["type"] == "file"),
+             ["a.sh", "b"], "list")
+        c.ok("PATCH", f"{at}/files/a.sh?relative", {"edits": [{"old": "cat", "new": "wc -c"}]})
+        c.ok("POST", f"{at}/files:mkdir", {"path": "x"})
+        c.ok("POST", f"{at}/files:copy", {"from": "b", "to": "x/c"})
+        same(c.get(f"{at}/files{folder}/x/c").body, b"two", "copy")
+        same([m["path"] for m in c.ok("POST", f"{at}/grep?path=x", {"pattern": "two"})["matches"]], ["c"], "grep")
+        same(c.ok("POST", f"{at}/glob", {"pattern": "x/*"})["paths"], ["x/c"], "glob")
+        same(c.ok("POST", f"{at}/files:batch", [{"op": "read", "path": "x/c"}])[0]["ok"]["text"], "two", "batch")
+        archive = c.get(f"{at}/archive?path=x")
+        same(c.put(f"{at}/archive?path=y", archive.body).status, 200, f"tar: {archive}")
+        same(c.execute(s, "cat y/c")["stdout"], "two", "tar in")
+        c.ok("DELETE", f"{at}/files/a.sh?relative")
+        same(c.execute(s, "ls a.sh")["exit_code"], 2, "deleted")
+        c.remove(s)
 
 
 @test("watch: what changes is told while it changes")

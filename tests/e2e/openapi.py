@@ -224,7 +224,7 @@ def check_errors(client, sandbox):
 
 
 def check_operating(client):
-    for name in ("health_get", "backends_get", "metrics_get", "openapi_get", "tokens_list"):
+    for name in ("health_get", "backends_get", "quota_get", "metrics_get", "openapi_get", "tokens_list"):
         client.call(name)
     made = client.call("tokens_create", {"name": "t", "scope": ["read", "exec"], "ttl": "1h"})
     tap.check("a token is made", made.status == 201, made)

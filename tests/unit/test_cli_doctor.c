@@ -50,13 +50,13 @@ static int start(const struct run_setup *setup, struct run_session *out, struct 
 	if (host.is_refused)
 		return err_new(e, ERR_INTERNAL, "take a slot: none is free");
 	out->poll_fd = open("/dev/null", O_RDONLY | O_CLOEXEC); /* always readable */
+	out->poll_events = POLLIN;
 	return 0;
 }
 
 /* Nothing yet, some noise, the end. */
 static int next(struct run_session *s, struct run_event *out, struct err *e)
 {
-	static struct channel_end end;
 	static const unsigned char noise[] = "noise";
 
 	(void)s;
@@ -68,8 +68,9 @@ static int next(struct run_session *s, struct run_event *out, struct err *e)
 	}
 	if (host.is_failed)
 		return err_new(e, ERR_INTERNAL, "build the walls: no");
-	end = (struct channel_end){ .state = RUN_EXITED, .exit_code = host.exit_code };
-	*out = (struct run_event){ .kind = RUN_ENDED, .end = &end };
+	*out = (struct run_event){ .kind = RUN_ENDED,
+		                   .object = json_pack("{ss,si}", "state", "exited", "exit_code",
+		                                       host.exit_code) };
 	return 1;
 }
 

@@ -208,13 +208,13 @@ TEST(what_run_asks_for)
 	char echo[] = "echo", hi[] = "a b", bad[] = "\xff";
 	char *const argv[] = { echo, hi, NULL };
 	char *const bytes[] = { echo, bad, NULL };
-	struct remote_run run = { .spec_text = "{\"net\":{\"mode\":\"deny\"}}",
-		                  .argv = argv,
-		                  .cwd = "/work",
-		                  .is_tty = true,
-		                  .timeout_ms = 1500,
-		                  .rows = 24,
-		                  .cols = 80 };
+	struct run_setup run = { .spec_text = "{\"net\":{\"mode\":\"deny\"}}",
+		                 .argv = argv,
+		                 .cwd = "/work",
+		                 .is_tty = true,
+		                 .timeout_ms = 1500,
+		                 .rows = 24,
+		                 .cols = 80 };
 	AUTO(str_done) struct str out = { .max = 4096 };
 	struct err e = { 0 };
 

@@ -569,7 +569,7 @@ TEST(a_full_disk_stops_new_rows_only_and_is_forgotten_when_freed)
 	small_disk();
 	struct store *s = must_open();
 
-	MUST(STORE_OK, store_sandbox_insert(s, &box, NULL, HEAR, &e));
+	MUST(STORE_OK, store_sandbox_insert(s, &box, HEAR, &e));
 	move_sandbox(s, SANDBOX_RUNNING);
 	fill_disk();
 	int end = insert_until_full(s, 0, MANY);

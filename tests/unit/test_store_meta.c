@@ -55,7 +55,7 @@ static void fill(struct store *s, const char *id, int64_t ended_ms)
 
 	memcpy(port.token_hash, id, strlen(id));
 	snprintf(process, sizeof process, "px_%s", id);
-	MUST(STORE_OK, store_sandbox_insert(s, &row, NULL, HEAR, &e));
+	MUST(STORE_OK, store_sandbox_insert(s, &row, HEAR, &e));
 	MUST(STORE_OK, store_shell_put(s, &shell, HEAR, &e));
 	MUST(STORE_OK, store_port_put(s, &port, HEAR, &e));
 	struct process_row px = { .id = process, .tenant = "t1", .sandbox = id, .argv = "[]" };

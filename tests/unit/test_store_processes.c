@@ -369,6 +369,30 @@ TEST(what_has_not_ended_is_found_and_swept)
 	dir_remove();
 }
 
+TEST(what_purge_removes_is_known_before)
+{
+	struct err e = { 0 };
+	struct arena a = { 0 };
+	struct process_list list;
+	struct store *s = open_many();
+	struct process_sweep sweep = {
+		.sandbox = "sb_even", .generation = 1, .state = PROCESS_LOST, .ended_ms = 2000000
+	};
+
+	MUST(STORE_OK, store_process_finish_all(s, &sweep, HEAR, &e));
+	CHECK_INT(store_process_ended(s, 2000000, &a, &list, &e), 0);
+	size_t before = list.n;
+	CHECK_INT(store_process_ended(s, 2000001, &a, &list, &e), 0);
+	CHECK_INT(list.n, before + 2);
+	MUST(STORE_OK, store_purge(s, 2000001, HEAR, &e));
+	CHECK_INT(heard.rows, list.n);
+	CHECK_INT(store_process_ended(s, 2000001, &a, &list, &e), 0);
+	CHECK_INT(list.n, 0);
+	arena_done(&a);
+	store_close(s);
+	dir_remove();
+}
+
 TEST(numbers_go_on_in_each_generation)
 {
 	struct err e = { 0 };

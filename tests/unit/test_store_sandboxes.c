@@ -96,7 +96,7 @@ TEST(every_transition_is_applied_or_refused)
 
 		snprintf(id, sizeof id, "sb_%u", pair);
 		row = row_of(id);
-		MUST(STORE_OK, store_sandbox_insert(s, &row, NULL, HEAR, &e));
+		MUST(STORE_OK, store_sandbox_insert(s, &row, HEAR, &e));
 		for (int i = 0; i < ways[from].n; i++)
 			move(s, id, ways[from].by[i], STORE_OK);
 		move(s, id, to, is_allowed(from, to) ? STORE_OK : STORE_CONFLICT);
@@ -158,7 +158,7 @@ TEST(a_row_comes_back_as_it_was)
 	dir_make();
 	struct store *s = must_open();
 
-	MUST(STORE_OK, store_sandbox_insert(s, &row, NULL, HEAR, &e));
+	MUST(STORE_OK, store_sandbox_insert(s, &row, HEAR, &e));
 	CHECK_INT(store_sandbox_by_key(s, "t1", "task-1", &a, &got, &e), 0);
 	CHECK_INT(got.seq, 1);
 	CHECK_STR(got.id, row.id);
@@ -194,7 +194,7 @@ TEST(absent_values_stay_absent)
 	dir_make();
 	struct store *s = must_open();
 
-	MUST(STORE_OK, store_sandbox_insert(s, &row, NULL, HEAR, &e));
+	MUST(STORE_OK, store_sandbox_insert(s, &row, HEAR, &e));
 	CHECK_INT(store_sandbox_get(s, "t1", "sb_1", &a, &got, &e), 0);
 	CHECK_STR(got.node, store_node(s));
 	CHECK_STR(got.labels, "{}");
@@ -222,7 +222,7 @@ TEST(an_update_changes_what_it_names)
 	dir_make();
 	struct store *s = must_open();
 
-	MUST(STORE_OK, store_sandbox_insert(s, &row, NULL, HEAR, &e));
+	MUST(STORE_OK, store_sandbox_insert(s, &row, HEAR, &e));
 	MUST(STORE_OK,
 	     store_sandbox_update(s, &next, SANDBOX_SET_GENERATION | SANDBOX_SET_SLOT, HEAR, &e));
 	CHECK_INT(heard.rows, 1);
@@ -265,15 +265,15 @@ TEST(what_a_row_may_not_be)
 	struct sandbox_row bad = good;
 
 	bad.id = NULL;
-	REFUSED(store_sandbox_insert(s, &bad, NULL, HEAR, &e), "needs its id");
+	REFUSED(store_sandbox_insert(s, &bad, HEAR, &e), "needs its id");
 	bad.id = long_id;
-	REFUSED(store_sandbox_insert(s, &bad, NULL, HEAR, &e), "longer than 64");
+	REFUSED(store_sandbox_insert(s, &bad, HEAR, &e), "longer than 64");
 	bad = good;
 	bad.tenant = "";
-	REFUSED(store_sandbox_insert(s, &bad, NULL, HEAR, &e), "needs its tenant");
+	REFUSED(store_sandbox_insert(s, &bad, HEAR, &e), "needs its tenant");
 	bad = good;
 	bad.state = SANDBOX_STOPPED;
-	REFUSED(store_sandbox_insert(s, &bad, NULL, HEAR, &e), "does not begin as stopped");
+	REFUSED(store_sandbox_insert(s, &bad, HEAR, &e), "does not begin as stopped");
 	static const struct {
 		const char *spec, *labels;
 	} broken[] = { { "{", NULL }, { "{}", "[]" }, { "{}", "{\"a\":1}" }, { "{}", "x" } };
@@ -282,11 +282,11 @@ TEST(what_a_row_may_not_be)
 		bad = good;
 		bad.spec = broken[i].spec;
 		bad.labels = broken[i].labels;
-		MUST(STORE_INVALID, store_sandbox_insert(s, &bad, NULL, HEAR, &e));
+		MUST(STORE_INVALID, store_sandbox_insert(s, &bad, HEAR, &e));
 		CHECK_INT(heard.kind, ERR_INVALID);
 	}
-	MUST(STORE_OK, store_sandbox_insert(s, &good, NULL, HEAR, &e));
-	MUST(STORE_EXISTS, store_sandbox_insert(s, &good, NULL, HEAR, &e));
+	MUST(STORE_OK, store_sandbox_insert(s, &good, HEAR, &e));
+	MUST(STORE_EXISTS, store_sandbox_insert(s, &good, HEAR, &e));
 	store_close(s);
 	dir_remove();
 }
@@ -303,14 +303,14 @@ TEST(a_key_is_free_again_when_its_sandbox_is_gone)
 	dir_make();
 	struct store *s = must_open();
 
-	MUST(STORE_OK, store_sandbox_insert(s, &row, NULL, HEAR, &e));
-	MUST(STORE_EXISTS, store_sandbox_insert(s, &second, NULL, HEAR, &e));
-	MUST(STORE_OK, store_sandbox_insert(s, &other, NULL, HEAR, &e));
+	MUST(STORE_OK, store_sandbox_insert(s, &row, HEAR, &e));
+	MUST(STORE_EXISTS, store_sandbox_insert(s, &second, HEAR, &e));
+	MUST(STORE_OK, store_sandbox_insert(s, &other, HEAR, &e));
 	move(s, "sb_1", SANDBOX_DELETING, STORE_OK);
-	MUST(STORE_EXISTS, store_sandbox_insert(s, &second, NULL, HEAR, &e));
+	MUST(STORE_EXISTS, store_sandbox_insert(s, &second, HEAR, &e));
 	move(s, "sb_1", SANDBOX_GONE, STORE_OK);
 	CHECK_INT(store_sandbox_by_key(s, "t1", "task", &a, &got, &e), -1);
-	MUST(STORE_OK, store_sandbox_insert(s, &second, NULL, HEAR, &e));
+	MUST(STORE_OK, store_sandbox_insert(s, &second, HEAR, &e));
 	CHECK_INT(store_sandbox_by_key(s, "t1", "task", &a, &got, &e), 0);
 	CHECK_STR(got.id, "sb_2");
 	arena_done(&a);
@@ -337,13 +337,13 @@ static struct store *open_many(void)
 		struct sandbox_row row = row_of(id);
 
 		row.labels = labels;
-		CHECK_INT(store_sandbox_insert(s, &row, NULL, HEAR, &e), 0);
+		CHECK_INT(store_sandbox_insert(s, &row, HEAR, &e), 0);
 	}
 	struct sandbox_row other = row_of("sb_other");
 
 	other.tenant = "t2";
 	other.labels = "{\"parity\":\"odd\"}";
-	MUST(STORE_OK, store_sandbox_insert(s, &other, NULL, HEAR, &e));
+	MUST(STORE_OK, store_sandbox_insert(s, &other, HEAR, &e));
 	return s;
 }
 
@@ -494,7 +494,7 @@ TEST(a_page_of_large_rows_ends_early)
 		struct sandbox_row row = row_of(id);
 
 		row.spec = spec;
-		MUST(STORE_OK, store_sandbox_insert(s, &row, NULL, HEAR, &e));
+		MUST(STORE_OK, store_sandbox_insert(s, &row, HEAR, &e));
 	}
 	struct sandbox_query q = { .page = { .tenant = "t1" } };
 
@@ -503,94 +503,6 @@ TEST(a_page_of_large_rows_ends_early)
 	CHECK(list.next);
 	arena_done(&a);
 	CHECK_STR(numbers(s, q), "11,10,09,08,07,06,05,04,03,02,01,00");
-	store_close(s);
-	dir_remove();
-}
-
-/* ---- quota ------------------------------------------------------------------------------- */
-
-TEST(sums_are_of_one_tenant_and_of_what_lives)
-{
-	struct err e = { 0 };
-	struct quota sum;
-	struct store *s = open_many();
-
-	move(s, "sb_00", SANDBOX_DELETING, STORE_OK);
-	move(s, "sb_00", SANDBOX_GONE, STORE_OK);
-	move(s, "sb_01", SANDBOX_FAILED, STORE_OK);
-	CHECK_INT(store_quota_sum(s, "t1", &sum, &e), 0);
-	CHECK_INT(sum.sandboxes, MANY - 1);
-	CHECK_INT(sum.mem_bytes, (MANY - 2) * 100);
-	CHECK_INT(sum.cpu_milli, (MANY - 2) * 2000);
-	CHECK_INT(sum.pids, (MANY - 2) * 64);
-	CHECK_INT(sum.disk_bytes, (MANY - 1) * 7);
-	CHECK_INT(store_quota_sum(s, "nobody", &sum, &e), 0);
-	CHECK_INT(sum.sandboxes + sum.mem_bytes + sum.cpu_milli + sum.pids + sum.disk_bytes, 0);
-	store_close(s);
-	dir_remove();
-}
-
-TEST(each_ceiling_holds)
-{
-	static const struct {
-		struct quota max;
-		const char *name;
-	} rows[] = {
-		{ { .sandboxes = 1 }, "sandboxes: 2" }, { { .mem_bytes = 199 }, "mem: 200" },
-		{ { .cpu_milli = 3999 }, "cpu: 4000" }, { { .pids = 127 }, "pids: 128" },
-		{ { .disk_bytes = 13 }, "disk: 14" },
-	};
-	static const struct quota enough = { 2, 200, 4000, 128, 14 };
-	struct err e = { 0 };
-	struct sandbox_row first = row_of("sb_1"), second = row_of("sb_2");
-	struct quota sum;
-
-	dir_make();
-	struct store *s = must_open();
-
-	MUST(STORE_OK, store_sandbox_insert(s, &first, NULL, HEAR, &e));
-	for (size_t i = 0; i < COUNT(rows); i++) {
-		MUST(STORE_QUOTA, store_sandbox_insert(s, &second, &rows[i].max, HEAR, &e));
-		CHECK(strstr(heard.msg, rows[i].name));
-		CHECK_INT(heard.kind, ERR_LIMIT);
-	}
-	CHECK_INT(store_quota_sum(s, "t1", &sum, &e), 0);
-	CHECK_INT(sum.sandboxes, 1);
-	MUST(STORE_OK, store_sandbox_insert(s, &second, &enough, HEAR, &e));
-	store_close(s);
-	dir_remove();
-}
-
-static int n_ok, n_quota;
-
-static void count(void *arg, const struct store_answer *a)
-{
-	(void)arg;
-	n_ok += a->code == STORE_OK;
-	n_quota += a->code == STORE_QUOTA;
-}
-
-TEST(a_hundred_creates_at_once_cannot_pass_together)
-{
-	static const struct quota max = { .sandboxes = 10 };
-	struct err e = { 0 };
-
-	dir_make();
-	struct store *s = must_open();
-
-	for (int i = 0; i < 100; i++) {
-		char id[32];
-
-		snprintf(id, sizeof id, "sb_%d", i);
-		struct sandbox_row row = row_of(id);
-
-		CHECK_INT(
-		    store_sandbox_insert(s, &row, &max, (struct store_call){ .done = count }, &e),
-		    0);
-	}
-	settle(s);
-	CHECK_INT(n_ok, 10);
-	CHECK_INT(n_quota, 90);
 	store_close(s);
 	dir_remove();
 }

@@ -1,0 +1,466 @@
+#include "spec/config.h"
+
+#include <assert.h>
+#include <ctype.h>
+
+#include "spec/opts.h"
+
+/* ---- types that only a config has ---- */
+
+static int number_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
+{
+	uint64_t *field = opt_field(o, into);
+
+	(void)in;
+	return number_parse(o, v, field, e);
+}
+
+static json_t *number_get(const struct opt *o, const void *from)
+{
+	const uint64_t *field = opt_from(o, from);
+	char text[32];
+
+	if (*field == 0)
+		return NULL;
+	o->limit.unit->print(*field, text);
+	return yaml_plain(text, strlen(text));
+}
+
+static const struct opt_type opt_number = {
+	.wants = "a number",
+	.set = number_set,
+	.get = number_get,
+};
+
+/* In a file an object; as a flag one member: NAME=VALUE. */
+static int group_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
+{
+	const char *text = json_string_value(v);
+	const char *equals = text ? strchr(text, '=') : NULL;
+
+	if (in->document || !text)
+		return members_set(in, o, into, v, e);
+	if (!equals)
+		return err_new(e, ERR_INVALID, "\"%s\" is not NAME=VALUE", quote(text).text);
+	AUTO(json_decrefp) json_t *object = json_object();
+
+	json_object_set_new(object, arena_strndup(in->arena, text, (size_t)(equals - text)),
+	                    json_string(equals + 1));
+	return members_apply(in, o->members, opt_field(o, into), object, e);
+}
+
+static json_t *some(json_t *object)
+{
+	if (json_object_size(object) > 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static json_t *group_get(const struct opt *o, const void *from)
+{
+	return some(members_get(o->members, opt_from(o, from)));
+}
+
+static json_t *limits_get(const struct opt *o, const void *from)
+{
+	return some(limits_tree(opt_from(o, from)));
+}
+
+static const struct opt_type opt_group = {
+	.wants = "an object",
+	.repeat = true,
+	.set = group_set,
+	.get = group_get,
+};
+static const struct opt_type opt_limits = {
+	.wants = "an object of limits",
+	.repeat = true,
+	.set = group_set,
+	.get = limits_get,
+};
+
+/* unix:PATH or ADDRESS:PORT; which address it is, the server knows. */
+static int check_listen(const struct opt *o, struct arena *a, const char *text, const char **out,
+                        struct err *e)
+{
+	const char *port = strrchr(text, ':');
+
+	if (text_plain(text, PATH_TEXT_MAX - 1, e) < 0)
+		return -1;
+	if (strncmp(text, "unix:", 5) == 0) {
+		const char *path = NULL;
+
+		if (check_path(o, a, text + 5, &path, e) < 0)
+			return -1;
+	} else if (!port || port == text || !port[1] ||
+	           port[1 + strspn(port + 1, "0123456789")] != '\0') {
+		return err_new(e, ERR_INVALID, "\"%s\" is neither unix:PATH nor HOST:PORT",
+		               quote(text).text);
+	}
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
+/* ---- the table ---- */
+
+#define SECOND_MS 1000ull
+#define YEAR_MS (365ull * 86400 * SECOND_MS)
+#define COUNT_MAX 1000000000
+#define BYTES_MAX (1ull << 60)
+#define DURATION "seconds or a duration: `10m`"
+#define WHOLE "a whole number"
+
+/* clang-format off */
+#define FIELD(name) .offset = offsetof(struct config, name)
+#define TLS(name) .offset = offsetof(struct config_tls, name)
+#define QUOTA(id) .type = &opt_number, .offset = offsetof(struct quota, of[id])
+#define BOUNDS(unit_, least, most_) .limit = { .unit = &(unit_), .min = (least), .max = (most_) }
+
+static const struct opt tls_rows[] = {
+	{ .key = "cert", .type = &opt_text, .check = check_path, TLS(cert),
+	  .forms = "a path", .help = "the certificate and its chain, PEM" },
+	{ .key = "key", .type = &opt_text, .check = check_path, TLS(key),
+	  .forms = "a path", .help = "its key, PEM; the daemon's own id reads it" },
+};
+static const struct opt_table tls_table = { tls_rows, COUNT(tls_rows) };
+
+static const struct opt quota_rows[] = {
+	[QUOTA_SANDBOXES] = { .key = "sandboxes", QUOTA(QUOTA_SANDBOXES), BOUNDS(unit_count, 1, COUNT_MAX),
+	  .forms = WHOLE, .help = "sandboxes that are not gone" },
+	[QUOTA_PROCESSES] = { .key = "processes", QUOTA(QUOTA_PROCESSES), BOUNDS(unit_count, 1, COUNT_MAX),
+	  .forms = WHOLE, .help = "commands that run at once" },
+	[QUOTA_CPU] = { .key = "cpu", QUOTA(QUOTA_CPU), BOUNDS(unit_cores, 10, COUNT_MAX),
+	  .forms = "a number of cores", .help = "`limits.cpu` of the sandboxes that live, together" },
+	[QUOTA_MEM] = { .key = "mem", QUOTA(QUOTA_MEM), BOUNDS(unit_size, 1u << 20, BYTES_MAX),
+	  .forms = "a size: `16g`", .help = "`limits.mem` of those, together" },
+	[QUOTA_PIDS] = { .key = "pids", QUOTA(QUOTA_PIDS), BOUNDS(unit_count, 1, COUNT_MAX),
+	  .forms = WHOLE, .help = "`limits.pids` of those, together" },
+	[QUOTA_DISK] = { .key = "disk", QUOTA(QUOTA_DISK), BOUNDS(unit_size, 1u << 20, BYTES_MAX),
+	  .forms = "a size: `16g`", .help = "`limits.disk` of those that are not gone, together" },
+};
+static const struct opt_table quota_table = { quota_rows, COUNT(quota_rows) };
+_Static_assert(COUNT(quota_rows) == QUOTA_COUNT, "a quota has no key");
+
+static const struct opt rows[] = {
+	{ .key = "state", .flag = "state", .arg = "DIR", .type = &opt_text, .check = check_path,
+	  FIELD(state), .forms = "a path",
+	  .help = "where it keeps its records" },
+	{ .key = "run", .flag = "run", .arg = "DIR", .type = &opt_text, .check = check_path,
+	  FIELD(run), .forms = "a path",
+	  .help = "where its sockets are; DIR/api.sock is the API" },
+	{ .key = "listen", .flag = "listen", .arg = "ADDRESS", .type = &opt_list,
+	  .check = check_listen, FIELD(listen), .max = CONFIG_LISTEN_MAX,
+	  .forms = "list of `unix:PATH` and `HOST:PORT`",
+	  .help = "also here: unix:PATH (in a folder of its id) or HOST:PORT" },
+	{ .key = "tls", .type = &opt_group, .members = &tls_table, FIELD(tls),
+	  .forms = "object", .help = "TLS for HOST:PORT (`--tls CERT KEY`)" },
+	{ .key = "host_paths", .flag = "host-path", .arg = "DIR", .type = &opt_list,
+	  .check = check_source, FIELD(host_paths), .max = CONFIG_HOST_PATHS_MAX,
+	  .forms = "list of paths",
+	  .help = "a folder of the host that tokens may name" },
+	{ .key = "service_id", .flag = "service-id", .arg = "N", .dflt = "1879047936",
+	  .type = &opt_number, FIELD(service_id), BOUNDS(unit_count, 1, 0x6fffffff),
+	  .forms = WHOLE, .help = "uid and gid of the daemon when root starts it" },
+	{ .key = "idle_exit", .flag = "idle-exit", .arg = "TIME", .type = &opt_number,
+	  FIELD(idle_exit_ms), BOUNDS(unit_duration, SECOND_MS, YEAR_MS), .forms = DURATION,
+	  .help = "end after so long without sandbox and client" },
+	{ .key = "ttl", .flag = "ttl", .arg = "TIME", .type = &opt_number, FIELD(ttl_ms),
+	  BOUNDS(unit_duration, SECOND_MS, YEAR_MS), .forms = DURATION,
+	  .help = "life of a sandbox that names none" },
+	{ .key = "keep_records", .flag = "keep-records", .arg = "TIME", .dflt = "30d",
+	  .type = &opt_number, FIELD(keep_records_ms), BOUNDS(unit_duration, SECOND_MS, 100 * YEAR_MS),
+	  .forms = DURATION, .help = "ended processes and their logs" },
+	{ .key = "quota", .flag = "quota", .arg = "NAME=N", .type = &opt_group,
+	  .members = &quota_table, FIELD(quota), .forms = "object",
+	  .help = "what one tenant may have at once" },
+	{ .key = "defaults", .flag = "default", .arg = "LIMIT=N", .type = &opt_limits,
+	  .members = &limit_table, FIELD(defaults), .forms = "object of limits",
+	  .help = "limits of a sandbox that does not name them" },
+	{ .key = "most", .flag = "most", .arg = "LIMIT=N", .type = &opt_limits,
+	  .members = &limit_table, FIELD(most), .forms = "object of limits",
+	  .help = "the most that a sandbox may ask for" },
+};
+/* clang-format on */
+static const struct opt_table table = { rows, COUNT(rows) };
+
+const char *quota_name(enum quota_id id)
+{
+	return quota_rows[id].key;
+}
+
+void quota_text(enum quota_id id, uint64_t value, char out[32])
+{
+	quota_rows[id].limit.unit->print(value, out);
+}
+
+void config_init(struct config *c)
+{
+	*c = (struct config){ 0 };
+	spec_init(&c->defaults);
+	spec_init(&c->most);
+}
+
+void config_done(struct config *c)
+{
+	vec_done(&c->listen);
+	vec_done(&c->host_paths);
+	spec_done(&c->defaults);
+	spec_done(&c->most);
+	arena_done(&c->arena);
+}
+
+/* ---- in ---- */
+
+int config_yaml(struct config *c, const char *text, size_t len, struct err *e)
+{
+	static const struct doc_kind kind = { .table = &table,
+		                              .noun = "the config",
+		                              .keys = "listen, ttl, quota" };
+
+	return doc_yaml(&kind, &c->arena, c, (struct span){ text, len }, e);
+}
+
+static const struct opt *row_by_flag(const char *flag)
+{
+	for (size_t i = 0; i < COUNT(rows); i++)
+		if (rows[i].flag && strcmp(rows[i].flag, flag) == 0)
+			return &rows[i];
+	return NULL;
+}
+
+bool config_is_flag(const char *flag)
+{
+	return row_by_flag(flag) != NULL;
+}
+
+int config_flag(struct config *c, const char *flag, const char *value, struct err *e)
+{
+	const struct opt *o =
+	    strcmp(flag, "tls") == 0 ? table_find(&table, flag) : row_by_flag(flag);
+	struct input in = { .arena = &c->arena };
+	AUTO(json_decrefp) json_t *v = json_string(value);
+
+	if (!o)
+		return err_new(e, ERR_INVALID, "unknown flag --%s", quote(flag).text);
+	if (!v)
+		return err_new(e, ERR_INVALID, "--%s: the value is not UTF-8", flag);
+	if (opt_set(&in, o, c, v, e) < 0)
+		return in.path_len > 0 ? err_wrap(e, "--%s %s", flag, in.path)
+		                       : err_wrap(e, "--%s", flag);
+	return 0;
+}
+
+int config_add(struct config *c, const struct config *over, struct err *e)
+{
+	struct input in = { .arena = &c->arena, .document = true };
+	AUTO(json_decrefp) json_t *said = members_get(&table, over);
+
+	return members_apply(&in, &table, c, said, e);
+}
+
+int config_check(const struct config *c, struct err *e)
+{
+	if (!c->tls.cert != !c->tls.key)
+		return err_new(e, ERR_INVALID,
+		               "tls: a certificate needs its key, and a key its "
+		               "certificate");
+	for (int i = 0; i < LIMIT_COUNT; i++) {
+		uint64_t value = c->defaults.limits[i].value, most = c->most.limits[i].value;
+		char text[32], bound[32];
+
+		if (!most || value <= most)
+			continue;
+		limit_text((enum limit_id)i, value, text);
+		limit_text((enum limit_id)i, most, bound);
+		return err_new(e, ERR_INVALID, "defaults.%s: \"%s\" is more than most.%s, %s",
+		               limit_name((enum limit_id)i), text, limit_name((enum limit_id)i),
+		               bound);
+	}
+	return 0;
+}
+
+void config_resolve(struct config *c)
+{
+	struct input in = { .arena = &c->arena };
+	struct err e;
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		AUTO(json_decrefp) json_t *now = rows[i].type->get(&rows[i], c);
+		AUTO(json_decrefp) json_t *dflt = rows[i].dflt ? json_string(rows[i].dflt) : NULL;
+
+		if (now || !dflt)
+			continue;
+		int r = opt_set(&in, &rows[i], c, dflt, &e);
+
+		assert(r == 0); /* the table is ours */
+		(void)r;
+	}
+}
+
+/* ---- out ---- */
+
+/* A limit is printed in the row that has its flag, with a unit. */
+static bool is_shown(const struct opt_table *t, const struct opt *o)
+{
+	return t != &limit_table || o->flag;
+}
+
+const char *config_key(size_t i, char out[64])
+{
+	for (size_t k = 0; k < COUNT(rows); k++) {
+		const struct opt_table *inner = rows[k].members;
+
+		if (!inner && i-- == 0)
+			return rows[k].key;
+		for (size_t m = 0; inner && m < inner->count; m++) {
+			if (!is_shown(inner, &inner->at[m]) || i-- > 0)
+				continue;
+			snprintf(out, 64, "%s.%s", rows[k].key, inner->at[m].key);
+			return out;
+		}
+	}
+	return NULL;
+}
+
+static void add_value(struct str *out, const json_t *v)
+{
+	char number[24];
+	const char *text = scalar_text(v, number);
+	json_t *item;
+	size_t i;
+
+	if (json_is_real(v))
+		str_addf(out, "%.10g", json_real_value(v));
+	else if (text)
+		str_add(out, text);
+	json_array_foreach(v, i, item) str_addf(out, "%s%s", i ? "," : "", json_string_value(item));
+}
+
+bool config_value(const struct config *c, const char *key, struct str *out)
+{
+	AUTO(json_decrefp) json_t *said = members_get(&table, c);
+	const char *dot = strchr(key, '.');
+	char first[64];
+
+	snprintf(first, sizeof first, "%.*s", (int)strcspn(key, "."), key);
+	const json_t *v = json_object_get(said, first);
+	if (v && dot)
+		v = json_object_get(v, dot + 1);
+	if (v)
+		add_value(out, v);
+	return v != NULL;
+}
+
+struct texts {
+	struct arena *arena;
+	const char **at;
+	size_t n;
+};
+
+static void add_text(struct texts *t, const struct opt *o, const char *name, const json_t *v)
+{
+	AUTO(str_done) struct str text = { .max = PATH_TEXT_MAX + 64 };
+	AUTO(str_done) struct str flag = { .max = 64 };
+
+	assert(t->n + 2 <= CONFIG_TEXTS_MAX); /* lists have a ceiling, the rest is the table */
+	str_addf(&flag, "--%s", o->flag);
+	str_addf(&text, "%s%s", name, *name ? "=" : "");
+	add_value(&text, v);
+	t->at[t->n++] = arena_strdup(t->arena, str_text(&flag));
+	t->at[t->n++] = arena_strdup(t->arena, str_text(&text));
+}
+
+size_t config_texts(struct config *c, const char *out[CONFIG_TEXTS_MAX])
+{
+	struct texts t = { &c->arena, out, 0 };
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		AUTO(json_decrefp) json_t *v = rows[i].type->get(&rows[i], c);
+		const char *key;
+		json_t *item;
+		size_t k;
+
+		if (!v || !rows[i].flag)
+			continue;
+		json_object_foreach(v, key, item) add_text(&t, &rows[i], key, item);
+		json_array_foreach(v, k, item) add_text(&t, &rows[i], "", item);
+		if (!json_is_object(v) && !json_is_array(v))
+			add_text(&t, &rows[i], "", v);
+	}
+	return t.n;
+}
+
+/* ---- documents ---- */
+
+void config_help(struct str *out)
+{
+	for (size_t i = 0; i < COUNT(rows); i++)
+		if (rows[i].flag)
+			help_row(out, &rows[i]);
+}
+
+static const char intro[] =
+    "# The config file\n"
+    "\n"
+    "<!-- Written by src/spec/config.c from the option tables. Do not edit. -->\n"
+    "\n"
+    "What an operator says about a daemon: `/etc/caisson/config.yaml` for root, for everybody "
+    "else\n"
+    "`$XDG_CONFIG_HOME/caisson/config.yaml` (`~/.config/caisson/config.yaml`). `caisson serve` "
+    "reads "
+    "it,\n"
+    "and so does a command that starts a daemon on demand; `--config FILE` names another, "
+    "`--config\n"
+    "none` none. No file means no settings. It belongs to root or to whoever starts the daemon, "
+    "and\n"
+    "nobody else may write it: else it is refused. An unknown key and a value that does not fit "
+    "are\n"
+    "errors; the message names the line, the key and the nearest valid one.\n"
+    "\n"
+    "Flags win over the file: numbers one by one, lists whole. It is read at the start and not "
+    "again.\n"
+    "`caisson config show` prints what counts and where it comes from, `caisson config check FILE` "
+    "only\n"
+    "checks.\n"
+    "\n"
+    "```yaml\n"
+    "listen: [\"127.0.0.1:7300\"]\n"
+    "tls: {cert: /etc/caisson/cert.pem, key: /etc/caisson/key.pem}\n"
+    "host_paths: [/srv/sources]\n"
+    "ttl: 12h\n"
+    "keep_records: 30d\n"
+    "quota: {sandboxes: 50, processes: 200, cpu: 16, mem: 64g, pids: 20000, disk: 32g}\n"
+    "defaults: {cpu: 1, mem: 2g}\n"
+    "most: {cpu: 4, mem: 8g, wall: 8h}\n"
+    "```\n"
+    "\n"
+    "## Keys\n"
+    "\n";
+
+static const char quota_intro[] =
+    "## quota\n"
+    "\n"
+    "Sums over the sandboxes of one tenant: of one user on the UNIX socket, of one tenant of "
+    "tokens.\n"
+    "What would exceed one is refused with `quota` (429); `GET /v1/quota` shows bounds and use.\n";
+
+static const char limits_text[] =
+    "## defaults, most\n"
+    "\n"
+    "The keys are the limits of [the spec](spec.md). `defaults` counts where a spec names nothing, "
+    "in\n"
+    "place of the built-in default; like that one it is reported as not enforced where the host "
+    "cannot.\n"
+    "A spec that asks for more than `most` is refused with `invalid`; a limit that it does not "
+    "name is\n"
+    "lowered to it, also when there is none otherwise (`wall`, `idle`, `io`).\n";
+
+void config_reference(struct str *out)
+{
+	str_add(out, intro);
+	reference_keys(out, &table);
+	reference_members(out, "## tls\n", &tls_table);
+	reference_members(out, quota_intro, &quota_table);
+	str_add(out, limits_text);
+}

@@ -1,0 +1,76 @@
+/*
+ * config.h - what an operator says about a daemon: the config file and the flags of `caisson
+ * serve`.
+ *
+ * One table (config.c) for the file, the flags, their checks and docs/config.md. The file is read
+ * by whoever starts a daemon; launcher and daemon get flags.
+ *
+ *   config_init -> config_yaml / config_flag -> config_add (flags over file) -> config_check
+ *               -> config_resolve -> use -> config_done
+ *
+ * A number of 0, a path of NULL and an empty list were not said. After a failure a config is half
+ * filled: only config_done() it.
+ */
+#pragma once
+
+#include "spec/spec.h"
+
+#define CONFIG_LISTEN_MAX 8      /* addresses */
+#define CONFIG_HOST_PATHS_MAX 64 /* folders that tokens may name */
+#define CONFIG_TEXTS_MAX 256     /* of config_texts(): all lists full, all numbers named */
+
+/* What is counted for a tenant: of sandboxes that are not gone SANDBOXES and DISK, of those that
+ * live the rest. */
+enum quota_id {
+	QUOTA_SANDBOXES,
+	QUOTA_PROCESSES,
+	QUOTA_CPU, /* thousandths of a core */
+	QUOTA_MEM,
+	QUOTA_PIDS,
+	QUOTA_DISK,
+	QUOTA_COUNT
+};
+
+/* Sums, or the ceilings for them; a ceiling of 0 is none. */
+struct quota {
+	uint64_t of[QUOTA_COUNT];
+};
+
+const char *quota_name(enum quota_id id);                        /* "mem" */
+void quota_text(enum quota_id id, uint64_t value, char out[32]); /* "4g" */
+
+struct config {
+	struct arena arena; /* owns every text below */
+	const char *state, *run;
+	struct text_list listen, host_paths;
+	struct config_tls {
+		const char *cert, *key;
+	} tls;
+	uint64_t service_id, idle_exit_ms, ttl_ms, keep_records_ms;
+	struct quota quota;         /* per tenant */
+	struct spec defaults, most; /* of these only the limits */
+};
+
+void config_init(struct config *c);
+void config_done(struct config *c);
+
+/* A whole file. One that says nothing is fine. */
+int config_yaml(struct config *c, const char *text, size_t len, struct err *e) MUST_USE;
+/* One flag without its dashes: "ttl", "1h"; "quota", "mem=4g". */
+int config_flag(struct config *c, const char *flag, const char *value, struct err *e) MUST_USE;
+bool config_is_flag(const char *flag);
+/* What `over` says wins: numbers one by one, lists whole. */
+int config_add(struct config *c, const struct config *over, struct err *e) MUST_USE;
+int config_check(const struct config *c, struct err *e) MUST_USE; /* rules between keys */
+void config_resolve(struct config *c);                            /* fills in the defaults */
+
+/* Every key in order, "quota.mem" for one inside another; NULL after the last. */
+const char *config_key(size_t i, char out[64]);
+/* Its value as one writes it in the file, a list with commas; false when it was not said. */
+bool config_value(const struct config *c, const char *key, struct str *out);
+/* All that was said as flags: "--ttl", "1h", ...; returns how many texts. They belong to the
+ * config. */
+size_t config_texts(struct config *c, const char *out[CONFIG_TEXTS_MAX]);
+
+void config_help(struct str *out);      /* the flags, as spec_help() prints them */
+void config_reference(struct str *out); /* docs/config.md, whole */
