@@ -9,6 +9,7 @@
  *   process.c   processes: start, end, who waits for them
  *   output.c    what a process wrote, read from its log
  *   files.c     the tree worker of a sandbox: requests and answers about files
+ *   dial.c      connections to ports inside
  *   expire.c    what ends by itself: time to live, idle ones, old records
  *
  * One thread, one loop. Truth is in three places, and each knows what the others may not: a monitor
@@ -64,6 +65,10 @@ struct core {
 	size_t n_clients; /* connections, as the server counts them */
 	uint64_t busy_ms; /* when there was last something to do; monotonic */
 	bool is_ready;    /* recovery is through */
+	struct {          /* NULL, or: is told of a sandbox of which nothing is left */
+		void (*tell)(void *arg, const char *sandbox);
+		void *arg;
+	} on_gone;
 	struct core_stats {
 		uint64_t creates, execs, failures, bytes_out;
 	} stats;
