@@ -7,8 +7,8 @@
 #include "api/duct.h"
 #include "api/forward.h"
 #include "api/handlers.h"
-#include "core/details.h"
 #include "store/idem.h"
+#include "store/ports.h"
 
 #define LISTENERS_BYTES (TREE_LISTENERS_MAX * sizeof(struct tree_listener))
 #define LOOK_MS 1000 /* for one try to connect */
@@ -57,18 +57,12 @@ static void look_answered(struct job *j, const struct tree_packet *p, bool is_la
 	look_data(j, p->data);
 }
 
-/* Numbers, and a name that is any bytes. */
 static json_t *print_listener(const struct tree_listener *l)
 {
 	char address[INET6_ADDRSTRLEN] = "";
 
 	(void)inet_ntop(l->is_v6 ? AF_INET6 : AF_INET, l->address, address, sizeof address);
-	json_t *o = json_pack("{si,ss}", "port", (int)l->port, "address", address);
-	if (l->pid) {
-		json_object_set_new(o, "pid", json_integer(l->pid));
-		json_object_set_new(o, "name", details_text(l->name));
-	}
-	return o;
+	return json_pack("{si,ss}", "port", (int)l->port, "address", address);
 }
 
 static void look_over(struct job *j, const struct tree_answer *a)

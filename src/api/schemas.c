@@ -94,8 +94,6 @@ static const struct member sandbox[] = {
 static const struct member port_listener[] = {
 	{ "port",    NEEDED, "integer", "inside" },
 	{ "address", NEEDED, "text",    "that it is bound to, IPv4 or IPv6" },
-	{ "pid",     0,      "integer", "inside, of a process of the sandbox's user" },
-	{ "name",    0,      "text",    "of that process" },
 };
 static const struct member port_forwarded[] = {
 	{ "port",       NEEDED, "integer",   "inside" },
@@ -448,7 +446,7 @@ const struct schema schemas[] = {
 	{ "SandboxList", "A page of sandboxes.", MEMBERS(sandbox_list_of) },
 	{ "Usage", "What a sandbox uses.", MEMBERS(sandbox_usage_of) },
 	{ "PortList", "Ports of a sandbox.", MEMBERS(port_list_of) },
-	{ "PortListener", "Somebody who waits for connections.", MEMBERS(port_listener) },
+	{ "PortListener", "Where somebody waits for connections.", MEMBERS(port_listener) },
 	{ "PortForwarded", "A forwarded port.", MEMBERS(port_forwarded) },
 	{ "PortAsk", "Which port to forward.", MEMBERS(port_ask) },
 	{ "PortMade", "A forwarded port, with its token.", MEMBERS(port_made) },

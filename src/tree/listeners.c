@@ -1,8 +1,8 @@
 /*
- * listeners.c - who waits for TCP connections in this network namespace, and which process of the
- * user's that is. /proc shows only processes of the same user: others have no pid.
+ * listeners.c - where somebody waits for TCP connections in this network namespace. Which process
+ * that is cannot be seen from here: its Landlock domain is another one, which hides its
+ * descriptors.
  */
-#include <dirent.h>
 #include <fcntl.h>
 
 #include "base/fd.h"
@@ -14,16 +14,11 @@
 
 #define LINE_MAX_BYTES 512
 #define TABLE_BYTES_MAX (8u << 20) /* 50,000 connections; listeners come first */
-#define FDS_MAX 65536              /* links that are read in all */
 
 struct found {
 	struct tree_listener at[TREE_LISTENERS_MAX];
-	uint64_t inodes[TREE_LISTENERS_MAX];
 	size_t n, max;
-	size_t n_links;
 };
-
-/* ---- the tables ---------------------------------------------------------------------- */
 
 static void take_line(struct found *f, struct span line)
 {
@@ -31,7 +26,6 @@ static void take_line(struct found *f, struct span line)
 
 	if (f->n == f->max || !proctcp_line(line, &t) || t.state != PROCTCP_LISTEN || t.port == 0)
 		return;
-	f->inodes[f->n] = t.inode;
 	f->at[f->n] = (struct tree_listener){ .port = t.port, .is_v6 = t.is_v6 };
 	memcpy(f->at[f->n].address, t.address, sizeof t.address);
 	f->n++;
@@ -77,65 +71,6 @@ static int read_table(struct call *c, struct found *f, const char *path, struct 
 	return 0;
 }
 
-/* ---- whose they are ------------------------------------------------------------------ */
-
-static void name_process(struct found *f, uint64_t inode, int proc_fd, uint32_t pid)
-{
-	for (size_t i = 0; i < f->n; i++) {
-		struct tree_listener *l = &f->at[i];
-
-		if (f->inodes[i] != inode || l->pid)
-			continue;
-		l->pid = pid;
-		int n = os_read_file(proc_fd, "comm", l->name, sizeof l->name);
-		l->name[n > 0 ? strcspn(l->name, "\n") : 0] = '\0';
-	}
-}
-
-static void look_at_links(struct found *f, int proc_fd, int dir_fd, uint32_t pid)
-{
-	DIR *dir = fdopendir(dir_fd);
-	char text[64];
-
-	for (struct dirent *d = dir ? readdir(dir) : NULL; d && f->n_links < FDS_MAX;
-	     d = readdir(dir)) {
-		unsigned long long inode;
-
-		f->n_links++;
-		if (d->d_name[0] == '.' || os_readlinkat(dir_fd, d->d_name, text, sizeof text) < 0)
-			continue;
-		if (sscanf(text, "socket:[%llu]", &inode) == 1)
-			name_process(f, inode, proc_fd, pid);
-	}
-	if (dir)
-		closedir(dir); /* and dir_fd */
-}
-
-/* What cannot be looked at stays without a pid. */
-static void look_at_process(struct found *f, int all_fd, const char *name)
-{
-	char *end;
-	unsigned long pid = strtoul(name, &end, 10);
-
-	if (*end || pid == 0 || pid > INT32_MAX)
-		return;
-	AUTO(fd_close) int proc_fd = os_openat(all_fd, name, O_RDONLY | O_DIRECTORY, 0);
-	int dir_fd = proc_fd < 0 ? -1 : os_openat(proc_fd, "fd", O_RDONLY | O_DIRECTORY, 0);
-	if (dir_fd >= 0)
-		look_at_links(f, proc_fd, dir_fd, (uint32_t)pid);
-}
-
-static void name_processes(struct call *c, struct found *f)
-{
-	DIR *all = f->n > 0 ? opendir("/proc") : NULL;
-
-	for (struct dirent *d = all ? readdir(all) : NULL; d && call_stopped(c) == STOP_NONE;
-	     d = readdir(all))
-		look_at_process(f, dirfd(all), d->d_name);
-	if (all)
-		closedir(all);
-}
-
 int verb_ports(struct call *c, struct err *e)
 {
 	static struct found f;
@@ -146,8 +81,6 @@ int verb_ports(struct call *c, struct err *e)
 	if (read_table(c, &f, "/proc/self/net/tcp", e) < 0 ||
 	    read_table(c, &f, "/proc/self/net/tcp6", e) < 0)
 		return -1;
-	name_processes(c, &f);
-	call_forgive(c);
 	c->answer.content = TREE_RAW;
 	return call_add(c, (struct span){ (char *)f.at, f.n * sizeof f.at[0] }, e);
 }

@@ -1,7 +1,5 @@
 #include "wire/proctcp.h"
 
-#define WORDS_BEFORE_INODE 5 /* queues, timer, retransmits, uid, timeout */
-
 /* The next word; false at the end. */
 static bool next_word(struct span *rest, struct span *out)
 {
@@ -24,7 +22,7 @@ static int digit_of(char c)
 }
 
 /* All of it, and not too much of it. */
-static bool number(struct span text, unsigned int base, uint64_t max, uint64_t *out)
+static bool hex_number(struct span text, uint64_t max, uint64_t *out)
 {
 	uint64_t n = 0;
 
@@ -33,10 +31,9 @@ static bool number(struct span text, unsigned int base, uint64_t max, uint64_t *
 	for (size_t i = 0; i < text.len; i++) {
 		int digit = digit_of(text.at[i]);
 
-		if (digit < 0 || (unsigned int)digit >= base ||
-		    n > (max - (unsigned int)digit) / base)
+		if (digit < 0 || n > (max - (unsigned int)digit) / 16)
 			return false;
-		n = n * base + (unsigned int)digit;
+		n = n * 16 + (unsigned int)digit;
 	}
 	*out = n;
 	return true;
@@ -52,7 +49,7 @@ static bool read_address(struct span text, struct proctcp *out)
 	for (size_t i = 0; i < words; i++) {
 		uint64_t n;
 
-		if (!number((struct span){ text.at + i * 8, 8 }, 16, UINT32_MAX, &n))
+		if (!hex_number((struct span){ text.at + i * 8, 8 }, UINT32_MAX, &n))
 			return false;
 		uint32_t word = (uint32_t)n;
 
@@ -71,7 +68,7 @@ static bool read_local(struct span text, struct proctcp *out)
 		return false;
 	size_t n = (size_t)(colon - text.at);
 
-	if (!number(span_after(text, n + 1), 16, UINT16_MAX, &port))
+	if (!hex_number(span_after(text, n + 1), UINT16_MAX, &port))
 		return false;
 	out->port = (uint16_t)port;
 	return read_address((struct span){ text.at, n }, out);
@@ -87,12 +84,7 @@ bool proctcp_line(struct span line, struct proctcp *out)
 	    !read_local(word, &found))
 		return false;
 	if (!next_word(&line, &word) || !next_word(&line, &word) ||
-	    !number(word, 16, UINT8_MAX, &state))
-		return false;
-	for (size_t i = 0; i < WORDS_BEFORE_INODE; i++)
-		if (!next_word(&line, &word))
-			return false;
-	if (!next_word(&line, &word) || !number(word, 10, UINT64_MAX, &found.inode))
+	    !hex_number(word, UINT8_MAX, &state))
 		return false;
 	found.state = (unsigned int)state;
 	*out = found;

@@ -12,7 +12,6 @@ struct proctcp {
 	bool is_v6;
 	uint16_t port;
 	unsigned int state;
-	uint64_t inode;
 };
 
 /* False for the line of titles, and for anything else that the kernel does not write. */

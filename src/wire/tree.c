@@ -161,9 +161,8 @@ bool tree_listener_at(struct span data, size_t i, struct tree_listener *out)
 	if (i >= TREE_LISTENERS_MAX || i >= data.len / sizeof l)
 		return false;
 	memcpy(&l, data.at + i * sizeof l, sizeof l);
-	if (l.port == 0 || l.port > UINT16_MAX || l.is_v6 > 1 || l.pid > INT32_MAX)
+	if (l.port == 0 || l.port > UINT16_MAX || l.is_v6 > 1)
 		return false;
-	l.name[sizeof l.name - 1] = '\0';
 	*out = l;
 	return true;
 }

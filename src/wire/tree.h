@@ -133,13 +133,10 @@ struct tree_answer {
 	char hash[TREE_HASH_TEXT + 7]; /* "" when it is not known (yet: the END may know it) */
 };
 
-/* Who waits for connections inside. */
+/* Where somebody waits for connections inside. */
 struct tree_listener {
 	uint32_t port, is_v6;
-	uint32_t pid;        /* inside; 0: somebody else's */
 	uint8_t address[16]; /* of IPv4 the first four */
-	char name[16];       /* any bytes up to a NUL; "" without a pid */
-	uint32_t unused;
 };
 #define TREE_LISTENERS_MAX 256
 
@@ -154,8 +151,7 @@ struct tree_packet {
 /* Takes apart what came from the other end, refusing whatever does not fit exactly. */
 int tree_packet_parse(const void *bytes, size_t n, struct tree_packet *out, struct err *e) MUST_USE;
 
-/* The listener at `i`: false when there is none, or its numbers are out of range. The name is
- * terminated. */
+/* The listener at `i`: false when there is none, or its numbers are out of range. */
 bool tree_listener_at(struct span data, size_t i, struct tree_listener *out);
 
 /* A request to be sent. */
