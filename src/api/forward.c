@@ -168,7 +168,7 @@ bool forward_takes(const struct forward *f, struct span token)
 	       (f->expires_ms == 0 || core_now_ms() < f->expires_ms);
 }
 
-/* Nobody inside knows the id, and so no page can guess what cookies of another are called. */
+/* No other sandbox knows the id, and so no page can guess what cookies of another are called. */
 static void set_tag(struct forward *f)
 {
 	char text[ID_SIZE + 8];
