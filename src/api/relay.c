@@ -50,10 +50,8 @@ static void say(struct request *r, int status, const char *code, const char *det
 
 static void refuse(struct relay *x, int status, const char *code, const char *detail)
 {
-	struct request *r = x->duct.r;
-
+	say(x->duct.r, status, code, detail); /* the words may be the duct's */
 	relay_free(x);
-	say(r, status, code, detail);
 }
 
 static void finish(struct relay *x)
