@@ -209,11 +209,13 @@ static void print_cookies(struct http_print *p, const struct http_head *h, const
 int forward_request(const struct http_head *h, const struct forward_way *way, struct str *out,
                     struct err *e)
 {
-	struct http_print p = http_print_request(out, h->method, h->target);
 	const struct span *host = http_header(h, "Host");
 
-	if (host)
-		http_print_field(&p, span_of("Host"), *host);
+	if (!host)
+		return err_new(e, ERR_INVALID, "a request without a host");
+	struct http_print p = http_print_request(out, h->method, h->target);
+
+	http_print_field(&p, span_of("Host"), *host);
 	for (size_t i = 0; i < h->n_fields; i++) {
 		const struct http_field *f = &h->fields[i];
 		bool is_ours = span_is_nocase(f->name, "Authorization") &&
@@ -223,8 +225,7 @@ int forward_request(const struct http_head *h, const struct forward_way *way, st
 			http_print_field(&p, f->name, f->value);
 	}
 	print_cookies(&p, h, way->tag);
-	if (host)
-		http_print_field(&p, span_of("X-Forwarded-Host"), *host);
+	http_print_field(&p, span_of("X-Forwarded-Host"), *host);
 	http_print_text(&p, "X-Forwarded-Proto", "http");
 	http_print_text(&p, "X-Forwarded-For", "127.0.0.1");
 	http_print_framing(&p, h->body, h->length);
