@@ -115,21 +115,18 @@ void forward_release(struct forward *f)
 		free(f);
 }
 
-static void drop_row(const struct forward *f)
+void forward_drop(struct forward *f)
 {
 	struct err e = { 0 };
 
 	if (store_port_drop(f->core->store, f->sandbox, f->port, (struct store_call){ 0 }, &e) < 0)
 		fprintf(stderr, "caissond: %s: %s\n", f->sandbox, e.msg);
+	forward_close(f);
 }
 
 static void expired(struct timer *t)
 {
-	struct forward *f =
-	    (struct forward *)(void *)((char *)t - offsetof(struct forward, expiry));
-
-	drop_row(f);
-	forward_close(f);
+	forward_drop((struct forward *)(void *)((char *)t - offsetof(struct forward, expiry)));
 }
 
 static void set_expiry(struct forward *f)
@@ -248,7 +245,7 @@ struct forward *forward_put(const struct forward_ask *ask, char token[TOKEN_TEXT
 		r = store_port_put(f->core->store, &row, call, &e);
 	if (r == 0)
 		return f;
-	forward_close(f);
+	forward_drop(f);
 	fail_set(fail, FAIL_BACKEND_ERROR, "the port could not be stored");
 	return NULL;
 }

@@ -39,11 +39,12 @@ struct forward_ask {
 	uint64_t ttl_ms;           /* 0: none */
 };
 /* Made, or renewed: the token before is void. It is on record when the store answers; when that
- * fails, call forward_close(). */
+ * fails, call forward_drop(). */
 struct forward *forward_put(const struct forward_ask *ask, char token[TOKEN_TEXT],
                             struct store_call call, struct fail *f) MUST_USE;
 struct forward *forward_find(const char *sandbox, uint16_t port); /* or NULL */
-void forward_close(struct forward *f);
+void forward_close(struct forward *f); /* its record is somebody else's to remove */
+void forward_drop(struct forward *f);  /* with its record */
 /* Of one sandbox, as JSON. */
 json_t *forward_print(const struct forward *f);
 json_t *forward_list(const char *sandbox);

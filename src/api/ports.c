@@ -241,7 +241,7 @@ static void put_stored(void *arg, const struct store_answer *a)
 
 	if (a->code != STORE_OK) {
 		if (f)
-			forward_close(f);
+			forward_drop(f);
 		fail_set(&fail, FAIL_BACKEND_ERROR, "the port could not be stored");
 		making_fail(m, &fail);
 		return;

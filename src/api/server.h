@@ -91,7 +91,7 @@ int server_listen_tcp(struct server *s, const char *address, const char *cert, c
 /* `fd` is taken over, also on failure; requests that come by it have the tag. */
 int server_listen_tagged(struct server *s, int fd, void *tag, struct err *e) MUST_USE;
 /* Listeners with this tag are closed, and their connections cut in the next turn of the loop; no
- * request comes from them any more. */
+ * request comes from them any more. Not from within one of those. */
 void server_unlisten(struct server *s, const void *tag);
 /* No new connection, idle ones are closed, others after their answer; true when none is left. */
 bool server_drain(struct server *s);

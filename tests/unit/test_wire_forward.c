@@ -147,16 +147,15 @@ TEST(bodies_and_websockets_keep_their_framing)
 
 /* ---- answers ------------------------------------------------------------------------- */
 
-#define SESSION OWN "_s=1; HttpOnly"
-
 TEST(an_answer_keeps_its_fields_but_those_of_the_connection)
 {
+	static const char session[] = OWN "_s=1; HttpOnly";
 	static const char text[] = "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nDate: now\r\n"
 				   "Set-Cookie: s=1; Domain=example.org\r\nSet-Cookie: bad\r\n"
 				   "Connection: close, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 1\r\n"
 				   "Clear-Site-Data: \"*\"\r\nAlt-Svc: h3=\":1\"\r\nX-Two: 2\r\n"
 				   "Content-Length: 0\r\n\r\n";
-	static const char *const want[] = { "Content-Type", "a/b", "Set-Cookie", SESSION,
+	static const char *const want[] = { "Content-Type", "a/b", "Set-Cookie", session,
 		                            "X-Two",        "2",   NULL };
 	AUTO(arena_done) struct arena a = { 0 };
 	const char *out[FORWARD_FIELDS];
