@@ -1,15 +1,11 @@
 /*
  * admin.c - what an operator asks: health, counters, backends, tokens.
  */
-#include <openssl/rand.h>
-
 #include "api/auth.h"
 #include "api/handlers.h"
 #include "core/quota.h"
 #include "store/tokens.h"
-#include "wire/base64.h"
 
-#define TOKEN_BYTES 32
 #define TOKEN_DAYS_MOST 3650
 
 void health_get(struct call *c)
@@ -161,33 +157,12 @@ static int take_scopes(const json_t *v, struct str *out, struct fail *f)
 	return n == 0 ? fail_set(f, FAIL_INVALID, "scope: at least one") : 0;
 }
 
-static int token_text(char out[64])
-{
-	unsigned char random[TOKEN_BYTES];
-	AUTO(str_done) struct str coded = { .max = 64 };
-
-	if (RAND_bytes(random, sizeof random) != 1)
-		return -1;
-	base64_encode(random, sizeof random, &coded);
-	/* Safe in a URL and in a shell. */
-	for (char *p = coded.data; *p; p++) {
-		if (*p == '+')
-			*p = '-';
-		else if (*p == '/')
-			*p = '_';
-		else if (*p == '=')
-			*p = '\0';
-	}
-	snprintf(out, 64, TOKEN_PREFIX "%s", coded.data);
-	return 0;
-}
-
 void token_create(struct call *c)
 {
 	static const char *const known[] = { "name", "scope", "ttl", "tenant", NULL };
 	AUTO(str_done) struct str scopes = { .max = 256 };
 	const char *name = "", *tenant = c->tenant;
-	char id[ID_SIZE], text[64];
+	char id[ID_SIZE], text[TOKEN_TEXT];
 	uint64_t ttl_ms = 0;
 	struct fail f = { 0 };
 	struct err e = { 0 };
@@ -201,7 +176,7 @@ void token_create(struct call *c)
 	}
 	if (!key_is(tenant, strlen(tenant)) || strlen(tenant) >= TENANT_SIZE ||
 	    strlen(name) > 128 || (!c->is_operator && strcmp(tenant, c->tenant) != 0) ||
-	    token_text(text) < 0) {
+	    auth_token(TOKEN_PREFIX, text) < 0) {
 		fail_set(&f, FAIL_FORBIDDEN, "tenant, name: not this one");
 		answer_fail(c, &f);
 		return;

@@ -2,11 +2,35 @@
 
 #include <arpa/inet.h>
 #include <openssl/evp.h>
+#include <openssl/rand.h>
 #include <unistd.h>
 
 #include "store/tokens.h"
+#include "wire/base64.h"
+
+#define TOKEN_BYTES 32
 
 static const char bearer[] = "Bearer ";
+
+int auth_token(const char *prefix, char out[TOKEN_TEXT])
+{
+	unsigned char random[TOKEN_BYTES];
+	AUTO(str_done) struct str coded = { .max = TOKEN_TEXT };
+
+	if (RAND_bytes(random, sizeof random) != 1)
+		return -1;
+	base64_encode(random, sizeof random, &coded);
+	for (char *p = coded.data; *p; p++) {
+		if (*p == '+')
+			*p = '-';
+		else if (*p == '/')
+			*p = '_';
+		else if (*p == '=')
+			*p = '\0';
+	}
+	snprintf(out, TOKEN_TEXT, "%s%s", prefix, coded.data);
+	return 0;
+}
 
 void auth_hash(const char *token, uint8_t out[STORE_HASH_BYTES])
 {

@@ -11,5 +11,8 @@
 
 /* Fills in tenant and is_operator. */
 int auth_check(struct call *c, enum scope scope, struct fail *f) MUST_USE;
+/* The text of a new token: the prefix and 256 random bits, safe in a URL, a cookie and a shell. */
+#define TOKEN_TEXT 64
+int auth_token(const char *prefix, char out[TOKEN_TEXT]) MUST_USE;
 /* The hash under which a token is stored. */
 void auth_hash(const char *token, uint8_t out[STORE_HASH_BYTES]);

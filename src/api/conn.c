@@ -261,6 +261,7 @@ static struct exchange *exchange_new(struct conn *c, const char *head, size_t n)
 	x->r.peer_uid = c->uid;
 	x->r.peer_gid = c->gid;
 	x->r.socket_fd = c->watch.fd;
+	x->r.tag = c->tag;
 	return x;
 }
 
@@ -696,6 +697,7 @@ void conn_new(struct listener *l, int fd)
 	c->server = s;
 	c->door = l->door;
 	c->tls_context = l->tls;
+	c->tag = l->tag;
 	c->uid = peer.uid;
 	c->gid = peer.gid;
 	c->is_fresh = true;

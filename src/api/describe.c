@@ -106,6 +106,9 @@ static const struct answer_form answers[] = {
 	{ process_events, 200, "text/event-stream", "Event", "", "" },
 	{ process_log,    200, OCTETS, "octets", "both streams, in the order they were written", NULL },
 	{ process_log,    206, OCTETS, "octets", "a range of it", "Content-Range" },
+	{ port_forward,   201, JSON, "PortMade", "it is forwarded; a token that it had before is void", NULL },
+	{ port_delete,    204, NULL, NULL, "it is no longer forwarded, and its connections are cut", NULL },
+	{ port_connect,   101, NULL, NULL, "the bytes of one TCP connection", NULL },
 	{ process_tty,    101, NULL, NULL, "a WebSocket: binary frames are the terminal's bytes", NULL },
 	{ process_attach, 101, NULL, NULL, "a connection of our own protocol", NULL },
 };

@@ -21,6 +21,8 @@ handler_fn process_attach, process_tty;
 /* files.c */
 handler_fn file_get, file_put, file_edit, file_delete, file_move, file_copy, file_mkdir, file_batch;
 handler_fn file_patch, file_grep, file_glob, archive_get, archive_put;
+/* ports.c */
+handler_fn port_list, port_forward, port_delete, port_connect;
 /* admin.c */
 handler_fn health_get, metrics_get, backends_get, quota_get, openapi_get, token_create, token_list,
     token_delete;

@@ -58,6 +58,14 @@ static int write_some(struct conn *c)
 	return c->tls ? tls_write(c->tls, iov.iov_base, iov.iov_len) : -EPIPE;
 }
 
+static void shut(struct conn *c)
+{
+	c->is_shut_due = false;
+	if (c->tls)
+		tls_say_end(c->tls);
+	(void)os_shut_write(c->watch.fd); /* a peer that has left does not miss it */
+}
+
 void out_flush(struct conn *c)
 {
 	while (out_waiting(c) > 0 && !c->is_blocked && !c->is_broken) {
@@ -66,6 +74,8 @@ void out_flush(struct conn *c)
 		if (went_out(c, r))
 			sent(c, (size_t)r);
 	}
+	if (c->is_shut_due && out_waiting(c) == 0 && !c->is_broken)
+		shut(c);
 }
 
 static size_t total(const struct iovec *iov, size_t n)

@@ -1,5 +1,6 @@
 #include "api/print.h"
 
+#include "api/forward.h"
 #include "core/details.h"
 #include "wire/base64.h"
 
@@ -82,6 +83,7 @@ json_t *print_sandbox(const struct sbx *s)
 	for (const struct px *p = s->processes; p; p = p->next)
 		n += !p->has_end;
 	set(o, "processes", json_integer((json_int_t)n));
+	set(o, "ports", forward_list(s->id));
 	return o;
 }
 

@@ -87,7 +87,8 @@ static void make_head(struct exchange *x, int status, struct head_opts *o)
 	struct conn *c = x->conn;
 
 	c->is_kept = x->head.keep_alive && !c->server->is_draining && !o->upgrade &&
-	             o->framing != HTTP_UNTIL_CLOSE && (conn_body_done(c) || conn_can_skip(c));
+	             !c->server->is_single && o->framing != HTTP_UNTIL_CLOSE &&
+	             (conn_body_done(c) || conn_can_skip(c));
 	o->is_last = !c->is_kept;
 	x->has_begun = true;
 	x->framing = o->framing;
@@ -297,6 +298,18 @@ void reply_upgrade(struct request *r, const char *protocol, const char *const *e
 	struct iovec iov = iov_of_head(c->server);
 
 	out_send(c, &iov, 1, is_held(x));
+	settle_later(c);
+}
+
+void reply_shut(struct request *r)
+{
+	struct exchange *x = exchange_of(r);
+	struct conn *c = x->conn;
+
+	if (!is_usable(x) || c->phase != PHASE_RAW)
+		return;
+	c->is_shut_due = true;
+	out_flush(c);
 	settle_later(c);
 }
 

@@ -102,6 +102,38 @@ static const struct member sandbox[] = {
 	{ "ended_ms",   NEEDED, "time|null",     "when it was gone" },
 	{ "expires_ms", NEEDED, "time|null",     "when it will be deleted; null: not by time" },
 	{ "processes",  0,      "count",         "that live in it now" },
+	{ "ports",      0,      "[PortForwarded]", "that are forwarded" },
+};
+static const struct member port_listener[] = {
+	{ "port",    NEEDED, "integer", "inside" },
+	{ "address", NEEDED, "text",    "that it is bound to, IPv4 or IPv6" },
+};
+static const struct member port_forwarded[] = {
+	{ "port",       NEEDED, "integer",   "inside" },
+	{ "local_port", NEEDED, "integer",   "on the loopback address of the daemon's host" },
+	{ "url",        NEEDED, "text",      "its origin; every request needs the token" },
+	{ "created_ms", NEEDED, "time",      "when it was made" },
+	{ "expires_ms", NEEDED, "time|null", "null: with the sandbox" },
+};
+static const struct member port_list_of[] = {
+	{ "listeners", NEEDED, "[PortListener]",  "who waits for TCP connections inside, at most 256" },
+	{ "forwarded", NEEDED, "[PortForwarded]", "which ports have a local one" },
+};
+static const struct member port_ask[] = {
+	{ "port",       NEEDED, "integer",        "inside, 1 to 65535" },
+	{ "local_port", 0,      "integer|null",   "1024 to 65535; a free one unless given" },
+	{ "ttl",        0,      "Duration|null",  "for this long; with the sandbox unless given" },
+	{ "wait",       0,      "Duration|null",  "for somebody to listen, at most ten minutes; not at all unless given" },
+};
+static const struct member port_made[] = {
+	{ "port",       NEEDED, "integer",   "inside" },
+	{ "local_port", NEEDED, "integer",   "on the loopback address of the daemon's host" },
+	{ "url",        NEEDED, "text",      "its origin" },
+	{ "headers",    NEEDED, "{text}",    "that every request needs; the token is not stored and not shown again" },
+	{ "open_url",   NEEDED, "text",      "for a browser: keeps the token as a cookie and goes to /" },
+	{ "ready",      NEEDED, "bool",      "somebody listens inside" },
+	{ "created_ms", NEEDED, "time",      "when it was made" },
+	{ "expires_ms", NEEDED, "time|null", "null: with the sandbox" },
 };
 static const struct member sandbox_list_of[] = {
 	{ "sandboxes", NEEDED, "[Sandbox]", "newest first" },
@@ -428,6 +460,11 @@ const struct schema schemas[] = {
 	{ "Sandbox", "A sandbox.", MEMBERS(sandbox) },
 	{ "SandboxList", "A page of sandboxes.", MEMBERS(sandbox_list_of) },
 	{ "Usage", "What a sandbox uses.", MEMBERS(sandbox_usage_of) },
+	{ "PortList", "Ports of a sandbox.", MEMBERS(port_list_of) },
+	{ "PortListener", "Where somebody waits for connections.", MEMBERS(port_listener) },
+	{ "PortForwarded", "A forwarded port.", MEMBERS(port_forwarded) },
+	{ "PortAsk", "Which port to forward.", MEMBERS(port_ask) },
+	{ "PortMade", "A forwarded port, with its token.", MEMBERS(port_made) },
 	{ "ExtendAsk", "More time.", MEMBERS(extend_ask), ASK },
 	{ "OutputAsk", "What becomes of output.", MEMBERS(output_ask), ASK },
 	{ "ExecAsk", "A command.", MEMBERS(exec_ask_of), ASK },

@@ -75,6 +75,7 @@ struct listener {
 	struct server *server;
 	enum door door;
 	struct tls_context *tls; /* NULL: no TLS */
+	void *tag;
 };
 
 struct server {
@@ -91,7 +92,7 @@ struct server {
 	struct ring busy;
 	size_t n_conns;
 	size_t held; /* bytes of bodies and unsent answers */
-	bool is_draining;
+	bool is_draining, is_single;
 
 	/* One connection at a time uses these. */
 	char *scratch;
@@ -137,6 +138,7 @@ struct conn {
 	enum door door;
 	uid_t uid;
 	gid_t gid;
+	void *tag; /* of its listener */
 	enum phase phase;
 	enum wait wait;
 	bool is_inside;    /* callbacks may run; who is in there cleans up */
@@ -145,6 +147,7 @@ struct conn {
 	bool is_fresh;     /* no request so far */
 	bool is_kept;      /* for another request */
 	bool is_withheld;  /* the body waits for our 100 */
+	bool is_shut_due;  /* our side ends when all is out */
 	bool is_deaf;      /* input came that is not wanted yet */
 	bool is_ended;     /* the peer sends no more; there may be unread bytes */
 	bool is_eof;       /* all was read */

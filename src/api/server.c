@@ -181,6 +181,46 @@ int server_listen_path(struct server *s, const char *path, struct err *e)
 	return fd < 0 ? err_sys(e, -fd, "make the socket") : server_listen_unix(s, fd, e);
 }
 
+int server_listen_tagged(struct server *s, int fd, void *tag, struct err *e)
+{
+	return listen_on(s, fd, (struct listener){ .door = DOOR_TCP, .tag = tag }, e);
+}
+
+static void cut_tagged(struct ring *list, const void *tag)
+{
+	for (struct ring *r = list->next; r != list; r = r->next) {
+		struct conn *c = CONN_OF(r, ring);
+
+		if (c->tag != tag)
+			continue;
+		c->is_broken = c->is_reset = true;
+		conn_soon(c);
+	}
+}
+
+static void listener_free(struct listener *l)
+{
+	loop_remove(l->server->loop, &l->watch);
+	fd_close(&l->watch.fd);
+	free(l);
+}
+
+void server_unlisten(struct server *s, const void *tag)
+{
+	for (struct listener **at = &s->listeners; *at;) {
+		struct listener *l = *at;
+
+		if (l->tag != tag) {
+			at = &l->next;
+			continue;
+		}
+		*at = l->next;
+		listener_free(l);
+	}
+	cut_tagged(&s->idle, tag);
+	cut_tagged(&s->busy, tag);
+}
+
 static int port_parse(const char *text, uint16_t *out)
 {
 	unsigned long n = 0;
@@ -299,6 +339,7 @@ struct server *server_new(struct loop *l, const struct server_ops *ops, struct s
 	s->wait_ms[WAIT_BODY] = or_default(limits.body_idle_ms, 30000);
 	s->wait_ms[WAIT_SEND] = or_default(limits.send_idle_ms, 30000) / 2; /* looked at twice */
 	s->wait_ms[WAIT_LINGER] = 2000;
+	s->is_single = limits.is_single;
 	s->pause.fired = resume_listening;
 	s->head_text.max = HEAD_TEXT_MAX;
 	s->scratch = mem_alloc(READ_BYTES);
@@ -314,9 +355,7 @@ static void stop_listening(struct server *s)
 		struct listener *l = s->listeners;
 
 		s->listeners = l->next;
-		loop_remove(s->loop, &l->watch);
-		fd_close(&l->watch.fd);
-		free(l);
+		listener_free(l);
 	}
 	timer_stop(&s->timers, &s->pause);
 }

@@ -50,6 +50,7 @@ struct request {
 	int socket_fd;      /* of the client, borrowed: the launcher reads its credentials itself */
 	struct span body;   /* BODY_WHOLE; a NUL follows that is not part of it */
 	struct arena arena; /* lives as long as the request */
+	void *tag;          /* of the listener, server_listen_tagged() */
 
 	/* Set by on_head(), */
 	enum body_mode body_mode;
@@ -76,6 +77,7 @@ struct server_limits {
 	uint32_t head_ms, body_idle_ms, send_idle_ms, keep_alive_ms; /* 0: 10 s, 30 s, 30 s, 75 s */
 	size_t memory_max; /* of bodies and unsent answers together; 0: 256 MiB. Beyond half of it,
 	                    * answers are held back sooner; beyond it, bodies are refused (503) */
+	bool is_single;    /* one request per connection */
 };
 
 struct server *server_new(struct loop *l, const struct server_ops *ops, struct server_limits limits,
@@ -88,6 +90,11 @@ int server_listen_path(struct server *s, const char *path, struct err *e) MUST_U
  * key are PEM files, or NULL: no TLS. Returns the port: 0 in the address lets the kernel choose. */
 int server_listen_tcp(struct server *s, const char *address, const char *cert, const char *key,
                       struct err *e) MUST_USE;
+/* `fd` is taken over, also on failure; requests that come by it have the tag. */
+int server_listen_tagged(struct server *s, int fd, void *tag, struct err *e) MUST_USE;
+/* Listeners with this tag are closed, and their connections cut in the next turn of the loop; no
+ * request comes from them any more. Not from within one of those. */
+void server_unlisten(struct server *s, const void *tag);
 /* No new connection, idle ones are closed, others after their answer; true when none is left. */
 bool server_drain(struct server *s);
 /* Not from within a callback. Calls gone() for what is still going on. */
@@ -121,3 +128,5 @@ void reply_pause(struct request *r, bool is_paused);
 /* 101: the connection is no longer HTTP. From now on on_data() gets raw bytes (n 0: the peer has
  * closed its side) and reply_write() sends raw bytes; reply_end() closes. */
 void reply_upgrade(struct request *r, const char *protocol, const char *const *extra);
+/* Upgraded: we send no more, and still hear; reply_end() comes when the peer has ended too. */
+void reply_shut(struct request *r);

@@ -31,6 +31,10 @@ const struct route routes[] = {
 	{ "POST",   S "/extend",           sandbox_extend,  SCOPE_MANAGE, BODY_WHOLE,  "More time", "ExtendAsk", "Sandbox", NULL },
 	{ "GET",    S "/usage",            sandbox_usage,   SCOPE_READ,   BODY_NONE,   "What it uses now", NULL, "Usage", NULL },
 	{ "POST",   S "/exec",             exec_start,      SCOPE_EXEC,   BODY_WHOLE,  "Run a command", "ExecAsk", "Process", NULL },
+	{ "GET",    S "/ports",            port_list,       SCOPE_READ,   BODY_NONE,   "Who listens inside, and which ports are forwarded", NULL, "PortList", NULL },
+	{ "POST",   S "/ports",            port_forward,    SCOPE_EXEC,   BODY_WHOLE,  "Forward a port: HTTP and WebSocket, on an origin of its own", "PortAsk", "PortMade", NULL },
+	{ "DELETE", S "/ports/{port}",     port_delete,     SCOPE_EXEC,   BODY_NONE,   "No longer forward a port", NULL, NULL, NULL },
+	{ "GET",    S "/ports/{port}/connect", port_connect, SCOPE_EXEC,  BODY_NONE,   "One connection to a port, for our CLI", NULL, NULL, NULL },
 
 	{ "GET",    S "/files/{path*}",    file_get,        SCOPE_READ,   BODY_NONE,   "Read a file: bytes, a range, lines; stat, list, watch", NULL, NULL, "lines stat hash list depth max hidden watch recursive relative" },
 	{ "PUT",    S "/files/{path*}",    file_put,        SCOPE_EXEC,   BODY_STREAM, "Write a file, whole and atomically", NULL, "FileWritten", "mode relative" },

@@ -8,7 +8,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "api/routes.h"
+#include "api/forward.h"
 #include "base/limits.h"
 #include "core/core.h"
 #include "spec/config.h"
@@ -165,11 +165,12 @@ static int serve(const struct config *c, struct err *e)
 	api = (struct api){ .core = &core };
 	api_init(&api);
 	api.server = server_new(&loop, &api_ops, (struct server_limits){ 0 }, e);
-	if (!api.server || listen_all(c, e) < 0)
+	if (!api.server || forwards_open(&api, e) < 0 || listen_all(c, e) < 0)
 		return -1;
 	core_ready(&core);
 	r = loop_run(&loop);
 	server_free(api.server);
+	forwards_close();
 	core_close(&core);
 	return r < 0 ? err_sys(e, -r, "wait") : 0;
 }

@@ -479,9 +479,10 @@ int client_fetch(struct client *c, const struct client_ask *ask, int fd, struct 
 
 /* A head of 101 for our protocol: http_response_head() knows WebSocket only. Its length, 0 when it
  * is not whole yet, -1 when it is an ordinary answer. */
-static int switching_head(const char *at, size_t n)
+static int switching_head(const char *at, size_t n, const char *protocol)
 {
-	static const char line[] = "HTTP/1.1 101 ", up[] = "\r\nUpgrade: " STREAM_PROTOCOL "\r\n";
+	static const char line[] = "HTTP/1.1 101 ";
+	char up[64];
 	const char *end = memmem(at, n, "\r\n\r\n", 4);
 
 	if (memcmp(at, line, n < strlen(line) ? n : strlen(line)) != 0)
@@ -489,13 +490,14 @@ static int switching_head(const char *at, size_t n)
 	if (!end)
 		return n > HTTP_HEAD_MAX ? -1 : 0;
 	size_t len = (size_t)(end - at) + 4;
+	snprintf(up, sizeof up, "\r\nUpgrade: %s\r\n", protocol);
 	return memmem(at, len, up, strlen(up)) ? (int)len : -1;
 }
 
 static int upgrade_once(struct client *c, const struct client_ask *ask, struct err *e)
 {
-	static const char *const headers[] = { "Connection", "Upgrade", "Upgrade", STREAM_PROTOCOL,
-		                               NULL };
+	const char *protocol = ask->protocol ? ask->protocol : STREAM_PROTOCOL;
+	const char *const headers[] = { "Connection", "Upgrade", "Upgrade", protocol, NULL };
 	static struct http_head head;
 	struct client_ask up = *ask;
 	struct client_answer a;
@@ -504,7 +506,7 @@ static int upgrade_once(struct client *c, const struct client_ask *ask, struct e
 	up.headers = headers;
 	if (send_request(c, &up, e) < 0)
 		return -1;
-	while ((n = switching_head(unread(c), n_unread(c))) == 0) {
+	while ((n = switching_head(unread(c), n_unread(c), protocol)) == 0) {
 		int r = fill(c, e);
 
 		if (r <= 0)

@@ -31,6 +31,7 @@ struct client_ask {
 	struct span body;           /* one piece, */
 	client_source *source;      /* or as much as comes from here; */
 	void *arg;                  /* NULL and no bytes: no body */
+	const char *protocol;       /* of client_upgrade(); NULL: that of wire/stream.h */
 };
 
 struct client_answer {

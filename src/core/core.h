@@ -10,6 +10,7 @@
  *   output.c    what a process wrote, read from its log
  *   quota.c     what one tenant has, and may have
  *   files.c     the tree worker of a sandbox: requests and answers about files
+ *   dial.c      connections to ports inside
  *   expire.c    what ends by itself: time to live, idle ones, old records
  *
  * One thread, one loop. Truth is in three places, and each knows what the others may not: a monitor
@@ -68,6 +69,10 @@ struct core {
 	uint64_t purged_ms; /* when old records were last looked for; monotonic */
 	uint64_t busy_ms;   /* when there was last something to do; monotonic */
 	bool is_open;       /* requests are answered */
+	struct {            /* NULL, or: is told of a sandbox of which nothing is left */
+		void (*tell)(void *arg, const char *sandbox);
+		void *arg;
+	} on_gone;
 	struct core_stats {
 		uint64_t creates, execs, failures, bytes_out;
 	} stats;

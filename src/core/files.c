@@ -15,11 +15,12 @@ struct worker {
 	struct timer idle;
 	bool is_full; /* a packet found no room */
 	bool is_paused;
+	bool is_long; /* its job is one */
 };
 
 struct files {
 	struct worker *workers;
-	size_t n_workers;
+	size_t n_workers, n_long;  /* n_long: of the workers */
 	struct job *first, **last; /* that wait for a worker */
 	size_t n_waiting;
 };
@@ -58,6 +59,7 @@ static void worker_end(struct worker *w)
 		if (*at == w) {
 			*at = w->next;
 			s->files->n_workers--;
+			s->files->n_long -= w->is_long;
 			break;
 		}
 	}
@@ -93,8 +95,9 @@ static void worker_free(struct worker *w)
 	struct files *files = w->sandbox->files;
 	struct job *j = unqueue(files, files->first);
 
+	files->n_long -= w->is_long;
 	w->job = NULL;
-	w->is_paused = false;
+	w->is_paused = w->is_long = false;
 	want(w);
 	if (!j)
 		timer_set(&w->sandbox->core->timers, &w->idle, FILES_IDLE_MS);
@@ -180,14 +183,19 @@ static struct worker *worker_new(struct sbx *s, struct fail *f)
 
 /* ---- jobs ---------------------------------------------------------------------------- */
 
-static bool put(struct worker *w, const void *packet, size_t n)
+static bool put_with(struct worker *w, const void *packet, size_t n, const int *fds, size_t n_fds)
 {
-	int r = os_send(w->watch.fd, packet, n, NULL, 0);
+	int r = os_send(w->watch.fd, packet, n, fds, n_fds);
 
 	w->is_full = r == -EAGAIN || r == -ENOBUFS;
 	if (w->is_full)
 		want(w);
 	return !w->is_full; /* any other failure: its end of the socket tells */
+}
+
+static bool put(struct worker *w, const void *packet, size_t n)
+{
+	return put_with(w, packet, n, NULL, 0);
 }
 
 bool files_body(struct job *j, const void *bytes, size_t n, bool is_last)
@@ -226,10 +234,13 @@ static void give(struct worker *w, struct job *j)
 
 	timer_stop(&w->sandbox->core->timers, &w->idle);
 	w->job = j;
+	w->is_long = j->is_long;
+	w->sandbox->files->n_long += w->is_long;
 	j->worker = w;
 	j->ask.id = ++ids;
 	int n = tree_ask_build(&j->ask, packet, &taken, &e);
-	if (n < 0 || !put(w, packet, (size_t)n)) { /* an idle one has room */
+	size_t n_fds = j->ask.flags & TREE_FD ? 1 : 0;
+	if (n < 0 || !put_with(w, packet, (size_t)n, &j->fd, n_fds)) { /* an idle one has room */
 		worker_end(w);
 		return;
 	}
@@ -239,12 +250,19 @@ static void give(struct worker *w, struct job *j)
 	push_body(j);
 }
 
+/* Those with a long job do not count for the others. */
+static bool may_start(const struct files *files, bool is_long)
+{
+	return is_long ? files->n_long < FILES_LONG_MAX
+	               : files->n_workers - files->n_long < FILES_WORKERS_MAX;
+}
+
 /* A worker has ended: whoever waits gets another one. */
 static void feed(struct sbx *s)
 {
 	struct fail f;
 
-	while (s->files && s->files->first && s->files->n_workers < FILES_WORKERS_MAX) {
+	while (s->files && s->files->first && may_start(s->files, false)) {
 		struct job *j = unqueue(s->files, s->files->first);
 		struct worker *w = worker_new(s, &f);
 
@@ -283,7 +301,7 @@ int files_start(struct sbx *s, struct job *j, struct fail *f)
 			return 0;
 		}
 	}
-	if (s->files->n_workers < FILES_WORKERS_MAX) {
+	if (may_start(s->files, j->is_long)) {
 		struct worker *w = worker_new(s, f);
 
 		if (!w)
@@ -291,6 +309,8 @@ int files_start(struct sbx *s, struct job *j, struct fail *f)
 		give(w, j);
 		return 0;
 	}
+	if (j->is_long)
+		return fail_set(f, FAIL_BUSY, "too many connections into the sandbox");
 	if (s->files->n_waiting >= FILES_WAITING_MAX)
 		return fail_set(f, FAIL_BUSY, "too many requests about files wait already");
 	j->next = NULL;

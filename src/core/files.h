@@ -9,6 +9,7 @@
 #include "wire/tree.h"
 
 #define FILES_WORKERS_MAX 8 /* of one sandbox; a watch holds one for as long as it lasts */
+#define FILES_LONG_MAX 128  /* of one sandbox: jobs that last as long as a connection */
 #define FILES_WAITING_MAX 256
 #define FILES_IDLE_MS 10000
 
@@ -26,7 +27,9 @@ struct job {
 	struct worker *worker;
 	struct sbx *sandbox; /* where it waits for a worker, if it ever did */
 	struct job *next;
-	size_t sent; /* of ask.body */
+	size_t sent;  /* of ask.body */
+	int fd;       /* with TREE_FD: goes along; borrowed by files_start() */
+	bool is_long; /* has a worker of its own, and never waits for one: refused instead */
 	bool is_answered;
 };
 

@@ -10,6 +10,7 @@
 #include "core/process.h"
 #include "core/quota.h"
 #include "engine/plan.h"
+#include "store/ports.h"
 
 #define CHANGE_MS 30000 /* a change that takes longer is given up */
 
@@ -588,10 +589,24 @@ static void gone_on_record(void *arg, const struct store_answer *a)
 	sbx_free(s);
 }
 
+/* Before its row says gone: whoever dies in between finds rows of a sandbox that still is. */
+static void drop_ports(struct sbx *s)
+{
+	struct err e = { 0 };
+
+	if (!s->has_ports && !s->is_adopted)
+		return;
+	if (store_port_drop(s->core->store, s->id, 0, (struct store_call){ 0 }, &e) < 0)
+		fprintf(stderr, "caissond: %s: %s\n", s->id, e.msg);
+	if (s->core->on_gone.tell)
+		s->core->on_gone.tell(s->core->on_gone.arg, s->id);
+}
+
 /* Nothing of it is left. */
 void sbx_be_gone(struct sbx *s, const char *reason)
 {
 	px_lose_all(s, PROCESS_KILLED, reason);
+	drop_ports(s);
 	files_close(s);
 	link_close(&s->link);
 	if (s->state != SANDBOX_DELETING)

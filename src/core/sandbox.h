@@ -47,6 +47,7 @@ struct sbx {
 	uint32_t next_num;
 	struct px *processes; /* that live */
 	struct files *files;  /* the tree worker, or NULL */
+	bool has_ports;       /* it has had rows of forwarded ports */
 
 	struct sbx_asker *askers; /* who waits for its usage */
 

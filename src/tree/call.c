@@ -76,8 +76,7 @@ int call_check(struct call *c, struct err *e)
 	return stop == STOP_NONE ? 0 : stop_error(stop, e);
 }
 
-/* Waits until `fd` is ready, for as long as somebody wants the answer. */
-static int wait_for(struct call *c, int fd, short events, struct err *e)
+int call_wait(struct call *c, int fd, short events, struct err *e)
 {
 	for (;;) {
 		uint64_t now = sys_now_ms();
@@ -100,6 +99,18 @@ static int wait_for(struct call *c, int fd, short events, struct err *e)
 	}
 }
 
+int call_poll(struct call *c, struct pollfd *fds, size_t n, struct err *e)
+{
+	fds[0] = (struct pollfd){ .fd = c->conn->socket_fd, .events = POLLIN };
+	int r = sys_poll(fds, n, -1);
+
+	if (r < 0)
+		return err_sys(e, -r, "wait");
+	if (fds[0].revents)
+		take_packet(c);
+	return c->stop != STOP_NONE || c->conn->is_gone ? stop_error(c->stop, e) : 0;
+}
+
 /* From the descriptor that came along. */
 static int body_from_fd(struct call *c, struct span *out, struct err *e)
 {
@@ -114,7 +125,7 @@ static int body_from_fd(struct call *c, struct span *out, struct err *e)
 		}
 		if (n != -EAGAIN)
 			return err_sys(e, (int)-n, "read the body");
-		if (wait_for(c, c->source_fd, POLLIN, e) < 0)
+		if (call_wait(c, c->source_fd, POLLIN, e) < 0)
 			return -1;
 	}
 }
@@ -197,7 +208,7 @@ static int send_packet(struct call *c, size_t n, struct err *e)
 			c->conn->is_gone = true;
 			return err_sys(e, -r, "answer");
 		}
-		if (wait_for(c, c->conn->socket_fd, POLLOUT, e) < 0)
+		if (call_wait(c, c->conn->socket_fd, POLLOUT, e) < 0)
 			return -1;
 	}
 }
@@ -234,7 +245,7 @@ static int write_out(struct call *c, struct err *e)
 		ssize_t r = sys_write(c->sink_fd, c->conn->out + start + done, n - done);
 
 		if (r == -EAGAIN) {
-			if (wait_for(c, c->sink_fd, POLLOUT, e) < 0)
+			if (call_wait(c, c->sink_fd, POLLOUT, e) < 0)
 				return -1;
 			continue;
 		}

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <poll.h>
 
 #include "base/arena.h"
 #include "base/str.h"
@@ -49,6 +50,11 @@ int call_check(struct call *c, struct err *e) MUST_USE;
 enum call_stop call_stopped(struct call *c);
 /* The time was over, and what there is shall still be sent. */
 void call_forgive(struct call *c);
+
+/* Waits until `fd` is ready, for as long as somebody wants the answer. */
+int call_wait(struct call *c, int fd, short events, struct err *e) MUST_USE;
+/* Waits for any of several, without a deadline; the first is filled in here: the requester. */
+int call_poll(struct call *c, struct pollfd *fds, size_t n, struct err *e) MUST_USE;
 
 /* The next piece of the body, valid until the next call. 1: a piece, 0: the end. */
 int call_body(struct call *c, struct span *out, struct err *e) MUST_USE;

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "os/ret.h"
 
 int sys_rename(struct sys_names names, unsigned int flags)
@@ -146,6 +147,43 @@ int sys_wait(int fd, short events, int socket_fd, int wait_ms)
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	return (fds[1].revents ? SYS_FD_READY : 0) | (fds[0].revents ? SYS_SOCKET_READY : 0);
+}
+
+int sys_poll(struct pollfd *fds, size_t n, int wait_ms)
+{
+	OS_FAULT("poll");
+	int r = poll(fds, n, wait_ms);
+
+	if (r >= 0 || errno != EINTR)
+		return os_ret(r);
+	for (size_t i = 0; i < n; i++)
+		fds[i].revents = 0;
+	return 0;
+}
+
+int sys_connect(const union os_address *a)
+{
+	socklen_t n = a->any.sa_family == AF_INET6 ? sizeof a->v6 : sizeof a->v4;
+
+	OS_FAULT("connect");
+	AUTO(fd_close)
+	int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, &a->any, n) < 0 && errno != EINPROGRESS)
+		return -errno;
+	return fd_take(&fd);
+}
+
+int sys_socket_error(int fd)
+{
+	socklen_t n = sizeof(int);
+	int error = 0;
+
+	OS_FAULT("getsockopt");
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0)
+		return -errno;
+	return -error;
 }
 
 int sys_inotify_init(void)

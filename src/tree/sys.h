@@ -3,10 +3,12 @@
  */
 #pragma once
 
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/base.h"
+#include "os/net.h"
 
 /* `flags`: RENAME_NOREPLACE, RENAME_EXCHANGE. */
 struct sys_names {
@@ -41,6 +43,12 @@ int sys_recv_now(int fd, void *buf, size_t size);
  * `socket_fd` always for reading. Returns the bits below, 0 when the time is over. */
 enum { SYS_FD_READY = 1, SYS_SOCKET_READY = 2 };
 int sys_wait(int fd, short events, int socket_fd, int wait_ms);
+
+int sys_poll(struct pollfd *fds, size_t n, int wait_ms); /* interrupted: nothing is ready */
+
+/* A TCP socket that does not block, and whose connection is on its way. */
+int sys_connect(const union os_address *a);
+int sys_socket_error(int fd); /* of that connection: 0 or -errno */
 
 int sys_inotify_init(void);
 int sys_inotify_add_here(int fd, uint32_t mask); /* watches the current directory */

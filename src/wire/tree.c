@@ -8,7 +8,8 @@ static const char *const verb_names[] = {
 	[TREE_DELETE] = "delete",   [TREE_MOVE] = "move",     [TREE_COPY] = "copy",
 	[TREE_MKDIR] = "mkdir",     [TREE_BATCH] = "batch",   [TREE_PATCH] = "patch",
 	[TREE_GREP] = "grep",       [TREE_GLOB] = "glob",     [TREE_WATCH] = "watch",
-	[TREE_TAR_OUT] = "tar_out", [TREE_TAR_IN] = "tar_in",
+	[TREE_TAR_OUT] = "tar_out", [TREE_TAR_IN] = "tar_in", [TREE_PORTS] = "ports",
+	[TREE_DIAL] = "dial",
 };
 _Static_assert(COUNT(verb_names) == TREE_VERBS, "a verb has no name");
 
@@ -155,6 +156,19 @@ int tree_packet_parse(const void *bytes, size_t n, struct tree_packet *out, stru
 		               p.head.len);
 	*out = p;
 	return 0;
+}
+
+bool tree_listener_at(struct span data, size_t i, struct tree_listener *out)
+{
+	struct tree_listener l;
+
+	if (i >= TREE_LISTENERS_MAX || i >= data.len / sizeof l)
+		return false;
+	memcpy(&l, data.at + i * sizeof l, sizeof l);
+	if (l.port == 0 || l.port > UINT16_MAX || l.is_v6 > 1)
+		return false;
+	*out = l;
+	return true;
 }
 
 int tree_ask_build(const struct tree_ask *ask, void *buf, size_t *taken, struct err *e)

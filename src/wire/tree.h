@@ -67,6 +67,10 @@ enum tree_verb {
 	TREE_WATCH,   /* RECURSIVE, time_ms → NDJSON {event,path?,dir?,why?}, until cancelled */
 	TREE_TAR_OUT, /* → TAR */
 	TREE_TAR_IN,  /* a tar archive → {path,files,bytes} */
+	TREE_PORTS,   /* max → RAW, struct tree_listener after struct tree_listener */
+	TREE_DIAL, /* from: a port, FD: one end of a stream → the ANSWER when it is connected; then
+	            * bytes are carried between both until both have ended. A DATA of one byte:
+	            * the far end has closed its side, in good order */
 	TREE_VERBS
 };
 
@@ -129,6 +133,13 @@ struct tree_answer {
 	char hash[TREE_HASH_TEXT + 7]; /* "" when it is not known (yet: the END may know it) */
 };
 
+/* Where somebody waits for connections inside. */
+struct tree_listener {
+	uint32_t port, is_v6;
+	uint8_t address[16]; /* of IPv4 the first four */
+};
+#define TREE_LISTENERS_MAX 256
+
 /* A packet taken apart; everything points into the packet. */
 struct tree_packet {
 	struct tree_head head;
@@ -139,6 +150,9 @@ struct tree_packet {
 
 /* Takes apart what came from the other end, refusing whatever does not fit exactly. */
 int tree_packet_parse(const void *bytes, size_t n, struct tree_packet *out, struct err *e) MUST_USE;
+
+/* The listener at `i`: false when there is none, or its numbers are out of range. */
+bool tree_listener_at(struct span data, size_t i, struct tree_listener *out);
 
 /* A request to be sent. */
 struct tree_ask {

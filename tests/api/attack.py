@@ -37,7 +37,7 @@ def target_of(pattern, sandbox, process, token="tk_" + SOME_ID):
     for prefix, value in ids.items():
         if pattern.startswith(prefix):
             pattern = pattern.replace("{id}", value)
-    return pattern.replace("{path}", "work/file")
+    return pattern.replace("{path}", "work/file").replace("{port}", "3000")
 
 
 def as_user(function):

@@ -265,6 +265,39 @@ cli top
 t_like "top" "$out" $'ID *CPU*MEM*\n'"$sb  box*running*"
 cli top --json
 t_value "top --json" '"pids" in v["sandboxes"][0]["usage"]'
+
+# ---- ports --------------------------------------------------------------------------------------
+
+"$caisson" exec box -- sh -c 'mkdir -p /tmp/www && echo hello >/tmp/www/f && cd /tmp/www && exec python3 -m http.server 3100' \
+	>/dev/null 2>&1 </dev/null &
+inside=$!
+cli port box 3100 --url --wait 20s
+t_like "port --url" "$status $out" $'0 http://127.0.0.1:*\nX-Caisson-Port-Token: cpt_*\nhttp://127.0.0.1:*/.caisson/open?token=cpt_*'
+mapfile -t made <"$T/out"
+fetch() { python3 -c 'import sys, urllib.request as u
+h = dict([sys.argv[2].split(": ", 1)]) if len(sys.argv) > 2 else {}
+try: print(u.urlopen(u.Request(sys.argv[1], headers=h), timeout=20).read().decode(), end="")
+except u.HTTPError as e: print(e.code)' "$@"; }
+t_is "its URL, with the header" "$(fetch "${made[0]}/f" "${made[1]}")" hello
+t_is "and without" "$(fetch "${made[0]}/f")" 401
+cli ports box
+t_like "ports" "$status $out" $'0 PORT *ADDRESS *FORWARDED*\n3100  0.0.0.0  '"${made[0]}"
+cli ports box --json
+t_value "ports --json" 'v["listeners"] == [{"port": 3100, "address": "0.0.0.0"}] and v["forwarded"][0]["port"] == 3100'
+t_cli "port --rm" 0 "" port box 3100 --rm
+t_no "once" 1 'the port is not forwarded' port box 3100 --rm
+"$caisson" port box 3100:0 --wait 20s >"$T/where" 2>"$T/port.err" &
+forward=$!
+eventually test -s "$T/where"
+t_is "port: a connection of its own" "$(fetch "http://$(cat "$T/where")/f")" hello
+t_is "and another" "$(fetch "http://$(cat "$T/where")/f")" hello
+kill "$forward"
+wait "$forward" 2>/dev/null
+kill "$inside"
+wait "$inside" 2>/dev/null
+t_no "port --wait gives up" 1 'nothing listens on port 3199' port box 3199 --wait 300ms
+t_no "a port that is none" 125 'x is not PORT or PORT:LOCAL' port box x
+t_no "--ttl alone" 125 '--ttl goes with --url' port box 1 --ttl 1h
 t_cli "rm" 0 "" rm box
 t_cli "it is gone" 0 "" list -q
 t_no "and says so" 125 'no such sandbox' exec box -- true

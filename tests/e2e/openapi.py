@@ -137,6 +137,10 @@ def check_sandboxes(client):
     call("sandbox_get", id=sandbox)
     call("sandboxes_list", label="suite=openapi", limit="1")
     call("sandbox_usage_get", id=sandbox)
+    call("sandbox_ports_create", {"port": 3000, "ttl": "1h"}, id=sandbox)
+    call("sandbox_ports_list", id=sandbox)
+    call("sandbox_get", id=sandbox)
+    call("sandbox_port_delete", id=sandbox, port="3000")
     call("sandbox_extend", {"ttl": "20m"}, id=sandbox)
     for verb, state in (("stop", "stopped"), ("start", "running")):
         answer = call(f"sandbox_{verb}", {}, id=sandbox)

@@ -141,3 +141,22 @@ TEST(every_code_has_a_name_and_a_status_of_http)
 	CHECK_STR(tree_verb_name((enum tree_verb) - 1), "?");
 	CHECK_STR(tree_content_type((enum tree_content)99), "application/octet-stream");
 }
+
+TEST(a_listener_has_numbers_in_range)
+{
+	struct tree_listener all[3] = { { .port = 80 }, { .port = 65535, .is_v6 = 1 } }, one;
+	struct span data = { (const char *)all, 2 * sizeof all[0] + 5 };
+
+	CHECK(tree_listener_at(data, 0, &one));
+	CHECK_INT(one.port, 80);
+	CHECK(tree_listener_at(data, 1, &one));
+	CHECK_INT(one.is_v6, 1);
+	CHECK(!tree_listener_at(data, 2, &one)); /* not whole */
+	CHECK(!tree_listener_at((struct span){ NULL, 0 }, 0, &one));
+	all[0].port = 0;
+	CHECK(!tree_listener_at(data, 0, &one));
+	all[0] = (struct tree_listener){ .port = 65536 };
+	CHECK(!tree_listener_at(data, 0, &one));
+	all[0] = (struct tree_listener){ .port = 1, .is_v6 = 2 };
+	CHECK(!tree_listener_at(data, 0, &one));
+}
