@@ -31,6 +31,9 @@ const struct route routes[] = {
 	{ "GET",    S "/usage",            sandbox_usage,   SCOPE_READ,   BODY_NONE,   "What it uses now", NULL, "Usage", NULL },
 	{ "POST",   S "/exec",             exec_start,      SCOPE_EXEC,   BODY_WHOLE,  "Run a command", "ExecAsk", "Process", NULL },
 
+	{ "GET",    S "/shells",           shell_list,      SCOPE_READ,   BODY_NONE,   "Its named shells", NULL, "ShellList", NULL },
+	{ "DELETE", S "/shells/{name}",    shell_delete,    SCOPE_EXEC,   BODY_NONE,   "End a named shell, with what runs in it, and forget it", NULL, NULL, NULL },
+
 	{ "GET",    S "/files/{path*}",    file_get,        SCOPE_READ,   BODY_NONE,   "Read a file: bytes, a range, lines; stat, list, watch", NULL, NULL, "lines stat hash list depth max hidden watch recursive" },
 	{ "PUT",    S "/files/{path*}",    file_put,        SCOPE_EXEC,   BODY_STREAM, "Write a file, whole and atomically", NULL, "FileWritten", "mode" },
 	{ "PATCH",  S "/files/{path*}",    file_edit,       SCOPE_EXEC,   BODY_WHOLE,  "Edit a file: exact replacements, an insertion, a diff", NULL, "FileEdited", NULL },

@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "core/process.h"
+#include "core/shells.h"
 #include "os/sock.h"
 
 struct link_waiting {
@@ -213,6 +214,9 @@ static void take(struct link *l, const struct channel_packet *m)
 	case CH_END:
 		take_gone(s, m);
 		break;
+	case CH_SHELL:
+		shells_on_state(s, m->head.num, m->data, m->head.len);
+		break;
 	case CH_USAGE:
 		sbx_on_usage(s, m->data, m->head.len);
 		break;
@@ -234,6 +238,7 @@ static void take(struct link *l, const struct channel_packet *m)
 	case CH_SYNC:
 	case CH_EXTEND:
 	case CH_CLOSE:
+	case CH_DROP:
 	case CH_TYPES:
 		break; /* not a monitor's to say */
 	}

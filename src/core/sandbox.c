@@ -8,6 +8,7 @@
 #include "core/files.h"
 #include "core/maker.h"
 #include "core/process.h"
+#include "core/shells.h"
 #include "engine/plan.h"
 
 #define CHANGE_MS 30000 /* a change that takes longer is given up */
@@ -36,6 +37,7 @@ void sbx_free(struct sbx *s)
 	roster_remove(&s->core->sandboxes, &s->entry);
 	timer_stop(&s->core->timers, &s->timer);
 	files_close(s);
+	shells_done(s);
 	link_close(&s->link);
 	fd_close(&s->change.client_fd);
 	spec_done(&s->spec);
