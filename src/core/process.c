@@ -148,7 +148,7 @@ char *px_details(const struct px *p)
 		return mem_strdup(text);
 	json_t *o = json_loads(text, 0, NULL);
 	json_t *shell = json_pack("{ss}", "name", p->shell);
-	if (p->is_shell_told)
+	if (p->state != PROCESS_QUEUED) /* its monitor has said */
 		json_object_set_new(shell, "restarted", json_boolean(p->is_shell_restarted));
 	if (p->is_shell_restarted)
 		json_object_set_new(shell, "reason", details_text(p->shell_reason));

@@ -39,7 +39,7 @@ struct px {
 	char *details;                          /* JSON; of one from the store */
 	char *shell;                            /* in which it runs, or NULL */
 	char shell_reason[192];                 /* why that was started anew */
-	bool is_shell_told, is_shell_restarted; /* its monitor has said; and so it is */
+	bool is_shell_restarted;  /* for it */
 	int log_fd;
 	int64_t created_ms, started_ms, ended_ms;
 	bool is_tty, has_stdin, is_waiting_for_input;

@@ -253,7 +253,6 @@ static void note_restart(struct shl *sh, struct px *p, const struct channel_shel
 {
 	if (!p || !p->shell || strcmp(p->shell, sh->name) != 0)
 		return;
-	p->is_shell_told = true;
 	p->is_shell_restarted = c->flags & SHELL_RESTARTED;
 	snprintf(p->shell_reason, sizeof p->shell_reason, "%s", c->reason);
 	if (!p->is_shell_restarted || strcmp(sh->process, p->id) == 0)

@@ -270,10 +270,8 @@ static void channel_ready(struct watch *w, uint32_t events)
 		return;
 	if (n <= 0) { /* `exec program`: what runs there now is no shell any more */
 		close_channel(sh);
-		if (!sh->proc->is_over)
-			return; /* it is the command, and its process tells */
-		snprintf(sh->ended, sizeof sh->ended, "it closed its private descriptor");
-		procs_kill(sh->proc);
+		if (sh->proc->is_over) /* else it is the command, and its process tells */
+			procs_kill(sh->proc);
 		return;
 	}
 	enum driver_word word =
@@ -297,6 +295,8 @@ static void note_end(struct shell *sh, const struct proc *p)
 	else if (p->cause != RUN_EXITED && !p->is_over)
 		snprintf(sh->ended, sizeof sh->ended, "its last command was ended: %.60s",
 		         p->reason);
+	else if (!p->has_exited)
+		snprintf(sh->ended, sizeof sh->ended, "it closed its private descriptor");
 	else if (WIFSIGNALED(p->status))
 		snprintf(sh->ended, sizeof sh->ended, "it was ended by signal %d",
 		         WTERMSIG(p->status));
@@ -452,6 +452,7 @@ static int start(struct shell *sh, struct proc_start *s, const char *script, str
 	sh->n_left = 0;
 	sh->cpu_ms = 0;
 	say_restart(sh);
+	shells_tell(sh->monitor, false);
 	return 0;
 }
 
