@@ -6,7 +6,7 @@
 #include "store/shells.h"
 #include "wire/base64.h"
 
-#define STATE_TEXT_MAX (2u * CHANNEL_DATA_MAX)
+#define STATE_TEXT_MAX ((size_t)2 * CHANNEL_DATA_MAX)
 
 /* ---- the list ------------------------------------------------------------------------ */
 
