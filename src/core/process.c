@@ -142,11 +142,12 @@ static void on_record(void *arg, const struct store_answer *a)
 
 char *px_details(const struct px *p)
 {
-	AUTO(freep) char *text = p->details ? mem_strdup(p->details) : details_of(&p->end);
+	char *text = p->details ? mem_strdup(p->details) : details_of(&p->end);
 
 	if (!p->shell || p->details)
-		return mem_strdup(text);
+		return text;
 	json_t *o = json_loads(text, 0, NULL);
+	free(text);
 	json_t *shell = json_pack("{ss}", "name", p->shell);
 	if (p->state != PROCESS_QUEUED) /* its monitor has said */
 		json_object_set_new(shell, "restarted", json_boolean(p->is_shell_restarted));

@@ -35,10 +35,10 @@ struct px {
 	uint32_t num;
 	int64_t generation;
 	enum process_state state;
-	char *argv, *cwd, *label;               /* argv: JSON */
-	char *details;                          /* JSON; of one from the store */
-	char *shell;                            /* in which it runs, or NULL */
-	char shell_reason[192];                 /* why that was started anew */
+	char *argv, *cwd, *label; /* argv: JSON */
+	char *details;            /* JSON; of one from the store */
+	char *shell;              /* in which it runs, or NULL */
+	char shell_reason[192];   /* why that was started anew */
 	bool is_shell_restarted;  /* for it */
 	int log_fd;
 	int64_t created_ms, started_ms, ended_ms;

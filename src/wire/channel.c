@@ -35,7 +35,10 @@ bool shell_name_is(const char *name, size_t len)
 	static const char letters[] =
 	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
-	return len > 0 && len < SHELL_NAME_SIZE && strspn(name, letters) >= len;
+	for (size_t i = 0; i < len; i++)
+		if (!memchr(letters, name[i], sizeof letters - 1))
+			return false;
+	return len > 0 && len < SHELL_NAME_SIZE;
 }
 
 /* Three strings, and nothing else. */
