@@ -206,6 +206,7 @@ void procs_renew(struct proc *p, struct proc_start *s);
 struct proc *procs_find(const struct monitor *m, uint32_t num); /* NULL: none such lives */
 void procs_stop(struct proc *p, enum run_state cause, const char *reason); /* TERM, grace, kill */
 void procs_kill(struct proc *p); /* all of its tree, at once */
+void procs_look(struct proc *p); /* has it ended? It may be gone afterwards */
 void procs_signal(struct proc *p, int sig, enum channel_scope scope);
 void procs_note_exit(struct proc *p, int status, const struct rusage *usage);
 void procs_drained(struct proc *p); /* its streams have ended */
@@ -220,8 +221,9 @@ bool procs_failure(struct proc *p, struct err *e); /* what it said, if it never 
 int shells_exec(struct monitor *m, struct proc_start *s, struct err *e) MUST_USE;
 void shells_seed(struct monitor *m, const struct channel_shell *s, const char *text);
 void shells_drop(struct monitor *m, const char *name);
-void shells_ended(struct proc *p);                /* its process is dead, or never lived */
-void shells_tell(struct monitor *m, bool is_all); /* what is new; or all there is */
+void shells_stopped(struct proc *p, const char *reason); /* it is being ended, and works no more */
+void shells_ended(struct proc *p);                       /* its process is dead, or never lived */
+void shells_tell(struct monitor *m, bool is_all);        /* what is new; or all there is */
 /* Without the shell itself and what earlier commands left. Returns how many are kept. */
 size_t shells_only_new(const struct proc *p, pid_t *pids, size_t n);
 void shells_note_left(struct proc *p, const pid_t *pids, size_t n);

@@ -154,6 +154,8 @@ void procs_stop(struct proc *p, enum run_state cause, const char *reason)
 			procs_close(p);
 			return;
 		}
+	} else if (p->shell) {
+		shells_stopped(p, reason);
 	}
 	signal_tree(p, SIGTERM);
 	timer_set(&p->monitor->timers, &p->grace, GRACE_MS);
@@ -334,23 +336,27 @@ void procs_drained(struct proc *p)
 
 static void hear_report(struct proc *p);
 
-static void child_ready(struct watch *w, uint32_t events)
+void procs_look(struct proc *p)
 {
-	struct proc *p = OWNER_OF(w, struct proc, child);
 	struct monitor *m = p->monitor;
 	struct rusage usage = { 0 };
 	int status;
 
-	(void)events;
 	if (os_try_wait(p->spawn.pid, &status, &usage) <= 0)
 		return;
 	procs_note_exit(p, status, &usage);
 	m->cpu_ms += p->cpu_ms;
 	m->io_bytes += p->io_bytes;
 	m->mem_peak = p->mem_peak > m->mem_peak ? p->mem_peak : m->mem_peak;
-	loop_remove(&m->loop, w);
-	fd_close(&w->fd);
+	loop_remove(&m->loop, &p->child);
+	fd_close(&p->child.fd);
 	hear_report(p); /* its last words: it may have failed, and the terminal may be among them */
+}
+
+static void child_ready(struct watch *w, uint32_t events)
+{
+	(void)events;
+	procs_look(OWNER_OF(w, struct proc, child));
 }
 
 /* Its own execve is announced before it happens; a test build may do without. */

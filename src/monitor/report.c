@@ -102,12 +102,13 @@ static void fill_children(struct proc *p)
 	size_t n = living(p, pids);
 	for (size_t i = 0; i < n; i++) {
 		char path[64];
-		struct channel_child *c = &p->end.children[p->end.n_children];
 
 		if (pids[i] == m->init.pid || pids[i] == p->spawn.pid)
 			continue;
 		if (p->end.n_children++ >= CHANNEL_CHILDREN_MAX)
 			continue;
+		struct channel_child *c = &p->end.children[p->end.n_children - 1];
+
 		c->pid = pid_inside(pids[i]);
 		snprintf(path, sizeof path, "/proc/%d/comm", pids[i]);
 		int len = os_read_file(AT_FDCWD, path, c->name, sizeof c->name);

@@ -89,7 +89,7 @@ static struct shell *add(struct monitor *m, const char *name)
 void shells_tell(struct monitor *m, bool is_all)
 {
 	for (struct shell *sh = m->shells; sh; sh = sh->next) {
-		struct channel_shell s = { .flags = (sh->proc ? SHELL_LIVES : 0u) |
+		struct channel_shell s = { .flags = (sh->channel.fd >= 0 ? SHELL_LIVES : 0u) |
 			                            (sh->is_restarted ? SHELL_RESTARTED : 0u),
 			                   .text_len = (uint32_t)sh->state.len };
 
@@ -290,9 +290,7 @@ static void note_end(struct shell *sh, const struct proc *p)
 {
 	if (sh->ended[0]) /* known already */
 		return;
-	if (sh->monitor->is_stopping)
-		snprintf(sh->ended, sizeof sh->ended, "the sandbox was stopped");
-	else if (p->cause != RUN_EXITED && !p->is_over)
+	if (p->cause != RUN_EXITED && !p->is_over)
 		snprintf(sh->ended, sizeof sh->ended, "its last command was ended: %.60s",
 		         p->reason);
 	else if (!p->has_exited)
@@ -303,6 +301,14 @@ static void note_end(struct shell *sh, const struct proc *p)
 	else
 		snprintf(sh->ended, sizeof sh->ended, "it ended with exit status %d",
 		         WEXITSTATUS(p->status));
+}
+
+void shells_stopped(struct proc *p, const char *reason)
+{
+	close_channel(p->shell);
+	snprintf(p->shell->ended, sizeof p->shell->ended, "%s", reason);
+	p->shell->is_due = true;
+	shells_tell(p->monitor, false);
 }
 
 /* What broke the new shell is not given to the next one. */
@@ -489,6 +495,8 @@ int shells_exec(struct monitor *m, struct proc_start *s, struct err *e)
 	struct shell *sh = find(m, name);
 	if (!sh)
 		sh = add(m, name);
+	if (sh && sh->proc && sh->proc->is_over)
+		procs_look(sh->proc); /* it may be dead, and we have not heard yet */
 	if (!sh)
 		return err_new(e, ERR_LIMIT, "%d shells are in this sandbox", SHELLS_MAX);
 	if (sh->proc && !sh->proc->is_over)

@@ -557,7 +557,7 @@ def _(api):
     s = c.create(limits={"pids": 40, "mem": "256m"})
     shell(c, s, "cd /tmp")
     p = shell(c, s, "b() { b | b & }; b; sleep 100", timeout="1500ms")
-    check(p["state"] in ("timeout", "exited", "signaled"), f"{p['state']}")
+    check(p["state"] in ("timeout", "exited", "signaled"), f"{p}")
     p = wait_until(lambda: (q := shell(c, s, "echo fine", timeout="5s"))["stdout"] == "fine\n" and q, 15, "the next command")
     same(p["cwd"], "/tmp", "cwd")
 
