@@ -247,6 +247,7 @@ def _(api):
     check(running["id"] in answer.json["detail"], f"it names the process: {answer}")
     same(shell(c, s, "echo hi", "other")["stdout"], "hi\n", "another shell")
     c.delete(f"/v1/processes/{running['id']}")
+    same(c.ok("GET", f"/v1/processes/{running['id']}?wait=5s")["state"], "killed", "its end")
     for body, word in (({"tty": True}, "tty"), ({"user": "root"}, "user"), ({"shell": ""}, "shell"), ({"shell": "a/b"}, "shell"),
                        ({"shell": "x" * 65}, "shell"), ({"shell": "a b"}, "shell"), ({"shell": 1}, "shell"), ({"shell": "é"}, "shell"),
                        ({"env": {"A-B": "c"}}, "env"), ({"background": "maybe"}, "background"), ({"background": 1}, "background")):
