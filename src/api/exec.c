@@ -129,9 +129,10 @@ static int take_word(const json_t *body, const char *key, const char *other, boo
 
 int exec_parse(struct call *c, const json_t *body, struct exec_ask *a, struct fail *f)
 {
-	static const char *const known[] = { "cmd",     "cwd",           "env",   "stdin",  "user",
-		                             "timeout", "wait",          "tty",   "output", "rows",
-		                             "cols",    "on_disconnect", "label", NULL };
+	static const char *const known[] = { "cmd",    "cwd",     "env",        "stdin",
+		                             "user",   "timeout", "wait",       "tty",
+		                             "output", "rows",    "cols",       "on_disconnect",
+		                             "label",  "shell",   "background", NULL };
 	struct px_ask *px = &a->px;
 
 	*a = (struct exec_ask){ .inline_max = INLINE_OUTPUT_MAX,
@@ -148,6 +149,8 @@ int exec_parse(struct call *c, const json_t *body, struct exec_ask *a, struct fa
 	    member_duration(body, "wait", &a->wait_ms, f) < 0 ||
 	    take_size(body, "rows", &px->rows, f) < 0 ||
 	    take_size(body, "cols", &px->cols, f) < 0 ||
+	    member_text(body, "shell", &px->shell, f) < 0 ||
+	    take_word(body, "background", "kill", &px->is_alone, f) < 0 ||
 	    take_word(body, "on_disconnect", "kill", &px->kill_on_disconnect, f) < 0)
 		return -1;
 	const json_t *input = json_object_get(body, "stdin");

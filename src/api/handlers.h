@@ -18,6 +18,8 @@ handler_fn process_get, process_list, process_stdin, process_signal, process_res
 handler_fn process_events, process_log;
 /* live.c */
 handler_fn process_attach, process_tty;
+/* shells.c */
+handler_fn shell_list, shell_delete;
 /* files.c */
 handler_fn file_get, file_put, file_edit, file_delete, file_move, file_copy, file_mkdir, file_batch;
 handler_fn file_patch, file_grep, file_glob, archive_get, archive_put;

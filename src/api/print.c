@@ -136,6 +136,8 @@ json_t *print_process_row(const struct process_row *row)
 	    json_pack("{sI,sI,sI}", "stdout", (json_int_t)row->bytes_out, "stderr",
 	              (json_int_t)row->bytes_err, "dropped", (json_int_t)row->bytes_dropped));
 	set(o, "log", json_string(log));
+	if (row->shell) /* an end says more */
+		set(o, "shell", json_pack("{ss}", "name", row->shell));
 	if (row->details)
 		add_details(o, row->details);
 	return o;
@@ -151,6 +153,7 @@ static struct process_row row_of(const struct px *p)
 		                     .argv = p->argv,
 		                     .cwd = p->cwd,
 		                     .label = p->label,
+		                     .shell = p->shell,
 		                     .exit_code = p->has_end ? e->exit_code : -1,
 		                     .signal = e->signal,
 		                     .reason = e->reason,
@@ -169,7 +172,7 @@ static struct process_row row_of(const struct px *p)
 
 json_t *print_process(const struct px *p, const struct keep *kept, uint64_t seq)
 {
-	AUTO(freep) char *details = p->details ? mem_strdup(p->details) : details_of(&p->end);
+	AUTO(freep) char *details = px_details(p);
 	struct process_row row = row_of(p);
 
 	row.details = details;

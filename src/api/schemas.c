@@ -176,6 +176,8 @@ static const struct member exec_ask_of[] = {
 	COMMAND,
 	{ "wait",          0, "Duration|null",     "how long this call blocks; to the end unless given" },
 	{ "on_disconnect", 0, "=keep|=kill|null",  "what becomes of it when this call's client leaves" },
+	{ "shell",         0, "text|null",         "run it in the shell of this name, which lives on with its folder, variables and functions; 1 to 64 of A-Z a-z 0-9 . _ -. cwd and env are then set in it, and stay. Not with tty" },
+	{ "background",    0, "=keep|=kill|null",  "what becomes of processes that it leaves running; kill: they are ended before its end is told" },
 };
 static const struct member run_ask[] = {
 	COMMAND,
@@ -191,7 +193,7 @@ static const struct member process[] = {
 	{ "signal",      NEEDED, "count|null",    "that ended it" },
 	{ "reason",      NEEDED, "text|null",     "why it ended so" },
 	{ "cmd",         NEEDED, "[text]|null",   "what was run" },
-	{ "cwd",         NEEDED, "text|null",     "where" },
+	{ "cwd",         NEEDED, "text|null",     "where; of one that has ended in a shell: where it left the shell" },
 	{ "label",       NEEDED, "text|null",     "as given" },
 	{ "created_ms",  NEEDED, "time|null",     "when it was asked for" },
 	{ "started_ms",  NEEDED, "time|null",     "when it ran" },
@@ -207,6 +209,7 @@ static const struct member process[] = {
 	{ "tty",         0,      "bool",          "it lives and has a terminal" },
 	{ "waiting_for_input", 0, "bool",         "it lives and reads from its terminal or stdin" },
 	{ "children",    0,      "[Child]",       "what it left running" },
+	{ "shell",       0,      "ShellUsed",     "of one in a named shell" },
 	{ "violations",  0,      "[Violation]",   "walls and limits it ran into" },
 	{ "execs",       0,      "Execs",         "programs that were started in it" },
 };
@@ -233,6 +236,21 @@ static const struct member violation[] = {
 static const struct member execs[] = {
 	{ "count", NEEDED, "integer", "in all" },
 	{ "first", NEEDED, "[text]",  "command lines of the first few" },
+};
+static const struct member shell_used[] = {
+	{ "name",      NEEDED, "text", "of the shell" },
+	{ "restarted", 0,      "bool", "it was started for this command, because the one before had ended; it has its folder and exported variables, and nothing else of it" },
+	{ "reason",    0,      "text", "when restarted: why the one before ended, and what could not be given back" },
+};
+static const struct member shell_of[] = {
+	{ "name",     NEEDED, "text",                "as given" },
+	{ "state",    NEEDED, "=busy|=idle|=ended",  "ended: the next command starts it anew" },
+	{ "process",  NEEDED, "text|null",           "that it runs now" },
+	{ "cwd",      NEEDED, "text|null",           "where its last command left it" },
+	{ "restarts", NEEDED, "count",               "how often it was started anew" },
+};
+static const struct member shell_list_of[] = {
+	{ "shells", NEEDED, "[Shell]", "those that have been used and not deleted" },
 };
 static const struct member process_list_of[] = {
 	{ "processes", NEEDED, "[Process]", "newest first; without output" },
@@ -476,6 +494,9 @@ const struct schema schemas[] = {
 	{ "Violation", "Something was refused.", MEMBERS(violation) },
 	{ "Execs", "Programs that were started.", MEMBERS(execs) },
 	{ "ProcessList", "A page of processes.", MEMBERS(process_list_of) },
+	{ "ShellUsed", "The named shell that a command ran in.", MEMBERS(shell_used) },
+	{ "Shell", "A named shell: one process that serves one command after the other.", MEMBERS(shell_of) },
+	{ "ShellList", "The named shells of a sandbox.", MEMBERS(shell_list_of) },
 	{ "StdinAsk", "Input: `data` or `base64`, or only `eof`.", MEMBERS(stdin_ask), ASK },
 	{ "SignalAsk", "A signal.", MEMBERS(signal_ask), ASK },
 	{ "ResizeAsk", "The size of a terminal.", MEMBERS(resize_ask), ASK },

@@ -36,6 +36,9 @@ const struct route routes[] = {
 	{ "DELETE", S "/ports/{port}",     port_delete,     SCOPE_EXEC,   BODY_NONE,   "No longer forward a port", NULL, NULL, NULL },
 	{ "GET",    S "/ports/{port}/connect", port_connect, SCOPE_EXEC,  BODY_NONE,   "One connection to a port, for our CLI", NULL, NULL, NULL },
 
+	{ "GET",    S "/shells",           shell_list,      SCOPE_READ,   BODY_NONE,   "Its named shells", NULL, "ShellList", NULL },
+	{ "DELETE", S "/shells/{name}",    shell_delete,    SCOPE_EXEC,   BODY_NONE,   "End a named shell, with what runs in it, and forget it", NULL, NULL, NULL },
+
 	{ "GET",    S "/files/{path*}",    file_get,        SCOPE_READ,   BODY_NONE,   "Read a file: bytes, a range, lines; stat, list, watch", NULL, NULL, "lines stat hash list depth max hidden watch recursive relative" },
 	{ "PUT",    S "/files/{path*}",    file_put,        SCOPE_EXEC,   BODY_STREAM, "Write a file, whole and atomically", NULL, "FileWritten", "mode relative" },
 	{ "PATCH",  S "/files/{path*}",    file_edit,       SCOPE_EXEC,   BODY_WHOLE,  "Edit a file: exact replacements, an insertion, a diff", NULL, "FileEdited", "relative" },

@@ -278,7 +278,11 @@ void pump_explain(const json_t *process)
 	const char *state = json_string_value(json_object_get(process, "state"));
 	const json_t *bytes = json_object_get(process, "bytes");
 	json_int_t dropped = json_integer_value(json_object_get(bytes, "dropped"));
+	const json_t *shell = json_object_get(process, "shell");
+	const char *why = json_string_value(json_object_get(shell, "reason"));
 
+	if (why)
+		fprintf(stderr, "caisson: the shell was started anew: %s\n", escape_brief(why));
 	if (reason && strncmp(reason, "execute: ", 9) == 0)
 		fprintf(stderr, "caisson: %s\n", escape_brief(reason));
 	else if (reason)

@@ -18,7 +18,7 @@ struct exec {
 	struct verb_opts common;
 	bool has_stdin, is_tty, is_background;
 	struct flag_list env;
-	const char *cwd, *user, *label;
+	const char *cwd, *user, *label, *shell, *children;
 	struct flag_number timeout, wait;
 };
 
@@ -97,9 +97,14 @@ static void set_size(json_t *o)
 
 static int exec_body(const struct exec *x, char *const *argv, json_t *o, struct err *e)
 {
-	json_object_set_new(o, "cmd", remote_argv(argv));
+	/* A shell's command is a script; several words are one command, each as it is. */
+	if (x->shell && !argv[1] && set_text(o, "cmd", argv[0], e) < 0)
+		return -1;
+	if (!x->shell || argv[1])
+		json_object_set_new(o, "cmd", remote_argv(argv));
 	if (set_text(o, "cwd", x->cwd, e) < 0 || set_text(o, "user", x->user, e) < 0 ||
-	    set_text(o, "label", x->label, e) < 0 || set_env(o, &x->env, e) < 0)
+	    set_text(o, "label", x->label, e) < 0 || set_text(o, "shell", x->shell, e) < 0 ||
+	    set_text(o, "background", x->children, e) < 0 || set_env(o, &x->env, e) < 0)
 		return -1;
 	set_duration(o, "timeout", &x->timeout);
 	if (x->is_tty) {
@@ -213,6 +218,8 @@ static const struct flag exec_flags[] = {
 	{ '\0', FLAG_DURATION, "timeout",    offsetof(struct exec, timeout), "DURATION", "end it and all it started after this long", NULL },
 	{ '\0', FLAG_DURATION, "wait",       offsetof(struct exec, wait), "DURATION", "wait so long, then leave it running", NULL },
 	{ '\0', FLAG_SWITCH,   "background", offsetof(struct exec, is_background), NULL, "leave it running at once; prints its id", NULL },
+	{ '\0', FLAG_TEXT,     "shell",      offsetof(struct exec, shell), "NAME", "run it in the shell of this name, which lives on", NULL },
+	{ '\0', FLAG_TEXT,     "children",   offsetof(struct exec, children), "keep|kill", "what becomes of processes that it leaves running", "keep kill" },
 	{ '\0', FLAG_TEXT,     "label",      offsetof(struct exec, label), "TEXT", "a name for the record", NULL },
 	FLAG_JSON,
 };
@@ -221,6 +228,10 @@ static const struct flag exec_flags[] = {
 static const char exec_more[] =
     "Output comes as it is written, and signals are passed on. SIGTERM and SIGHUP end the command "
     "and all it started; when this program is killed, the command lives on (`caisson attach`).\n"
+    "A named shell keeps folder, variables and functions from one command to the next; one word is "
+    "a "
+    "script for it, several are a command. What ends the shell ends the command; the next one "
+    "starts another with the same folder and exported variables, and says so.\n"
     "Exit status: the command's own; 124 timeout or wall; 125 lost, our failure or bad usage; 126 "
     "denied or not executable; 127 not found; 128+n by signal (oom 137).";
 

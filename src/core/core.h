@@ -7,6 +7,7 @@
  *   sandbox.c   sandboxes: objects in memory, their states, their rows
  *   link.c      the channel to one sandbox's monitor
  *   process.c   processes: start, end, who waits for them
+ *   shells.c    named shells: what the next one gets back
  *   output.c    what a process wrote, read from its log
  *   quota.c     what one tenant has, and may have
  *   files.c     the tree worker of a sandbox: requests and answers about files

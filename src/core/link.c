@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "core/process.h"
+#include "core/shells.h"
 #include "os/sock.h"
 
 struct link_waiting {
@@ -213,27 +214,18 @@ static void take(struct link *l, const struct channel_packet *m)
 	case CH_END:
 		take_gone(s, m);
 		break;
+	case CH_SHELL:
+		shells_on_state(s, m->head.num, m->data, m->head.len);
+		break;
 	case CH_USAGE:
 		sbx_on_usage(s, m->data, m->head.len);
 		break;
-	case CH_GO:
-	case CH_EXEC:
-	case CH_TREE:
-	case CH_IN:
-	case CH_EOF:
-	case CH_SIGNAL:
-	case CH_RESIZE:
-	case CH_KILL:
-	case CH_ACK:
-	case CH_WATCH:
-	case CH_FORGET:
-	case CH_STOP:
-	case CH_FREEZE:
-	case CH_THAW:
-	case CH_SYNC:
-	case CH_EXTEND:
-	case CH_CLOSE:
+	/* clang-format off */
+	case CH_GO: case CH_EXEC: case CH_TREE: case CH_IN: case CH_EOF: case CH_SIGNAL:
+	case CH_RESIZE: case CH_KILL: case CH_ACK: case CH_WATCH: case CH_FORGET: case CH_STOP:
+	case CH_FREEZE: case CH_THAW: case CH_SYNC: case CH_EXTEND: case CH_CLOSE: case CH_DROP:
 	case CH_TYPES:
+		/* clang-format on */
 		break; /* not a monitor's to say */
 	}
 }

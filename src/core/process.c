@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "core/details.h"
 #include "core/quota.h"
+#include "core/shells.h"
 #include "engine/command.h"
 #include "engine/plan.h"
 #include "io/log.h"
@@ -32,6 +33,7 @@ static void px_free(struct px *p)
 	free(p->cwd);
 	free(p->label);
 	free(p->details);
+	free(p->shell);
 	free(p);
 }
 
@@ -117,6 +119,7 @@ static struct process_row row_of(const struct px *p)
 		                     .argv = p->argv,
 		                     .cwd = p->cwd,
 		                     .label = p->label,
+		                     .shell = p->shell,
 		                     .exit_code = -1,
 		                     .created_ms = p->created_ms,
 		                     .started_ms = p->started_ms,
@@ -139,6 +142,25 @@ static void on_record(void *arg, const struct store_answer *a)
 	px_unref(p);
 }
 
+char *px_details(const struct px *p)
+{
+	char *text = p->details ? mem_strdup(p->details) : details_of(&p->end);
+
+	if (!p->shell || p->details)
+		return text;
+	json_t *o = json_loads(text, 0, NULL);
+	free(text);
+	json_t *shell = json_pack("{ss}", "name", p->shell);
+	if (p->state != PROCESS_QUEUED) /* its monitor has said */
+		json_object_set_new(shell, "restarted", json_boolean(p->is_shell_restarted));
+	if (p->is_shell_restarted)
+		json_object_set_new(shell, "reason", details_text(p->shell_reason));
+	json_object_set_new(o, "shell", shell);
+	char *with = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	return with;
+}
+
 /* The end goes on record; who waits is told when it is there. */
 static void finish(struct px *p, enum process_state state, const char *reason)
 {
@@ -146,7 +168,8 @@ static void finish(struct px *p, enum process_state state, const char *reason)
 	struct err e = { 0 };
 
 	free(p->details);
-	p->details = details_of(&p->end);
+	p->details = NULL;
+	p->details = px_details(p);
 	p->has_end = true;
 	if (p->sandbox)
 		p->sandbox->is_spent = p->sandbox->is_one_shot;
@@ -234,7 +257,8 @@ static int send_exec(struct px *p, const struct command *c, struct fail *f)
 	AUTO(fd_close) int text_fd = -1;
 
 	x.flags = (c->is_tty ? EXEC_TTY : 0) | (c->has_stdin ? EXEC_STDIN : 0) |
-	          (c->is_merged ? EXEC_MERGE : 0) | (c->is_final ? EXEC_FINAL : 0) | EXEC_USAGE;
+	          (c->is_merged ? EXEC_MERGE : 0) | (c->is_final ? EXEC_FINAL : 0) |
+	          (c->is_shell ? EXEC_SHELL : 0) | (c->is_alone ? EXEC_ALONE : 0) | EXEC_USAGE;
 	if (sizeof x + c->text_len > sizeof data) {
 		text_fd = memfd_create("command", MFD_CLOEXEC);
 		if (text_fd < 0 || write(text_fd, c->text, c->text_len) != (ssize_t)c->text_len)
@@ -271,16 +295,20 @@ static int make_command(const struct sbx *s, const struct px_ask *ask, struct co
                         struct fail *f)
 {
 	struct err e = { 0 };
-	const char *shell[6];
-	struct command_ask q = { .argv = (char *const *)(ask->script ? shell : ask->argv),
-		                 .cwd = ask->cwd,
-		                 .env = ask->env,
+	const char *shell[6] = { ask->shell, NULL };
+	AUTO(str_done) struct str script = { .max = SHELL_SCRIPT_MAX };
+	bool is_script = ask->script || ask->shell;
+	struct command_ask q = { .argv = (char *const *)(is_script ? shell : ask->argv),
+		                 .cwd = ask->shell ? NULL : ask->cwd,
+		                 .env = ask->shell ? NULL : ask->env,
 		                 .uid = s->uid,
 		                 .gid = s->gid,
 		                 .is_tty = ask->is_tty,
 		                 .has_stdin = ask->has_stdin,
 		                 .is_merged = ask->is_merged,
 		                 .is_final = ask->is_final,
+		                 .is_shell = ask->shell != NULL,
+		                 .is_alone = ask->is_alone,
 		                 .wants_usage = true,
 		                 .rows = ask->rows,
 		                 .cols = ask->cols,
@@ -288,13 +316,19 @@ static int make_command(const struct sbx *s, const struct px_ask *ask, struct co
 		                 .log_max = ask->log_max,
 		                 .window = ask->window };
 
-	if (ask->script)
+	if (ask->shell && shells_script(ask, &script, f) < 0)
+		return -1;
+	if (ask->shell)
+		shell[1] = str_text(&script);
+	else if (ask->script)
 		shell_argv(s, ask->script, shell);
 	if (ask->user && plan_ids(ask->user, -1, &q.uid, &q.gid, &e) < 0)
 		return fail_err(f, &e);
 	if (!s->core->host.is_root && (q.uid != s->uid || q.gid != s->gid))
 		return fail_set(f, FAIL_UNENFORCEABLE,
 		                "user: without root there is one id inside, the sandbox's own");
+	if (ask->shell && (q.uid != s->uid || q.gid != s->gid))
+		return fail_set(f, FAIL_INVALID, "user: a shell runs as the sandbox's own");
 	return command_make(c, &s->spec, q, &e) < 0 ? fail_err(f, &e) : 0;
 }
 
@@ -315,6 +349,13 @@ static void inserted(void *arg, const struct store_answer *a)
 	px_unref(p);
 }
 
+static const char *first_cwd(struct sbx *s, const struct px_ask *ask, const struct command *c)
+{
+	const char *cwd = ask->shell && !ask->cwd ? shells_cwd(s, ask->shell) : ask->cwd;
+
+	return cwd ? cwd : c->text; /* the first of its strings */
+}
+
 struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 {
 	struct command cmd = { 0 };
@@ -322,7 +363,8 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 
 	const struct quota one = { .of = { [QUOTA_PROCESSES] = 1 } };
 
-	if (quota_admit(s->core, s->tenant, &one, f) < 0 || make_command(s, ask, &cmd, f) < 0)
+	if (quota_admit(s->core, s->tenant, &one, f) < 0 ||
+	    (ask->shell && shells_check(s, ask, f) < 0) || make_command(s, ask, &cmd, f) < 0)
 		return NULL;
 	struct px *p = px_new(s->core);
 	id_make(p->id, "px");
@@ -340,10 +382,12 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	snprintf(p->sandbox_id, sizeof p->sandbox_id, "%s", s->id);
 	const char *const shown[] = { "sh", "-c", ask->script, NULL };
 	p->argv = argv_text(ask->script ? shown : ask->argv);
-	p->cwd = mem_strdup(cmd.text); /* the first of its strings */
+	p->shell = ask->shell ? mem_strdup(ask->shell) : NULL;
+	p->cwd = mem_strdup(first_cwd(s, ask, &cmd));
 	p->label = ask->label ? mem_strdup(ask->label) : NULL;
 	struct process_row row = row_of(p);
-	bool is_well = open_log(p, f) == 0 && send_exec(p, &cmd, f) == 0;
+	bool is_well = open_log(p, f) == 0 && (!p->shell || shells_prepare(p, f) == 0) &&
+	               send_exec(p, &cmd, f) == 0;
 
 	command_done(&cmd);
 	/* One that dies with us is not in a hurry: a short one needs one transaction in all. */
@@ -415,6 +459,11 @@ void px_on_end(struct px *p, const struct channel_end *end)
 		return;
 	move(p, PROCESS_RUNNING); /* it did run */
 	p->end = *end;
+	if (p->shell && p->sandbox &&
+	    shells_cwd(p->sandbox, p->shell)) { /* where it left the shell */
+		free(p->cwd);
+		p->cwd = mem_strdup(shells_cwd(p->sandbox, p->shell));
+	}
 	p->end.reason[sizeof p->end.reason - 1] = '\0';
 	finish(p, end->state <= RUN_LOST ? states[end->state] : PROCESS_LOST, p->end.reason);
 	p->is_in_log = log_has_end(p->log_fd);
@@ -573,6 +622,7 @@ static struct px *from_row(struct core *c, const struct process_row *row)
 	p->argv = mem_strdup(row->argv ? row->argv : "[]");
 	p->cwd = mem_strdup(row->cwd ? row->cwd : "/");
 	p->label = row->label ? mem_strdup(row->label) : NULL;
+	p->shell = row->shell ? mem_strdup(row->shell) : NULL;
 	p->created_ms = row->created_ms;
 	p->started_ms = row->started_ms;
 	p->log_fd = openat(c->logs_fd, p->id, O_RDWR | O_CLOEXEC); /* absent: purged */

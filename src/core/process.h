@@ -10,8 +10,10 @@ struct px_ask {
 	const char *const *argv; /* NULL-terminated */
 	const char *script;      /* instead of argv: for bash, or sh where there is none */
 	const char *cwd, *user, *label;
+	const char *shell; /* the name of the one that runs it; NULL: a process of its own */
 	const struct pair_list *env; /* on top of the sandbox's */
 	bool is_tty, has_stdin, is_merged, is_final;
+	bool is_alone; /* what it leaves running is ended with it */
 	uint16_t rows, cols;
 	uint64_t timeout_ms, log_max, window;
 	bool kill_on_disconnect;
@@ -35,6 +37,9 @@ struct px {
 	enum process_state state;
 	char *argv, *cwd, *label; /* argv: JSON */
 	char *details;            /* JSON; of one from the store */
+	char *shell;              /* in which it runs, or NULL */
+	char shell_reason[192];   /* why that was started anew */
+	bool is_shell_restarted;  /* for it */
 	int log_fd;
 	int64_t created_ms, started_ms, ended_ms;
 	bool is_tty, has_stdin, is_waiting_for_input;
@@ -56,6 +61,7 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f);
 /* One that lives, or one from the store with its log; a reference to be given back. */
 struct px *px_find(struct core *c, const char *tenant, const char *id, struct fail *f);
 void px_unref(struct px *p);
+char *px_details(const struct px *p); /* JSON: what a record has beyond numbers; to be freed */
 
 void px_watch_add(struct px *p, struct px_watch *w);
 void px_watch_remove(struct px *p, struct px_watch *w);

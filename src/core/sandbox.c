@@ -9,6 +9,7 @@
 #include "core/maker.h"
 #include "core/process.h"
 #include "core/quota.h"
+#include "core/shells.h"
 #include "engine/plan.h"
 #include "store/ports.h"
 
@@ -38,6 +39,7 @@ void sbx_free(struct sbx *s)
 	roster_remove(&s->core->sandboxes, &s->entry);
 	timer_stop(&s->core->timers, &s->timer);
 	files_close(s);
+	shells_done(s);
 	link_close(&s->link);
 	fd_close(&s->change.client_fd);
 	spec_done(&s->spec);

@@ -18,6 +18,7 @@
 
 struct px;
 struct files;
+struct shl;
 
 typedef void sbx_done_fn(void *arg, struct sbx *s, const struct fail *f); /* f NULL: it worked */
 
@@ -48,6 +49,8 @@ struct sbx {
 	struct px *processes; /* that live */
 	struct files *files;  /* the tree worker, or NULL */
 	bool has_ports;       /* it has had rows of forwarded ports */
+	struct shl *shells;   /* named shells (shells.h); */
+	bool has_shells;      /* they were read from the store */
 
 	struct sbx_asker *askers; /* who waits for its usage */
 

@@ -63,14 +63,15 @@ void launch_inside(const struct box *box, struct inside_io io) __attribute__((no
  * returns; a struct err that comes is a failure. */
 struct payload_io {
 	int stdin_fd, stdout_fd, stderr_fd; /* ignored with a pty */
-	int extra_fd, program_fd;           /* a worker of ours: its socket, its program; else -1 */
-	int rules_fd;                       /* of Landlock; -1: to be made */
-	int report_fd;                      /* SOCK_SEQPACKET */
-	int init_pidfd;                     /* whose namespaces are entered */
-	int cgroup_ns_fd;                   /* -1: to be made */
-	bool is_in_userns;                  /* a helper has entered it */
-	bool is_to_move;                    /* v2: it could not be born in its cgroup */
-	int entered_fd, walls_fd;           /* -1: the walls stand already */
+	int extra_fd, program_fd; /* a worker of ours: its socket, its program; a shell: its
+	                           * socket, which becomes SHELL_FD; else -1 */
+	int rules_fd;             /* of Landlock; -1: to be made */
+	int report_fd;            /* SOCK_SEQPACKET */
+	int init_pidfd;           /* whose namespaces are entered */
+	int cgroup_ns_fd;         /* -1: to be made */
+	bool is_in_userns;        /* a helper has entered it */
+	bool is_to_move;          /* v2: it could not be born in its cgroup */
+	int entered_fd, walls_fd; /* -1: the walls stand already */
 	struct cgroup_leaf leaf;
 };
 void launch_payload(const struct box *box, const struct command *c, struct payload_io io)
@@ -79,6 +80,8 @@ void launch_payload(const struct box *box, const struct command *c, struct paylo
 /* In a child of the monitor: makes the cgroup namespace of a kept sandbox, sends it over
  * `report_fd` and ends; does there what else the first command would do for all. */
 void launch_keeper(const struct box *box, struct payload_io io) __attribute__((noreturn));
+
+#define SHELL_FD 9 /* of one digit: others are not known to every shell */
 
 #define GIFT_CGROUP 'C'   /* the cgroup namespace */
 #define GIFT_DOOR 'D'     /* the listening socket of /run/caisson/self.sock */

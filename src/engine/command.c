@@ -87,6 +87,8 @@ int command_make(struct command *c, const struct spec *s, struct command_ask ask
 		               .is_merged = ask.is_merged,
 		               .is_final = ask.is_final,
 		               .wants_usage = ask.wants_usage,
+		               .is_shell = ask.is_shell,
+		               .is_alone = ask.is_alone,
 		               .rows = ask.rows,
 		               .cols = ask.cols,
 		               .timeout_ms = ask.timeout_ms,

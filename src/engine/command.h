@@ -17,6 +17,8 @@ struct command {
 	bool is_merged;    /* standard error goes where standard output goes */
 	bool is_final;     /* the sandbox ends with it */
 	bool wants_usage;  /* the end report says what was used and started */
+	bool is_shell;     /* argv is the name of a shell and a script for it */
+	bool is_alone;     /* what it leaves running is ended with it */
 	uint16_t rows, cols;
 	uint64_t timeout_ms;                  /* 0: none */
 	uint64_t log_max, output_max, window; /* wire/channel.h */
@@ -31,7 +33,7 @@ struct command_ask {
 	const char *cwd;             /* NULL: command_cwd() */
 	const struct pair_list *env; /* on top of the spec's; may be NULL */
 	uint32_t uid, gid;
-	bool is_tty, has_stdin, is_merged, is_final, wants_usage;
+	bool is_tty, has_stdin, is_merged, is_final, wants_usage, is_shell, is_alone;
 	uint16_t rows, cols;
 	uint64_t timeout_ms, log_max, window;
 };

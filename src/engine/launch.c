@@ -552,7 +552,9 @@ static int step_exec(struct payload *p, struct err *e)
 	char program[PATH_TEXT_MAX];
 	int r = p->io.program_fd >= 0 ? exec_worker(p) : find_program(p, program, sizeof program);
 
-	if (r == 0)
+	if (r == 0 && p->io.extra_fd >= 0) /* of a shell; all others are closed by the execve */
+		r = os_dup3(p->io.extra_fd, SHELL_FD, 0);
+	if (r >= 0)
 		r = os_execveat(AT_FDCWD, program, p->argv, p->env, 0);
 	err_sys(e, -r, "%s", p->argv[0]);
 	e->kind = r == -ENOENT ? ERR_NOT_FOUND : ERR_DENIED;

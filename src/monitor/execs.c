@@ -56,7 +56,9 @@ static void record(struct proc *p, const struct seccomp_notif *n)
 	bool is_own = !p->is_announced;
 
 	p->is_announced = true;
-	if (p->is_over || p->end.n_execs++ >= CHANNEL_EXECS_MAX || is_own)
+	if (p->is_over || (is_own && p->command.is_shell)) /* a shell is no command's own */
+		return;
+	if (p->end.n_execs++ >= CHANNEL_EXECS_MAX || is_own)
 		return;
 	char *out = p->end.execs[p->end.n_execs - 1];
 

@@ -4,6 +4,9 @@
  *   monitor.c  birth and end of the sandbox
  *   talk.c     the client: what it says, what it is still to be told
  *   procs.c    a process: start, signals, exit, the rest of its tree
+ *   shells.c   named shells: processes that serve one command after the other
+ *   driver.c   the text that makes them do so
+ *   rest.c     what a command leaves running, when it is to be ended
  *   streams.c  its output to its log, its input from the client
  *   report.c   what its end says: state, usage, children
  *   execs.c    exec notifications
@@ -34,6 +37,7 @@
 #define LOG_TAIL_MAX (3u * LOG_TAIL_STEP + LOG_FRAME_DATA_MAX)
 
 struct monitor;
+struct shell;
 
 /* Positions of frames. */
 struct log_tail {
@@ -56,10 +60,12 @@ struct proc {
 	bool in_eof, has_pty;
 	struct command command; /* without its text */
 	struct spawn_command spawn;
+	struct shell *shell; /* that lives in it; NULL: none */
 	struct cgroup_leaf leaf;
 	uint64_t denied_before; /* of it */
 
 	struct watch report, child, listener, input;
+	int pipe_fd; /* of a shell: the reading end of its input, by which it is opened anew */
 	struct stream streams[2]; /* out, err; a pty uses the first */
 	int log_fd;               /* -1: a worker has none */
 	struct log_writer log;
@@ -70,8 +76,8 @@ struct proc {
 	size_t in_len, in_at;
 	uint64_t took, took_own; /* bytes; of them such as the client did not send */
 
-	struct timer timeout, grace, drain;
-	uint64_t started_ms;
+	struct timer timeout, grace, drain, rest;
+	uint64_t started_ms, resting_ms;
 	int64_t started_unix_ms;
 
 	bool has_listener; /* it gave us one */
@@ -79,7 +85,9 @@ struct proc {
 	bool is_running;   /* it has executed */
 	bool has_exited;   /* it was waited for */
 	bool is_counted;   /* what it used */
-	bool is_over;      /* its end is written; its tree may live on */
+	bool is_resting;   /* what it left running is being ended */
+	bool is_rest_told; /* it got a TERM */
+	bool is_over;      /* its end is written; its tree, and a shell, may live on */
 	int status;
 	enum run_state cause; /* RUN_EXITED unless a deadline or the client ended it */
 	char reason[96];
@@ -127,6 +135,7 @@ struct monitor {
 	struct watch init_watch;
 	struct proc *procs;
 	size_t n_procs;
+	struct shell *shells;
 	VEC(struct ended) ended;      /* oldest first */
 	struct cgroup_leaf leaves[8]; /* empty ones */
 	size_t n_leaves;
@@ -178,6 +187,8 @@ void talk_done(struct monitor *m, enum channel_type asked, int error);
 /* Its end is told, now or later, and remembered. */
 void talk_exit(struct proc *p);
 void talk_fail(struct monitor *m, uint32_t num, const struct err *e);
+/* False: no room, or nobody there: to be said again. */
+bool talk_shell(struct monitor *m, uint32_t num, const struct channel_shell *s, const char *text);
 void talk_last(struct monitor *m);         /* from now on saying waits for room */
 void talk_await_forget(struct monitor *m); /* for a moment: who waits for the end comes first */
 void talk_say(struct monitor *m, enum channel_type type, const void *bytes, size_t n);
@@ -191,10 +202,16 @@ struct proc_start {
 	int log_fd, extra_fd, program_fd; /* -1: none */
 };
 void procs_start_done(struct proc_start *s); /* closes what is left in it */
+/* May there be another one now? */
+int procs_check(const struct monitor *m, const struct proc_start *s, struct err *e) MUST_USE;
 /* Takes the log over. -1: it was not started, and *e has why. */
 int procs_start(struct monitor *m, struct proc_start *s, struct err *e) MUST_USE;
+/* The next command of a shell that waits for one. */
+void procs_renew(struct proc *p, struct proc_start *s);
 struct proc *procs_find(const struct monitor *m, uint32_t num); /* NULL: none such lives */
 void procs_stop(struct proc *p, enum run_state cause, const char *reason); /* TERM, grace, kill */
+void procs_kill(struct proc *p); /* all of its tree, at once */
+void procs_look(struct proc *p); /* has it ended? It may be gone afterwards */
 void procs_signal(struct proc *p, int sig, enum channel_scope scope);
 void procs_note_exit(struct proc *p, int status, const struct rusage *usage);
 void procs_drained(struct proc *p); /* its streams have ended */
@@ -203,6 +220,21 @@ void procs_settle(struct proc *p);  /* frees it if nothing of it is left */
 size_t procs_tree(const struct proc *p, pid_t *out, size_t max);
 size_t procs_all(const struct monitor *m, pid_t *out, size_t max); /* inside, without pid 1 */
 bool procs_failure(struct proc *p, struct err *e); /* what it said, if it never executed */
+
+/* shells.c */
+/* A command for a shell, which is started when it does not live. As procs_start(). */
+int shells_exec(struct monitor *m, struct proc_start *s, struct err *e) MUST_USE;
+void shells_seed(struct monitor *m, const struct channel_shell *s, const char *text);
+void shells_drop(struct monitor *m, const char *name);
+void shells_stopped(struct proc *p, const char *reason); /* it is being ended, and works no more */
+void shells_ended(struct proc *p);                       /* its process is dead, or never lived */
+void shells_tell(struct monitor *m, bool is_all);        /* what is new; or all there is */
+/* Without the shell itself and what earlier commands left. Returns how many are kept. */
+size_t shells_only_new(const struct proc *p, pid_t *pids, size_t n);
+void shells_note_left(struct proc *p, const pid_t *pids, size_t n);
+
+/* rest.c */
+void rest_end(struct proc *p); /* procs_close() follows */
 
 /* streams.c */
 int streams_open(struct proc *p, struct payload_io *io, struct err *e) MUST_USE;
@@ -214,14 +246,17 @@ void streams_ack(struct proc *p, uint64_t position);
 void streams_input(struct proc *p, const void *bytes, size_t n);
 void streams_input_end(struct proc *p);
 void streams_resize(struct proc *p, const struct channel_size *size);
+int streams_renew(struct proc *p, struct err *e) MUST_USE; /* for the next command of a shell */
+void streams_rest(struct proc *p); /* it has ended: input for it is dropped */
 void streams_close(struct proc *p);
 
 /* report.c */
 void report_look(struct proc *p);  /* what is seen only while the sandbox lives */
 void report_count(struct proc *p); /* what was used; once */
 void report_fill(struct proc *p);
-bool report_is_tree_gone(const struct proc *p); /* false: not known */
-bool report_is_oom(struct proc *p);             /* one that was never executed */
+uint64_t report_cpu_of_all(pid_t pid); /* of it and of all it has waited for */
+bool report_is_tree_gone(const struct proc *p);
+bool report_is_oom(struct proc *p); /* one that was never executed */
 void report_usage(struct monitor *m, struct channel_usage *out);
 uint64_t report_cpu_ms(struct monitor *m); /* of all that live */
 

@@ -126,7 +126,7 @@ static void signal_tree(struct proc *p, int sig)
 			(void)kill(pids[i], sig); /* gone meanwhile: good */
 }
 
-static void kill_tree(struct proc *p)
+void procs_kill(struct proc *p)
 {
 	p->is_tree_killed = true;
 	if (p->leaf.num)
@@ -154,6 +154,8 @@ void procs_stop(struct proc *p, enum run_state cause, const char *reason)
 			procs_close(p);
 			return;
 		}
+	} else if (p->shell) {
+		shells_stopped(p, reason);
 	}
 	signal_tree(p, SIGTERM);
 	timer_set(&p->monitor->timers, &p->grace, GRACE_MS);
@@ -171,7 +173,7 @@ static void grace_fired(struct timer *t)
 
 	if (p->command.is_final)
 		monitor_finish(p->monitor);
-	kill_tree(p);
+	procs_kill(p);
 }
 
 /* ---- the end ----------------------------------------------------------------------- */
@@ -212,7 +214,7 @@ void procs_settle(struct proc *p)
 	struct monitor *m = p->monitor;
 	struct proc **at = &m->procs;
 
-	if (!p->is_over || !streams_ended(p) || p->listener.fd >= 0)
+	if (!p->is_over || p->child.fd >= 0 || !streams_ended(p) || p->listener.fd >= 0)
 		return;
 	if (p->leaf.num && !give_leaf(p)) {
 		timer_set(&m->timers, &m->sweep, 20);
@@ -225,6 +227,7 @@ void procs_settle(struct proc *p)
 	timer_stop(&m->timers, &p->timeout);
 	timer_stop(&m->timers, &p->grace);
 	timer_stop(&m->timers, &p->drain);
+	timer_stop(&m->timers, &p->rest);
 	streams_close(p);
 	cgroup_leaf_close(&p->leaf);
 	fd_close(&p->log_fd);
@@ -244,21 +247,27 @@ static void close_start(struct proc *p)
 	fd_close(&p->child.fd);
 }
 
+/* Of a shell that lives on only the command ends. */
 void procs_close(struct proc *p)
 {
 	struct monitor *m = p->monitor;
 
 	if (p->command.is_final && !m->is_ending)
 		monitor_finish(m);
+	if (p->shell && p->has_exited)
+		shells_ended(p);
 	if (!m->is_ending)
 		report_look(p);
 	report_fill(p);
 	if (p->cause != RUN_EXITED && !m->is_ending)
-		kill_tree(p); /* the rest of it goes with the command */
+		procs_kill(p); /* the rest of it goes with the command */
 	p->is_over = true;
+	p->is_resting = false;
 	timer_stop(&m->timers, &p->timeout);
 	timer_stop(&m->timers, &p->drain);
-	close_start(p);
+	timer_stop(&m->timers, &p->rest);
+	if (p->has_exited)
+		close_start(p);
 	self_note(p);
 	if (p->log_fd >= 0)
 		(void)log_close(&p->log,
@@ -284,6 +293,8 @@ static void fail(struct proc *p, const struct err *e)
 	close_start(p);
 	execs_close(p);
 	streams_close(p);
+	if (p->shell)
+		shells_ended(p);
 	talk_fail(m, p->num, e);
 	p->is_over = true;
 	procs_settle(p);
@@ -317,7 +328,7 @@ static void drain_fired(struct timer *t)
 
 void procs_drained(struct proc *p)
 {
-	if (p->has_exited && !p->is_over)
+	if (p->has_exited && !p->is_over && !p->is_resting)
 		procs_close(p);
 	else
 		procs_settle(p);
@@ -325,23 +336,27 @@ void procs_drained(struct proc *p)
 
 static void hear_report(struct proc *p);
 
-static void child_ready(struct watch *w, uint32_t events)
+void procs_look(struct proc *p)
 {
-	struct proc *p = OWNER_OF(w, struct proc, child);
 	struct monitor *m = p->monitor;
 	struct rusage usage = { 0 };
 	int status;
 
-	(void)events;
 	if (os_try_wait(p->spawn.pid, &status, &usage) <= 0)
 		return;
 	procs_note_exit(p, status, &usage);
 	m->cpu_ms += p->cpu_ms;
 	m->io_bytes += p->io_bytes;
 	m->mem_peak = p->mem_peak > m->mem_peak ? p->mem_peak : m->mem_peak;
-	loop_remove(&m->loop, w);
-	fd_close(&w->fd);
+	loop_remove(&m->loop, &p->child);
+	fd_close(&p->child.fd);
 	hear_report(p); /* its last words: it may have failed, and the terminal may be among them */
+}
+
+static void child_ready(struct watch *w, uint32_t events)
+{
+	(void)events;
+	procs_look(OWNER_OF(w, struct proc, child));
 }
 
 /* Its own execve is announced before it happens; a test build may do without. */
@@ -355,6 +370,13 @@ static void exited(struct proc *p)
 {
 	struct err e = { 0 };
 
+	if (p->is_over) { /* a shell that had nothing to do */
+		if (p->shell)
+			shells_ended(p);
+		streams_read(p);
+		procs_settle(p);
+		return;
+	}
 	if (p->cause == RUN_EXITED && !was_executed(p)) {
 		if (report_is_oom(p))
 			err_new(&e, ERR_LIMIT, "start the command: mem limit of %llu bytes reached",
@@ -366,6 +388,10 @@ static void exited(struct proc *p)
 		return;
 	}
 	streams_read(p); /* what it wrote is there already */
+	if (p->cause == RUN_EXITED && p->command.is_alone && !report_is_tree_gone(p)) {
+		rest_end(p);
+		return;
+	}
 	if (p->cause != RUN_EXITED || streams_ended(p)) {
 		procs_close(p);
 		return;
@@ -460,19 +486,30 @@ static int64_t unix_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* What is a command's own, and not its process's. */
+static void begin(struct proc *p, struct proc_start *s)
+{
+	p->num = s->num;
+	p->command = s->command;
+	p->command.text = NULL;
+	fd_close(&p->log_fd);
+	p->log_fd = fd_take(&s->log_fd);
+	log_create(&p->log, p->log_fd, s->command.log_max);
+	p->acked = p->tail.from = p->tail.to = p->log.at;
+	p->started_ms = timer_now_ms();
+	p->started_unix_ms = unix_ms();
+	p->oom_before = p->monitor->oom_kills;
+}
+
 static struct proc *make(struct monitor *m, struct proc_start *s)
 {
 	struct proc *p = mem_alloc(sizeof *p);
 
 	p->monitor = m;
-	p->num = s->num;
-	p->command = s->command;
-	p->command.text = NULL;
-	p->log_fd = fd_take(&s->log_fd);
-	log_create(&p->log, p->log_fd, s->command.log_max);
-	p->acked = p->tail.from = p->tail.to = p->log.at;
+	p->log_fd = -1;
+	begin(p, s);
 	p->leaf.fd = p->leaf.events_fd = p->report.fd = p->child.fd = p->listener.fd = p->input.fd =
-	    -1;
+	    p->pipe_fd = -1;
 	p->streams[0].watch.fd = p->streams[1].watch.fd = -1;
 	p->spawn.report_fd = p->spawn.listener_fd = p->spawn.pty_fd = -1;
 	p->child.ready = child_ready;
@@ -480,9 +517,6 @@ static struct proc *make(struct monitor *m, struct proc_start *s)
 	p->timeout.fired = timeout_fired;
 	p->grace.fired = grace_fired;
 	p->drain.fired = drain_fired;
-	p->started_ms = timer_now_ms();
-	p->started_unix_ms = unix_ms();
-	p->oom_before = m->oom_kills;
 	note_arguments(p, &s->command);
 	p->next = m->procs;
 	m->procs = p;
@@ -490,7 +524,7 @@ static struct proc *make(struct monitor *m, struct proc_start *s)
 	return p;
 }
 
-static int check(const struct monitor *m, const struct proc_start *s, struct err *e)
+int procs_check(const struct monitor *m, const struct proc_start *s, struct err *e)
 {
 	const struct plan *plan = m->box->plan;
 
@@ -539,6 +573,23 @@ void procs_start_done(struct proc_start *s)
 	fd_close(&s->program_fd);
 }
 
+void procs_renew(struct proc *p, struct proc_start *s)
+{
+	begin(p, s);
+	memset(&p->end, 0, sizeof p->end);
+	p->denied_before = p->leaf.num ? cgroup_leaf_denied(&p->leaf) : 0;
+	p->streams[0].bytes = p->streams[1].bytes = 0;
+	p->took = p->took_own = 0;
+	p->cause = RUN_EXITED;
+	p->reason[0] = '\0';
+	p->is_over = p->is_rung = p->due_grew = p->due_took = p->due_waiting = p->due_proc = false;
+	p->is_watched = p->was_waiting = p->is_said = false;
+	p->due_started = p->is_running;
+	clock_started(p->monitor);
+	if (p->command.timeout_ms)
+		timer_set(&p->monitor->timers, &p->timeout, p->command.timeout_ms);
+}
+
 int procs_start(struct monitor *m, struct proc_start *s, struct err *e)
 {
 	struct payload_io io = { .stdin_fd = -1,
@@ -548,7 +599,7 @@ int procs_start(struct monitor *m, struct proc_start *s, struct err *e)
 		                 .program_fd = s->program_fd,
 		                 .leaf.fd = -1 };
 
-	if (check(m, s, e) < 0)
+	if (procs_check(m, s, e) < 0)
 		return -1;
 	struct proc *p = make(m, s);
 	int r = streams_open(p, &io, e);

@@ -23,22 +23,21 @@ static bool look_at_scratch(const struct monitor *m, struct statfs *fs)
 	return m->init.scratch_fd >= 0 && fstatfs(m->init.scratch_fd, fs) == 0;
 }
 
-/* Without a cgroup: what lives on after the command is pid 1's. */
-static size_t orphans(pid_t init, pid_t *out, size_t max)
+static size_t children_of(pid_t pid, pid_t *out, size_t max)
 {
 	char path[64], text[4096];
 	size_t n = 0;
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/children", init, init);
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
 	if (os_read_file(AT_FDCWD, path, text, sizeof text) <= 0)
 		return 0;
 	char *end = text;
 	for (char *p = text; n < max; p = end) {
-		long pid = strtol(p, &end, 10);
+		long child = strtol(p, &end, 10);
 
 		if (end == p)
 			break;
-		out[n++] = (pid_t)pid;
+		out[n++] = (pid_t)child;
 	}
 	return n;
 }
@@ -70,26 +69,42 @@ bool report_is_tree_gone(const struct proc *p)
 	       (p->listener.fd < 0 || (poll(&listener, 1, 0) == 1 && listener.revents & POLLHUP));
 }
 
+/* Without a cgroup: what lives on after the command is pid 1's; or a shell's, while that lives. */
+static size_t living(struct proc *p, pid_t pids[MEMBERS_MAX])
+{
+	pid_t init = p->monitor->init.pid;
+	size_t n = 0;
+
+	if (p->leaf.num || p->command.is_final)
+		n = procs_tree(p, pids, MEMBERS_MAX);
+	if (!p->leaf.num && (n == 0 || pids[0] == p->spawn.pid))
+		n = children_of(init, pids, MEMBERS_MAX);
+	if (!p->leaf.num && p->shell)
+		n += children_of(p->spawn.pid, pids + n, MEMBERS_MAX - n);
+	if (!p->shell)
+		return n;
+	size_t kept = shells_only_new(p, pids, n);
+	shells_note_left(p, pids, n);
+	return kept;
+}
+
 static void fill_children(struct proc *p)
 {
 	const struct monitor *m = p->monitor;
 	pid_t pids[MEMBERS_MAX];
-	size_t n = 0;
 
 	if (report_is_tree_gone(p))
 		return;
-	if (p->leaf.num || p->command.is_final)
-		n = procs_tree(p, pids, MEMBERS_MAX);
-	if (!p->leaf.num && (n == 0 || pids[0] == p->spawn.pid))
-		n = orphans(m->init.pid, pids, MEMBERS_MAX);
+	size_t n = living(p, pids);
 	for (size_t i = 0; i < n; i++) {
 		char path[64];
-		struct channel_child *c = &p->end.children[p->end.n_children];
 
 		if (pids[i] == m->init.pid || pids[i] == p->spawn.pid)
 			continue;
 		if (p->end.n_children++ >= CHANNEL_CHILDREN_MAX)
 			continue;
+		struct channel_child *c = &p->end.children[p->end.n_children - 1];
+
 		c->pid = pid_inside(pids[i]);
 		snprintf(path, sizeof path, "/proc/%d/comm", pids[i]);
 		int len = os_read_file(AT_FDCWD, path, c->name, sizeof c->name);
@@ -225,20 +240,28 @@ void report_fill(struct proc *p)
 
 /* ---- of the sandbox, now ----------------------------------------------------------- */
 
-/* utime + stime of one process, in ms (proc(5): fields 14 and 15, after the name in brackets). */
-static uint64_t cpu_of(pid_t pid)
+/* utime + stime of one process, in ms (proc(5): fields 14 and 15, after the name in brackets);
+ * fields 16 and 17 have the same of its children that it has waited for. */
+static uint64_t cpu_of(pid_t pid, bool has_waited_for)
 {
 	char path[32], text[512];
-	unsigned long user = 0, system_time = 0;
+	unsigned long user = 0, system_time = 0, waited_user = 0, waited_system = 0;
 
 	snprintf(path, sizeof path, "/proc/%d/stat", pid);
 	if (os_read_file(AT_FDCWD, path, text, sizeof text) <= 0)
 		return 0;
 	const char *at = strrchr(text, ')');
-	if (!at || sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-	                  &system_time) != 2)
+	if (!at || sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu",
+	                  &user, &system_time, &waited_user, &waited_system) != 4)
 		return 0;
+	if (has_waited_for)
+		user += waited_user + waited_system;
 	return (user + system_time) * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+uint64_t report_cpu_of_all(pid_t pid)
+{
+	return cpu_of(pid, true);
 }
 
 uint64_t report_cpu_ms(struct monitor *m)
@@ -248,9 +271,9 @@ uint64_t report_cpu_ms(struct monitor *m)
 	uint64_t sum = m->cpu_ms;
 
 	for (size_t i = 0; i < n; i++)
-		sum += cpu_of(pids[i]);
+		sum += cpu_of(pids[i], false);
 	for (const struct proc *p = m->procs; p && n == 0; p = p->next)
-		sum += p->has_exited || p->spawn.pid == 0 ? 0 : cpu_of(p->spawn.pid);
+		sum += p->has_exited || p->spawn.pid == 0 ? 0 : cpu_of(p->spawn.pid, false);
 	return sum;
 }
 

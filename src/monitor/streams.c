@@ -103,7 +103,7 @@ static void output_ready(struct watch *w, uint32_t events)
 	talk_proc(p);
 	if (streams_ended(p))
 		procs_drained(p);
-	else if (p->has_exited && !p->is_over)
+	else if (p->has_exited && !p->is_over && !p->is_resting)
 		timer_set(&p->monitor->timers, &p->drain, 50);
 }
 
@@ -263,10 +263,47 @@ static int open_output(struct stream *s, int *child_fd, struct err *e)
 	return nonblocking(fds[0], e);
 }
 
+/* Another descriptor of the same pipe, by its name in /proc. */
+static int open_again(int pipe_fd, int flags, struct err *e)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", pipe_fd);
+	int fd = os_openat(AT_FDCWD, path, flags | O_NONBLOCK, 0);
+	return fd < 0 ? err_sys(e, -fd, "open a pipe again") : fd;
+}
+
+int streams_renew(struct proc *p, struct err *e)
+{
+	p->in_eof = false;
+	watch_output(p); /* no window is full yet */
+	if (!p->command.has_stdin)
+		return 0;
+	p->input.fd = open_again(p->pipe_fd, O_WRONLY, e);
+	return p->input.fd < 0 ? -1 : 0;
+}
+
+/* One pipe serves all commands of a shell: it ends when nobody has it open for writing, and can
+ * be opened again. */
+static int open_shell_input(struct proc *p, struct payload_io *io, struct err *e)
+{
+	int fds[2];
+	int r = os_pipe(fds, 0);
+
+	if (r < 0)
+		return err_sys(e, -r, "pipe");
+	AUTO(fd_close) int writer = fds[1];
+	io->stdin_fd = fds[0];
+	p->pipe_fd = open_again(fds[0], O_RDONLY, e);
+	return p->pipe_fd < 0 ? -1 : streams_renew(p, e);
+}
+
 static int open_input(struct proc *p, struct payload_io *io, struct err *e)
 {
 	int fds[2];
 
+	if (p->command.is_shell)
+		return open_shell_input(p, io, e);
 	if (!p->command.has_stdin || p->command.is_tty) {
 		io->stdin_fd = os_openat(AT_FDCWD, "/dev/null", O_RDONLY, 0);
 		return io->stdin_fd < 0 ? err_sys(e, -io->stdin_fd, "open /dev/null") : 0;
@@ -329,6 +366,15 @@ int streams_take_pty(struct proc *p, struct err *e)
 	return 0;
 }
 
+void streams_rest(struct proc *p)
+{
+	if (p->input.fd >= 0)
+		close_input(p);
+	for (int reads = 0; reads < READS_MAX && p->pipe_fd >= 0; reads++)
+		if (read(p->pipe_fd, buffer, sizeof buffer) <= 0)
+			break; /* what it left is not for the next one */
+}
+
 void streams_close(struct proc *p)
 {
 	for (size_t i = 0; i < COUNT(p->streams); i++) {
@@ -339,5 +385,6 @@ void streams_close(struct proc *p)
 	if (p->input.fd >= 0)
 		loop_remove(&p->monitor->loop, &p->input);
 	fd_close(&p->input.fd);
+	fd_close(&p->pipe_fd);
 	freep(&p->in);
 }

@@ -61,6 +61,16 @@ static bool say_plain(struct monitor *m, enum channel_type type, const void *byt
 	return say(m, (struct channel_head){ type, (uint32_t)n, 0, 0 }, bytes);
 }
 
+bool talk_shell(struct monitor *m, uint32_t num, const struct channel_shell *s, const char *text)
+{
+	static unsigned char bytes[CHANNEL_DATA_MAX];
+
+	memcpy(bytes, s, sizeof *s);
+	memcpy(bytes + sizeof *s, text, s->text_len);
+	return say(m, (struct channel_head){ CH_SHELL, (uint32_t)sizeof *s + s->text_len, num, 0 },
+	           bytes);
+}
+
 void talk_proc(struct proc *p)
 {
 	const struct channel_started started = { .pid = p->is_running ? p->spawn.pid : 0,
@@ -124,6 +134,7 @@ void talk_flush(struct monitor *m)
 {
 	if (m->due_ready)
 		say_ready(m);
+	shells_tell(m, false);
 	for (struct proc *p = m->procs; p; p = p->next)
 		if (!p->is_over)
 			talk_proc(p);
@@ -205,6 +216,7 @@ void talk_exit(struct proc *p)
 	x->tail = (struct log_tail){ p->tail.from, p->log.at };
 	if (m->self && p->log_fd >= 0)
 		x->log_fd = fcntl(p->log_fd, F_DUPFD_CLOEXEC, 0); /* without: self.sock has less */
+	shells_tell(m, false);
 	talk_proc(p); /* the last doorbell is before the end */
 	x->is_told = say_of(p, CH_EXIT, &p->end, channel_end_size(&p->end));
 }
@@ -321,6 +333,7 @@ static void hear_sync(struct monitor *m, const struct message *msg)
 	}
 	for (size_t i = 0; i < m->ended.len; i++)
 		m->ended.at[i].is_told = m->ended.at[i].is_forgotten;
+	shells_tell(m, true);
 	m->due_synced = true;
 	talk_flush(m);
 }
@@ -367,6 +380,8 @@ static int read_exec(const struct message *msg, struct command *c, char **owned,
 		               .is_merged = x.flags & EXEC_MERGE,
 		               .is_final = x.flags & EXEC_FINAL,
 		               .wants_usage = x.flags & EXEC_USAGE,
+		               .is_shell = x.flags & EXEC_SHELL,
+		               .is_alone = x.flags & EXEC_ALONE,
 		               .rows = x.rows,
 		               .cols = x.cols,
 		               .timeout_ms = x.timeout_ms,
@@ -394,7 +409,7 @@ static int take_exec(struct monitor *m, struct message *msg, struct err *e)
 	if (read_exec(msg, &s.command, &owned, e) < 0)
 		return -1;
 	s.log_fd = fd_take(&msg->fds[0]);
-	return procs_start(m, &s, e);
+	return s.command.is_shell ? shells_exec(m, &s, e) : procs_start(m, &s, e);
 }
 
 static void hear_exec(struct monitor *m, struct message *msg)
@@ -432,6 +447,19 @@ static void hear_tree(struct monitor *m, struct message *msg)
 		talk_fail(m, s.num, &e);
 }
 
+static void hear_shell(struct monitor *m, const struct message *msg)
+{
+	struct channel_shell s;
+	const char *text;
+
+	if (!channel_shell_read(&s, &text, msg->packet.data, msg->packet.head.len))
+		return;
+	if (msg->packet.head.type == CH_DROP)
+		shells_drop(m, s.name);
+	else
+		shells_seed(m, &s, text);
+}
+
 #define ANY UINT32_MAX
 
 /* clang-format off */
@@ -458,6 +486,8 @@ static const struct {
 	[CH_SYNC]   = { 0,                             NULL,        hear_sync,   NULL },
 	[CH_EXTEND] = { sizeof(uint64_t),              NULL,        hear_extend, NULL },
 	[CH_CLOSE]  = { 0,                             NULL,        hear_close,  NULL },
+	[CH_DROP]   = { ANY,                           NULL,        hear_shell,  NULL },
+	[CH_SHELL]  = { ANY,                           NULL,        hear_shell,  NULL },
 };
 /* clang-format on */
 
@@ -470,6 +500,8 @@ static void hear(struct monitor *m, struct message *msg)
 		return; /* not a client's to say */
 	struct proc *p = verbs[head->type].of_proc ? procs_find(m, head->num) : NULL;
 
+	if (p && p->is_over && p->shell)
+		return; /* it has ended, and what lives there now is not meant */
 	if (p)
 		verbs[head->type].of_proc(p, msg);
 	else if (verbs[head->type].of_box)

@@ -9,9 +9,9 @@ struct shell_row {
 	int64_t seq;
 	const char *sandbox, *name, *tenant;
 	const char *node;    /* NULL at put: this store's */
-	const char *process; /* that runs it now, or NULL */
+	const char *process; /* whose command started the one that lives, or lived last; or NULL */
 	const char *cwd;
-	const char *env; /* JSON object; NULL is {} */
+	const char *env; /* JSON object, the caller's; NULL is {} */
 	int64_t restarts;
 };
 

@@ -30,6 +30,51 @@ int run_exit_status(const struct channel_end *end)
 	return 125;
 }
 
+bool shell_name_is(const char *name, size_t len)
+{
+	static const char letters[] =
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+	for (size_t i = 0; i < len; i++)
+		if (!memchr(letters, name[i], sizeof letters - 1))
+			return false;
+	return len > 0 && len < SHELL_NAME_SIZE;
+}
+
+/* Three strings, and nothing else. */
+bool shell_text_is(const char *text, size_t n)
+{
+	size_t nuls = 0;
+
+	for (size_t i = 0; i < n; i++)
+		nuls += text[i] == '\0';
+	return nuls == 3 && text[n - 1] == '\0';
+}
+
+const char *shell_text_cwd(const char *text)
+{
+	return text + strlen(text) + 1;
+}
+
+const char *shell_text_env(const char *text)
+{
+	const char *cwd = shell_text_cwd(text);
+
+	return cwd + strlen(cwd) + 1;
+}
+
+bool channel_shell_read(struct channel_shell *out, const char **text, const void *bytes, size_t n)
+{
+	if (n < sizeof *out)
+		return false;
+	memcpy(out, bytes, sizeof *out);
+	*text = (const char *)bytes + sizeof *out;
+	out->reason[sizeof out->reason - 1] = '\0';
+	return out->text_len == n - sizeof *out &&
+	       shell_name_is(out->name, strnlen(out->name, sizeof out->name)) &&
+	       (out->text_len == 0 || shell_text_is(*text, out->text_len));
+}
+
 size_t channel_end_size(const struct channel_end *end)
 {
 	size_t n = end->n_execs < CHANNEL_EXECS_MAX ? end->n_execs : CHANNEL_EXECS_MAX;

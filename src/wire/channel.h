@@ -17,6 +17,9 @@
  *   FORGET ──────────▷  (it need not be told again)
  *
  * After a new client has connected: READY comes, SYNC asks for everything that it may not know.
+ *
+ * A command may run in a named shell (EXEC_SHELL), which lives on and serves one after the other.
+ * Each has its number, log and end. SHELL tells what the shell will give back to its successor.
  */
 #pragma once
 
@@ -53,6 +56,11 @@ enum channel_type {
 	CH_SYNC,    /* answer: PROC for all that live, EXIT or FAIL for all that were not forgotten, SYNCED */
 	CH_EXTEND,  /* uint64_t: ms from now on until the wall limit; 0: none */
 	CH_CLOSE,   /* ends everything, at once. Answer: END */
+	CH_DROP,    /* struct channel_shell, the name alone counts: the shell ends and is forgotten */
+
+	/* Both. */
+	CH_SHELL,   /* struct channel_shell, text. The client: one that a monitor before had; known already: not
+	             * heard. The monitor: what is new about it, and always before the EXIT that it belongs to */
 
 	/* The monitor. */
 	CH_READY,   /* struct channel_ready: the walls stand; first message to every client of a kept sandbox */
@@ -82,12 +90,14 @@ struct channel_packet {
 };
 
 enum channel_exec_flags {
-	EXEC_TTY = 1,     /* own pty */
-	EXEC_STDIN = 2,   /* input comes; else /dev/null, or with a pty nobody types */
-	EXEC_MERGE = 4,   /* standard error goes where standard output goes */
-	EXEC_FINAL = 8,   /* the sandbox ends with it */
-	EXEC_USAGE = 16,  /* the end says what was used, started and left running */
-	EXEC_TEXT_FD = 32 /* the text is too long for a packet: it is in the second descriptor */
+	EXEC_TTY = 1,      /* own pty */
+	EXEC_STDIN = 2,    /* input comes; else /dev/null, or with a pty nobody types */
+	EXEC_MERGE = 4,    /* standard error goes where standard output goes */
+	EXEC_FINAL = 8,    /* the sandbox ends with it */
+	EXEC_USAGE = 16,   /* the end says what was used, started and left running */
+	EXEC_TEXT_FD = 32, /* the text is too long for a packet: it is in the second descriptor */
+	EXEC_SHELL = 64,   /* argv is the name of a shell and a script for it */
+	EXEC_ALONE = 128   /* what it leaves running is ended before its end is told */
 };
 
 /* Then the text: cwd, argv, env, each with its NUL. */
@@ -183,6 +193,32 @@ _Static_assert(sizeof(struct channel_end) <= CHANNEL_DATA_MAX, "one packet");
  * False when no monitor of ours has said that. */
 size_t channel_end_size(const struct channel_end *end);
 bool channel_end_read(struct channel_end *out, const void *bytes, size_t n);
+
+/* 1..64 of [A-Za-z0-9._-] */
+#define SHELL_NAME_SIZE 65
+bool shell_name_is(const char *name, size_t len);
+
+enum channel_shell_flags {
+	SHELL_LIVES = 1,
+	SHELL_RESTARTED = 2 /* for the command `num`: the one before had ended */
+};
+
+/* Then its state, text_len bytes: kind ("bash" or ""), working directory, exported variables as the
+ * shell itself prints them; each with its NUL. Nothing: it has never said. Opaque to everybody but
+ * a shell of the same kind in the same sandbox. */
+struct channel_shell {
+	uint32_t flags;
+	uint32_t text_len;
+	char name[SHELL_NAME_SIZE];
+	char reason[191]; /* why the one before ended, and what could not be given back */
+};
+#define SHELL_TEXT_MAX (CHANNEL_DATA_MAX - sizeof(struct channel_shell))
+
+/* False when no monitor or daemon of ours has said that. `*text` points into `bytes`. */
+bool channel_shell_read(struct channel_shell *out, const char **text, const void *bytes, size_t n);
+bool shell_text_is(const char *text, size_t n);
+const char *shell_text_cwd(const char *text); /* of one that is */
+const char *shell_text_env(const char *text);
 
 const char *run_state_name(enum run_state s);
 /* The status with which `caisson run` ends: the command's own, 124, 125, 128+n. */

@@ -118,6 +118,21 @@ cli exec box --background -- sh -c 'for i in 1 2 3; do echo $i; sleep 0.2; done;
 px=$out
 t_cli "logs -f waits for the end" 0 $'1\n2\n3' logs -f "$px"
 t_cli "attach shows all, and ends as it did" 6 $'1\n2\n3' attach --no-stdin "$px"
+t_cli "exec --shell: a script" 0 "" exec box --shell main -- 'cd /tmp; x=1; export y=2'
+t_cli "the next one goes on there" 0 "/tmp 12" exec box --shell main -- 'echo "$PWD $x$y"'
+t_cli "several words are one command" 0 'a  b $x' exec --shell main box -- echo 'a  b' '$x'
+printf 'typed\n' >in
+bounded "$caisson" exec -i --shell main box -- 'read -r z; echo "got $z"' <in >"$T/out" 2>"$T/err"
+t_is "with standard input" "$(cat "$T/out")" "got typed"
+cli exec box --shell main -- 'exit 4'
+t_is "what ends the shell ends the command" "$status" 4
+cli exec box --shell main -- 'echo "$PWD $x$y"'
+t_is "and the next one says that it is another" "$status $out $err" "0 /tmp 2 caisson: the shell was started anew: it ended with exit status 4"
+t_no "--shell with a terminal" 125 'tty: *' exec -t --shell main box -- true
+cli exec box --json --children kill -- sh -c "sleep 60 $mark & sleep 0.1; echo ok"
+t_value "--children kill leaves nothing" 'v["stdout"] == "ok\n" and v["children"] == []'
+t_gone "and nothing is left"
+t_no "--children of another kind" 125 '*background*' exec box --children eat -- true
 cli exec box --wait 200ms -- sh -c 'echo soon; sleep 60'
 t_like "--wait leaves it running" "$status $out $err" "0 soon caisson: px_* is still running"
 px=${err#caisson: } px=${px%% *}
@@ -136,9 +151,9 @@ kill -KILL "$client"
 wait "$client" 2>/dev/null
 t_cli "a client that is killed leaves the command running" 0 "$px" ps -q
 cli kill "$px"
-env --default-signal "$caisson" exec box -- sh -c "echo there; sleep 61; : $mark" >"$T/killed" 2>&1 </dev/null &
+env --default-signal "$caisson" exec box -- sh -c "echo there; sleep 61; : $mark" >"$T/ended" 2>&1 </dev/null &
 client=$!
-eventually grep -qs there "$T/killed"
+eventually grep -qs there "$T/ended"
 kill "$client"
 wait "$client"
 t_is "SIGTERM ends the command of exec" $? 143

@@ -334,6 +334,16 @@ def F13():
         check("exit, set -e, an open quote and a killed shell are results of that command",
               got == [(code, "exited" if code is not None else "signaled") for _, code in rows], got)
         check("and the next one runs as ever", s.run("echo fine")["stdout"] == "fine\n")
+        rows = [("echo 'open", 2), ("PS1='END 0'; echo END 0; printf 'no newline'; false", 1), ("exec 1>&- 2>&- 9>&-; (exit 3)", 3)]
+        got = [(r["exit_code"], r["state"], r["shell"]["restarted"]) for r in (s.run(cmd, shell="a") for cmd, _ in rows)]
+        check("a named shell goes on after an open quote, prompts in the output and closed descriptors",
+              got == [(code, "exited", False) for _, code in rows], got)
+        s.run("cd /tmp; export A=1; set -e", shell="b")
+        dead = s.run("false; echo no", shell="b")
+        after = s.run("pwd; echo $A", shell="b")
+        check("what ends it is the command's own end; the next one has folder and variables back, and says so",
+              (dead["exit_code"], dead["stdout"], after["stdout"]) == (1, "", "/tmp\n1\n") and after["shell"]["restarted"]
+              and "exit status 1" in after["shell"]["reason"], [dead, after])
 
 
 @row
@@ -344,6 +354,10 @@ def F14():
         check("the answer says where a command ran, and it is true", r["stdout"] == f"{r['cwd']}\n\n", r)
         r = s.run("pwd; echo $A", cwd="/tmp", env={"A": "2"})
         check("where it runs and with what is said with the command", r["stdout"] == "/tmp\n2\n" and r["cwd"] == "/tmp", r)
+        r = s.run("cd /tmp; export A=3; b=4", shell="main")
+        check("in a named shell the answer says where the command left it", r["cwd"] == "/tmp", r)
+        r = s.run("pwd; echo $A$b", shell="main")
+        check("and the next one goes on there", r["stdout"] == "/tmp\n34\n", r)
 
 
 @row

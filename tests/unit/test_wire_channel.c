@@ -119,3 +119,59 @@ TEST(texts_in_an_end_are_closed_by_the_reader)
 	CHECK_INT(strlen(out.children[0].name), sizeof out.children[0].name - 1);
 	CHECK_INT(strlen(out.execs[CHANNEL_EXECS_MAX - 1]), CHANNEL_EXEC_TEXT - 1);
 }
+
+TEST(a_shell_has_a_plain_name)
+{
+	static const struct {
+		const char *name;
+		bool is_good;
+	} cases[] = {
+		{ "main", true }, { "a.b_c-D9", true }, { "-", true },    { "", false },
+		{ "a b", false }, { "a/b", false },     { "a\n", false }, { "\xc3\xa9", false },
+	};
+	char long_name[SHELL_NAME_SIZE + 1];
+
+	for (size_t i = 0; i < COUNT(cases); i++)
+		CHECK_INT(shell_name_is(cases[i].name, strlen(cases[i].name)), cases[i].is_good);
+	memset(long_name, 'x', sizeof long_name);
+	CHECK(shell_name_is(long_name, SHELL_NAME_SIZE - 1));
+	CHECK(!shell_name_is(long_name, SHELL_NAME_SIZE));
+}
+
+/* What a shell says comes from inside. */
+TEST(a_shell_is_three_strings_and_nothing_else)
+{
+	static const struct {
+		const char *name, *text;
+		size_t n;
+		bool is_good;
+	} cases[] = {
+		{ "main", "bash\0/tmp\0export A=1\n", 22, true },
+		{ "main", "\0\0", 3, true },
+		{ "main", "", 0, true },
+		{ "main", "\0\0\0", 4, false },
+		{ "main", "\0x", 2, false },
+		{ "main", "a\0b\0c", 5, false },
+		{ "ma in", "", 0, false },
+		{ "", "", 0, false },
+	};
+	unsigned char bytes[512];
+	struct channel_shell got;
+	const char *text;
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct channel_shell s = { .flags = 3, .text_len = (uint32_t)cases[i].n };
+
+		snprintf(s.name, sizeof s.name, "%s", cases[i].name);
+		memset(s.reason, 'r', sizeof s.reason);
+		memcpy(bytes, &s, sizeof s);
+		memcpy(bytes + sizeof s, cases[i].text, cases[i].n);
+		CHECK_INT(channel_shell_read(&got, &text, bytes, sizeof s + cases[i].n),
+		          cases[i].is_good);
+		CHECK_INT(strlen(got.reason), sizeof got.reason - 1);
+		CHECK(!channel_shell_read(&got, &text, bytes, sizeof s + cases[i].n + 1));
+		CHECK(!channel_shell_read(&got, &text, bytes, sizeof s - 1));
+	}
+	CHECK_STR(shell_text_cwd("bash\0/tmp\0A"), "/tmp");
+	CHECK_STR(shell_text_env("bash\0/tmp\0A"), "A");
+}
