@@ -328,6 +328,9 @@ struct run_op {
 	struct exec_ask ask;
 	json_t *body; /* the texts of `ask` */
 	bool is_inline;
+	bool is_tried;    /* the command was made while the sandbox was: */
+	struct px *p;     /* this came of it, */
+	struct fail fail; /* or this */
 };
 
 static void run_done(struct run_op *o)
@@ -337,11 +340,31 @@ static void run_done(struct run_op *o)
 	free(o);
 }
 
+static void run_try(struct run_op *o, struct sbx *s)
+{
+	o->is_tried = true;
+	o->p = px_make(s, &o->ask.px, &o->fail);
+}
+
+/* The process, on record. */
+static struct px *run_begun(struct run_op *o, struct sbx *s, const struct fail *fail)
+{
+	if (!fail && !o->is_tried)
+		run_try(o, s);
+	if (o->p && (fail || px_record(o->p, &o->fail) < 0)) {
+		px_forget(o->p);
+		o->p = NULL;
+	}
+	if (fail)
+		o->fail = *fail;
+	return o->p;
+}
+
 static void run_made(void *arg, struct sbx *s, const struct fail *fail)
 {
 	struct run_op *o = arg;
-	struct fail f = fail ? *fail : (struct fail){ 0 };
-	struct px *p = fail ? NULL : px_start(s, &o->ask.px, &f);
+	struct px *p = run_begun(o, s, fail);
+	struct fail f = o->fail;
 
 	if (!p) {
 		answer_fail(o->call, &f);
@@ -405,8 +428,11 @@ void exec_run(struct call *c)
 		               .client_fd = c->r->door == DOOR_UNIX ? c->r->socket_fd : -1 };
 	int r = run_parse(c, o, &spec, &text, &f);
 	ask.spec_text = str_text(&text);
-	if (r < 0 || sbx_create(c->api->core, &ask, run_made, o, &f) < 0) {
+	struct sbx *s = r < 0 ? NULL : sbx_create(c->api->core, &ask, run_made, o, &f);
+	if (!s) {
 		answer_fail(c, &f);
 		run_done(o);
+	} else if (s->link.is_expected) {
+		run_try(o, s);
 	}
 }

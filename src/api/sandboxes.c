@@ -108,7 +108,7 @@ void sandbox_create(struct call *c)
 	if (r == 0 && answer_existing(c, &ask, &f))
 		return;
 	call_ref(c);
-	if (r < 0 || sbx_create(c->api->core, &ask, created, c, &f) < 0) {
+	if (r < 0 || !sbx_create(c->api->core, &ask, created, c, &f)) {
 		answer_fail(c, &f);
 		call_unref(c);
 	}

@@ -73,7 +73,8 @@ static int enqueue(struct link *l, const void *bytes, size_t n, const struct lin
 	*l->last = w;
 	l->last = &w->next;
 	l->n_waiting++;
-	want(l, EPOLLIN | EPOLLOUT);
+	if (!l->is_expected)
+		want(l, EPOLLIN | EPOLLOUT);
 	return 0;
 }
 
@@ -82,14 +83,14 @@ int link_send_fds(struct link *l, struct channel_head head, const void *bytes, s
 	static unsigned char packet[sizeof(struct channel_packet)];
 	size_t n = sizeof head + head.len;
 
-	if (l->watch.fd < 0)
+	if (l->watch.fd < 0 && !l->is_expected)
 		return -ENOTCONN;
 	if (head.len > CHANNEL_DATA_MAX)
 		return -EMSGSIZE;
 	memcpy(packet, &head, sizeof head);
 	if (head.len > 0)
 		memcpy(packet + sizeof head, bytes, head.len);
-	if (!l->first && try_send(l, packet, n, &fds))
+	if (!l->first && !l->is_expected && try_send(l, packet, n, &fds))
 		return 0;
 	return enqueue(l, packet, n, &fds);
 }
@@ -251,14 +252,23 @@ static void ready(struct watch *w, uint32_t events)
 		take(l, &m);
 }
 
+void link_expect(struct link *l)
+{
+	l->is_expected = true;
+}
+
 int link_open(struct link *l, int fd)
 {
-	link_close(l);
+	if (!l->is_expected)
+		link_close(l);
+	l->is_expected = false;
 	l->watch = (struct watch){ .fd = fd, .ready = ready };
 	(void)fcntl(fd, F_SETFL, O_NONBLOCK);
 	int r = loop_add(l->sandbox->core->loop, &l->watch, EPOLLIN);
 	if (r < 0)
 		link_close(l);
+	else if (l->first)
+		flush(l);
 	return r;
 }
 
@@ -301,5 +311,5 @@ void link_close(struct link *l)
 	fd_close(&l->watch.fd);
 	while (l->first)
 		drop_first(l);
-	l->is_ready = false;
+	l->is_ready = l->is_expected = false;
 }

@@ -19,11 +19,13 @@ struct link {
 	size_t n_waiting;
 	struct channel_ready ready; /* once it has come */
 	bool is_ready;
+	bool is_expected; /* link_open() comes: what is said waits for it */
 };
 
 #define LINK_WAITING_MAX 256 /* a monitor that takes nothing for so long is in trouble */
 
 void link_init(struct link *l, struct sbx *s);
+void link_expect(struct link *l);
 int link_open(struct link *l, int fd); /* takes it; 0 or -errno */
 int link_connect(struct link *l, int dir_fd,
                  const char *name); /* to one that runs already; 0 or -errno */

@@ -356,12 +356,17 @@ static const char *first_cwd(struct sbx *s, const struct px_ask *ask, const stru
 	return cwd ? cwd : c->text; /* the first of its strings */
 }
 
-struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
+void px_forget(struct px *p)
 {
-	struct command cmd = { 0 };
-	struct err e = { 0 };
+	if (p->log_fd >= 0)
+		(void)unlinkat(p->core->logs_fd, p->id, 0); /* nobody will ask for it */
+	px_free(p);
+}
 
+struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
+{
 	const struct quota one = { .of = { [QUOTA_PROCESSES] = 1 } };
+	struct command cmd = { 0 };
 
 	if (quota_admit(s->core, s->tenant, &one, f) < 0 ||
 	    (ask->shell && shells_check(s, ask, f) < 0) || make_command(s, ask, &cmd, f) < 0)
@@ -373,9 +378,7 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	p->num = ++s->next_num;
 	p->generation = s->generation;
 	p->created_ms = core_now_ms();
-	/* The last command of a sandbox has no news but its end. */
-	p->state = ask->is_final ? PROCESS_RUNNING : PROCESS_QUEUED;
-	p->started_ms = ask->is_final ? p->created_ms : 0;
+	p->is_final = ask->is_final;
 	p->is_tty = ask->is_tty;
 	p->has_stdin = ask->has_stdin;
 	snprintf(p->tenant, sizeof p->tenant, "%s", s->tenant);
@@ -385,26 +388,32 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	p->shell = ask->shell ? mem_strdup(ask->shell) : NULL;
 	p->cwd = mem_strdup(first_cwd(s, ask, &cmd));
 	p->label = ask->label ? mem_strdup(ask->label) : NULL;
-	struct process_row row = row_of(p);
 	bool is_well = open_log(p, f) == 0 && (!p->shell || shells_prepare(p, f) == 0) &&
 	               send_exec(p, &cmd, f) == 0;
 
 	command_done(&cmd);
-	/* One that dies with us is not in a hurry: a short one needs one transaction in all. */
-	struct store_call call = { .done = inserted, .arg = p, .is_lazy = ask->is_final };
-	if (ask->is_final)
+	if (is_well)
+		return p;
+	px_forget(p);
+	return NULL;
+}
+
+/* One that dies with us is recorded when it runs, which is soon: then there is time for it. */
+int px_record(struct px *p, struct fail *f)
+{
+	struct sbx *s = p->sandbox;
+	struct store_call call = { .done = inserted, .arg = p, .is_lazy = p->is_final };
+	struct err e = { 0 };
+
+	p->state = p->is_final ? PROCESS_RUNNING : PROCESS_QUEUED;
+	p->started_ms = p->is_final ? p->created_ms : 0;
+	struct process_row row = row_of(p);
+	if (p->is_final)
 		core_nudge_soon(s->core);
-	if (is_well && store_process_insert(s->core->store, &row, call, &e) < 0) {
-		(void)link_send(&s->link, CH_KILL, p->num, NULL,
-		                0); /* what is not on record shall not run */
-		fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
-		is_well = false;
-	}
-	if (!is_well) {
-		if (p->log_fd >= 0)
-			(void)unlinkat(s->core->logs_fd, p->id, 0); /* nobody will ask for it */
-		px_free(p);
-		return NULL;
+	if (store_process_insert(s->core->store, &row, call, &e) < 0) {
+		/* What is not on record shall not run. */
+		(void)link_send(&s->link, CH_KILL, p->num, NULL, 0);
+		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
 	}
 	p->next = s->processes;
 	s->processes = p;
@@ -412,7 +421,17 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	p->refs = 2; /* the caller's, and that of inserted() */
 	p->is_known = true;
 	s->core->stats.execs++;
-	return p;
+	return 0;
+}
+
+struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
+{
+	struct px *p = px_make(s, ask, f);
+
+	if (!p || px_record(p, f) == 0)
+		return p;
+	px_forget(p);
+	return NULL;
 }
 
 /* ---- what the monitor says ------------------------------------------------------------ */

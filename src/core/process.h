@@ -42,7 +42,7 @@ struct px {
 	bool is_shell_restarted;  /* for it */
 	int log_fd;
 	int64_t created_ms, started_ms, ended_ms;
-	bool is_tty, has_stdin, is_waiting_for_input;
+	bool is_final, is_tty, has_stdin, is_waiting_for_input;
 	bool is_known;  /* its monitor has spoken of it, or we have told it */
 	bool is_stored; /* its row is there, or could not be made: is_unrecorded */
 	bool is_unrecorded;
@@ -57,7 +57,12 @@ struct px {
 	unsigned int refs; /* of requests that work with it */
 };
 
+/* Told to the monitor, then put on record. Before the sandbox is made, in two steps: one that was
+ * not recorded is forgotten by whoever made it. */
 struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f);
+struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f);
+int px_record(struct px *p, struct fail *f) MUST_USE;
+void px_forget(struct px *p);
 /* One that lives, or one from the store with its log; a reference to be given back. */
 struct px *px_find(struct core *c, const char *tenant, const char *id, struct fail *f);
 void px_unref(struct px *p);

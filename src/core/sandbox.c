@@ -380,6 +380,8 @@ static void make(struct sbx *s)
 	struct launch_make m;
 
 	fill_make(s, &m, &text);
+	if (s->is_one_shot)
+		link_expect(&s->link);
 	maker_make(s->core, &m, &text, made, s);
 }
 
@@ -477,8 +479,8 @@ static int record(struct sbx *s, struct fail *f)
 	return insert(s, (struct store_call){ .done = inserted, .arg = s }, f);
 }
 
-int sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, void *arg,
-               struct fail *f)
+struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, void *arg,
+                       struct fail *f)
 {
 	struct sbx *s = sbx_new(c);
 
@@ -499,7 +501,7 @@ int sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, voi
 	s->needs = quota_needs(&s->spec);
 	if (quota_admit(c, s->tenant, &s->needs, f) < 0) {
 		sbx_free(s);
-		return -1;
+		return NULL;
 	}
 	roster_add(&c->sandboxes, &s->entry);
 	struct enforced_texts texts = { 0 };
@@ -509,14 +511,14 @@ int sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, voi
 	if (judged < 0 || sbx_user_of(s, -1, f) < 0 || sbx_change_begin(s, done, arg, f) < 0 ||
 	    record(s, f) < 0) {
 		sbx_free(s);
-		return -1;
+		return NULL;
 	}
 	if (ask->client_fd >= 0)
 		s->change.client_fd = fcntl(ask->client_fd, F_DUPFD_CLOEXEC, 3);
 	c->stats.creates++;
 	if (s->is_one_shot)
 		sbx_build(s);
-	return 0;
+	return s;
 }
 
 /* ---- what the monitor says ------------------------------------------------------------ */

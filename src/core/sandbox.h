@@ -81,10 +81,10 @@ struct sbx_ask {
 	bool is_one_shot;
 };
 
-/* The answer comes later, unless -1 is returned. With a key that exists: that one, when the spec is
- * the same, else `exists`. */
-int sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, void *arg,
-               struct fail *f) MUST_USE;
+/* The answer comes later, unless NULL is returned. With a key that exists: that one, when the spec
+ * is the same, else `exists`. A one-shot whose link is expected may be told its command already. */
+struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, void *arg,
+                       struct fail *f) MUST_USE;
 
 /* By id or key; of another tenant is not found. */
 struct sbx *sbx_find(struct core *c, const char *tenant, const char *name, struct fail *f);

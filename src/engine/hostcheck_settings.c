@@ -159,6 +159,22 @@ static void judge_processor(struct judge *j)
 	judge_add(j, row);
 }
 
+/* An overlay notes in a user attribute of its upper layer, a tmpfs, that a new folder hides what
+ * lies below it. */
+static void judge_overlay(struct judge *j)
+{
+	struct hostcheck_row row = { .area = AREA_SETTINGS, .name = "overlay folders" };
+
+	row.by = is_older(j->f, 6) ? "without user attributes" : "user attributes";
+	if (is_older(j->f, 6))
+		judge_find(&row, HOST_WEAK,
+		           "before Linux 6.6 a tmpfs keeps no user attributes: folders that come "
+		           "from an image or by --fs overlay cannot be removed or renamed inside "
+		           "(EIO, EXDEV); files can",
+		           "apt-get install -t bookworm-backports linux-image-amd64");
+	judge_add(j, row);
+}
+
 void settings_judge(struct judge *j)
 {
 	for (size_t i = 0; i < host_n_settings; i++)
@@ -166,4 +182,5 @@ void settings_judge(struct judge *j)
 	judge_core_pattern(j);
 	judge_lsm(j);
 	judge_processor(j);
+	judge_overlay(j);
 }

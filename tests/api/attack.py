@@ -37,7 +37,7 @@ def target_of(pattern, sandbox, process, token="tk_" + SOME_ID):
     for prefix, value in ids.items():
         if pattern.startswith(prefix):
             pattern = pattern.replace("{id}", value)
-    return pattern.replace("{path}", "work/file").replace("{port}", "3000")
+    return pattern.replace("{path}", "work/file").replace("{port}", "3000").replace("{name}", "main")
 
 
 def as_user(function):

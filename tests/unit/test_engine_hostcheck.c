@@ -211,6 +211,8 @@ static const struct {
 	{ { "sys/kernel/security/lsm", NULL }, "security module", "none", NULL },
 	{ { "sys/devices/system/cpu/vulnerabilities/mds", "Vulnerable: no microcode" },
 	  "processor", "mds", NULL },
+	{ { "proc/sys/kernel/osrelease", "6.5.9" },
+	  "overlay folders", "without user attributes", NULL },
 };
 /* clang-format on */
 
