@@ -11,6 +11,8 @@
 
 struct live;
 
+#define LIVE_IN_MAX (2 * (STREAM_HEAD + STREAM_DATA_MAX))
+
 struct dialect {
 	bool (*piece)(struct live *l, const struct scan_piece *p); /* false: no more room for now */
 	void (*json)(struct live *l, enum stream_type type, const char *text);
@@ -40,7 +42,7 @@ struct live {
 	struct ws_reader ws;
 	size_t ws_held; /* input at the beginning of `in` that has to wait */
 	/* Of the client, not worked off yet: a frame that waits, and what a last read brought. */
-	unsigned char in[2 * (STREAM_HEAD + STREAM_DATA_MAX)];
+	unsigned char *in; /* LIVE_IN_MAX bytes; NULL: nothing ever came */
 	size_t in_len;
 };
 

@@ -10,6 +10,7 @@ static void live_free(struct live *l)
 	px_watch_remove(p, &l->watch);
 	timer_stop(&p->core->timers, &l->hello);
 	scan_done(&l->scan);
+	free(l->in);
 	keep_done(&l->kept[LOG_OUT]);
 	keep_done(&l->kept[LOG_ERR]);
 	l->call->state = NULL;
@@ -35,6 +36,11 @@ static void say(struct live *l, enum stream_type type, json_t *o)
 	l->dialect->json(l, type, text);
 }
 
+static void add_member(struct str *object, const char *key, const char *json)
+{
+	str_addf(object, "%s\"%s\":%s", object->len ? "," : "{", key, json);
+}
+
 /* The first word, once. What follows at once goes with it: reply_hold(). */
 static void greet(struct live *l)
 {
@@ -46,13 +52,17 @@ static void greet(struct live *l)
 	timer_stop(&p->core->timers, &l->hello);
 	reply_hold(l->call->r, true);
 	reply_upgrade(l->call->r, STREAM_PROTOCOL, NULL);
-	AUTO(freep) char *process = json_to_text(print_process(p, NULL, 0));
-	str_addf(&hello, "{\"process\":%s", process);
-	if (s) /* texts that were JSON before */
-		str_addf(&hello, ",\"enforced\":%s", s->enforced);
-	if (s && s->weak)
-		str_addf(&hello, ",\"unenforced\":%s", s->weak);
-	str_add(&hello, "}");
+	if (!p->is_over) { /* else its end follows */
+		AUTO(freep) char *process = json_to_text(print_process(p, NULL, 0));
+
+		add_member(&hello, "process", process);
+	}
+	/* Texts that were JSON before. Whoever gets his output as it comes shows no result. */
+	if (s && (l->opts.is_inline || !l->opts.is_owner))
+		add_member(&hello, "enforced", s->enforced);
+	if (s && s->weak && strcmp(s->weak, "{}") != 0)
+		add_member(&hello, "unenforced", s->weak);
+	str_add(&hello, hello.len ? "}" : "{}");
 	l->dialect->json(l, STREAM_STARTED, str_text(&hello));
 }
 
@@ -193,8 +203,10 @@ static void on_data(struct request *r, const void *bytes, size_t n)
 		live_eof(c->state); /* it says no more, and still listens */
 	while (n > 0 && c->state) {
 		struct live *l = c->state;
-		size_t room = sizeof l->in - l->in_len, piece = n < room ? n : room;
+		size_t room = LIVE_IN_MAX - l->in_len, piece = n < room ? n : room;
 
+		if (!l->in)
+			l->in = mem_alloc(LIVE_IN_MAX);
 		memcpy(l->in + l->in_len, p, piece);
 		l->in_len += piece;
 		p += piece;

@@ -2,8 +2,10 @@
  * caisson.c - main() of the program: the table of verbs, and which driver the old ones get.
  */
 #include <fcntl.h>
+#include <jansson.h>
 #include <linux/close_range.h>
 #include <signal.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "bin/oneshot.h"
@@ -185,9 +187,19 @@ static int clean_descriptors(void)
 	return os_close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
 }
 
+/* Jansson would open /dev/urandom for it. */
+static void seed_hashes(void)
+{
+	size_t seed = 0;
+
+	if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed && seed != 0)
+		json_object_seed(seed);
+}
+
 int main(int argc, char **argv)
 {
 	fault_init();
+	seed_hashes();
 	signal(SIGCHLD, SIG_DFL); /* ignored by some callers: then no child could be waited for */
 	int r = clean_descriptors();
 	if (r < 0) {

@@ -204,6 +204,12 @@ static void nudge_fired(struct timer *t)
 	store_nudge(c->store);
 }
 
+void core_nudge(struct core *c)
+{
+	timer_stop(&c->timers, &c->nudge);
+	store_nudge(c->store);
+}
+
 void core_nudge_soon(struct core *c)
 {
 	if (c->nudge.at_ms == 0)

@@ -86,6 +86,7 @@ void core_ready(struct core *c); /* requests are answered from now on */
 bool core_is_ready(struct core *c);
 void core_close(struct core *c);
 
-void core_nudge_soon(struct core *c); /* what is lazy goes on record in a moment */
+void core_nudge(struct core *c);      /* what is lazy goes on record now */
+void core_nudge_soon(struct core *c); /* or in a moment */
 int64_t core_now_ms(void);            /* wall clock, for records */
 uint64_t core_mono_ms(void);          /* for deadlines */

@@ -13,9 +13,16 @@ static int fill(struct scan *s, size_t need)
 {
 	if (s->at >= s->block_at && s->at + need <= s->block_at + s->block_len)
 		return 1;
-	if (!s->block)
+	struct log_frame first;
+	ssize_t n;
+
+	if (!s->block) { /* many write nothing at all: no block for them */
+		n = pread(s->fd, &first, sizeof first, (off_t)s->at);
+		if (n < (ssize_t)sizeof first)
+			return n < 0 ? -errno : 0;
 		s->block = mem_alloc(SCAN_BLOCK);
-	ssize_t n = pread(s->fd, s->block, SCAN_BLOCK, (off_t)s->at);
+	}
+	n = pread(s->fd, s->block, SCAN_BLOCK, (off_t)s->at);
 	if (n < 0)
 		return -errno;
 	s->block_at = s->at;

@@ -438,7 +438,7 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 
 void px_on_started(struct px *p)
 {
-	store_nudge(p->core->store); /* it runs: there is time for the record */
+	core_nudge(p->core); /* it runs: there is time for the record */
 	move(p, PROCESS_RUNNING);
 	tell(p, false);
 }

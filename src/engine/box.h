@@ -35,6 +35,7 @@ struct box {
 	uint32_t id_base; /* root mode: host id of root inside */
 	uid_t uid;        /* of the monitor, on the host */
 	gid_t gid;
+	bool is_oom_plain;   /* the launcher's oom_score_adj is 0 already */
 	dev_t host_root_dev; /* what must not be the root inside */
 	ino_t host_root_ino;
 	struct cgroup cgroup;

@@ -137,19 +137,14 @@ static int step_await_first(struct build *b, struct err *e)
 	return r < 0 ? err_sys(e, -r, "close ourselves") : 0;
 }
 
-/* All that there are to be exist. A detached mount counts as a mount namespace, so this comes after
- * the last mount. */
-static int step_no_namespaces(struct build *b, struct err *e)
+static int forbid(const char *const *kinds, size_t n, struct err *e)
 {
-	static const char *const kinds[] = { "user", "pid",    "net",  "ipc",
-		                             "uts",  "cgroup", "time", "mnt" };
 	AUTO(fd_close)
 	int dir = os_openat(AT_FDCWD, "/proc/sys/user", O_PATH | O_DIRECTORY, 0);
 
-	(void)b;
 	if (dir < 0)
 		return err_sys(e, -dir, "open /proc/sys/user");
-	for (size_t i = 0; i < COUNT(kinds); i++) {
+	for (size_t i = 0; i < n; i++) {
 		char file[32];
 
 		snprintf(file, sizeof file, "max_%s_namespaces", kinds[i]);
@@ -158,6 +153,24 @@ static int step_no_namespaces(struct build *b, struct err *e)
 			return err_sys(e, -r, "write %s", file);
 	}
 	return 0;
+}
+
+/* A detached mount counts as a mount namespace, so this comes after the last mount. */
+static int step_no_namespaces(struct build *b, struct err *e)
+{
+	static const char *const kinds[] = { "user", "pid", "ipc", "uts", "time", "mnt" };
+
+	(void)b;
+	return forbid(kinds, COUNT(kinds), e);
+}
+
+/* Those that the first process has made. */
+static int step_no_others(struct build *b, struct err *e)
+{
+	static const char *const kinds[] = { "net", "cgroup" };
+
+	(void)b;
+	return forbid(kinds, COUNT(kinds), e);
 }
 
 /* The first command goes on in it while the kernel takes the old one away. */
@@ -189,8 +202,9 @@ static const struct {
 	{ "make the common folders",      root_folders },
 	{ "mount the fs entries",         root_mounts },
 	{ "open the door",                root_door },
-	{ "await the first process",      step_await_first },
 	{ "forbid nested namespaces",     step_no_namespaces },
+	{ "await the first process",      step_await_first },
+	{ "forbid the other namespaces",  step_no_others },
 	{ "switch the root",              root_pivot },
 	{ "show the root",                step_show_root },
 	{ "leave the host's root",        root_leave },

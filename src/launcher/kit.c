@@ -36,6 +36,10 @@ int kit_open(struct kit *k, struct err *e)
 	int r = cgroup_find(&k->host.cgroup, k->host.is_root);
 	if (r < 0)
 		return err_sys(e, -r, "look at the cgroups");
+	char score[16] = "";
+	k->common.is_oom_plain =
+	    os_read_file(AT_FDCWD, "/proc/self/oom_score_adj", score, sizeof score) > 0 &&
+	    strcmp(score, "0\n") == 0;
 	(void)cgroup_live_in(&k->host.cgroup); /* else every monitor joins by itself */
 	k->common.run_fd = slot_run_dir(k->host.is_root, e);
 	if (k->common.run_fd < 0)

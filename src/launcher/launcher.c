@@ -116,6 +116,7 @@ static int look_at_root(struct sandbox *s, struct err *e)
 	struct stat st;
 
 	if (kit) {
+		s->box.is_oom_plain = kit->is_oom_plain;
 		s->box.host_root_dev = kit->root_dev;
 		s->box.host_root_ino = kit->root_ino;
 		s->box.init_exe_fd = fd_dup(kit->init_exe_fd, e);

@@ -34,6 +34,8 @@ struct launcher_kit {
 	int run_fd, init_exe_fd, skeleton_fd;
 	dev_t root_dev;
 	ino_t root_ino;
+	bool
+	    is_oom_plain; /* the launcher is neither favoured nor sacrificed when memory is short */
 };
 
 struct launcher_order {

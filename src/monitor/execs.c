@@ -99,7 +99,6 @@ int execs_watch(struct proc *p, struct err *e)
 {
 	p->listener = (struct watch){ .fd = fd_take(&p->spawn.listener_fd), .ready = ready };
 	p->has_listener = true;
-	os_seccomp_hand_over(p->listener.fd);
 	int r = loop_add(&p->monitor->loop, &p->listener, EPOLLIN);
 	return r < 0 ? err_sys(e, -r, "watch the exec listener") : 0;
 }

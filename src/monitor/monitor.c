@@ -230,8 +230,8 @@ static int step_lower(struct monitor *m, struct err *e)
 	uint64_t maps = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_SYS_ADMIN);
 
 	(void)os_reset_schedule();
-	(void)os_write_file(AT_FDCWD, "/proc/self/oom_score_adj",
-	                    "0"); /* a user may only raise it */
+	if (!m->box->is_oom_plain) /* a user may only raise it */
+		(void)os_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "0");
 	if (!m->box->is_root)
 		return 0;
 	int r = os_drop_groups();

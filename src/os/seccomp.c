@@ -23,17 +23,6 @@ int os_seccomp_receive(int listener_fd, struct seccomp_notif *out)
 	return os_ret(ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_RECV, out));
 }
 
-/* Linux 6.6, and not in every header yet. */
-#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
-#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
-#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
-#endif
-
-void os_seccomp_hand_over(int listener_fd)
-{
-	(void)ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
-}
-
 int os_seccomp_valid(int listener_fd, uint64_t id)
 {
 	return os_ret(ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &id));

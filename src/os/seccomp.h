@@ -11,7 +11,5 @@
 /* Needs no_new_privs. With `listener` the return value is the notification descriptor. */
 int os_seccomp_load(const struct sock_filter *code, size_t n, bool listener);
 int os_seccomp_receive(int listener_fd, struct seccomp_notif *out);
-/* A hint: who is notified runs where the notifier waits, one after the other. */
-void os_seccomp_hand_over(int listener_fd);
 int os_seccomp_valid(int listener_fd, uint64_t id); /* 0 while the caller still waits */
 int os_seccomp_continue(int listener_fd, uint64_t id);
