@@ -209,7 +209,9 @@ static void go_on(struct waiter *w)
 {
 	struct fail f = { 0 };
 
-	if (w->is_reading || !w->p->is_stored || !(w->is_due || w->p->is_over))
+	const struct px *p = w->p;
+
+	if (w->is_reading || !(p->is_over || (w->is_due && p->is_stored) || p->is_unrecorded))
 		return;
 	if (!w->p->is_unrecorded) {
 		read_on(w);

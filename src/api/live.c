@@ -76,7 +76,9 @@ static void finish(struct live *l)
 		say(l, STREAM_FAIL, print_problem(&f));
 	} else {
 		say(l, STREAM_END,
-		    print_process(l->p, l->opts.is_inline ? l->kept : NULL, l->scan.at));
+		    l->opts.is_owner && !l->opts.is_inline
+		        ? print_end(l->p)
+		        : print_process(l->p, l->opts.is_inline ? l->kept : NULL, l->scan.at));
 	}
 	l->dialect->end(l);
 	l->call->is_answered = true;
@@ -98,9 +100,9 @@ static void pump(struct live *l)
 	struct scan_piece piece;
 	uint64_t from = l->scan.at;
 
-	if (l->is_over || !l->call->r || !l->p->is_stored)
+	if (l->is_over || !l->call->r || !(l->p->is_stored || l->p->is_over))
 		return;
-	if (l->p->is_unrecorded && !l->is_greeted) {
+	if (l->p->is_unrecorded && !l->p->is_over && !l->is_greeted) {
 		refuse(l);
 		return;
 	}

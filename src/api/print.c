@@ -170,6 +170,17 @@ static struct process_row row_of(const struct px *p)
 		                     .bytes_dropped = (int64_t)e->dropped_bytes };
 }
 
+json_t *print_end(const struct px *p)
+{
+	const struct channel_end *e = &p->end;
+
+	return json_pack("{ss,ss,so,so,so,s{sI}}", "id", p->id, "state",
+	                 process_state_name(p->state), "exit_code",
+	                 e->exit_code < 0 ? json_null() : json_integer(e->exit_code), "signal",
+	                 e->signal > 0 ? json_integer(e->signal) : json_null(), "reason",
+	                 text_or_null(e->reason), "bytes", "dropped", (json_int_t)e->dropped_bytes);
+}
+
 json_t *print_process(const struct px *p, const struct keep *kept, uint64_t seq)
 {
 	AUTO(freep) char *details = px_details(p);

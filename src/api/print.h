@@ -10,6 +10,8 @@
 json_t *print_sandbox(const struct sbx *s);
 json_t *print_sandbox_row(const struct sandbox_row *row);
 /* The process as it is now; `kept` adds what it wrote so far (NULL: without). */
+/* How it ended, for a client that shows no more. */
+json_t *print_end(const struct px *p);
 json_t *print_process(const struct px *p, const struct keep *kept, uint64_t seq);
 json_t *print_process_row(const struct process_row *row);
 json_t *print_problem(const struct fail *f);

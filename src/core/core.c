@@ -1,4 +1,5 @@
 #include "core/core.h"
+#include "core/birth.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -204,12 +205,6 @@ static void nudge_fired(struct timer *t)
 	store_nudge(c->store);
 }
 
-void core_nudge(struct core *c)
-{
-	timer_stop(&c->timers, &c->nudge);
-	store_nudge(c->store);
-}
-
 void core_nudge_soon(struct core *c)
 {
 	if (c->nudge.at_ms == 0)
@@ -253,6 +248,7 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 		return err_sys(e, -r, "watch the store");
 	if (maker_open(c, launcher_fd, e) < 0 || recover(c, e) < 0 || dismiss_strangers(c, e) < 0)
 		return -1;
+	birth_recover(c);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
  *   process.c   processes: start, end, who waits for them
  *   shells.c    named shells: what the next one gets back
  *   output.c    what a process wrote, read from its log
+ *   birth.c     a log that speaks for a row that is not there yet
  *   quota.c     what one tenant has, and may have
  *   files.c     the tree worker of a sandbox: requests and answers about files
  *   dial.c      connections to ports inside
@@ -86,7 +87,6 @@ void core_ready(struct core *c); /* requests are answered from now on */
 bool core_is_ready(struct core *c);
 void core_close(struct core *c);
 
-void core_nudge(struct core *c);      /* what is lazy goes on record now */
-void core_nudge_soon(struct core *c); /* or in a moment */
+void core_nudge_soon(struct core *c); /* what is lazy goes on record in a moment */
 int64_t core_now_ms(void);            /* wall clock, for records */
 uint64_t core_mono_ms(void);          /* for deadlines */

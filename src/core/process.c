@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/birth.h"
 #include "core/details.h"
 #include "core/quota.h"
 #include "core/shells.h"
@@ -161,23 +162,29 @@ char *px_details(const struct px *p)
 	return with;
 }
 
-/* The end goes on record; who waits is told when it is there. */
-static void finish(struct px *p, enum process_state state, const char *reason)
+/* It has ended, as p->end says. */
+static void note_end(struct px *p, enum process_state state)
 {
-	struct process_row row = row_of(p);
+	p->has_end = true;
+	p->state = state;
+	p->ended_ms = core_now_ms();
+	p->core->stats.bytes_out += p->end.out_bytes + p->end.err_bytes;
+	if (p->sandbox)
+		p->sandbox->is_spent = p->sandbox->is_one_shot;
+}
+
+static void record_end(struct px *p)
+{
 	struct err e = { 0 };
 
 	free(p->details);
 	p->details = NULL;
 	p->details = px_details(p);
-	p->has_end = true;
-	if (p->sandbox)
-		p->sandbox->is_spent = p->sandbox->is_one_shot;
-	p->state = row.state = state;
+	struct process_row row = row_of(p);
 	row.exit_code = p->end.exit_code;
 	row.signal = p->end.signal;
-	row.reason = reason;
-	row.ended_ms = p->ended_ms = core_now_ms();
+	row.reason = p->end.reason;
+	row.ended_ms = p->ended_ms;
 	row.ms = (int64_t)p->end.ms;
 	row.cpu_ms = (int64_t)p->end.cpu_ms;
 	row.mem_peak = (int64_t)p->end.mem_peak;
@@ -186,10 +193,16 @@ static void finish(struct px *p, enum process_state state, const char *reason)
 	row.bytes_err = (int64_t)p->end.err_bytes;
 	row.bytes_dropped = (int64_t)p->end.dropped_bytes;
 	row.details = p->details;
-	p->core->stats.bytes_out += p->end.out_bytes + p->end.err_bytes;
 	if (store_process_finish(p->core->store, &row,
 	                         (struct store_call){ .done = on_record, .arg = p }, &e) < 0)
 		fprintf(stderr, "caissond: %s: %s\n", p->id, e.msg);
+}
+
+/* The end goes on record; who waits is told when it is there. */
+static void finish(struct px *p, enum process_state state)
+{
+	note_end(p, state);
+	record_end(p);
 }
 
 static void move(struct px *p, enum process_state state)
@@ -390,6 +403,7 @@ struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	p->label = ask->label ? mem_strdup(ask->label) : NULL;
 	bool is_well = open_log(p, f) == 0 && (!p->shell || shells_prepare(p, f) == 0) &&
 	               send_exec(p, &cmd, f) == 0;
+	p->has_birth = is_well && p->is_final && birth_write(p) >= 0;
 
 	command_done(&cmd);
 	if (is_well)
@@ -398,7 +412,7 @@ struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	return NULL;
 }
 
-/* One that dies with us is recorded when it runs, which is soon: then there is time for it. */
+/* One that dies with us, and whose log says who it is, is in no hurry. */
 int px_record(struct px *p, struct fail *f)
 {
 	struct sbx *s = p->sandbox;
@@ -438,7 +452,6 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 
 void px_on_started(struct px *p)
 {
-	core_nudge(p->core); /* it runs: there is time for the record */
 	move(p, PROCESS_RUNNING);
 	tell(p, false);
 }
@@ -484,11 +497,12 @@ void px_on_end(struct px *p, const struct channel_end *end)
 		p->cwd = mem_strdup(shells_cwd(p->sandbox, p->shell));
 	}
 	p->end.reason[sizeof p->end.reason - 1] = '\0';
-	finish(p, end->state <= RUN_LOST ? states[end->state] : PROCESS_LOST, p->end.reason);
+	note_end(p, end->state <= RUN_LOST ? states[end->state] : PROCESS_LOST);
 	p->is_in_log = log_has_end(p->log_fd);
-	p->is_over = p->is_in_log && p->is_stored && !p->is_unrecorded;
+	p->is_over = p->is_in_log && (p->has_birth || (p->is_stored && !p->is_unrecorded));
 	if (p->is_over)
 		tell(p, false);
+	record_end(p);
 }
 
 /* It was never executed: the shell's words for that are 126 and 127. */
@@ -501,12 +515,12 @@ void px_on_fail(struct px *p, const struct err *e)
 	snprintf(p->end.reason, sizeof p->end.reason, "%s", e->msg);
 	p->is_never_run = true;
 	if (!is_program) {
-		finish(p, PROCESS_LOST, p->end.reason);
+		finish(p, PROCESS_LOST);
 		return;
 	}
 	move(p, PROCESS_RUNNING);
 	p->end.exit_code = e->kind == ERR_NOT_FOUND ? 127 : 126;
-	finish(p, PROCESS_EXITED, p->end.reason);
+	finish(p, PROCESS_EXITED);
 }
 
 /* Nobody will report it any more; but a log may have its end: the monitor writes it there first. */
@@ -522,7 +536,7 @@ static void lose(struct px *p, enum process_state state, const char *reason)
 	}
 	p->end.exit_code = -1;
 	snprintf(p->end.reason, sizeof p->end.reason, "%s", reason);
-	finish(p, state, p->end.reason);
+	finish(p, state);
 }
 
 void px_lose_all(struct sbx *s, enum process_state state, const char *reason)
@@ -686,6 +700,18 @@ struct px *px_find(struct core *c, const char *tenant, const char *id, struct fa
 	roster_add(&c->processes, &p->entry);
 	p->refs = 1;
 	return p;
+}
+
+void px_revive(struct core *c, const struct process_row *row)
+{
+	struct px *p = from_row(c, row);
+	struct err e = { 0 };
+
+	roster_add(&c->processes, &p->entry);
+	p->is_stored = true;
+	if (store_process_insert(c->store, row, (struct store_call){ 0 }, &e) < 0)
+		fprintf(stderr, "caissond: %s: %s\n", p->id, e.msg);
+	lose(p, PROCESS_LOST, "the daemon died, and its sandbox with it");
 }
 
 struct px *px_adopt(struct sbx *s, const struct process_row *row)

@@ -49,6 +49,7 @@ struct px {
 	bool is_never_run;          /* there was no such program, or it could not be started */
 	uint64_t in_sent, in_taken; /* bytes of input */
 	bool has_end;               /* `end` is filled in */
+	bool has_birth;             /* its log says who it is: birth.h */
 	bool is_in_log;             /* it is in the log too, where the next daemon finds it */
 	bool is_over;  /* it is on record: in the log and a row that leads there, or in the row */
 	bool is_ended; /* it is in the row: nothing is left to do */
@@ -63,6 +64,7 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f);
 struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f);
 int px_record(struct px *p, struct fail *f) MUST_USE;
 void px_forget(struct px *p);
+void px_revive(struct core *c, const struct process_row *row); /* it has a log and no row */
 /* One that lives, or one from the store with its log; a reference to be given back. */
 struct px *px_find(struct core *c, const char *tenant, const char *id, struct fail *f);
 void px_unref(struct px *p);

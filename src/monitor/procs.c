@@ -435,7 +435,7 @@ static void runs(struct proc *p)
 	if (p->has_exited)
 		return;
 	p->is_running = true;
-	p->due_started = true;
+	p->due_started = !p->command.is_final;
 	talk_proc(p);
 }
 

@@ -60,6 +60,7 @@ struct store {
 	int dir_fd, lock_fd, event_fd;
 	char node[STORE_ID_MAX], boot[STORE_ID_MAX];
 	bool was_clean;
+	time_t last_write_s;
 	pthread_t store_thread, sync_thread;
 
 	/* Loop thread. */

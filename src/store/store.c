@@ -72,10 +72,13 @@ static int look_at_log(struct store *s, bool was_open, struct err *e)
 {
 	struct stat st;
 
-	if (was_open && fstatat(s->dir_fd, "caisson.db-wal", &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (!was_open)
+		return 0;
+	if (fstatat(s->dir_fd, "caisson.db-wal", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_new(e, ERR_NOT_FOUND,
 		               "the last daemon did not end well and caisson.db-wal, with its "
 		               "last records, is missing: " GO_ON);
+	s->last_write_s = st.st_mtime;
 	return 0;
 }
 
@@ -332,6 +335,11 @@ void store_close(struct store *s)
 const char *store_node(const struct store *s)
 {
 	return s->node;
+}
+
+time_t store_last_write(const struct store *s)
+{
+	return s->last_write_s;
 }
 
 bool store_was_clean(const struct store *s)

@@ -95,8 +95,9 @@ void store_close(struct store *s);
 int store_fd(const struct store *s); /* readable when answers wait; stays the store's */
 void store_dispatch(struct store *s);
 
-const char *store_node(const struct store *s); /* this state folder's id, for ever */
-bool store_was_clean(const struct store *s);   /* the last daemon said goodbye; or the first */
+const char *store_node(const struct store *s);  /* this state folder's id, for ever */
+time_t store_last_write(const struct store *s); /* of the last daemon, if it did not: seconds */
+bool store_was_clean(const struct store *s);    /* the last daemon said goodbye; or the first */
 void store_nudge(struct store *s);
 size_t store_waiting(const struct store *s); /* requests not yet answered */
 

@@ -64,7 +64,7 @@ enum channel_type {
 
 	/* The monitor. */
 	CH_READY,   /* struct channel_ready: the walls stand; first message to every client of a kept sandbox */
-	CH_STARTED, /* struct channel_started: the command executes */
+	CH_STARTED, /* struct channel_started: the command executes. Not for EXEC_FINAL */
 	CH_GREW,    /* uint64_t: the log ends here now. Rings once, and again after an ACK */
 	CH_TOOK,    /* uint64_t: bytes of input that were written or dropped since the start */
 	CH_WAITING, /* it waits for input and there is none; a guess, after WATCH only */

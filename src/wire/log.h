@@ -1,7 +1,8 @@
 /*
  * log.h - the record of one process: what it wrote and how it ended, in one file.
  *
- *   head          LOG_FRAMES_AT bytes; the end record is written there once, the magic last
+ *   head          LOG_FRAMES_AT bytes; the end record is written there once, the magic last; at
+ *                 LOG_BIRTH_AT, of some, what the client wrote of the birth: JSON and a NUL
  *   frames        struct log_frame, then `len` bytes of one stream
  *
  * The client makes the file (empty, open for reading and writing) and passes it to the sandbox's
@@ -20,6 +21,8 @@
 #include "wire/channel.h"
 
 #define LOG_FRAMES_AT 16384u
+#define LOG_BIRTH_AT 12288u
+#define LOG_BIRTH_MAX (LOG_FRAMES_AT - LOG_BIRTH_AT)
 #define LOG_FRAME_DATA_MAX (64u << 10)
 #define LOG_MAGIC 0x313067736961632eu
 
@@ -41,4 +44,4 @@ struct log_head {
 	struct log_hole hole;
 	struct channel_end end;
 };
-_Static_assert(sizeof(struct log_head) <= LOG_FRAMES_AT, "the head has its room");
+_Static_assert(sizeof(struct log_head) <= LOG_BIRTH_AT, "the head has its room");

@@ -472,7 +472,7 @@ def _(api):
     same((frames["O"], frames["E"]), (b"out\ntyped", b"err\n"), "stream")
     same(json.loads(frames["X"])["exit_code"], 5, "stream end")
     started = json.loads(frames["S"])
-    check("enforced" in started and started["process"]["id"], f"stream start: {started}")
+    check(started["process"]["id"], f"stream start: {started}")
     left = Stream(api.daemon.socket, "/v1/run", {"cmd": ["sleep", "60"]})
     same(left.frame()[0], "S", "started")
     left.close()
@@ -506,13 +506,17 @@ def _(api):
     s = c.create()
     database = sqlite3.connect(f"file:{api.daemon.state / 'caisson.db'}?mode=ro", uri=True)
     for _ in range(40):
-        for target, body in (("/v1/run", {"cmd": ["true"]}), (f"/v1/sandboxes/{s['id']}/exec", {"cmd": ["true"]})):
+        for target, body in (("/v1/run", {"cmd": ["sleep", "0.03"]}), (f"/v1/sandboxes/{s['id']}/exec", {"cmd": ["true"]})):
             stream = Stream(api.daemon.socket, target, body)
             letter, first = stream.frame()
             found = database.execute("SELECT count(*) FROM processes WHERE id=?", (json.loads(first)["process"]["id"],))
             same((letter, found.fetchone()[0]), ("S", 1), target)
             stream.rest()
             stream.close()
+        stream = Stream(api.daemon.socket, "/v1/run", {"cmd": ["true"]})  # a short one: its log is its record first
+        log = (api.daemon.state / "logs" / json.loads(stream.rest()["X"])["id"]).read_bytes()
+        check(log[:8] != bytes(8) and log[12288:12289] == b"{", "how it ended and who it is stand in its log")
+        stream.close()
     database.close()
 
 

@@ -41,7 +41,7 @@ class Load:
         self.records = {}     # process -> (sandbox, code, has ended as we were told)
         self.short = {}       # sandbox -> "made" or "deleted": those that come and go
         self.problems = []
-        self.counts = {"exec": 0, "write": 0, "read": 0, "create": 0, "delete": 0, "background": 0, "lost": 0, "unheard": 0}
+        self.counts = {"exec": 0, "run": 0, "write": 0, "read": 0, "create": 0, "delete": 0, "background": 0, "lost": 0, "unheard": 0}
         self.threads = [threading.Thread(target=self.work, args=(n,), daemon=True) for n in range(WORKERS)]
 
     def start(self):
@@ -70,7 +70,7 @@ class Load:
                     continue
                 self.busy += 1
             try:
-                chooser.choice((self.execute, self.execute, self.background, self.write, self.read, self.come_and_go))(c, chooser, n)
+                chooser.choice((self.execute, self.execute, self.run, self.background, self.write, self.read, self.come_and_go))(c, chooser, n)
             except GONE:
                 c.close()  # killed in the middle: unknown
                 time.sleep(0.005)
@@ -104,6 +104,22 @@ class Load:
         with self.lock:
             self.records[p["id"]] = (kept.id, code, number, p["state"])
         self.count("exec")
+
+    def run(self, c, chooser, _):
+        """A sandbox of its own, which dies with the daemon; what was told of it stays."""
+        number, code = next(NUMBERS), chooser.randrange(0, 250)
+        answer = c.post("/v1/run", {"spec": {"limits": {"mem": "32m"}}, "cmd": ["sh", "-c", f"echo {number}; exit {code}"],
+                                    "label": f"{code}:{number}"})
+        if answer.status in (500, 503):  # killed while it was made
+            return
+        same(answer.status, 200, f"run: {answer}")
+        p = answer.json
+        check(p["state"] in ("exited", "lost", "killed", "signaled"), f"run: {p}")
+        if p["state"] == "exited":
+            same((p["exit_code"], p["stdout"]), (code, f"{number}\n"), f"run {p['id']}")
+        with self.lock:
+            self.records[p["id"]] = (p["sandbox"], code, number, p["state"])
+        self.count("run")
 
     def background(self, c, chooser, _):
         kept, code = chooser.choice(self.kept), chooser.randrange(0, 250)
@@ -259,9 +275,10 @@ class Load:
         while cursor is not None:
             page = c.ok("GET", "/v1/processes?limit=1000" + (f"&cursor={cursor}" if cursor else ""))
             for p in page["processes"]:
-                if p["state"] == "exited" and p["label"]:
+                if p["exit_code"] is not None and p["label"]:
                     same(p["exit_code"], int(p["label"].split(":")[0]), f"{p['id']}: its own exit code")
-                check(p["state"] == "exited" or p["exit_code"] is None, f"an invented exit code: {p}")
+                # A run whose client goes is killed; it may have ended by itself meanwhile.
+                check(p["state"] in ("exited", "killed") or p["exit_code"] is None, f"an invented exit code: {p}")
                 n += 1
             cursor = page["next"]
         return n
