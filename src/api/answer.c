@@ -3,6 +3,7 @@
  */
 #include "api/print.h"
 #include "api/routes.h"
+#include "io/journal.h"
 #include "spec/spec.h"
 #include "store/idem.h"
 #include "wire/url.h"
@@ -14,6 +15,21 @@
 static const char *type_of(bool is_problem)
 {
 	return is_problem ? "application/problem+json" : "application/json";
+}
+
+/* At debug every answer, else our own failures; with their words. */
+static void note(const struct call *c, int status, const char *detail)
+{
+	enum journal_level level = status >= 500 ? JOURNAL_WARN : JOURNAL_DEBUG;
+	char method[16], path[256], code[8];
+
+	if (!c->r || !journal_hears(level))
+		return;
+	snprintf(method, sizeof method, "%.*s", (int)c->r->head->method.len, c->r->head->method.at);
+	snprintf(path, sizeof path, "%.*s", (int)c->r->path.len, c->r->path.at);
+	snprintf(code, sizeof code, "%d", status);
+	journal(level, status >= 500 ? "a request failed" : "a request", "method", method, "path",
+	        path, "status", code, "tenant", c->tenant, "detail", detail, NULL);
 }
 
 static void send(struct call *c, int status, bool is_problem, const char *body)
@@ -66,6 +82,8 @@ static bool keep_answer(struct call *c, int status, bool is_problem, const char 
 static void answer_text(struct call *c, int status, bool is_problem, const char *text)
 {
 	c->is_answered = true;
+	if (!is_problem)
+		note(c, status, NULL);
 	if (!c->idem_key || !keep_answer(c, status, is_problem, text))
 		send(c, status, is_problem, text);
 }
@@ -85,12 +103,14 @@ void answer_fail(struct call *c, const struct fail *f)
 
 	json_decref(o);
 	c->api->core->stats.failures++;
+	note(c, fail_status(f->code), f->detail);
 	answer_text(c, fail_status(f->code), true, text);
 }
 
 void answer_empty(struct call *c, int status)
 {
 	c->is_answered = true;
+	note(c, status, NULL);
 	if (c->r)
 		reply(c->r, status, NULL, NULL, 0, NULL);
 }

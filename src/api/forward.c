@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "core/sandbox.h"
+#include "io/journal.h"
 #include "os/net.h"
 #include "store/ports.h"
 
@@ -120,7 +121,7 @@ void forward_drop(struct forward *f)
 	struct err e = { 0 };
 
 	if (store_port_drop(f->core->store, f->sandbox, f->port, (struct store_call){ 0 }, &e) < 0)
-		fprintf(stderr, "caissond: %s: %s\n", f->sandbox, e.msg);
+		journal(JOURNAL_ERROR, e.msg, "sandbox", f->sandbox, NULL);
 	forward_close(f);
 }
 
@@ -277,6 +278,14 @@ json_t *forward_list(const char *sandbox)
 
 /* ---- life ---------------------------------------------------------------------------- */
 
+static void explain_lost(const struct sbx *s, const struct port_row *row, const char *why)
+{
+	char words[64];
+
+	snprintf(words, sizeof words, "port %lld is no longer forwarded", (long long)row->port);
+	journal(JOURNAL_WARN, words, "sandbox", s->id, "reason", why, NULL);
+}
+
 /* The same local port again: who has the URL and the token still gets there. */
 static void restore(const struct sbx *s, const struct port_row *row)
 {
@@ -293,10 +302,9 @@ static void restore(const struct sbx *s, const struct port_row *row)
 		return;
 	}
 	if (!is_late)
-		fprintf(stderr, "caissond: %s: port %lld is no longer forwarded: %s\n", s->id,
-		        (long long)row->port, e.msg);
+		explain_lost(s, row, e.msg);
 	if (store_port_drop(s->core->store, s->id, row->port, (struct store_call){ 0 }, &e) < 0)
-		fprintf(stderr, "caissond: %s: %s\n", s->id, e.msg);
+		journal(JOURNAL_ERROR, e.msg, "sandbox", s->id, NULL);
 }
 
 static void restore_all(void *entry, void *arg)
@@ -308,7 +316,7 @@ static void restore_all(void *entry, void *arg)
 
 	(void)arg;
 	if (store_port_list(s->core->store, s->tenant, s->id, &a, &list, &e) < 0) {
-		fprintf(stderr, "caissond: %s: %s\n", s->id, e.msg);
+		journal(JOURNAL_ERROR, e.msg, "sandbox", s->id, NULL);
 		return;
 	}
 	for (size_t i = 0; i < list.n; i++)

@@ -30,7 +30,7 @@ struct options {
 static const char usage[] =
 	"usage: caisson-launcher --state DIR --run DIR [--listen ADDR]... [--tls CERT KEY]\n"
 	"           [--host-path DIR]... [--service-id N] [--on-demand] [--idle-exit TIME]\n"
-	"           [--ttl TIME] [--keep-records TIME] [--quota NAME=N]... [--default LIMIT=N]...\n"
+	"           [--ttl TIME] [--keep-records TIME] [--log LEVEL] [--quota NAME=N]... [--default LIMIT=N]...\n"
 	"           [--most LIMIT=N]...\n";
 /* clang-format on */
 
@@ -92,6 +92,7 @@ static const struct option {
 	{ "--idle-exit",    1, true,  NULL },
 	{ "--ttl",          1, true,  NULL },
 	{ "--keep-records", 1, true,  NULL },
+	{ "--log",          1, true,  NULL },
 	{ "--quota",        1, true,  NULL },
 	{ "--default",      1, true,  NULL },
 	{ "--most",         1, true,  NULL },

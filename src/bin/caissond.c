@@ -10,7 +10,9 @@
 
 #include "api/forward.h"
 #include "base/limits.h"
+#include "base/str.h"
 #include "core/core.h"
+#include "io/journal.h"
 #include "spec/config.h"
 
 #define STATUS_USAGE 125
@@ -29,6 +31,7 @@ static const struct {
 	{ "--idle-exit",    1 },
 	{ "--ttl",          1 },
 	{ "--keep-records", 1 },
+	{ "--log",          1 },
 	{ "--quota",        1 },
 	{ "--default",      1 },
 	{ "--most",         1 },
@@ -134,10 +137,12 @@ static int listen_all(const struct config *c, struct err *e)
 
 		if (port < 0)
 			return err_wrap(e, "listen on %s", address);
+		AUTO(str_done) struct str words = { .max = 2 * PATH_TEXT_MAX };
+
+		str_addf(&words, "listening on %s", address);
 		if (port > 0)
-			fprintf(stderr, "caissond: listening on %s (port %d)\n", address, port);
-		else
-			fprintf(stderr, "caissond: listening on %s\n", address);
+			str_addf(&words, " (port %d)", port);
+		journal(JOURNAL_INFO, str_text(&words), NULL);
 	}
 	return 0;
 }
@@ -168,7 +173,9 @@ static int serve(const struct config *c, struct err *e)
 	if (!api.server || forwards_open(&api, e) < 0 || listen_all(c, e) < 0)
 		return -1;
 	core_ready(&core);
+	journal(JOURNAL_INFO, "requests are answered", NULL);
 	r = loop_run(&loop);
+	journal(JOURNAL_INFO, "the end", NULL);
 	server_free(api.server);
 	forwards_close();
 	core_close(&core);
@@ -183,7 +190,10 @@ int main(int argc, char **argv)
 	(void)prctl(PR_SET_DUMPABLE, 0); /* nobody looks into who parses everybody's requests */
 	raise_limits();
 	config_init(&c);
-	if (read_options(&c, argc, argv, &e) == 0 && serve(&c, &e) == 0)
+	int r = read_options(&c, argc, argv, &e);
+	if (r == 0)
+		journal_open("caissond", journal_level_of(c.log));
+	if (r == 0 && serve(&c, &e) == 0)
 		return 0;
 	fprintf(stderr, "caissond: %s\n", e.msg);
 	return STATUS_USAGE;

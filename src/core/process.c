@@ -12,6 +12,7 @@
 #include "core/shells.h"
 #include "engine/command.h"
 #include "engine/plan.h"
+#include "io/journal.h"
 #include "io/log.h"
 
 #define ARGV_TEXT_MAX 4096 /* of the record; longer commands are cut, and the cut is visible */
@@ -132,7 +133,7 @@ static void on_record(void *arg, const struct store_answer *a)
 	struct px *p = arg;
 
 	if (a->code != STORE_OK) /* the log has it too: the next start settles it */
-		fprintf(stderr, "caissond: %s: %s\n", p->id, a->err->msg);
+		journal(JOURNAL_ERROR, a->err->msg, "process", p->id, NULL);
 	p->is_ended = p->is_over = true;
 	leave_sandbox(p);
 	p->refs++;
@@ -195,7 +196,7 @@ static void record_end(struct px *p)
 	row.details = p->details;
 	if (store_process_finish(p->core->store, &row,
 	                         (struct store_call){ .done = on_record, .arg = p }, &e) < 0)
-		fprintf(stderr, "caissond: %s: %s\n", p->id, e.msg);
+		journal(JOURNAL_ERROR, e.msg, "process", p->id, NULL);
 }
 
 /* The end goes on record; who waits is told when it is there. */
@@ -215,7 +216,7 @@ static void move(struct px *p, enum process_state state)
 	p->started_ms = core_now_ms();
 	struct process_row row = row_of(p);
 	if (store_process_move(p->core->store, &row, (struct store_call){ 0 }, &e) < 0)
-		fprintf(stderr, "caissond: %s: %s\n", p->id, e.msg);
+		journal(JOURNAL_ERROR, e.msg, "process", p->id, NULL);
 }
 
 /* ---- start --------------------------------------------------------------------------- */
@@ -353,7 +354,7 @@ static void inserted(void *arg, const struct store_answer *a)
 	p->is_stored = true;
 	p->is_over |= p->is_in_log && a->code == STORE_OK;
 	if (a->code != STORE_OK) {
-		fprintf(stderr, "caissond: %s: %s\n", p->id, a->err->msg);
+		journal(JOURNAL_ERROR, a->err->msg, "process", p->id, NULL);
 		p->is_unrecorded = true;
 		if (p->sandbox)
 			(void)link_send(&p->sandbox->link, CH_KILL, p->num, NULL, 0);
@@ -710,7 +711,7 @@ void px_revive(struct core *c, const struct process_row *row)
 	roster_add(&c->processes, &p->entry);
 	p->is_stored = true;
 	if (store_process_insert(c->store, row, (struct store_call){ 0 }, &e) < 0)
-		fprintf(stderr, "caissond: %s: %s\n", p->id, e.msg);
+		journal(JOURNAL_ERROR, e.msg, "process", p->id, NULL);
 	lose(p, PROCESS_LOST, "the daemon died, and its sandbox with it");
 }
 

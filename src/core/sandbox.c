@@ -11,6 +11,7 @@
 #include "core/quota.h"
 #include "core/shells.h"
 #include "engine/plan.h"
+#include "io/journal.h"
 #include "store/ports.h"
 
 #define CHANGE_MS 30000 /* a change that takes longer is given up */
@@ -135,13 +136,16 @@ void sbx_update(struct sbx *s, uint32_t fields, struct store_call call)
 	struct err e = { 0 };
 
 	if (store_sandbox_update(s->core->store, &row, fields, call, &e) < 0)
-		fprintf(stderr, "caissond: %s: %s\n", s->id, e.msg);
+		journal(JOURNAL_ERROR, e.msg, "sandbox", s->id, NULL);
 }
 
 void sbx_set_state(struct sbx *s, enum sandbox_state state, const char *reason)
 {
 	s->state = state;
 	snprintf(s->reason, sizeof s->reason, "%s", reason);
+	if (state == SANDBOX_STOPPED || state == SANDBOX_FAILED || state == SANDBOX_UNREACHABLE)
+		journal(JOURNAL_WARN, "a sandbox changed by itself", "sandbox", s->id, "state",
+		        sandbox_state_name(state), "reason", reason, NULL);
 	sbx_update(s, SANDBOX_SET_STATE, (struct store_call){ 0 });
 }
 
@@ -527,6 +531,8 @@ void sbx_on_ready(struct sbx *s)
 {
 	if (s->change.is_busy && (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING)) {
 		s->started_ms = core_now_ms();
+		journal(JOURNAL_INFO, "a sandbox runs", "sandbox", s->id, "tenant", s->tenant,
+		        "key", s->key, NULL);
 		sbx_change_done(s, SANDBOX_RUNNING,
 		                SANDBOX_SET_STARTED | SANDBOX_SET_SLOT | SANDBOX_SET_GENERATION);
 		return;
@@ -601,7 +607,7 @@ static void drop_ports(struct sbx *s)
 	if (!s->has_ports && !s->is_adopted)
 		return;
 	if (store_port_drop(s->core->store, s->id, 0, (struct store_call){ 0 }, &e) < 0)
-		fprintf(stderr, "caissond: %s: %s\n", s->id, e.msg);
+		journal(JOURNAL_ERROR, e.msg, "sandbox", s->id, NULL);
 	if (s->core->on_gone.tell)
 		s->core->on_gone.tell(s->core->on_gone.arg, s->id);
 }
@@ -613,6 +619,8 @@ void sbx_be_gone(struct sbx *s, const char *reason)
 	drop_ports(s);
 	files_close(s);
 	link_close(&s->link);
+	journal(s->is_one_shot ? JOURNAL_DEBUG : JOURNAL_INFO, "a sandbox is gone", "sandbox",
+	        s->id, "tenant", s->tenant, "reason", reason, NULL);
 	if (s->state != SANDBOX_DELETING)
 		sbx_set_state(s, SANDBOX_DELETING, reason);
 	s->state = SANDBOX_GONE;

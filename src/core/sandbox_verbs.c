@@ -8,6 +8,7 @@
 #include "core/process.h"
 #include "core/quota.h"
 #include "core/sandbox-internal.h"
+#include "io/journal.h"
 
 #define ANSWER_MS 5000 /* for a monitor to say who it is */
 
@@ -172,7 +173,8 @@ struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row)
 	s->idle_ms = (uint64_t)row->idle_ms;
 	/* What was accepted once is accepted again, unless the program has changed its mind. */
 	if (spec_json(&s->spec, row->spec, strlen(row->spec), &e) < 0)
-		fprintf(stderr, "caissond: %s: its spec is not understood: %s\n", s->id, e.msg);
+		journal(JOURNAL_ERROR, "the spec of a sandbox is not understood", "sandbox", s->id,
+		        "reason", e.msg, NULL);
 	spec_default(&s->spec, c->config.defaults);
 	spec_resolve(&s->spec);
 	/* What it names was accepted once, and stays so under bounds that came later. */

@@ -3,6 +3,7 @@
 #include <jansson.h>
 
 #include "core/details.h"
+#include "io/journal.h"
 #include "store/shells.h"
 #include "wire/base64.h"
 
@@ -75,7 +76,7 @@ struct shl *shells_list(struct sbx *s)
 		return s->shells;
 	s->has_shells = true;
 	if (store_shell_list(s->core->store, s->tenant, s->id, &a, &list, &e) < 0)
-		fprintf(stderr, "caissond: %s: %s\n", s->id, e.msg);
+		journal(JOURNAL_ERROR, e.msg, "sandbox", s->id, NULL);
 	for (size_t i = 0; i < list.n; i++)
 		take_row(s, &list.rows[i]);
 	return s->shells;
@@ -281,7 +282,7 @@ void shells_on_state(struct sbx *s, uint32_t num, const void *bytes, size_t n)
 	if (is_new && c.text_len > 0)
 		set_text(sh, text, c.text_len);
 	if ((is_new || restarts != sh->restarts) && put(s, sh, &e) < 0)
-		fprintf(stderr, "caissond: %s: %s\n", s->id, e.msg);
+		journal(JOURNAL_ERROR, e.msg, "sandbox", s->id, NULL);
 }
 
 int shells_delete(struct sbx *s, const char *name, struct store_call call, struct fail *f)

@@ -102,6 +102,21 @@ static int check_listen(const struct opt *o, struct arena *a, const char *text, 
 	return 0;
 }
 
+static int check_level(const struct opt *o, struct arena *a, const char *text, const char **out,
+                       struct err *e)
+{
+	static const char *const levels[] = { "debug", "info", "warn", "error" };
+
+	(void)o;
+	for (size_t i = 0; i < COUNT(levels); i++)
+		if (strcmp(text, levels[i]) == 0) {
+			*out = arena_strdup(a, text);
+			return 0;
+		}
+	return err_new(e, ERR_INVALID, "\"%s\" is neither debug, info, warn nor error",
+	               quote(text).text);
+}
+
 /* ---- the table ---- */
 
 #define SECOND_MS 1000ull
@@ -171,6 +186,9 @@ static const struct opt rows[] = {
 	{ .key = "keep_records", .flag = "keep-records", .arg = "TIME", .dflt = "30d",
 	  .type = &opt_number, FIELD(keep_records_ms), BOUNDS(unit_duration, SECOND_MS, 100 * YEAR_MS),
 	  .forms = DURATION, .help = "ended processes and their logs" },
+	{ .key = "log", .flag = "log", .arg = "LEVEL", .dflt = "info", .type = &opt_text,
+	  .check = check_level, FIELD(log), .forms = "`debug`, `info`, `warn` or `error`",
+	  .help = "what it says on standard error; debug: every request" },
 	{ .key = "quota", .flag = "quota", .arg = "NAME=N", .type = &opt_group,
 	  .members = &quota_table, FIELD(quota), .forms = "object",
 	  .help = "what one tenant may have at once" },
@@ -430,6 +448,7 @@ static const char intro[] =
     "host_paths: [/srv/sources]\n"
     "ttl: 12h\n"
     "keep_records: 30d\n"
+    "log: info\n"
     "quota: {sandboxes: 50, processes: 200, cpu: 16, mem: 64g, pids: 20000, disk: 32g}\n"
     "defaults: {cpu: 1, mem: 2g}\n"
     "most: {cpu: 4, mem: 8g, wall: 8h}\n"

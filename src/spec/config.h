@@ -47,6 +47,7 @@ struct config {
 		const char *cert, *key;
 	} tls;
 	uint64_t service_id, idle_exit_ms, ttl_ms, keep_records_ms;
+	const char *log;            /* the least that is said: debug, info, warn or error */
 	struct quota quota;         /* per tenant */
 	struct spec defaults, most; /* of these only the limits */
 };

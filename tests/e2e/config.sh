@@ -52,6 +52,7 @@ bad "an unknown key, with its line and the nearest" $'ttl: 1h\nquotas: {mem: 1g}
 	'line 2: unknown key "quotas"; did you mean "quota"[?]'
 bad "a wrong type" 'quota: 5' 'line 1: quota: wants an object, not a number'
 bad "an absurd value" 'ttl: 100000d' 'line 1: ttl: "100000d" is too large, the most is 365d'
+bad "a level that there is not" 'log: loud' 'line 1: log: "loud" is neither debug, info, warn nor error'
 bad "half of a pair" 'tls: {cert: /c}' 'tls: a certificate needs its key*'
 bad "a default above its bound" $'most: {mem: 1g}\ndefaults: {mem: 2g}' 'defaults.mem: "2g" is more than most.mem, 1g'
 bad "not YAML" 'ttl: [' 'line 2: *'
@@ -84,6 +85,7 @@ cat >full.yaml <<-E
 	host_paths: [$T/own]
 	ttl: 2h
 	keep_records: 3d
+	log: debug
 	quota: {sandboxes: 2, processes: 1, cpu: 100, mem: 600m, pids: 2000, disk: 300m}
 	defaults: {mem: 128m, disk: 16m}
 	most: {mem: 512m, wall: 1h}
@@ -107,6 +109,8 @@ t_like "listen: on another socket" "$(get free/more.sock /v1/health)" '200 {"sta
 t_is "listen: which is nobody else's" "$(stat -c %a free/more.sock)" 600
 one=$(c create)
 t_like "a sandbox" "$one" "sb_*"
+t_like "log: what became of it, with its id" "$(cat log)" "*Z info caissond: a sandbox runs sandbox=$one tenant=*"
+t_like "log: debug has every request" "$(cat log)" "*Z debug caissond: a request method=POST path=/v1/sandboxes status=201 tenant=*"
 t_is "ttl" "$(c inspect "$one" --json | field 'round((o["expires_ms"] - o["created_ms"]) / 1000)')" 7200
 t_is "defaults: disk" "$(c exec "$one" -- df -k --output=size /work | tail -n 1 | tr -d ' ')" $((16 << 10))
 t_is "defaults count as used" "$(get run/api.sock /v1/quota | cut -d' ' -f2- | field 'o["used"]["mem"], o["most"]["mem"]')" \
@@ -194,7 +198,7 @@ cat >activate.py <<-'E'
 	os.execv(sys.argv[2], sys.argv[2:])
 E
 mkdir given
-python3 activate.py "$T/given/api.sock" "$caisson" serve --config none --state "$T/state4" --run "$T/run4" >notified 2>&1 &
+python3 activate.py "$T/given/api.sock" "$caisson" serve --config none --state "$T/state4" --run "$T/run4" >notified 2>log4 &
 python=$!
 is_told() { [ -s notified ]; }
 eventually is_told
