@@ -11,7 +11,7 @@
 
 struct live;
 
-#define LIVE_IN_MAX (2 * (STREAM_HEAD + STREAM_DATA_MAX))
+#define LIVE_IN_MAX (2 * (size_t)(STREAM_HEAD + STREAM_DATA_MAX))
 
 struct dialect {
 	bool (*piece)(struct live *l, const struct scan_piece *p); /* false: no more room for now */

@@ -137,7 +137,7 @@ static int listen_all(const struct config *c, struct err *e)
 
 		if (port < 0)
 			return err_wrap(e, "listen on %s", address);
-		AUTO(str_done) struct str words = { .max = 2 * PATH_TEXT_MAX };
+		AUTO(str_done) struct str words = { .max = (size_t)2 * PATH_TEXT_MAX };
 
 		str_addf(&words, "listening on %s", address);
 		if (port > 0)

@@ -19,7 +19,7 @@ const char *journal_level_name(enum journal_level level);
 enum journal_level journal_level_of(const char *name);
 
 /* Before that: everything from JOURNAL_INFO on, without a name. */
-void journal_open(const char *program, enum journal_level least);
+void journal_open(const char *program, enum journal_level from);
 bool journal_hears(enum journal_level level);
 /* Pairs of texts follow: key, value, ..., NULL. A pair whose value is NULL or "" is left out. */
 void journal(enum journal_level level, const char *words, ...) __attribute__((sentinel));
