@@ -242,6 +242,9 @@ static void ready(struct watch *w, uint32_t events)
 		return;
 	ssize_t n = recv(w->fd, &m, sizeof m, MSG_DONTWAIT);
 
+	if (n < 0 &&
+	    errno == ECONNRESET) /* it left a word of ours unread; its own are still there */
+		n = recv(w->fd, &m, sizeof m, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {

@@ -501,9 +501,11 @@ void px_on_end(struct px *p, const struct channel_end *end)
 	note_end(p, end->state <= RUN_LOST ? states[end->state] : PROCESS_LOST);
 	p->is_in_log = log_has_end(p->log_fd);
 	p->is_over = p->is_in_log && (p->has_birth || (p->is_stored && !p->is_unrecorded));
+	p->refs++; /* whoever is told may let go of it */
 	if (p->is_over)
 		tell(p, false);
 	record_end(p);
+	px_unref(p);
 }
 
 /* It was never executed: the shell's words for that are 126 and 127. */

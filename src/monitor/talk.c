@@ -174,8 +174,12 @@ void talk_last(struct monitor *m)
 void talk_await_forget(struct monitor *m)
 {
 	struct pollfd client = { .fd = m->control.fd, .events = POLLIN };
+	char byte;
 
-	(void)poll(&client, 1, FORGET_MS); /* whatever it says: it has had its turn */
+	/* Whatever it says: it has had its turn. What is not read would take our last word back. */
+	if (poll(&client, 1, FORGET_MS) > 0)
+		while (recv(client.fd, &byte, sizeof byte, MSG_DONTWAIT) > 0)
+			;
 }
 
 void talk_say(struct monitor *m, enum channel_type type, const void *bytes, size_t n)

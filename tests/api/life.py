@@ -500,6 +500,16 @@ def _(api):
     same(c.ok("GET", f"/v1/processes/{q['id']}")["state"] in ("queued", "running"), True, "it had its answer")
 
 
+@test("a command, then the walls anew, at once: the last word of the old ones is heard")
+def _(api):
+    c = api.client
+    s = c.create(limits={"mem": "64m"})["id"]
+    for i in range(40):
+        same(c.execute(s, ["true"])["exit_code"], 0, f"exec {i}")
+        same(c.ok("POST", f"/v1/sandboxes/{s}/replace", {})["state"], "running", f"replace {i}")
+    c.remove(s)
+
+
 @test("nobody is told of a process that is not on record")
 def _(api):
     c = api.client
