@@ -21,7 +21,7 @@ t_term "TERM says so" "exit 0 restored" 'expect xterm-256color' -- -t -- sh -c '
 t_term "the size of the window" "exit 0 restored" 'expect 30 100' -- -t -- stty size
 t_term "a resize arrives, and SIGWINCH with it" "exit 0 restored" \
 	'expect ready' 'size 41 123' 'expect winch 41 123' 'type x\r' -- \
-	-t -- bash -c 'trap "echo winch \$(stty size)" WINCH; echo ready; until read -rt 60; do :; done'
+	-t -- bash -c 'trap "echo winch \$(stty size)" WINCH; echo ready; until read -rt 1; do :; done'
 t_term "what is typed arrives, echoed once" "exit 5 restored" \
 	'expect ready' 'mode raw' 'type abc\r' $'expect abc\r\ngot abc' -- \
 	-t -- sh -c 'echo ready; read -r x; echo got $x; exit 5'
