@@ -255,7 +255,7 @@ t_term "a shell" "exit 5 restored" 'mode raw' 'type echo $((6*7)) $(stty size)\r
 t_term "exec -t: Ctrl-C is the command's" "exit 9 restored" 'expect ready' 'type \x03' 'expect caught' -- \
 	exec -t box -- bash -c 'trap "echo caught; exit 9" INT; echo ready; while :; do sleep 0.1; done'
 t_term "a resize arrives" "exit 0 restored" 'expect ready' 'size 41 123' 'expect winch 41 123' 'type x\r' -- \
-	exec -t box -- bash -c 'trap "echo winch \$(stty size)" WINCH; echo ready; until read -rt 60; do :; done'
+	exec -t box -- bash -c 'trap "echo winch \$(stty size)" WINCH; echo ready; until read -rt 1; do :; done'
 
 # ---- life ---------------------------------------------------------------------------------------
 
