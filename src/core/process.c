@@ -92,12 +92,11 @@ void px_watch_remove(struct px *p, struct px_watch *w)
 	}
 }
 
-/* A callback may remove itself; others stay where they are. */
-static void tell(struct px *p, bool is_growth)
+/* A callback may remove itself; others stay where they are. The caller holds `p`. */
+static void tell_watches(struct px *p, bool is_growth)
 {
 	struct px_watch *next;
 
-	p->refs++;
 	for (struct px_watch *w = p->watches; w; w = next) {
 		next = w->next;
 		if (is_growth)
@@ -105,6 +104,12 @@ static void tell(struct px *p, bool is_growth)
 		else
 			w->changed(w);
 	}
+}
+
+static void tell(struct px *p, bool is_growth)
+{
+	p->refs++;
+	tell_watches(p, is_growth);
 	px_unref(p);
 }
 
@@ -503,7 +508,7 @@ void px_on_end(struct px *p, const struct channel_end *end)
 	p->is_over = p->is_in_log && (p->has_birth || (p->is_stored && !p->is_unrecorded));
 	p->refs++; /* whoever is told may let go of it */
 	if (p->is_over)
-		tell(p, false);
+		tell_watches(p, false);
 	record_end(p);
 	px_unref(p);
 }
