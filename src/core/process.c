@@ -92,11 +92,12 @@ void px_watch_remove(struct px *p, struct px_watch *w)
 	}
 }
 
-/* A callback may remove itself; others stay where they are. The caller holds `p`. */
-static void tell_watches(struct px *p, bool is_growth)
+/* A callback may remove itself; others stay where they are. */
+static void tell(struct px *p, bool is_growth)
 {
 	struct px_watch *next;
 
+	p->refs++;
 	for (struct px_watch *w = p->watches; w; w = next) {
 		next = w->next;
 		if (is_growth)
@@ -104,13 +105,18 @@ static void tell_watches(struct px *p, bool is_growth)
 		else
 			w->changed(w);
 	}
+	px_unref(p);
 }
 
-static void tell(struct px *p, bool is_growth)
+/* One that the store has not heard of yet: it stays, whoever lets go of it. */
+static void tell_early(const struct px *p)
 {
-	p->refs++;
-	tell_watches(p, is_growth);
-	px_unref(p);
+	struct px_watch *next;
+
+	for (struct px_watch *w = p->watches; w; w = next) {
+		next = w->next;
+		w->changed(w);
+	}
 }
 
 /* ---- the row ------------------------------------------------------------------------- */
@@ -506,11 +512,9 @@ void px_on_end(struct px *p, const struct channel_end *end)
 	note_end(p, end->state <= RUN_LOST ? states[end->state] : PROCESS_LOST);
 	p->is_in_log = log_has_end(p->log_fd);
 	p->is_over = p->is_in_log && (p->has_birth || (p->is_stored && !p->is_unrecorded));
-	p->refs++; /* whoever is told may let go of it */
 	if (p->is_over)
-		tell_watches(p, false);
+		tell_early(p);
 	record_end(p);
-	px_unref(p);
 }
 
 /* It was never executed: the shell's words for that are 126 and 127. */

@@ -515,8 +515,8 @@ def _(api):
     c = api.client
     s = c.create()
     database = sqlite3.connect(f"file:{api.daemon.state / 'caisson.db'}?mode=ro", uri=True)
-    for _ in range(40):
-        for target, body in (("/v1/run", {"cmd": ["sleep", "0.03"]}), (f"/v1/sandboxes/{s['id']}/exec", {"cmd": ["true"]})):
+    for _ in range(12):
+        for target, body in (("/v1/run", {"cmd": ["sleep", "0.2"]}), (f"/v1/sandboxes/{s['id']}/exec", {"cmd": ["true"]})):
             stream = Stream(api.daemon.socket, target, body)
             letter, first = stream.frame()
             found = database.execute("SELECT count(*) FROM processes WHERE id=?", (json.loads(first)["process"]["id"],))
