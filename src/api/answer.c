@@ -115,7 +115,30 @@ void answer_empty(struct call *c, int status)
 		reply(c->r, status, NULL, NULL, 0, NULL);
 }
 
+void answer_dropped(void *call, const struct store_answer *a)
+{
+	struct fail f = { 0 };
+
+	if (a->code == STORE_OK) {
+		answer_empty(call, 204);
+	} else {
+		fail_set(&f, FAIL_BACKEND_ERROR, "it has ended, and could not be forgotten");
+		answer_fail(call, &f);
+	}
+	call_unref(call);
+}
+
 /* ---- parameters -------------------------------------------------------------------- */
+
+struct sbx *call_sandbox(struct call *c)
+{
+	struct fail f = { 0 };
+	struct sbx *s = sbx_find(c->api->core, c->tenant, c->params[0], &f);
+
+	if (!s)
+		answer_fail(c, &f);
+	return s;
+}
 
 const char *call_query(struct call *c, const char *name)
 {

@@ -207,13 +207,12 @@ static void read_on(struct waiter *w)
 /* Nobody is told of what is not on record. */
 static void go_on(struct waiter *w)
 {
-	struct fail f = { 0 };
-
 	const struct px *p = w->p;
+	struct fail f = { 0 };
 
 	if (w->is_reading || !(p->is_over || (w->is_due && p->is_stored) || p->is_unrecorded))
 		return;
-	if (!w->p->is_unrecorded) {
+	if (!p->is_unrecorded) {
 		read_on(w);
 		return;
 	}

@@ -25,16 +25,8 @@ static struct forwards {
 
 static int listen_at(bool is_v6, uint16_t port)
 {
-	union os_address a = { .v6 = { 0 } };
+	union os_address a = os_loopback(is_v6, port);
 
-	if (is_v6)
-		a.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
-			                      .sin6_port = htons(port),
-			                      .sin6_addr = in6addr_loopback };
-	else
-		a.v4 = (struct sockaddr_in){ .sin_family = AF_INET,
-			                     .sin_port = htons(port),
-			                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	return os_listen_tcp(&a);
 }
 

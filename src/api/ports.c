@@ -307,20 +307,6 @@ void port_forward(struct call *c)
 		making_fail(m, &f);
 }
 
-static void dropped(void *arg, const struct store_answer *a)
-{
-	struct call *c = arg;
-	struct fail f = { 0 };
-
-	if (a->code == STORE_OK) {
-		answer_empty(c, 204);
-	} else {
-		fail_set(&f, FAIL_BACKEND_ERROR, "the store does not answer");
-		answer_fail(c, &f);
-	}
-	call_unref(c);
-}
-
 void port_delete(struct call *c)
 {
 	struct fail f = { 0 };
@@ -340,8 +326,9 @@ void port_delete(struct call *c)
 	}
 	forward_close(found);
 	if (store_port_drop(c->api->core->store, s->id, port,
-	                    (struct store_call){ .done = dropped, .arg = call_ref(c) }, &e) < 0)
-		dropped(c, &(struct store_answer){ .code = STORE_BROKEN });
+	                    (struct store_call){ .done = answer_dropped, .arg = call_ref(c) },
+	                    &e) < 0)
+		answer_dropped(c, &(struct store_answer){ .code = STORE_BROKEN });
 }
 
 /* ---- a bare connection --------------------------------------------------------------- */

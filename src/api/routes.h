@@ -70,6 +70,10 @@ void call_unref(struct call *c);
 void answer_json(struct call *c, int status, json_t *body); /* takes the reference */
 void answer_fail(struct call *c, const struct fail *f);
 void answer_empty(struct call *c, int status);
+/* For a store_call: 204 when its row is gone. Gives the reference of the call back. */
+void answer_dropped(void *call, const struct store_answer *a);
+/* The {id} of the path; NULL: it was answered that there is none. */
+struct sbx *call_sandbox(struct call *c);
 
 /* A query parameter, decoded into the arena; NULL when absent, "" when it has no value. */
 const char *call_query(struct call *c, const char *name);

@@ -116,16 +116,6 @@ void sandbox_create(struct call *c)
 
 /* ---- look ---------------------------------------------------------------------------- */
 
-static struct sbx *named(struct call *c)
-{
-	struct fail f = { 0 };
-	struct sbx *s = sbx_find(c->api->core, c->tenant, c->params[0], &f);
-
-	if (!s)
-		answer_fail(c, &f);
-	return s;
-}
-
 void sandbox_get(struct call *c)
 {
 	struct core *core = c->api->core;
@@ -238,7 +228,7 @@ static struct sbx *named_alone(struct call *c)
 		answer_fail(c, &f);
 		return NULL;
 	}
-	return named(c);
+	return call_sandbox(c);
 }
 
 static void change(struct call *c, int (*verb)(struct sbx *, sbx_done_fn *, void *, struct fail *),
@@ -299,7 +289,7 @@ void sandbox_replace(struct call *c)
 void sandbox_extend(struct call *c)
 {
 	static const char *const known[] = { "wall", "ttl", NULL };
-	struct sbx *s = named(c);
+	struct sbx *s = call_sandbox(c);
 	struct fail f = { 0 };
 	uint64_t wall_ms = 0, ttl_ms = 0;
 
@@ -337,7 +327,7 @@ static void used(void *arg, const struct channel_usage *u)
 
 void sandbox_usage(struct call *c)
 {
-	struct sbx *s = named(c);
+	struct sbx *s = call_sandbox(c);
 	struct fail f = { 0 };
 
 	if (!s)

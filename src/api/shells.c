@@ -4,16 +4,6 @@
 #include "core/shells.h"
 #include "api/handlers.h"
 
-static struct sbx *named(struct call *c)
-{
-	struct fail f = { 0 };
-	struct sbx *s = sbx_find(c->api->core, c->tenant, c->params[0], &f);
-
-	if (!s)
-		answer_fail(c, &f);
-	return s;
-}
-
 static json_t *print_shell(struct sbx *s, const struct shl *sh)
 {
 	const struct px *p = shells_busy(s, sh->name);
@@ -31,7 +21,7 @@ static json_t *print_shell(struct sbx *s, const struct shl *sh)
 
 void shell_list(struct call *c)
 {
-	struct sbx *s = named(c);
+	struct sbx *s = call_sandbox(c);
 	json_t *rows;
 
 	if (!s)
@@ -42,30 +32,16 @@ void shell_list(struct call *c)
 	answer_json(c, 200, json_pack("{so}", "shells", rows));
 }
 
-static void dropped(void *arg, const struct store_answer *a)
-{
-	struct call *c = arg;
-	struct fail f = { 0 };
-
-	if (a->code == STORE_OK) {
-		answer_empty(c, 204);
-	} else {
-		fail_set(&f, FAIL_BACKEND_ERROR, "the shell has ended, and could not be forgotten");
-		answer_fail(c, &f);
-	}
-	call_unref(c);
-}
-
 void shell_delete(struct call *c)
 {
-	struct sbx *s = named(c);
+	struct sbx *s = call_sandbox(c);
 	struct fail f = { 0 };
 
 	if (!s)
 		return;
 	call_ref(c);
-	if (shells_delete(s, c->params[1], (struct store_call){ .done = dropped, .arg = c }, &f) <
-	    0) {
+	if (shells_delete(s, c->params[1], (struct store_call){ .done = answer_dropped, .arg = c },
+	                  &f) < 0) {
 		answer_fail(c, &f);
 		call_unref(c);
 	}

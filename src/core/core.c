@@ -1,5 +1,4 @@
 #include "core/core.h"
-#include "core/birth.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/birth.h"
 #include "core/expire.h"
 #include "core/maker.h"
 #include "core/process.h"

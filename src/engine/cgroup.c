@@ -637,6 +637,14 @@ static void remove_unfinished(const struct cgroup_tree *t)
 		closedir(dir);
 }
 
+void cgroup_leave(struct cgroup *cg)
+{
+	for (size_t i = 0; i < cg->n_trees && cg->is_born_in; i++)
+		if (cg->trees[i].is_shared && !cg->trees[i].is_v2)
+			(void)write_base(&cg->trees[i], "tasks", "0");
+	cg->is_born_in = false;
+}
+
 void cgroup_remove_base(const struct cgroup *cg)
 {
 	for (size_t i = 0; i < cg->n_trees; i++) {

@@ -5,7 +5,8 @@
  * sandbox there; on v2 with two leaves, mon (the monitor and pid 1) and box (the commands, with
  * the limits): a process without rights may only be moved below a folder that was handed to it,
  * so the monitor has to live in there too. A hierarchy without limits (devices, freezer, ...)
- * is shared: the monitor joins caisson/ itself, and what it starts is born there.
+ * is shared: the monitor joins caisson/ itself, or a launcher that makes many lives there, and what
+ * it starts is born there.
  *
  * A sandbox that is kept has a freezer of its own, and every command of it a leaf: a group with
  * the command and all it started, however it detached itself. Leaves lie in one hierarchy, that of
@@ -70,6 +71,7 @@ int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT],
 /* A process that starts many joins the shared v1 hierarchies itself, once; those of v2 are a
  * service manager's to count by. 0 or -errno: then each monitor joins. */
 int cgroup_live_in(struct cgroup *cg);
+void cgroup_leave(struct cgroup *cg); /* for the hierarchies' roots */
 /* The calling process into the shared hierarchies. */
 int cgroup_join_shared(const struct cgroup *cg, struct err *e) MUST_USE;
 /* What lets a process without rights start others in the groups: passed from launcher to monitor.

@@ -71,6 +71,9 @@ void kit_done(struct kit *k)
 	if (!k->is_open)
 		return;
 	k->is_open = false;
+	/* Where others live, or a sandbox that was kept, it stays. */
+	cgroup_leave(&k->host.cgroup);
+	cgroup_remove_base(&k->host.cgroup);
 	fd_close(&k->common.skeleton_fd);
 	fd_close(&k->common.init_exe_fd);
 	fd_close(&k->common.run_fd);

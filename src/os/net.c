@@ -19,6 +19,21 @@ static const struct {
 	{ IPPROTO_IPV6, IPV6_V6ONLY, 1 }, /* the last: not for IPv4 */
 };
 
+union os_address os_loopback(bool is_v6, uint16_t port)
+{
+	union os_address a = { .v6 = { 0 } };
+
+	if (is_v6)
+		a.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
+			                      .sin6_port = htons(port),
+			                      .sin6_addr = in6addr_loopback };
+	else
+		a.v4 = (struct sockaddr_in){ .sin_family = AF_INET,
+			                     .sin_port = htons(port),
+			                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	return a;
+}
+
 int os_listen_tcp(const union os_address *a)
 {
 	bool is_v6 = a->any.sa_family == AF_INET6;

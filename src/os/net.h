@@ -15,6 +15,7 @@ union os_address {
 	struct sockaddr_in6 v6;
 };
 
+union os_address os_loopback(bool is_v6, uint16_t port);
 /* Listens; an IPv6 address takes no IPv4. What is accepted does not delay small packets, and
  * notices a host that vanished. */
 int os_listen_tcp(const union os_address *a);

@@ -18,21 +18,6 @@
 
 /* ---- connecting ---------------------------------------------------------------------- */
 
-static union os_address loopback(bool is_v6, uint16_t port)
-{
-	union os_address a = { .v6 = { 0 } };
-
-	if (is_v6)
-		a.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
-			                      .sin6_port = htons(port),
-			                      .sin6_addr = in6addr_loopback };
-	else
-		a.v4 = (struct sockaddr_in){ .sin_family = AF_INET,
-			                     .sin_port = htons(port),
-			                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	return a;
-}
-
 /* A queue that is full answers nothing: the time of the call ends that. Returns the socket, -errno
  * of the connection, or -1 with an error when the call is over. */
 static int connect_to(struct call *c, const union os_address *a, struct err *e)
@@ -53,7 +38,7 @@ static int dial(struct call *c, struct err *e)
 
 	*e = (struct err){ 0 };
 	for (int is_v6 = 0; is_v6 < 2 && r < 0; is_v6++) {
-		union os_address a = loopback(is_v6, (uint16_t)c->req.from);
+		union os_address a = os_loopback(is_v6, (uint16_t)c->req.from);
 
 		r = connect_to(c, &a, e);
 		if (e->kind != ERR_NONE)

@@ -472,7 +472,10 @@ def _(api):
     same((frames["O"], frames["E"]), (b"out\ntyped", b"err\n"), "stream")
     same(json.loads(frames["X"])["exit_code"], 5, "stream end")
     started = json.loads(frames["S"])
-    check(started["process"]["id"], f"stream start: {started}")
+    check("enforced" not in started and started["process"]["id"], f"stream start: {started}")
+    whole = Stream(api.daemon.socket, "/v1/run", {"cmd": ["sh", "-c", "echo out"], "inline": True}).rest()
+    check(json.loads(whole["S"])["enforced"]["net"] == "netns", f"stream start, for a result: {whole['S']}")
+    same(json.loads(whole["X"])["stdout"], "out\n", "stream end, for a result")
     left = Stream(api.daemon.socket, "/v1/run", {"cmd": ["sleep", "60"]})
     same(left.frame()[0], "S", "started")
     left.close()
@@ -515,8 +518,9 @@ def _(api):
     c = api.client
     s = c.create()
     database = sqlite3.connect(f"file:{api.daemon.state / 'caisson.db'}?mode=ro", uri=True)
-    for _ in range(12):
-        for target, body in (("/v1/run", {"cmd": ["sleep", "0.2"]}), (f"/v1/sandboxes/{s['id']}/exec", {"cmd": ["true"]})):
+    run, execute = ("/v1/run", {"cmd": ["sleep", "0.2"]}), (f"/v1/sandboxes/{s['id']}/exec", {"cmd": ["true"]})
+    for i in range(40):
+        for target, body in (run, execute) if i % 4 == 0 else (execute,):
             stream = Stream(api.daemon.socket, target, body)
             letter, first = stream.frame()
             found = database.execute("SELECT count(*) FROM processes WHERE id=?", (json.loads(first)["process"]["id"],))
