@@ -11,7 +11,7 @@ serve() { # ARGS...: a daemon with the sockets in $T/run
 	eventually is_served
 	export CAISSON_SOCKET=$T/run/api.sock
 }
-is_served() { [ -S run/api.sock ] || is_ended; }
+is_served() { get run/api.sock /v1/health 2>/dev/null | grep -q '^200 {"status":"ready"' || is_ended; }
 is_ended() { ! kill -0 "$pid" 2>/dev/null; }
 end() {
 	[ -z "$pid" ] || { kill "$pid" && wait "$pid"; } 2>/dev/null
