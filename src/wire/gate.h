@@ -1,0 +1,196 @@
+/*
+ * gate.h - what a monitor and the gate's child for its sandbox say to each other.
+ *
+ * One message is one packet of a SOCK_SEQPACKET socket: the head, then a fixed struct. The monitor
+ * keeps everything that has to outlive a child: the listeners, the rules, the table of names, the
+ * records that nobody has taken yet. A child can be killed at any instant; the next one is started
+ * with the same G_START and means the same by every address.
+ *
+ *   monitor              child
+ *   START ───────────▷   UP: it serves
+ *   RULES ───────────▷   RULED: they hold now, for open connections too; or why the old ones stay
+ *                   ◁──  RECORD: one connection, when it is decided and when it is closed
+ *   CREDIT ──────────▷   (so many more connections may be recorded; without credit all are denied)
+ *                   ◁──  ASK: a connection is held
+ *   ANSWER ──────────▷   (it goes on or is closed; all that wait for the same name and port too)
+ *
+ * What a child says comes from a program that parses hostile bytes: gate_check() first. Text in a
+ * record is printable ASCII, or it would not have become a name; others escape it all the same.
+ */
+#pragma once
+
+#include "base/base.h"
+
+#define GATE_NAME_SIZE 254 /* of a host, lower case, no trailing dot; with its NUL */
+#define GATE_ALPN_SIZE 32
+#define GATE_METHOD_SIZE 16
+#define GATE_PATH_SIZE 512 /* of a request; longer ones are cut, and say so */
+#define GATE_RULE_SIZE 288 /* the rule that decided, as written: "allow: *.example.org:443" */
+#define GATE_RULES_MAX (1u << 20) /* bytes of a rules document */
+#define GATE_CREDIT 256           /* connections that one child may have unrecorded */
+#define GATE_ID_SIZE 40
+
+enum gate_type {
+	/* the monitor */
+	G_START,  /* struct gate_start; descriptors: enum gate_fd, all of them */
+	G_RULES,  /* struct gate_rules; descriptor: the document */
+	G_CREDIT, /* struct gate_credit */
+	G_ANSWER, /* struct gate_answer */
+	/* the child */
+	G_UP,
+	G_RULED,  /* struct gate_ruled */
+	G_RECORD, /* struct gate_record */
+	G_ASK,    /* struct gate_ask */
+	G_TYPES
+};
+
+struct gate_head {
+	uint32_t type, len; /* len: of what follows */
+};
+
+/* Descriptors of a G_START, in this order. The sockets were made inside, before any command. */
+enum gate_fd {
+	GATE_TCP4, /* listens; every TCP connection that is not to true loopback comes here:
+	              SO_ORIGINAL_DST */
+	GATE_TCP6,
+	GATE_UDP4, /* DNS to whatever address; answered from that one: IP_PKTINFO */
+	GATE_UDP6,
+	GATE_NAMES, /* memfd: gate/names.h; the child writes it, the monitor only keeps it */
+	GATE_RULES, /* memfd, sealed: the rules document */
+	GATE_FDS
+};
+
+/* The rules document is JSON, UTF-8, at most GATE_RULES_MAX bytes:
+ *   {"net": {canonical net of the spec, presets and sets expanded},
+ *    "grant": ["127.0.0.0/8", ...],  special-purpose ranges that the operator lets names resolve to
+ *    "proxy": "http://host:port" | "socks5://host:port",  absent: none; operator only
+ *    "ask_ms": 300000}                how long a connection is held
+ * It is written by the daemon, carried by the monitor, read by the child. */
+struct gate_start {
+	char id[GATE_ID_SIZE]; /* of the sandbox; opaque */
+	uint32_t generation;   /* of the rules */
+	uint32_t credit;
+};
+
+struct gate_rules {
+	uint32_t generation, zero;
+};
+
+struct gate_ruled {
+	uint32_t generation;
+	uint32_t is_refused; /* the old ones stay */
+	uint32_t closed;     /* open connections that the new ones do not allow */
+	uint32_t zero;
+	char reason[240];
+};
+
+struct gate_credit {
+	uint32_t n, zero;
+};
+
+struct gate_answer {
+	uint64_t ask;
+	uint32_t is_allowed, zero;
+};
+
+enum gate_decision { GATE_ALLOW, GATE_DENY, GATE_ASKED_DENY, GATE_ASKED_ALLOW, GATE_DECISIONS };
+
+/* Why a connection was denied, or how it came to its end. The words of the API: gate_reason_name()
+ */
+enum gate_reason {
+	GATE_NONE,          /* allowed by the rule */
+	GATE_NO_RULE,       /* nothing allows it */
+	GATE_RULE,          /* a deny rule */
+	GATE_LITERAL,       /* an address that no name was given and no cidr rule covers */
+	GATE_NAME_MISMATCH, /* SNI or Host is another name than was looked up */
+	GATE_NO_SNI,        /* TLS without a name */
+	GATE_PROTOCOL,    /* the first bytes are of a protocol that the rule does not allow there */
+	GATE_SPECIAL,     /* resolves to special-purpose addresses only */
+	GATE_METADATA,    /* of a cloud: never */
+	GATE_UNRESOLVED,  /* no address, or no resolver */
+	GATE_UNREACHABLE, /* nobody answers there */
+	GATE_BUDGET,      /* rate, connections or bytes */
+	GATE_SPOOL,       /* nobody takes the records */
+	GATE_ASK_TIMEOUT,
+	GATE_ASK_DENIED,
+	GATE_ASK_FULL,  /* too many are held */
+	GATE_RELOADED,  /* closed by new rules */
+	GATE_NAME_BAD,  /* not a name */
+	GATE_HTTP_RULE, /* method or path */
+	GATE_HTTP_BAD,  /* an ambiguous or malformed request */
+	GATE_TLS,       /* a handshake that failed, on either side */
+	GATE_SILENT,    /* the client sent nothing in time */
+	GATE_REASONS
+};
+
+enum gate_proto {
+	GATE_UNKNOWN,
+	GATE_PROTO_TLS,
+	GATE_PROTO_HTTP,
+	GATE_PROTO_SSH,
+	GATE_PROTO_TCP,
+	GATE_PROTO_DNS,
+	GATE_PROTOS
+};
+
+enum gate_kind {
+	GATE_OPENED,  /* allowed and connected; a GATE_CLOSED with the same seq follows, unless the
+	                 child dies */
+	GATE_CLOSED,  /* final: bytes and time are known. A denied connection has only this one */
+	GATE_LOOKUP,  /* a name that was asked for and denied; many alike are one record */
+	GATE_REQUEST, /* of a terminated connection: method, path, status */
+	GATE_KINDS
+};
+
+/* A record; `seq` counts the connections of a sandbox and survives children. */
+struct gate_record {
+	uint64_t seq;
+	uint64_t request; /* GATE_REQUEST: which of the connection, from 1 on; else 0 */
+	int64_t unix_ms;  /* when the connection came */
+	uint64_t bytes_up, bytes_down, ms;
+	uint32_t kind, decision, reason, proto;
+	uint32_t generation;     /* of the rules that decided */
+	uint16_t port, src_port; /* as the client sees them */
+	uint8_t is_v6, is_terminated, close_by,
+	    zero;         /* close_by: 0 open, 1 client, 2 server, 3 gate */
+	uint8_t dst[16];  /* the address that the client used; an IPv4 one in the first four */
+	uint8_t real[16]; /* the address that was dialled; zero: none */
+	uint32_t status;  /* of a request */
+	uint32_t count;   /* GATE_LOOKUP: how many alike */
+	char name[GATE_NAME_SIZE];
+	char sni[GATE_NAME_SIZE];
+	char alpn[GATE_ALPN_SIZE];
+	char method[GATE_METHOD_SIZE];
+	char path[GATE_PATH_SIZE];
+	char rule[GATE_RULE_SIZE]; /* "" when no rule decided */
+};
+
+struct gate_ask {
+	uint64_t ask, seq;
+	uint32_t timeout_ms;
+	uint16_t port, zero;
+	char name[GATE_NAME_SIZE];
+	char rule[GATE_RULE_SIZE];
+};
+
+struct gate_packet {
+	struct gate_head head;
+	union {
+		struct gate_start start;
+		struct gate_rules rules;
+		struct gate_ruled ruled;
+		struct gate_credit credit;
+		struct gate_answer answer;
+		struct gate_record record;
+		struct gate_ask ask;
+	};
+};
+
+/* A packet of `n` bytes that came with `n_fds` descriptors: type, length, ranges, and every text
+ * ends with a NUL and is printable ASCII. */
+bool gate_check(const struct gate_packet *p, size_t n, size_t n_fds);
+size_t gate_size(const struct gate_packet *p); /* of the whole packet, by its type */
+
+const char *gate_reason_name(enum gate_reason r);     /* "no_rule", "name_mismatch", ... */
+const char *gate_decision_name(enum gate_decision d); /* "allow", "deny", "ask_deny", "ask_allow" */
+const char *gate_proto_name(enum gate_proto p); /* "tls", "http", "ssh", "tcp", "dns", "unknown" */
