@@ -3,9 +3,10 @@
  *
  *     gen-netlink OUT.h
  *
- * A launch has no time to build them, and they are always the same: libnftnl stays on this side, and
- * a launch sends bytes. Two sockets, two calls: `netlink_lo` and `netlink_routes` go to NETLINK_ROUTE,
- * `netlink_walls`, one batch that holds as a whole or not at all, to NETLINK_NETFILTER.
+ * A launch has no time to build them, and they are always the same: libnftnl stays on this side,
+ * and a launch sends bytes. Of each list the last message asks for an answer. `netlink_routes4` and
+ * `netlink_routes6` go to NETLINK_ROUTE; `netlink_walls`, a batch that holds as a whole or not at
+ * all, goes to NETLINK_NETFILTER.
  */
 #include <netinet/in.h> /* first: the kernel's own header makes way for it */
 
@@ -31,7 +32,7 @@
 #define TCP_ACK 0x10
 
 static const uint8_t addr4[4] = NET_ADDR4, addr6[16] = NET_ADDR6;
-static const uint8_t loopback6[16] = { [15] = 1 };
+static const uint8_t loopback4[4] = { 127, 0, 0, 1 }, loopback6[16] = { [15] = 1 };
 
 struct messages {
 	const char *name;
@@ -73,13 +74,14 @@ static void put_up(struct messages *m)
 	put(m, h);
 }
 
-/* local 0.0.0.0/0 dev lo */
-static void put_route(struct messages *m, int family, int flags)
+/* local 0.0.0.0/0 dev lo src 127.0.0.1. Without the source a connection would come from the address
+ * that it goes to, and could meet itself; IPv6 takes ::1 as it is. */
+static void put_route(struct messages *m, int family)
 {
 	struct nlmsghdr *h = mnl_nlmsg_put_header(m->bytes + m->len);
 
 	h->nlmsg_type = RTM_NEWROUTE;
-	h->nlmsg_flags = (uint16_t)(NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL | flags);
+	h->nlmsg_flags = (uint16_t)(NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK);
 	h->nlmsg_seq = ++m->seq;
 	struct rtmsg *r = mnl_nlmsg_put_extra_header(h, sizeof *r);
 	r->rtm_family = (unsigned char)family;
@@ -88,6 +90,8 @@ static void put_route(struct messages *m, int family, int flags)
 	r->rtm_scope = family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;
 	r->rtm_type = RTN_LOCAL;
 	mnl_attr_put_u32(h, RTA_OIF, LO);
+	if (family == AF_INET)
+		mnl_attr_put(h, RTA_PREFSRC, sizeof loopback4, loopback4);
 	put(m, h);
 }
 
@@ -105,9 +109,9 @@ static struct nftnl_rule *rule_of(const char *chain)
 
 static void put_rule(struct messages *m, struct nftnl_rule *r, int flags)
 {
-	struct nlmsghdr *h = nftnl_nlmsg_build_hdr(
-	    m->bytes + m->len, NFT_MSG_NEWRULE, NFPROTO_INET,
-	    (uint16_t)(NLM_F_CREATE | NLM_F_APPEND | flags), ++m->seq);
+	struct nlmsghdr *h =
+	    nftnl_nlmsg_build_hdr(m->bytes + m->len, NFT_MSG_NEWRULE, NFPROTO_INET,
+	                          (uint16_t)(NLM_F_CREATE | NLM_F_APPEND | flags), ++m->seq);
 
 	nftnl_rule_nlmsg_build_payload(h, r);
 	nftnl_rule_free(r);
@@ -175,11 +179,9 @@ static void mask(struct nftnl_rule *r, const void *bits, uint32_t n)
 
 static void if_to_loopback4(struct nftnl_rule *r)
 {
-	static const uint8_t loopback = 127;
-
 	if_family(r, NFPROTO_IPV4);
-	load(r, (struct field){ NFT_PAYLOAD_NETWORK_HEADER, 16, sizeof loopback });
-	compare(r, NFT_CMP_EQ, &loopback, sizeof loopback);
+	load(r, (struct field){ NFT_PAYLOAD_NETWORK_HEADER, 16, 1 }); /* 127.0.0.0/8 */
+	compare(r, NFT_CMP_EQ, loopback4, 1);
 }
 
 static void if_to_loopback6(struct nftnl_rule *r)
@@ -207,13 +209,6 @@ static void if_goes_on(struct nftnl_rule *r)
 	load(r, (struct field){ NFT_PAYLOAD_TRANSPORT_HEADER, 13, sizeof flags });
 	mask(r, &flags, sizeof flags);
 	compare(r, NFT_CMP_NEQ, &first, sizeof first);
-}
-
-static void if_marked(struct nftnl_rule *r)
-{
-	static const uint32_t mark = NET_MARK;
-
-	if_meta(r, NFT_META_MARK, &mark, sizeof mark);
 }
 
 static void set_register(struct nftnl_rule *r, uint32_t reg, const void *bytes, uint32_t n)
@@ -251,23 +246,28 @@ static void give_to_gate(struct nftnl_rule *r, uint8_t family, uint16_t to_port)
 	accept_it(r);
 }
 
-static void accept_if(struct messages *m, const char *chain, void (*is)(struct nftnl_rule *r))
-{
-	struct nftnl_rule *r = rule_of(chain);
+struct pass {
+	const char *chain;
+	void (*is)(struct nftnl_rule *r);
+	int flags;
+};
 
-	is(r);
+static void accept_if(struct messages *m, struct pass p)
+{
+	struct nftnl_rule *r = rule_of(p.chain);
+
+	p.is(r);
 	accept_it(r);
-	put_rule(m, r, 0);
+	put_rule(m, r, p.flags);
 }
 
 static void put_capture(struct messages *m)
 {
 	static const uint8_t families[] = { NFPROTO_IPV4, NFPROTO_IPV6 };
 
-	accept_if(m, "in", if_goes_on);
-	accept_if(m, "in", if_to_loopback4);
-	accept_if(m, "in", if_to_loopback6);
-	accept_if(m, "in", if_marked);
+	accept_if(m, (struct pass){ "in", if_goes_on, 0 });
+	accept_if(m, (struct pass){ "in", if_to_loopback4, 0 });
+	accept_if(m, (struct pass){ "in", if_to_loopback6, 0 });
 	for (size_t i = 0; i < COUNT(families); i++) {
 		struct nftnl_rule *tcp = rule_of("in"), *dns = rule_of("in");
 
@@ -287,15 +287,10 @@ static void if_tcp(struct nftnl_rule *r)
 
 static void put_output(struct messages *m)
 {
-	accept_if(m, "out", if_tcp);
-	accept_if(m, "out", if_to_loopback4);
-	accept_if(m, "out", if_to_loopback6);
-	accept_if(m, "out", if_query);
-	struct nftnl_rule *last = rule_of("out");
-
-	if_marked(last);
-	accept_it(last);
-	put_rule(m, last, NLM_F_ACK);
+	accept_if(m, (struct pass){ "out", if_tcp, 0 });
+	accept_if(m, (struct pass){ "out", if_to_loopback4, 0 });
+	accept_if(m, (struct pass){ "out", if_to_loopback6, 0 }); /* and what the gate answers */
+	accept_if(m, (struct pass){ "out", if_query, NLM_F_ACK });
 }
 
 static void put_table(struct messages *m)
@@ -352,19 +347,22 @@ static void print(FILE *out, const struct messages *m)
 
 int main(int argc, char **argv)
 {
-	static struct messages routes = { .name = "netlink_routes" };
+	static struct messages routes4 = { .name = "netlink_routes4" };
+	static struct messages routes6 = { .name = "netlink_routes6" };
 	static struct messages walls = { .name = "netlink_walls" };
 	FILE *out = argc == 2 ? fopen(argv[1], "w") : NULL;
 
 	if (!out)
 		die("one file to write");
-	put_up(&routes);
-	put_route(&routes, AF_INET, 0);
-	put_route(&routes, AF_INET6, NLM_F_ACK);
+	put_up(&routes4);
+	put_route(&routes4, AF_INET);
+	put_route(&routes6, AF_INET6);
 	put_walls(&walls);
-	fputs("/* Made from src/engine/netpolicy.h by tools/gen-netlink.c: edit those. */\n#pragma once\n",
+	fputs("/* Made from src/engine/netpolicy.h by tools/gen-netlink.c: edit those. */\n#pragma "
+	      "once\n",
 	      out);
-	print(out, &routes);
+	print(out, &routes4);
+	print(out, &routes6);
 	print(out, &walls);
 	return fclose(out) == 0 ? 0 : 1;
 }

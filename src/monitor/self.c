@@ -4,7 +4,8 @@
  * One line in, one line of JSON out, then the connection ends:
  *
  *   whoami    {"sandbox":"..."}
- *   why       {"violations":[{"kind":"limit","target":"pids","process":3,"count":2},...]}
+ *   why       {"violations":[{"kind":"limit","target":"pids","process":3,"count":2},
+ *                            {"kind":"net","target":"example.org:443","reason":"no_rule","count":1},...]}
  *   log NUM   {"process":3,"encoding":"utf-8","data":"..."}    the last 64 KiB
  *
  * Whoever connects is hostile: few connections, short lines, little time, and nothing that can be
@@ -78,6 +79,26 @@ static void answer_whoami(struct visitor *v, const char *argument)
 	str_add(&v->answer, "}\n");
 }
 
+static void print_why(struct str *out, const struct why *w)
+{
+	const struct channel_denied *d = &w->denied;
+	char target[sizeof d->name + 8];
+
+	if (w->target) {
+		str_addf(out,
+		         "{\"kind\":\"limit\",\"target\":\"%s\",\"process\":%u,\"count\":%llu}",
+		         w->target, w->num, (unsigned long long)w->count);
+		return;
+	}
+	int n = snprintf(target, sizeof target, d->port ? "%s:%u" : "%s", d->name, d->port);
+	str_add(out, "{\"kind\":\"net\",\"target\":");
+	add_quoted(out, target, (size_t)n);
+	str_addf(out, ",\"reason\":\"%s\",\"count\":%u", gate_reason_name(d->reason), d->count);
+	if (w->num)
+		str_addf(out, ",\"process\":%u", w->num);
+	str_add(out, "}");
+}
+
 static void answer_why(struct visitor *v, const char *argument)
 {
 	const struct monitor *m = v->monitor;
@@ -86,11 +107,8 @@ static void answer_why(struct visitor *v, const char *argument)
 	(void)argument;
 	str_add(&v->answer, "{\"violations\":[");
 	for (size_t i = from; i < m->n_why; i++) {
-		const struct why *w = &m->why[i % WHY_MAX];
-
-		str_addf(&v->answer,
-		         "%s{\"kind\":\"limit\",\"target\":\"%s\",\"process\":%u,\"count\":%llu}",
-		         i > from ? "," : "", w->target, w->num, (unsigned long long)w->count);
+		str_add(&v->answer, i > from ? "," : "");
+		print_why(&v->answer, &m->why[i % WHY_MAX]);
 	}
 	str_add(&v->answer, "]}\n");
 }
@@ -288,7 +306,13 @@ int self_open(struct monitor *m, struct err *e)
 static void note(struct monitor *m, uint32_t num, const char *target, uint64_t count)
 {
 	if (count > 0)
-		m->why[m->n_why++ % WHY_MAX] = (struct why){ num, target, count };
+		m->why[m->n_why++ % WHY_MAX] =
+		    (struct why){ .num = num, .target = target, .count = count };
+}
+
+void self_note_denied(struct monitor *m, uint32_t num, const struct channel_denied *d)
+{
+	m->why[m->n_why++ % WHY_MAX] = (struct why){ .num = num, .denied = *d };
 }
 
 void self_note(struct proc *p)

@@ -23,13 +23,15 @@
  */
 #pragma once
 
-#include "base/base.h"
+#include "wire/gate.h"
 
 #define CHANNEL_DATA_MAX (32u << 10)
 #define CHANNEL_INPUT_MAX (64u << 10) /* of one process, sent and not yet said to be TOOK */
 #define CHANNEL_CHILDREN_MAX 16
 #define CHANNEL_EXECS_MAX 32
 #define CHANNEL_EXEC_TEXT 256
+#define CHANNEL_DENIED_MAX 8
+#define CHANNEL_DENIED_NAME 96 /* with its NUL; of a longer one the end */
 
 /* clang-format off */
 enum channel_type {
@@ -57,6 +59,10 @@ enum channel_type {
 	CH_EXTEND,  /* uint64_t: ms from now on until the wall limit; 0: none */
 	CH_CLOSE,   /* ends everything, at once. Answer: END */
 	CH_DROP,    /* struct channel_shell, the name alone counts: the shell ends and is forgotten */
+	CH_GATE,    /* descriptor: the socket of a child of the gate; one too many is closed */
+	CH_RULES,   /* struct gate_rules; descriptor: the document. Answer: RULED */
+	CH_NET_ACK, /* uint64_t: NET up to this number are on record */
+	CH_ANSWER,  /* struct gate_answer: to an ASK */
 
 	/* Both. */
 	CH_SHELL,   /* struct channel_shell, text. The client: one that a monitor before had; known already: not
@@ -73,6 +79,10 @@ enum channel_type {
 	CH_PROC,    /* struct channel_proc */
 	CH_SYNCED,
 	CH_DONE,    /* struct channel_done */
+	CH_GATELESS, /* no child of the gate serves it, a GATE is wanted. After a SYNC too */
+	CH_RULED,   /* struct gate_ruled: also when a child begins */
+	CH_NET,     /* struct channel_net. A new client gets all again that no ACK has come for */
+	CH_ASK,     /* struct gate_ask; a new client gets those that still wait */
 	CH_END,     /* struct channel_gone: everything inside is dead; the last message */
 	CH_TYPES
 };
@@ -169,9 +179,24 @@ struct channel_gone {
 	char reason[96];
 };
 
+/* `num` of the head: the process that made the connection, when only one could have, else 0. */
+struct channel_net {
+	uint64_t at; /* grows by one; begins anew with a monitor */
+	struct gate_record record;
+};
+
 struct channel_child {
 	int32_t pid;
 	char name[16];
+};
+
+/* Connections and lookups of one kind that the gate refused while the process ran. */
+struct channel_denied {
+	char name[CHANNEL_DENIED_NAME]; /* or the address */
+	uint16_t port;                  /* 0: a lookup */
+	uint8_t reason;                 /* enum gate_reason */
+	uint8_t is_shared;              /* others ran too: it may have been one of them */
+	uint32_t count;
 };
 
 struct channel_end {
@@ -184,7 +209,9 @@ struct channel_end {
 	uint64_t oom_kills, pids_denied;
 	uint32_t is_disk_full, is_inodes_full; /* when the command ended */
 	uint32_t n_children, n_execs;          /* in all; the arrays hold the first */
+	uint32_t n_denied, unused;             /* kinds, in all; the array holds the first */
 	struct channel_child children[CHANNEL_CHILDREN_MAX];
+	struct channel_denied denied[CHANNEL_DENIED_MAX];
 	char execs[CHANNEL_EXECS_MAX][CHANNEL_EXEC_TEXT]; /* arguments joined by a space */
 };
 _Static_assert(sizeof(struct channel_end) <= CHANNEL_DATA_MAX, "one packet");

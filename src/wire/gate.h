@@ -10,9 +10,14 @@
  *   START ───────────▷   UP: it serves
  *   RULES ───────────▷   RULED: they hold now, for open connections too; or why the old ones stay
  *                   ◁──  RECORD: one connection, when it is decided and when it is closed
- *   CREDIT ──────────▷   (so many more connections may be recorded; without credit all are denied)
+ *   CREDIT ──────────▷   (so many more records may be sent; without credit all are denied)
  *                   ◁──  ASK: a connection is held
  *   ANSWER ──────────▷   (it goes on or is closed; all that wait for the same name and port too)
+ *
+ * A record costs one credit, START brings the first ones. A denied connection is told of before its
+ * client can see that it was: the end of a command then finds the record in the socket. Records of
+ * what closes wait in the child until there is credit. When the monitor's end of the socket closes
+ * (it only shuts its writing side, first), the child closes what is open, says that, and ends.
  *
  * What a child says comes from a program that parses hostile bytes: gate_check() first. Text in a
  * record is printable ASCII, or it would not have become a name; others escape it all the same.
@@ -27,7 +32,7 @@
 #define GATE_PATH_SIZE 512 /* of a request; longer ones are cut, and say so */
 #define GATE_RULE_SIZE 288 /* the rule that decided, as written: "allow: *.example.org:443" */
 #define GATE_RULES_MAX (1u << 20) /* bytes of a rules document */
-#define GATE_CREDIT 256           /* connections that one child may have unrecorded */
+#define GATE_CREDIT 256           /* records of a child that the monitor has not seen yet */
 #define GATE_ID_SIZE 40
 
 enum gate_type {
@@ -37,7 +42,7 @@ enum gate_type {
 	G_CREDIT, /* struct gate_credit */
 	G_ANSWER, /* struct gate_answer */
 	/* the child */
-	G_UP,
+	G_UP,     /* it serves by the rules of START; those that are no rules: RULED, and it ends */
 	G_RULED,  /* struct gate_ruled */
 	G_RECORD, /* struct gate_record */
 	G_ASK,    /* struct gate_ask */
@@ -48,10 +53,11 @@ struct gate_head {
 	uint32_t type, len; /* len: of what follows */
 };
 
-/* Descriptors of a G_START, in this order. The sockets were made inside, before any command. */
+/* Descriptors of a G_START, in this order. The sockets were made inside, before any command; those
+ * of IPv6 may be such as nothing ever comes to. They do not block. */
 enum gate_fd {
-	GATE_TCP4, /* listens; every TCP connection that is not to true loopback comes here:
-	              SO_ORIGINAL_DST */
+	GATE_TCP4, /* listens; every TCP connection that is not to true loopback comes here, and
+	              getsockname(2) of it is where the client wanted to go */
 	GATE_TCP6,
 	GATE_UDP4, /* DNS to whatever address; answered from that one: IP_PKTINFO */
 	GATE_UDP6,
