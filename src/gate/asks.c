@@ -8,8 +8,8 @@
 #include "base/fd.h"
 #include "gate/gate-internal.h"
 
-#define ASKS_MAX 64   /* different questions */
-#define HELD_MAX 256  /* connections that wait */
+#define ASKS_MAX 64  /* different questions */
+#define HELD_MAX 256 /* connections that wait */
 
 struct ask {
 	struct ask *next;

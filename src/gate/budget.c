@@ -18,7 +18,8 @@ bool bucket_take(struct bucket *b, uint64_t now_ms)
 	if (b->most == 0)
 		return true;
 	b->at_ms = now_ms;
-	b->spent = passed >= b->per_ms || passed * b->most >= b->spent ? 0 : b->spent - passed * b->most;
+	b->spent =
+	    passed >= b->per_ms || passed * b->most >= b->spent ? 0 : b->spent - passed * b->most;
 	if (b->spent + b->per_ms > whole)
 		return false;
 	b->spent += b->per_ms;

@@ -120,7 +120,10 @@ static void dialled(void *owner, int fd, enum gate_reason why, const struct rule
 	if (fd < 0) {
 		bool is_denied = why == GATE_SPECIAL || why == GATE_METADATA;
 
-		conn_deny(c, is_denied ? GATE_DENY : c->is_answered ? GATE_ASKED_ALLOW : GATE_ALLOW,
+		conn_deny(c,
+		          is_denied        ? GATE_DENY
+		          : c->is_answered ? GATE_ASKED_ALLOW
+		                           : GATE_ALLOW,
 		          why);
 		return;
 	}

@@ -13,7 +13,8 @@
 
 #define OWNER_OF(at, type, member) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 
-struct try {
+struct
+try {
 	struct watch watch; /* fd -1: none */
 	struct dial *dial;
 	struct rules_addr to;
@@ -144,8 +145,8 @@ static union os_address address_of(const struct rules_addr *a)
 	union os_address out = { .v6 = { 0 } };
 
 	if (a->is_v6) {
-		out.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
-			                        .sin6_port = htons(a->port) };
+		out.v6 =
+		    (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(a->port) };
 		memcpy(&out.v6.sin6_addr, a->at, 16);
 	} else {
 		out.v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(a->port) };

@@ -7,9 +7,9 @@
  *   asks.c       connections that wait for a person
  *   records.c    what is told about all that
  *
- * A connection (struct conn) is freed by conn_deny() and conn_end(); after these, and after what may
- * call them, it must not be touched. A watch that is removed gets no more events, so nothing has to
- * be deferred.
+ * A connection (struct conn) is freed by conn_deny() and conn_end(); after these, and after what
+ * may call them, it must not be touched. A watch that is removed gets no more events, so nothing
+ * has to be deferred.
  */
 #pragma once
 

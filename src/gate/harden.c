@@ -18,9 +18,9 @@
 
 /* Folders are for what replaces files by others: a rule is about a file and not about its name. */
 static const char *const readable[] = {
-	"/etc/resolv.conf", "/etc/hosts",           "/etc/ssl/certs",
-	"/etc/pki/tls",     "/run/systemd/resolve", "/run/resolvconf",
-	"/dev/urandom", /* c-ares numbers its questions by it */
+	"/etc/resolv.conf",     "/etc/hosts",      "/etc/ssl/certs", "/etc/pki/tls",
+	"/run/systemd/resolve", "/run/resolvconf", "/dev/urandom", /* c-ares numbers its questions
+	                                                              by it */
 };
 
 int harden_master(struct err *e)

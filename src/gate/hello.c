@@ -33,7 +33,8 @@ static struct said read_sni(struct bytes ext)
 	static const struct said bad = { .kind = SAID_BAD };
 	struct bytes list, name;
 
-	if (!take(&ext, 2, &list) || ext.n > 0 || list.n < 1 || list.at[0] != TLSEXT_NAMETYPE_host_name)
+	if (!take(&ext, 2, &list) || ext.n > 0 || list.n < 1 ||
+	    list.at[0] != TLSEXT_NAMETYPE_host_name)
 		return bad;
 	list.at++;
 	list.n--;
@@ -107,7 +108,7 @@ static SSL_CTX *context(void)
 	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
 	ctx = SSL_CTX_new(TLS_server_method());
 	if (!ctx)
-		abort(); /* out of memory */
+		abort();                       /* out of memory */
 	SSL_CTX_set_min_proto_version(ctx, 0); /* which version is the server's business */
 	SSL_CTX_set_client_hello_cb(ctx, on_hello, NULL);
 	return ctx;

@@ -7,7 +7,8 @@
 
 #include "wire/hostname.h"
 
-#define HELLO_BYTES_MAX (20u << 10) /* a record has 16 KiB; with post-quantum keys a hello has two */
+#define HELLO_BYTES_MAX                                                                            \
+	(20u << 10) /* a record has 16 KiB; with post-quantum keys a hello has two */
 
 enum hello_result { HELLO_OK, HELLO_MORE, HELLO_BAD };
 

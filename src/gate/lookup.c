@@ -228,7 +228,8 @@ static void answered(void *arg, int status, int timeouts, struct ares_addrinfo *
 	if (from)
 		ares_freeaddrinfo(from);
 	n->until_ms = timer_now_ms() + keep_ms;
-	struct lookup_answer answer = n->answer; /* who is told may ask again, and the name be gone */
+	struct lookup_answer answer =
+	    n->answer; /* who is told may ask again, and the name be gone */
 	struct lookup_wait *waiting = n->waiting;
 
 	n->waiting = NULL;

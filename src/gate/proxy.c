@@ -48,9 +48,9 @@ static void say_connect(struct proxy *p)
 		snprintf(host, sizeof host, p->to.is_v6 ? "[%s]" : "%s", text);
 		to = host;
 	}
-	int n = snprintf((char *)p->out, sizeof p->out,
-	                 "CONNECT %s:%u HTTP/1.1\r\nHost: %s:%u\r\n\r\n", to, p->to.port, to,
-	                 p->to.port);
+	int n =
+	    snprintf((char *)p->out, sizeof p->out, "CONNECT %s:%u HTTP/1.1\r\nHost: %s:%u\r\n\r\n",
+	             to, p->to.port, to, p->to.port);
 
 	p->out_len = n > 0 && (size_t)n < sizeof p->out ? (size_t)n : 0;
 }
@@ -124,7 +124,8 @@ static void say(struct proxy *p)
 		return;
 	}
 	p->out_sent += n > 0 ? (size_t)n : 0;
-	if (loop_change(p->loop, &p->watch, p->out_sent < p->out_len ? EPOLLOUT : EPOLLIN | EPOLLET) < 0)
+	if (loop_change(p->loop, &p->watch,
+	                p->out_sent < p->out_len ? EPOLLOUT : EPOLLIN | EPOLLET) < 0)
 		finish(p, false);
 }
 

@@ -13,7 +13,7 @@ static void copy(char *out, size_t size, const char *text)
 	snprintf(out, size, "%s", text ? text : "");
 }
 
-static void send(struct gate *g, const struct gate_record *r)
+static void tell(struct gate *g, const struct gate_record *r)
 {
 	struct gate_packet p = { .head = { G_RECORD, sizeof p.record }, .record = *r };
 
@@ -57,7 +57,7 @@ void record_opened(struct conn *c)
 	struct gate_record r = describe(c, GATE_OPENED);
 
 	c->is_opened = true;
-	send(c->gate, &r);
+	tell(c->gate, &r);
 }
 
 /* The first of them is told whole, with how many there were. */
@@ -84,7 +84,7 @@ void record_closed(struct conn *c, enum gate_decision d, enum gate_reason why, e
 	if (!c->is_opened && (why == GATE_BUDGET || why == GATE_SPOOL))
 		count_alike(c->gate, &r);
 	else
-		send(c->gate, &r);
+		tell(c->gate, &r);
 }
 
 static void window_over(struct timer *t)
@@ -95,7 +95,7 @@ static void window_over(struct timer *t)
 		struct gate_record *sum = &g->records.denied[i];
 
 		if (sum->count > 0 && records_has_room(g)) {
-			send(g, sum);
+			tell(g, sum);
 			sum->count = 0;
 		}
 		if (sum->count > 0)
@@ -118,7 +118,7 @@ void record_lookup(struct gate *g, const struct lookup_note *n)
 	};
 
 	copy(r.name, sizeof r.name, n->name);
-	send(g, &r);
+	tell(g, &r);
 }
 
 void records_start(struct gate *g)

@@ -85,7 +85,8 @@ static bool may_read(const struct flow *f)
 
 /* A side that is read no more is watched for nothing, which is to say for its breaking; one that
  * has to wait is not watched, since its end would be told again and again. */
-static void want(struct relay *r, struct relay_end *e, const struct flow *out, const struct flow *in)
+static void want(struct relay *r, struct relay_end *e, const struct flow *out,
+                 const struct flow *in)
 {
 	uint32_t events = (may_read(out) ? EPOLLIN : 0) | (in->held > 0 ? EPOLLOUT : 0);
 

@@ -28,7 +28,7 @@ struct meter {
 };
 
 struct flow {
-	int pipe[2]; /* 0, 0: none */
+	int pipe[2];   /* 0, 0: none */
 	uint32_t held; /* bytes in it */
 	bool is_eof;   /* nothing more comes from its source */
 	bool is_shut;  /* and its sink knows */
@@ -57,7 +57,7 @@ struct relay {
 	void (*over)(struct relay *r, enum relay_over why, bool is_broken);
 	/* The client can be read, and `up` is not open yet. */
 	void (*knock)(struct relay *r);
-	bool is_up_held;    /* what the client sends is not relayed yet */
+	bool is_up_held;      /* what the client sends is not relayed yet */
 	bool is_server_first; /* the server was the first to end */
 };
 

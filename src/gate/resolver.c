@@ -1,10 +1,10 @@
 /*
  * resolver.c - DNS for the sandbox, by UDP and TCP, at whatever address it asks.
  *
- * A name that some rule lets it reach has one synthetic address (gate/names.h); others do not exist.
- * Nothing is asked upstream, so that a question carries nothing out. What it could carry out later,
- * as a label below a wildcard that somebody else's server sees when it is connected to, is bounded:
- * so many new names in a minute.
+ * A name that some rule lets it reach has one synthetic address (gate/names.h); others do not
+ * exist. Nothing is asked upstream, so that a question carries nothing out. What it could carry out
+ * later, as a label below a wildcard that somebody else's server sees when it is connected to, is
+ * bounded: so many new names in a minute.
  */
 #include "base/fd.h"
 #include "gate/gate-internal.h"
@@ -98,8 +98,7 @@ static int resolve(struct gate *g, const struct dns_query *q, uint8_t a[4], bool
 		return deny(g, q->name, v.reason, DNS_NXDOMAIN);
 	if (q->type != DNS_A)
 		return DNS_NOERROR;
-	if (!names_has(&g->names, q->name) &&
-	    !bucket_take(&g->resolver.names, timer_now_ms()))
+	if (!names_has(&g->names, q->name) && !bucket_take(&g->resolver.names, timer_now_ms()))
 		return deny(g, q->name, GATE_BUDGET, DNS_REFUSED);
 	if (!names_give(&g->names, q->name, a))
 		return deny(g, q->name, GATE_BUDGET, DNS_SERVFAIL);

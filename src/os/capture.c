@@ -38,8 +38,8 @@ static bool read_dst(struct msghdr *msg, union os_address *to)
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
 			memcpy(&v4, CMSG_DATA(c), sizeof v4);
-			to->v4 = (struct sockaddr_in){ .sin_family = AF_INET,
-				                       .sin_addr = v4.ipi_addr };
+			to->v4 =
+			    (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr = v4.ipi_addr };
 			return true;
 		}
 		if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {

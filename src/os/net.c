@@ -195,8 +195,7 @@ int os_own_addresses(union os_address *out, size_t max)
 		if (family != AF_INET && family != AF_INET6)
 			continue;
 		out[n] = (union os_address){ .v6 = { 0 } };
-		memcpy(&out[n++], i->ifa_addr,
-		       family == AF_INET ? sizeof out->v4 : sizeof out->v6);
+		memcpy(&out[n++], i->ifa_addr, family == AF_INET ? sizeof out->v4 : sizeof out->v6);
 	}
 	freeifaddrs(list);
 	return (int)n;

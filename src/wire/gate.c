@@ -105,7 +105,8 @@ static bool check_ca(const struct gate_ca *c)
 	    memcmp(end - tail, last, tail) != 0)
 		return false;
 	for (const char *p = c->pem + head; p < end - tail; p++)
-		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\n", *p))
+		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\n",
+		            *p))
 			return false;
 	return true;
 }

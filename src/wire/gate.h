@@ -172,7 +172,7 @@ struct gate_record {
 	uint8_t dst[16];  /* the address that the client used; an IPv4 one in the first four */
 	uint8_t real[16]; /* the address that was dialled; zero: none */
 	uint32_t status;  /* of a request */
-	uint32_t count;   /* GATE_LOOKUP, and denials by GATE_BUDGET and GATE_SPOOL: how many alike */
+	uint32_t count; /* GATE_LOOKUP, and denials by GATE_BUDGET and GATE_SPOOL: how many alike */
 	char name[GATE_NAME_SIZE];
 	char sni[GATE_NAME_SIZE];
 	char alpn[GATE_ALPN_SIZE];
