@@ -36,6 +36,7 @@ enum policy_gate_args_id {
 	{ ALLOW, "bytes and descriptors",                                                          \
 	  "read write readv writev pread64 lseek close close_range fcntl fstat newfstatat statx "  \
 	  "pipe2 splice" },                                                                        \
+	{ ALLOW, "the table of names gets its size", "ftruncate" },                                \
 	{ ALLOW, "the few files that Landlock leaves",                                             \
 	  "openat readlink readlinkat access faccessat faccessat2" },                              \
 	{ ALLOW, "waiting",                                                                        \

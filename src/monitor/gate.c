@@ -9,8 +9,9 @@
  * there is none the next child begins with them, and if it ends before it is up they are dropped
  * for the old ones, unless there are no old ones.
  *
- * The spool is bounded. What a child may still say is counted in, so it never overflows: a child
- * without credit denies.
+ * The spool is bounded. What a child may still say is counted in: a child without credit denies. Only
+ * the ends of connections that were open come without credit; they have some room of their own, and
+ * beyond that connections stay without an end.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -24,7 +25,9 @@
 #include "os/sock.h"
 
 #define SPOOL_MAX 640 /* records: one MiB */
+#define DEBTS_MAX 640 /* as many that came without credit */
 #define WINDOW 64     /* of them, sent and not yet on record */
+#define HEAR_MAX 1024 /* at once */
 #define ASKS_MAX 64
 #define UP_MS 5000 /* for a child to begin */
 #define END_MS 200 /* for one to say the last */
@@ -79,7 +82,7 @@ void gatekeep_tell(struct monitor *m)
 
 	if (!g)
 		return;
-	tell_records(m, m->is_ending ? SPOOL_MAX : WINDOW);
+	tell_records(m, m->is_ending ? SIZE_MAX : WINDOW);
 	if (g->due_ruled)
 		g->due_ruled = !talk_about(m, CH_RULED, 0, &g->ruled, sizeof g->ruled);
 	for (size_t i = 0; i < g->asks.len; i++)
@@ -133,7 +136,8 @@ static bool send_packet(struct gatekeep *g, struct gate_packet *p, const int *fd
 /* With what is on its way the spool is never more than full. */
 static uint32_t new_credit(const struct gatekeep *g)
 {
-	size_t room = SPOOL_MAX - g->spool.len - g->credit;
+	size_t taken = g->spool.len + g->credit;
+	size_t room = taken < SPOOL_MAX ? SPOOL_MAX - taken : 0;
 	size_t wanted = GATE_CREDIT - g->credit;
 
 	return (uint32_t)(room < wanted ? room : wanted);
@@ -336,12 +340,9 @@ static void hear_record(struct gatekeep *g, const struct gate_packet *p)
 	const struct gate_record *r = &p->record;
 	uint32_t num = only_running(g->monitor);
 
-	if (g->credit == 0) { /* it does not keep to the rules */
-		lose(g);
-		return;
-	}
-	g->credit--;
-	vec_push(&g->spool,
+	g->credit -= g->credit > 0;
+	if (g->spool.len < SPOOL_MAX + DEBTS_MAX)
+		vec_push(&g->spool,
 	         (struct spooled){ .num = num, .net = { .at = ++g->last_at, .record = *r } });
 	note_denied(g->monitor, r, num);
 	give_credit(g);
@@ -401,7 +402,7 @@ static void patience_fired(struct timer *t)
 
 void gatekeep_hear(struct monitor *m)
 {
-	for (int i = 0; m->gate && m->gate->link.fd >= 0 && i < SPOOL_MAX; i++)
+	for (int i = 0; m->gate && m->gate->link.fd >= 0 && i < HEAR_MAX; i++)
 		if (!hear_one(m->gate))
 			break;
 }

@@ -1,6 +1,7 @@
 #include "os/net.h"
 
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -178,4 +179,24 @@ int os_reset_on_close(int fd)
 
 	OS_FAULT("setsockopt");
 	return os_ret(setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof l));
+}
+
+int os_own_addresses(union os_address *out, size_t max)
+{
+	struct ifaddrs *list;
+	size_t n = 0;
+
+	OS_FAULT("getifaddrs");
+	if (getifaddrs(&list) < 0)
+		return -errno;
+	for (const struct ifaddrs *i = list; i && n < max; i = i->ifa_next) {
+		int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
+
+		if (family != AF_INET && family != AF_INET6)
+			continue;
+		out[n] = (union os_address){ .v6 = { 0 } };
+		memcpy(&out[n++], i->ifa_addr, family == AF_INET ? sizeof out->v4 : sizeof out->v6);
+	}
+	freeifaddrs(list);
+	return (int)n;
 }

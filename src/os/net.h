@@ -33,4 +33,6 @@ int os_splice(int from, int to, size_t n);
 int os_sendv(int fd, struct iovec *iov, size_t n); /* no SIGPIPE */
 int os_unsent(int fd);                             /* bytes that the peer has not taken */
 int os_shut_write(int fd);
+/* Addresses of this host's interfaces; how many, at most `max`. */
+int os_own_addresses(union os_address *out, size_t max);
 int os_reset_on_close(int fd); /* TCP: what was not sent is dropped, and the peer is told so */
