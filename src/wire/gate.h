@@ -64,6 +64,7 @@ enum gate_fd {
  *   {"net": {canonical net of the spec, presets and sets expanded},
  *    "grant": ["127.0.0.0/8", ...],  special-purpose ranges that the operator lets names resolve to
  *    "proxy": "http://host:port" | "socks5://host:port",  absent: none; operator only
+ *    "mocks": {"file of a mock": "its text"},  one for every file that net.mock names
  *    "ask_ms": 300000}                how long a connection is held
  * It is written by the daemon, carried by the monitor, read by the child. */
 struct gate_start {
