@@ -1,6 +1,6 @@
 /*
- * policy.h - the network rules of sandboxes: who may ask for which, the document that the gate gets,
- * and what it would decide.
+ * policy.h - the network rules of sandboxes: who may ask for which, the document that the gate
+ * gets, and what it would decide.
  */
 #pragma once
 

@@ -101,11 +101,12 @@ static int remove_row(struct store *s, const struct connection_row *row, struct 
 	return db_step(&s->writer, st, e) < 0 ? -1 : 0;
 }
 
-/* What is there already: 0 nothing, 1 open, 2 final, -1. */
+/* What is there already: 0 nothing, 1 open or lost, 2 final, -1. */
 static int look(struct store *s, const struct connection_row *row, struct err *e)
 {
 	AUTO(db_release)
-	sqlite3_stmt *st = db_stmt(&s->writer, "SELECT close='" CONNECTION_OPEN "'" BY_NUM, e);
+	sqlite3_stmt *st = db_stmt(
+	    &s->writer, "SELECT close IN('" CONNECTION_OPEN "','" CONNECTION_LOST "')" BY_NUM, e);
 
 	if (!st)
 		return -1;

@@ -177,6 +177,11 @@ TEST(what_is_open_can_be_lost)
 
 	CHECK_STR(list.rows[0].close, "lost");
 	CHECK_STR(list.rows[1].close, "server");
+	rows[0] = row_of(1, "client"); /* it was on its way all the same */
+	MUST(STORE_OK, store_connection_put(s, rows, 1, HEAR, &e));
+	CHECK_INT(heard.rows, 1);
+	list = list_of(s, (struct connection_query){ 0 }, &a);
+	CHECK_STR(list.rows[1].close, "client");
 	arena_done(&a);
 	store_close(s);
 	dir_remove();
