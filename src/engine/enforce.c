@@ -91,6 +91,7 @@ static int check_absent(const struct spec *s, struct err *e)
 		const char *field, *why;
 	} absent[] = {
 		{ s->net.mode != NET_DENY, "net", "only net: deny; lists of names need the gate" },
+		{ s->net.is_offline, "net.offline", "there is no package cache yet" },
 		{ s->creds.len > 0, "creds",
 		  "secrets are used by the gate only, which is not here" },
 		{ s->workspace != NULL, "workspace", "there are no workspaces yet" },

@@ -6,8 +6,7 @@
  * between any two instructions; the next one reads what is there and checks it, because a child
  * parses hostile bytes. Names are looked up through an index in memory of our own.
  *
- * The memfd is made by the monitor (MFD_CLOEXEC | MFD_ALLOW_SEALING), empty; the first child gives
- * it its size and seals that.
+ * The monitor makes the memfd, empty (os_memfd); the first child gives it its size.
  */
 #pragma once
 

@@ -78,3 +78,14 @@ int os_ftruncate(int fd, off_t size)
 {
 	return os_ret(ftruncate(fd, size));
 }
+
+int os_map_shared(int fd, size_t size, void **out)
+{
+	OS_FAULT("mmap");
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	*out = at;
+	return 0;
+}

@@ -1,8 +1,8 @@
 /*
  * extent.h - parts of a file by their position. Value or -errno.
  *
- * fault.h does not fail these but the first: they carry what a command writes, which is no step of
- * a launch. tests/unit/test_io_log.c fails them by the limit of a file's size.
+ * fault.h does not fail these but the first and the last: they carry what a command writes, which
+ * is no step of a launch. tests/unit/test_io_log.c fails them by the limit of a file's size.
  */
 #pragma once
 
@@ -17,3 +17,5 @@ int os_pwrite2(int fd, const void *head, size_t n_head, const void *bytes, size_
 int os_pread(int fd, void *buf, size_t n, off_t at);
 int os_punch(int fd, off_t at, off_t len); /* reads as zeros, takes no room */
 int os_ftruncate(int fd, off_t size);
+/* Shared, for reading and writing; until munmap(2). */
+int os_map_shared(int fd, size_t size, void **out);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "wire/gate.h"
+#include "wire/span.h"
 
 /* True when the bytes are a name; `out` is then its canonical form, else it is not touched. */
 bool hostname_read(const void *bytes, size_t n, char out[GATE_NAME_SIZE]);
@@ -39,5 +40,6 @@ struct said {
 	uint16_t port;             /* of a Host; 0: none was given */
 };
 
-struct said said_sni(const void *bytes, size_t n);  /* n 0: there was no SNI */
-struct said said_host(const void *bytes, size_t n); /* "name", "name:port", "[::1]:port" */
+struct said said_sni(const void *bytes, size_t n); /* n 0: there was no SNI */
+/* As http_head has it, already without the port; port 0: none was given. */
+struct said said_host(struct span host, uint16_t port);

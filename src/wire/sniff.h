@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-#define SNIFF_MAX 64 /* with so many bytes the answer is never SNIFF_MORE */
+#define SNIFF_MAX 128 /* with so many bytes the answer is never SNIFF_MORE */
 
 enum sniff { SNIFF_MORE, SNIFF_TLS, SNIFF_HTTP, SNIFF_SSH, SNIFF_OTHER };
 

@@ -15,3 +15,6 @@
 /* Adds the path without the query to `out`: escapes of unreserved characters are undone, digits of
  * the others are upper case. -1: ambiguous, nothing was added. */
 int http_target_normal(struct span target, struct str *out) MUST_USE;
+
+/* A path as people write it: what cannot stand in a target is escaped, in the same spelling. */
+void http_target_escape(const char *path, struct str *out);
