@@ -290,7 +290,7 @@ static json_t *text_or_null(const char *text)
 static json_t *process_of(const struct oneshot *o)
 {
 	const struct channel_end *end = &o->end;
-	AUTO(freep) char *details = details_of(end);
+	AUTO(freep) char *details = details_of(end, NULL);
 	json_t *p = json_loads(details, 0, NULL);
 	uint64_t dropped = end->dropped_bytes;
 	char id[ID_SIZE];

@@ -44,6 +44,7 @@
 struct core_config {
 	const char *state_dir, *run_dir;
 	struct quota quota;                                    /* per tenant; 0: none */
+	const struct config_net *net;                          /* the operator's, for all */
 	struct limit defaults[LIMIT_COUNT], most[LIMIT_COUNT]; /* the operator's, for specs */
 	uint64_t ttl_ms;          /* of a sandbox that names none; 0: for ever */
 	uint64_t keep_records_ms; /* ended processes and their logs */

@@ -7,6 +7,7 @@
 #include "core/enforced.h"
 #include "core/files.h"
 #include "core/maker.h"
+#include "core/net.h"
 #include "core/process.h"
 #include "core/quota.h"
 #include "core/shells.h"
@@ -41,6 +42,7 @@ void sbx_free(struct sbx *s)
 	timer_stop(&s->core->timers, &s->timer);
 	files_close(s);
 	shells_done(s);
+	net_done(s);
 	link_close(&s->link);
 	fd_close(&s->change.client_fd);
 	spec_done(&s->spec);
@@ -205,6 +207,7 @@ void sbx_change_done(struct sbx *s, enum sandbox_state state, uint32_t fields)
 /* Its monitor will say no more, so nobody waits for that. */
 static void hear_no_more(struct sbx *s)
 {
+	net_on_lost(s);
 	link_close(&s->link);
 	s->is_unsettled = false;
 	if (!s->change.is_busy)

@@ -18,6 +18,7 @@
 
 struct px;
 struct files;
+struct net;
 struct shl;
 
 typedef void sbx_done_fn(void *arg, struct sbx *s, const struct fail *f); /* f NULL: it worked */
@@ -49,6 +50,7 @@ struct sbx {
 	struct px *processes; /* that live */
 	struct files *files;  /* the tree worker, or NULL */
 	bool has_ports;       /* it has had rows of forwarded ports */
+	struct net *net;      /* records of its gate on their way (net.h), or NULL */
 	struct shl *shells;   /* named shells (shells.h); */
 	bool has_shells;      /* they were read from the store */
 
