@@ -13,9 +13,9 @@
  * the ends of connections that were open come without credit; they have some room of their own, and
  * beyond that connections stay without an end.
  */
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -50,6 +50,7 @@ struct gatekeep {
 	int names_fd;
 	int rules_fd, next_fd; /* -1: none */
 	uint32_t generation, next_generation;
+	uint8_t seed[GATE_SEED_SIZE]; /* of its CA */
 	bool is_started, is_up, is_next_sent;
 
 	bool due_gateless, due_ruled;
@@ -173,6 +174,7 @@ static void start(struct gatekeep *g)
 	snprintf(p.start.id, sizeof p.start.id, "%s", id ? id : "sandbox");
 	p.start.generation = g->next_fd >= 0 ? g->next_generation : g->generation;
 	p.start.credit = new_credit(g);
+	memcpy(p.start.seed, g->seed, sizeof p.start.seed);
 	if (!send_packet(g, &p, fds, GATE_FDS))
 		return;
 	g->credit = p.start.credit;
@@ -276,53 +278,6 @@ static uint32_t only_running(const struct monitor *m)
 	return num;
 }
 
-/* The end of a name says more than its beginning. */
-static void name_target(const struct gate_record *r, struct channel_denied *out)
-{
-	size_t n = strlen(r->name);
-
-	if (n > 0)
-		snprintf(out->name, sizeof out->name, "%s",
-		         r->name + (n >= sizeof out->name ? n - sizeof out->name + 1 : 0));
-	else
-		(void)inet_ntop(r->is_v6 ? AF_INET6 : AF_INET, r->dst, out->name, sizeof out->name);
-}
-
-static void add_denied(struct channel_end *end, const struct channel_denied *d)
-{
-	for (size_t i = 0; i < end->n_denied && i < CHANNEL_DENIED_MAX; i++) {
-		struct channel_denied *at = &end->denied[i];
-
-		if (at->port == d->port && at->reason == d->reason &&
-		    strcmp(at->name, d->name) == 0) {
-			at->count += d->count;
-			at->is_shared |= d->is_shared;
-			return;
-		}
-	}
-	if (end->n_denied < CHANNEL_DENIED_MAX)
-		end->denied[end->n_denied] = *d;
-	end->n_denied++;
-}
-
-/* Which process it was nobody says; all that run may have been it. */
-static void note_denied(struct monitor *m, const struct gate_record *r, uint32_t num)
-{
-	struct channel_denied d = { .port = r->port,
-		                    .reason = (uint8_t)r->reason,
-		                    .is_shared = num == 0,
-		                    .count =
-		                        r->kind == GATE_LOOKUP && r->count > 0 ? r->count : 1 };
-
-	if ((r->decision != GATE_DENY && r->decision != GATE_ASKED_DENY) || r->kind == GATE_OPENED)
-		return;
-	name_target(r, &d);
-	for (struct proc *p = m->procs; p; p = p->next)
-		if (is_command(p))
-			add_denied(&p->end, &d);
-	self_note_denied(m, num, &d);
-}
-
 /* The one that was answered, and those that nobody can answer any more. */
 static void drop_asks(struct gatekeep *g, uint64_t answered)
 {
@@ -344,7 +299,8 @@ static void hear_record(struct gatekeep *g, const struct gate_packet *p)
 	if (g->spool.len < SPOOL_MAX + DEBTS_MAX)
 		vec_push(&g->spool,
 	         (struct spooled){ .num = num, .net = { .at = ++g->last_at, .record = *r } });
-	note_denied(g->monitor, r, num);
+	if ((r->decision == GATE_DENY || r->decision == GATE_ASKED_DENY) && r->kind != GATE_OPENED)
+		self_note_denied(g->monitor, num, r);
 	give_credit(g);
 }
 
@@ -483,6 +439,8 @@ int gatekeep_open(struct monitor *m, struct err *e)
 		                .rules_fd = -1,
 		                .next_fd = -1 };
 	m->gate = g;
+	if (getrandom(g->seed, sizeof g->seed, 0) != (ssize_t)sizeof g->seed)
+		return err_sys(e, errno, "getrandom");
 	g->names_fd = os_memfd_sealable("names");
 	return g->names_fd < 0 ? err_sys(e, -g->names_fd, "make the table of names") : 0;
 }

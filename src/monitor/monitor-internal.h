@@ -121,7 +121,8 @@ struct why {
 	uint32_t num;       /* 0: nobody knows which process it was */
 	const char *target; /* of a limit; NULL: a connection */
 	uint64_t count;
-	struct channel_denied denied;
+	enum gate_reason reason; /* of a connection */
+	char peer[104];          /* "example.org:443"; of a longer one the end */
 };
 
 struct self;
@@ -287,7 +288,7 @@ void waiting_watch(struct proc *p, bool on);
 /* self.c */
 int self_open(struct monitor *m, struct err *e) MUST_USE;
 void self_note(struct proc *p); /* what it was refused, for `why` */
-void self_note_denied(struct monitor *m, uint32_t num, const struct channel_denied *d);
+void self_note_denied(struct monitor *m, uint32_t num, const struct gate_record *r);
 
 /* gate.c; without a network none of them does anything */
 int gatekeep_open(struct monitor *m, struct err *e) MUST_USE;

@@ -11,6 +11,7 @@
  * Whoever connects is hostile: few connections, short lines, little time, and nothing that can be
  * said here changes anything.
  */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -81,19 +82,16 @@ static void answer_whoami(struct visitor *v, const char *argument)
 
 static void print_why(struct str *out, const struct why *w)
 {
-	const struct channel_denied *d = &w->denied;
-	char target[sizeof d->name + 8];
-
 	if (w->target) {
 		str_addf(out,
 		         "{\"kind\":\"limit\",\"target\":\"%s\",\"process\":%u,\"count\":%llu}",
 		         w->target, w->num, (unsigned long long)w->count);
 		return;
 	}
-	int n = snprintf(target, sizeof target, d->port ? "%s:%u" : "%s", d->name, d->port);
 	str_add(out, "{\"kind\":\"net\",\"target\":");
-	add_quoted(out, target, (size_t)n);
-	str_addf(out, ",\"reason\":\"%s\",\"count\":%u", gate_reason_name(d->reason), d->count);
+	add_quoted(out, w->peer, strlen(w->peer));
+	str_addf(out, ",\"reason\":\"%s\",\"count\":%llu", gate_reason_name(w->reason),
+	         (unsigned long long)w->count);
 	if (w->num)
 		str_addf(out, ",\"process\":%u", w->num);
 	str_add(out, "}");
@@ -310,9 +308,18 @@ static void note(struct monitor *m, uint32_t num, const char *target, uint64_t c
 		    (struct why){ .num = num, .target = target, .count = count };
 }
 
-void self_note_denied(struct monitor *m, uint32_t num, const struct channel_denied *d)
+void self_note_denied(struct monitor *m, uint32_t num, const struct gate_record *r)
 {
-	m->why[m->n_why++ % WHY_MAX] = (struct why){ .num = num, .denied = *d };
+	struct why w = { .num = num, .reason = r->reason, .count = r->count > 0 ? r->count : 1 };
+	char peer[sizeof r->name + 8], address[INET6_ADDRSTRLEN] = "";
+
+	(void)inet_ntop(r->is_v6 ? AF_INET6 : AF_INET, r->dst, address, sizeof address);
+	size_t n = (size_t)snprintf(peer, sizeof peer, r->is_v6 && !r->name[0] ? "[%s]" : "%s",
+	                            r->name[0] ? r->name : address);
+	if (r->kind != GATE_LOOKUP)
+		n += (size_t)snprintf(peer + n, sizeof peer - n, ":%u", r->port);
+	snprintf(w.peer, sizeof w.peer, "%s", peer + (n >= sizeof w.peer ? n - sizeof w.peer + 1 : 0));
+	m->why[m->n_why++ % WHY_MAX] = w;
 }
 
 void self_note(struct proc *p)

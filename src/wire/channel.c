@@ -91,11 +91,6 @@ bool channel_end_read(struct channel_end *out, const void *bytes, size_t n)
 	out->reason[sizeof out->reason - 1] = '\0';
 	for (size_t i = 0; i < CHANNEL_CHILDREN_MAX; i++)
 		out->children[i].name[sizeof out->children[i].name - 1] = '\0';
-	for (size_t i = 0; i < CHANNEL_DENIED_MAX; i++) {
-		out->denied[i].name[CHANNEL_DENIED_NAME - 1] = '\0';
-		if (out->denied[i].reason >= GATE_REASONS)
-			return false;
-	}
 	for (size_t i = 0; i < CHANNEL_EXECS_MAX; i++)
 		out->execs[i][CHANNEL_EXEC_TEXT - 1] = '\0';
 	return out->state <= RUN_LOST && out->exit_code >= -1 && out->exit_code <= 255 &&

@@ -30,8 +30,6 @@
 #define CHANNEL_CHILDREN_MAX 16
 #define CHANNEL_EXECS_MAX 32
 #define CHANNEL_EXEC_TEXT 256
-#define CHANNEL_DENIED_MAX 8
-#define CHANNEL_DENIED_NAME 96 /* with its NUL; of a longer one the end */
 
 /* clang-format off */
 enum channel_type {
@@ -190,15 +188,6 @@ struct channel_child {
 	char name[16];
 };
 
-/* Connections and lookups of one kind that the gate refused while the process ran. */
-struct channel_denied {
-	char name[CHANNEL_DENIED_NAME]; /* or the address */
-	uint16_t port;                  /* 0: a lookup */
-	uint8_t reason;                 /* enum gate_reason */
-	uint8_t is_shared;              /* others ran too: it may have been one of them */
-	uint32_t count;
-};
-
 struct channel_end {
 	uint32_t state;    /* enum run_state */
 	int32_t exit_code; /* -1: none */
@@ -209,9 +198,7 @@ struct channel_end {
 	uint64_t oom_kills, pids_denied;
 	uint32_t is_disk_full, is_inodes_full; /* when the command ended */
 	uint32_t n_children, n_execs;          /* in all; the arrays hold the first */
-	uint32_t n_denied, unused;             /* kinds, in all; the array holds the first */
 	struct channel_child children[CHANNEL_CHILDREN_MAX];
-	struct channel_denied denied[CHANNEL_DENIED_MAX];
 	char execs[CHANNEL_EXECS_MAX][CHANNEL_EXEC_TEXT]; /* arguments joined by a space */
 };
 _Static_assert(sizeof(struct channel_end) <= CHANNEL_DATA_MAX, "one packet");
