@@ -45,7 +45,7 @@ static void expect_sniff(const uint8_t *data, size_t size)
 {
 	enum sniff found = SNIFF_MORE;
 
-	for (size_t n = 0; n <= size && n <= 2 * SNIFF_MAX; n++) {
+	for (size_t n = 0; n <= size && n <= 2ul * SNIFF_MAX; n++) {
 		enum sniff now = sniff(data, n);
 
 		expect(found == SNIFF_MORE || now == found);

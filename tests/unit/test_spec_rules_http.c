@@ -100,7 +100,7 @@ TEST(requests)
 	/* clang-format off */
 	static const struct {
 		const char *name;
-		uint16_t port;
+		unsigned long port;
 		const char *host, *method, *path;
 		enum gate_reason why;
 		const char *rule;
@@ -134,8 +134,8 @@ TEST(requests)
 
 	read_rules(&r, json);
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct question q = { STAGE_BYTES, .name = rows[i].name, .to.port = rows[i].port,
-			              .proto = GATE_PROTO_TLS,
+		struct question q = { STAGE_BYTES, .name = rows[i].name,
+			              .to.port = (uint16_t)rows[i].port, .proto = GATE_PROTO_TLS,
 			              .said = said_host(span_of(rows[i].host), 0) };
 		struct verdict v = rules_http(&r, &q, rows[i].method, rows[i].path);
 

@@ -30,13 +30,13 @@
 struct row {
 	const char *bytes;
 	size_t n;
-	enum dns_result want;
 	const char *name; /* "": no name of a host */
+	enum dns_result want;
 	uint16_t type, udp_size;
 };
 #define ROW(bytes, want, name, type, size)                                                         \
 	{                                                                                          \
-		bytes, sizeof(bytes) - 1, want, name, type, size                                   \
+		bytes, sizeof(bytes) - 1, name, want, type, size                                   \
 	}
 
 /* clang-format off */

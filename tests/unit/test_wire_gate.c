@@ -95,8 +95,7 @@ TEST(ranges_of_a_record)
 TEST(kinds_of_records)
 {
 	static const struct {
-		uint32_t kind;
-		uint64_t seq, request;
+		uint64_t kind, seq, request;
 		bool is_taken;
 	} rows[] = {
 		{ GATE_OPENED, 1, 0, true },  { GATE_OPENED, 0, 0, false },
@@ -108,7 +107,7 @@ TEST(kinds_of_records)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct gate_packet p = good(G_RECORD);
 
-		p.record.kind = rows[i].kind;
+		p.record.kind = (uint32_t)rows[i].kind;
 		p.record.seq = rows[i].seq;
 		p.record.request = rows[i].request;
 		printf("# row %zu\n", i);

@@ -87,7 +87,7 @@ TEST(there_is_an_answer_at_the_limit)
 		CHECK(sniff(text, SNIFF_MAX) != SNIFF_MORE);
 	}
 	memset(text, ' ', sizeof text);
-	memcpy(text, "foo", 3);
+	text[0] = text[1] = 'x';
 	CHECK_INT(sniff(text, SNIFF_MAX - 1), SNIFF_MORE);
 	CHECK_INT(sniff(text, SNIFF_MAX), SNIFF_HTTP);
 	memset(text, 'a', sizeof text);
