@@ -167,3 +167,11 @@ void http_print_last_chunk(struct str *out)
 {
 	str_add(out, "0\r\n\r\n");
 }
+
+struct http_print http_print_trailers(struct str *out)
+{
+	struct http_print p = print_begin(out);
+
+	str_add(out, "0\r\n");
+	return p;
+}
