@@ -8,6 +8,7 @@
 #include "core/files.h"
 #include "core/maker.h"
 #include "core/net.h"
+#include "core/policy.h"
 #include "core/process.h"
 #include "core/quota.h"
 #include "core/shells.h"
@@ -43,6 +44,7 @@ void sbx_free(struct sbx *s)
 	files_close(s);
 	shells_done(s);
 	net_done(s);
+	policy_done(s);
 	link_close(&s->link);
 	fd_close(&s->change.client_fd);
 	spec_done(&s->spec);
