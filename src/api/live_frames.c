@@ -78,6 +78,7 @@ static bool take_one(struct live *l, const struct stream_frame *f)
 	case STREAM_ERR:
 	case STREAM_LOST:
 	case STREAM_END:
+	case STREAM_EXITED:
 	case STREAM_FAIL:
 		break; /* not a client's to say */
 	}

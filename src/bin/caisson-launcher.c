@@ -56,15 +56,16 @@ static int add_host_path(struct options *o, char **values, struct err *e)
 	return 0;
 }
 
-/* Not root, and not an id that a sandbox may have. */
+/* Not root, and not an id that a sandbox may have; nor is the next one, which is the gate's. */
 static int set_service_id(struct options *o, char **values, struct err *e)
 {
 	char *end;
 	unsigned long id = strtoul(values[0], &end, 10);
 
-	if (*end || end == values[0] || values[0][0] == '-' || id == 0 || id >= SLOT_ID_BASE)
+	if (*end || end == values[0] || values[0][0] == '-' || id == 0 ||
+	    id >= SLOT_ID_BASE - 1)
 		return err_new(e, ERR_INVALID, "--service-id %s: 1 to %u", values[0],
-		               SLOT_ID_BASE - 1);
+		               SLOT_ID_BASE - 2);
 	o->server.service_id = (uid_t)id;
 	return 0;
 }

@@ -162,23 +162,12 @@ static void finish(struct policy_pending *p, const struct gate_ruled *r)
 	drop(p);
 }
 
-void policy_on_ruled(struct sbx *s, const struct gate_ruled *r)
+static void ruled(void *arg, const struct gate_ruled *r)
 {
-	if (s->pending)
-		finish(s->pending, r);
-	else if (r->is_refused)
-		journal(JOURNAL_ERROR, r->reason, "sandbox", s->id, NULL);
-}
+	static const struct gate_ruled over = { .is_refused = true,
+		                                .reason = "the sandbox has ended" };
 
-void policy_done(struct sbx *s)
-{
-	struct fail f = { 0 };
-
-	if (!s->pending)
-		return;
-	fail_set(&f, FAIL_SANDBOX_UNAVAILABLE, "the sandbox has ended");
-	tell(s->pending, NULL, &f);
-	drop(s->pending);
+	finish(arg, r ? r : &over);
 }
 
 /* The spec as it was said, with another net; resolved again, and nothing else of it differs. */
@@ -226,7 +215,7 @@ static int send_rules(struct policy_pending *p, struct fail *f)
 	struct sbx *s = p->sandbox;
 
 	swap_rules(s, p);
-	if (gate_send_rules(s, f) == 0) {
+	if (gate_send_rules(s, ruled, p, f) == 0) {
 		timer_set(&s->core->timers, &p->late, ANSWER_MS);
 		return 0;
 	}
@@ -250,7 +239,7 @@ int policy_change(struct sbx *s, const json_t *net, bool is_operator, policy_don
 		return -1;
 	bool is_live = s->link.watch.fd >= 0;
 
-	if (is_live && !gate_is_wanted(s) && next.net.mode != NET_DENY)
+	if (is_live && !s->gate && next.net.mode != NET_DENY)
 		return fail_set(f, FAIL_CONFLICT,
 		                "the sandbox was made without a network: its rules can be changed "
 		                "after it was stopped, and hold when it was replaced");
@@ -265,7 +254,7 @@ int policy_change(struct sbx *s, const json_t *net, bool is_operator, policy_don
 		                      .sandbox = s };
 	spec_init(&next); /* moved */
 	s->pending = p;
-	if (is_live && gate_is_wanted(s))
+	if (is_live && s->gate)
 		return send_rules(p, f);
 	swap_rules(s, p);
 	finish(p, &(struct gate_ruled){ 0 });

@@ -42,7 +42,3 @@ typedef void policy_done_fn(void *arg, struct sbx *s, const struct policy_change
 /* `net` is the value of that key of a spec. Who is not the operator may only take away. */
 int policy_change(struct sbx *s, const json_t *net, bool is_operator, policy_done_fn *done,
                   void *arg, struct fail *f) MUST_USE;
-
-/* ---- for gate.c, sandbox.c ---- */
-void policy_on_ruled(struct sbx *s, const struct gate_ruled *r); /* of the last document sent */
-void policy_done(struct sbx *s);                                 /* the sandbox is freed */

@@ -17,7 +17,8 @@ struct names_map {
 	uint32_t version;
 	uint32_t count; /* written last of an entry */
 	uint64_t seq;   /* the last one that was given */
-	uint8_t zero[40];
+	uint64_t bytes[2];
+	uint8_t zero[24];
 	char at[NAMES_MAX][ENTRY_SIZE];
 };
 _Static_assert(GATE_NAME_SIZE <= ENTRY_SIZE, "a name fits");
@@ -163,6 +164,11 @@ bool names_give(struct names *t, const char *name, uint8_t out[4])
 	return true;
 }
 
+bool names_has(const struct names *t, const char *name)
+{
+	return *slot_find(t, name);
+}
+
 const char *names_find(const struct names *t, const uint8_t addr[4])
 {
 	uint32_t n =
@@ -179,4 +185,9 @@ size_t names_count(const struct names *t)
 uint64_t names_next_seq(struct names *t)
 {
 	return __atomic_add_fetch(&t->map->seq, 1, __ATOMIC_RELAXED);
+}
+
+uint64_t *names_bytes(struct names *t, bool is_down)
+{
+	return &t->map->bytes[is_down];
 }

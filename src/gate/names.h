@@ -28,9 +28,13 @@ void names_done(struct names *t);
 
 /* The address of a canonical name; new names are appended. False: the table is full. */
 bool names_give(struct names *t, const char *name, uint8_t out[4]);
+bool names_has(const struct names *t, const char *name); /* names_give() would not append */
 /* The name of an address, or NULL: never given. Lives as long as the table. */
 const char *names_find(const struct names *t, const uint8_t addr[4]);
 size_t names_count(const struct names *t);
 
 /* Numbers of connections, from 1 on; a number is never given twice, whoever dies. */
 uint64_t names_next_seq(struct names *t);
+
+/* How many bytes have passed in the life of the sandbox: the caller counts. */
+uint64_t *names_bytes(struct names *t, bool is_down);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "io/loop.h"
+#include "launcher/gates.h"
 #include "launcher/kit.h"
 #include "launcher/opener.h"
 #include "launcher/order.h"
@@ -57,9 +58,9 @@ struct out {
 
 struct daemon {
 	pid_t pid; /* 0: not running */
-	uint64_t started_ms, restart_ms;
+	uint64_t restart_ms;
 	unsigned int backoff_ms;
-	bool was_ready; /* ever */
+	bool is_ready, was_ready; /* in this life; ever */
 	bool is_told;   /* to end */
 };
 
@@ -80,6 +81,7 @@ struct server {
 	struct out *out_first, **out_last;
 	bool is_blocked; /* the daemon takes nothing now, and is not read from */
 	struct daemon daemon;
+	struct gates gates;
 	bool is_leaving;
 	uint64_t leave_ms; /* the latest */
 	int status;        /* to exit with */

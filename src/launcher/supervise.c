@@ -4,7 +4,6 @@
  */
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,39 +11,18 @@
 #include "base/fd.h"
 #include "launcher/child.h"
 #include "launcher/server-internal.h"
-#include "os/caps.h"
 #include "os/file.h"
 #include "os/proc.h"
 #include "os/sock.h"
 
 #define BACKOFF_MS_MIN 100
 #define BACKOFF_MS_MAX 5000
-#define STEADY_MS 10000 /* who lived that long starts again at once */
 #define LEAVE_MS 10000  /* for sandboxes that end with the daemon */
 #define CHANNEL_FD 3
 #define API_FD 4
 #define STATUS_USAGE 125 /* before it was ever ready: no second try would do better */
 
 /* ---- start --------------------------------------------------------------------------- */
-
-/* In the child: from the launcher's rights to none, for good. */
-static int give_up_rights(const struct server *s)
-{
-	int r = os_setsid();
-
-	if (r >= 0 && s->kit.host.is_root) {
-		r = os_caps_bound(0);
-		if (r >= 0)
-			r = os_drop_groups();
-		if (r >= 0)
-			r = os_set_ids(s->opts->service_id, (gid_t)s->opts->service_id);
-		if (r >= 0)
-			r = os_caps_ambient(0);
-		if (r >= 0)
-			r = os_caps_set(0, 0, 0);
-	}
-	return r < 0 ? r : os_prctl(PR_SET_NO_NEW_PRIVS, 1);
-}
 
 /* Its descriptors are 0 to 4, whatever numbers they have here. */
 static int place(int channel_fd, int api_fd)
@@ -60,14 +38,13 @@ static int place(int channel_fd, int api_fd)
 	return r < 0 ? r : child_keep(keep, COUNT(keep));
 }
 
+/* In the child: from the launcher's rights to none, for good. */
 static _Noreturn void become_daemon(const struct server *s, int channel_fd)
 {
 	int r = place(channel_fd, s->dirs.api_fd);
 
 	if (r >= 0)
-		r = os_reset_signals();
-	if (r >= 0)
-		r = give_up_rights(s);
+		r = child_give_up(s->kit.host.is_root, s->opts->service_id);
 	if (r >= 0)
 		r = os_execveat(AT_FDCWD, s->opts->daemon, s->opts->argv, s->opts->env, 0);
 	fprintf(stderr, "caisson-launcher: start %s: %s\n", s->opts->daemon, strerror(-r));
@@ -97,7 +74,7 @@ int supervise_start(struct server *s, struct err *e)
 	if (pid == 0)
 		become_daemon(s, theirs);
 	s->daemon.pid = pid;
-	s->daemon.started_ms = server_now();
+	s->daemon.is_ready = false;
 	s->daemon.restart_ms = 0;
 	r = server_take_channel(s, fd_take(&ours));
 	return r < 0 ? err_sys(e, -r, "watch the daemon") : 0;
@@ -112,14 +89,14 @@ static void leave(struct server *s, int status)
 	s->leave_ms = server_now() + LEAVE_MS;
 }
 
+/* One that answered is wanted back at once; one that never came to it is given time. */
 static void plan_restart(struct server *s)
 {
 	struct daemon *d = &s->daemon;
-	uint64_t now = server_now();
 
-	if (d->backoff_ms == 0 || now - d->started_ms >= STEADY_MS)
+	if (d->backoff_ms == 0 || d->is_ready)
 		d->backoff_ms = BACKOFF_MS_MIN;
-	d->restart_ms = now + d->backoff_ms;
+	d->restart_ms = server_now() + d->backoff_ms;
 	fprintf(stderr, "caisson-launcher: the daemon is gone; again in %u ms\n", d->backoff_ms);
 	d->backoff_ms = d->backoff_ms * 2 > BACKOFF_MS_MAX ? BACKOFF_MS_MAX : d->backoff_ms * 2;
 }

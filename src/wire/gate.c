@@ -13,6 +13,7 @@ static const struct row {
 	[G_CREDIT] = { sizeof(struct gate_credit), 0 },
 	[G_ANSWER] = { sizeof(struct gate_answer), 0 },
 	[G_UP]     = { 0, 0 },
+	[G_CA]     = { sizeof(struct gate_ca), 0 },
 	[G_RULED]  = { sizeof(struct gate_ruled), 0 },
 	[G_RECORD] = { sizeof(struct gate_record), 0 },
 	[G_ASK]    = { sizeof(struct gate_ask), 0 },
@@ -92,6 +93,24 @@ static bool check_record(const struct gate_record *r)
 	       IS_TEXT(r->path) && IS_TEXT(r->rule);
 }
 
+/* One certificate as PEM, and nothing that a file of them would read as something else. */
+static bool check_ca(const struct gate_ca *c)
+{
+	static const char first[] = "-----BEGIN CERTIFICATE-----\n";
+	static const char last[] = "-----END CERTIFICATE-----\n";
+	const char *end = memchr(c->pem, '\0', sizeof c->pem);
+	size_t len = end ? (size_t)(end - c->pem) : 0, head = strlen(first), tail = strlen(last);
+
+	if (len < head + tail || memcmp(c->pem, first, head) != 0 ||
+	    memcmp(end - tail, last, tail) != 0)
+		return false;
+	for (const char *p = c->pem + head; p < end - tail; p++)
+		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\n",
+		            *p))
+			return false;
+	return true;
+}
+
 static bool check_ruled(const struct gate_ruled *r)
 {
 	return r->is_refused <= 1 && r->zero == 0 && IS_TEXT(r->reason);
@@ -113,6 +132,8 @@ static bool check_body(const struct gate_packet *p)
 		return p->credit.zero == 0;
 	case G_ANSWER:
 		return p->answer.is_allowed <= 1 && p->answer.zero == 0;
+	case G_CA:
+		return check_ca(&p->ca);
 	case G_RULED:
 		return check_ruled(&p->ruled);
 	case G_RECORD:
