@@ -140,7 +140,6 @@ static int on_start(struct gate *g, struct message *m, struct err *e)
 	memcpy(g->id, m->packet.start.id, sizeof g->id);
 	g->generation = m->packet.start.generation;
 	g->records.credit = m->packet.start.credit;
-	g->n_conns_max = conns_max();
 	if (names_open(&g->names, m->fds[GATE_NAMES], e) < 0)
 		return -1;
 	g->meters[0].used = names_bytes(&g->names, 0);
@@ -220,7 +219,7 @@ static void monitor_ready(struct watch *w, uint32_t events)
 
 /* ---- life ---------------------------------------------------------------------------- */
 
-/* Before the filter, which has no netlink. What comes later is not known; addresses of this host
+/* Before the filter, which knows no netlink. What comes later is not known; addresses of this host
  * are private ones, as a rule, or loopback. */
 static void find_own(struct gate *g)
 {
@@ -263,6 +262,7 @@ int child_run(int monitor_fd, pid_t master, struct err *e)
 	static struct child child;
 	struct gate *g = &child.gate;
 
+	g->n_conns_max = conns_max();
 	find_own(g);
 	if (harden_child(master, e) < 0 || serve(g, monitor_fd, e) < 0)
 		return -1;

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <linux/netlink.h>
 #include <linux/sched.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -20,6 +21,8 @@
 enum policy_gate_args_id {
 	GATE_ARGS_CLONE,
 	GATE_ARGS_SOCKET,
+	GATE_ARGS_SOCKET_MASTER,
+	GATE_ARGS_SOCKET_NETLINK,
 	GATE_ARGS_SOCKET_INET,
 	GATE_ARGS_SETSOCKOPT,
 	GATE_ARGS_SETSOCKOPT_SOCKET,
@@ -50,20 +53,22 @@ enum policy_gate_args_id {
 	  "getpid gettid getuid geteuid getgid getegid uname sysinfo clock_gettime gettimeofday "  \
 	  "clock_getres getrandom futex rt_sigaction rt_sigprocmask rt_sigreturn tgkill "          \
 	  "restart_syscall exit exit_group" },                                                     \
-	{ BY_ARGS(GATE_ARGS_SOCKET), "TCP and UDP", "socket" },                                    \
 	{ BY_ARGS(GATE_ARGS_SETSOCKOPT), "what is named here", "setsockopt" }
 
 static const struct policy_group policy_gate_master[] = {
 	POLICY_GATE_BOTH,
+	{ BY_ARGS(GATE_ARGS_SOCKET_MASTER), "which addresses this host has", "socket" },
+	{ ALLOW, "the same", "bind" },
 	{ BY_ARGS(GATE_ARGS_CLONE), "children, no namespaces, no threads", "clone" },
 	{ BY_ARGS(GATE_ARGS_PRCTL), "a child that ends with its master", "prctl" },
 	{ ALLOW, "what a child does to itself before it serves",
-	  "getppid prlimit64 set_robust_list rseq set_tid_address seccomp "
+	  "dup3 getppid prlimit64 set_robust_list rseq set_tid_address seccomp "
 	  "landlock_create_ruleset landlock_add_rule landlock_restrict_self" },
 };
 
 static const struct policy_group policy_gate_child[] = {
 	POLICY_GATE_BOTH,
+	{ BY_ARGS(GATE_ARGS_SOCKET), "TCP and UDP", "socket" },
 };
 
 static const struct policy_args policy_gate_args[] = {
@@ -74,6 +79,14 @@ static const struct policy_args policy_gate_args[] = {
 	[GATE_ARGS_SOCKET] = { 0, LOW32, {
 		{ AF_INET, BY_ARGS(GATE_ARGS_SOCKET_INET) },
 		{ AF_INET6, BY_ARGS(GATE_ARGS_SOCKET_INET) },
+	}, FAIL(EAFNOSUPPORT) },
+	[GATE_ARGS_SOCKET_MASTER] = { 0, LOW32, {
+		{ AF_INET, BY_ARGS(GATE_ARGS_SOCKET_INET) },
+		{ AF_INET6, BY_ARGS(GATE_ARGS_SOCKET_INET) },
+		{ AF_NETLINK, BY_ARGS(GATE_ARGS_SOCKET_NETLINK) },
+	}, FAIL(EAFNOSUPPORT) },
+	[GATE_ARGS_SOCKET_NETLINK] = { 2, LOW32, {
+		{ NETLINK_ROUTE, ALLOW },
 	}, FAIL(EAFNOSUPPORT) },
 	[GATE_ARGS_SOCKET_INET] = { 1, SOCK_KIND, {
 		{ SOCK_STREAM, ALLOW },
@@ -96,6 +109,7 @@ static const struct policy_args policy_gate_args[] = {
 	}, DENY },
 	[GATE_ARGS_SETSOCKOPT_IPV6] = { 2, LOW32, {
 		{ IPV6_RECVPKTINFO, ALLOW },
+		{ IPV6_FREEBIND, ALLOW },
 	}, DENY },
 	[GATE_ARGS_SETSOCKOPT_TCP] = { 2, LOW32, {
 		{ TCP_NODELAY, ALLOW },

@@ -57,6 +57,9 @@ int os_want_dst(int fd, bool is_v6)
 	int on = 1;
 
 	OS_FAULT("setsockopt");
+	/* IPv6 has no address of an interface there, and would not let us answer from it. */
+	if (is_v6 && setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on) < 0)
+		return -errno;
 	return os_ret(setsockopt(fd, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP,
 	                         is_v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &on, sizeof on));
 }
