@@ -252,7 +252,7 @@ static bool ask(long fd, struct early *e)
 	    sizeof head - 1 - sizeof "\r\n\r\n"; /* the last digit; zeros before it are legal */
 	struct iovec iov[] = { { head, sizeof head - 1 }, { e->body, e->len } };
 
-	for (size_t n = e->len; n > 0; n /= 10)
+	for (size_t i = 0, n = e->len; i < 4; i++, n /= 10)
 		head[at--] = (char)('0' + n % 10);
 	return send_all(fd, iov, 2);
 }
