@@ -5,12 +5,13 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 ONLY ?=
 SECONDS ?= 60
+HELPERS = caissond caisson-launcher caisson-init caisson-tree
 
 .PHONY: build help demo check check-v2 bench fmt fuzz soak install clean
 
 build: ## the programs, to build/ (this is what plain `make` does)
 	@tools/setup build
-	@tools/build plain caisson caisson-init
+	@tools/build plain caisson $(HELPERS)
 
 help: ## this menu
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /make \1\t/p' Makefile | expand -t 18
@@ -48,8 +49,7 @@ soak: ## thousands of launches, some killed, and then a census; minutes
 
 install: build ## PREFIX=/usr/local DESTDIR=
 	@install -D -s build/caisson $(DESTDIR)$(PREFIX)/bin/caisson
-	@install -D -s -t $(DESTDIR)$(PREFIX)/libexec/caisson build/caissond build/caisson-launcher \
-		build/caisson-init build/caisson-tree
+	@install -D -s -t $(DESTDIR)$(PREFIX)/libexec/caisson $(addprefix build/,$(HELPERS))
 	@install -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/man/man1
 	@sed 's|@PREFIX@|$(PREFIX)|' etc/caisson.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/caisson.service
 	@install -m 644 etc/caisson.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/

@@ -328,7 +328,7 @@ struct run_op {
 	struct call *call;
 	struct exec_ask ask;
 	json_t *body; /* the texts of `ask` */
-	bool is_inline;
+	bool is_inline, is_brief;
 	bool is_tried;    /* the command was made while the sandbox was: */
 	struct px *p;     /* this came of it, */
 	struct fail fail; /* or this */
@@ -378,6 +378,7 @@ static void run_made(void *arg, struct sbx *s, const struct fail *fail)
 		live_start(o->call, p,
 		           (struct live_opts){ .is_owner = true,
 		                               .is_inline = o->is_inline,
+		                               .is_brief = o->is_brief && !o->is_inline,
 		                               .inline_max = o->ask.inline_max });
 	} else {
 		o->ask.px.kill_on_disconnect = true;
@@ -394,17 +395,20 @@ static int run_parse(struct call *c, struct run_op *o, struct spec *spec, struct
 	int r = members_known(c->body,
 	                      (const char *const[]){ "spec", "cmd", "cwd", "env", "stdin", "user",
 	                                             "timeout", "tty", "output", "rows", "cols",
-	                                             "label", "inline", NULL },
+	                                             "label", "inline", "brief", NULL },
 	                      f);
 
 	if (r == 0)
 		r = member_bool(c->body, "inline", &o->is_inline, f);
+	if (r == 0)
+		r = member_bool(c->body, "brief", &o->is_brief, f);
 	if (r == 0)
 		r = spec_of(c->api->core, wishes ? wishes : empty, spec, text, f);
 	json_decref(empty);
 	json_t *rest = json_copy(c->body);
 	json_object_del(rest, "spec");
 	json_object_del(rest, "inline");
+	json_object_del(rest, "brief");
 	if (r == 0)
 		r = exec_parse(c, rest, &o->ask, f);
 	json_decref(rest); /* its values are the body's too */

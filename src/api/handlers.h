@@ -47,6 +47,7 @@ int exec_parse(struct call *c, const json_t *body, struct exec_ask *a, struct fa
 /* The connection becomes a live process (live.c). Takes the reference of `p`. */
 struct live_opts {
 	bool is_inline; /* output comes with the end, not as it is written */
+	bool is_brief;  /* what goes without saying is not said: an empty greeting, a plain end */
 	bool is_owner;  /* the sandbox ends when the client leaves (POST /v1/run) */
 	bool kill_on_disconnect;
 	uint64_t inline_max, after;

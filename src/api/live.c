@@ -60,20 +60,33 @@ static void greet(struct live *l)
 	/* Texts that were JSON before. Whoever gets his output as it comes shows no result. */
 	if (s && (l->opts.is_inline || !l->opts.is_owner))
 		add_member(&hello, "enforced", s->enforced);
-	if (s && s->weak && strcmp(s->weak, "{}") != 0)
-		add_member(&hello, "unenforced", s->weak);
+	if (s && s->note && s->note[0] && l->opts.is_owner && !l->opts.is_inline)
+		l->dialect->json(l, STREAM_NOTE, s->note);
+	if (l->opts.is_brief && hello.len == 0)
+		return;
 	str_add(&hello, hello.len ? "}" : "{}");
 	l->dialect->json(l, STREAM_STARTED, str_text(&hello));
+}
+
+/* It exited by itself, and nothing was lost on the way. */
+static bool is_plain(const struct px *p)
+{
+	return p->state == PROCESS_EXITED && p->end.exit_code >= 0 && !p->end.reason[0] &&
+	       p->end.dropped_bytes == 0;
 }
 
 static void finish(struct live *l)
 {
 	struct fail f = { 0 };
+	char code[16];
 
 	l->is_over = true;
 	if (l->p->is_never_run && l->p->state == PROCESS_LOST) {
 		fail_set(&f, FAIL_BACKEND_ERROR, "%s", l->p->end.reason);
 		say(l, STREAM_FAIL, print_problem(&f));
+	} else if (l->opts.is_brief && is_plain(l->p)) {
+		snprintf(code, sizeof code, "%d", l->p->end.exit_code);
+		l->dialect->json(l, STREAM_EXITED, code);
 	} else {
 		say(l, STREAM_END,
 		    l->opts.is_owner && !l->opts.is_inline

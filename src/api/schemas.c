@@ -183,6 +183,7 @@ static const struct member run_ask[] = {
 	COMMAND,
 	{ "spec",   0, "Spec",      "of the sandbox; all defaults unless given" },
 	{ "inline", 0, "bool|null", "over a live connection: output comes with the end" },
+	{ "brief", 0, "bool|null", "over a live connection: no greeting that says nothing, and of a plain end the code only" },
 };
 
 static const struct member process[] = {

@@ -216,6 +216,10 @@ static int send_request(struct client *c, const struct client_ask *ask, struct e
 
 	json_decref(c->problem);
 	c->problem = NULL;
+	if (c->is_asked) {
+		c->is_asked = false;
+		return 0;
+	}
 	if (client_connect(c, e) < 0 || print_head(c, ask, &head, e) < 0)
 		return -1;
 	/* In one piece: each would wake the daemon. */

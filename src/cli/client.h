@@ -19,6 +19,7 @@ struct client {
 	size_t in_from;
 	const char *doing; /* for the line of progress; NULL: "waiting for the daemon" */
 	json_t *problem;   /* of the last answer, when it was one */
+	bool is_asked;     /* the next request has been sent over fd already (cli/early.h) */
 };
 
 /* More of a body: bytes put to `buf`, 0 at its end, -1. */

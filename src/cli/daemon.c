@@ -2,7 +2,12 @@
 
 #include <poll.h>
 
+#include "base/fd.h"
+#include "cli/early.h"
+
 #define BODY_MAX (4u << 20)
+
+struct early_sent early_sent = { .fd = -1 };
 
 struct daemon {
 	struct client own; /* of start() */
@@ -36,6 +41,12 @@ static int open_stream(struct client *c, const struct client_ask *ask, struct ru
 	struct daemon *d = mem_alloc(sizeof *d);
 
 	client_init(&d->own);
+	if (!c && early_sent.fd >= 0) {
+		d->own.fd = fd_take(&early_sent.fd);
+		d->own.is_asked = true;
+		client_take(&d->own, early_sent.in + early_sent.from,
+		            early_sent.len - early_sent.from);
+	}
 	out->driver_data = d;
 	if (remote_open(&d->remote, c ? c : &d->own, ask, e) < 0) {
 		end(out);
@@ -60,21 +71,33 @@ static int start(const struct run_setup *setup, struct run_session *out, struct 
 
 /* ---- events -------------------------------------------------------------------------- */
 
+static json_t *plain_end(const struct remote_event *v)
+{
+	char code[16];
+
+	snprintf(code, sizeof code, "%.*s", (int)v->len, (const char *)v->bytes);
+	return json_pack("{ss,si}", "state", "exited", "exit_code", (int)strtol(code, NULL, 10));
+}
+
 static int take(const struct remote_event *v, struct run_event *out, struct err *e)
 {
-	static const enum run_event_kind kinds[] = { [STREAM_STARTED] = RUN_STARTED,
-		                                     [STREAM_OUT] = RUN_OUT,
-		                                     [STREAM_ERR] = RUN_ERR,
-		                                     [STREAM_LOST] = RUN_DROPPED,
-		                                     [STREAM_END] = RUN_ENDED };
+	static const enum run_event_kind kinds[] = {
+		[STREAM_STARTED] = RUN_STARTED, [STREAM_NOTE] = RUN_NOTE,
+		[STREAM_OUT] = RUN_OUT,         [STREAM_ERR] = RUN_ERR,
+		[STREAM_LOST] = RUN_DROPPED,    [STREAM_END] = RUN_ENDED
+	};
 
 	switch (v->type) {
 	case STREAM_STARTED:
+	case STREAM_NOTE:
 	case STREAM_OUT:
 	case STREAM_ERR:
 	case STREAM_LOST:
 	case STREAM_END:
 		*out = (struct run_event){ kinds[v->type], v->bytes, v->len, v->object };
+		return 1;
+	case STREAM_EXITED:
+		*out = (struct run_event){ .kind = RUN_ENDED, .object = plain_end(v) };
 		return 1;
 	case STREAM_FAIL:
 		(void)client_problem(v->object, e);

@@ -182,7 +182,7 @@ static int add_command(json_t *o, const struct run_setup *run, struct err *e)
 	}
 	json_object_set_new(o, "tty", json_boolean(run->is_tty));
 	json_object_set_new(o, "stdin", json_boolean(run->has_stdin));
-	json_object_set_new(o, "inline", json_boolean(run->is_inline));
+	json_object_set_new(o, run->is_inline ? "inline" : "brief", json_true());
 	if (run->rows > 0 && run->cols > 0) {
 		json_object_set_new(o, "rows", json_integer(run->rows));
 		json_object_set_new(o, "cols", json_integer(run->cols));

@@ -90,8 +90,8 @@ static int check_absent(const struct spec *s, struct err *e)
 		bool is_asked;
 		const char *field, *why;
 	} absent[] = {
-		{ s->net.mode != NET_DENY, "net", "only net: deny; lists of names need the gate" },
 		{ s->net.is_offline, "net.offline", "there is no package cache yet" },
+		{ s->net.mode != NET_DENY, "net", "only net: deny; lists of names need the gate" },
 		{ s->creds.len > 0, "creds",
 		  "secrets are used by the gate only, which is not here" },
 		{ s->workspace != NULL, "workspace", "there are no workspaces yet" },

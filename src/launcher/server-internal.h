@@ -57,10 +57,10 @@ struct out {
 
 struct daemon {
 	pid_t pid; /* 0: not running */
-	uint64_t started_ms, restart_ms;
+	uint64_t restart_ms;
 	unsigned int backoff_ms;
-	bool was_ready; /* ever */
-	bool is_told;   /* to end */
+	bool is_ready, was_ready; /* in this life; ever */
+	bool is_told;             /* to end */
 };
 
 struct server {

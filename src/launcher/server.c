@@ -392,7 +392,7 @@ static void on_ready(struct server *s, const struct launch_packet *p, int fd)
 	(void)fd;
 	if (!s->daemon.was_ready && s->opts->notify)
 		(void)os_notify(s->opts->notify, "READY=1"); /* whoever waits for it gives up */
-	s->daemon.was_ready = true;
+	s->daemon.is_ready = s->daemon.was_ready = true;
 }
 
 /* `fd` is borrowed; -1: none came. */

@@ -19,8 +19,7 @@
 
 #define BACKOFF_MS_MIN 100
 #define BACKOFF_MS_MAX 5000
-#define STEADY_MS 10000 /* who lived that long starts again at once */
-#define LEAVE_MS 10000  /* for sandboxes that end with the daemon */
+#define LEAVE_MS 10000 /* for sandboxes that end with the daemon */
 #define CHANNEL_FD 3
 #define API_FD 4
 #define STATUS_USAGE 125 /* before it was ever ready: no second try would do better */
@@ -97,7 +96,7 @@ int supervise_start(struct server *s, struct err *e)
 	if (pid == 0)
 		become_daemon(s, theirs);
 	s->daemon.pid = pid;
-	s->daemon.started_ms = server_now();
+	s->daemon.is_ready = false;
 	s->daemon.restart_ms = 0;
 	r = server_take_channel(s, fd_take(&ours));
 	return r < 0 ? err_sys(e, -r, "watch the daemon") : 0;
@@ -112,14 +111,14 @@ static void leave(struct server *s, int status)
 	s->leave_ms = server_now() + LEAVE_MS;
 }
 
+/* One that answered is wanted back at once; one that never came to it is given time. */
 static void plan_restart(struct server *s)
 {
 	struct daemon *d = &s->daemon;
-	uint64_t now = server_now();
 
-	if (d->backoff_ms == 0 || now - d->started_ms >= STEADY_MS)
+	if (d->backoff_ms == 0 || d->is_ready)
 		d->backoff_ms = BACKOFF_MS_MIN;
-	d->restart_ms = now + d->backoff_ms;
+	d->restart_ms = server_now() + d->backoff_ms;
 	fprintf(stderr, "caisson-launcher: the daemon is gone; again in %u ms\n", d->backoff_ms);
 	d->backoff_ms = d->backoff_ms * 2 > BACKOFF_MS_MAX ? BACKOFF_MS_MAX : d->backoff_ms * 2;
 }

@@ -20,10 +20,13 @@ enum stream_type {
 	/* from the daemon */
 	STREAM_STARTED = 'S', /* the process object, JSON */
 	STREAM_OUT = 'O',
+	STREAM_NOTE = 'N', /* a line of ours for standard error */
 	STREAM_ERR = 'E',
 	STREAM_LOST =
 	    'L', /* bytes that were not kept, as decimal text; after=… of a log with a hole */
-	STREAM_END = 'X',  /* the process object with its end, JSON; the last frame */
+	STREAM_END = 'X', /* the process object with its end, JSON; the last frame */
+	STREAM_EXITED =
+	    'Q', /* brief: it exited, decimal text, and there is no more to say; the last */
 	STREAM_FAIL = 'F', /* a problem object, JSON: our own failure; the last frame */
 	/* from the client */
 	STREAM_IN = 'I',

@@ -52,6 +52,24 @@ t_no "an option that is wrong" 125 'unknown option --jsn; *' list --jsn
 t_no "a word too many" 125 'too many words: caisson list *' list x
 t_no "a word too few" 125 'something is missing: caisson rm *' rm
 
+# ---- run, which asks before the C library has started (src/cli/early.c) --------------------------
+
+t_is "that part needs nothing of the library" \
+	"$(nm -u "$(dirname "$caisson")"/*early.c.o | awk '{ print $2 }' | sort | xargs)" "_start early_sent"
+t_cli "a short run" 3 out run --files 64 -- sh -c 'echo out; exit 3'
+t_cli "one that takes a while" 4 $'a\nb' run -- sh -c 'echo a; sleep 0.1; echo b; exit 4'
+t_cli "text with marks" 0 'a"b\c' run -- printf %s 'a"b\c'
+t_cli "more than one read brings" 0 "$(seq 9000)" run -- seq 9000
+t_no "a limit that is none" 125 '--mem: "x" is not a size *' run --mem x -- true
+t_no "a program that is not there" 127 'execute: nope: No such file or directory' run -- nope
+t_cli "killed" 137 "" run -- sh -c 'kill -9 $$'
+"$caisson" run -- echo full >/dev/full 2>"$T/err"
+t_is "output that nobody takes" "$? $(grep -v enforced "$T/err")" "125 caisson: write the output: No space left on device"
+"$caisson" run -- sh -c 'seq 2000; exit 6' | (sleep 0.3; cat) >got
+t_is "a reader that is late" "${PIPESTATUS[0]} $(md5sum <got)" "6 $(seq 2000 | md5sum)"
+out=$("$caisson" run -- echo hi 2>&1 <&- 1>&-)
+t_is "without standard descriptors" "$? $(grep -v enforced <<<"$out")" "0 "
+
 # ---- exec ---------------------------------------------------------------------------------------
 
 t_cli "its output" 0 $'a b\n$HOME' exec box -- printf '%s\n%s' 'a b' '$HOME'
