@@ -137,6 +137,17 @@ static int outcome(struct tls *t, int r)
 	}
 }
 
+int tls_shake(struct tls *t)
+{
+	if (t->is_over)
+		return -EPROTO;
+	ERR_clear_error();
+	int r = outcome(t, SSL_do_handshake(t->ssl));
+
+	t->does_read_want_write = r == -EAGAIN && SSL_want_write(t->ssl);
+	return r == 0 ? -EPROTO : r;
+}
+
 int tls_read(struct tls *t, void *buf, size_t size)
 {
 	if (t->is_over)

@@ -18,6 +18,8 @@ void tls_defaults(SSL_CTX *ctx); /* what holds for every context of ours */
 struct tls *tls_open(SSL_CTX *ctx, int fd);
 SSL *tls_ssl(const struct tls *t);
 void tls_free(struct tls *t);
+/* 1 when it is done; else as the others. A client writes nothing before. */
+int tls_shake(struct tls *t);
 /* > 0, 0 at the end (of reading), -EAGAIN, or another -errno: it is over. */
 int tls_read(struct tls *t, void *buf, size_t size);
 int tls_write(struct tls *t, const void *bytes, size_t n);

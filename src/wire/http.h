@@ -4,9 +4,9 @@
  * What two programs could read in two ways is refused: a proxy and its origin, or the daemon and
  * a browser, must never disagree about where a message ends. So lines end with CR LF and nothing
  * else, a length is said once, `chunked` is the only coding, and there are neither folded lines
- * nor, unless a relay asks for them, chunk extensions and trailers. Nothing is copied: a head is spans into the caller's buffer,
- * good as long as the buffer is. Nothing is kept between two calls of a head parser, so that a
- * prefix gives 0 or the error of the whole.
+ * nor, unless a relay asks for them, chunk extensions and trailers. Nothing is copied: a head is
+ * spans into the caller's buffer, good as long as the buffer is. Nothing is kept between two calls
+ * of a head parser, so that a prefix gives 0 or the error of the whole.
  *
  *     n = http_request_head(buf, len, &head);     0: read more; < 0: http_error_status(n)
  *     http_body_init(&body, &head, max);
@@ -170,9 +170,11 @@ void http_print_text(struct http_print *p, const char *name, const char *value);
 /* The only way to print Content-Length (HTTP_LENGTH) and Transfer-Encoding (HTTP_CHUNKED). */
 void http_print_framing(struct http_print *p, enum http_body_kind kind, uint64_t length);
 int http_print_end(struct http_print *p, struct err *e) MUST_USE;
+/* For a relay: the field is not about this connection or how the message is framed. */
+bool http_goes_on(const struct http_head *h, struct span name);
 
 /* No bytes: prints nothing, since an empty chunk would end the body. */
 void http_print_chunk(struct str *out, const void *bytes, size_t n);
 void http_print_last_chunk(struct str *out);
 struct http_print http_print_trailers(struct str *out); /* the last chunk with fields behind it */
-const char *http_reason(int status); /* "" when we have no words */
+const char *http_reason(int status);                    /* "" when we have no words */

@@ -6,7 +6,7 @@
 #include "wire/http-internal.h"
 
 enum step {
-	SIZE,    /* digits of a chunk's size */
+	SIZE, /* digits of a chunk's size */
 	EXTENSION,
 	SIZE_LF, /* its CR was there */
 	DATA,    /* payload */
