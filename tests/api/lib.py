@@ -636,9 +636,12 @@ def warm():
         d.stop()
 
 
-def run_inside(name, words, options=(), extra=None):
-    """All tests, or those with one of the words in their titles. Prints without numbers."""
+def run_inside(name, words, options=(), extra=None, prepare=None):
+    """All tests, or those with one of the words in their titles. Prints without numbers.
+
+    `prepare` makes what surrounds them and returns the function that takes it away again."""
     enter(name)
+    finish = prepare() if prepare else None
     warm()
     before = census.take()
     api = Api(options)
@@ -651,6 +654,8 @@ def run_inside(name, words, options=(), extra=None):
     problems = []
     try:
         api.end()
+        if finish:
+            finish()
         problems = leftovers(before)
     except Failed as failed:
         problems = [str(failed)]
