@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tests/api"))
 
 import lib  # noqa: E402
 import servers  # noqa: E402
-import world  # noqa: E402
+import internet  # noqa: E402
 from lib import check  # noqa: E402
 
 lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson", "caisson-gate")
@@ -24,21 +24,21 @@ HAS_MORE = os.environ.get("CAISSON_GATE_MORE") == "1"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"
 GRANT = "127.0.0.0/8"  # where the servers are: special, so the operator has to say that names may lead there
 OPTIONS = ("--net", f"grant={GRANT}", "--net", "ask=2s")
-names = None    # world.Names
-wire = None     # world.Wire, when the program wants one
-catcher = None  # world.Catcher
+names = None    # internet.Names
+wire = None     # internet.Wire, when the program wants one
+catcher = None  # internet.Catcher
 
 
 def prepare(has_servers=True, has_wire=False):
     """The world. Returns what ends it."""
     global names, wire, catcher  # pylint: disable=global-statement
-    world.open_wide()
-    world.bind_over("/etc/resolv.conf", f"nameserver {world.DNS_ADDRESS}\noptions timeout:1 attempts:2\n")
-    world.bind_over("/etc/hosts", f"127.0.0.1 localhost\n{servers.WEB} filed.test\n")
-    names = world.Names(servers.ZONE)
+    internet.open_wide()
+    internet.bind_over("/etc/resolv.conf", f"nameserver {internet.DNS_ADDRESS}\noptions timeout:1 attempts:2\n")
+    internet.bind_over("/etc/hosts", f"127.0.0.1 localhost\n{servers.WEB} filed.test\n")
+    names = internet.Names(servers.ZONE)
     started = servers.start(ROOT, HAS_MORE) if has_servers else []
-    catcher = world.Catcher()  # now: it would answer for a server that did not start
-    wire = world.Wire() if has_wire else None
+    catcher = internet.Catcher()  # now: it would answer for a server that did not start
+    wire = internet.Wire() if has_wire else None
 
     def finish():
         for server in reversed(started):

@@ -17,9 +17,9 @@ import tarfile
 import time
 import zipfile
 
-import world
+import internet
 
-FOLDER = world.FOLDER
+FOLDER = internet.FOLDER
 CA = FOLDER / "ca.pem"
 WEB, SSH, DB, REGISTRY, OTHER = "127.0.0.10", "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.14"
 
@@ -250,9 +250,9 @@ def start_ssh():
     shutil.copy(FOLDER / "ssh.key.pub", home / ".ssh/authorized_keys")
     run("chown", "-R", f"{USER_ID}:{USER_ID}", home)
     run("chmod", "-R", "go=", home)
-    world.bind_over("/etc/passwd", pathlib.Path("/etc/passwd").read_text()
+    internet.bind_over("/etc/passwd", pathlib.Path("/etc/passwd").read_text()
                     + f"visitor:x:{USER_ID}:{USER_ID}::{home}:/bin/sh\n")
-    world.bind_over("/etc/shadow", pathlib.Path("/etc/shadow").read_text() + "visitor:*:1::::::\n")
+    internet.bind_over("/etc/shadow", pathlib.Path("/etc/shadow").read_text() + "visitor:*:1::::::\n")
     return [Server("dropbear", ["dropbear", "-F", "-E", "-s", "-r", FOLDER / "host.key", "-P", FOLDER / "ssh.pid",
                                 "-p", f"{SSH}:22"], (SSH, 22))]
 

@@ -1,4 +1,4 @@
-"""world.py - everything that is outside of the sandboxes of a cell: addresses, names, and who listens.
+"""internet.py - everything that is outside of the sandboxes of a cell: addresses, names, and who listens.
 
 The network of a cell is its own and has no way out, so all of the Internet can be played there:
 every address is local, a DNS server of ours knows the names, and what nobody else serves goes to a
