@@ -238,6 +238,17 @@ int root_folders(struct build *b, struct err *e)
 	return 0;
 }
 
+/* What the image says about this would be about another network. */
+int root_resolver(struct build *b, struct err *e)
+{
+	if (!b->box->plan->has_net)
+		return 0;
+	AUTO(fd_close) int target = place_target(b, "/etc/resolv.conf", false, e);
+
+	return target < 0 ? -1
+	                  : place_clone(b->skeleton_fd, "resolv.conf", target, PLACE_READ_ONLY, e);
+}
+
 static int mount_ephemeral(struct build *b, const char *at, struct err *e)
 {
 	const struct plan *p = b->box->plan;
