@@ -106,3 +106,8 @@ json_t *spec_properties(void)
 {
 	return table_properties(&top_table);
 }
+
+json_t *net_properties(void)
+{
+	return table_properties(&net_table);
+}

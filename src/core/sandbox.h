@@ -20,6 +20,7 @@ struct px;
 struct files;
 struct gate;
 struct net;
+struct policy_pending;
 struct shl;
 
 typedef void sbx_done_fn(void *arg, struct sbx *s, const struct fail *f); /* f NULL: it worked */
@@ -53,8 +54,10 @@ struct sbx {
 	bool has_ports;       /* it has had rows of forwarded ports */
 	struct gate *gate;    /* of one with a network (gate.h), or NULL */
 	struct net *net;      /* records of its gate on their way (net.h), or NULL */
-	struct shl *shells;   /* named shells (shells.h); */
-	bool has_shells;      /* they were read from the store */
+	struct policy_pending
+	    *pending;       /* rules that the gate has not judged yet (policy.h), or NULL */
+	struct shl *shells; /* named shells (shells.h); */
+	bool has_shells;    /* they were read from the store */
 
 	struct sbx_asker *askers; /* who waits for its usage */
 
