@@ -2,8 +2,8 @@
 """Real clients inside a sandbox, real servers outside, no proxy variable: each works where the rules let it,
 and where they do not it fails at once, with a record. TAP.
 
-    tests/gate/clients.py         all (needs root)
-    tests/gate/clients.py curl    those with the word in their title
+    tests/net/clients.py         all (needs root)
+    tests/net/clients.py curl    those with the word in their title
 """
 import collections
 import json
