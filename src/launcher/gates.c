@@ -25,6 +25,8 @@ static _Noreturn void become_gate(const struct gates *g, const char *path, int c
 	char name[] = "caisson-gate";
 	char *const argv[] = { name, NULL }, *const env[] = { NULL };
 	int keep[] = { 0, 1, 2, CHANNEL_FD };
+
+	cgroup_leave(g->cgroup); /* its end is not waited for: it would keep the folders busy */
 	int r = channel_fd == CHANNEL_FD ? 0 : os_dup3(channel_fd, CHANNEL_FD, 0);
 
 	if (r >= 0)
