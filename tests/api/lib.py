@@ -43,6 +43,10 @@ class Failed(Exception):
     """A check that did not hold."""
 
 
+class Skip(Exception):
+    """What is needed is not here; the reason is shown."""
+
+
 def check(is_true, text=""):
     if not is_true:
         raise Failed(text() if callable(text) else text)
@@ -565,12 +569,14 @@ class Api:
 
 
 def run_one(api, function, is_own):
-    """Returns its problems."""
+    """Returns its problems, and why it was skipped or None."""
     before = None if is_own or api._daemon is None else api.daemon.pid
     try:
         function(api)
         if not is_own:
             api.settle()
+    except Skip as skip:
+        return [], str(skip)
     except Failed as failed:
         problems = [str(failed)]
     except Exception:  # pylint: disable=broad-except  # a test that breaks has failed; the next may run
@@ -583,7 +589,7 @@ def run_one(api, function, is_own):
     if problems:
         with contextlib.suppress(Exception):  # the next test may find a clean place all the same
             clean_up(api, is_own)
-    return problems
+    return problems, None
 
 
 def clean_up(api, is_own):
@@ -649,8 +655,8 @@ def run_inside(name, words, options=(), extra=None, prepare=None):
         if words and not any(w in title for w in words):
             continue
         begin = time.monotonic()
-        problems = run_one(api, function, is_own)
-        report(title, problems, time.monotonic() - begin)
+        problems, skip = run_one(api, function, is_own)
+        report(title, problems, time.monotonic() - begin, skip)
     problems = []
     try:
         api.end()
@@ -668,10 +674,11 @@ def shorten(lines, most=24):
     return lines if len(lines) <= most else [*lines[:most], f"and {len(lines) - most} more"]
 
 
-def report(title, problems, seconds):
+def report(title, problems, seconds, skip=None):
     for problem in problems:
         print("# " + problem.replace("\n", "\n# "))
-    print(f"{'not ok' if problems else 'ok'} - {title} ({seconds:.1f} s)", flush=True)
+    end = f"({seconds:.1f} s)" if skip is None else f"# SKIP {skip}"
+    print(f"{'not ok' if problems else 'ok'} - {title} {end}", flush=True)
 
 
 def main(file, seconds=600, **options):

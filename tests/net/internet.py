@@ -105,9 +105,13 @@ def read_question(message):
     return ".".join(labels).lower(), struct.unpack_from(">H", message, at + 1)[0], at + 5
 
 
+class Turns(list):
+    """Lists of addresses: the first lookup gets the first, and the last goes on for ever."""
+
+
 class Names:
-    """A DNS server; `zone` may change at any time: name, or *.name, to a list of addresses. It answers
-    from a thread, over UDP and TCP, and remembers who was asked for."""
+    """A DNS server; `zone` may change at any time: name, or *.name, to a list of addresses or Turns. It
+    answers from a thread, over UDP and TCP, and remembers who was asked for."""
 
     def __init__(self, zone):
         self.zone, self.asked = dict(zone), []
@@ -122,15 +126,16 @@ class Names:
         for serve in (self.serve_udp, self.serve_tcp):
             threading.Thread(target=serve, daemon=True).start()
 
-    def addresses(self, name):
-        if name in self.zone:
-            return self.zone[name]
-        return self.zone.get("*." + name.partition(".")[2])
+    def addresses(self, name, kind):
+        known = self.zone.get(name, self.zone.get("*." + name.partition(".")[2]))
+        if isinstance(known, Turns):
+            return known.pop(0) if len(known) > 1 and kind == 1 else known[0]
+        return known
 
     def answer(self, message):
         name, kind, end = read_question(message)
         self.asked.append((name, kind))
-        known = self.addresses(name)
+        known = self.addresses(name, kind)
         records = []
         for address in known or []:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -187,7 +192,7 @@ class Catcher:
         s.bind(("", port))
         if kind == socket.SOCK_STREAM:
             s.listen(128)
-        self.selector.register(s, selectors.EVENT_READ, self.accept if kind == socket.SOCK_STREAM else self.drop)
+        self.selector.register(s, selectors.EVENT_READ, self.accept if kind == socket.SOCK_STREAM else self.echo)
 
     def run(self):
         while True:
@@ -201,18 +206,14 @@ class Catcher:
         self.selector.register(s, selectors.EVENT_READ, self.take)
 
     def take(self, s):
-        try:
-            data = s.recv(65536)
-            if data[:4] in (b"GET ", b"POST", b"CONN"):
+        self.selector.unregister(s)
+        with s:
+            if s.recv(65536):
                 s.sendall(ANSWER)
-        except OSError:
-            data = b""
-        if not data:
-            self.selector.unregister(s)
-            s.close()
 
-    def drop(self, s):
-        s.recvfrom(65536)
+    def echo(self, s):
+        data, sender = s.recvfrom(65536)
+        s.sendto(data, sender)
 
     def accept_abstract(self, listener):
         s, _ = listener.accept()

@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tests/api"))
 import lib  # noqa: E402
 import servers  # noqa: E402
 import internet  # noqa: E402
-from lib import check  # noqa: E402
+from lib import Skip, check  # noqa: E402
 
 lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson", "caisson-gate")
 HAS_MORE = os.environ.get("CAISSON_GATE_MORE") == "1"
@@ -50,10 +50,6 @@ def prepare(has_servers=True, has_wire=False):
 
 def main(file, has_servers=True, has_wire=False, seconds=600):
     return lib.main(file, seconds=seconds, options=OPTIONS, prepare=lambda: prepare(has_servers, has_wire))
-
-
-class Skip(Exception):
-    """Not here; the reason is shown."""
 
 
 def need(*programs):
@@ -126,10 +122,9 @@ def summary(process):
 
 def outside(command, seconds=30, **env):
     """The same in the cell itself: whether the server is to blame."""
-    place = pathlib.Path("/run/outside")
-    if not place.exists():
-        place.mkdir()
-        shutil.copy(servers.CA, place / "ca.pem")
+    place = internet.FOLDER / "outside"
+    place.mkdir(exist_ok=True)
+    shutil.copy(servers.CA, place / "ca.pem")
     words = command if isinstance(command, list) else ["sh", "-c", command]
     text = {k: v.replace("/work", str(place)) for k, v in {**Box.ENV, **env}.items()}
     return subprocess.run([w.replace("/work", str(place)) for w in words], env=text, cwd=place, timeout=seconds,
