@@ -20,7 +20,7 @@ import internet  # noqa: E402
 from lib import Skip, check  # noqa: E402
 
 lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson", "caisson-gate")
-HAS_MORE = os.environ.get("CAISSON_GATE_MORE") == "1"
+HAS_MORE = os.environ.get("CAISSON_NET_MORE") == "1"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"
 GRANT = "127.0.0.0/8"  # where the servers are: special, so the operator has to say that names may lead there
 OPTIONS = ("--net", f"grant={GRANT}", "--net", "ask=2s")

@@ -294,8 +294,8 @@ log: {{type: stdout, level: warn}}
 
 
 def verdaccio_program(root):
-    """Where tools/gate-more puts it, or None."""
-    path = root / "build/gate-more/node_modules/verdaccio/bin/verdaccio"
+    """Where tests/net/verdaccio puts it, or None."""
+    path = root / "build/verdaccio/node_modules/verdaccio/bin/verdaccio"
     return path if path.exists() else None
 
 
