@@ -78,7 +78,7 @@ static int try_netfilter(void)
 	int fds[NET_SOCKETS];
 	struct err e = { 0 };
 
-	if (netns_make(fds, &e) < 0)
+	if (netns_route(&e) < 0 || netns_wall(fds, &e) < 0)
 		return e.sys ? -e.sys : -EIO;
 	netns_close(fds);
 	return 0;

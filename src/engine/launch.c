@@ -106,11 +106,14 @@ static int step_rules(struct build *b, struct err *e)
 	return r < 0 ? err_sys(e, -r, "hand them over") : 0;
 }
 
-/* Only lo, and no route. With a network it is made later, all at once: step_network(). */
-static int raise_loopback(const struct build *b, struct err *e)
+/* Only lo, and no route but to it. */
+static int raise_network(const struct build *b, struct err *e)
 {
-	int r = fault_layer_off("netns") || b->box->plan->has_net ? 0 : os_loopback_up();
-
+	if (fault_layer_off("netns"))
+		return 0;
+	if (b->box->plan->has_net)
+		return netns_route(e);
+	int r = os_loopback_up();
 	return r < 0 ? err_sys(e, -r, "raise lo") : 0;
 }
 
@@ -122,7 +125,7 @@ static int step_network(struct build *b, struct err *e)
 
 	if (!b->box->plan->has_net || fault_layer_off("netns"))
 		return 0;
-	if (netns_make(fds, e) < 0)
+	if (netns_wall(fds, e) < 0)
 		return -1;
 	int r = os_send(b->io.report_fd, &letter, 1, fds, NET_SOCKETS);
 	netns_close(fds);
@@ -146,7 +149,7 @@ static int step_await_first(struct build *b, struct err *e)
 	int r = n_fds ? os_setns(net, CLONE_NEWNET) : 0;
 	if (r < 0)
 		return err_sys(e, -r, "enter the network");
-	if (raise_loopback(b, e) < 0)
+	if (raise_network(b, e) < 0)
 		return -1;
 	/* It has entered by us, which takes the right to look at us. Nobody else shall have it. */
 	r = os_prctl(PR_SET_DUMPABLE, 0);
@@ -224,7 +227,7 @@ static const struct {
 	{ "forbid the other namespaces",  step_no_others },
 	{ "switch the root",              root_pivot },
 	{ "show the root",                step_show_root },
-	{ "make the network",             step_network },
+	{ "close the network",            step_network },
 	{ "leave the host's root",        root_leave },
 	{ "make the landlock rules",      step_rules },
 	{ "drop all rights",              step_drop_all },

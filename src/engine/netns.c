@@ -45,21 +45,27 @@ static bool has_no_v6(int error)
 	return error == -EAFNOSUPPORT || error == -EOPNOTSUPP || error == -EACCES;
 }
 
-int netns_make(int fds[NET_SOCKETS], struct err *e)
+int netns_route(struct err *e)
 {
-	int made[NET_SOCKETS] = { -1, -1, -1, -1 };
-
 	int r = os_netlink(NETLINK_ROUTE, netlink_routes4, sizeof netlink_routes4);
+
 	if (r < 0)
 		return err_sys(e, -r, "raise lo, and route all addresses to it");
 	r = os_netlink(NETLINK_ROUTE, netlink_routes6, sizeof netlink_routes6);
 	if (r < 0 && !has_no_v6(r))
 		return err_sys(e, -r, "route all IPv6 addresses to lo");
-	r = fault_layer_off("netwalls")
-	        ? 0
-	        : os_netlink(NETLINK_NETFILTER, netlink_walls, sizeof netlink_walls);
+	return 0;
+}
+
+int netns_wall(int fds[NET_SOCKETS], struct err *e)
+{
+	int made[NET_SOCKETS] = { -1, -1, -1, -1 };
+	int r = fault_layer_off("netwalls")
+	            ? 0
+	            : os_netlink(NETLINK_NETFILTER, netlink_walls, sizeof netlink_walls);
+
 	if (r < 0)
-		return err_sys(e, -r, "nf_tables");
+		return err_sys(e, -r, "nf_tables with tproxy");
 	for (enum net_socket i = 0; i < NET_SOCKETS; i++) {
 		made[i] = open_socket(i);
 		if (made[i] < 0) {

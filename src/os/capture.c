@@ -19,6 +19,8 @@ int os_capture(const union os_address *a, int type)
 		{ is_v6, IPPROTO_IPV6, IPV6_TRANSPARENT },
 		{ is_v6, IPPROTO_IPV6, IPV6_V6ONLY },
 		{ is_stream, IPPROTO_TCP, TCP_NODELAY }, /* what is accepted inherits it */
+		{ !is_stream && !is_v6, IPPROTO_IP, IP_PKTINFO },
+		{ !is_stream && is_v6, IPPROTO_IPV6, IPV6_RECVPKTINFO },
 	};
 
 	OS_FAULT("capture");
@@ -50,18 +52,6 @@ int os_original_dst(int fd, union os_address *out)
 	OS_FAULT("getsockname");
 	*out = (union os_address){ .v6 = { 0 } };
 	return os_ret(getsockname(fd, &out->any, &n));
-}
-
-int os_want_dst(int fd, bool is_v6)
-{
-	int on = 1;
-
-	OS_FAULT("setsockopt");
-	/* IPv6 has no address of an interface there, and would not let us answer from it. */
-	if (is_v6 && setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on) < 0)
-		return -errno;
-	return os_ret(setsockopt(fd, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP,
-	                         is_v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &on, sizeof on));
 }
 
 union info {

@@ -20,7 +20,6 @@ struct os_datagram {
 	union os_address to;   /* the address that was asked; the port is the socket's */
 };
 
-int os_want_dst(int fd, bool is_v6); /* datagrams tell it from now on */
 /* Length of the datagram, cut to `size`. */
 int os_recv_datagram(int fd, void *buf, size_t size, struct os_datagram *out);
 /* Back to where it came from, from the address that was asked. */

@@ -62,7 +62,7 @@ enum gate_fd {
 	GATE_TCP4, /* listens; every TCP connection that is not to true loopback comes here, and
 	              getsockname(2) of it is where the client wanted to go */
 	GATE_TCP6,
-	GATE_UDP4, /* DNS to whatever address; answered from that one: IP_PKTINFO */
+	GATE_UDP4, /* DNS to whatever address, which IP_PKTINFO tells; answered from that one */
 	GATE_UDP6,
 	GATE_NAMES, /* memfd: gate/names.h; the child writes it, the monitor only keeps it */
 	GATE_RULES, /* memfd, sealed: the rules document */
