@@ -117,8 +117,8 @@ void sbx_touch(struct sbx *s);
 /* ---- for core.c, link.c, expire.c ---- */
 struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row); /* at start, from the store */
 void sbx_set_state(struct sbx *s, enum sandbox_state state, const char *reason);
-void sbx_on_ready(struct sbx *s);   /* the monitor: the walls stand, or it was found again */
-void sbx_on_gated(struct sbx *s);   /* its gate has taken its rules */
+void sbx_on_ready(struct sbx *s); /* the monitor: the walls stand, or it was found again */
+void sbx_on_gated(struct sbx *s); /* its gate has taken its rules */
 void sbx_on_gate_failed(struct sbx *s, const struct fail *f); /* before it ever did */
 void sbx_on_settled(struct sbx *s); /* the monitor has told of all its processes */
 void sbx_on_stopped(struct sbx *s);

@@ -613,11 +613,11 @@ static const char intro[] =
 static const char net_intro[] = "## net\n"
 				"\n"
 				"`caisson run --net preset:pip` is expanded by the CLI, from the "
-                                "configuration of the caller's own\n"
+				"configuration of the caller's own\n"
 				"clients. The daemon never looks there: for callers of the API "
-                                "`presets` says what a preset stands\n"
+				"`presets` says what a preset stands\n"
 				"for. A flag names one member: `--net "
-                                "sets.docs=docs.example.org,www.example.org`, `--net ask=2m`.\n";
+				"sets.docs=docs.example.org,www.example.org`, `--net ask=2m`.\n";
 
 static const char quota_intro[] =
     "## quota\n"

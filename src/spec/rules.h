@@ -70,16 +70,16 @@ enum rules_proxy { PROXY_NONE, PROXY_HTTP, PROXY_SOCKS5 };
 struct rules {
 	struct arena arena; /* owns every text below */
 	enum net_mode mode;
-	bool is_offline;
+	enum rules_proxy proxy;
 	struct host_rules allow, deny, ask, inspect, tls_any;
 	struct range_rules cidr, grant, own;
 	VEC(struct request_rule) http;
 	VEC(struct mock_rule) mock;
 	struct rates rates;
-	enum rules_proxy proxy;
 	const char *proxy_host; /* a name or an address */
-	uint16_t proxy_port;
 	uint32_t ask_ms;
+	uint16_t proxy_port;
+	bool is_offline;
 };
 
 /* Reads a rules document. On failure *r is what it was: a bad reload keeps the old rules. */
