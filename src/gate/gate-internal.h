@@ -4,6 +4,7 @@
  *   child.c      start, the monitor's words, rules anew
  *   resolver.c   DNS
  *   conn.c       a connection: who is meant, may it, its first bytes, and what follows from them
+ *   web.c        one that speaks HTTP
  *   asks.c       connections that wait for a person
  *   records.c    what is told about all that
  *
@@ -24,6 +25,7 @@
 #define OWNER_OF(at, type, member) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 
 struct conn;
+struct web;
 struct ask;
 struct gate;
 
@@ -87,6 +89,7 @@ enum conn_state {
 	CONN_SNIFF, /* for its first bytes */
 	CONN_DIAL,
 	CONN_RELAY,
+	CONN_WEB, /* HTTP is read: web.c */
 };
 
 enum conn_by { BY_NOBODY, BY_CLIENT, BY_SERVER, BY_GATE }; /* close_by of a record */
@@ -98,6 +101,7 @@ struct conn {
 	struct conn *ask_next;     /* CONN_HELD: of ask->conns */
 	struct ask *ask;
 	struct dial *dial;
+	struct web *web;
 	struct timer timer;
 	const char *name; /* of the table; NULL: an address was used */
 	struct rules_addr to, real;
@@ -128,6 +132,10 @@ void conn_judge(struct conn *c);
 /* By a reset. It has been decided by rule, or it never came so far. */
 void conn_deny(struct conn *c, enum gate_decision d, enum gate_reason why);
 void conn_end(struct conn *c, enum gate_reason why, enum conn_by by);
+void conn_close(struct conn *c, enum gate_decision d, enum gate_reason why, enum conn_by by);
+struct question conn_question(const struct conn *c, enum rules_stage stage);
+struct verdict conn_decide(struct conn *c, const struct question *q); /* and notes the rule */
+void conn_dial(struct conn *c);
 /* After new rules: false when they have closed it. */
 bool conn_rejudge(struct conn *c);
 
@@ -149,6 +157,13 @@ void asks_done(struct gate *g);
 bool records_has_room(const struct gate *g); /* else no connection begins */
 void record_opened(struct conn *c);
 void record_closed(struct conn *c, enum gate_decision d, enum gate_reason why, enum conn_by by);
+struct request_note {
+	uint64_t number;
+	const char *method, *path;
+	int status; /* 0: none came */
+	enum gate_reason reason;
+};
+void record_request(struct conn *c, const struct request_note *n);
 void record_lookup(struct gate *g, const struct lookup_note *n);
 void records_start(struct gate *g);
 void records_done(struct gate *g);

@@ -87,6 +87,21 @@ void record_closed(struct conn *c, enum gate_decision d, enum gate_reason why, e
 		tell(c->gate, &r);
 }
 
+void record_request(struct conn *c, const struct request_note *n)
+{
+	struct gate_record r = describe(c, GATE_REQUEST);
+
+	r.request = n->number;
+	r.status = (uint32_t)n->status;
+	r.reason = n->reason;
+	if (n->reason == GATE_HTTP_RULE || n->reason == GATE_HTTP_BAD ||
+	    n->reason == GATE_NAME_MISMATCH || n->reason == GATE_NAME_BAD)
+		r.decision = GATE_DENY;
+	copy(r.method, sizeof r.method, n->method);
+	copy(r.path, sizeof r.path, n->path);
+	tell(c->gate, &r);
+}
+
 static void window_over(struct timer *t)
 {
 	struct gate *g = OWNER_OF(t, struct gate, records.window);

@@ -12,7 +12,7 @@
 #include "engine/cgroup.h"
 
 struct gates {
-	struct cgroup *cgroup; /* that the launcher lives in, and the gate does not */
+	struct cgroup *cgroup; /* that the launcher lives in, and the gate does not; or NULL */
 	bool is_root;          /* root mode: it gets an id of its own */
 	uid_t id;
 	pid_t pid;      /* 0: not running */
