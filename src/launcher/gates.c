@@ -25,6 +25,9 @@ static _Noreturn void become_gate(const struct gates *g, const char *path, int c
 	char name[] = "caisson-gate";
 	char *const argv[] = { name, NULL }, *const env[] = { NULL };
 	int keep[] = { 0, 1, 2, CHANNEL_FD };
+
+	if (g->cgroup) /* nobody waits for its end, until when it would keep the folders busy */
+		cgroup_leave(g->cgroup);
 	int r = channel_fd == CHANNEL_FD ? 0 : os_dup3(channel_fd, CHANNEL_FD, 0);
 
 	if (r >= 0)

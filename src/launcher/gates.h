@@ -9,9 +9,11 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "engine/cgroup.h"
 
 struct gates {
-	bool is_root; /* root mode: it gets an id of its own */
+	struct cgroup *cgroup; /* that the launcher lives in, and the gate does not; or NULL */
+	bool is_root;          /* root mode: it gets an id of its own */
 	uid_t id;
 	pid_t pid;      /* 0: not running */
 	int channel_fd; /* -1: the same */

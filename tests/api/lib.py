@@ -43,6 +43,10 @@ class Failed(Exception):
     """A check that did not hold."""
 
 
+class Skip(Exception):
+    """What is needed is not here; the reason is shown."""
+
+
 def check(is_true, text=""):
     if not is_true:
         raise Failed(text() if callable(text) else text)
@@ -572,12 +576,14 @@ class Api:
 
 
 def run_one(api, function, is_own):
-    """Returns its problems."""
+    """Returns its problems, and why it was skipped or None."""
     before = None if is_own or api._daemon is None else api.daemon.pid
     try:
         function(api)
         if not is_own:
             api.settle()
+    except Skip as skip:
+        return [], str(skip)
     except Failed as failed:
         problems = [str(failed)]
     except Exception:  # pylint: disable=broad-except  # a test that breaks has failed; the next may run
@@ -590,7 +596,7 @@ def run_one(api, function, is_own):
     if problems:
         with contextlib.suppress(Exception):  # the next test may find a clean place all the same
             clean_up(api, is_own)
-    return problems
+    return problems, None
 
 
 def clean_up(api, is_own):
@@ -643,9 +649,12 @@ def warm():
         d.stop()
 
 
-def run_inside(name, words, options=(), extra=None):
-    """All tests, or those with one of the words in their titles. Prints without numbers."""
+def run_inside(name, words, options=(), extra=None, prepare=None):
+    """All tests, or those with one of the words in their titles. Prints without numbers.
+
+    `prepare` makes what surrounds them and returns the function that takes it away again."""
     enter(name)
+    finish = prepare() if prepare else None
     warm()
     before = census.take()
     api = Api(options)
@@ -653,11 +662,13 @@ def run_inside(name, words, options=(), extra=None):
         if words and not any(w in title for w in words):
             continue
         begin = time.monotonic()
-        problems = run_one(api, function, is_own)
-        report(title, problems, time.monotonic() - begin)
+        problems, skip = run_one(api, function, is_own)
+        report(title, problems, time.monotonic() - begin, skip)
     problems = []
     try:
         api.end()
+        if finish:
+            finish()
         problems = leftovers(before)
     except Failed as failed:
         problems = [str(failed)]
@@ -670,10 +681,11 @@ def shorten(lines, most=24):
     return lines if len(lines) <= most else [*lines[:most], f"and {len(lines) - most} more"]
 
 
-def report(title, problems, seconds):
+def report(title, problems, seconds, skip=None):
     for problem in problems:
         print("# " + problem.replace("\n", "\n# "))
-    print(f"{'not ok' if problems else 'ok'} - {title} ({seconds:.1f} s)", flush=True)
+    end = f"({seconds:.1f} s)" if skip is None else f"# SKIP {skip}"
+    print(f"{'not ok' if problems else 'ok'} - {title} {end}", flush=True)
 
 
 def main(file, seconds=600, **options):
