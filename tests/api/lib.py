@@ -221,8 +221,9 @@ class Client:
         same(answer.status, 204, f"delete: {answer}")
 
     def remove_all(self):
-        for s in self.ok("GET", "/v1/sandboxes?limit=1000")["sandboxes"]:
-            self.delete(f"/v1/sandboxes/{s['id']}")
+        while some := self.ok("GET", "/v1/sandboxes?limit=1000")["sandboxes"]:
+            for s in some:
+                self.delete(f"/v1/sandboxes/{s['id']}")
 
     def file(self, sandbox, path):
         """The target of a file."""
