@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "gate/gate-internal.h"
 #include "gate/harden.h"
+#include "io/journal.h"
 #include "os/extent.h"
 #include "os/sock.h"
 
@@ -72,6 +73,24 @@ static void say_more(struct gate *g)
 
 /* ---- rules --------------------------------------------------------------------------- */
 
+/* Without it, whatever has to end here is denied. */
+static void say_ca(struct gate *g)
+{
+	struct gate_packet p = { .head = { G_CA, sizeof p.ca } };
+	struct err e = { 0 };
+
+	if (g->ends.ca ||
+	    (g->rules.http.len == 0 && g->rules.inspect.len == 0 && g->rules.mock.len == 0))
+		return;
+	if (ends_init(&g->ends, g->seed, g->id, &e) < 0) {
+		journal(JOURNAL_ERROR, "no TLS can end here", "sandbox", g->id, "reason", e.msg,
+		        NULL);
+		return;
+	}
+	snprintf(p.ca.pem, sizeof p.ca.pem, "%s", ca_pem(g->ends.ca));
+	gate_say(g, &p);
+}
+
 static int read_rules(struct gate *g, int fd, struct err *e)
 {
 	AUTO(freep) char *text = mem_alloc(GATE_RULES_MAX + 1);
@@ -87,6 +106,7 @@ static int read_rules(struct gate *g, int fd, struct err *e)
 	bucket_set(&g->connections, g->rules.rates.connections, g->rules.rates.connections_ms);
 	g->meters[0].max = g->rules.rates.bytes_up ? g->rules.rates.bytes_up : UINT64_MAX;
 	g->meters[1].max = g->rules.rates.bytes_down ? g->rules.rates.bytes_down : UINT64_MAX;
+	say_ca(g);
 	return 0;
 }
 
@@ -138,6 +158,7 @@ static int on_start(struct gate *g, struct message *m, struct err *e)
 	int udp[2] = { fd_take(&m->fds[GATE_UDP4]), fd_take(&m->fds[GATE_UDP6]) };
 
 	memcpy(g->id, m->packet.start.id, sizeof g->id);
+	memcpy(g->seed, m->packet.start.seed, sizeof g->seed);
 	g->generation = m->packet.start.generation;
 	g->records.credit = m->packet.start.credit;
 	if (names_open(&g->names, m->fds[GATE_NAMES], e) < 0)
@@ -271,6 +292,7 @@ int child_run(int monitor_fd, pid_t master, struct err *e)
 	resolver_done(g);
 	records_done(g);
 	lookups_done(&g->lookups);
+	ends_done(&g->ends);
 	names_done(&g->names);
 	rules_done(&g->rules);
 	vec_done(&g->own);

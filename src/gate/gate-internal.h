@@ -16,6 +16,7 @@
 
 #include "gate/budget.h"
 #include "gate/dial.h"
+#include "gate/ends.h"
 #include "gate/names.h"
 #include "gate/relay.h"
 #include "io/timer.h"
@@ -74,6 +75,8 @@ struct gate {
 	struct resolver resolver;
 	struct lookups lookups;
 	struct dialer dialer;
+	struct ends ends;
+	uint8_t seed[GATE_SEED_SIZE];
 	struct asks asks;
 	struct records records;
 	struct bucket connections;
@@ -110,11 +113,12 @@ struct conn {
 	int64_t unix_ms;
 	uint32_t generation;
 	uint16_t src_port;
-	uint8_t state;    /* enum conn_state */
-	uint8_t proto;    /* enum gate_proto */
-	bool is_answered; /* a person has allowed it */
-	bool is_opened;   /* GATE_OPENED was said */
-	bool is_patient;  /* the timer is its last */
+	uint8_t state;      /* enum conn_state */
+	uint8_t proto;      /* enum gate_proto */
+	bool is_answered;   /* a person has allowed it */
+	bool is_opened;     /* GATE_OPENED was said */
+	bool is_patient;    /* the timer is its last */
+	bool is_terminated; /* its TLS ends here */
 };
 
 /* ---- child.c ------------------------------------------------------------------------- */

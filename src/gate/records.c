@@ -41,6 +41,7 @@ static struct gate_record describe(const struct conn *c, enum gate_kind kind)
 		.port = c->to.port,
 		.src_port = c->src_port,
 		.is_v6 = c->to.is_v6,
+		.is_terminated = c->is_terminated,
 	};
 
 	memcpy(r.dst, c->to.at, sizeof r.dst);

@@ -509,7 +509,7 @@ static bool step(struct web *w)
 
 	if (has_server(w))
 		has_moved |= leg_flush(&w->server);
-	if (w->client.is_broken || w->server.is_broken)
+	if (w->client.is_broken || w->client.is_deaf || w->server.is_broken)
 		return true;
 	if (w->is_closing)
 		return run_closing(w) || has_moved;
@@ -537,7 +537,7 @@ static void check_legs(struct web *w)
 {
 	if (w->client.is_over_budget || w->server.is_over_budget)
 		cut(w, GATE_BUDGET, BY_GATE);
-	else if (w->client.is_broken)
+	else if (w->client.is_broken || w->client.is_deaf)
 		cut(w, w->client.tls && !w->client.is_shaken ? GATE_TLS : GATE_NONE, BY_CLIENT);
 	else if (w->server.is_broken && !w->is_closing)
 		check_server(w);
@@ -634,6 +634,19 @@ static void too_long(struct timer *t)
 	finish(w);
 }
 
+/* Of a client whose TLS ends here the server has to prove who it is. */
+static void meet_server(struct web *w)
+{
+	struct conn *c = w->conn;
+
+	w->server.is_readable = true;
+	if (!w->client.tls)
+		return;
+	w->server.tls = ends_connect(&c->gate->ends, c->relay.server.watch.fd, c->name);
+	if (!w->server.tls)
+		refuse(w, 502, allowed(w), GATE_TLS);
+}
+
 void web_dialled(struct conn *c, int fd, enum gate_reason why)
 {
 	struct web *w = c->web;
@@ -647,7 +660,7 @@ void web_dialled(struct conn *c, int fd, enum gate_reason why)
 		       is_denied ? GATE_DENY : allowed(w), why);
 	} else {
 		c->relay.server.watch = (struct watch){ .fd = fd, .ready = server_ready };
-		w->server.is_readable = true;
+		meet_server(w);
 		record_opened(c);
 	}
 	run(w);
@@ -668,12 +681,15 @@ void web_start(struct conn *c, struct tls *tls)
 		                       .flow = &c->relay.down,
 		                       .meter = &g->meters[1],
 		                       .is_readable = true },
-		           .decision = GATE_ALLOW };
+		           .decision = GATE_ALLOW,
+		           .is_recorded = tls != NULL };
 	c->web = w;
 	c->state = CONN_WEB;
 	c->is_patient = false;
 	c->timer.fired = too_long;
 	c->relay.client.watch.ready = client_ready;
 	c->relay.server.watch.ready = server_ready;
+	if (has_server(w))
+		meet_server(w);
 	run(w);
 }
