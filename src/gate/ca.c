@@ -15,7 +15,7 @@
 #define CURVE "prime256v1"
 #define SCALAR_BYTES 48 /* half as long again as the order, so that the remainder is even */
 #define POINT_BYTES 65  /* uncompressed */
-#define DAY_S (24 * 3600)
+#define DAY_S (24L * 3600)
 #define CA_DAYS 3650
 #define LEAF_DAYS 30
 #define LEAVES_MAX 256
@@ -169,8 +169,8 @@ static bool number_it(X509 *cert)
 /* A clock that is a little wrong does not matter. */
 static bool date_it(X509 *cert, int days)
 {
-	return X509_gmtime_adj(X509_getm_notBefore(cert), -2L * DAY_S) &&
-	       X509_gmtime_adj(X509_getm_notAfter(cert), (long)days * DAY_S);
+	return X509_gmtime_adj(X509_getm_notBefore(cert), -2 * DAY_S) &&
+	       X509_gmtime_adj(X509_getm_notAfter(cert), days * DAY_S);
 }
 
 static X509 *make(const struct shape *s)

@@ -394,7 +394,7 @@ bool conn_rejudge(struct conn *c)
 
 /* ---- arrival ------------------------------------------------------------------------- */
 
-static struct rules_addr read_addr(const union os_address *a)
+struct rules_addr rules_addr_of(const union os_address *a)
 {
 	struct rules_addr out = { .is_v6 = a->any.sa_family == AF_INET6 };
 
@@ -487,7 +487,7 @@ static void take(struct gate *g, struct watch *w, bool is_v6)
 		/* Not redirected: it was made for the listener's own port. */
 		if (os_original_dst(fd, is_v6, &dst) < 0)
 			continue;
-		struct rules_addr to = read_addr(&dst), from = read_addr(&peer);
+		struct rules_addr to = rules_addr_of(&dst), from = rules_addr_of(&peer);
 
 		arrived(g, fd_take(&fd), &to, from.port);
 	}
@@ -519,8 +519,10 @@ int conns_listen(struct gate *g, const int fds[2])
 
 void conns_done(struct gate *g)
 {
-	while (g->conns)
-		conn_free(g->conns);
+	for (struct conn *c = g->conns, *next; c; c = next) {
+		next = c->next;
+		conn_free(c);
+	}
 	for (int i = 0; i < 2; i++)
 		fd_close(&g->tcp[i].fd);
 	pipes_done(&g->pipes);

@@ -145,7 +145,8 @@ void records_start(struct gate *g)
 void records_done(struct gate *g)
 {
 	timer_stop(&g->timers, &g->records.window);
-	while (g->records.queue.len > 0)
-		free(g->records.queue.at[--g->records.queue.len]);
-	vec_done(&g->records.queue);
+	for (struct unsaid *u = g->records.unsaid, *next; u; u = next) {
+		next = u->next;
+		free(u);
+	}
 }

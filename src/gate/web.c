@@ -6,11 +6,12 @@
 #include "os/net.h"
 #include "wire/target.h"
 
-#define HEAD_MS 30000         /* for a head, once it has begun */
-#define IDLE_MS 600000        /* between requests */
-#define STALL_MS 3600000      /* in a request, nothing moving */
-#define LINGER_MS 2000        /* behind our last word, for what the client still sends */
-#define AHEAD_MAX (16u << 10) /* of the next request, while one is answered */
+#define HEAD_MS 30000    /* for a head, once it has begun */
+#define IDLE_MS 600000   /* between requests */
+#define STALL_MS 3600000 /* in a request, nothing moving */
+#define LINGER_MS 2000   /* behind our last word, for what the client still sends */
+#define PATH_MAX_BYTES (3ul * HTTP_TARGET_MAX) /* all of it escaped */
+#define AHEAD_MAX (16u << 10)                  /* of the next request, while one is answered */
 
 enum asking { ASK_HEAD, ASK_BODY, ASK_DONE };
 enum answering { ANSWER_NONE, ANSWER_HEAD, ANSWER_BODY };
@@ -157,7 +158,7 @@ static bool has_scheme_of(const struct web *w, const struct http_head *h)
 static struct verdict judge(struct web *w, const struct http_head *h)
 {
 	struct conn *c = w->conn;
-	AUTO(str_done) struct str path = { .max = 3 * HTTP_TARGET_MAX };
+	AUTO(str_done) struct str path = { .max = PATH_MAX_BYTES };
 	struct question q = conn_question(c, STAGE_BYTES);
 	bool is_clear = h->form != HTTP_AUTHORITY && http_target_normal(h->path, &path) == 0;
 	char method[HTTP_METHOD_MAX + 1];
