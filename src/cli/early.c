@@ -269,12 +269,13 @@ static size_t frame_at(const struct early_sent *s, size_t at)
 	return s->len - at < STREAM_HEAD + n ? 0 : STREAM_HEAD + n;
 }
 
-/* Nothing but output, and then the end of a command that exited. */
+/* Nothing but output, ours included, and then the end of a command that exited. */
 static size_t find_end(const struct early_sent *s, size_t at)
 {
 	size_t n;
 
-	while ((n = frame_at(s, at)) > 0 && (s->in[at] == STREAM_OUT || s->in[at] == STREAM_ERR))
+	while ((n = frame_at(s, at)) > 0 &&
+	       (s->in[at] == STREAM_OUT || s->in[at] == STREAM_ERR || s->in[at] == STREAM_NOTE))
 		at += n;
 	return n > STREAM_HEAD && s->in[at] == STREAM_EXITED && at + n == s->len ? at : 0;
 }

@@ -170,9 +170,10 @@ TEST(a_bad_document_says_why_and_keeps_the_old_rules)
 
 static const char mixed[] =
     "{\"net\":{\"allow\":[\"a.test\",\"*.one.test\",\"**.deep.test\",\"port.test:8443\","
-    "\"both.test\",\"both.test:443\",\"denied.test\",\"half.test\"],"
+    "\"both.test\",\"both.test:443\",\"two.test:443\",\"two.test:80\",\"denied.test\",\"half."
+    "test\"],"
     "\"deny\":[\"denied.test\",\"bad.deep.test\",\"half.test:80\",\"**.never.test\","
-    "\"only.test:443\"],"
+    "\"only.test:443\",\"two.test:443\"],"
     "\"ask\":[\"ask.test\",\"*.ask.test:443\",\"a.test\",\"only.test:443\",\"x.never.test\"]}}";
 
 TEST(which_rule_decides)
@@ -196,10 +197,13 @@ TEST(which_rule_decides)
 		{ "one.test", 443, VERDICT_DENY, GATE_NO_RULE, "" },
 		{ "y.x.one.test", 443, VERDICT_DENY, GATE_NO_RULE, "" },
 		{ "xone.test", 443, VERDICT_DENY, GATE_NO_RULE, "" },
+		{ "evilone.test", 443, VERDICT_DENY, GATE_NO_RULE, "" },
 		{ "x.deep.test", 443, VERDICT_ALLOW, GATE_NONE, "allow: **.deep.test" },
 		{ "z.y.x.deep.test", 443, VERDICT_ALLOW, GATE_NONE, "allow: **.deep.test" },
 		{ "deep.test", 443, VERDICT_DENY, GATE_NO_RULE, "" },
 		{ "xdeep.test", 443, VERDICT_DENY, GATE_NO_RULE, "" },
+		{ "evildeep.test", 443, VERDICT_DENY, GATE_NO_RULE, "" },
+		{ "a.evildeep.test", 443, VERDICT_DENY, GATE_NO_RULE, "" },
 		{ "bad.deep.test", 443, VERDICT_DENY, GATE_RULE, "deny: bad.deep.test" },
 		{ "x.bad.deep.test", 443, VERDICT_ALLOW, GATE_NONE, "allow: **.deep.test" },
 		{ "port.test", 8443, VERDICT_ALLOW, GATE_NONE, "allow: port.test:8443" },
@@ -243,7 +247,7 @@ TEST(which_names_have_an_address)
 		{ "y.deep.test", true },     { "port.test", true },  { "denied.test", false },
 		{ "bad.deep.test", false },  { "half.test", true },  { "ask.test", true },
 		{ "x.ask.test", true },      { "only.test", false }, { "x.never.test", false },
-		{ "elsewhere.test", false },
+		{ "elsewhere.test", false }, { "two.test", true },
 	};
 	AUTO(rules_done) struct rules r;
 

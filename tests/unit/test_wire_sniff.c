@@ -80,7 +80,7 @@ TEST(first_bytes_one_by_one)
  */
 TEST(there_is_an_answer_at_the_limit)
 {
-	uint8_t text[SNIFF_MAX + 1];
+	uint8_t text[SNIFF_MAX + 8];
 
 	for (int c = 0; c < 256; c++) {
 		memset(text, c, sizeof text);
@@ -90,6 +90,8 @@ TEST(there_is_an_answer_at_the_limit)
 	text[0] = text[1] = 'x';
 	CHECK_INT(sniff(text, SNIFF_MAX - 1), SNIFF_MORE);
 	CHECK_INT(sniff(text, SNIFF_MAX), SNIFF_HTTP);
+	text[SNIFF_MAX] = 'x'; /* what came behind the limit changes nothing */
+	CHECK_INT(sniff(text, sizeof text), SNIFF_HTTP);
 	memset(text, 'a', sizeof text);
 	CHECK_INT(sniff(text, SNIFF_MAX), SNIFF_OTHER);
 }
