@@ -1,5 +1,5 @@
 /*
- * gen-netlink.c - turns src/engine/netpolicy.h into the messages that the kernel gets.
+ * gen-netlink.c - turns src/os/netpolicy.h into the messages that the kernel gets.
  *
  *     gen-netlink OUT.h
  *
@@ -22,7 +22,7 @@
 #include <linux/rtnetlink.h>
 
 #include "base/base.h"
-#include "engine/netpolicy.h"
+#include "os/netpolicy.h"
 
 #define BYTES_MAX 16384
 #define TABLE "caisson"
@@ -358,7 +358,7 @@ int main(int argc, char **argv)
 	put_route(&routes4, AF_INET);
 	put_route(&routes6, AF_INET6);
 	put_walls(&walls);
-	fputs("/* Made from src/engine/netpolicy.h by tools/gen-netlink.c: edit those. */\n#pragma "
+	fputs("/* Made from src/os/netpolicy.h by tools/gen-netlink.c: edit those. */\n#pragma "
 	      "once\n",
 	      out);
 	print(out, &routes4);
