@@ -23,7 +23,7 @@ lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson", "caisson-gate")
 HAS_MORE = os.environ.get("CAISSON_NET_MORE") == "1"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"
 GRANT = "127.0.0.0/8"  # where the servers are: special, so the operator has to say that names may lead there
-OPTIONS = ("--net", f"grant={GRANT}", "--net", "ask=2s")
+OPTIONS = ("--net", f"grant={GRANT}", "--net", "ask=1s")
 names = None    # internet.Names
 wire = None     # internet.Wire, when the program wants one
 catcher = None  # internet.Catcher
@@ -105,6 +105,11 @@ class Box:
             if found or true_when is None or time.monotonic() > deadline:
                 return found
             time.sleep(0.02)
+
+    def records_of(self, n, seconds=3.0):
+        """Of n connections; they come a moment after."""
+        return lib.wait_until(lambda: found if len(found := self.records(lambda r: r["kind"] == "connection", 0)) >= n else None,
+                              seconds, f"{n} records")
 
     def shown(self):
         """Its records, for a message."""
