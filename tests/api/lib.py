@@ -530,6 +530,7 @@ class Daemon:
 # ---- tests -----------------------------------------------------------------------------------
 
 TESTS = []  # (title, function, is_own)
+SURROUNDINGS = []  # sessions of servers that run beside all tests
 
 
 def test(title, own=False):
@@ -600,12 +601,20 @@ def run_one(api, function, is_own):
     return problems, None
 
 
+def session_of(pid):
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
+
+
 def clean_up(api, is_own):
     """After a failure. A daemon of the test's own may be left, and its sandboxes."""
     if not is_own:
         api.settle()
         return
     mine = [api._daemon.process.pid, api._daemon.pid] if api._daemon else []
+    mine += [p for p in census.pids() if session_of(p) in SURROUNDINGS]
     wait_until(lambda: (census.kill_all(but=mine), census.reap(), len(census.pids(but=mine)) == 0)[2], 5)
     Daemon("sweeper").start().stop()
 

@@ -41,6 +41,8 @@ SSH = ("ssh -F /dev/null -i /work/ssh.key -o UserKnownHostsFile=/work/known_host
 PSQL = "PGPASSWORD=secret PGCONNECT_TIMEOUT=10 psql 'host=HOST user=visitor dbname=postgres sslmode=MODE' -Atc 'select 6 * 7 || current_user'"
 KEYTOOL = "keytool -J-Xmx128m -printcert -sslserver HOST:443"
 
+SMTP = "import smtplib, sys; print(smtplib.SMTP(sys.argv[1], 2525, timeout=20).noop())"
+
 # pylint: disable=line-too-long
 CLIENTS = [
     Client("curl, TLS",          ["curl"],    "web.test",   "curl -sS --fail https://HOST/hello.txt", servers.TEXT, "tls", 443),
@@ -60,6 +62,7 @@ CLIENTS = [
     Client("ssh",                ["ssh"],     "ssh.test",   SSH, "hello from\nvisitor", "ssh", 22),
     Client("WebSocket, TLS",     [],          "ws.test",    ["/usr/bin/python3", "-c", SOCKET, "wss://HOST/"], "echoed", "tls", 443),
     Client("WebSocket, plain",   [],          "ws.test",    ["/usr/bin/python3", "-c", SOCKET, "ws://HOST/"], "echoed", "http", 80),
+    Client("SMTP, where the server speaks first", [], "mail.test", ["/usr/bin/python3", "-c", SMTP, "HOST"], "(250", "tcp", 2525),
     Client("psql",               ["psql"],    "db.test",    PSQL.replace("MODE", "disable"), "42visitor", "tcp", 5432),
     Client("psql, TLS after a word in clear", ["psql"], "db.test", PSQL.replace("MODE", "verify-full sslrootcert=/work/ca.pem"), "42visitor", "tcp", 5432),
     Client("Java",               ["keytool"], "web.test",   KEYTOOL, "Owner: CN=web.test", "tls", 443),
@@ -110,6 +113,23 @@ def one_client(api, client):
     same((row[0]["reason"], row[0]["rule"]), ("no_rule", None), "record of the denied")
     check([v for v in process["violations"] if v["kind"] == "net" and "denied.test" in v["target"]],
           lambda: f"violations: {process['violations']}")
+
+
+@test("npm publish and install, Verdaccio")
+def _(api):
+    """A registry that npm itself installed; the package is made inside and goes there and back."""
+    need("npm")
+    if not (place.HAS_MORE and servers.verdaccio_program(place.ROOT)):
+        raise Skip("needs Verdaccio: make check-gate")
+    box = Box(api.client, {"allow": ["registry.test"]})
+    box.put("/work/own/package.json", json.dumps({"name": "own", "version": "1.2.3", "main": "index.js"}))
+    box.put("/work/own/index.js", "module.exports = 'published'\n")
+    box.put("/work/.npmrc", "registry=https://registry.test/\ncafile=/work/ca.pem\nfetch-retries=0\naudit=false\nfund=false\n")
+    user = json.dumps({"name": "a", "password": "secret"})
+    box.good("""set -e; token=$(curl -sS --fail -X PUT -H 'Content-Type: application/json' -d '%s' \
+        https://registry.test/-/user/org.couchdb.user:a | sed 's/.*"token": *"\\([^"]*\\)".*/\\1/')
+        echo "//registry.test/:_authToken=$token" >>/work/.npmrc; cd /work/own; npm publish
+        mkdir -p /work/use; cd /work/use; npm install own; node -e 'console.log(require("own"))'""" % user, "published")
 
 
 for one in CLIENTS:

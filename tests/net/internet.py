@@ -60,13 +60,14 @@ class Wire:
                 with self.lock:
                     self.packets.append(packet)
 
-    def seen(self, mark):
-        """Packets with the mark in them, in whatever case; DNS servers and names do not care either.
+    def seen(self, mark, address=None):
+        """Packets (to this address) with the mark in them, in whatever case: names do not care either.
 
         Every attempt sends its mark in one piece, and loopback packets hold 64 KiB."""
         mark = mark.lower().encode()
+        to = socket.inet_aton(address) if address else None
         with self.lock:
-            return [p for p in self.packets if mark in p.lower()]
+            return [p for p in self.packets if mark in p.lower() and to in (None, p[30:34])]
 
     def wait_for(self, mark, seconds=2.0):
         deadline = time.monotonic() + seconds

@@ -23,7 +23,7 @@ lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson", "caisson-gate")
 HAS_MORE = os.environ.get("CAISSON_NET_MORE") == "1"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"
 GRANT = "127.0.0.0/8"  # where the servers are: special, so the operator has to say that names may lead there
-OPTIONS = ("--net", f"grant={GRANT}", "--net", "ask=2s")
+OPTIONS = ("--net", f"grant={GRANT}", "--net", "ask=1s")
 names = None    # internet.Names
 wire = None     # internet.Wire, when the program wants one
 catcher = None  # internet.Catcher
@@ -37,6 +37,7 @@ def prepare(has_servers=True, has_wire=False):
     internet.bind_over("/etc/hosts", f"127.0.0.1 localhost\n{servers.WEB} filed.test\n")
     names = internet.Names(servers.ZONE)
     started = servers.start(ROOT, HAS_MORE) if has_servers else []
+    lib.SURROUNDINGS += [server.process.pid for server in started]
     catcher = internet.Catcher()  # now: it would answer for a server that did not start
     wire = internet.Wire() if has_wire else None
 
@@ -56,6 +57,13 @@ def need(*programs):
     for program in programs:
         if shutil.which(program, path=PATH) is None:
             raise Skip(f"{program} is not installed; make check-gate does it")
+
+
+def wait_end(client, process, seconds=10):
+    """Of a process that was started and not waited for; with its output."""
+    path = f"/v1/processes/{process['id']}"
+    done = lib.wait_until(lambda: p if (p := client.ok("GET", path))["state"] == "exited" else None, seconds, "the end of a process")
+    return {**done, "stdout": client.get(f"{path}/log").body.decode(errors="replace"), "stderr": ""}
 
 
 class Box:
@@ -105,6 +113,11 @@ class Box:
             if found or true_when is None or time.monotonic() > deadline:
                 return found
             time.sleep(0.02)
+
+    def records_of(self, n, seconds=3.0):
+        """Of n connections; they come a moment after."""
+        return lib.wait_until(lambda: found if len(found := self.records(lambda r: r["kind"] == "connection", 0)) >= n else None,
+                              seconds, f"{n} records")
 
     def shown(self):
         """Its records, for a message."""

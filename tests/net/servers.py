@@ -21,15 +21,15 @@ import internet
 
 FOLDER = internet.FOLDER
 CA = FOLDER / "ca.pem"
-WEB, SSH, DB, REGISTRY, OTHER = "127.0.0.10", "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.14"
+WEB, SSH, DB, REGISTRY, MAIL = "127.0.0.10", "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.14"
 
 # What is denied is as alive as what is allowed: web.test and denied.test are the same server.
 ZONE = {
     **{name: [WEB] for name in ("web.test", "git.test", "index.test", "npm.test", "go.test", "ws.test", "denied.test",
-                                "other.test", "ask.test", "a.wild.test", "b.wild.test")},
+                                "other.test", "ask.test", "registry.test", "a.wild.test", "b.wild.test")},
     "ssh.test": [SSH],
     "db.test": [DB],
-    "registry.test": [REGISTRY],
+    "mail.test": [MAIL],
 }
 TEXT = "hello from the other side\n"
 PACKAGE = "gatepackage"  # on every index: version 1.0, says TEXT
@@ -208,6 +208,8 @@ http {{
       fastcgi_param SCRIPT_FILENAME {backend}; fastcgi_param GIT_PROJECT_ROOT {folder}/git;
       fastcgi_param GIT_HTTP_EXPORT_ALL ""; fastcgi_param PATH_INFO $uri; fastcgi_param REMOTE_USER someone;
       fastcgi_param HTTP_GIT_PROTOCOL $http_git_protocol; }} }}
+  server {{ listen {web}:443 ssl http2; server_name registry.test;
+    location / {{ proxy_pass http://{registry}:4873; proxy_set_header Host $host; proxy_set_header X-Forwarded-Proto https; }} }}
   server {{ listen {web}:80; listen {web}:443 ssl; server_name ws.test;
     location / {{ proxy_pass http://{web}:8100; proxy_http_version 1.1; proxy_read_timeout 60s;
       proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; proxy_set_header Host $host; }} }}
@@ -230,7 +232,7 @@ def start_nginx():
     backend = run("git", "--exec-path").decode().strip() + "/git-http-backend"
     config = FOLDER / "nginx.conf"
     # Without "user" its workers would be nobody, who may not write to our repository.
-    config.write_text("user root; " + NGINX.format(folder=FOLDER, web=WEB, backend=backend))
+    config.write_text("user root; " + NGINX.format(folder=FOLDER, web=WEB, registry=REGISTRY, backend=backend))
     # The spawner would fork and leave: -f keeps fcgiwrap's errors, and its own socket is enough.
     cgi = Server("fcgiwrap", ["fcgiwrap", "-f", "-c", "2", "-s", f"unix:{FOLDER}/cgi.sock"],
                  env={**os.environ, "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory",
@@ -255,6 +257,12 @@ def start_ssh():
     internet.bind_over("/etc/shadow", pathlib.Path("/etc/shadow").read_text() + "visitor:*:1::::::\n")
     return [Server("dropbear", ["dropbear", "-F", "-E", "-s", "-r", FOLDER / "host.key", "-P", FOLDER / "ssh.pid",
                                 "-p", f"{SSH}:22"], (SSH, 22))]
+
+
+def start_mail():
+    """It speaks first, and its client waits for that."""
+    return [Server("mail", ["/usr/bin/python3", "-W", "ignore", "-m", "smtpd", "-n", "-c", "smtpd.DebuggingServer", f"{MAIL}:2525",
+                            "127.0.0.1:1"], (MAIL, 2525))]
 
 
 def postgres_folder():
@@ -287,8 +295,7 @@ VERDACCIO = """
 storage: {folder}/verdaccio
 auth: {{htpasswd: {{file: {folder}/htpasswd}}}}
 packages: {{'**': {{access: $all, publish: $all}}}}
-listen: https://{address}:443
-https: {{key: {folder}/key.pem, cert: {folder}/cert.pem}}
+listen: http://{address}:4873
 log: {{type: stdout, level: warn}}
 """
 
@@ -302,7 +309,7 @@ def verdaccio_program(root):
 def start_verdaccio(root):
     config = FOLDER / "verdaccio.yaml"
     config.write_text(VERDACCIO.format(folder=FOLDER, address=REGISTRY))
-    return [Server("verdaccio", ["node", verdaccio_program(root), "--config", config], (REGISTRY, 443),
+    return [Server("verdaccio", ["node", verdaccio_program(root), "--config", config], (REGISTRY, 4873),
                    env={"PATH": os.environ["PATH"], "HOME": str(FOLDER)})]
 
 
@@ -312,7 +319,7 @@ def start(root, has_more):
     FOLDER.chmod(0o755)
     make_certificates()
     make_files()
-    started = start_nginx() + start_ssh()
+    started = start_nginx() + start_ssh() + start_mail()
     if has_more and postgres_folder():
         started += start_postgres()
     if has_more and verdaccio_program(root):
