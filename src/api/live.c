@@ -60,8 +60,8 @@ static void greet(struct live *l)
 	/* Texts that were JSON before. Whoever gets his output as it comes shows no result. */
 	if (s && (l->opts.is_inline || !l->opts.is_owner))
 		add_member(&hello, "enforced", s->enforced);
-	if (s && s->weak && strcmp(s->weak, "{}") != 0)
-		add_member(&hello, "unenforced", s->weak);
+	if (s && s->note && s->note[0] && l->opts.is_owner && !l->opts.is_inline)
+		l->dialect->json(l, STREAM_NOTE, s->note);
 	if (l->opts.is_brief && hello.len == 0)
 		return;
 	str_add(&hello, hello.len ? "}" : "{}");

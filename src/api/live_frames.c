@@ -75,6 +75,7 @@ static bool take_one(struct live *l, const struct stream_frame *f)
 		break;
 	case STREAM_STARTED:
 	case STREAM_OUT:
+	case STREAM_NOTE:
 	case STREAM_ERR:
 	case STREAM_LOST:
 	case STREAM_END:

@@ -39,8 +39,8 @@ struct oneshot {
 	struct channel_end end;
 	struct enforced_texts enforced;
 	struct gates gates;
-	bool is_told;   /* of the start */
-	bool is_inline; /* output is kept for the end */
+	bool is_noted, is_told; /* what is not enforced; of the start */
+	bool is_inline;         /* output is kept for the end */
 	struct keep kept[LOG_STREAMS];
 	struct channel_packet packet;
 	unsigned char bytes[LOG_FRAME_DATA_MAX];
@@ -96,7 +96,7 @@ static void oneshot_free(struct oneshot *o)
 	for (size_t i = 0; i < LOG_STREAMS; i++)
 		keep_done(&o->kept[i]);
 	free(o->enforced.by);
-	free(o->enforced.weak);
+	free(o->enforced.note);
 	free(o);
 }
 
@@ -381,11 +381,19 @@ static int ended(struct oneshot *o, struct run_event *out, struct err *e)
 
 static int started(struct oneshot *o, struct run_event *out)
 {
+	const char *note = o->enforced.note;
+
+	if (note[0] && !o->is_inline && !o->is_noted) {
+		o->is_noted = true;
+		*out = (struct run_event){ .kind = RUN_NOTE,
+			                   .bytes = (const unsigned char *)note,
+			                   .n = strlen(note) };
+		return 1;
+	}
 	o->is_told = true;
 	*out = (struct run_event){ .kind = RUN_STARTED,
-		                   .object = json_pack(
-				       "{so,so}", "enforced", json_loads(o->enforced.by, 0, NULL),
-				       "unenforced", json_loads(o->enforced.weak, 0, NULL)) };
+		                   .object = json_pack("{so}", "enforced",
+		                                       json_loads(o->enforced.by, 0, NULL)) };
 	return 1;
 }
 

@@ -81,14 +81,15 @@ static json_t *plain_end(const struct remote_event *v)
 
 static int take(const struct remote_event *v, struct run_event *out, struct err *e)
 {
-	static const enum run_event_kind kinds[] = { [STREAM_STARTED] = RUN_STARTED,
-		                                     [STREAM_OUT] = RUN_OUT,
-		                                     [STREAM_ERR] = RUN_ERR,
-		                                     [STREAM_LOST] = RUN_DROPPED,
-		                                     [STREAM_END] = RUN_ENDED };
+	static const enum run_event_kind kinds[] = {
+		[STREAM_STARTED] = RUN_STARTED, [STREAM_NOTE] = RUN_NOTE,
+		[STREAM_OUT] = RUN_OUT,         [STREAM_ERR] = RUN_ERR,
+		[STREAM_LOST] = RUN_DROPPED,    [STREAM_END] = RUN_ENDED
+	};
 
 	switch (v->type) {
 	case STREAM_STARTED:
+	case STREAM_NOTE:
 	case STREAM_OUT:
 	case STREAM_ERR:
 	case STREAM_LOST:

@@ -35,8 +35,8 @@ struct run_session {
 };
 
 enum run_event_kind {
-	RUN_STARTED, /* {"process", "enforced", "unenforced"}: it is there, and behind which walls
-	              */
+	RUN_STARTED, /* {"process", "enforced"}: it is there, and behind which walls */
+	RUN_NOTE,    /* a line for standard error about the walls */
 	RUN_OUT,     /* bytes of standard output, or of the terminal */
 	RUN_ERR,     /* bytes of standard error */
 	RUN_DROPPED, /* a number as text: so many bytes were not kept */

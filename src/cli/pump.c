@@ -188,8 +188,6 @@ static void begin(struct state *s, json_t *hello)
 		terminal_raw();
 		tell_size(s);
 	}
-	if (p->started)
-		p->started(hello);
 }
 
 static void take_event(struct state *s, const struct run_event *v)
@@ -201,6 +199,7 @@ static void take_event(struct state *s, const struct run_event *v)
 	case RUN_OUT:
 		write_output(s, STDOUT_FILENO, v->bytes, v->n);
 		break;
+	case RUN_NOTE:
 	case RUN_ERR:
 		write_output(s, STDERR_FILENO, v->bytes, v->n);
 		break;

@@ -12,7 +12,6 @@ struct pump {
 	bool has_stdin;
 	bool is_guest; /* attached: SIGTERM, SIGHUP and Ctrl-] leave, and the process goes on */
 	bool is_quiet; /* what it writes is nobody's business */
-	void (*started)(const json_t *hello); /* told of RUN_STARTED; may be NULL */
 	/* results */
 	json_t *hello;       /* the object of RUN_STARTED, or NULL */
 	json_t *process;     /* the last object of it, or NULL */

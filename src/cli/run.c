@@ -101,38 +101,6 @@ static int parse(struct run *r, int argc, char **argv, struct err *e)
 	return 0;
 }
 
-/* Fields that lack a mechanism for the same reason as `first`, which is the first of them. */
-static void warn_reason(const json_t *weak, const char *first, const char *reason)
-{
-	AUTO(str_done) struct str fields = { .max = 256 };
-	const char *field;
-	json_t *why;
-
-	json_object_foreach((json_t *)(uintptr_t)weak, field, why)
-	{
-		if (strcmp(json_string_value(why), reason) != 0)
-			continue;
-		if (fields.len == 0 && strcmp(field, first) != 0)
-			return; /* said already */
-		str_addf(&fields, "%s%s", fields.len ? ", " : "", field);
-	}
-	fprintf(stderr, "caisson: not enforced here: %s (%s)\n", str_text(&fields), reason);
-}
-
-/* A default that this host cannot enforce is said once, and not only in --json. */
-static void warn_weak(const json_t *hello)
-{
-	const json_t *weak = json_object_get(hello, "unenforced");
-	const char *field;
-	json_t *why;
-
-	json_object_foreach((json_t *)(uintptr_t)weak, field, why)
-	{
-		if (json_is_string(why))
-			warn_reason(weak, field, json_string_value(why));
-	}
-}
-
 static int fail(const struct run *r, const struct err *e)
 {
 	if (r->is_json) {
@@ -199,8 +167,7 @@ static int run_command(struct run *r, const struct driver *driver, struct err *e
 	struct pump pump = { .driver = driver,
 		             .session = &session,
 		             .is_tty = r->is_tty,
-		             .has_stdin = setup.has_stdin,
-		             .started = r->is_json ? NULL : warn_weak };
+		             .has_stdin = setup.has_stdin };
 	int status = pump_run(&pump, e);
 
 	driver->end(&session);

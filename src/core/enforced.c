@@ -2,6 +2,8 @@
 
 #include <jansson.h>
 
+#define NOTE_MAX 4096
+
 /* The launcher has looked at the host; here it is what enforce.h judges by. */
 static void host_cgroup(const struct launch_host *h, struct cgroup *cg)
 {
@@ -34,23 +36,39 @@ static int check_mounts(const struct spec *s, struct fail *f)
 	return 0;
 }
 
+/* One line for all that lack a mechanism for the same reason. */
+static void add_note(const struct enforce_row *rows, size_t n, size_t first, struct str *out)
+{
+	const char *reason = rows[first].reason, *comma = "";
+
+	for (size_t i = 0; i < first; i++)
+		if (!rows[i].by && strcmp(rows[i].reason, reason) == 0)
+			return; /* said already */
+	str_add(out, "caisson: not enforced here: ");
+	for (size_t i = first; i < n; i++)
+		if (!rows[i].by && strcmp(rows[i].reason, reason) == 0) {
+			str_addf(out, "%s%s", comma, rows[i].field);
+			comma = ", ";
+		}
+	str_addf(out, " (%s)\n", reason);
+}
+
 void enforced_print(const struct spec *s, const struct enforce_host *host,
                     struct enforced_texts *out)
 {
 	struct enforce_row rows[ENFORCE_ROWS_MAX];
 	size_t n = enforce_rows(s, host, rows);
-	json_t *by = json_object(), *weak = json_object();
+	AUTO(str_done) struct str note = { .max = NOTE_MAX };
+	json_t *by = json_object();
 
 	for (size_t i = 0; i < n; i++) {
 		json_object_set_new(by, rows[i].field,
 		                    json_string(rows[i].by ? rows[i].by : "none"));
 		if (!rows[i].by)
-			json_object_set_new(weak, rows[i].field, json_string(rows[i].reason));
+			add_note(rows, n, i, &note);
 	}
-	*out =
-	    (struct enforced_texts){ json_dumps(by, JSON_COMPACT), json_dumps(weak, JSON_COMPACT) };
+	*out = (struct enforced_texts){ json_dumps(by, JSON_COMPACT), mem_strdup(str_text(&note)) };
 	json_decref(by);
-	json_decref(weak);
 }
 
 int enforced_judge(const struct core *c, const struct spec *s, struct enforced_texts *out,

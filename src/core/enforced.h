@@ -7,10 +7,11 @@
 #include "core/core.h"
 #include "engine/enforce.h"
 
-/* JSON objects, the caller's to free: {"net":"netns", ...} and, of the defaults that nothing
- * enforces here, {"mem":"no cgroup delegation", ...}. */
+/* The caller's to free: a JSON object, {"net":"netns", ...}; and lines for people about the
+ * defaults that nothing enforces here, "caisson: not enforced here: cpu, mem (no cgroup
+ * delegation)". */
 struct enforced_texts {
-	char *by, *weak;
+	char *by, *note;
 };
 void enforced_print(const struct spec *s, const struct enforce_host *host,
                     struct enforced_texts *out);

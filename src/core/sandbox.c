@@ -52,7 +52,7 @@ void sbx_free(struct sbx *s)
 	free(s->labels);
 	free(s->spec_text);
 	free(s->enforced);
-	free(s->weak);
+	free(s->note);
 	free(s);
 }
 
@@ -524,7 +524,7 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	struct enforced_texts texts = { 0 };
 	int judged = enforced_judge(c, &s->spec, &texts, f);
 	s->enforced = texts.by;
-	s->weak = texts.weak;
+	s->note = texts.note;
 	if (judged < 0 || sbx_user_of(s, -1, f) < 0 || sbx_change_begin(s, done, arg, f) < 0 ||
 	    record(s, f) < 0) {
 		sbx_free(s);

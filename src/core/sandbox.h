@@ -32,10 +32,10 @@ struct sbx {
 	int64_t generation, created_ms, started_ms;
 	enum sandbox_state state;
 	char reason[128];
-	struct spec spec; /* resolved */
-	char *spec_text;  /* canonical, as the caller said it */
-	char *enforced;   /* JSON object */
-	char *weak; /* JSON object: why not, of defaults without a mechanism; NULL: not known */
+	struct spec spec;   /* resolved */
+	char *spec_text;    /* canonical, as the caller said it */
+	char *enforced;     /* JSON object */
+	char *note;         /* lines about defaults without a mechanism; NULL: not known */
 	struct quota needs; /* what it counts for: limits as they were when it was made */
 	uint32_t uid, gid;  /* of its user, inside */
 	bool is_unsettled;  /* after a restart: its monitor has not told yet what happened */

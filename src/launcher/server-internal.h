@@ -61,7 +61,7 @@ struct daemon {
 	uint64_t restart_ms;
 	unsigned int backoff_ms;
 	bool is_ready, was_ready; /* in this life; ever */
-	bool is_told;   /* to end */
+	bool is_told;             /* to end */
 };
 
 struct server {

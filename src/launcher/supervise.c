@@ -17,7 +17,7 @@
 
 #define BACKOFF_MS_MIN 100
 #define BACKOFF_MS_MAX 5000
-#define LEAVE_MS 10000  /* for sandboxes that end with the daemon */
+#define LEAVE_MS 10000 /* for sandboxes that end with the daemon */
 #define CHANNEL_FD 3
 #define API_FD 4
 #define STATUS_USAGE 125 /* before it was ever ready: no second try would do better */

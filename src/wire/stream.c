@@ -1,6 +1,6 @@
 #include "wire/stream.h"
 
-static const char letters[] = "SOELXQFIZGRK";
+static const char letters[] = "SONELXQFIZGRK";
 
 int stream_parse(const void *buf, size_t len, struct stream_frame *out)
 {

@@ -20,6 +20,7 @@ enum stream_type {
 	/* from the daemon */
 	STREAM_STARTED = 'S', /* the process object, JSON */
 	STREAM_OUT = 'O',
+	STREAM_NOTE = 'N', /* a line of ours for standard error */
 	STREAM_ERR = 'E',
 	STREAM_LOST =
 	    'L', /* bytes that were not kept, as decimal text; after=… of a log with a hole */

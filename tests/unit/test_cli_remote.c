@@ -117,7 +117,7 @@ TEST(what_is_no_frame_ends_it)
 		const char *bytes;
 		size_t n;
 	} rows[] = {
-		{ "Q\0\0\0\0\0\0\0", 8 },     { "O\0\1\0\0\0\0\0", 8 }, { "O\0\0\0\377\0\0\0", 8 },
+		{ "q\0\0\0\0\0\0\0", 8 },     { "O\0\1\0\0\0\0\0", 8 }, { "O\0\0\0\377\0\0\0", 8 },
 		{ "X\0\0\0\0\0\0\3{x}", 11 }, { "S\0\0\0\0\0\0\0", 8 },
 	};
 
@@ -221,7 +221,7 @@ TEST(what_run_asks_for)
 	CHECK_INT(remote_run_body(&run, &out, &e), 0);
 	CHECK_STR(str_text(&out),
 	          "{\"spec\":{\"net\":{\"mode\":\"deny\"}},\"cmd\":[\"echo\",\"a b\"],\"cwd\":"
-	          "\"/work\",\"timeout\":\"1500ms\",\"tty\":true,\"stdin\":false,\"inline\":false,"
+	          "\"/work\",\"timeout\":\"1500ms\",\"tty\":true,\"stdin\":false,\"brief\":true,"
 	          "\"rows\":24,\"cols\":80}");
 	str_clear(&out);
 	run.argv = bytes;

@@ -99,8 +99,8 @@ TEST(idle_is_no_byte_and_no_work)
 /* Who ignores SIGTERM has two seconds. */
 TEST(grace_ends_too)
 {
-	run(FLAGS(), "trap '' TERM; while :; do sleep 1; done", 100);
-	check_end(RUN_TIMEOUT, "timeout reached", 2100);
+	run(FLAGS(), "trap '' TERM; while :; do sleep 1; done", 500);
+	check_end(RUN_TIMEOUT, "timeout reached", 2500);
 	box_say(&t, CH_CLOSE, 0, NULL, 0);
 	box_await(&t, CH_END, 0);
 	box_end(&t);

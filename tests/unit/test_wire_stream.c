@@ -19,7 +19,7 @@ TEST(nonsense_is_known_at_its_first_byte)
 {
 	static const unsigned char wrong[][STREAM_HEAD] = {
 		{ 0 },
-		{ 'Q' },
+		{ 'q' },
 		{ 'O', 1 },
 		{ 'O', 0, 0, 1 },
 		{ 'O', 0, 0, 0, 0xff, 0xff, 0xff, 0xff },
