@@ -534,7 +534,7 @@ static void add_member(struct texts *t, const struct opt *o, const char *name, j
 	}
 	json_object_foreach(v, key, item)
 	{
-		AUTO(str_done) struct str both = { .max = 2 * NAME_TEXT_MAX };
+		AUTO(str_done) struct str both = { .max = 2ul * NAME_TEXT_MAX };
 
 		str_addf(&both, "%s.%s", name, key);
 		add_text(t, o, str_text(&both), item);
@@ -613,11 +613,11 @@ static const char intro[] =
 static const char net_intro[] = "## net\n"
 				"\n"
 				"`caisson run --net preset:pip` is expanded by the CLI, from the "
-                                "configuration of the caller's own\n"
+				"configuration of the caller's own\n"
 				"clients. The daemon never looks there: for callers of the API "
-                                "`presets` says what a preset stands\n"
+				"`presets` says what a preset stands\n"
 				"for. A flag names one member: `--net "
-                                "sets.docs=docs.example.org,www.example.org`, `--net ask=2m`.\n";
+				"sets.docs=docs.example.org,www.example.org`, `--net ask=2m`.\n";
 
 static const char quota_intro[] =
     "## quota\n"

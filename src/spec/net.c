@@ -81,32 +81,6 @@ static int check_entry(const struct opt *o, struct arena *a, const char *text, c
 	return 0;
 }
 
-/* ---- offline ---- */
-
-static int flag_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
-{
-	bool *field = opt_field(o, into);
-
-	(void)in;
-	if (!json_is_boolean(v))
-		return wrong_type(o->type->wants, v, e);
-	*field = json_is_true(v);
-	return 0;
-}
-
-static json_t *flag_get(const struct opt *o, const void *from)
-{
-	const bool *field = opt_from(o, from);
-
-	return *field ? json_true() : NULL;
-}
-
-static const struct opt_type opt_flag = {
-	.wants = "true or false",
-	.set = flag_set,
-	.get = flag_get,
-};
-
 /* ---- rate ---- */
 
 /* "200/m": so many per second, minute or hour. */
@@ -325,7 +299,7 @@ static const struct opt net_rows[] = {
 	  .forms = "list of hosts", .help = "TLS is terminated and requests are recorded; allows nothing" },
 	{ .key = "tls_any", .type = &opt_list, .check = check_host, FIELD(tls_any),
 	  .forms = "list of hosts", .help = "TLS needs no SNI there; allows nothing" },
-	{ .key = "offline", .type = &opt_flag, FIELD(is_offline),
+	{ .key = "offline", .type = &opt_bool, FIELD(is_offline),
 	  .forms = "true, false", .help = "packages only, and only from the cache" },
 	{ .key = "rate", .type = &opt_rates, .members = &rate_table, FIELD(rate),
 	  .forms = "object", .help = "how much" },

@@ -130,7 +130,7 @@ int list_room(const struct opt *o, size_t len, struct err *e) MUST_USE;
 int pair_add(struct input *in, const struct opt *o, struct pair_list *l, struct text_pair pair,
              struct err *e) MUST_USE;
 
-extern const struct opt_type opt_text, opt_list, opt_map, opt_members;
+extern const struct opt_type opt_text, opt_bool, opt_list, opt_map, opt_members;
 int members_set(struct input *in, const struct opt *o, void *into, json_t *v,
                 struct err *e) MUST_USE;
 int map_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e) MUST_USE;

@@ -12,8 +12,8 @@
 #include "wire/http.h"
 #include "wire/target.h"
 
-#define ASK_MS_MAX (24u * 3600 * 1000)
-#define ASK_MS_DEFAULT (300u * 1000)
+#define ASK_MS_MAX (24ll * 3600 * 1000)
+#define ASK_MS_DEFAULT 300000
 
 struct doc {
 	struct net_spec net;
@@ -135,6 +135,11 @@ static struct host_rule host_compile(struct arena *a, const char *text)
 	return h;
 }
 
+static void host_add(struct host_rules *l, struct host_rule h)
+{
+	vec_push(l, h);
+}
+
 static int hosts_compile(struct rules *r, struct host_rules *out, const struct text_list *in,
                          struct err *e)
 {
@@ -144,7 +149,7 @@ static int hosts_compile(struct rules *r, struct host_rules *out, const struct t
 		if (net_entry_kind(in->at[i], &name) != NET_HOST)
 			return err_new(e, ERR_INVALID, "\"%s\" is not expanded",
 			               quote(in->at[i]).text);
-		vec_push(out, host_compile(&r->arena, in->at[i]));
+		host_add(out, host_compile(&r->arena, in->at[i]));
 	}
 	return 0;
 }
@@ -165,10 +170,15 @@ struct range_rule range_compile(const char *text)
 	return range;
 }
 
+static void range_add(struct range_rules *l, struct range_rule range)
+{
+	vec_push(l, range);
+}
+
 static void ranges_compile(struct range_rules *out, const struct text_list *in)
 {
 	for (size_t i = 0; i < in->len; i++)
-		vec_push(out, range_compile(in->at[i]));
+		range_add(out, range_compile(in->at[i]));
 }
 
 /* ---- http ---- */
@@ -176,40 +186,39 @@ static void ranges_compile(struct range_rules *out, const struct text_list *in)
 /* As http_target_normal() would write it. */
 static const char *path_compile(struct arena *a, const char *path)
 {
-	AUTO(str_done) struct str out = { .max = 3 * PATH_TEXT_MAX };
+	AUTO(str_done) struct str out = { .max = 3ul * PATH_TEXT_MAX };
 
 	http_target_escape(path, &out);
 	return arena_strdup(a, str_text(&out));
 }
 
-static void http_compile(struct rules *r, const struct net_spec *net)
+static void text_add(struct text_list *l, const char *text)
 {
-	for (size_t i = 0; i < net->http.len; i++) {
-		const struct http_rule *in = &net->http.at[i];
-		struct request_rule rule = { .host = host_compile(&r->arena, in->host) };
-
-		for (size_t k = 0; k < in->methods.len; k++)
-			vec_push(&rule.methods, in->methods.at[k]);
-		for (size_t k = 0; k < in->paths.len; k++)
-			vec_push(&rule.paths, path_compile(&r->arena, in->paths.at[k]));
-		vec_push(&r->http, rule);
-	}
+	vec_push(l, text);
 }
 
-static int mock_compile(struct rules *r, const struct doc *doc, struct err *e)
+static void http_compile(struct rules *r, const struct http_rule *in)
 {
-	for (size_t i = 0; i < doc->net.mock.len; i++) {
-		const struct text_pair *in = &doc->net.mock.at[i];
-		struct mock_rule rule = { host_compile(&r->arena, in->key), in->value, NULL };
+	struct request_rule rule = { .host = host_compile(&r->arena, in->host) };
 
-		for (size_t k = 0; k < doc->mocks.len; k++)
-			if (strcmp(doc->mocks.at[k].key, in->value) == 0)
-				rule.content = doc->mocks.at[k].value;
-		if (!rule.content)
-			return err_new(e, ERR_INVALID, "mocks: \"%s\" is missing",
-			               quote(in->value).text);
-		vec_push(&r->mock, rule);
-	}
+	for (size_t i = 0; i < in->methods.len; i++)
+		text_add(&rule.methods, in->methods.at[i]);
+	for (size_t i = 0; i < in->paths.len; i++)
+		text_add(&rule.paths, path_compile(&r->arena, in->paths.at[i]));
+	vec_push(&r->http, rule);
+}
+
+static int mock_compile(struct rules *r, const struct doc *doc, const struct text_pair *in,
+                        struct err *e)
+{
+	struct mock_rule rule = { host_compile(&r->arena, in->key), in->value, NULL };
+
+	for (size_t i = 0; i < doc->mocks.len; i++)
+		if (strcmp(doc->mocks.at[i].key, in->value) == 0)
+			rule.content = doc->mocks.at[i].value;
+	if (!rule.content)
+		return err_new(e, ERR_INVALID, "mocks: \"%s\" is missing", quote(in->value).text);
+	vec_push(&r->mock, rule);
 	return 0;
 }
 
@@ -280,9 +289,13 @@ static int compile(struct rules *r, const struct doc *doc, struct err *e)
 		return -1;
 	ranges_compile(&r->cidr, &net->cidr);
 	ranges_compile(&r->grant, &doc->grant);
-	http_compile(r, net);
+	for (size_t i = 0; i < net->http.len; i++)
+		http_compile(r, &net->http.at[i]);
+	for (size_t i = 0; i < net->mock.len; i++)
+		if (mock_compile(r, doc, &net->mock.at[i], e) < 0)
+			return -1;
 	proxy_compile(r, doc->proxy);
-	return mock_compile(r, doc, e) < 0 || rates_compile(r, &net->rate, e) < 0 ? -1 : 0;
+	return rates_compile(r, &net->rate, e);
 }
 
 int rules_read(struct rules *r, const char *json, size_t n, struct err *e)
@@ -331,6 +344,6 @@ void rules_own(struct rules *r, const struct rules_addr *at, size_t n)
 			                  .text = "own interface" };
 
 		memcpy(one.addr, at[i].at, at[i].is_v6 ? 16 : 4);
-		vec_push(&r->own, one);
+		range_add(&r->own, one);
 	}
 }

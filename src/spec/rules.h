@@ -70,16 +70,16 @@ enum rules_proxy { PROXY_NONE, PROXY_HTTP, PROXY_SOCKS5 };
 struct rules {
 	struct arena arena; /* owns every text below */
 	enum net_mode mode;
-	bool is_offline;
+	enum rules_proxy proxy;
 	struct host_rules allow, deny, ask, inspect, tls_any;
 	struct range_rules cidr, grant, own;
 	VEC(struct request_rule) http;
 	VEC(struct mock_rule) mock;
 	struct rates rates;
-	enum rules_proxy proxy;
 	const char *proxy_host; /* a name or an address */
-	uint16_t proxy_port;
 	uint32_t ask_ms;
+	uint16_t proxy_port;
+	bool is_offline;
 };
 
 /* Reads a rules document. On failure *r is what it was: a bad reload keeps the old rules. */
@@ -116,10 +116,11 @@ enum verdict_what { VERDICT_DENY, VERDICT_ALLOW, VERDICT_ASK };
 
 struct verdict {
 	enum verdict_what what;
-	enum gate_reason reason;      /* of a denial; else GATE_NONE */
-	char rule[GATE_RULE_SIZE];    /* what decided: "deny: *.example.org:443"; "": nothing did */
-	bool is_terminated;           /* TLS ends at the gate, and only HTTP is spoken */
-	bool has_http;                /* every request goes through rules_http() */
+	enum gate_reason reason;   /* of a denial; else GATE_NONE */
+	char rule[GATE_RULE_SIZE]; /* "deny: *.example.org:443": what decided, or was about to; "":
+	                              nothing covers it */
+	bool is_terminated;        /* TLS ends at the gate, and only HTTP is spoken */
+	bool has_http;             /* every request goes through rules_http() */
 	const struct mock_rule *mock; /* answered by the gate, nothing is dialled; NULL: not so */
 };
 
@@ -132,8 +133,9 @@ bool rules_resolves(const struct rules *r, const char *name);
 /* An upstream address, just before it is dialled; *why is GATE_SPECIAL or GATE_METADATA. */
 bool rules_may_dial(const struct rules *r, const struct rules_addr *to, enum gate_reason *why);
 
-/* One request of a connection whose verdict has_http; `path` is from http_target_normal(). CONNECT
- * and TRACE are never allowed. */
+/* One request of a connection that was allowed, terminated or in plain text; `said` is its own
+ * Host, `path` is from http_target_normal(), or NULL when that refused (which only matters where a
+ * rule of http applies). CONNECT and TRACE are never allowed. */
 struct verdict rules_http(const struct rules *r, const struct question *q, const char *method,
                           const char *path);
 /* `*` in a segment: any of its bytes; alone: one segment that is not empty. `**` alone: any number

@@ -101,12 +101,14 @@ static int remove_row(struct store *s, const struct connection_row *row, struct 
 	return db_step(&s->writer, st, e) < 0 ? -1 : 0;
 }
 
-/* What is there already: 0 nothing, 1 open or lost, 2 final, -1. */
-static int look(struct store *s, const struct connection_row *row, struct err *e)
+/* What is there already: 0 nothing, 1 open or lost, 2 final, -1. Whose it is was best known when it
+ * was opened. */
+static int look(struct store *s, struct arena *a, struct connection_row *row, struct err *e)
 {
 	AUTO(db_release)
 	sqlite3_stmt *st = db_stmt(
-	    &s->writer, "SELECT close IN('" CONNECTION_OPEN "','" CONNECTION_LOST "')" BY_NUM, e);
+	    &s->writer,
+	    "SELECT close IN('" CONNECTION_OPEN "','" CONNECTION_LOST "'),process" BY_NUM, e);
 
 	if (!st)
 		return -1;
@@ -115,6 +117,10 @@ static int look(struct store *s, const struct connection_row *row, struct err *e
 
 	if (r <= 0)
 		return r;
+	const char *process = (const char *)sqlite3_column_text(st, 1);
+
+	if (!row->process && process)
+		row->process = arena_strdup(a, process);
 	return sqlite3_column_int(st, 0) ? 1 : 2;
 }
 
@@ -181,11 +187,10 @@ static int add_up(struct store *s, const struct connection_row *row, int64_t row
 }
 
 /* A row that replaces another is inserted anew, at the end of the order. */
-static int put_one(struct store *s, const struct connection_row *row, int64_t *changed,
-                   struct err *e)
+static int put_one(struct store *s, struct request *q, struct connection_row *row, struct err *e)
 {
 	int64_t rows = 0;
-	int before = look(s, row, e);
+	int before = look(s, &q->arena, row, e);
 
 	if (before < 0)
 		return -1;
@@ -195,7 +200,7 @@ static int put_one(struct store *s, const struct connection_row *row, int64_t *c
 		return -1;
 	if (before == 0 && rows >= STORE_CONNECTION_ROWS && is_open(row))
 		return 0; /* its end is added up */
-	++*changed;
+	q->answer.rows++;
 	if (before == 0 && rows >= STORE_CONNECTION_ROWS)
 		return add_up(s, row, rows, e);
 	if (before == 1 && remove_row(s, row, e) < 0)
@@ -208,7 +213,7 @@ static int run_put(struct store *s, struct request *q, struct err *e)
 	const struct put_args *args = q->args;
 
 	for (size_t i = 0; i < args->n; i++)
-		if (put_one(s, &args->rows[i], &q->answer.rows, e) < 0)
+		if (put_one(s, q, &args->rows[i], e) < 0)
 			return -1;
 	return 0;
 }

@@ -64,7 +64,7 @@ static bool is_name(struct span name)
 bool hostname_read(const void *bytes, size_t n, char out[GATE_NAME_SIZE])
 {
 	const char *text = bytes;
-	char name[GATE_NAME_SIZE];
+	char name[GATE_NAME_SIZE] = "";
 
 	if (n > 0 && text[n - 1] == '.')
 		n--;
@@ -84,7 +84,7 @@ static bool is_ipv4(struct span text)
 {
 	size_t n = 0, parts = 0;
 
-	while (n < text.len && !memchr(" \t\n\v\f\r", text.at[n], 6))
+	while (n < text.len && text.at[n] != ' ' && (text.at[n] < '\t' || text.at[n] > '\r'))
 		n++;
 	if (n > 0 && text.at[n - 1] == '.')
 		n--;

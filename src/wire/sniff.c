@@ -76,12 +76,12 @@ static enum sniff sniff_http(struct span s)
 		return SNIFF_HTTP;
 	while (n < s.len && is_space(s.at[n]))
 		n++;
-	return n >= SNIFF_MAX ? SNIFF_HTTP : sniff_target(span_after(s, n));
+	return sniff_target(span_after(s, n));
 }
 
 enum sniff sniff(const uint8_t *p, size_t n)
 {
-	struct span s = { (const char *)p, n };
+	struct span s = { (const char *)p, n < SNIFF_MAX ? n : SNIFF_MAX };
 
 	if (n == 0)
 		return SNIFF_MORE;

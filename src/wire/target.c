@@ -20,13 +20,19 @@ static int escaped(struct span s)
 	return low < 0 ? -1 : high << 4 | low;
 }
 
-/* An escape that a server may undo before it looks for the parts of a path; or twice. */
-static bool is_treacherous(int c, struct span behind)
+/* An escape that a server may undo before it looks for the parts of a path. */
+static bool is_treacherous(int c)
 {
-	if (c < 0x20 || c == DELETE_BYTE || c == '.' || c == '/' || c == '\\')
-		return true;
-	return c == '%' && behind.len > 1 && http_hex(behind.at[0]) >= 0 &&
-	       http_hex(behind.at[1]) >= 0;
+	return c < 0x20 || c == DELETE_BYTE || c == '.' || c == '/' || c == '\\';
+}
+
+/* In a normal path: an escape that makes another one when it is undone. */
+static bool has_escaped_escape(const char *path)
+{
+	for (; (path = strstr(path, "%25")); path += 3)
+		if (http_hex(path[3]) >= 0 && http_hex(path[4]) >= 0)
+			return true;
+	return false;
 }
 
 /* "." and "..", also with parameters, which some servers cut off first. */
@@ -65,7 +71,7 @@ static bool add_path(struct span path, struct str *out)
 
 		if (is_escape) {
 			c = escaped(span_after(path, i));
-			if (c < 0 || is_treacherous(c, span_after(path, i + 3)))
+			if (c < 0 || is_treacherous(c))
 				return false;
 			i += 2;
 		}
@@ -92,7 +98,8 @@ int http_target_normal(struct span target, struct str *out)
 
 	if (query)
 		path.len = (size_t)(query - target.at);
-	if (has_good_segments(path) && add_path(path, out) && !out->overflow)
+	if (has_good_segments(path) && add_path(path, out) && !out->overflow &&
+	    !has_escaped_escape(str_text(out) + before))
 		return 0;
 	out->len = before;
 	if (out->data)

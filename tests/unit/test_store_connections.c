@@ -51,6 +51,7 @@ TEST(a_close_replaces_its_open_and_moves_to_the_end)
 	struct store *s = must_open();
 	struct connection_row rows[] = { row_of(1, "open"), row_of(2, "open") };
 
+	rows[0].process = "px_1";
 	MUST(STORE_OK, store_connection_put(s, rows, 2, HEAR, &e));
 	CHECK_INT(heard.rows, 2);
 	struct connection_list list = list_of(s, (struct connection_query){ 0 }, &a);
@@ -68,6 +69,7 @@ TEST(a_close_replaces_its_open_and_moves_to_the_end)
 	list = list_of(s, (struct connection_query){ .after = seen }, &a);
 	CHECK_INT(list.n, 1);
 	CHECK_INT(list.rows[0].num, 1);
+	CHECK_STR(list.rows[0].process, "px_1"); /* told when it opened */
 	CHECK_INT(list.rows[0].bytes_up, 10);
 	CHECK_INT(list.rows[0].ms, 7);
 	CHECK_STR(list.rows[0].close, "client");
