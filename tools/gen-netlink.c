@@ -74,6 +74,26 @@ static void put_up(struct messages *m)
 	put(m, h);
 }
 
+/* The C library asks for IPv4 addresses of names (AI_ADDRCONFIG, getaddrinfo(3)) only where some
+ * interface has one that is not exactly 127.0.0.1. */
+static void put_second(struct messages *m)
+{
+	static const uint8_t second[4] = { 127, 0, 0, 2 };
+	struct nlmsghdr *h = mnl_nlmsg_put_header(m->bytes + m->len);
+
+	h->nlmsg_type = RTM_NEWADDR;
+	h->nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE;
+	h->nlmsg_seq = ++m->seq;
+	struct ifaddrmsg *a = mnl_nlmsg_put_extra_header(h, sizeof *a);
+	a->ifa_family = AF_INET;
+	a->ifa_prefixlen = 8;
+	a->ifa_scope = RT_SCOPE_HOST;
+	a->ifa_index = LO;
+	mnl_attr_put(h, IFA_LOCAL, sizeof second, second);
+	mnl_attr_put(h, IFA_ADDRESS, sizeof second, second);
+	put(m, h);
+}
+
 /* local 0.0.0.0/0 dev lo src 127.0.0.1. Without the source a connection would come from the address
  * that it goes to, and could meet itself; IPv6 takes ::1 as it is. */
 static void put_route(struct messages *m, int family)
@@ -355,6 +375,7 @@ int main(int argc, char **argv)
 	if (!out)
 		die("one file to write");
 	put_up(&routes4);
+	put_second(&routes4);
 	put_route(&routes4, AF_INET);
 	put_route(&routes6, AF_INET6);
 	put_walls(&walls);

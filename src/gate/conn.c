@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "gate/gate-internal.h"
 #include "gate/hello.h"
+#include "gate/web.h"
 #include "os/net.h"
 #include "wire/sniff.h"
 
@@ -34,6 +35,7 @@ static void conn_free(struct conn *c)
 	g->n_conns--;
 	asks_leave(c);
 	dial_cancel(c->dial);
+	web_free(c->web);
 	timer_stop(&g->timers, &c->timer);
 	relay_stop(&c->relay);
 	fd_close(&c->relay.client.watch.fd);
@@ -53,17 +55,22 @@ void conn_deny(struct conn *c, enum gate_decision d, enum gate_reason why)
 	conn_free(c);
 }
 
+void conn_close(struct conn *c, enum gate_decision d, enum gate_reason why, enum conn_by by)
+{
+	record_closed(c, d, why, by);
+	conn_free(c);
+}
+
 void conn_end(struct conn *c, enum gate_reason why, enum conn_by by)
 {
 	enum gate_decision allowed = c->is_answered ? GATE_ASKED_ALLOW : GATE_ALLOW;
 
-	record_closed(c, c->state == CONN_HELD ? GATE_ASKED_DENY : allowed, why, by);
-	conn_free(c);
+	conn_close(c, c->state == CONN_HELD ? GATE_ASKED_DENY : allowed, why, by);
 }
 
 /* ---- judging ------------------------------------------------------------------------- */
 
-static struct question question_of(const struct conn *c, enum rules_stage stage)
+struct question conn_question(const struct conn *c, enum rules_stage stage)
 {
 	return (struct question){ .stage = stage,
 		                  .name = c->name,
@@ -72,7 +79,7 @@ static struct question question_of(const struct conn *c, enum rules_stage stage)
 		                  .proto = c->proto };
 }
 
-static struct verdict ask_rules(struct conn *c, const struct question *q)
+struct verdict conn_decide(struct conn *c, const struct question *q)
 {
 	struct verdict v = rules_decide(&c->gate->rules, q);
 
@@ -117,6 +124,10 @@ static void dialled(void *owner, int fd, enum gate_reason why, const struct rule
 	c->dial = NULL;
 	if (real->port > 0)
 		c->real = *real;
+	if (c->web) {
+		web_dialled(c, fd, why);
+		return;
+	}
 	if (fd < 0) {
 		bool is_denied = why == GATE_SPECIAL || why == GATE_METADATA;
 
@@ -140,15 +151,20 @@ static void broken(struct watch *w, uint32_t events)
 	conn_end(OWNER_OF(w, struct conn, relay.client.watch), GATE_NONE, BY_CLIENT);
 }
 
-static void dial(struct conn *c)
+void conn_dial(struct conn *c)
 {
 	const struct dial_to to = { c->name, c->to };
 
+	c->dial = dial_start(&c->gate->dialer, &to, dialled, c);
+}
+
+static void dial_for_relay(struct conn *c)
+{
 	timer_stop(&c->gate->timers, &c->timer);
 	c->state = CONN_DIAL;
 	c->relay.client.watch.ready = broken;
 	relay_end_watch(&c->relay, &c->relay.client, 0);
-	c->dial = dial_start(&c->gate->dialer, &to, dialled, c);
+	conn_dial(c);
 }
 
 /* ---- first bytes --------------------------------------------------------------------- */
@@ -159,23 +175,41 @@ static void go_on(struct conn *c)
 		timer_stop(&c->gate->timers, &c->timer);
 		relay_open_up(&c->relay);
 	} else {
-		dial(c);
+		dial_for_relay(c);
 	}
+}
+
+/* Of a name, and TLS: the rules see to both. The hello is still in the socket. */
+static void terminate(struct conn *c)
+{
+	struct ends *x = &c->gate->ends;
+	struct tls *tls = x->ca ? ends_accept(x, c->relay.client.watch.fd, c->name) : NULL;
+
+	c->is_terminated = true;
+	if (!tls || c->relay.down.bytes > 0) {
+		tls_free(tls);
+		conn_deny(c, GATE_DENY, GATE_TLS);
+		return;
+	}
+	relay_stop(&c->relay);
+	web_start(c, tls);
 }
 
 static void decide(struct conn *c, enum gate_proto proto, const struct said *said)
 {
-	struct question q = question_of(c, STAGE_BYTES);
+	struct question q = conn_question(c, STAGE_BYTES);
 
 	c->proto = (uint8_t)proto;
 	q.proto = proto;
 	q.said = *said;
-	struct verdict v = ask_rules(c, &q);
+	struct verdict v = conn_decide(c, &q);
 
-	if (v.what == VERDICT_ALLOW)
-		go_on(c);
-	else
+	if (v.what != VERDICT_ALLOW)
 		conn_deny(c, GATE_DENY, v.reason);
+	else if (v.is_terminated)
+		terminate(c);
+	else
+		go_on(c);
 }
 
 static void keep(char **at, const char *text)
@@ -212,6 +246,18 @@ static void judge_tls(struct conn *c, const uint8_t *in, size_t n)
 	decide(c, GATE_PROTO_TLS, &h.sni);
 }
 
+/* Every request is judged. A server that has spoken before speaks something else. */
+static void judge_http(struct conn *c)
+{
+	c->proto = GATE_PROTO_HTTP;
+	if (c->relay.down.bytes > 0) {
+		conn_deny(c, GATE_DENY, GATE_PROTOCOL);
+		return;
+	}
+	relay_stop(&c->relay);
+	web_start(c, NULL);
+}
+
 static void judge_bytes(struct conn *c, uint32_t events)
 {
 	static uint8_t in[HELLO_BYTES_MAX];
@@ -236,7 +282,7 @@ static void judge_bytes(struct conn *c, uint32_t events)
 		judge_tls(c, in, (size_t)n);
 		break;
 	case SNIFF_HTTP:
-		conn_deny(c, GATE_DENY, GATE_PROTOCOL);
+		judge_http(c);
 		break;
 	case SNIFF_SSH:
 		decide(c, GATE_PROTO_SSH, &nothing);
@@ -257,7 +303,7 @@ static void sniff_ready(struct watch *w, uint32_t events)
 static void silent(struct timer *t)
 {
 	struct conn *c = OWNER_OF(t, struct conn, timer);
-	struct question q = question_of(c, STAGE_BYTES);
+	struct question q = conn_question(c, STAGE_BYTES);
 
 	q.proto = GATE_PROTO_TCP;
 	if (c->is_patient) {
@@ -273,7 +319,7 @@ static void silent(struct timer *t)
 	}
 	c->relay.is_up_held = true;
 	c->proto = GATE_PROTO_TCP;
-	dial(c);
+	dial_for_relay(c);
 }
 
 static void sniff_start(struct conn *c)
@@ -287,8 +333,8 @@ static void sniff_start(struct conn *c)
 
 void conn_judge(struct conn *c)
 {
-	struct question q = question_of(c, STAGE_CONNECT);
-	struct verdict v = ask_rules(c, &q);
+	struct question q = conn_question(c, STAGE_CONNECT);
+	struct verdict v = conn_decide(c, &q);
 
 	switch (v.what) {
 	case VERDICT_DENY:
@@ -307,15 +353,18 @@ void conn_judge(struct conn *c)
 
 static bool is_still_allowed(struct conn *c)
 {
-	bool has_spoken = c->state == CONN_RELAY || c->state == CONN_DIAL;
-	struct question q = question_of(c, has_spoken ? STAGE_BYTES : STAGE_CONNECT);
+	bool has_spoken = c->state != CONN_SNIFF;
+	struct question q = conn_question(c, has_spoken ? STAGE_BYTES : STAGE_CONNECT);
 	enum gate_reason why;
 
-	if (c->sni)
+	if (c->proto == GATE_PROTO_HTTP && c->name)
+		q.said = said_sni(c->name, strlen(c->name)); /* as each request had to say */
+	else if (c->sni)
 		q.said = said_sni(c->sni, strlen(c->sni));
 	struct verdict v = rules_decide(&c->gate->rules, &q);
 
-	if (v.what != VERDICT_ALLOW || v.is_terminated || v.mock)
+	if (v.what != VERDICT_ALLOW || v.mock || (has_spoken && v.is_terminated && !c->web) ||
+	    (c->is_terminated && !v.is_terminated))
 		return false;
 	return !c->is_opened || c->gate->rules.proxy != PROXY_NONE ||
 	       rules_may_dial(&c->gate->rules, &c->real, &why);
@@ -324,7 +373,7 @@ static bool is_still_allowed(struct conn *c)
 bool conn_rejudge(struct conn *c)
 {
 	if (c->state == CONN_HELD) {
-		struct question q = question_of(c, STAGE_CONNECT);
+		struct question q = conn_question(c, STAGE_CONNECT);
 
 		if (rules_decide(&c->gate->rules, &q).what == VERDICT_ASK)
 			return true;
@@ -336,16 +385,16 @@ bool conn_rejudge(struct conn *c)
 		conn_deny(c, c->is_opened ? GATE_ALLOW : GATE_DENY, GATE_RELOADED);
 		return false;
 	}
-	if (c->state == CONN_DIAL) { /* to an address that may be denied now */
+	if (c->dial) { /* to an address that may be denied now */
 		dial_cancel(c->dial);
-		dial(c);
+		conn_dial(c);
 	}
 	return true;
 }
 
 /* ---- arrival ------------------------------------------------------------------------- */
 
-static struct rules_addr read_addr(const union os_address *a)
+struct rules_addr rules_addr_of(const union os_address *a)
 {
 	struct rules_addr out = { .is_v6 = a->any.sa_family == AF_INET6 };
 
@@ -437,7 +486,7 @@ static void take(struct gate *g, struct watch *w)
 			continue;
 		if (os_original_dst(fd, &dst) < 0)
 			continue;
-		struct rules_addr to = read_addr(&dst), from = read_addr(&peer);
+		struct rules_addr to = rules_addr_of(&dst), from = rules_addr_of(&peer);
 
 		arrived(g, fd_take(&fd), &to, from.port);
 	}
@@ -469,8 +518,11 @@ int conns_listen(struct gate *g, const int fds[2])
 
 void conns_done(struct gate *g)
 {
-	while (g->conns) /* all inside are dead, or will be: nobody else is told to end us */
-		conn_end(g->conns, GATE_NONE, BY_CLIENT);
+	/* All inside are dead, or will be: nobody else tells us to end. */
+	for (struct conn *c = g->conns, *next; c; c = next) {
+		next = c->next;
+		conn_end(c, GATE_NONE, BY_CLIENT);
+	}
 	for (int i = 0; i < 2; i++)
 		fd_close(&g->tcp[i].fd);
 	pipes_done(&g->pipes);

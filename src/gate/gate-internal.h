@@ -4,6 +4,7 @@
  *   child.c      start, the monitor's words, rules anew
  *   resolver.c   DNS
  *   conn.c       a connection: who is meant, may it, its first bytes, and what follows from them
+ *   web.c        one that speaks HTTP
  *   asks.c       connections that wait for a person
  *   records.c    what is told about all that
  *
@@ -15,6 +16,7 @@
 
 #include "gate/budget.h"
 #include "gate/dial.h"
+#include "gate/ends.h"
 #include "gate/names.h"
 #include "gate/relay.h"
 #include "io/timer.h"
@@ -23,7 +25,10 @@
 
 #define OWNER_OF(at, type, member) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 
+#define OWN_MAX 256
+
 struct conn;
+struct web;
 struct ask;
 struct gate;
 
@@ -46,9 +51,15 @@ struct resolver {
 	size_t n_conns;
 };
 
+/* What the monitor has no room for yet. */
+struct unsaid {
+	struct unsaid *next;
+	struct gate_packet packet;
+};
+
 struct records {
 	int64_t credit;
-	VEC(struct gate_packet *) queue; /* the monitor has no room */
+	struct unsaid *unsaid, **unsaid_end;
 	struct timer window;
 	struct gate_record denied[2]; /* alike: by budget, by spool; count 0: none */
 };
@@ -67,11 +78,14 @@ struct gate {
 	char id[GATE_ID_SIZE];
 	struct rules rules;
 	uint32_t generation;
-	VEC(struct rules_addr) own; /* addresses of this host */
+	struct rules_addr own[OWN_MAX]; /* addresses of this host */
+	size_t n_own;
 	struct names names;
 	struct resolver resolver;
 	struct lookups lookups;
 	struct dialer dialer;
+	struct ends ends;
+	uint8_t seed[GATE_SEED_SIZE];
 	struct asks asks;
 	struct records records;
 	struct bucket connections;
@@ -87,6 +101,7 @@ enum conn_state {
 	CONN_SNIFF, /* for its first bytes */
 	CONN_DIAL,
 	CONN_RELAY,
+	CONN_WEB, /* HTTP is read: web.c */
 };
 
 enum conn_by { BY_NOBODY, BY_CLIENT, BY_SERVER, BY_GATE }; /* close_by of a record */
@@ -98,6 +113,7 @@ struct conn {
 	struct conn *ask_next;     /* CONN_HELD: of ask->conns */
 	struct ask *ask;
 	struct dial *dial;
+	struct web *web;
 	struct timer timer;
 	const char *name; /* of the table; NULL: an address was used */
 	struct rules_addr to, real;
@@ -106,11 +122,12 @@ struct conn {
 	int64_t unix_ms;
 	uint32_t generation;
 	uint16_t src_port;
-	uint8_t state;    /* enum conn_state */
-	uint8_t proto;    /* enum gate_proto */
-	bool is_answered; /* a person has allowed it */
-	bool is_opened;   /* GATE_OPENED was said */
-	bool is_patient;  /* the timer is its last */
+	uint8_t state;      /* enum conn_state */
+	uint8_t proto;      /* enum gate_proto */
+	bool is_answered;   /* a person has allowed it */
+	bool is_opened;     /* GATE_OPENED was said */
+	bool is_patient;    /* the timer is its last */
+	bool is_terminated; /* its TLS ends here */
 };
 
 /* ---- child.c ------------------------------------------------------------------------- */
@@ -120,6 +137,8 @@ int64_t gate_unix_ms(void);
 
 /* ---- conn.c -------------------------------------------------------------------------- */
 
+struct rules_addr rules_addr_of(const union os_address *a);
+
 /* Takes the sockets of `fds`, which listen. */
 int conns_listen(struct gate *g, const int fds[2]); /* 0 or -errno */
 void conns_done(struct gate *g);
@@ -128,6 +147,10 @@ void conn_judge(struct conn *c);
 /* By a reset. It has been decided by rule, or it never came so far. */
 void conn_deny(struct conn *c, enum gate_decision d, enum gate_reason why);
 void conn_end(struct conn *c, enum gate_reason why, enum conn_by by);
+void conn_close(struct conn *c, enum gate_decision d, enum gate_reason why, enum conn_by by);
+struct question conn_question(const struct conn *c, enum rules_stage stage);
+struct verdict conn_decide(struct conn *c, const struct question *q); /* and notes the rule */
+void conn_dial(struct conn *c);
 /* After new rules: false when they have closed it. */
 bool conn_rejudge(struct conn *c);
 
@@ -149,6 +172,13 @@ void asks_done(struct gate *g);
 bool records_has_room(const struct gate *g); /* else no connection begins */
 void record_opened(struct conn *c);
 void record_closed(struct conn *c, enum gate_decision d, enum gate_reason why, enum conn_by by);
+struct request_note {
+	uint64_t number;
+	const char *method, *path;
+	int status; /* 0: none came */
+	enum gate_reason reason;
+};
+void record_request(struct conn *c, const struct request_note *n);
 void record_lookup(struct gate *g, const struct lookup_note *n);
 void records_start(struct gate *g);
 void records_done(struct gate *g);

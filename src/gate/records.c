@@ -41,6 +41,7 @@ static struct gate_record describe(const struct conn *c, enum gate_kind kind)
 		.port = c->to.port,
 		.src_port = c->src_port,
 		.is_v6 = c->to.is_v6,
+		.is_terminated = c->is_terminated,
 	};
 
 	memcpy(r.dst, c->to.at, sizeof r.dst);
@@ -87,6 +88,21 @@ void record_closed(struct conn *c, enum gate_decision d, enum gate_reason why, e
 		tell(c->gate, &r);
 }
 
+void record_request(struct conn *c, const struct request_note *n)
+{
+	struct gate_record r = describe(c, GATE_REQUEST);
+
+	r.request = n->number;
+	r.status = (uint32_t)n->status;
+	r.reason = n->reason;
+	if (n->reason == GATE_HTTP_RULE || n->reason == GATE_HTTP_BAD ||
+	    n->reason == GATE_NAME_MISMATCH || n->reason == GATE_NAME_BAD)
+		r.decision = GATE_DENY;
+	copy(r.method, sizeof r.method, n->method);
+	copy(r.path, sizeof r.path, n->path);
+	tell(c->gate, &r);
+}
+
 static void window_over(struct timer *t)
 {
 	struct gate *g = OWNER_OF(t, struct gate, records.window);
@@ -129,7 +145,8 @@ void records_start(struct gate *g)
 void records_done(struct gate *g)
 {
 	timer_stop(&g->timers, &g->records.window);
-	while (g->records.queue.len > 0)
-		free(g->records.queue.at[--g->records.queue.len]);
-	vec_done(&g->records.queue);
+	for (struct unsaid *u = g->records.unsaid, *next; u; u = next) {
+		next = u->next;
+		free(u);
+	}
 }

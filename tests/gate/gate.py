@@ -335,7 +335,7 @@ MOVE = r'''
 import socket, sys, hashlib, os, threading
 s = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=20)
 n = int(sys.argv[3])
-block = os.urandom(1 << 20)
+block = b"\0" + os.urandom((1 << 20) - 1)
 up, down = hashlib.sha256(), hashlib.sha256()
 def send():
     left = n
@@ -343,9 +343,10 @@ def send():
         s.sendall(block[:left]); up.update(block[:left]); left -= min(left, len(block))
     s.shutdown(socket.SHUT_WR)
 t = threading.Thread(target=send); t.start()
-while (data := s.recv(1 << 20)): down.update(data)
+got = 0
+while (data := s.recv(1 << 20)): down.update(data); got += len(data)
 t.join()
-print(up.hexdigest() == down.hexdigest())
+print(up.hexdigest() == down.hexdigest() or got)
 '''
 
 
