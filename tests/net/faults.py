@@ -45,7 +45,7 @@ while not over:
         begin = time.time()
         head, _, body = ask(at[n], 80, n)
         if " 200 " in head:
-            if f"http {n} " not in body: wrong.append([n, body])
+            if body.endswith("\\n") and f"http {n} " not in body: wrong.append([n, body])  # else it was cut
             answers.append([n, begin, time.time()])
             good += 1
             gap, last = max(gap, time.monotonic() - last), time.monotonic()
