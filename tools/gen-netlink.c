@@ -1,5 +1,5 @@
 /*
- * gen-netlink.c - turns src/engine/netpolicy.h into the messages that the kernel gets.
+ * gen-netlink.c - turns src/os/netpolicy.h into the messages that the kernel gets.
  *
  *     gen-netlink OUT.h
  *
@@ -22,7 +22,7 @@
 #include <linux/rtnetlink.h>
 
 #include "base/base.h"
-#include "engine/netpolicy.h"
+#include "os/netpolicy.h"
 
 #define BYTES_MAX 16384
 #define TABLE "caisson"
@@ -71,6 +71,26 @@ static void put_up(struct messages *m)
 	struct ifinfomsg *i = mnl_nlmsg_put_extra_header(h, sizeof *i);
 	i->ifi_index = LO;
 	i->ifi_flags = i->ifi_change = IFF_UP;
+	put(m, h);
+}
+
+/* The C library asks for IPv4 addresses of names (AI_ADDRCONFIG, getaddrinfo(3)) only where some
+ * interface has one that is not exactly 127.0.0.1. */
+static void put_second(struct messages *m)
+{
+	static const uint8_t second[4] = { 127, 0, 0, 2 };
+	struct nlmsghdr *h = mnl_nlmsg_put_header(m->bytes + m->len);
+
+	h->nlmsg_type = RTM_NEWADDR;
+	h->nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE;
+	h->nlmsg_seq = ++m->seq;
+	struct ifaddrmsg *a = mnl_nlmsg_put_extra_header(h, sizeof *a);
+	a->ifa_family = AF_INET;
+	a->ifa_prefixlen = 8;
+	a->ifa_scope = RT_SCOPE_HOST;
+	a->ifa_index = LO;
+	mnl_attr_put(h, IFA_LOCAL, sizeof second, second);
+	mnl_attr_put(h, IFA_ADDRESS, sizeof second, second);
 	put(m, h);
 }
 
@@ -355,10 +375,11 @@ int main(int argc, char **argv)
 	if (!out)
 		die("one file to write");
 	put_up(&routes4);
+	put_second(&routes4);
 	put_route(&routes4, AF_INET);
 	put_route(&routes6, AF_INET6);
 	put_walls(&walls);
-	fputs("/* Made from src/engine/netpolicy.h by tools/gen-netlink.c: edit those. */\n#pragma "
+	fputs("/* Made from src/os/netpolicy.h by tools/gen-netlink.c: edit those. */\n#pragma "
 	      "once\n",
 	      out);
 	print(out, &routes4);

@@ -3,7 +3,7 @@
 #include <linux/netlink.h>
 
 #include "base/fd.h"
-#include "engine/netpolicy.h"
+#include "os/netpolicy.h"
 #include "netwalls.h"
 #include "os/capture.h"
 #include "os/fault.h"
