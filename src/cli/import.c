@@ -61,8 +61,6 @@ static void set_mode(struct job *j, const char *mode)
 static const char *absolute(struct job *j, const char *path)
 {
 	AUTO(str_done) struct str out = { .max = PATH_TEXT_MAX };
-	size_t n = strlen(path);
-
 	if (strpbrk(path, "*?["))
 		return NULL;
 	if (strcmp(path, "~") == 0 || strncmp(path, "~/", 2) == 0)
@@ -73,7 +71,8 @@ static const char *absolute(struct job *j, const char *path)
 		str_add(&out, j->at.cwd);
 	else
 		str_addf(&out, "%s/%s", j->at.cwd, strncmp(path, "./", 2) == 0 ? path + 2 : path);
-	n = out.len;
+	size_t n = out.len;
+
 	while (n > 1 && out.data[n - 1] == '/')
 		out.data[--n] = '\0';
 	return out.overflow ? NULL : arena_strdup(&j->out->arena, str_text(&out));
@@ -201,38 +200,41 @@ static void srt_network(struct job *j, const json_t *network)
 	}
 }
 
-static void srt_filesystem(struct job *j, const json_t *fs)
+static void srt_mounts(struct job *j, const json_t *list, const char *kind, const char *key)
 {
-	const char *key;
-	json_t *list, *v;
+	const json_t *v;
 	size_t i;
 
+	json_array_foreach(list, i, v) if (json_is_string(v))
+	    add_mount(j, kind, json_string_value(v), key);
+}
+
+static void srt_filesystem(struct job *j, const json_t *fs)
+{
+	/* clang-format off */
+	static const struct {
+		const char *key, *why;
+	} others[] = {
+		{ "denyRead",  "holds by itself, outside of the folders in fs: nothing else of the host is there" },
+		{ "denyWrite", "no equivalent; what is written stays in the sandbox, and the host's files are not changed" },
+	};
+	/* clang-format on */
+	const char *key;
+	json_t *list;
+
+	srt_mounts(j, json_object_get(fs, "allowWrite"), "overlay", "filesystem.allowWrite");
+	srt_mounts(j, json_object_get(fs, "allowRead"), "ro", "filesystem.allowRead");
 	json_object_foreach((json_t *)(uintptr_t)fs, key, list)
 	{
-		bool is_write = strcmp(key, "allowWrite") == 0;
-		char name[NAME_TEXT_MAX];
+		size_t i = 0;
 
-		snprintf(name, sizeof name, "filesystem.%s", key);
-		if (json_array_size(list) == 0)
+		if (strcmp(key, "allowWrite") == 0 || strcmp(key, "allowRead") == 0 ||
+		    json_array_size(list) == 0)
 			continue;
-		if (is_write || strcmp(key, "allowRead") == 0) {
-			json_array_foreach(list, i, v) if (json_is_string(v))
-			    add_mount(j, is_write ? "overlay" : "ro", json_string_value(v), name);
-		} else if (strcmp(key, "denyRead") == 0) {
-			note(j,
-			     "%s: holds by itself, outside of the folders in fs: nothing else of "
-			     "the "
-			     "host is there",
-			     name);
-		} else if (strcmp(key, "denyWrite") == 0) {
-			note(j,
-			     "%s: no equivalent; what is written stays in the sandbox, and the "
-			     "host's "
-			     "files are not changed",
-			     name);
-		} else {
-			note(j, "%s: no equivalent", name);
-		}
+		while (i < COUNT(others) && strcmp(others[i].key, key) != 0)
+			i++;
+		note(j, "filesystem.%s: %s", key,
+		     i < COUNT(others) ? others[i].why : "no equivalent");
 	}
 	if (json_object_get(j->spec, "fs"))
 		note(j,
@@ -417,7 +419,7 @@ static int finish(struct job *j, struct spec *s, struct err *e)
 	return spec_json(s, text, strlen(text), e) < 0 ? err_wrap(e, "as a spec of ours") : 1;
 }
 
-int import_read(struct import *out, struct spec *s, const char *name, const char *text, size_t len,
+int import_read(struct import *out, struct spec *s, const char *name, struct span text,
                 struct import_places at, struct err *e)
 {
 	AUTO(json_decrefp) json_t *root = NULL;
@@ -425,13 +427,13 @@ int import_read(struct import *out, struct spec *s, const char *name, const char
 	struct job j = { .out = out, .at = at, .spec = spec };
 
 	if (is_toml(name)) {
-		if (toml_load(text, len, &root, e) < 0)
+		if (toml_load(text.at, text.len, &root, e) < 0)
 			return -1;
 		out->format = "codex";
 		codex_take(&j, root);
 		return finish(&j, s, e);
 	}
-	root = json_loadb(text, len, 0, NULL);
+	root = json_loadb(text.at, text.len, 0, NULL);
 	const json_t *own = srt_root(root);
 	if (!own)
 		return 0;

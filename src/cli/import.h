@@ -9,6 +9,7 @@
 #pragma once
 
 #include "spec/spec.h"
+#include "wire/span.h"
 
 struct import {
 	const char *format;     /* "srt", "codex" */
@@ -21,6 +22,6 @@ struct import {
 struct import_places {
 	const char *cwd, *home;
 };
-int import_read(struct import *out, struct spec *s, const char *name, const char *text, size_t len,
+int import_read(struct import *out, struct spec *s, const char *name, struct span text,
                 struct import_places at, struct err *e) MUST_USE;
 void import_done(struct import *x);

@@ -79,25 +79,30 @@ static bool has_mock(const struct net_spec *net, const char *file)
 	return false;
 }
 
+static int read_mock(struct spec *s, const char *path, const char *file, struct err *e)
+{
+	AUTO(str_done) struct str text = { .max = SPEC_BYTES_MAX };
+	AUTO(fd_close) int fd = open_below(path, file);
+
+	if (fd < 0)
+		return err_sys(e, errno, "net.mock: open %s", file);
+	if (read_file(fd, file, &text, e) < 0)
+		return err_wrap(e, "net.mock");
+	if (strlen(str_text(&text)) != text.len)
+		return err_new(e, ERR_INVALID, "net.mock: %s: is not text", file);
+	struct text_pair pair = { file, arena_strdup(&s->arena, str_text(&text)) };
+
+	vec_push(&s->net.mocks, pair);
+	return 0;
+}
+
 static int read_mocks(struct spec *s, const char *path, struct err *e)
 {
 	for (size_t i = 0; i < s->net.mock.len; i++) {
 		const char *file = s->net.mock.at[i].value;
-		AUTO(str_done) struct str text = { .max = SPEC_BYTES_MAX };
 
-		if (has_mock(&s->net, file))
-			continue;
-		AUTO(fd_close) int fd = open_below(path, file);
-
-		if (fd < 0)
-			return err_sys(e, errno, "net.mock: open %s", file);
-		if (read_file(fd, file, &text, e) < 0)
-			return err_wrap(e, "net.mock");
-		if (strlen(str_text(&text)) != text.len)
-			return err_new(e, ERR_INVALID, "net.mock: %s: is not text", file);
-		struct text_pair pair = { file, arena_strdup(&s->arena, str_text(&text)) };
-
-		vec_push(&s->net.mocks, pair);
+		if (!has_mock(&s->net, file) && read_mock(s, path, file, e) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -300,7 +305,8 @@ static int check_file(struct check *c, struct err *e)
 
 	if (read_path(c->file, &text, e) < 0)
 		return -1;
-	int r = import_read(c->import, c->spec, c->file, str_text(&text), text.len, at, e);
+	int r = import_read(c->import, c->spec, c->file, (struct span){ str_text(&text), text.len },
+	                    at, e);
 
 	if (r < 0)
 		return err_wrap(e, "%s", c->file);

@@ -176,11 +176,10 @@ static void pip_value(const char *key, const char *variable, struct str *out)
  * anybody else is loaded. */
 static bool pip_default(struct str *index, struct str *files)
 {
-	static const char *const argv[] = { "python3", "-I", "-c",
-		                            "from pip._internal.models.index import PyPI\n"
-		                            "print(PyPI.simple_url)\n"
-		                            "print('https://' + PyPI.file_storage_domain)",
-		                            NULL };
+	static const char script[] = "from pip._internal.models.index import PyPI\n"
+				     "print(PyPI.simple_url)\n"
+				     "print('https://' + PyPI.file_storage_domain)";
+	static const char *const argv[] = { "python3", "-I", "-c", script, NULL };
 	AUTO(str_done) struct str answer = { .max = ANSWER_MAX };
 
 	if (!ask_client(argv, &answer))

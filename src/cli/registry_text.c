@@ -31,40 +31,52 @@ static bool is_usual(const char *scheme, const char *port, size_t n)
 	return n == strlen(usual) && memcmp(port, usual, n) == 0;
 }
 
-int hosts_add_url(struct hosts *h, const char *url, struct err *e)
+/* Where the host of a URL begins, behind the scheme and what is nobody's to see; NULL: it is not
+ * reached by network. */
+static const char *authority_of(const char *url, char scheme[8], size_t *len)
 {
 	const char *slashes = strstr(url, "://");
-	char scheme[32], name[GATE_NAME_SIZE], rule[GATE_NAME_SIZE + 8];
-	const char *at = slashes ? slashes + 3 : NULL;
 	const char *begin = url;
 
-	for (const char *p = url; p && p < slashes; p++)
+	if (!slashes)
+		return NULL;
+	for (const char *p = url; p < slashes; p++)
 		begin = *p == '+' ? p + 1 : begin; /* sparse+https, mirror+http */
-	snprintf(scheme, sizeof scheme, "%.*s", slashes ? (int)(slashes - begin) : 0, begin);
+	snprintf(scheme, 8, "%.*s", (int)(slashes - begin), begin);
 	if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
-		return 0;
-	size_t len = strcspn(at, "/?#");
+		return NULL;
+	const char *at = slashes + 3;
 
-	for (size_t i = len; i > 0; i--) { /* not a secret of ours to show */
-		if (at[i - 1] != '@')
-			continue;
-		at += i;
-		len -= i;
-		break;
-	}
+	*len = strcspn(at, "/?#");
+	const char *user = memrchr(at, '@', *len);
+
+	if (!user)
+		return at;
+	*len -= (size_t)(user + 1 - at);
+	return user + 1;
+}
+
+int hosts_add_url(struct hosts *h, const char *url, struct err *e)
+{
+	char scheme[8], name[GATE_NAME_SIZE], rule[GATE_NAME_SIZE + 8];
+	size_t len = 0;
+	const char *at = authority_of(url, scheme, &len);
+
+	if (!at)
+		return 0;
 	const char *colon = at[0] == '[' ? NULL : memchr(at, ':', len);
 	size_t host_len = colon ? (size_t)(colon - at) : len;
 	size_t port_len = colon ? len - host_len - 1 : 0;
 
-	if (hostname_is_literal(at, host_len) || at[0] == '[')
+	if (at[0] == '[' || hostname_is_literal(at, host_len))
 		return err_new(e, ERR_INVALID,
 		               "a registry is configured by its address; name it with cidr");
 	if (!hostname_read(at, host_len, name) || (port_len > 0 && !is_port(colon + 1, port_len)))
 		return err_new(e, ERR_INVALID, "the URL of a registry has no proper host");
-	if (port_len > 0 && !is_usual(scheme, colon + 1, port_len))
-		snprintf(rule, sizeof rule, "%s:%.*s", name, (int)port_len, colon + 1);
-	else
-		snprintf(rule, sizeof rule, "%s", name);
+	bool has_port = port_len > 0 && !is_usual(scheme, colon + 1, port_len);
+
+	snprintf(rule, sizeof rule, "%s%.*s", name, has_port ? (int)port_len + 1 : 0,
+	         has_port ? colon : "");
 	if (!hosts_has(h, rule))
 		vec_push(h->list, arena_strdup(h->arena, rule));
 	return 0;
@@ -133,9 +145,9 @@ static bool is_key(struct line l, const char *key)
 	if (l.len != strlen(key))
 		return false;
 	for (size_t i = 0; i < l.len; i++) {
-		char c = l.at[i] == '_' ? '-' : (char)tolower((unsigned char)l.at[i]);
+		int c = l.at[i] == '_' ? '-' : tolower((unsigned char)l.at[i]);
 
-		if (c != (key[i] == '_' ? '-' : key[i]))
+		if (c != (unsigned char)key[i])
 			return false;
 	}
 	return true;

@@ -146,6 +146,23 @@ static int read_escape(struct reader *r, bool is_long, struct str *out)
 	return 0;
 }
 
+/* One character of a text, or an escape. */
+static int read_char(struct reader *r, bool is_long, bool has_escapes, struct str *out)
+{
+	int c = peek(r);
+
+	if (c < 0 || (!is_long && c == '\n'))
+		return fail(r, "a text does not end");
+	if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f)
+		return fail(r, "a control character in a text");
+	r->at++;
+	r->line += c == '\n';
+	if (c == '\\' && has_escapes)
+		return read_escape(r, is_long, out);
+	str_addn(out, r->at - 1, 1);
+	return out->overflow ? fail(r, "a text is too long") : 0;
+}
+
 static int read_text(struct reader *r, struct str *out)
 {
 	static const char *const quotes[] = { "\"\"\"", "'''", "\"", "'" };
@@ -160,24 +177,9 @@ static int read_text(struct reader *r, struct str *out)
 	if (is_long && !take(r, "\r\n"))
 		(void)take(r, "\n");
 	r->line += is_long && r->at[-1] == '\n';
-	while (!take(r, quotes[k])) {
-		int c = peek(r);
-
-		if (c < 0 || (!is_long && c == '\n'))
-			return fail(r, "a text does not end");
-		if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f)
-			return fail(r, "a control character in a text");
-		r->at++;
-		r->line += c == '\n';
-		if (c == '\\' && has_escapes) {
-			if (read_escape(r, is_long, out) < 0)
-				return -1;
-		} else {
-			str_addn(out, r->at - 1, 1);
-		}
-		if (out->overflow)
-			return fail(r, "a text is too long");
-	}
+	while (!take(r, quotes[k]))
+		if (read_char(r, is_long, has_escapes, out) < 0)
+			return -1;
 	while (is_long && take(r, has_escapes ? "\"" : "'")) /* up to two before the end */
 		str_addn(out, quotes[k], 1);
 	return 0;

@@ -10,7 +10,7 @@
 
 #define RETRY_MS 1000
 /* More than any monitor of ours sends before it is told that some were taken. */
-#define HELD_MAX (4 * STORE_CONNECTIONS_MAX)
+#define HELD_MAX (4ul * STORE_CONNECTIONS_MAX)
 
 struct held {
 	uint64_t at;

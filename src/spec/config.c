@@ -534,7 +534,7 @@ static void add_member(struct texts *t, const struct opt *o, const char *name, j
 	}
 	json_object_foreach(v, key, item)
 	{
-		AUTO(str_done) struct str both = { .max = 2 * NAME_TEXT_MAX };
+		AUTO(str_done) struct str both = { .max = 2ul * NAME_TEXT_MAX };
 
 		str_addf(&both, "%s.%s", name, key);
 		add_text(t, o, str_text(&both), item);

@@ -6,35 +6,44 @@
 
 /* ---- names that stand for several hosts ---- */
 
-static bool has_text(const struct text_list *l, const char *text)
+static void add_once(struct text_list *l, struct arena *a, const char *text)
 {
 	for (size_t i = 0; i < l->len; i++)
 		if (strcmp(l->at[i], text) == 0)
-			return true;
-	return false;
+			return;
+	vec_push(l, arena_strdup(a, text));
 }
 
-static int expand_list(struct text_list *list, struct arena *a, net_hosts_fn *hosts, void *arg,
-                       struct err *e)
+struct expander {
+	struct arena *arena;
+	net_hosts_fn *hosts;
+	void *arg;
+};
+
+/* One entry, as itself or as what it stands for. */
+static int expand_entry(const struct expander *x, const char *entry, struct text_list *out,
+                        struct err *e)
+{
+	const char *name = NULL;
+	enum net_entry kind = net_entry_kind(entry, &name);
+	struct text_list found = { 0 };
+	int r = kind == NET_HOST ? 0 : x->hosts(x->arg, kind, name, &found, e);
+
+	if (r == 0)
+		add_once(out, x->arena, entry);
+	for (size_t i = 0; i < found.len && r > 0; i++)
+		add_once(out, x->arena, found.at[i]);
+	vec_done(&found);
+	return r < 0 ? err_wrap(e, "%s", entry) : 0;
+}
+
+static int expand_list(const struct expander *x, struct text_list *list, struct err *e)
 {
 	struct text_list out = { 0 };
-	int r = 1;
+	int r = 0;
 
-	for (size_t i = 0; i < list->len && r >= 0; i++) {
-		const char *name = NULL;
-		enum net_entry kind = net_entry_kind(list->at[i], &name);
-		struct text_list found = { 0 };
-
-		r = kind == NET_HOST ? 0 : hosts(arg, kind, name, &found, e);
-		if (r == 0)
-			vec_push(&found, list->at[i]);
-		for (size_t k = 0; k < found.len && r >= 0; k++)
-			if (!has_text(&out, found.at[k]))
-				vec_push(&out, arena_strdup(a, found.at[k]));
-		if (r < 0)
-			err_wrap(e, "%s", list->at[i]);
-		vec_done(&found);
-	}
+	for (size_t i = 0; i < list->len && r == 0; i++)
+		r = expand_entry(x, list->at[i], &out, e);
 	if (r < 0) {
 		vec_done(&out);
 		return -1;
@@ -47,9 +56,10 @@ static int expand_list(struct text_list *list, struct arena *a, net_hosts_fn *ho
 int net_expand(struct spec *s, net_hosts_fn *hosts, void *arg, struct err *e)
 {
 	struct text_list *lists[] = { &s->net.allow, &s->net.deny, &s->net.ask };
+	const struct expander x = { &s->arena, hosts, arg };
 
 	for (size_t i = 0; i < COUNT(lists); i++)
-		if (expand_list(lists[i], &s->arena, hosts, arg, e) < 0)
+		if (expand_list(&x, lists[i], e) < 0)
 			return -1;
 	return 0;
 }
@@ -59,23 +69,26 @@ struct by_config {
 	struct arena *arena;
 };
 
+static const char *value_of(const struct pair_list *l, const char *key)
+{
+	for (size_t i = 0; i < l->len; i++)
+		if (strcmp(l->at[i].key, key) == 0)
+			return l->at[i].value;
+	return NULL;
+}
+
 static int hosts_of_config(void *arg, enum net_entry kind, const char *name, struct text_list *out,
                            struct err *e)
 {
 	const struct by_config *by = arg;
-	const struct pair_list *from =
-	    kind == NET_PRESET ? &by->config->presets : &by->config->sets;
+	const char *hosts =
+	    value_of(kind == NET_PRESET ? &by->config->presets : &by->config->sets, name);
+	char *rest = hosts ? arena_strdup(by->arena, hosts) : NULL;
 
-	for (size_t i = 0; i < from->len; i++) {
-		char *rest = NULL;
-
-		if (strcmp(from->at[i].key, name) != 0)
-			continue;
-		rest = arena_strdup(by->arena, from->at[i].value);
-		while (rest)
-			vec_push(out, strsep(&rest, ","));
+	while (rest)
+		add_once(out, by->arena, strsep(&rest, ","));
+	if (hosts)
 		return 1;
-	}
 	if (kind == NET_PRESET)
 		return err_new(e, ERR_INVALID,
 		               "the config of this daemon names no hosts for it (net.presets); the "

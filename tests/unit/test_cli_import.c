@@ -12,7 +12,7 @@ static void check(const char *name, const char *text, const char *want, const ch
 	bool is_noted = !noted;
 
 	spec_init(&s);
-	int r = import_read(&x, &s, name, text, strlen(text),
+	int r = import_read(&x, &s, name, span_of(text),
 	                    (struct import_places){ "/home/me/app", "/home/me" }, &e);
 
 	if (r < 0)
@@ -138,7 +138,7 @@ TEST(others_are_not_taken)
 		struct err e = { 0 };
 
 		spec_init(&s);
-		CHECK_INT(import_read(&x, &s, rows[i].name, rows[i].text, strlen(rows[i].text),
+		CHECK_INT(import_read(&x, &s, rows[i].name, span_of(rows[i].text),
 		                      (struct import_places){ "/a", "/b" }, &e),
 		          rows[i].result);
 	}
