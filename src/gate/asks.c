@@ -156,6 +156,8 @@ void asks_hold(struct conn *c, const struct verdict *v)
 
 void asks_done(struct gate *g)
 {
-	while (g->asks.first)
-		ask_free(g->asks.first);
+	for (struct ask *a = g->asks.first, *next; a; a = next) {
+		next = a->next;
+		ask_free(a);
+	}
 }

@@ -7,13 +7,13 @@
 #include "base/fd.h"
 #include "gate/gate-internal.h"
 #include "gate/harden.h"
+#include "io/journal.h"
 #include "os/extent.h"
 #include "os/sock.h"
 
 #define CONNS_MAX 16384
-#define CONN_FDS 2        /* sockets of one connection */
-#define SPARE_FDS 512     /* pipes, lookups, DNS by TCP, a few of our own */
-#define OWN_ADDRESSES 256 /* of this host */
+#define CONN_FDS 2    /* sockets of one connection */
+#define SPARE_FDS 512 /* pipes, lookups, DNS by TCP, a few of our own */
 
 struct message {
 	struct gate_packet packet;
@@ -33,7 +33,7 @@ int64_t gate_unix_ms(void)
 
 static void watch_monitor(struct gate *g)
 {
-	uint32_t events = EPOLLIN | (g->records.queue.len > 0 ? EPOLLOUT : 0);
+	uint32_t events = EPOLLIN | (g->records.unsaid ? EPOLLOUT : 0);
 
 	if (loop_change(&g->loop, &g->monitor, events) < 0)
 		g->loop.is_done = true; /* the next child may have more luck */
@@ -49,28 +49,49 @@ static bool say_now(struct gate *g, const struct gate_packet *p)
 
 void gate_say(struct gate *g, const struct gate_packet *p)
 {
-	if (g->records.queue.len == 0 && say_now(g, p))
-		return;
-	struct gate_packet *copy = mem_alloc(sizeof *copy);
+	struct records *r = &g->records;
 
-	memcpy(copy, p, gate_size(p));
-	vec_push(&g->records.queue, copy);
+	if (!r->unsaid && say_now(g, p))
+		return;
+	struct unsaid *u = mem_alloc(sizeof *u);
+
+	u->next = NULL;
+	memcpy(&u->packet, p, gate_size(p));
+	*(r->unsaid ? r->unsaid_end : &r->unsaid) = u;
+	r->unsaid_end = &u->next;
 	watch_monitor(g);
 }
 
 static void say_more(struct gate *g)
 {
-	size_t n = 0;
+	struct unsaid *u;
 
-	while (n < g->records.queue.len && say_now(g, g->records.queue.at[n]))
-		free(g->records.queue.at[n++]);
-	g->records.queue.len -= n;
-	memmove(g->records.queue.at, g->records.queue.at + n,
-	        g->records.queue.len * sizeof g->records.queue.at[0]);
+	while ((u = g->records.unsaid) && say_now(g, &u->packet)) {
+		g->records.unsaid = u->next;
+		free(u);
+	}
 	watch_monitor(g);
 }
 
 /* ---- rules --------------------------------------------------------------------------- */
+
+/* Without it, whatever has to end here is denied. */
+static void say_ca(struct gate *g)
+{
+	struct gate_packet p = { .head = { G_CA, sizeof p.ca } };
+	struct err e = { 0 };
+
+	if (g->ends.ca ||
+	    (g->rules.http.len == 0 && g->rules.inspect.len == 0 && g->rules.mock.len == 0))
+		return;
+	if (ends_init(&g->ends, g->seed, g->id, &e) < 0) {
+		journal(JOURNAL_ERROR, "no TLS can end here", "sandbox", g->id, "reason", e.msg,
+		        NULL);
+		return;
+	}
+	snprintf(p.ca.pem, sizeof p.ca.pem, "%s", ca_pem(g->ends.ca));
+	gate_say(g, &p);
+}
 
 static int read_rules(struct gate *g, int fd, struct err *e)
 {
@@ -83,10 +104,11 @@ static int read_rules(struct gate *g, int fd, struct err *e)
 		return err_new(e, ERR_LIMIT, "the rules have more than %u bytes", GATE_RULES_MAX);
 	if (rules_read(&g->rules, text, (size_t)n, e) < 0)
 		return -1;
-	rules_own(&g->rules, g->own.at, g->own.len);
+	rules_own(&g->rules, g->own, g->n_own);
 	bucket_set(&g->connections, g->rules.rates.connections, g->rules.rates.connections_ms);
 	g->meters[0].max = g->rules.rates.bytes_up ? g->rules.rates.bytes_up : UINT64_MAX;
 	g->meters[1].max = g->rules.rates.bytes_down ? g->rules.rates.bytes_down : UINT64_MAX;
+	say_ca(g);
 	return 0;
 }
 
@@ -138,6 +160,7 @@ static int on_start(struct gate *g, struct message *m, struct err *e)
 	int udp[2] = { fd_take(&m->fds[GATE_UDP4]), fd_take(&m->fds[GATE_UDP6]) };
 
 	memcpy(g->id, m->packet.start.id, sizeof g->id);
+	memcpy(g->seed, m->packet.start.seed, sizeof g->seed);
 	g->generation = m->packet.start.generation;
 	g->records.credit = m->packet.start.credit;
 	if (names_open(&g->names, m->fds[GATE_NAMES], e) < 0)
@@ -223,18 +246,12 @@ static void monitor_ready(struct watch *w, uint32_t events)
  * are private ones, as a rule, or loopback. */
 static void find_own(struct gate *g)
 {
-	static union os_address found[OWN_ADDRESSES];
+	static union os_address found[OWN_MAX];
 	int n = os_own_addresses(found, COUNT(found));
 
-	for (int i = 0; i < n; i++) {
-		struct rules_addr a = { .is_v6 = found[i].any.sa_family == AF_INET6 };
-
-		if (a.is_v6)
-			memcpy(a.at, &found[i].v6.sin6_addr, 16);
-		else
-			memcpy(a.at, &found[i].v4.sin_addr, 4);
-		vec_push(&g->own, a);
-	}
+	for (int i = 0; i < n; i++)
+		g->own[i] = rules_addr_of(&found[i]);
+	g->n_own = n < 0 ? 0 : (size_t)n;
 }
 
 static int serve(struct gate *g, int monitor_fd, struct err *e)
@@ -271,9 +288,9 @@ int child_run(int monitor_fd, pid_t master, struct err *e)
 	resolver_done(g);
 	records_done(g);
 	lookups_done(&g->lookups);
+	ends_done(&g->ends);
 	names_done(&g->names);
 	rules_done(&g->rules);
-	vec_done(&g->own);
 	timers_done(&g->timers, &g->loop);
 	loop_close(&g->loop);
 	*e = child.error;

@@ -179,6 +179,22 @@ static void go_on(struct conn *c)
 	}
 }
 
+/* Of a name, and TLS: the rules see to both. The hello is still in the socket. */
+static void terminate(struct conn *c)
+{
+	struct ends *x = &c->gate->ends;
+	struct tls *tls = x->ca ? ends_accept(x, c->relay.client.watch.fd, c->name) : NULL;
+
+	c->is_terminated = true;
+	if (!tls || c->relay.down.bytes > 0) {
+		tls_free(tls);
+		conn_deny(c, GATE_DENY, GATE_TLS);
+		return;
+	}
+	relay_stop(&c->relay);
+	web_start(c, tls);
+}
+
 static void decide(struct conn *c, enum gate_proto proto, const struct said *said)
 {
 	struct question q = conn_question(c, STAGE_BYTES);
@@ -188,10 +204,12 @@ static void decide(struct conn *c, enum gate_proto proto, const struct said *sai
 	q.said = *said;
 	struct verdict v = conn_decide(c, &q);
 
-	if (v.what == VERDICT_ALLOW)
-		go_on(c);
-	else
+	if (v.what != VERDICT_ALLOW)
 		conn_deny(c, GATE_DENY, v.reason);
+	else if (v.is_terminated)
+		terminate(c);
+	else
+		go_on(c);
 }
 
 static void keep(char **at, const char *text)
@@ -345,7 +363,8 @@ static bool is_still_allowed(struct conn *c)
 		q.said = said_sni(c->sni, strlen(c->sni));
 	struct verdict v = rules_decide(&c->gate->rules, &q);
 
-	if (v.what != VERDICT_ALLOW || v.mock || (v.is_terminated && has_spoken && !c->web))
+	if (v.what != VERDICT_ALLOW || v.mock || (has_spoken && v.is_terminated && !c->web) ||
+	    (c->is_terminated && !v.is_terminated))
 		return false;
 	return !c->is_opened || c->gate->rules.proxy != PROXY_NONE ||
 	       rules_may_dial(&c->gate->rules, &c->real, &why);
@@ -375,7 +394,7 @@ bool conn_rejudge(struct conn *c)
 
 /* ---- arrival ------------------------------------------------------------------------- */
 
-static struct rules_addr read_addr(const union os_address *a)
+struct rules_addr rules_addr_of(const union os_address *a)
 {
 	struct rules_addr out = { .is_v6 = a->any.sa_family == AF_INET6 };
 
@@ -467,7 +486,7 @@ static void take(struct gate *g, struct watch *w)
 			continue;
 		if (os_original_dst(fd, &dst) < 0)
 			continue;
-		struct rules_addr to = read_addr(&dst), from = read_addr(&peer);
+		struct rules_addr to = rules_addr_of(&dst), from = rules_addr_of(&peer);
 
 		arrived(g, fd_take(&fd), &to, from.port);
 	}

@@ -16,6 +16,7 @@
 
 #include "gate/budget.h"
 #include "gate/dial.h"
+#include "gate/ends.h"
 #include "gate/names.h"
 #include "gate/relay.h"
 #include "io/timer.h"
@@ -23,6 +24,8 @@
 #include "spec/rules.h"
 
 #define OWNER_OF(at, type, member) ((type *)(void *)((char *)(at)-offsetof(type, member)))
+
+#define OWN_MAX 256
 
 struct conn;
 struct web;
@@ -48,9 +51,15 @@ struct resolver {
 	size_t n_conns;
 };
 
+/* What the monitor has no room for yet. */
+struct unsaid {
+	struct unsaid *next;
+	struct gate_packet packet;
+};
+
 struct records {
 	int64_t credit;
-	VEC(struct gate_packet *) queue; /* the monitor has no room */
+	struct unsaid *unsaid, **unsaid_end;
 	struct timer window;
 	struct gate_record denied[2]; /* alike: by budget, by spool; count 0: none */
 };
@@ -69,11 +78,14 @@ struct gate {
 	char id[GATE_ID_SIZE];
 	struct rules rules;
 	uint32_t generation;
-	VEC(struct rules_addr) own; /* addresses of this host */
+	struct rules_addr own[OWN_MAX]; /* addresses of this host */
+	size_t n_own;
 	struct names names;
 	struct resolver resolver;
 	struct lookups lookups;
 	struct dialer dialer;
+	struct ends ends;
+	uint8_t seed[GATE_SEED_SIZE];
 	struct asks asks;
 	struct records records;
 	struct bucket connections;
@@ -110,11 +122,12 @@ struct conn {
 	int64_t unix_ms;
 	uint32_t generation;
 	uint16_t src_port;
-	uint8_t state;    /* enum conn_state */
-	uint8_t proto;    /* enum gate_proto */
-	bool is_answered; /* a person has allowed it */
-	bool is_opened;   /* GATE_OPENED was said */
-	bool is_patient;  /* the timer is its last */
+	uint8_t state;      /* enum conn_state */
+	uint8_t proto;      /* enum gate_proto */
+	bool is_answered;   /* a person has allowed it */
+	bool is_opened;     /* GATE_OPENED was said */
+	bool is_patient;    /* the timer is its last */
+	bool is_terminated; /* its TLS ends here */
 };
 
 /* ---- child.c ------------------------------------------------------------------------- */
@@ -123,6 +136,8 @@ void gate_say(struct gate *g, const struct gate_packet *p); /* waits in a queue 
 int64_t gate_unix_ms(void);
 
 /* ---- conn.c -------------------------------------------------------------------------- */
+
+struct rules_addr rules_addr_of(const union os_address *a);
 
 /* Takes the sockets of `fds`, which listen. */
 int conns_listen(struct gate *g, const int fds[2]); /* 0 or -errno */

@@ -12,6 +12,8 @@ void leg_done(struct leg *l)
 	str_done(&l->in);
 	str_done(&l->out);
 	l->in_from = l->out_from = 0;
+	l->is_readable = l->is_broken = false;
+	l->is_eof = l->is_deaf = true;
 }
 
 void leg_heard(struct leg *l, uint32_t events)
@@ -133,7 +135,7 @@ bool leg_flush(struct leg *l)
 {
 	bool has_moved = false;
 
-	while (leg_unsent(l) > 0 && !l->is_blocked && !l->is_broken) {
+	while (leg_unsent(l) > 0 && !l->is_blocked && !l->is_broken && !l->is_deaf) {
 		if (l->tls && !l->is_shaken) {
 			l->is_readable = true; /* a handshake waits for either */
 			if (!shake(l))
@@ -142,11 +144,11 @@ bool leg_flush(struct leg *l)
 		int n = put(l);
 
 		l->is_blocked = n == -EAGAIN;
-		l->is_broken |= n < 0 && n != -EAGAIN;
+		l->is_deaf = n < 0 && n != -EAGAIN;
 		l->out_from += n > 0 ? (size_t)n : 0;
 		has_moved |= n > 0;
 	}
-	if (leg_unsent(l) == 0 || l->is_broken) {
+	if (leg_unsent(l) == 0 || l->is_broken || l->is_deaf) {
 		str_done(&l->out);
 		l->out_from = 0;
 	}

@@ -23,6 +23,7 @@ struct leg {
 	bool is_readable; /* a read may bring something */
 	bool is_blocked;  /* a write would not */
 	bool is_eof, is_broken, is_shut;
+	bool is_deaf; /* takes no more; what it has said can still be read */
 	bool is_over_budget;
 };
 
@@ -36,7 +37,7 @@ static inline size_t leg_unsent(const struct leg *l)
 	return l->out.len - l->out_from;
 }
 
-void leg_done(struct leg *l);
+void leg_done(struct leg *l);                   /* nothing can be read or said any more */
 void leg_heard(struct leg *l, uint32_t events); /* of the loop */
 /* What the loop is asked for next. */
 void leg_watch(struct relay *r, struct leg *l, bool may_read);

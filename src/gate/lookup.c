@@ -7,7 +7,7 @@
 #include "os/file.h"
 
 #define NAMES_KEPT 256
-#define KEEP_MIN_S 2 /* also of no answer at all */
+#define KEEP_MIN_MS 2000 /* also of no answer at all */
 #define KEEP_MAX_S 60
 #define TRY_MS 2000
 #define TRIES 3
@@ -175,18 +175,16 @@ static void follow_conf(struct lookups *ls)
 
 static bool read_address(const struct ares_addrinfo_node *n, struct rules_addr *out)
 {
-	const union {
-		const struct sockaddr *any;
-		const struct sockaddr_in *v4;
-		const struct sockaddr_in6 *v6;
-	} a = { .any = n->ai_addr };
+	const char *at = (const char *)n->ai_addr;
 
 	*out = (struct rules_addr){ .is_v6 = n->ai_family == AF_INET6 };
+	if (!at || (n->ai_family != AF_INET && n->ai_family != AF_INET6))
+		return false;
 	if (out->is_v6)
-		memcpy(out->at, &a.v6->sin6_addr, 16);
+		memcpy(out->at, at + offsetof(struct sockaddr_in6, sin6_addr), 16);
 	else
-		memcpy(out->at, &a.v4->sin_addr, 4);
-	return out->is_v6 || n->ai_family == AF_INET;
+		memcpy(out->at, at + offsetof(struct sockaddr_in, sin_addr), 4);
+	return true;
 }
 
 /* Takes the next of that family, stepping over the others. */
@@ -213,13 +211,15 @@ static uint64_t read_answer(const struct ares_addrinfo *from, struct lookup_answ
 	}
 	for (const struct ares_addrinfo_node *n = from->nodes; n; n = n->ai_next)
 		ttl = n->ai_ttl < ttl ? n->ai_ttl : ttl;
-	return (uint64_t)(ttl < KEEP_MIN_S ? KEEP_MIN_S : ttl) * 1000;
+	uint64_t keep_ms = (uint64_t)(ttl > 0 ? ttl : 0) * 1000;
+
+	return keep_ms < KEEP_MIN_MS ? KEEP_MIN_MS : keep_ms;
 }
 
 static void answered(void *arg, int status, int timeouts, struct ares_addrinfo *from)
 {
 	struct lookup_name *n = arg;
-	uint64_t keep_ms = KEEP_MIN_S * 1000;
+	uint64_t keep_ms = KEEP_MIN_MS;
 
 	(void)timeouts;
 	n->answer.n = 0;

@@ -41,6 +41,7 @@ static struct gate_record describe(const struct conn *c, enum gate_kind kind)
 		.port = c->to.port,
 		.src_port = c->src_port,
 		.is_v6 = c->to.is_v6,
+		.is_terminated = c->is_terminated,
 	};
 
 	memcpy(r.dst, c->to.at, sizeof r.dst);
@@ -144,7 +145,8 @@ void records_start(struct gate *g)
 void records_done(struct gate *g)
 {
 	timer_stop(&g->timers, &g->records.window);
-	while (g->records.queue.len > 0)
-		free(g->records.queue.at[--g->records.queue.len]);
-	vec_done(&g->records.queue);
+	for (struct unsaid *u = g->records.unsaid, *next; u; u = next) {
+		next = u->next;
+		free(u);
+	}
 }

@@ -275,8 +275,10 @@ int resolver_start(struct gate *g, const int fds[2])
 
 void resolver_done(struct gate *g)
 {
-	while (g->resolver.conns)
-		tcp_close(g->resolver.conns);
+	for (struct dns_conn *x = g->resolver.conns, *next; x; x = next) {
+		next = x->next;
+		tcp_close(x);
+	}
 	timer_stop(&g->timers, &g->resolver.window);
 	for (int i = 0; i < 2; i++)
 		fd_close(&g->resolver.udp[i].fd);

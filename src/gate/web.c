@@ -6,11 +6,12 @@
 #include "os/net.h"
 #include "wire/target.h"
 
-#define HEAD_MS 30000         /* for a head, once it has begun */
-#define IDLE_MS 600000        /* between requests */
-#define STALL_MS 3600000      /* in a request, nothing moving */
-#define LINGER_MS 2000        /* behind our last word, for what the client still sends */
-#define AHEAD_MAX (16u << 10) /* of the next request, while one is answered */
+#define HEAD_MS 30000    /* for a head, once it has begun */
+#define IDLE_MS 600000   /* between requests */
+#define STALL_MS 3600000 /* in a request, nothing moving */
+#define LINGER_MS 2000   /* behind our last word, for what the client still sends */
+#define PATH_MAX_BYTES (3ul * HTTP_TARGET_MAX) /* all of it escaped */
+#define AHEAD_MAX (16u << 10)                  /* of the next request, while one is answered */
 
 enum asking { ASK_HEAD, ASK_BODY, ASK_DONE };
 enum answering { ANSWER_NONE, ANSWER_HEAD, ANSWER_BODY };
@@ -157,7 +158,7 @@ static bool has_scheme_of(const struct web *w, const struct http_head *h)
 static struct verdict judge(struct web *w, const struct http_head *h)
 {
 	struct conn *c = w->conn;
-	AUTO(str_done) struct str path = { .max = 3 * HTTP_TARGET_MAX };
+	AUTO(str_done) struct str path = { .max = PATH_MAX_BYTES };
 	struct question q = conn_question(c, STAGE_BYTES);
 	bool is_clear = h->form != HTTP_AUTHORITY && http_target_normal(h->path, &path) == 0;
 	char method[HTTP_METHOD_MAX + 1];
@@ -509,7 +510,7 @@ static bool step(struct web *w)
 
 	if (has_server(w))
 		has_moved |= leg_flush(&w->server);
-	if (w->client.is_broken || w->server.is_broken)
+	if (w->client.is_broken || w->client.is_deaf || w->server.is_broken)
 		return true;
 	if (w->is_closing)
 		return run_closing(w) || has_moved;
@@ -537,7 +538,7 @@ static void check_legs(struct web *w)
 {
 	if (w->client.is_over_budget || w->server.is_over_budget)
 		cut(w, GATE_BUDGET, BY_GATE);
-	else if (w->client.is_broken)
+	else if (w->client.is_broken || w->client.is_deaf)
 		cut(w, w->client.tls && !w->client.is_shaken ? GATE_TLS : GATE_NONE, BY_CLIENT);
 	else if (w->server.is_broken && !w->is_closing)
 		check_server(w);
@@ -634,6 +635,19 @@ static void too_long(struct timer *t)
 	finish(w);
 }
 
+/* Of a client whose TLS ends here the server has to prove who it is. */
+static void meet_server(struct web *w)
+{
+	struct conn *c = w->conn;
+
+	w->server.is_readable = true;
+	if (!w->client.tls)
+		return;
+	w->server.tls = ends_connect(&c->gate->ends, c->relay.server.watch.fd, c->name);
+	if (!w->server.tls)
+		refuse(w, 502, allowed(w), GATE_TLS);
+}
+
 void web_dialled(struct conn *c, int fd, enum gate_reason why)
 {
 	struct web *w = c->web;
@@ -647,7 +661,7 @@ void web_dialled(struct conn *c, int fd, enum gate_reason why)
 		       is_denied ? GATE_DENY : allowed(w), why);
 	} else {
 		c->relay.server.watch = (struct watch){ .fd = fd, .ready = server_ready };
-		w->server.is_readable = true;
+		meet_server(w);
 		record_opened(c);
 	}
 	run(w);
@@ -668,12 +682,15 @@ void web_start(struct conn *c, struct tls *tls)
 		                       .flow = &c->relay.down,
 		                       .meter = &g->meters[1],
 		                       .is_readable = true },
-		           .decision = GATE_ALLOW };
+		           .decision = GATE_ALLOW,
+		           .is_recorded = tls != NULL };
 	c->web = w;
 	c->state = CONN_WEB;
 	c->is_patient = false;
 	c->timer.fired = too_long;
 	c->relay.client.watch.ready = client_ready;
 	c->relay.server.watch.ready = server_ready;
+	if (has_server(w))
+		meet_server(w);
 	run(w);
 }

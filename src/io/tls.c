@@ -14,15 +14,17 @@
 
 struct tls {
 	SSL *ssl;
+	int fd;
 	bool is_over; /* no call after a fatal error (SSL_get_error(3)) */
 	bool does_read_want_write;
+	bool is_stubborn, is_deaf;
 };
 
 /* ---- bytes ------------------------------------------------------------------------- */
 
-static int fd_of(BIO *b)
+static struct tls *tls_of(BIO *b)
 {
-	return (int)(intptr_t)BIO_get_data(b);
+	return BIO_get_data(b);
 }
 
 static int settle(BIO *b, int r, void (*retry)(BIO *b))
@@ -45,14 +47,21 @@ static void retry_write(BIO *b)
 
 static int bio_read(BIO *b, char *buf, int size)
 {
-	return settle(b, os_recv_some(fd_of(b), buf, (size_t)size), retry_read);
+	return settle(b, os_recv_some(tls_of(b)->fd, buf, (size_t)size), retry_read);
 }
 
+/* To OpenSSL a failed write is the end of the connection, with all that could still be read. */
 static int bio_write(BIO *b, const char *bytes, int n)
 {
+	struct tls *t = tls_of(b);
 	struct iovec iov = { (void *)(uintptr_t)bytes, (size_t)n };
+	int r = t->is_deaf ? n : os_sendv(t->fd, &iov, 1);
 
-	return settle(b, os_sendv(fd_of(b), &iov, 1), retry_write);
+	if (r < 0 && r != -EAGAIN && t->is_stubborn) {
+		t->is_deaf = true;
+		r = n;
+	}
+	return settle(b, r, retry_write);
 }
 
 /* Nothing is buffered, so that flushing succeeds; all else is unknown. */
@@ -88,13 +97,18 @@ struct tls *tls_open(SSL_CTX *ctx, int fd)
 	struct tls *t = mem_alloc(sizeof *t);
 	BIO *bio = BIO_new(bio_method());
 
-	*t = (struct tls){ .ssl = SSL_new(ctx) };
+	*t = (struct tls){ .ssl = SSL_new(ctx), .fd = fd };
 	if (!t->ssl || !bio)
 		abort(); /* out of memory */
-	BIO_set_data(bio, (void *)(intptr_t)fd);
+	BIO_set_data(bio, t);
 	BIO_set_init(bio, 1);
 	SSL_set_bio(t->ssl, bio, bio); /* takes it, once */
 	return t;
+}
+
+void tls_be_stubborn(struct tls *t)
+{
+	t->is_stubborn = true;
 }
 
 SSL *tls_ssl(const struct tls *t)

@@ -17,6 +17,8 @@ void tls_defaults(SSL_CTX *ctx); /* what holds for every context of ours */
 /* `fd` is borrowed. Whether it accepts or connects is still to be said: tls_ssl(). */
 struct tls *tls_open(SSL_CTX *ctx, int fd);
 SSL *tls_ssl(const struct tls *t);
+/* What a peer does not take any more is dropped, so that what it said before can still be read. */
+void tls_be_stubborn(struct tls *t);
 void tls_free(struct tls *t);
 /* 1 when it is done; else as the others. A client writes nothing before. */
 int tls_shake(struct tls *t);

@@ -278,5 +278,176 @@ def _(p):
     check(p.box.wait(n).out.endswith("RESET"), "still open")
 
 
+# ---- TLS that ends here ----------------------------------------------------------------------
+
+INSPECT = {"allow": ["*.example.org"], "inspect": ["www.example.org", "bad.example.org"]}
+
+
+def trust(p, g):
+    path = f"{p.folder}/sandbox-ca.pem"
+    check(g.ca and "BEGIN CERTIFICATE" in g.ca, "no CA")
+    with open(path, "w") as f:
+        f.write(g.ca)
+    return path
+
+
+@test("TLS: a host that is inspected ends here, with a certificate of the sandbox's own CA")
+def _(p):
+    g = p.gate(INSPECT)
+    ca = trust(p, g)
+    r = p.box.curl("-v", "--cacert", ca, "-d", "body", "https://www.example.org/a?b=c")
+    same(r.rc, 0, r.err)
+    check("ALPN: server accepted http/1.1" in r.err, r.err)
+    seen = json.loads(r.out)
+    same(seen["line"], "POST /a?b=c HTTP/1.1")
+    o, q, c = g.record(kind="opened"), g.record(kind="request"), g.record(kind="closed")
+    same((o.proto, o.is_terminated, o.sni, o.alpn, o.rule), ("tls", 1, "www.example.org", "h2,http/1.1", "allow: *.example.org"))
+    same((q.method, q.path, q.status, q.request, q.seq), ("POST", "/a", 200, 1, o.seq))
+    same((c.seq, c.is_terminated), (o.seq, 1))
+    same(p.world.log("tls")[0]["sni"], "www.example.org")
+    # others pass through as they are
+    same(p.box.curl("--cacert", p.ca, "https://two.example.org/").rc, 0)
+    check(p.box.curl("--cacert", ca, "https://two.example.org/").rc == 60, "not its own certificate")
+
+
+@test("TLS: the certificates are as strict clients want them")
+def _(p):
+    g = p.gate(INSPECT)
+    ca = trust(p, g)
+    r = p.box.run("openssl", "s_client", "-connect", "www.example.org:443", "-servername", "www.example.org", "-CAfile", ca, "-x509_strict", "-verify_return_error",
+                  "-verify_hostname", "www.example.org", "-showcerts")
+    check("Verify return code: 0" in r.out, r.out[-500:] + r.err[-500:])
+    leaf = r.out[r.out.index("-----BEGIN"):r.out.index("-----END CERTIFICATE-----") + 26]
+    text = p.box.run("openssl", "x509", "-noout", "-text", input=leaf).out
+    for part in ("X509v3 Basic Constraints: critical", "CA:FALSE", "Digital Signature", "TLS Web Server Authentication", "X509v3 Subject Key Identifier", "X509v3 Authority Key Identifier",
+                 "DNS:www.example.org"):
+        check(part in text, f"{part} is missing: {text}")
+    text = p.box.run("openssl", "x509", "-noout", "-text", input=g.ca).out
+    for part in ("CA:TRUE, pathlen:0", "Certificate Sign, CRL Sign", "Subject Key Identifier", "Caisson sb_test"):
+        check(part in text, f"{part} is missing: {text}")
+
+
+@test("TLS: the next child has the same CA, another sandbox another one")
+def _(p):
+    names = os.memfd_create("names")
+    g = p.gate(INSPECT, names=names)
+    ca = trust(p, g)
+    g.stop()
+    p.gate(INSPECT, names=names)
+    same(p.box.curl("--cacert", ca, "https://www.example.org/").rc, 0)
+    p.gates[-1].stop()
+    p.gate(INSPECT, ident="sb_other")
+    same(p.box.curl("--cacert", ca, "https://www.example.org/").rc, 60)
+
+
+@test("TLS: servers upstream are verified: name, issuer, date")
+def _(p):
+    g = p.gate(INSPECT)
+    ca = trust(p, g)
+    lib.subprocess.check_call(["mount", "--bind", f"{p.folder}/other.pem", "/etc/ssl/certs/ca-certificates.crt"])
+    try:
+        g.stop()
+        g = p.gate(INSPECT)
+        r = p.box.curl("--cacert", ca, "-w", "%{http_code}", "https://www.example.org/")
+        check(r.out.endswith("502") and "(tls)" in r.out, r.out)
+        c = g.record(kind="closed")
+        same((c.reason, c.decision), ("tls", "allow"))
+        same([e["line"] for e in p.world.log("request")], [])
+        g.stop()
+        p.gate(INSPECT, args=("--ca", f"{p.folder}/ca.pem"))  # what an operator adds
+        same(p.box.curl("--cacert", ca, "https://www.example.org/").rc, 0)
+    finally:
+        lib.subprocess.check_call(["umount", "/etc/ssl/certs/ca-certificates.crt"])
+
+
+@test("TLS: every request is judged; the inner Host must be the name")
+def _(p):
+    g = p.gate({"http": [{"host": "www.example.org", "methods": ["GET"], "paths": ["/repos/**"]}]})
+    ca = trust(p, g)
+    out = raw(p, get("/repos/a") + get("/repos/b") + get("/other"), port=443, tls=(ca,))
+    same(statuses(out), ["200", "200", "403"])
+    same([g.record(kind="request", request=i).status for i in (1, 2, 3)], [200, 200, 403])
+    same(statuses(raw(p, get("/repos/a") + get("/repos/a", host="two.example.org"), port=443, tls=(ca,))), ["200", "421"])
+    r = g.record(kind="request", reason="name_mismatch")
+    same((r.status, r.decision), (421, "deny"))
+    same(statuses(raw(p, "GET http://www.example.org/repos/a HTTP/1.1\r\nHost: www.example.org\r\n\r\n", port=443, tls=(ca,))), ["400"])
+    same(statuses(raw(p, get("/repos/a", method="CONNECT"), port=443, tls=(ca,))), ["400"])
+    same(len(p.world.log("request")), 3)
+
+
+@test("TLS: keep-alive, bodies, chunks, events, WebSocket, 100-continue through the gate")
+def _(p):
+    g = p.gate(INSPECT)
+    ca = trust(p, g)
+    big = f"{p.folder}/big"
+    with open(big, "wb") as f:
+        f.write(os.urandom(8 << 20))
+    same(json.loads(p.box.curl("--cacert", ca, "-T", big, "https://www.example.org/up").out)["bytes"], 8 << 20)
+    same(json.loads(p.box.curl("--cacert", ca, "-H", "Transfer-Encoding: chunked", "-T", big, "https://www.example.org/up").out)["bytes"], 8 << 20)
+    same(p.box.curl("--cacert", ca, "-o", "/dev/null", "-w", "%{size_download}", "https://www.example.org/big/30000000").out, "30000000")
+    r = p.box.curl("--cacert", ca, "-H", "Expect: 100-continue", "-d", "x" * 2000, "-v", "https://www.example.org/up")
+    check("100 Continue" in r.err, r.err)
+    r = p.box.curl("--cacert", ca, "-T", big, "-H", "Expect:", "-w", "%{http_code}", "https://www.example.org/early")
+    check("413" in r.out, r.out + r.err)
+    out = raw(p, get("/chunks") + get("/2"), port=443, wait=1, tls=(ca,))
+    check("0\r\nX-Sum: 3\r\n\r\nHTTP/1.1 200" in out, out)
+    ws = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    out = raw(p, get("/ws", fields=ws) + "echo me", port=443, wait=1, tls=(ca,))
+    check("101 Switching" in out and out.endswith("echo me"), out)
+    code = r'''
+import http.client, ssl, sys, time
+c = http.client.HTTPSConnection("www.example.org", context=ssl.create_default_context(cafile=sys.argv[1])); c.request("GET", "/events/5")
+r = c.getresponse(); worst = 0
+while (line := r.readline()):
+    if line.startswith(b"data"): worst = max(worst, time.time() - float(line.split()[2]))
+print(worst)
+'''
+    worst = float(p.box.python(code, ca).out)
+    check(worst < 0.05, worst)
+
+
+@test("TLS: a client that wants only HTTP/2, or speaks no HTTP, is told so")
+def _(p):
+    g = p.gate(INSPECT)
+    ca = trust(p, g)
+    r = p.box.run("openssl", "s_client", "-connect", "www.example.org:443", "-servername", "www.example.org", "-CAfile", ca, "-alpn", "h2", timeout=5)
+    check("no application protocol" in r.err, r.err[-300:])
+    same(g.record(kind="closed").reason, "tls")
+    out = raw(p, b"\0\1\2 nonsense\r\n\r\n", port=443, tls=(ca,))
+    same(statuses(out), ["400"])
+    same(g.record(kind="closed").reason, "http_bad")
+    out = raw(p, "SSH-2.0-x\r\n", port=443)
+    same(out, "RESET")
+
+
+@test("TLS: a handshake that stalls costs nothing and ends")
+def _(p):
+    g = p.gate(INSPECT)
+    code = r'''
+import socket, ssl, time
+i, o = ssl.MemoryBIO(), ssl.MemoryBIO()
+c = ssl.create_default_context().wrap_bio(i, o, server_hostname="www.example.org")
+try: c.do_handshake()
+except ssl.SSLWantReadError: pass
+s = socket.create_connection(("www.example.org", 443)); s.sendall(o.read()); time.sleep(2)
+'''
+    before = cpu_of(g.child())
+    p.box.python(code)
+    check(cpu_of(g.child()) - before < 0.1, "it spins")
+    same(p.world.log("connect"), [])
+
+
+@test("TLS: rules that come later bring the CA, and close what has passed unread")
+def _(p):
+    g = p.gate(ALLOW)
+    same(g.ca, None)
+    n = p.box.start(lib.sys.executable, "-c", RAW, "www.example.org", "443", base64.b64encode(get().encode()).decode(), "5", p.ca)
+    g.record(kind="opened")
+    time.sleep(0.3)
+    same(g.rules({"net": INSPECT}).closed, 1)
+    p.box.wait(n)
+    same(p.box.curl("--cacert", trust(p, g), "https://www.example.org/").rc, 0)
+
+
 if __name__ == "__main__":
     lib.main(ZONE)

@@ -137,6 +137,7 @@ class Http(socketserver.StreamRequestHandler):
             return self.websocket(head)
         if path.startswith("/early"):  # an answer before the body was read
             self.answer(b"too much", "413 Content Too Large", [("Connection", "close")])
+            time.sleep(0.2)  # closing would take the answer back
             return False
         if head.get("expect") == "100-continue":
             if path.startswith("/nocontinue"):
