@@ -221,8 +221,9 @@ class Client:
         same(answer.status, 204, f"delete: {answer}")
 
     def remove_all(self):
-        for s in self.ok("GET", "/v1/sandboxes?limit=1000")["sandboxes"]:
-            self.delete(f"/v1/sandboxes/{s['id']}")
+        while some := self.ok("GET", "/v1/sandboxes?limit=1000")["sandboxes"]:
+            for s in some:
+                self.delete(f"/v1/sandboxes/{s['id']}")
 
     def file(self, sandbox, path):
         """The target of a file."""
@@ -505,8 +506,15 @@ class Daemon:
 
     def wait_clean(self):
         """Until nothing of the sandboxes that were removed is left."""
-        wait_until(lambda: (census.reap(), not list((self.run / "sb").glob("*.sock")) and not self.monitors())[1], 10,
-                   "sockets and monitors of removed sandboxes")
+        def rest():
+            census.reap()
+            return [p.name for p in (self.run / "sb").glob("*.sock")], self.monitors()
+
+        try:
+            wait_until(lambda: rest() == ([], []), 20)
+        except Failed:
+            left = self.client().get("/v1/sandboxes")
+            raise Failed(f"left of removed sandboxes: {rest()}, known: {left.json}\n{self.tail()}") from None
 
     def stop(self, seconds=15):
         """Orderly. Sandboxes that are kept live on."""
