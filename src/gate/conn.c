@@ -518,8 +518,11 @@ int conns_listen(struct gate *g, const int fds[2])
 
 void conns_done(struct gate *g)
 {
-	while (g->conns) /* all inside are dead, or will be: nobody else is told to end us */
-		conn_end(g->conns, GATE_NONE, BY_CLIENT);
+	/* All inside are dead, or will be: nobody else tells us to end. */
+	for (struct conn *c = g->conns, *next; c; c = next) {
+		next = c->next;
+		conn_end(c, GATE_NONE, BY_CLIENT);
+	}
 	for (int i = 0; i < 2; i++)
 		fd_close(&g->tcp[i].fd);
 	pipes_done(&g->pipes);
