@@ -45,7 +45,7 @@ while not over:
         begin = time.time()
         head, _, body = ask(at[n], 80, n)
         if " 200 " in head:
-            if f"http {n} " not in body: wrong.append([n, body])
+            if body.endswith("\\n") and f"http {n} " not in body: wrong.append([n, body])  # else it was cut
             answers.append([n, begin, time.time()])
             good += 1
             gap, last = max(gap, time.monotonic() - last), time.monotonic()
@@ -117,7 +117,7 @@ def _(_api):
 def _(_api):
     daemon = Daemon("whole", options=place.OPTIONS).start()
     load = Load(daemon.client())
-    out = killed_often(daemon, load, 4 * more, lambda: gate_of(daemon)[0], pause=0.6)
+    out = killed_often(daemon, load, 4 if more == 1 else 8, lambda: gate_of(daemon)[0], pause=0.6 * more)
     check(out["gap"] < 2 * BACK_SECONDS, f"nothing for {out['gap']:.1f} s, {out['errors']}")  # it is not started in a row
     load.box.remove()
     daemon.stop()
@@ -240,7 +240,7 @@ for turn in (1, 2):
 def _(_api):
     n = 9000 if place.HAS_MORE else 1000  # each costs the gate three descriptors or two; an ordinary limit is 20000
     daemon = Daemon("crowd", options=place.OPTIONS).start()
-    client = daemon.client()
+    client = daemon.client(timeout=120)
     box = Box(client, {"allow": ["web.test"]})
     _, took = box.good(["/usr/bin/python3", "-c", CROWD, str(n)], f"turn 2 {n}\n", seconds=100)
     box.good("curl -sS --fail http://web.test/hello.txt")
@@ -291,7 +291,7 @@ held = {}
 for i in range(int(sys.argv[1])):
     s = socket.create_connection((at, (80, 443)[i % 2]), 5); held[s] = (b"GET / HTTP/1.1\r\n", b"\x16\x03\x01\x02\x00\x01\x00")[i % 2]
 begin = time.monotonic()
-while held and time.monotonic() - begin < 30:
+while held and time.monotonic() - begin < 50:
     for s, rest in list(held.items()):
         try:
             if rest: s.send(rest[:1])
@@ -308,7 +308,7 @@ print("left", len(held), "%.1f" % (time.monotonic() - begin))
 @test("slow clients are cut, cost little, and disturb nobody", own=True)
 def _(_api):
     if not place.HAS_MORE:
-        raise lib.Skip("ten seconds of waiting: make check-gate")
+        raise lib.Skip("half a minute of waiting: make check-gate")
     daemon = Daemon("slow", options=place.OPTIONS).start()
     client = daemon.client()
     box = Box(client, {"allow": ["web.test"]})
@@ -317,12 +317,12 @@ def _(_api):
     before = lib.private_kib(child)
     p = client.execute(box.sandbox, ["/usr/bin/python3", "-c", SLOW, "1000"], wait="0s")
     most = 0
-    for _ in range(20):
+    for _ in range(60):
         _, took = box.good("curl -sS --fail --max-time 2 http://web.test/hello.txt")
         check(took < 2, f"others wait {took:.1f} s")
         most = max(most, lib.private_kib(child))
         time.sleep(0.4)
-    done = wait_end(client, p, 40)
+    done = wait_end(client, p, 60)
     check(done["stdout"].startswith("left 0 "), lambda: place.summary(done))
     check(most - before < 16 << 10, f"{most - before} KiB for 1000 slow connections")
     box.remove()

@@ -122,7 +122,8 @@ class Box:
     def shown(self):
         """Its records, for a message."""
         keys = ("kind", "name", "dst", "port", "proto", "sni", "decision", "reason", "rule", "close")
-        return "\n".join(json.dumps({k: row[k] for k in keys if row.get(k)}) for row in self.records()) or "no records"
+        rows = self.records()
+        return "\n".join(json.dumps({k: row[k] for k in keys if row.get(k)}) for row in rows[-20:]) or "no records"
 
     def remove(self):
         self.client.remove(self.sandbox)
