@@ -59,7 +59,7 @@ struct unsaid {
 };
 
 struct records {
-	int64_t credit;
+	uint64_t credit;
 	struct unsaid *unsaid, **unsaid_end;
 	struct timer window;
 	struct gate_record denied[2]; /* alike: by budget, by spool; count 0: none */
