@@ -9,9 +9,9 @@
  * there is none the next child begins with them, and if it ends before it is up they are dropped
  * for the old ones, unless there are no old ones.
  *
- * The spool is bounded. What a child may still say is counted in: a child without credit denies. Only
- * the ends of connections that were open come without credit; they have some room of their own, and
- * beyond that connections stay without an end.
+ * The spool is bounded. What a child may still say is counted in: a child without credit denies.
+ * Only the ends of connections that were open come without credit; they have some room of their
+ * own, and beyond that connections stay without an end.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -297,8 +297,8 @@ static void hear_record(struct gatekeep *g, const struct gate_packet *p)
 
 	g->credit -= g->credit > 0;
 	if (g->spool.len < SPOOL_MAX + DEBTS_MAX)
-		vec_push(&g->spool,
-	         (struct spooled){ .num = num, .net = { .at = ++g->last_at, .record = *r } });
+		vec_push(&g->spool, (struct spooled){
+					.num = num, .net = { .at = ++g->last_at, .record = *r } });
 	if ((r->decision == GATE_DENY || r->decision == GATE_ASKED_DENY) && r->kind != GATE_OPENED)
 		self_note_denied(g->monitor, num, r);
 	give_credit(g);
@@ -313,11 +313,16 @@ static void hear_ask(struct gatekeep *g, const struct gate_packet *p)
 		                               .until_ms = timer_now_ms() + p->ask.timeout_ms });
 }
 
+/* Whom clients inside have to trust is no business of a monitor: it could not tell them. */
+static void hear_ca(struct gatekeep *g, const struct gate_packet *p)
+{
+	(void)g;
+	(void)p;
+}
+
 static void (*const words[G_TYPES])(struct gatekeep *g, const struct gate_packet *p) = {
-	[G_UP] = hear_up,
-	[G_RULED] = hear_ruled,
-	[G_RECORD] = hear_record,
-	[G_ASK] = hear_ask,
+	[G_UP] = hear_up,         [G_CA] = hear_ca,   [G_RULED] = hear_ruled,
+	[G_RECORD] = hear_record, [G_ASK] = hear_ask,
 };
 
 /* True: there may be more. */
