@@ -21,6 +21,7 @@
 #include "gate/relay.h"
 #include "io/timer.h"
 #include "os/capture.h"
+#include "spec/mock.h"
 #include "spec/rules.h"
 
 #define OWNER_OF(at, type, member) ((type *)(void *)((char *)(at)-offsetof(type, member)))
@@ -58,7 +59,7 @@ struct unsaid {
 };
 
 struct records {
-	int64_t credit;
+	uint64_t credit;
 	struct unsaid *unsaid, **unsaid_end;
 	struct timer window;
 	struct gate_record denied[2]; /* alike: by budget, by spool; count 0: none */
@@ -77,6 +78,7 @@ struct gate {
 	struct timer accept_again;
 	char id[GATE_ID_SIZE];
 	struct rules rules;
+	VEC(struct mock) mocks; /* one for each of rules.mock */
 	uint32_t generation;
 	struct rules_addr own[OWN_MAX]; /* addresses of this host */
 	size_t n_own;
