@@ -62,8 +62,7 @@ static int set_service_id(struct options *o, char **values, struct err *e)
 	char *end;
 	unsigned long id = strtoul(values[0], &end, 10);
 
-	if (*end || end == values[0] || values[0][0] == '-' || id == 0 ||
-	    id >= SLOT_ID_BASE - 1)
+	if (*end || end == values[0] || values[0][0] == '-' || id == 0 || id >= SLOT_ID_BASE - 1)
 		return err_new(e, ERR_INVALID, "--service-id %s: 1 to %u", values[0],
 		               SLOT_ID_BASE - 2);
 	o->server.service_id = (uid_t)id;
