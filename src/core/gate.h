@@ -4,8 +4,8 @@
  *
  *   launcher ── a socket ─▷ us ── GATE, RULES ─▷ monitor ── START ─▷ child
  *
- * A child that dies is replaced: the monitor says GATELESS, and we ask for another one. A sandbox is
- * made when a child has taken its rules. Later nothing is open while there is none: connections
+ * A child that dies is replaced: the monitor says GATELESS, and we ask for another one. A sandbox
+ * is made when a child has taken its rules. Later nothing is open while there is none: connections
  * wait.
  */
 #pragma once
@@ -15,11 +15,12 @@
 
 /* With the order to make its walls: the document is written, the launcher is asked. */
 void gate_begin(struct sbx *s);
-int gate_possible(const struct sbx *s, struct fail *f) MUST_USE; /* did that work, as far as we know? */
-void gate_linked(struct sbx *s);                              /* the monitor can be told now */
-void gate_found(struct sbx *s);       /* after a restart of ours: it was linked to others */
-bool gate_is_up(const struct sbx *s); /* its rules hold; or it has no network */
-void gate_close(struct sbx *s);       /* its monitor says no more */
+int gate_possible(const struct sbx *s,
+                  struct fail *f) MUST_USE; /* did that work, as far as we know? */
+void gate_linked(struct sbx *s);            /* the monitor can be told now */
+void gate_found(struct sbx *s);             /* after a restart of ours: it was linked to others */
+bool gate_is_up(const struct sbx *s);       /* its rules hold; or it has no network */
+void gate_close(struct sbx *s);             /* its monitor says no more */
 
 /* spec.net has changed: `done` hears whether those rules hold now, or why the old ones stay; NULL:
  * nobody will ever say. */

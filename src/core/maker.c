@@ -198,6 +198,21 @@ void maker_ready(struct core *c)
 
 /* ---- in ------------------------------------------------------------------------------ */
 
+/* Whoever waits for it. */
+static void tell(const struct pending *w, const struct launch_packet *p, int *fd)
+{
+	const struct err *e = p->head.type == L_FAILED ? &p->err : NULL;
+
+	if (w->cleaning)
+		cleaned(w->cleaning, p);
+	if (w->made)
+		w->made(w->arg, e ? NULL : &p->made, fd_take(fd), e);
+	if (w->gated)
+		w->gated(w->arg, e ? -1 : fd_take(fd), e);
+	if (w->opened)
+		w->opened(w->arg, e ? NULL : &p->opened, *fd, e);
+}
+
 static void answer(struct maker *m, const struct launch_packet *p, int *fd)
 {
 	for (struct pending **at = &m->pending; *at; at = &(*at)->next) {
@@ -206,15 +221,7 @@ static void answer(struct maker *m, const struct launch_packet *p, int *fd)
 		if (found->tag != p->head.tag)
 			continue;
 		*at = found->next;
-		const struct err *e = p->head.type == L_FAILED ? &p->err : NULL;
-		if (found->cleaning)
-			cleaned(found->cleaning, p);
-		if (found->made)
-			found->made(found->arg, e ? NULL : &p->made, fd_take(fd), e);
-		if (found->gated)
-			found->gated(found->arg, e ? -1 : fd_take(fd), e);
-		if (found->opened)
-			found->opened(found->arg, e ? NULL : &p->opened, *fd, e);
+		tell(found, p, fd);
 		free(found);
 		return;
 	}

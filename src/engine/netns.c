@@ -3,11 +3,11 @@
 #include <linux/netlink.h>
 
 #include "base/fd.h"
-#include "os/netpolicy.h"
 #include "netwalls.h"
 #include "os/capture.h"
 #include "os/fault.h"
 #include "os/netlink.h"
+#include "os/netpolicy.h"
 
 static const uint8_t addr4[4] = NET_ADDR4, addr6[16] = NET_ADDR6;
 

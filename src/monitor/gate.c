@@ -313,11 +313,16 @@ static void hear_ask(struct gatekeep *g, const struct gate_packet *p)
 		                               .until_ms = timer_now_ms() + p->ask.timeout_ms });
 }
 
+/* Whom clients inside have to trust is no business of a monitor: it could not tell them. */
+static void hear_ca(struct gatekeep *g, const struct gate_packet *p)
+{
+	(void)g;
+	(void)p;
+}
+
 static void (*const words[G_TYPES])(struct gatekeep *g, const struct gate_packet *p) = {
-	[G_UP] = hear_up,
-	[G_RULED] = hear_ruled,
-	[G_RECORD] = hear_record,
-	[G_ASK] = hear_ask,
+	[G_UP] = hear_up,         [G_CA] = hear_ca,   [G_RULED] = hear_ruled,
+	[G_RECORD] = hear_record, [G_ASK] = hear_ask,
 };
 
 /* True: there may be more. */

@@ -318,7 +318,8 @@ void self_note_denied(struct monitor *m, uint32_t num, const struct gate_record 
 	                            r->name[0] ? r->name : address);
 	if (r->kind != GATE_LOOKUP)
 		n += (size_t)snprintf(peer + n, sizeof peer - n, ":%u", r->port);
-	snprintf(w.peer, sizeof w.peer, "%s", peer + (n >= sizeof w.peer ? n - sizeof w.peer + 1 : 0));
+	snprintf(w.peer, sizeof w.peer, "%s",
+	         peer + (n >= sizeof w.peer ? n - sizeof w.peer + 1 : 0));
 	m->why[m->n_why++ % WHY_MAX] = w;
 }
 

@@ -6,8 +6,8 @@
  * connections that somebody could fill, and getsockname(2) tells whom the client meant). Anything
  * else fails in the call that sends it.
  *
- * tools/gen-netlink.c makes the messages for the kernel from this, when we are built; src/engine/netns.c
- * sends them.
+ * tools/gen-netlink.c makes the messages for the kernel from this, when we are built;
+ * src/engine/netns.c sends them.
  */
 #pragma once
 

@@ -34,8 +34,8 @@ static void take_line(struct found *f, struct span line)
 {
 	struct proctcp t;
 
-	if (f->n == f->max || !proctcp_line(line, &t) || t.state != PROCTCP_LISTEN ||
-	    t.port == 0 || is_gates(&t))
+	if (f->n == f->max || !proctcp_line(line, &t) || t.state != PROCTCP_LISTEN || t.port == 0 ||
+	    is_gates(&t))
 		return;
 	f->at[f->n] = (struct tree_listener){ .port = t.port, .is_v6 = t.is_v6 };
 	memcpy(f->at[f->n].address, t.address, sizeof t.address);

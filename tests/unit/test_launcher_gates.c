@@ -85,9 +85,12 @@ TEST(one_program_serves_all_who_ask)
 TEST(it_has_no_rights)
 {
 	static const char *const lines[] = {
-		"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000",
-		"CapEff:\t0000000000000000", "CapAmb:\t0000000000000000",
-		"NoNewPrivs:\t1",            "SigBlk:\t0000000000000000",
+		"CapInh:\t0000000000000000",
+		"CapPrm:\t0000000000000000",
+		"CapEff:\t0000000000000000",
+		"CapAmb:\t0000000000000000",
+		"NoNewPrivs:\t1",
+		"SigBlk:\t0000000000000000",
 		"Seccomp:\t2",
 	};
 	char text[64], path[64];

@@ -168,6 +168,9 @@ TEST(a_child_starts_when_rules_and_socket_are_there_in_any_order)
 		CHECK_INT(getsockopt(fds[i], SOL_SOCKET, SO_DOMAIN, &domain, &n), 0);
 		CHECK_INT(domain, i == GATE_TCP4 || i == GATE_UDP4 ? AF_INET : AF_INET6);
 	}
+	p = (struct gate_packet){ .ca = { .pem = "-----BEGIN CERTIFICATE-----\nAA==\n"
+		                                 "-----END CERTIFICATE-----\n" } };
+	say(G_CA);
 	say(G_UP);
 	struct gate_ruled r = await_ruled();
 	CHECK_INT(r.generation, 3);
