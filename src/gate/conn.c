@@ -364,8 +364,8 @@ static bool is_still_allowed(struct conn *c)
 		q.said = said_sni(c->sni, strlen(c->sni));
 	struct verdict v = rules_decide(&c->gate->rules, &q);
 
-	if (v.what != VERDICT_ALLOW || v.mock || (has_spoken && v.is_terminated && !c->web) ||
-	    (c->is_terminated && !v.is_terminated))
+	if (v.what != VERDICT_ALLOW || (v.mock && c->relay.server.watch.fd >= 0) ||
+	    (has_spoken && v.is_terminated && !c->web) || (c->is_terminated && !v.is_terminated))
 		return false;
 	return !c->is_opened || c->gate->rules.proxy != PROXY_NONE ||
 	       rules_may_dial(&c->gate->rules, &c->real, &why);

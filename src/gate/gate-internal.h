@@ -21,6 +21,7 @@
 #include "gate/relay.h"
 #include "io/timer.h"
 #include "os/capture.h"
+#include "spec/mock.h"
 #include "spec/rules.h"
 
 #define OWNER_OF(at, type, member) ((type *)(void *)((char *)(at)-offsetof(type, member)))
@@ -79,6 +80,7 @@ struct gate {
 	bool is_spool_full; /* nobody takes records: all are denied */
 	char id[GATE_ID_SIZE];
 	struct rules rules;
+	VEC(struct mock) mocks; /* one for each of rules.mock */
 	uint32_t generation;
 	struct rules_addr own[OWN_MAX]; /* addresses of this host */
 	size_t n_own;

@@ -14,7 +14,7 @@
 #define AHEAD_MAX (16u << 10)                  /* of the next request, while one is answered */
 
 enum asking { ASK_HEAD, ASK_BODY, ASK_DONE };
-enum answering { ANSWER_NONE, ANSWER_HEAD, ANSWER_BODY };
+enum answering { ANSWER_NONE, ANSWER_HEAD, ANSWER_BODY, ANSWER_MOCK };
 
 struct web {
 	struct conn *conn;
@@ -28,6 +28,7 @@ struct web {
 	enum gate_reason why;
 	enum conn_by by;
 	uint64_t n_requests;
+	uint64_t due_ms; /* ANSWER_MOCK: not before */
 	char method[GATE_METHOD_SIZE];
 	char *path;
 	bool is_recorded;        /* requests are told one by one */
@@ -156,6 +157,15 @@ static bool has_scheme_of(const struct web *w, const struct http_head *h)
 	       (h->target.len > 4 && span_lower(h->target.at[4]) == 's') == (w->client.tls != NULL);
 }
 
+static const struct mock *mock_of(const struct web *w)
+{
+	const struct gate *g = w->conn->gate;
+	struct question q = conn_question(w->conn, STAGE_CONNECT);
+	const struct mock_rule *rule = rules_decide(&g->rules, &q).mock;
+
+	return rule ? &g->mocks.at[rule - g->rules.mock.at] : NULL;
+}
+
 static struct verdict judge(struct web *w, const struct http_head *h)
 {
 	struct conn *c = w->conn;
@@ -197,6 +207,24 @@ static void begin_body(struct http_body *b, const struct http_head *h, struct st
 	b->skips_extensions = true;
 }
 
+/* NULL: nothing fits. The rules may have changed since it was asked. */
+static const struct mock_answer *find_mock(const struct web *w, const struct mock *m)
+{
+	return m && w->path[0] ? mock_find(m, w->method, w->path) : NULL;
+}
+
+/* Nobody is dialled: what is asked here never leaves. */
+static void meet_mock(struct web *w, const struct mock *m, bool expects)
+{
+	const struct mock_answer *a = find_mock(w, m);
+
+	w->due_ms = timer_now_ms() + (a ? a->delay_ms : 0);
+	if (expects)
+		str_add(leg_out(&w->client), "HTTP/1.1 100 Continue\r\n\r\n");
+	if (!w->conn->is_opened)
+		record_opened(w->conn);
+}
+
 static void take_request(struct web *w, const struct http_head *h, size_t n)
 {
 	struct verdict v = judge(w, h);
@@ -206,7 +234,9 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 		refuse(w, status_of(v.reason), GATE_DENY, v.reason);
 		return;
 	}
-	if (webhead_request(h, leg_out(&w->server), &e) < 0) {
+	const struct mock *mock = mock_of(w);
+
+	if (!mock && webhead_request(h, leg_out(&w->server), &e) < 0) {
 		refuse(w, 431, GATE_DENY, GATE_HTTP_BAD);
 		return;
 	}
@@ -216,9 +246,11 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 	w->is_last = !h->keep_alive;
 	w->has_answered = false;
 	w->asking = ASK_BODY;
-	w->answering = ANSWER_HEAD;
+	w->answering = mock ? ANSWER_MOCK : ANSWER_HEAD;
+	if (mock)
+		meet_mock(w, mock, h->expect_continue);
 	leg_take(&w->client, n);
-	if (!has_server(w) && !w->conn->dial)
+	if (!mock && !has_server(w) && !w->conn->dial)
 		conn_dial(w->conn);
 }
 
@@ -292,6 +324,8 @@ static bool ask_body(struct web *w)
 		w->asking = ASK_DONE;
 		r = end_body(&w->up, &w->up_trailers, false, &w->server);
 	}
+	if (w->answering == ANSWER_MOCK)
+		str_done(leg_out(&w->server));
 	if (r < 0) {
 		refuse(w, 400, GATE_DENY, GATE_HTTP_BAD);
 		return false;
@@ -447,8 +481,30 @@ static bool answer_none(struct web *w)
 	return true;
 }
 
+static bool answer_mock(struct web *w)
+{
+	static const struct mock_answer none = { .status = 404,
+		                                 .body = "caisson: no answer fits\n" };
+	const struct mock_answer *a = find_mock(w, mock_of(w));
+	struct webhead_way way = { .is_last = w->is_last };
+	struct err e;
+
+	if (w->asking != ASK_DONE || timer_now_ms() < w->due_ms)
+		return false;
+	if (!a)
+		a = &none;
+	record(w, (int)a->status, GATE_NONE);
+	if (webhead_mock(a, &way, w->asked != HTTP_ASKED_HEAD, leg_out(&w->client), &e) < 0)
+		cut(w, GATE_HTTP_BAD, BY_GATE);
+	else
+		answered(w);
+	return true;
+}
+
 static bool answer(struct web *w)
 {
+	if (w->answering == ANSWER_MOCK)
+		return answer_mock(w);
 	if (!has_server(w))
 		return false;
 	switch (w->answering) {
@@ -458,6 +514,8 @@ static bool answer(struct web *w)
 		return answer_head(w);
 	case ANSWER_BODY:
 		return answer_body(w);
+	case ANSWER_MOCK:
+		break;
 	}
 	return false;
 }
@@ -565,6 +623,12 @@ static void set_timer(struct web *w)
 
 	if (w->is_closing)
 		return;
+	if (w->answering == ANSWER_MOCK && w->asking == ASK_DONE) {
+		uint64_t now = timer_now_ms();
+
+		timer_set(ts, &w->conn->timer, w->due_ms > now ? w->due_ms - now : 0);
+		return;
+	}
 	if (is_idle && leg_input(&w->client).len > 0 && w->conn->is_patient)
 		return; /* a head has begun */
 	w->conn->is_patient = is_idle && leg_input(&w->client).len > 0;
@@ -632,6 +696,10 @@ static void too_long(struct timer *t)
 {
 	struct web *w = OWNER_OF(t, struct conn, timer)->web;
 
+	if (w->answering == ANSWER_MOCK && w->asking == ASK_DONE && !w->is_closing) {
+		run(w);
+		return;
+	}
 	if (w->asking == ASK_HEAD && leg_input(&w->client).len > 0 && !w->is_closing)
 		w->is_reset = true;
 	over(w, w->is_closing ? w->why : GATE_SILENT, BY_GATE);
