@@ -35,7 +35,7 @@ asyncio.run(main())
 """
 PUSH = """set -e; git clone -q https://HOST/project.git /work/push-HOST; cd /work/push-HOST
 git config user.name a; git config user.email a@example.org; date +%N >new; git add new; git commit -qm new
-git push -q origin HEAD:refs/heads/agent 2>&1; git ls-remote origin agent"""
+b=agent-$(cat new); git push -q origin HEAD:refs/heads/$b 2>&1; git ls-remote origin $b"""
 SSH = ("ssh -F /dev/null -i /work/ssh.key -o UserKnownHostsFile=/work/known_hosts -o BatchMode=yes -o HostKeyAlias=ssh.test "
        "-o ConnectTimeout=10 visitor@HOST 'echo hello from; id -un'")
 PSQL = "PGPASSWORD=secret PGCONNECT_TIMEOUT=10 psql 'host=HOST user=visitor dbname=postgres sslmode=MODE' -Atc 'select 6 * 7 || current_user'"
@@ -92,9 +92,9 @@ def fill(box, client):
         box.good("chmod 600 /work/ssh.key")
 
 
-def one_client(api, client):
+def one_client(api, client, role):
     can_run(client)
-    box = Box(api.client, {"allow": [client.host]})
+    box = Box(place.client_of(api, role), {"allow": [client.host]})
     fill(box, client)
     box.good("! env | grep -i proxy")
     command = text_of(client.command, client.host)
@@ -113,6 +113,7 @@ def one_client(api, client):
     same((row[0]["reason"], row[0]["rule"]), ("no_rule", None), "record of the denied")
     check([v for v in process["violations"] if v["kind"] == "net" and "denied.test" in v["target"]],
           lambda: f"violations: {process['violations']}")
+    box.remove()
 
 
 @test("npm publish and install, Verdaccio")
@@ -132,8 +133,9 @@ def _(api):
         mkdir -p /work/use; cd /work/use; npm install own; node -e 'console.log(require("own"))'""" % user, "published")
 
 
-for one in CLIENTS:
-    test(one.title)(lambda api, one=one: one_client(api, one))
+for each_role in place.ROLES:
+    for each_client in CLIENTS:
+        test(f"{each_role}: {each_client.title}")(lambda api, c=each_client, r=each_role: one_client(api, c, r))
 
 
 if __name__ == "__main__":

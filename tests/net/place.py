@@ -24,6 +24,8 @@ HAS_MORE = os.environ.get("CAISSON_NET_MORE") == "1"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"
 GRANT = "127.0.0.0/8"  # where the servers are: special, so the operator has to say that names may lead there
 OPTIONS = ("--net", f"grant={GRANT}", "--net", "ask=1s")
+ROLES = ("root", "user")
+users = []      # the daemon of an ordinary user, once it is wanted
 names = None    # internet.Names
 wire = None     # internet.Wire, when the program wants one
 catcher = None  # internet.Catcher
@@ -42,6 +44,9 @@ def prepare(has_servers=True, has_wire=False):
     wire = internet.Wire() if has_wire else None
 
     def finish():
+        if users:
+            client_of(None, "user").remove_all()
+            users.pop().stop()
         for server in reversed(started):
             server.stop()
         if wire:
@@ -51,6 +56,18 @@ def prepare(has_servers=True, has_wire=False):
 
 def main(file, has_servers=True, has_wire=False, seconds=600):
     return lib.main(file, seconds=seconds, options=OPTIONS, prepare=lambda: prepare(has_servers, has_wire))
+
+
+def daemon_of(api, role):
+    if role == "root":
+        return api.daemon
+    if not users:
+        users.append(lib.Daemon("user", uid=lib.USER_ID, options=OPTIONS).start())
+    return users[0]
+
+
+def client_of(api, role):
+    return api.client if role == "root" else daemon_of(api, role).client()
 
 
 def need(*programs):
