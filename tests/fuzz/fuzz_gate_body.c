@@ -45,9 +45,8 @@ static int relay(const char *in, size_t n, size_t step, struct str *payload, str
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	AUTO(str_done)
-	struct str all = { .max = OUT_MAX },
-		   parts = { .max = OUT_MAX }, again = { .max = OUT_MAX }, out = { .max = OUT_MAX },
-		   out2 = { .max = OUT_MAX }, out3 = { .max = OUT_MAX };
+	struct str all = { .max = OUT_MAX }, parts = { .max = OUT_MAX }, again = { .max = OUT_MAX },
+		   out = { .max = OUT_MAX }, out2 = { .max = OUT_MAX }, out3 = { .max = OUT_MAX };
 
 	if (size < 2 || size > 65536)
 		return 0;
