@@ -22,6 +22,7 @@ from lib import Skip, check  # noqa: E402
 lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson", "caisson-gate")
 HAS_MORE = os.environ.get("CAISSON_NET_MORE") == "1"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"
+BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 GRANT = "127.0.0.0/8"  # where the servers are: special, so the operator has to say that names may lead there
 OPTIONS = ("--net", f"grant={GRANT}", "--net", "ask=1s")
 ROLES = ("root", "user")
@@ -39,6 +40,8 @@ def prepare(has_servers=True, has_wire=False):
     internet.bind_over("/etc/hosts", f"127.0.0.1 localhost\n{servers.WEB} filed.test\n")
     names = internet.Names(servers.ZONE)
     started = servers.start(ROOT, HAS_MORE) if has_servers else []
+    if started:  # so that the gate believes them when it reads their TLS
+        internet.bind_over(BUNDLE, pathlib.Path(BUNDLE).read_text() + servers.CA.read_text())
     lib.SURROUNDINGS += [server.process.pid for server in started]
     catcher = internet.Catcher()  # now: it would answer for a server that did not start
     wire = internet.Wire() if has_wire else None
@@ -94,7 +97,7 @@ class Box:
 
     def __init__(self, client, net, **spec):
         self.client = client
-        self.sandbox = client.create({"net": net, "env": self.ENV, **spec})
+        self.sandbox = client.create({"net": net, **{"env": self.ENV, **spec}})
         self.id = self.sandbox["id"]
         self.put("/work/ca.pem", servers.CA.read_bytes())
 
