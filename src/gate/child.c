@@ -147,6 +147,14 @@ static uint32_t judge_all(struct gate *g)
 	return closed;
 }
 
+/* Texts of a packet are printable. */
+static void make_plain(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
 static int on_rules(struct gate *g, struct message *m, struct err *e)
 {
 	struct gate_packet p = { .head = { G_RULED, sizeof p.ruled },
@@ -157,6 +165,7 @@ static int on_rules(struct gate *g, struct message *m, struct err *e)
 	if (read_rules(g, m->fds[0], &why) < 0) {
 		p.ruled.is_refused = 1;
 		snprintf(p.ruled.reason, sizeof p.ruled.reason, "%s", why.msg);
+		make_plain(p.ruled.reason);
 	} else {
 		g->generation = m->packet.rules.generation;
 		p.ruled.closed = judge_all(g);
