@@ -216,7 +216,8 @@ static int on_start(struct gate *g, struct message *m, struct err *e)
 static int on_credit(struct gate *g, struct message *m, struct err *e)
 {
 	(void)e;
-	g->records.credit += m->packet.credit.n;
+	records_credit(g, m->packet.credit.n);
+	conns_credit(g);
 	return 0;
 }
 

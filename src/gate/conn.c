@@ -22,6 +22,7 @@
 #define SILENT_MS 300     /* then it waits for the server, if that may be */
 #define PATIENCE_MS 10000 /* for first bytes that mean something */
 #define PAUSE_MS 100
+#define SPOOL_MS 1000 /* for records to be taken; then nobody is there who would */
 
 /* ---- ends ---------------------------------------------------------------------------- */
 
@@ -453,33 +454,51 @@ static void arrived(struct gate *g, int fd, const struct rules_addr *to, uint16_
 		conn_judge(c);
 }
 
-/* What the host has none of: the queue would be told again and again. */
-static void pause_accept(struct gate *g)
+/* Who comes waits in the queue, which would be told again and again. */
+static void pause_accept(struct gate *g, uint64_t ms)
 {
 	for (int i = 0; i < 2; i++)
 		loop_remove(&g->loop, &g->tcp[i]);
-	timer_set(&g->timers, &g->accept_again, PAUSE_MS);
+	timer_set(&g->timers, &g->accept_again, ms);
 }
 
 static void accept_again(struct timer *t)
 {
 	struct gate *g = OWNER_OF(t, struct gate, accept_again);
 
+	g->is_spool_full = !records_has_room(g);
 	for (int i = 0; i < 2; i++)
 		if (loop_add(&g->loop, &g->tcp[i], EPOLLIN) < 0)
 			timer_set(&g->timers, t, PAUSE_MS);
 }
 
+void conns_credit(struct gate *g)
+{
+	bool is_paused = g->accept_again.at_ms > 0;
+
+	g->is_spool_full = false;
+	if (is_paused && !records_has_room(g)) {
+		timer_set(&g->timers, &g->accept_again, SPOOL_MS); /* somebody is there */
+	} else if (is_paused) {
+		timer_stop(&g->timers, &g->accept_again);
+		accept_again(&g->accept_again);
+	}
+}
+
 static void take(struct gate *g, struct watch *w)
 {
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
+		if (!records_has_room(g) && !g->is_spool_full) {
+			pause_accept(g, SPOOL_MS); /* many have ended at once */
+			return;
+		}
 		union os_address peer = { .v6 = { 0 } }, dst;
 		AUTO(fd_close) int fd = os_accept_from(w->fd, &peer);
 
 		if (fd == -EAGAIN)
 			return;
 		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM) {
-			pause_accept(g);
+			pause_accept(g, PAUSE_MS); /* the host has no more of it */
 			return;
 		}
 		if (fd < 0)

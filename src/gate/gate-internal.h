@@ -61,6 +61,7 @@ struct unsaid {
 struct records {
 	uint64_t credit;
 	struct unsaid *unsaid, **unsaid_end;
+	struct unsaid *owed, **owed_end; /* for which there is no credit yet */
 	struct timer window;
 	struct gate_record denied[2]; /* alike: by budget, by spool; count 0: none */
 };
@@ -76,6 +77,7 @@ struct gate {
 	struct watch monitor;
 	struct watch tcp[2]; /* IPv4, IPv6 */
 	struct timer accept_again;
+	bool is_spool_full; /* nobody takes records: all are denied */
 	char id[GATE_ID_SIZE];
 	struct rules rules;
 	VEC(struct mock) mocks; /* one for each of rules.mock */
@@ -143,6 +145,7 @@ struct rules_addr rules_addr_of(const union os_address *a);
 
 /* Takes the sockets of `fds`, which listen. */
 int conns_listen(struct gate *g, const int fds[2]); /* 0 or -errno */
+void conns_credit(struct gate *g); /* records are taken again: who waits may come */
 void conns_done(struct gate *g);
 /* What the rules say of a connection that has sent nothing yet. */
 void conn_judge(struct conn *c);
@@ -171,7 +174,8 @@ void asks_done(struct gate *g);
 
 /* ---- records.c ----------------------------------------------------------------------- */
 
-bool records_has_room(const struct gate *g); /* else no connection begins */
+bool records_has_room(const struct gate *g); /* else nothing begins that is recorded */
+void records_credit(struct gate *g, uint32_t n);
 void record_opened(struct conn *c);
 void record_closed(struct conn *c, enum gate_decision d, enum gate_reason why, enum conn_by by);
 struct request_note {

@@ -13,12 +13,44 @@ static void copy(char *out, size_t size, const char *text)
 	snprintf(out, size, "%s", text ? text : "");
 }
 
+/* Nobody takes it yet. They are not many: without credit no connection and no recorded request
+ * begins, and each that had begun has at most three things left to tell. */
+static void owe(struct records *r, const struct gate_packet *p)
+{
+	struct unsaid *u = mem_alloc(sizeof *u);
+
+	u->next = NULL;
+	memcpy(&u->packet, p, gate_size(p));
+	*(r->owed ? r->owed_end : &r->owed) = u;
+	r->owed_end = &u->next;
+}
+
 static void tell(struct gate *g, const struct gate_record *r)
 {
 	struct gate_packet p = { .head = { G_RECORD, sizeof p.record }, .record = *r };
 
-	g->records.credit -= g->records.credit > 0;
+	if (g->records.credit == 0) {
+		owe(&g->records, &p);
+		return;
+	}
+	g->records.credit--;
 	gate_say(g, &p);
+}
+
+static void tell_owed(struct gate *g)
+{
+	struct unsaid *u = g->records.owed;
+
+	g->records.owed = u->next;
+	gate_say(g, &u->packet);
+	free(u);
+}
+
+void records_credit(struct gate *g, uint32_t n)
+{
+	g->records.credit += n;
+	for (; g->records.owed && g->records.credit > 0; g->records.credit--)
+		tell_owed(g);
 }
 
 bool records_has_room(const struct gate *g)
@@ -145,6 +177,8 @@ void records_start(struct gate *g)
 void records_done(struct gate *g)
 {
 	timer_stop(&g->timers, &g->records.window);
+	while (g->records.owed) /* the last words need no credit */
+		tell_owed(g);
 	for (struct unsaid *u = g->records.unsaid, *next; u; u = next) {
 		next = u->next;
 		free(u);

@@ -146,6 +146,7 @@ static int status_of(enum gate_reason why)
 {
 	return why == GATE_NAME_MISMATCH                      ? 421
 	       : why == GATE_HTTP_BAD || why == GATE_NAME_BAD ? 400
+	       : why == GATE_SPOOL                            ? 503
 	                                                      : 403;
 }
 
@@ -190,6 +191,8 @@ static struct verdict judge(struct web *w, const struct http_head *h)
 	}
 	if (v.what != VERDICT_ALLOW)
 		return v;
+	if (w->is_recorded && !records_has_room(c->gate))
+		return (struct verdict){ .what = VERDICT_DENY, .reason = GATE_SPOOL };
 	return rules_http(&c->gate->rules, &q, method, is_clear ? str_text(&path) : NULL);
 }
 

@@ -9,9 +9,9 @@
  * there is none the next child begins with them, and if it ends before it is up they are dropped
  * for the old ones, unless there are no old ones.
  *
- * The spool is bounded. What a child may still say is counted in: a child without credit denies.
- * Only the ends of connections that were open come without credit; they have some room of their
- * own, and beyond that connections stay without an end.
+ * The spool is bounded. What a child may still say is counted in: a child without credit denies,
+ * and keeps what it has to tell of connections that were open. Only at the very end it says all of
+ * it; for that there is some room of its own, and beyond it connections stay without an end.
  */
 #include <fcntl.h>
 #include <poll.h>

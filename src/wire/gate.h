@@ -103,8 +103,8 @@ struct gate_ruled {
 	char reason[240];
 };
 
-/* One G_RECORD takes one credit. Without credit new connections are denied; of those that are open
- * already the end is recorded all the same, and takes none. */
+/* One G_RECORD takes one credit. Without credit new connections are denied; the ends of those that
+ * are open already are told when there is credit again, or when the child ends. */
 struct gate_credit {
 	uint32_t n, zero;
 };

@@ -698,7 +698,7 @@ def report(title, problems, seconds, skip=None):
     print(f"{'not ok' if problems else 'ok'} - {title} {end}", flush=True)
 
 
-def main(file, seconds=600, **options):
+def main(file, seconds=600, shares=(), **options):
     """Outside: makes the cell and counts. Inside: runs the tests."""
     if sys.argv[1:2] == ["--cell"]:
         run_inside(sys.argv[-1], sys.argv[2:-1], **options)
@@ -708,7 +708,7 @@ def main(file, seconds=600, **options):
         return 0
     cell.remove_stale()
     inside = cell.Cell([sys.executable, os.path.abspath(file), "--cell", *sys.argv[1:]],
-                       pathlib.Path(file).stem, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       pathlib.Path(file).stem, shares, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                        stderr=subprocess.STDOUT, text=True)
     try:
         return count(inside.process, seconds)

@@ -35,7 +35,7 @@ asyncio.run(main())
 """
 PUSH = """set -e; git clone -q https://HOST/project.git /work/push-HOST; cd /work/push-HOST
 git config user.name a; git config user.email a@example.org; date +%N >new; git add new; git commit -qm new
-git push -q origin HEAD:refs/heads/agent 2>&1; git ls-remote origin agent"""
+b=agent-$(cat new); git push -q origin HEAD:refs/heads/$b 2>&1; git ls-remote origin $b"""
 SSH = ("ssh -F /dev/null -i /work/ssh.key -o UserKnownHostsFile=/work/known_hosts -o BatchMode=yes -o HostKeyAlias=ssh.test "
        "-o ConnectTimeout=10 visitor@HOST 'echo hello from; id -un'")
 PSQL = "PGPASSWORD=secret PGCONNECT_TIMEOUT=10 psql 'host=HOST user=visitor dbname=postgres sslmode=MODE' -Atc 'select 6 * 7 || current_user'"
@@ -92,9 +92,9 @@ def fill(box, client):
         box.good("chmod 600 /work/ssh.key")
 
 
-def one_client(api, client):
+def one_client(api, client, role):
     can_run(client)
-    box = Box(api.client, {"allow": [client.host]})
+    box = Box(place.client_of(api, role), {"allow": [client.host]})
     fill(box, client)
     box.good("! env | grep -i proxy")
     command = text_of(client.command, client.host)
@@ -113,6 +113,7 @@ def one_client(api, client):
     same((row[0]["reason"], row[0]["rule"]), ("no_rule", None), "record of the denied")
     check([v for v in process["violations"] if v["kind"] == "net" and "denied.test" in v["target"]],
           lambda: f"violations: {process['violations']}")
+    box.remove()
 
 
 @test("npm publish and install, Verdaccio")
@@ -132,8 +133,71 @@ def _(api):
         mkdir -p /work/use; cd /work/use; npm install own; node -e 'console.log(require("own"))'""" % user, "published")
 
 
-for one in CLIENTS:
-    test(one.title)(lambda api, one=one: one_client(api, one))
+# ---- TLS that is read ------------------------------------------------------------------------
+
+# What the commands above say about whom to trust; here the sandbox knows by itself.
+TRUST = ("--ca-certificate=/work/ca.pem ", "-CAfile /work/ca.pem ", "--cafile /work/ca.pem ")
+
+
+def without_trust(command):
+    for words in TRUST:
+        command = command.replace(words, "") if isinstance(command, str) else command
+    return command
+
+
+def reading_box(api, rules, host):
+    """A sandbox in which TLS to the host ends at the gate. Nothing tells its clients whom to trust but what it has itself."""
+    box = Box(api.client, rules, env={k: v for k, v in Box.ENV.items() if "/work/ca.pem" not in v})
+    answer, _ = box.run(f"curl -sS -o /dev/null https://{host}/")
+    if answer["exit_code"] == 60:
+        raise Skip("nothing inside trusts the sandbox's own CA")
+    return box
+
+
+def read_client(api, client):
+    """The same command, and its requests are on record."""
+    can_run(client)
+    box = reading_box(api, {"allow": [client.host], "inspect": [client.host]}, client.host)
+    process, _ = box.run(without_trust(text_of(client.command, client.host)))
+    prints = client.prints.replace("HTTP/2.0", "HTTP/1.1")  # it is not offered where it is not carried
+    check(process["exit_code"] == 0 and prints in process["stdout"], lambda: f"{place.summary(process)}\n{box.shown()}")
+    if client.title != "Java":  # which asks for nothing
+        rows = box.records(lambda r: r["kind"] == "request")
+        check(rows and all(r["status"] in (101, 200, 304, 401, 403, 404) for r in rows), lambda: f"requests: {rows}\n{box.shown()}")
+
+
+@test("read: an http rule lets through its methods and paths, and says no to the rest, with a record")
+def _(api):
+    box = Box(api.client, {"http": [{"host": "web.test", "methods": ["GET"], "paths": ["/hello.txt", "/host"]}]})
+    box.good("echo insecure >/work/.curlrc")  # who signs it is another test's
+    box.good("curl -sS --fail https://web.test/hello.txt", servers.TEXT)
+    box.good("curl -sS --fail http://web.test/host", "http web.test")
+    wrong = ("-X POST -d x https://web.test/hello.txt", "https://web.test/big", "--path-as-is https://web.test/hello.txt/../big",
+             "https://web.test/%2e%2e/big", "-X DELETE http://web.test/hello.txt", "http://web.test/hello.txt%2f..%2fbig")
+    for words in wrong:
+        box.good(f"curl -sS -o /dev/null -w '%{{http_code}}' {words} | grep -x '40[03]'")
+    rows = box.records(lambda r: r["kind"] == "request")
+    same(sorted((r["method"], r["path"], r["status"]) for r in rows if r["decision"] == "allow"),
+         [("GET", "/hello.txt", 200), ("GET", "/host", 200)], "requests that were allowed")
+    same(len([r for r in rows if r["decision"] == "deny" and r["reason"] in ("http_rule", "http_bad")]), len(wrong), "those that were not")
+
+
+@test("read: a server whose certificate is another's is not believed, whatever the client would say")
+def _(api):
+    box = Box(api.client, {"allow": ["nocert.test"], "inspect": ["nocert.test"]})
+    place.names.zone["nocert.test"] = [servers.WEB]
+    answer, _ = box.run("curl -skS -o /dev/null -w '%{http_code}' https://nocert.test/hello.txt")
+    same(answer["stdout"], "502", place.summary(answer))
+    check(box.records(lambda r: r["reason"] == "tls"), box.shown)
+
+
+for each_client in (c for c in CLIENTS if c.proto == "tls"):
+    test(f"read: {each_client.title}")(lambda api, c=each_client: read_client(api, c))
+
+
+for each_role in place.ROLES:
+    for each_client in CLIENTS:
+        test(f"{each_role}: {each_client.title}")(lambda api, c=each_client, r=each_role: one_client(api, c, r))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import internet
 import leak
 import place
 import servers
-from lib import USER_ID, Daemon, check, same, test
+from lib import Daemon, check, same, test
 from place import Box
 
 PROGRAM = pathlib.Path(__file__).with_name("leak.py")
@@ -103,8 +103,7 @@ def inside(api, arm):
     if arm not in tried:
         control()
         reset_names()
-        daemon = api.daemon if arm == "root" else Daemon("user", uid=USER_ID, options=place.OPTIONS).start()
-        client = daemon.client(timeout=200)
+        client = place.daemon_of(api, arm).client(timeout=200)
         box = Box(client, RULES)
         box.put("/work/leak.py", PROGRAM.read_bytes())
         process, _ = box.run(["/usr/bin/python3", "/work/leak.py", f"i{random.randrange(1 << 40):x}"], seconds=120)
@@ -112,10 +111,6 @@ def inside(api, arm):
         results, seen = collect(process["stdout"])
         box.rows, box.violations = box.records(), process["violations"]
         tried[arm] = Tried(results, seen, box)
-        if arm != "root":
-            client.remove_all()
-            client.close()
-            daemon.stop()
     return tried[arm]
 
 
@@ -155,7 +150,7 @@ def no_sockets(api, arm):
         check(results[name]["said"] != leak.MADE, f"there is one: {name}")
 
 
-for each_arm in ("root", "user"):
+for each_arm in place.ROLES:
     for each_name in (n for n, (_, is_made) in leak.ATTEMPTS.items() if not is_made):
         test(f"{each_arm}: {each_name}")(lambda api, arm=each_arm, name=each_name: one_attempt(api, arm, name))
     test(f"{each_arm}: sockets of other kinds")(lambda api, arm=each_arm: no_sockets(api, arm))

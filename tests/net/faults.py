@@ -236,7 +236,16 @@ for turn in (1, 2):
 """
 
 
-@test("many connections at once, all of them used again", own=True)
+def all_records(box):
+    """Page by page."""
+    rows, after = [], 0
+    while after is not None:
+        page = box.client.ok("GET", f"/v1/sandboxes/{box.id}/connections?limit=1000&after={after}")
+        rows, after = rows + page["connections"], page["next"]
+    return rows
+
+
+@test("many connections at once, all of them used again; when all end at once none is lost and none denied", own=True)
 def _(_api):
     n = 9000 if place.HAS_MORE else 1000  # each costs the gate three descriptors or two; an ordinary limit is 20000
     daemon = Daemon("crowd", options=place.OPTIONS).start()
@@ -245,6 +254,8 @@ def _(_api):
     _, took = box.good(["/usr/bin/python3", "-c", CROWD, str(n)], f"turn 2 {n}\n", seconds=100)
     box.good("curl -sS --fail http://web.test/hello.txt")
     print(f"# {n} connections, each used twice: {took:.1f} s")
+    wait_until(lambda: [r["close"] for r in all_records(box)].count("client") == n + 1, 10, "the ends of all")
+    same({r["decision"] for r in all_records(box)}, {"allow"}, "decisions")
     box.remove()
     daemon.stop()
 

@@ -22,8 +22,11 @@ from lib import Skip, check  # noqa: E402
 lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson", "caisson-gate")
 HAS_MORE = os.environ.get("CAISSON_NET_MORE") == "1"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"
+BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 GRANT = "127.0.0.0/8"  # where the servers are: special, so the operator has to say that names may lead there
 OPTIONS = ("--net", f"grant={GRANT}", "--net", "ask=1s")
+ROLES = ("root", "user")
+users = []      # the daemon of an ordinary user, once it is wanted
 names = None    # internet.Names
 wire = None     # internet.Wire, when the program wants one
 catcher = None  # internet.Catcher
@@ -37,11 +40,16 @@ def prepare(has_servers=True, has_wire=False):
     internet.bind_over("/etc/hosts", f"127.0.0.1 localhost\n{servers.WEB} filed.test\n")
     names = internet.Names(servers.ZONE)
     started = servers.start(ROOT, HAS_MORE) if has_servers else []
+    if started:  # so that the gate believes them when it reads their TLS
+        internet.bind_over(BUNDLE, pathlib.Path(BUNDLE).read_text() + servers.CA.read_text())
     lib.SURROUNDINGS += [server.process.pid for server in started]
     catcher = internet.Catcher()  # now: it would answer for a server that did not start
     wire = internet.Wire() if has_wire else None
 
     def finish():
+        if users:
+            client_of(None, "user").remove_all()
+            users.pop().stop()
         for server in reversed(started):
             server.stop()
         if wire:
@@ -51,6 +59,18 @@ def prepare(has_servers=True, has_wire=False):
 
 def main(file, has_servers=True, has_wire=False, seconds=600):
     return lib.main(file, seconds=seconds, options=OPTIONS, prepare=lambda: prepare(has_servers, has_wire))
+
+
+def daemon_of(api, role):
+    if role == "root":
+        return api.daemon
+    if not users:
+        users.append(lib.Daemon("user", uid=lib.USER_ID, options=OPTIONS).start())
+    return users[0]
+
+
+def client_of(api, role):
+    return api.client if role == "root" else daemon_of(api, role).client()
 
 
 def need(*programs):
@@ -77,7 +97,7 @@ class Box:
 
     def __init__(self, client, net, **spec):
         self.client = client
-        self.sandbox = client.create({"net": net, "env": self.ENV, **spec})
+        self.sandbox = client.create({"net": net, **{"env": self.ENV, **spec}})
         self.id = self.sandbox["id"]
         self.put("/work/ca.pem", servers.CA.read_bytes())
 

@@ -6,7 +6,6 @@ records against what the server has seen. TAP.
     tests/net/system.py records   those with the word in their title
 """
 import collections
-import contextlib
 import json
 import re
 import subprocess
@@ -16,7 +15,7 @@ import time
 import place  # before lib, whose folder it knows
 import lib
 import servers
-from lib import USER_ID, Daemon, check, same, test, wait_until
+from lib import check, same, test, wait_until
 from place import Box
 
 BIG = 64 << 20  # of servers.make_files
@@ -32,55 +31,40 @@ def caisson(daemon, *words, status=0, **options):
     return done
 
 
-@contextlib.contextmanager
-def each_role(api):
-    """Root's daemon, and one of a user's own."""
-    user = Daemon("user", uid=USER_ID, options=place.OPTIONS).start()
-    try:
-        yield (api.daemon, user)
-    finally:
-        client = user.client()
-        client.remove_all()
-        client.close()
-        user.stop()
-
-
 @test("caisson run: what is allowed works, what is not is in the result, with the rule to add")
 def _(api):
-    with each_role(api) as daemons:
-        for daemon in daemons:
-            web = caisson(daemon, "run", "--net", "allow:web.test", "--", "curl", "-sS", "http://web.test/hello.txt")
-            same(web.stdout, servers.TEXT, "curl")
-            begin = time.monotonic()
-            no = caisson(daemon, "run", "--json", "--net", "allow:web.test", "--", "curl", "-sS", "http://denied.test/", status=6)
-            check(time.monotonic() - begin < 2, "not at once")
-            check([v for v in json.loads(no.stdout)["violations"] if v["target"].startswith("denied.test") and v["reason"] == "no_rule"],
-                  no.stdout)
-            deny = caisson(daemon, "run", "--", "curl", "-sS", "http://web.test/", status=6)
-            check("resolve" in deny.stderr, deny.stderr)
+    for daemon in (place.daemon_of(api, role) for role in place.ROLES):
+        web = caisson(daemon, "run", "--net", "allow:web.test", "--", "curl", "-sS", "http://web.test/hello.txt")
+        same(web.stdout, servers.TEXT, "curl")
+        begin = time.monotonic()
+        no = caisson(daemon, "run", "--json", "--net", "allow:web.test", "--", "curl", "-sS", "http://denied.test/", status=6)
+        check(time.monotonic() - begin < 2, "not at once")
+        check([v for v in json.loads(no.stdout)["violations"] if v["target"].startswith("denied.test") and v["reason"] == "no_rule"],
+              no.stdout)
+        deny = caisson(daemon, "run", "--", "curl", "-sS", "http://web.test/", status=6)
+        check("resolve" in deny.stderr, deny.stderr)
 
 
 @test("create, exec, net, why, policy set, net again: as a person would")
 def _(api):
-    with each_role(api) as daemons:
-        for daemon in daemons:
-            box = caisson(daemon, "create", "--net", "allow:web.test").stdout.strip()
-            caisson(daemon, "exec", box, "--", "curl", "-sS", "--fail", "http://web.test/hello.txt")
-            caisson(daemon, "exec", box, "--", "curl", "-sS", "http://other.test/hello.txt", status=6)
-            rows = wait_until(lambda: [json.loads(line) for line in caisson(daemon, "net", box, "--denied", "--json").stdout.splitlines()],  # pylint: disable=cell-var-from-loop
-                              3, "records")
-            same([(r["name"], r["decision"], r["reason"]) for r in rows], [("other.test", "deny", "no_rule")], "caisson net")
-            why = json.loads(caisson(daemon, "why", box, "other.test:80", "--json", status=1).stdout)
-            same((why["decision"], why["reason"]), ("deny", "no_rule"), "why")
-            list_, _, host = why["would_allow"].partition(": ")
-            same(list_, "allow", "would_allow")
-            caisson(daemon, "policy", "set", box, "--allow", host)
-            caisson(daemon, "why", box, "other.test:80")
-            same(caisson(daemon, "exec", box, "--", "curl", "-sS", "http://other.test/hello.txt").stdout, servers.TEXT, "after the change")
-            caisson(daemon, "exec", box, "--", "curl", "-sSk", "https://other.test/", status=(7, 35))  # the rule is for port 80
-            text = caisson(daemon, "net", box).stdout
-            check("other.test" in text and "web.test" in text, text)
-            caisson(daemon, "rm", box)
+    for daemon in (place.daemon_of(api, role) for role in place.ROLES):
+        box = caisson(daemon, "create", "--net", "allow:web.test").stdout.strip()
+        caisson(daemon, "exec", box, "--", "curl", "-sS", "--fail", "http://web.test/hello.txt")
+        caisson(daemon, "exec", box, "--", "curl", "-sS", "http://other.test/hello.txt", status=6)
+        rows = wait_until(lambda: [json.loads(line) for line in caisson(daemon, "net", box, "--denied", "--json").stdout.splitlines()],  # pylint: disable=cell-var-from-loop
+                          3, "records")
+        same([(r["name"], r["decision"], r["reason"]) for r in rows], [("other.test", "deny", "no_rule")], "caisson net")
+        why = json.loads(caisson(daemon, "why", box, "other.test:80", "--json", status=1).stdout)
+        same((why["decision"], why["reason"]), ("deny", "no_rule"), "why")
+        list_, _, host = why["would_allow"].partition(": ")
+        same(list_, "allow", "would_allow")
+        caisson(daemon, "policy", "set", box, "--allow", host)
+        caisson(daemon, "why", box, "other.test:80")
+        same(caisson(daemon, "exec", box, "--", "curl", "-sS", "http://other.test/hello.txt").stdout, servers.TEXT, "after the change")
+        caisson(daemon, "exec", box, "--", "curl", "-sSk", "https://other.test/", status=(7, 35))  # the rule is for port 80
+        text = caisson(daemon, "net", box).stdout
+        check("other.test" in text and "web.test" in text, text)
+        caisson(daemon, "rm", box)
 
 
 @test("bulk: 64 MiB down and up, whole, by TLS and plain; bytes are on record")
