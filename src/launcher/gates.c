@@ -27,6 +27,11 @@ static _Noreturn void become_gate(const struct gates *g, const char *path, int c
 	int keep[] = { 0, 1, 2, CHANNEL_FD };
 	int r = channel_fd == CHANNEL_FD ? 0 : os_dup3(channel_fd, CHANNEL_FD, 0);
 
+	if (g->cgroup) { /* that is removed with the last sandbox; it may take longer to end */
+		struct cgroup cg = *g->cgroup;
+
+		cgroup_leave(&cg);
+	}
 	if (r >= 0)
 		r = child_keep(keep, COUNT(keep));
 	if (r >= 0)
