@@ -266,6 +266,10 @@ static void judge_bytes(struct conn *c, uint32_t events)
 
 	if (n == -EAGAIN)
 		return;
+	if (n == 0 && c->state == CONN_RELAY) { /* it only listens */
+		decide(c, GATE_PROTO_TCP, &nothing);
+		return;
+	}
 	if (n <= 0) {
 		conn_end(c, n == 0 ? GATE_SILENT : GATE_NONE, BY_CLIENT);
 		return;

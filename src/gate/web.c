@@ -11,7 +11,8 @@
 #define STALL_MS 3600000 /* in a request, nothing moving */
 #define LINGER_MS 2000   /* behind our last word, for what the client still sends */
 #define PATH_MAX_BYTES (3ul * HTTP_TARGET_MAX) /* all of it escaped */
-#define AHEAD_MAX (16u << 10)                  /* of the next request, while one is answered */
+#define ROUNDS 16             /* of reads and writes, before others get their turn */
+#define AHEAD_MAX (16u << 10) /* of the next request, while one is answered */
 
 enum asking { ASK_HEAD, ASK_BODY, ASK_DONE };
 enum answering { ANSWER_NONE, ANSWER_HEAD, ANSWER_BODY, ANSWER_MOCK };
@@ -28,7 +29,7 @@ struct web {
 	enum gate_reason why;
 	enum conn_by by;
 	uint64_t n_requests;
-	uint64_t due_ms; /* ANSWER_MOCK: not before */
+	uint64_t due_ms; /* ANSWER_MOCK: not before; is_closing: not later */
 	char method[GATE_METHOD_SIZE];
 	char *path;
 	bool is_recorded;        /* requests are told one by one */
@@ -38,6 +39,7 @@ struct web {
 	bool is_down_raw;        /* the body is passed without chunks */
 	bool is_closing;         /* the last word was said */
 	bool is_over, is_reset;
+	bool is_busy;      /* goes on in the next turn, when others have had theirs */
 	bool has_answered; /* something of this answer has gone to the client */
 };
 
@@ -120,8 +122,8 @@ static void leave(struct web *w, enum gate_decision d, enum gate_reason why, enu
 	w->decision = d;
 	w->why = why;
 	w->by = by;
+	w->due_ms = timer_now_ms() + LINGER_MS;
 	drop_server(w);
-	timer_set(&w->conn->gate->timers, &w->conn->timer, LINGER_MS);
 }
 
 /* An answer of ours, and then nothing more. What was asked so far is forgotten. */
@@ -613,17 +615,21 @@ static bool may_ask(const struct web *w)
 	return leg_input(&w->client).len < AHEAD_MAX || w->asking == ASK_HEAD;
 }
 
+static bool is_mock_due(const struct web *w)
+{
+	return w->answering == ANSWER_MOCK && w->asking == ASK_DONE && !w->is_closing;
+}
+
 static void set_timer(struct web *w)
 {
 	bool is_idle = w->asking == ASK_HEAD && w->answering == ANSWER_NONE;
 	struct timers *ts = &w->conn->gate->timers;
 
-	if (w->is_closing)
-		return;
-	if (w->answering == ANSWER_MOCK && w->asking == ASK_DONE) {
+	if (w->is_busy || w->is_closing || is_mock_due(w)) {
 		uint64_t now = timer_now_ms();
 
-		timer_set(ts, &w->conn->timer, w->due_ms > now ? w->due_ms - now : 0);
+		timer_set(ts, &w->conn->timer,
+		          !w->is_busy && w->due_ms > now ? w->due_ms - now : 0);
 		return;
 	}
 	if (is_idle && leg_input(&w->client).len > 0 && w->conn->is_patient)
@@ -661,12 +667,15 @@ static void finish(struct web *w)
 
 static void run(struct web *w)
 {
-	bool has_moved;
+	bool has_moved = true;
 
-	do {
+	if (w->is_closing && timer_now_ms() >= w->due_ms)
+		over(w, w->why, w->by);
+	for (int i = 0; i < ROUNDS && has_moved && !w->is_over; i++) {
 		has_moved = step(w);
 		check_legs(w);
-	} while (has_moved && !w->is_over);
+	}
+	w->is_busy = has_moved;
 	if (w->is_over)
 		finish(w);
 	else
@@ -693,7 +702,7 @@ static void too_long(struct timer *t)
 {
 	struct web *w = OWNER_OF(t, struct conn, timer)->web;
 
-	if (w->answering == ANSWER_MOCK && w->asking == ASK_DONE && !w->is_closing) {
+	if (is_mock_due(w) || w->is_busy) {
 		run(w);
 		return;
 	}
