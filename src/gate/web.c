@@ -51,6 +51,7 @@ void web_free(struct web *w)
 {
 	if (!w)
 		return;
+	w->conn->gate->n_webs--;
 	leg_done(&w->client);
 	leg_done(&w->server);
 	str_done(&w->up_trailers);
@@ -298,7 +299,7 @@ static int move_body(struct http_body *b, struct leg *from, struct leg *to, bool
 			pass(b, is_raw, piece.data, leg_out(to));
 		leg_take(from, piece.consumed);
 		in = leg_input(from);
-	} while (r == HTTP_BODY_MORE && in.len > 0 && leg_unsent(to) < LEG_FULL);
+	} while (r == HTTP_BODY_MORE && in.len > 0 && !leg_is_full(to));
 	return r;
 }
 
@@ -315,7 +316,7 @@ static bool ask_body(struct web *w)
 {
 	int r = HTTP_BODY_MORE;
 
-	if (leg_unsent(&w->server) >= LEG_FULL)
+	if (leg_is_full(&w->server))
 		return false;
 	if (leg_input(&w->client).len > 0 || w->up.kind != HTTP_CHUNKED)
 		r = move_body(&w->up, &w->client, &w->server, false);
@@ -450,7 +451,7 @@ static bool answer_head(struct web *w)
 
 static bool answer_body(struct web *w)
 {
-	if (leg_unsent(&w->client) >= LEG_FULL)
+	if (leg_is_full(&w->client))
 		return false;
 	int r = HTTP_BODY_MORE;
 
@@ -526,7 +527,7 @@ static bool pass_raw(struct leg *from, struct leg *to)
 	struct span in = leg_input(from);
 	bool has_moved = in.len > 0;
 
-	if (leg_unsent(to) >= LEG_FULL)
+	if (leg_is_full(to))
 		return false;
 	if (in.len > 0) {
 		str_addn(leg_out(to), in.at, in.len);
@@ -609,9 +610,9 @@ static bool may_ask(const struct web *w)
 	if (w->is_closing)
 		return true;
 	if (w->is_raw)
-		return leg_unsent(&w->server) < LEG_FULL;
+		return !leg_is_full(&w->server);
 	if (w->asking == ASK_BODY)
-		return leg_unsent(&w->server) < LEG_FULL;
+		return !leg_is_full(&w->server);
 	return leg_input(&w->client).len < AHEAD_MAX || w->asking == ASK_HEAD;
 }
 
@@ -647,7 +648,7 @@ static void settle(struct web *w)
 
 	leg_watch(r, &w->client, may_ask(w));
 	if (has_server(w))
-		leg_watch(r, &w->server, leg_unsent(&w->client) < LEG_FULL);
+		leg_watch(r, &w->server, !leg_is_full(&w->client));
 	set_timer(w);
 }
 
@@ -754,13 +755,16 @@ void web_start(struct conn *c, struct tls *tls)
 		                       .tls = tls,
 		                       .flow = &c->relay.up,
 		                       .meter = &g->meters[0],
+		                       .legs = &g->legs,
 		                       .is_readable = true },
 		           .server = { .end = &c->relay.server,
 		                       .flow = &c->relay.down,
 		                       .meter = &g->meters[1],
+		                       .legs = &g->legs,
 		                       .is_readable = true },
 		           .decision = GATE_ALLOW,
 		           .is_recorded = tls != NULL };
+	g->n_webs++;
 	c->web = w;
 	c->state = CONN_WEB;
 	c->is_patient = false;
