@@ -108,3 +108,8 @@ json_t *spec_properties(void)
 {
 	return table_properties(&top_table);
 }
+
+json_t *net_properties(void)
+{
+	return table_properties(&net_table);
+}

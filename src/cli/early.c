@@ -3,9 +3,10 @@
  *
  * At its start the C library asks the processor some sixty questions about itself. In a virtual
  * machine each of them is answered by the host: 0.3 ms, a tenth of a short run. So the program
- * begins here. When its words are plain - limits and a command - the request leaves at once; and
- * when the answer comes soon and is plain too, the program ends here as well. All else is main()'s:
- * it reads the same words, and finds the request sent and what came so far (cli/daemon.c).
+ * begins here. When its words are plain - limits, net and a command - the request leaves at once;
+ * and when the answer comes soon and is plain too, the program ends here as well. All else is
+ * main()'s: it reads the same words, and finds the request sent and what came so far
+ * (cli/daemon.c).
  *
  * There is no libc yet: no function of it, no thread-local variable; and nothing is relocated: no
  * table of addresses. docs/decisions/0023-ask-before-the-library-starts.md
@@ -151,9 +152,26 @@ static int put_limit(struct early *e, const char *const *argv)
 	return 0;
 }
 
+/* --net deny, --net allow:HOST,HOST; how many words it took. A preset is looked up by main(). */
+static int take_net(const char *const *argv, const char **net)
+{
+	const char *rest = after(argv[0], "--net");
+	const char *value = rest && *rest == '=' ? rest + 1 : argv[1];
+
+	if (!rest || (*rest && *rest != '=') || !value || *net)
+		return 0;
+	for (const char *p = value; *p; p++)
+		if (after(p, "preset:"))
+			return 0;
+	*net = value;
+	return *rest ? 1 : 2;
+}
+
 /* The body of POST /v1/run: what cli/remote.c would say of the same words. */
 static bool put_body(struct early *e, const char *const *argv)
 {
+	const char *net = NULL;
+
 	e->len = e->given = 0;
 	e->is_bad = false;
 	put(e, "{\"spec\":{\"limits\":{");
@@ -161,10 +179,17 @@ static bool put_body(struct early *e, const char *const *argv)
 		int n = put_limit(e, argv);
 
 		if (n == 0)
+			n = take_net(argv, &net);
+		if (n == 0)
 			return false;
 		argv += n;
 	}
-	put(e, "}},\"cmd\":[");
+	put(e, "}");
+	if (net) {
+		put(e, ",\"net\":");
+		put_text(e, net);
+	}
+	put(e, "},\"cmd\":[");
 	argv += *argv && is_same(*argv, "--");
 	if (!*argv)
 		return false;
@@ -227,7 +252,7 @@ static bool ask(long fd, struct early *e)
 	    sizeof head - 1 - sizeof "\r\n\r\n"; /* the last digit; zeros before it are legal */
 	struct iovec iov[] = { { head, sizeof head - 1 }, { e->body, e->len } };
 
-	for (size_t n = e->len; n > 0; n /= 10)
+	for (size_t i = 0, n = e->len; i < 4; i++, n /= 10)
 		head[at--] = (char)('0' + n % 10);
 	return send_all(fd, iov, 2);
 }

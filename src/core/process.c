@@ -36,6 +36,7 @@ static void px_free(struct px *p)
 	free(p->label);
 	free(p->details);
 	free(p->shell);
+	json_decref(p->denials);
 	free(p);
 }
 
@@ -157,7 +158,7 @@ static void on_record(void *arg, const struct store_answer *a)
 
 char *px_details(const struct px *p)
 {
-	char *text = p->details ? mem_strdup(p->details) : details_of(&p->end);
+	char *text = p->details ? mem_strdup(p->details) : details_of(&p->end, p->denials);
 
 	if (!p->shell || p->details)
 		return text;

@@ -484,7 +484,7 @@ static void accept_again(struct timer *t)
 			timer_set(&g->timers, t, PAUSE_MS);
 }
 
-static void take(struct gate *g, struct watch *w, bool is_v6)
+static void take(struct gate *g, struct watch *w)
 {
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
 		union os_address peer = { .v6 = { 0 } }, dst;
@@ -498,8 +498,7 @@ static void take(struct gate *g, struct watch *w, bool is_v6)
 		}
 		if (fd < 0)
 			continue;
-		/* Not redirected: it was made for the listener's own port. */
-		if (os_original_dst(fd, is_v6, &dst) < 0)
+		if (os_original_dst(fd, &dst) < 0)
 			continue;
 		struct rules_addr to = rules_addr_of(&dst), from = rules_addr_of(&peer);
 
@@ -510,13 +509,13 @@ static void take(struct gate *g, struct watch *w, bool is_v6)
 static void tcp4_ready(struct watch *w, uint32_t events)
 {
 	(void)events;
-	take(OWNER_OF(w, struct gate, tcp[0]), w, false);
+	take(OWNER_OF(w, struct gate, tcp[0]), w);
 }
 
 static void tcp6_ready(struct watch *w, uint32_t events)
 {
 	(void)events;
-	take(OWNER_OF(w, struct gate, tcp[1]), w, true);
+	take(OWNER_OF(w, struct gate, tcp[1]), w);
 }
 
 int conns_listen(struct gate *g, const int fds[2])
@@ -533,9 +532,10 @@ int conns_listen(struct gate *g, const int fds[2])
 
 void conns_done(struct gate *g)
 {
+	/* All inside are dead, or will be: nobody else tells us to end. */
 	for (struct conn *c = g->conns, *next; c; c = next) {
 		next = c->next;
-		conn_free(c);
+		conn_end(c, GATE_NONE, BY_CLIENT);
 	}
 	for (int i = 0; i < 2; i++)
 		fd_close(&g->tcp[i].fd);

@@ -268,11 +268,8 @@ int resolver_start(struct gate *g, const int fds[2])
 	bucket_set(&x->names, NAMES_PER_MIN, 60000);
 	for (int i = 0; i < 2; i++)
 		x->udp[i] = (struct watch){ .fd = fds[i], .ready = i ? udp6_ready : udp4_ready };
-	for (int i = 0; i < 2 && r >= 0; i++) {
-		r = os_want_dst(fds[i], i);
-		if (r >= 0)
-			r = loop_add(&g->loop, &x->udp[i], EPOLLIN);
-	}
+	for (int i = 0; i < 2 && r >= 0; i++)
+		r = loop_add(&g->loop, &x->udp[i], EPOLLIN);
 	return r < 0 ? r : 0;
 }
 

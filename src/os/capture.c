@@ -1,31 +1,57 @@
 #include "os/capture.h"
 
+#include <netinet/tcp.h>
+
+#include "base/fd.h"
 #include "os/ret.h"
 
-/* linux/netfilter_ipv4.h and netfilter_ipv6/ip6_tables.h; those headers do not go with the C
- * library's. */
-#define ORIGINAL_DST 80
+#define BACKLOG 4096
 
-int os_original_dst(int fd, bool is_v6, union os_address *out)
+int os_capture(const union os_address *a, int type)
+{
+	static const int on = 1;
+	const bool is_v6 = a->any.sa_family == AF_INET6, is_stream = type == SOCK_STREAM;
+	const struct {
+		bool is_wanted;
+		int level, option;
+	} options[] = {
+		{ !is_v6, IPPROTO_IP, IP_TRANSPARENT },
+		{ is_v6, IPPROTO_IPV6, IPV6_TRANSPARENT },
+		{ is_v6, IPPROTO_IPV6, IPV6_V6ONLY },
+		{ is_stream, IPPROTO_TCP, TCP_NODELAY }, /* what is accepted inherits it */
+		{ !is_stream && !is_v6, IPPROTO_IP, IP_PKTINFO },
+		{ !is_stream && is_v6, IPPROTO_IPV6, IPV6_RECVPKTINFO },
+	};
+
+	OS_FAULT("capture");
+	AUTO(fd_close) int fd = socket(a->any.sa_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	int r = 0;
+	for (size_t i = 0; r >= 0 && i < COUNT(options); i++)
+		if (options[i].is_wanted)
+			r = os_ret(
+			    setsockopt(fd, options[i].level, options[i].option, &on, sizeof on));
+	if (r >= 0)
+		r = os_ret(bind(fd, &a->any, is_v6 ? sizeof a->v6 : sizeof a->v4));
+	if (r >= 0 && is_stream)
+		r = os_ret(listen(fd, BACKLOG));
+	return r < 0 ? r : fd_take(&fd);
+}
+
+int os_deaf(void)
+{
+	OS_FAULT("socket");
+	return os_ret(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+int os_original_dst(int fd, union os_address *out)
 {
 	socklen_t n = sizeof *out;
 
-	OS_FAULT("getsockopt");
+	OS_FAULT("getsockname");
 	*out = (union os_address){ .v6 = { 0 } };
-	return os_ret(
-	    getsockopt(fd, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP, ORIGINAL_DST, &out->any, &n));
-}
-
-int os_want_dst(int fd, bool is_v6)
-{
-	int on = 1;
-
-	OS_FAULT("setsockopt");
-	/* IPv6 has no address of an interface there, and would not let us answer from it. */
-	if (is_v6 && setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on) < 0)
-		return -errno;
-	return os_ret(setsockopt(fd, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP,
-	                         is_v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &on, sizeof on));
+	return os_ret(getsockname(fd, &out->any, &n));
 }
 
 union info {

@@ -11,6 +11,8 @@
 #include "base/base.h"
 
 int os_memfd(const char *name);
+int os_memfd_sealable(const char *name);
+int os_seal(int fd); /* for good: nobody can write it, or change its size */
 /* All bytes or -errno; what was written before an error stays. */
 int os_pwrite2(int fd, const void *head, size_t n_head, const void *bytes, size_t n, off_t at);
 /* How many came: fewer than asked for only at the end of the file. */

@@ -261,6 +261,16 @@ int check_rules_file(const struct opt *o, struct arena *a, const char *text, con
 	return 0;
 }
 
+/* What it means is the mock's own grammar. */
+int check_any(const struct opt *o, struct arena *a, const char *text, const char **out,
+              struct err *e)
+{
+	(void)o;
+	(void)e;
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
 /* clang-format off */
 #define FIELD(name) .offset = offsetof(struct net_spec, name)
 
@@ -280,6 +290,9 @@ static const struct opt net_rows[] = {
 	{ .key = "mock", .type = &opt_map, .check_key = check_host, .check = check_rules_file,
 	  FIELD(mock),
 	  .forms = "object of host: file", .help = "answered from a rules file, never leaves" },
+	{ .key = "mocks", .type = &opt_map, .check_key = check_rules_file, .check = check_any,
+	  FIELD(mocks), .forms = "object of file: text",
+	  .help = "the rules files of `mock`; the CLI reads them from beside the spec" },
 	{ .key = "http", .type = &opt_http, .members = &http_table,
 	  .forms = "list of objects", .help = "methods and paths of a host" },
 	{ .key = "inspect", .type = &opt_list, .check = check_host, FIELD(inspect),
@@ -310,6 +323,7 @@ void net_clear(struct net_spec *n)
 	vec_done(&n->inspect);
 	vec_done(&n->tls_any);
 	vec_done(&n->mock);
+	vec_done(&n->mocks);
 	vec_done(&n->rate);
 	n->is_offline = false;
 	n->mode = NET_DENY;
@@ -329,7 +343,8 @@ static int bad_net_text(const char *text, struct arena *a, struct err *e)
 		               quote(text).text, near, quote(text + len).text);
 	if (strchr(text, '.') && check_host(NULL, a, text, &host, &unused) == 0)
 		return err_new(e, ERR_INVALID, "\"%s\" needs the prefix: \"allow:%s\"", host, host);
-	return err_new(e, ERR_INVALID, "\"%s\" is not valid; valid: deny, allow, allow:HOST,HOST",
+	return err_new(e, ERR_INVALID,
+	               "\"%s\" is not valid; valid: deny, allow, allow:HOST,HOST, preset:NAME",
 	               quote(text).text);
 }
 
@@ -346,7 +361,7 @@ static int allow_host(struct input *in, struct net_spec *net, const char *text, 
 
 static int net_set_text(struct input *in, struct net_spec *net, const char *text, struct err *e)
 {
-	const char *prefix = "allow:";
+	const char *prefix = "allow:", *name = NULL;
 	bool is_deny = strcmp(text, "deny") == 0;
 
 	if (is_deny || strcmp(text, "allow") == 0) {
@@ -354,9 +369,11 @@ static int net_set_text(struct input *in, struct net_spec *net, const char *text
 		net->mode = is_deny ? NET_DENY : NET_ALLOW;
 		return 0;
 	}
-	if (strncmp(text, prefix, strlen(prefix)) != 0)
+	bool is_allow = strncmp(text, prefix, strlen(prefix)) == 0;
+
+	if (!is_allow && net_entry_kind(text, &name) == NET_HOST)
 		return bad_net_text(text, in->arena, e);
-	char *rest = arena_strdup(in->arena, text + strlen(prefix));
+	char *rest = arena_strdup(in->arena, is_allow ? text + strlen(prefix) : text);
 
 	net->mode = NET_LIST;
 	while (rest)

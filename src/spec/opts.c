@@ -18,8 +18,8 @@ static const char *const profile_words[] = {
 static const struct opt rows[] = {
 	{ .key = "net", .flag = "net", .arg = "RULE", .dflt = "deny", .weaker = true,
 	  .type = &opt_net, .members = &net_table, FIELD(net),
-	  .forms = "`deny`, `allow`, `allow:HOST,HOST`, list of hosts, object",
-	  .help = "what may be reached: deny, allow, allow:HOST,HOST" },
+	  .forms = "`deny`, `allow`, `allow:HOST,HOST`, `preset:pip`, list of hosts, object",
+	  .help = "what may be reached: deny, allow, allow:HOST,HOST, preset:pip" },
 	{ .key = "fs", .flag = "fs", .arg = "MOUNT", .dflt = "ephemeral:/work", .weaker = true,
 	  .type = &opt_fs, .members = &fs_table, .max = FS_ENTRIES_MAX,
 	  .forms = "`ephemeral:/work`, `workspace:/work`, `ro:/opt/tc[:/at]`, "

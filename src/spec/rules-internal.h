@@ -14,6 +14,8 @@ bool host_meets(const struct host_rule *a, const struct host_rule *b);
 /* A rule of the list that covers it; one that names the port comes first. NULL: none. */
 const struct host_rule *hosts_find(const struct host_rules *l, const char *name, uint16_t port);
 
+/* Of a text that check_cidr() has taken, and that lives as long. */
+struct range_rule range_compile(const char *text);
 bool range_covers(const struct range_rule *r, const struct rules_addr *a);
 bool range_contains(const struct range_rule *outer, const struct range_rule *inner);
 const struct range_rule *ranges_find(const struct range_rules *l, const struct rules_addr *a);

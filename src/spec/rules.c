@@ -4,7 +4,7 @@
  * The document is read by the tables of the spec, so that whatever was taken at create is taken
  * here, and nothing else.
  */
-#include "spec/rules.h"
+#include "spec/rules-internal.h"
 
 #include <arpa/inet.h>
 
@@ -43,22 +43,36 @@ static int ask_set(struct input *in, const struct opt *o, void *into, json_t *v,
 	return 0;
 }
 
-/* Any text: what it means is the mock's own grammar. */
-static int check_mock(const struct opt *o, struct arena *a, const char *text, const char **out,
-                      struct err *e)
+/* "http://proxy.example.org:3128": nothing before the host, nothing behind the port. */
+static enum rules_proxy proxy_read(const char *text, struct span *host, uint16_t *port)
 {
-	(void)o;
-	(void)e;
-	*out = arena_strdup(a, text);
-	return 0;
+	static const struct {
+		const char *prefix;
+		enum rules_proxy kind;
+	} schemes[] = { { "http://", PROXY_HTTP }, { "socks5://", PROXY_SOCKS5 } };
+
+	for (size_t i = 0; i < COUNT(schemes); i++) {
+		size_t n = strlen(schemes[i].prefix);
+
+		if (strncmp(text, schemes[i].prefix, n) == 0 &&
+		    http_host_split(span_of(text + n), host, port) && *port > 0)
+			return schemes[i].kind;
+	}
+	return PROXY_NONE;
 }
 
-static int check_proxy(const struct opt *o, struct arena *a, const char *text, const char **out,
-                       struct err *e)
+/* Not quoted when it is wrong: it may have a password. */
+int check_proxy(const struct opt *o, struct arena *a, const char *text, const char **out,
+                struct err *e)
 {
+	struct span host = { 0 };
+	uint16_t port = 0;
+
 	(void)o;
 	if (text_plain(text, NAME_TEXT_MAX + sizeof "socks5://:65535" - 1, e) < 0)
 		return -1;
+	if (proxy_read(text, &host, &port) == PROXY_NONE)
+		return err_new(e, ERR_INVALID, "wants http://HOST:PORT or socks5://HOST:PORT");
 	*out = arena_strdup(a, text);
 	return 0;
 }
@@ -76,7 +90,7 @@ static const struct opt rows[] = {
 	{ .key = "net", .type = &opt_net_once, .members = &net_table, FIELD(net) },
 	{ .key = "grant", .type = &opt_list, .check = check_cidr, FIELD(grant) },
 	{ .key = "proxy", .type = &opt_text, .check = check_proxy, FIELD(proxy) },
-	{ .key = "mocks", .type = &opt_map, .check_key = check_rules_file, .check = check_mock,
+	{ .key = "mocks", .type = &opt_map, .check_key = check_rules_file, .check = check_any,
 	  FIELD(mocks) },
 	{ .key = "ask_ms", .type = &opt_ask, FIELD(ask_ms) },
 };
@@ -140,30 +154,31 @@ static int hosts_compile(struct rules *r, struct host_rules *out, const struct t
 	return 0;
 }
 
-static void range_add(struct range_rules *l, struct range_rule range)
+struct range_rule range_compile(const char *text)
 {
-	vec_push(l, range);
-}
-
-static struct range_rule range_compile(struct arena *a, const char *text)
-{
+	char ip[INET6_ADDRSTRLEN] = "";
 	size_t n = strcspn(text, "/");
-	const char *ip = arena_strndup(a, text, n);
 	struct range_rule range = {
-		.is_v6 = strchr(ip, ':'),
+		.is_v6 = memchr(text, ':', n),
 		.bits = (uint8_t)strtoul(text + n + 1, NULL, 10),
 		.port = strchr(text + n, ':') ? port_of(text) : 0,
 		.text = text,
 	};
 
+	snprintf(ip, sizeof ip, "%.*s", (int)n, text);
 	(void)inet_pton(range.is_v6 ? AF_INET6 : AF_INET, ip, range.addr);
 	return range;
 }
 
-static void ranges_compile(struct rules *r, struct range_rules *out, const struct text_list *in)
+static void range_add(struct range_rules *l, struct range_rule range)
+{
+	vec_push(l, range);
+}
+
+static void ranges_compile(struct range_rules *out, const struct text_list *in)
 {
 	for (size_t i = 0; i < in->len; i++)
-		range_add(out, range_compile(&r->arena, in->at[i]));
+		range_add(out, range_compile(in->at[i]));
 }
 
 /* ---- http ---- */
@@ -242,29 +257,17 @@ static int rates_compile(struct rules *r, const struct pair_list *rate, struct e
 	return 0;
 }
 
-/* "http://proxy.example.org:3128": nothing before the host, nothing behind the port. */
-static int proxy_compile(struct rules *r, const char *text, struct err *e)
+/* The text was checked. */
+static void proxy_compile(struct rules *r, const char *text)
 {
-	static const struct {
-		const char *prefix;
-		enum rules_proxy kind;
-	} schemes[] = { { "http://", PROXY_HTTP }, { "socks5://", PROXY_SOCKS5 } };
 	struct span host = { 0 };
 
-	for (size_t i = 0; text && i < COUNT(schemes); i++) {
-		size_t n = strlen(schemes[i].prefix);
-
-		if (strncmp(text, schemes[i].prefix, n) == 0 &&
-		    http_host_split(span_of(text + n), &host, &r->proxy_port) && r->proxy_port > 0)
-			r->proxy = schemes[i].kind;
-	}
-	if (text && r->proxy == PROXY_NONE)
-		return err_new(e, ERR_INVALID,
-		               "proxy: wants http://HOST:PORT or socks5://HOST:PORT");
+	if (!text)
+		return;
+	r->proxy = proxy_read(text, &host, &r->proxy_port);
 	if (host.len > 0 && host.at[0] == '[')
 		host = (struct span){ host.at + 1, host.len - 2 };
-	r->proxy_host = text ? arena_strndup(&r->arena, host.at, host.len) : NULL;
-	return 0;
+	r->proxy_host = arena_strndup(&r->arena, host.at, host.len);
 }
 
 /* ---- the whole ---- */
@@ -284,16 +287,15 @@ static int compile(struct rules *r, const struct doc *doc, struct err *e)
 	    hosts_compile(r, &r->inspect, &net->inspect, e) < 0 ||
 	    hosts_compile(r, &r->tls_any, &net->tls_any, e) < 0)
 		return -1;
-	ranges_compile(r, &r->cidr, &net->cidr);
-	ranges_compile(r, &r->grant, &doc->grant);
+	ranges_compile(&r->cidr, &net->cidr);
+	ranges_compile(&r->grant, &doc->grant);
 	for (size_t i = 0; i < net->http.len; i++)
 		http_compile(r, &net->http.at[i]);
 	for (size_t i = 0; i < net->mock.len; i++)
 		if (mock_compile(r, doc, &net->mock.at[i], e) < 0)
 			return -1;
-	if (rates_compile(r, &net->rate, e) < 0)
-		return -1;
-	return proxy_compile(r, doc->proxy, e);
+	proxy_compile(r, doc->proxy);
+	return rates_compile(r, &net->rate, e);
 }
 
 int rules_read(struct rules *r, const char *json, size_t n, struct err *e)

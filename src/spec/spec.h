@@ -78,6 +78,7 @@ struct net_spec {
 	struct text_list inspect, tls_any; /* hosts */
 	bool is_offline;                   /* packages only, and only from the cache */
 	struct pair_list mock;             /* host -> rules file */
+	struct pair_list mocks;            /* rules file -> its text */
 	VEC(struct http_rule) http;
 	struct pair_list rate; /* connections, bytes_up, bytes_down -> text as written */
 };

@@ -11,9 +11,13 @@
  *                        UP: it serves
  *   RULES ───────────▷   RULED: they hold now, for open connections too; or why the old ones stay
  *                   ◁──  RECORD: one connection, when it is decided and when it is closed
- *   CREDIT ──────────▷   (so many records were taken; without credit new connections are denied)
+ *   CREDIT ──────────▷   (so many more records may be sent; without credit all are denied)
  *                   ◁──  ASK: a connection is held
  *   ANSWER ──────────▷   (it goes on or is closed; all that wait for the same name and port too)
+ *
+ * A denied connection is told of before its client can see that it was: the end of a command then
+ * finds the record in the socket. When the monitor has no more to say (it shuts its writing side
+ * first), the child closes what is open, tells of that, and ends.
  *
  * What a child says comes from a program that parses hostile bytes: gate_check() first. Text in a
  * record is printable ASCII, or it would not have become a name; others escape it all the same.
@@ -40,7 +44,7 @@ enum gate_type {
 	G_CREDIT, /* struct gate_credit */
 	G_ANSWER, /* struct gate_answer */
 	/* the child */
-	G_UP,
+	G_UP,     /* it serves by the rules of START; those that are no rules: RULED, and it ends */
 	G_CA,     /* struct gate_ca; before G_UP, or before the G_RULED of rules that need it */
 	G_RULED,  /* struct gate_ruled */
 	G_RECORD, /* struct gate_record */
@@ -52,12 +56,13 @@ struct gate_head {
 	uint32_t type, len; /* len: of what follows */
 };
 
-/* Descriptors of a G_START, in this order. The sockets were made inside, before any command. */
+/* Descriptors of a G_START, in this order. The sockets were made inside, before any command; those
+ * of IPv6 may be such as nothing ever comes to. They do not block. */
 enum gate_fd {
-	GATE_TCP4, /* listens; every TCP connection that is not to true loopback comes here:
-	              SO_ORIGINAL_DST */
+	GATE_TCP4, /* listens; every TCP connection that is not to true loopback comes here, and
+	              getsockname(2) of it is where the client wanted to go */
 	GATE_TCP6,
-	GATE_UDP4, /* DNS to whatever address; answered from that one: IP_PKTINFO */
+	GATE_UDP4, /* DNS to whatever address, which IP_PKTINFO tells; answered from that one */
 	GATE_UDP6,
 	GATE_NAMES, /* memfd: gate/names.h; the child writes it, the monitor only keeps it */
 	GATE_RULES, /* memfd, sealed: the rules document */

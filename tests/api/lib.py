@@ -30,7 +30,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fault")
 import cell  # noqa: E402
 import census  # noqa: E402
 
-cell.PROGRAMS = ("caissond", "caisson-launcher", "caisson-tree", "caisson-init")
+cell.PROGRAMS = ("caissond", "caisson-launcher", "caisson-tree", "caisson-init", "caisson-gate")
 HOME = pathlib.Path("/run/api")        # state and run folders of the daemons of this cell
 HOST = pathlib.Path("/run/host")       # what sandboxes must not reach
 SOURCE = pathlib.Path("/run/source")   # what is shown inside
@@ -217,8 +217,9 @@ class Client:
         same(answer.status, 204, f"delete: {answer}")
 
     def remove_all(self):
-        for s in self.ok("GET", "/v1/sandboxes?limit=1000")["sandboxes"]:
-            self.delete(f"/v1/sandboxes/{s['id']}")
+        while some := self.ok("GET", "/v1/sandboxes?limit=1000")["sandboxes"]:
+            for s in some:
+                self.delete(f"/v1/sandboxes/{s['id']}")
 
     def file(self, sandbox, path):
         """The target of a file."""
@@ -501,8 +502,15 @@ class Daemon:
 
     def wait_clean(self):
         """Until nothing of the sandboxes that were removed is left."""
-        wait_until(lambda: (census.reap(), not list((self.run / "sb").glob("*.sock")) and not self.monitors())[1], 10,
-                   "sockets and monitors of removed sandboxes")
+        def rest():
+            census.reap()
+            return [p.name for p in (self.run / "sb").glob("*.sock")], self.monitors()
+
+        try:
+            wait_until(lambda: rest() == ([], []), 20)
+        except Failed:
+            left = self.client().get("/v1/sandboxes")
+            raise Failed(f"left of removed sandboxes: {rest()}, known: {left.json}\n{self.tail()}") from None
 
     def stop(self, seconds=15):
         """Orderly. Sandboxes that are kept live on."""

@@ -13,7 +13,7 @@ import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PROGRAMS = ("caisson-test", "caisson-init")
+PROGRAMS = ("caisson-test", "caisson-gate", "caisson-init")
 BIN = pathlib.Path("/run/bin")
 NOTES = pathlib.Path("/run/notes")  # anybody may write: counts and traces of test builds
 PREFIX = "caisson-cell-"

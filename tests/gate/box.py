@@ -10,21 +10,26 @@ import socket
 import subprocess
 import sys
 
+IP_PKTINFO, IP_TRANSPARENT, IPV6_TRANSPARENT = 8, 19, 75  # linux/in.h, linux/in6.h
+
 RULES = """
 table inet caisson {
-	chain catch {
-		type nat hook output priority -100;
-		ip daddr 127.0.0.0/8 return
-		ip6 daddr ::1 return
-		meta l4proto tcp redirect to :PORT
+	chain in {
+		type filter hook prerouting priority mangle; policy drop;
+		tcp flags & (syn|ack) != syn accept
+		ip daddr 127.0.0.0/8 accept
+		ip6 daddr ::1 accept
+		meta nfproto ipv4 meta l4proto tcp tproxy ip to 198.18.0.1:1 accept
+		meta nfproto ipv4 udp dport 53 tproxy ip to 198.18.0.1:53 accept
+		meta nfproto ipv6 meta l4proto tcp tproxy ip6 to [2001:2::1]:1 accept
+		meta nfproto ipv6 udp dport 53 tproxy ip6 to [2001:2::1]:53 accept
 	}
 	chain out {
 		type filter hook output priority 0; policy drop;
+		meta l4proto tcp accept
 		ip daddr 127.0.0.0/8 accept
 		ip6 daddr ::1 accept
-		meta l4proto tcp accept
 		udp dport 53 accept
-		udp sport 53 accept
 	}
 }
 """
@@ -38,10 +43,16 @@ def listen(family, kind, port):
     s = socket.socket(family, kind | socket.SOCK_NONBLOCK)
     if family == socket.AF_INET6:
         s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.setsockopt(socket.IPPROTO_IPV6, IPV6_TRANSPARENT, 1)
+    else:
+        s.setsockopt(socket.IPPROTO_IP, IP_TRANSPARENT, 1)
     if kind == socket.SOCK_STREAM:
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    s.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", port))
+    elif family == socket.AF_INET6:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+    else:
+        s.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)
+    s.bind(("2001:2::1" if family == socket.AF_INET6 else "198.18.0.1", port))
     if kind == socket.SOCK_STREAM:
         s.listen(4096)
     return s
@@ -49,14 +60,11 @@ def listen(family, kind, port):
 
 def make():
     run("ip", "link", "set", "lo", "up")
-    run("ip", "route", "add", "local", "0.0.0.0/0", "dev", "lo")
+    run("ip", "route", "add", "local", "0.0.0.0/0", "dev", "lo", "src", "127.0.0.1")
     run("ip", "-6", "route", "add", "local", "::/0", "dev", "lo")
-    tcp4 = listen(socket.AF_INET, socket.SOCK_STREAM, 0)
-    port = tcp4.getsockname()[1]
-    tcp6 = listen(socket.AF_INET6, socket.SOCK_STREAM, port)
-    udp = [listen(f, socket.SOCK_DGRAM, 53) for f in (socket.AF_INET, socket.AF_INET6)]
-    subprocess.run(["nft", "-f", "-"], input=RULES.replace("PORT", str(port)).encode(), check=True)
-    return [tcp4, tcp6, *udp]
+    subprocess.run(["nft", "-f", "-"], input=RULES.encode(), check=True)
+    return [listen(f, kind, port) for kind, port in ((socket.SOCK_STREAM, 1), (socket.SOCK_DGRAM, 53))
+            for f in (socket.AF_INET, socket.AF_INET6)]
 
 
 def execute(order):

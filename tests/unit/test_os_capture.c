@@ -1,38 +1,47 @@
+/* How packets come to such a socket is engine/netns.h's business; here it hears for all. */
 #include "os/capture.h"
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <sched.h>
 
 #include "base/fd.h"
+#include "os/sock.h"
 #include "test.h"
 
-static int listener(bool is_v6, uint16_t *port)
+#define PORT 53
+
+static void enter(void)
 {
-	union os_address a = os_loopback(is_v6, 0);
-	int fd = socket(a.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+		SKIP("needs user namespaces");
+	CHECK_INT(os_loopback_up(), 0);
+}
+
+static int capture(bool is_v6, int type)
+{
+	union os_address a = os_loopback(is_v6, PORT);
 
 	if (is_v6)
 		a.v6.sin6_addr = in6addr_any;
 	else
 		a.v4.sin_addr.s_addr = INADDR_ANY;
-	CHECK_INT(bind(fd, &a.any, is_v6 ? sizeof a.v6 : sizeof a.v4), 0);
-	*port = (uint16_t)os_port(fd);
-	return fd;
+	return os_capture(&a, type);
 }
 
 /* A connected client takes an answer only from where it asked. */
 static void ask_and_answer(bool is_v6, const char *asked)
 {
-	uint16_t port;
-	AUTO(fd_close) int fd = listener(is_v6, &port);
+	AUTO(fd_close) int fd = capture(is_v6, SOCK_DGRAM);
 	AUTO(fd_close)
 	int client = socket(is_v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	union os_address to = os_loopback(is_v6, port);
+	union os_address to = os_loopback(is_v6, PORT);
 	struct os_datagram d;
 	char buf[16];
 
+	CHECK(fd >= 0);
 	if (!is_v6)
 		CHECK_INT(inet_pton(AF_INET, asked, &to.v4.sin_addr), 1);
-	CHECK_INT(os_want_dst(fd, is_v6), 0);
 	CHECK_INT(os_recv_datagram(fd, buf, sizeof buf, &d), -EAGAIN);
 	CHECK_INT(connect(client, &to.any, is_v6 ? sizeof to.v6 : sizeof to.v4), 0);
 	CHECK_INT(send(client, "hi", 2, 0), 2);
@@ -46,23 +55,47 @@ static void ask_and_answer(bool is_v6, const char *asked)
 
 TEST(an_answer_comes_from_the_address_that_was_asked)
 {
+	enter();
 	ask_and_answer(false, "127.0.0.1");
 	ask_and_answer(false, "127.4.5.6");
 	ask_and_answer(true, "::1");
 }
 
-TEST(a_connection_that_nobody_redirected_has_no_other_destination)
+TEST(a_connection_has_its_destination_and_small_packets_are_not_delayed)
 {
-	union os_address a = os_loopback(false, 0), dst;
-	AUTO(fd_close) int server = os_listen_tcp(&a);
+	union os_address to = os_loopback(false, PORT), dst, peer;
+	int on = 0;
+	socklen_t len = sizeof on;
 
-	a = os_loopback(false, (uint16_t)os_port(server));
-	AUTO(fd_close) int client = os_connect_tcp(&a);
-	union os_address peer;
-
+	enter();
+	AUTO(fd_close) int server = capture(false, SOCK_STREAM);
+	CHECK(server >= 0);
+	to.v4.sin_addr.s_addr = htonl(0x7f040506);
+	AUTO(fd_close) int client = os_connect_tcp(&to);
 	CHECK(client >= 0);
 	AUTO(fd_close) int fd = os_accept_from(server, &peer);
 	CHECK(fd >= 0);
 	CHECK_INT(ntohs(peer.v4.sin_port), os_port(client));
-	CHECK(os_original_dst(fd, false, &dst) < 0);
+	CHECK_INT(os_original_dst(fd, &dst), 0);
+	CHECK_INT(dst.v4.sin_addr.s_addr, to.v4.sin_addr.s_addr);
+	CHECK_INT(ntohs(dst.v4.sin_port), PORT);
+	CHECK_INT(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &len), 0);
+	CHECK_INT(on, 1);
+}
+
+TEST(it_takes_a_right)
+{
+	if (geteuid() == 0)
+		SKIP("needs not to be root");
+	CHECK_INT(capture(false, SOCK_DGRAM), -EPERM);
+}
+
+TEST(nobody_reaches_a_deaf_one)
+{
+	AUTO(fd_close) int fd = os_deaf();
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	CHECK(fd >= 0);
+	CHECK_INT(poll(&p, 1, 0), 0);
+	CHECK_INT(os_accept(fd), -EOPNOTSUPP);
 }
