@@ -17,15 +17,18 @@
 #include "gate/budget.h"
 #include "gate/dial.h"
 #include "gate/ends.h"
+#include "gate/leg.h"
 #include "gate/names.h"
 #include "gate/relay.h"
 #include "io/timer.h"
 #include "os/capture.h"
+#include "spec/mock.h"
 #include "spec/rules.h"
 
 #define OWNER_OF(at, type, member) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 
 #define OWN_MAX 256
+#define WEBS_MAX 4096 /* connections that are read: with TLS on both sides one takes 70 KiB */
 
 struct conn;
 struct web;
@@ -58,7 +61,7 @@ struct unsaid {
 };
 
 struct records {
-	int64_t credit;
+	uint64_t credit;
 	struct unsaid *unsaid, **unsaid_end;
 	struct timer window;
 	struct gate_record denied[2]; /* alike: by budget, by spool; count 0: none */
@@ -77,6 +80,7 @@ struct gate {
 	struct timer accept_again;
 	char id[GATE_ID_SIZE];
 	struct rules rules;
+	VEC(struct mock) mocks; /* one for each of rules.mock */
 	uint32_t generation;
 	struct rules_addr own[OWN_MAX]; /* addresses of this host */
 	size_t n_own;
@@ -92,7 +96,8 @@ struct gate {
 	struct meter meters[2]; /* bytes: up, down */
 	struct pipes pipes;
 	struct conn *conns;
-	size_t n_conns, n_conns_max;
+	size_t n_conns, n_conns_max, n_webs;
+	struct legs legs;
 	bool is_up;
 };
 

@@ -49,7 +49,7 @@ enum policy_gate_args_id {
 	  "brk mmap munmap mremap mprotect madvise" },                                             \
 	{ ALLOW, "itself: identity, clocks, locks of libraries, an end",                           \
 	  "getpid gettid getuid geteuid getgid getegid uname sysinfo clock_gettime gettimeofday "  \
-	  "clock_getres getrandom futex rt_sigaction rt_sigprocmask rt_sigreturn tgkill "          \
+	  "clock_getres getrandom futex rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack tgkill " \
 	  "restart_syscall exit exit_group" },                                                     \
 	{ BY_ARGS(GATE_ARGS_SETSOCKOPT), "what is named here", "setsockopt" }
 

@@ -17,7 +17,7 @@ static void tell(struct gate *g, const struct gate_record *r)
 {
 	struct gate_packet p = { .head = { G_RECORD, sizeof p.record }, .record = *r };
 
-	g->records.credit--;
+	g->records.credit -= g->records.credit > 0;
 	gate_say(g, &p);
 }
 

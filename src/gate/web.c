@@ -11,10 +11,11 @@
 #define STALL_MS 3600000 /* in a request, nothing moving */
 #define LINGER_MS 2000   /* behind our last word, for what the client still sends */
 #define PATH_MAX_BYTES (3ul * HTTP_TARGET_MAX) /* all of it escaped */
-#define AHEAD_MAX (16u << 10)                  /* of the next request, while one is answered */
+#define ROUNDS 16             /* of reads and writes, before others get their turn */
+#define AHEAD_MAX (16u << 10) /* of the next request, while one is answered */
 
 enum asking { ASK_HEAD, ASK_BODY, ASK_DONE };
-enum answering { ANSWER_NONE, ANSWER_HEAD, ANSWER_BODY };
+enum answering { ANSWER_NONE, ANSWER_HEAD, ANSWER_BODY, ANSWER_MOCK };
 
 struct web {
 	struct conn *conn;
@@ -28,6 +29,7 @@ struct web {
 	enum gate_reason why;
 	enum conn_by by;
 	uint64_t n_requests;
+	uint64_t due_ms; /* ANSWER_MOCK: not before; is_closing: not later */
 	char method[GATE_METHOD_SIZE];
 	char *path;
 	bool is_recorded;        /* requests are told one by one */
@@ -37,6 +39,7 @@ struct web {
 	bool is_down_raw;        /* the body is passed without chunks */
 	bool is_closing;         /* the last word was said */
 	bool is_over, is_reset;
+	bool is_busy;      /* goes on in the next turn, when others have had theirs */
 	bool has_answered; /* something of this answer has gone to the client */
 };
 
@@ -48,6 +51,7 @@ void web_free(struct web *w)
 {
 	if (!w)
 		return;
+	w->conn->gate->n_webs--;
 	leg_done(&w->client);
 	leg_done(&w->server);
 	str_done(&w->up_trailers);
@@ -119,8 +123,8 @@ static void leave(struct web *w, enum gate_decision d, enum gate_reason why, enu
 	w->decision = d;
 	w->why = why;
 	w->by = by;
+	w->due_ms = timer_now_ms() + LINGER_MS;
 	drop_server(w);
-	timer_set(&w->conn->gate->timers, &w->conn->timer, LINGER_MS);
 }
 
 /* An answer of ours, and then nothing more. What was asked so far is forgotten. */
@@ -153,6 +157,15 @@ static bool has_scheme_of(const struct web *w, const struct http_head *h)
 {
 	return h->form != HTTP_ABSOLUTE ||
 	       (h->target.len > 4 && span_lower(h->target.at[4]) == 's') == (w->client.tls != NULL);
+}
+
+static const struct mock *mock_of(const struct web *w)
+{
+	const struct gate *g = w->conn->gate;
+	struct question q = conn_question(w->conn, STAGE_CONNECT);
+	const struct mock_rule *rule = rules_decide(&g->rules, &q).mock;
+
+	return rule ? &g->mocks.at[rule - g->rules.mock.at] : NULL;
 }
 
 static struct verdict judge(struct web *w, const struct http_head *h)
@@ -194,6 +207,24 @@ static void begin_body(struct http_body *b, const struct http_head *h, struct st
 	b->skips_extensions = true;
 }
 
+/* NULL: nothing fits. The rules may have changed since it was asked. */
+static const struct mock_answer *find_mock(const struct web *w, const struct mock *m)
+{
+	return m && w->path[0] ? mock_find(m, w->method, w->path) : NULL;
+}
+
+/* Nobody is dialled: what is asked here never leaves. */
+static void meet_mock(struct web *w, const struct mock *m, bool expects)
+{
+	const struct mock_answer *a = find_mock(w, m);
+
+	w->due_ms = timer_now_ms() + (a ? a->delay_ms : 0);
+	if (expects)
+		str_add(leg_out(&w->client), "HTTP/1.1 100 Continue\r\n\r\n");
+	if (!w->conn->is_opened)
+		record_opened(w->conn);
+}
+
 static void take_request(struct web *w, const struct http_head *h, size_t n)
 {
 	struct verdict v = judge(w, h);
@@ -203,7 +234,9 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 		refuse(w, status_of(v.reason), GATE_DENY, v.reason);
 		return;
 	}
-	if (webhead_request(h, leg_out(&w->server), &e) < 0) {
+	const struct mock *mock = mock_of(w);
+
+	if (!mock && webhead_request(h, leg_out(&w->server), &e) < 0) {
 		refuse(w, 431, GATE_DENY, GATE_HTTP_BAD);
 		return;
 	}
@@ -213,9 +246,11 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 	w->is_last = !h->keep_alive;
 	w->has_answered = false;
 	w->asking = ASK_BODY;
-	w->answering = ANSWER_HEAD;
+	w->answering = mock ? ANSWER_MOCK : ANSWER_HEAD;
+	if (mock)
+		meet_mock(w, mock, h->expect_continue);
 	leg_take(&w->client, n);
-	if (!has_server(w) && !w->conn->dial)
+	if (!mock && !has_server(w) && !w->conn->dial)
 		conn_dial(w->conn);
 }
 
@@ -264,7 +299,7 @@ static int move_body(struct http_body *b, struct leg *from, struct leg *to, bool
 			pass(b, is_raw, piece.data, leg_out(to));
 		leg_take(from, piece.consumed);
 		in = leg_input(from);
-	} while (r == HTTP_BODY_MORE && in.len > 0 && leg_unsent(to) < LEG_FULL);
+	} while (r == HTTP_BODY_MORE && in.len > 0 && !leg_is_full(to));
 	return r;
 }
 
@@ -281,7 +316,7 @@ static bool ask_body(struct web *w)
 {
 	int r = HTTP_BODY_MORE;
 
-	if (leg_unsent(&w->server) >= LEG_FULL)
+	if (leg_is_full(&w->server))
 		return false;
 	if (leg_input(&w->client).len > 0 || w->up.kind != HTTP_CHUNKED)
 		r = move_body(&w->up, &w->client, &w->server, false);
@@ -289,6 +324,8 @@ static bool ask_body(struct web *w)
 		w->asking = ASK_DONE;
 		r = end_body(&w->up, &w->up_trailers, false, &w->server);
 	}
+	if (w->answering == ANSWER_MOCK)
+		str_done(leg_out(&w->server));
 	if (r < 0) {
 		refuse(w, 400, GATE_DENY, GATE_HTTP_BAD);
 		return false;
@@ -414,7 +451,7 @@ static bool answer_head(struct web *w)
 
 static bool answer_body(struct web *w)
 {
-	if (leg_unsent(&w->client) >= LEG_FULL)
+	if (leg_is_full(&w->client))
 		return false;
 	int r = HTTP_BODY_MORE;
 
@@ -444,8 +481,30 @@ static bool answer_none(struct web *w)
 	return true;
 }
 
+static bool answer_mock(struct web *w)
+{
+	static const struct mock_answer none = { .status = 404,
+		                                 .body = "caisson: no answer fits\n" };
+	const struct mock_answer *a = find_mock(w, mock_of(w));
+	struct webhead_way way = { .is_last = w->is_last };
+	struct err e;
+
+	if (w->asking != ASK_DONE || timer_now_ms() < w->due_ms)
+		return false;
+	if (!a)
+		a = &none;
+	record(w, (int)a->status, GATE_NONE);
+	if (webhead_mock(a, &way, w->asked != HTTP_ASKED_HEAD, leg_out(&w->client), &e) < 0)
+		cut(w, GATE_HTTP_BAD, BY_GATE);
+	else
+		answered(w);
+	return true;
+}
+
 static bool answer(struct web *w)
 {
+	if (w->answering == ANSWER_MOCK)
+		return answer_mock(w);
 	if (!has_server(w))
 		return false;
 	switch (w->answering) {
@@ -455,6 +514,8 @@ static bool answer(struct web *w)
 		return answer_head(w);
 	case ANSWER_BODY:
 		return answer_body(w);
+	case ANSWER_MOCK:
+		break;
 	}
 	return false;
 }
@@ -466,7 +527,7 @@ static bool pass_raw(struct leg *from, struct leg *to)
 	struct span in = leg_input(from);
 	bool has_moved = in.len > 0;
 
-	if (leg_unsent(to) >= LEG_FULL)
+	if (leg_is_full(to))
 		return false;
 	if (in.len > 0) {
 		str_addn(leg_out(to), in.at, in.len);
@@ -549,10 +610,15 @@ static bool may_ask(const struct web *w)
 	if (w->is_closing)
 		return true;
 	if (w->is_raw)
-		return leg_unsent(&w->server) < LEG_FULL;
+		return !leg_is_full(&w->server);
 	if (w->asking == ASK_BODY)
-		return leg_unsent(&w->server) < LEG_FULL;
+		return !leg_is_full(&w->server);
 	return leg_input(&w->client).len < AHEAD_MAX || w->asking == ASK_HEAD;
+}
+
+static bool is_mock_due(const struct web *w)
+{
+	return w->answering == ANSWER_MOCK && w->asking == ASK_DONE && !w->is_closing;
 }
 
 static void set_timer(struct web *w)
@@ -560,8 +626,13 @@ static void set_timer(struct web *w)
 	bool is_idle = w->asking == ASK_HEAD && w->answering == ANSWER_NONE;
 	struct timers *ts = &w->conn->gate->timers;
 
-	if (w->is_closing)
+	if (w->is_busy || w->is_closing || is_mock_due(w)) {
+		uint64_t now = timer_now_ms();
+
+		timer_set(ts, &w->conn->timer,
+		          !w->is_busy && w->due_ms > now ? w->due_ms - now : 0);
 		return;
+	}
 	if (is_idle && leg_input(&w->client).len > 0 && w->conn->is_patient)
 		return; /* a head has begun */
 	w->conn->is_patient = is_idle && leg_input(&w->client).len > 0;
@@ -577,7 +648,7 @@ static void settle(struct web *w)
 
 	leg_watch(r, &w->client, may_ask(w));
 	if (has_server(w))
-		leg_watch(r, &w->server, leg_unsent(&w->client) < LEG_FULL);
+		leg_watch(r, &w->server, !leg_is_full(&w->client));
 	set_timer(w);
 }
 
@@ -597,12 +668,15 @@ static void finish(struct web *w)
 
 static void run(struct web *w)
 {
-	bool has_moved;
+	bool has_moved = true;
 
-	do {
+	if (w->is_closing && timer_now_ms() >= w->due_ms)
+		over(w, w->why, w->by);
+	for (int i = 0; i < ROUNDS && has_moved && !w->is_over; i++) {
 		has_moved = step(w);
 		check_legs(w);
-	} while (has_moved && !w->is_over);
+	}
+	w->is_busy = has_moved;
 	if (w->is_over)
 		finish(w);
 	else
@@ -629,6 +703,10 @@ static void too_long(struct timer *t)
 {
 	struct web *w = OWNER_OF(t, struct conn, timer)->web;
 
+	if (is_mock_due(w) || w->is_busy) {
+		run(w);
+		return;
+	}
 	if (w->asking == ASK_HEAD && leg_input(&w->client).len > 0 && !w->is_closing)
 		w->is_reset = true;
 	over(w, w->is_closing ? w->why : GATE_SILENT, BY_GATE);
@@ -677,13 +755,16 @@ void web_start(struct conn *c, struct tls *tls)
 		                       .tls = tls,
 		                       .flow = &c->relay.up,
 		                       .meter = &g->meters[0],
+		                       .legs = &g->legs,
 		                       .is_readable = true },
 		           .server = { .end = &c->relay.server,
 		                       .flow = &c->relay.down,
 		                       .meter = &g->meters[1],
+		                       .legs = &g->legs,
 		                       .is_readable = true },
 		           .decision = GATE_ALLOW,
 		           .is_recorded = tls != NULL };
+	g->n_webs++;
 	c->web = w;
 	c->state = CONN_WEB;
 	c->is_patient = false;

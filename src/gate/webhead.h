@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "spec/mock.h"
 #include "wire/gate.h"
 #include "wire/http.h"
 
@@ -22,6 +23,10 @@ int webhead_answer(const struct http_head *h, const struct webhead_way *way, str
 /* The end of a chunked body. `trailers` are as http_body collected them; what must not stand there
  * is left out. */
 int webhead_last_chunk(const struct str *trailers, struct str *out, struct err *e) MUST_USE;
+
+/* What a mock says, whole. */
+int webhead_mock(const struct mock_answer *a, const struct webhead_way *way, bool has_body,
+                 struct str *out, struct err *e) MUST_USE;
 
 /* An answer of our own, whole; the connection ends behind it. */
 void webhead_refusal(int status, const char *text, bool has_body, struct str *out);

@@ -167,8 +167,8 @@ static bool has_odd_segment(const char *path)
 }
 
 /* A path with * and **. Dots would let it mean another path upstream than here. */
-static int check_url_path(const struct opt *o, struct arena *a, const char *text, const char **out,
-                          struct err *e)
+int check_url_path(const struct opt *o, struct arena *a, const char *text, const char **out,
+                   struct err *e)
 {
 	const char *unused = NULL;
 

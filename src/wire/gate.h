@@ -104,7 +104,7 @@ struct gate_ruled {
 };
 
 /* One G_RECORD takes one credit. Without credit new connections are denied; of those that are open
- * already the end is recorded all the same, as a debt. */
+ * already the end is recorded all the same, and takes none. */
 struct gate_credit {
 	uint32_t n, zero;
 };

@@ -277,6 +277,18 @@ def _(p):
     same(g.record(kind="opened").real, PUBLIC)
 
 
+@test("rebinding: another answer at the second lookup is checked again")
+def _(p):
+    g = p.gate(ALLOW)
+    same(talk(p, "www.example.org", 5432, "hello\\n"), "hello\n")
+    for address, reason in (("10.1.2.3", "special"), ("169.254.169.254", "metadata"), ("127.0.0.1", "special")):
+        p.world.say(do="zone", zone={**ZONE, "www.example.org": [address]})
+        time.sleep(2.2)  # the answer before is kept for so long
+        same(talk(p, "www.example.org", 5432, "hello\\n"), "RESET", address)
+        same(g.record(kind="closed", name="www.example.org", decision="deny").reason, reason)
+    same({e["to"] for e in p.world.log("connect")}, {PUBLIC})
+
+
 @test("what the operator grants is dialled")
 def _(p):
     p.gate(ALLOW, grant=["10.1.2.0/24"])

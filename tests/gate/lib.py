@@ -173,7 +173,7 @@ class Gate:
         except ConnectionResetError:
             packet = b""
         if not packet:
-            raise Failed("the child has hung up: " + open(self.log.name).read()[-500:])
+            raise Failed("the child has hung up: " + open(self.log.name).read()[-3000:])
         kind, _ = struct.unpack("=II", packet[:8])
         if kind == RECORD:
             self.records.append(read_record(packet[8:]))
@@ -234,7 +234,7 @@ class Gate:
     def stop(self):
         self.launcher.close()
         self.s.close()
-        same(self.p.wait(5), 0, "the gate ended with")
+        same(self.p.wait(5), 0, "the gate ended with: " + open(self.log.name).read()[-3000:])
 
 
 # ---- programs --------------------------------------------------------------------------------

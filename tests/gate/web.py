@@ -449,5 +449,50 @@ def _(p):
     same(p.box.curl("--cacert", trust(p, g), "https://www.example.org/").rc, 0)
 
 
+# ---- mocks -----------------------------------------------------------------------------------
+
+MOCK = """answers:
+  - {method: GET, path: /v1/users/*, headers: {Content-Type: application/json}, body: '{"name": "mocked"}'}
+  - {method: POST, path: /v1/charges, status: 201, body: made, delay: 300ms}
+"""
+
+
+def mocked(p):
+    return p.gate({"allow": ["*.example.org"], "mock": {"api.payments.test": "mocks/p.yaml"}}, mocks={"mocks/p.yaml": MOCK})
+
+
+@test("mock: a name that the gate plays, by HTTP and HTTPS, and nothing leaves")
+def _(p):
+    g = mocked(p)
+    ca = trust(p, g)
+    for url in ("http://api.payments.test/v1/users/7", "https://api.payments.test/v1/users/7"):
+        r = p.box.curl("--cacert", ca, "-i", url)
+        check("200 OK" in r.out and "application/json" in r.out and r.out.endswith('{"name": "mocked"}'), r.out + r.err)
+        q = g.record(kind="request")
+        same((q.path, q.status, q.rule), ("/v1/users/7", 200, "mock: api.payments.test"))
+    start = time.monotonic()
+    r = p.box.curl("--cacert", ca, "-d", "x" * 100000, "-w", "%{http_code}", "https://api.payments.test/v1/charges")
+    same(r.out, "made201", r.err)
+    check(0.3 <= time.monotonic() - start < 2, "no delay")
+    same(p.box.curl("--cacert", ca, "-o", "/dev/null", "-w", "%{http_code}", "https://api.payments.test/other").out, "404")
+    host = "Host: api.payments.test\r\n"
+    out = raw(p, f"GET /v1/users/1 HTTP/1.1\r\n{host}\r\nHEAD /v1/users/2 HTTP/1.1\r\n{host}\r\nPOST /v1/charges HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", host="api.payments.test", wait=1)
+    same(statuses(out), ["200", "200", "201"])
+    same(talk_raw(p, "api.payments.test"), "RESET")
+    same([e for e in p.world.log() if e["kind"] != "dns"], [])
+    same(p.world.log("dns"), [])
+
+
+def talk_raw(p, host):
+    return raw(p, b"\0\0\0\x08\x04\xd2\x16\x2f", host=host, port=5432, wait=2)
+
+
+@test("mock: a file that is none refuses, and never dials")
+def _(p):
+    g = p.gate({"mock": {"www.example.org": "m.yaml"}}, mocks={"m.yaml": "answers: nonsense"})
+    same(statuses(raw(p, get())), ["404"])
+    same(p.world.log(), [])
+
+
 if __name__ == "__main__":
     lib.main(ZONE)

@@ -116,7 +116,7 @@ class Http(socketserver.StreamRequestHandler):
     wbufsize = 0
 
     def handle(self):
-        note(kind="connect", port=self.server.server_address[1], to=self.request.getsockname()[0], is_tls=isinstance(self.request, ssl.SSLSocket))
+        note(kind="connect", port=self.server.server_address[1], to=self.request.getsockname()[0].replace("::ffff:", ""), is_tls=isinstance(self.request, ssl.SSLSocket))
         try:
             while self.one():
                 pass
@@ -211,7 +211,7 @@ class Tls(Http):
 
 class Echo(socketserver.BaseRequestHandler):
     def handle(self):
-        note(kind="connect", port=self.server.server_address[1], to=self.request.getsockname()[0])
+        note(kind="connect", port=self.server.server_address[1], to=self.request.getsockname()[0].replace("::ffff:", ""))
         try:
             while (data := self.request.recv(1 << 20)):
                 note(kind="bytes", port=self.server.server_address[1], data=data[:64].decode("latin-1"))
@@ -224,7 +224,7 @@ class Echo(socketserver.BaseRequestHandler):
 class Greeter(socketserver.BaseRequestHandler):
     """The server speaks first."""
     def handle(self):
-        note(kind="connect", port=self.server.server_address[1], to=self.request.getsockname()[0])
+        note(kind="connect", port=self.server.server_address[1], to=self.request.getsockname()[0].replace("::ffff:", ""))
         self.request.sendall(b"220 ready\r\n")
         data = self.request.recv(65536)
         note(kind="bytes", port=self.server.server_address[1], data=data[:64].decode("latin-1"))
@@ -260,6 +260,31 @@ class Stuck(socketserver.BaseRequestHandler):
     """Reads nothing."""
     def handle(self):
         time.sleep(30)
+
+
+def serve_idle():
+    """Port 9003: takes connections and keeps them; echoes what comes on one."""
+    import selectors
+    sel, listener = selectors.DefaultSelector(), socket.socket(socket.AF_INET6)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("::", 9003))
+    listener.listen(4096)
+    sel.register(listener, selectors.EVENT_READ)
+    while True:
+        for key, _ in sel.select():
+            if key.fileobj is listener:
+                s, _ = listener.accept()
+                sel.register(s, selectors.EVENT_READ)
+                continue
+            try:
+                data = key.fileobj.recv(65536)
+                if data:
+                    key.fileobj.sendall(data)
+            except OSError:
+                data = b""
+            if not data:
+                sel.unregister(key.fileobj)
+                key.fileobj.close()
 
 
 class HttpProxy(socketserver.StreamRequestHandler):
@@ -323,7 +348,8 @@ def start(folder):
     for a in ADDRESSES:
         run(["ip", "addr", "add", a + ("/128" if ":" in a else "/32"), "dev", "lo"] + (["nodad"] if ":" in a else []))
     run(["ip", "link", "set", "vw", "up"])
-    threading.Thread(target=serve_dns, daemon=True).start()
+    for serve in (serve_dns, serve_idle):
+        threading.Thread(target=serve, daemon=True).start()
     for port, handler in PORTS.items():
         server = Server(("::", port), handler)
         if handler is Tls:

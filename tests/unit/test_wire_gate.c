@@ -2,6 +2,8 @@
 
 #include "test.h"
 
+#define PEM(text) "-----BEGIN CERTIFICATE-----\n" text "-----END CERTIFICATE-----\n"
+
 static struct gate_packet good(enum gate_type type)
 {
 	struct gate_packet p;
@@ -18,8 +20,7 @@ static struct gate_packet good(enum gate_type type)
 	if (type == G_ASK)
 		p.ask.seq = 1;
 	if (type == G_CA)
-		snprintf(p.ca.pem, sizeof p.ca.pem,
-		         "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n");
+		memcpy(p.ca.pem, PEM("AQID\n"), sizeof PEM("AQID\n"));
 	return p;
 }
 
@@ -48,6 +49,28 @@ TEST(every_type_is_taken_in_its_own_size_only)
 		p.head.len++;
 		CHECK(!gate_check(&p, n, fds));
 		CHECK(!gate_check(&p, n + 1, fds));
+	}
+}
+
+TEST(a_ca_is_one_certificate)
+{
+	static const char *const bad[] = {
+		"",
+		"-----BEGIN CERTIFICATE-----\n",
+		"x" PEM("AQID\n"),
+		PEM("AQID\n") "x",
+		PEM("AQID\n") PEM("AQID\n"),
+		PEM("AQ\x1b[0m\n"),
+		"-----BEGIN PRIVATE KEY-----\nAQID\n-----END PRIVATE KEY-----\n",
+	};
+
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		struct gate_packet p = good(G_CA);
+
+		memset(p.ca.pem, 0, sizeof p.ca.pem);
+		memcpy(p.ca.pem, bad[i], strlen(bad[i]));
+		printf("# row %zu\n", i);
+		CHECK(!check(&p));
 	}
 }
 
