@@ -5,7 +5,7 @@
 #include "wire/http.h"
 #include "wire/target.h"
 
-#define DELAY_MS_MAX (60u * 1000)
+#define DELAY_MS_MAX 60000u
 #define STATUS_DEFAULT 200
 
 /* ---- values -------------------------------------------------------------------------- */

@@ -284,7 +284,7 @@ def _(_api):
              (1, False, {"mode": "list", "allow": ["other.test"]}), "less")
         check(tighter["generation"] > looser["generation"], f"{tighter}")
         same(c.ok("GET", f"/v1/processes/{held['id']}?wait=10s")["stdout"], "hello\nended\n", "its connection ended")
-        same(rows(c, s, "?name=web.test")[-1]["reason"], "reloaded", "and why")
+        wait_until(lambda: rows(c, s, "?name=web.test")[-1]["reason"] == "reloaded", 5, "and why")
         same(c.execute(s, talk("web.test"))["stdout"], "", "no more")
         same(c.ok("GET", f"/v1/sandboxes/{s['id']}")["spec"]["net"], {"mode": "list", "allow": ["other.test"]}, "spec")
         os.kill(d.pid, signal.SIGKILL)
