@@ -9,6 +9,7 @@
 #include "store/connections.h"
 
 #define RETRY_MS 1000
+#define LATE_MS 250
 /* More than any monitor of ours sends before it is told that some were taken. */
 #define HELD_MAX (4ul * STORE_CONNECTIONS_MAX)
 
@@ -232,23 +233,39 @@ static struct net *net_of(struct sbx *s)
 
 /* Everything inside is of the one command, or the monitor has seen who it was. Else it is a guess:
  * what lived at that moment. */
-static struct px *note_denial(struct sbx *s, uint32_t num, const struct gate_record *r)
+static void note_denial(struct sbx *s, const struct px *known, size_t n_live,
+                        const struct gate_record *r)
 {
-	struct px *known = num ? px_by_num(s, num) : NULL, *only = NULL;
-	size_t n = 0;
+	bool is_certain = known || (n_live == 1 && s->is_one_shot);
 
-	for (struct px *p = s->processes; p; p = p->next) {
-		if (p->has_end || (known && p != known))
-			continue;
-		only = p;
-		n++;
-	}
-	bool is_certain = known || (n == 1 && s->is_one_shot);
-
-	for (struct px *p = s->processes; p && net_is_denied(r); p = p->next)
+	for (struct px *p = s->processes; p; p = p->next)
 		if (!p->has_end && (!known || p == known))
 			details_deny(&p->denials, r, is_certain);
-	return n == 1 ? only : NULL;
+}
+
+/* The gate takes a connection after the kernel did; who made it may have ended by then. */
+static bool was_last(const struct sbx *s, const struct gate_record *r)
+{
+	return r->unix_ms >= s->last.created_ms && r->unix_ms <= s->last.ended_ms + LATE_MS;
+}
+
+/* The id of the process that made it, or "": several might have. */
+static const char *note_whose(struct sbx *s, uint32_t num, const struct gate_record *r)
+{
+	const struct px *known = num ? px_by_num(s, num) : NULL, *only = known;
+	size_t n = 0;
+
+	for (const struct px *p = s->processes; p; p = p->next) {
+		if (p->has_end)
+			continue;
+		only = known ? known : p;
+		n++;
+	}
+	if (net_is_denied(r))
+		note_denial(s, known, n, r);
+	if (known || n == 1)
+		return only->id;
+	return n == 0 && was_last(s, r) ? s->last.id : "";
 }
 
 /* ---- from and to others --------------------------------------------------------------- */
@@ -260,10 +277,8 @@ void core_on_record(struct sbx *s, uint64_t at, uint32_t num, const struct gate_
 	if (n->held.len >= HELD_MAX)
 		return; /* not one of ours: it was not told that so many may come */
 	struct held h = { .at = at, .record = *r };
-	const struct px *p = note_denial(s, num, r);
 
-	if (p)
-		snprintf(h.process, sizeof h.process, "%s", p->id);
+	snprintf(h.process, sizeof h.process, "%s", note_whose(s, num, r));
 	n->generation = s->generation;
 	vec_push(&n->held, h);
 	if (n->n_sent == 0 && n->retry.at_ms == 0)

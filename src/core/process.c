@@ -182,8 +182,12 @@ static void note_end(struct px *p, enum process_state state)
 	p->state = state;
 	p->ended_ms = core_now_ms();
 	p->core->stats.bytes_out += p->end.out_bytes + p->end.err_bytes;
-	if (p->sandbox)
-		p->sandbox->is_spent = p->sandbox->is_one_shot;
+	if (!p->sandbox)
+		return;
+	p->sandbox->is_spent = p->sandbox->is_one_shot;
+	snprintf(p->sandbox->last.id, sizeof p->sandbox->last.id, "%s", p->id);
+	p->sandbox->last.created_ms = p->created_ms;
+	p->sandbox->last.ended_ms = p->ended_ms;
 }
 
 static void record_end(struct px *p)

@@ -53,7 +53,11 @@ struct sbx {
 	struct files *files;  /* the tree worker, or NULL */
 	bool has_ports;       /* it has had rows of forwarded ports */
 	struct gate *gate;    /* of one with a network (gate.h), or NULL */
-	struct net *net;      /* records of its gate on their way (net.h), or NULL */
+	struct {              /* the process that ended last: what it did may be told after it */
+		char id[ID_SIZE];
+		int64_t created_ms, ended_ms;
+	} last;
+	struct net *net; /* records of its gate on their way (net.h), or NULL */
 	struct policy_pending
 	    *pending;       /* rules that the gate has not judged yet (policy.h), or NULL */
 	struct shl *shells; /* named shells (shells.h); */

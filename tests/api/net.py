@@ -225,6 +225,7 @@ def _(_api):
     with daemon("lost") as (d, c):
         s = c.create(net={"allow": ["web.test"]})
         held = c.execute(s, talk("web.test", hold="read -r -t 20 -u 3 y; echo ended"), wait=0)
+        wait_until(lambda: c.get(f"/v1/processes/{held['id']}/log").body == b"hello\n", 5, "the answer")
         wait_until(lambda: [r["close"] for r in rows(c, s)] == ["open"], 5, "open")
         gates = [p for p in lib.census.pids() if (x := lib.stat_of(p)) and x[0].startswith("caisson-gate")]
         parents = {lib.stat_of(p)[1] for p in gates}
@@ -272,6 +273,7 @@ def _(_api):
     with daemon("change") as (d, c):
         s = c.create(net={"allow": ["web.test"]})
         held = c.execute(s, talk("web.test", hold="read -r -t 20 -u 3 y; echo ended"), wait=0)
+        wait_until(lambda: c.get(f"/v1/processes/{held['id']}/log").body == b"hello\n", 5, "the answer")
         wait_until(lambda: [r["close"] for r in rows(c, s)] == ["open"], 5, "open")
         looser = change(c, s, {"allow": ["web.test", "other.test"]}).json
         same((looser["closed"], looser["loosened"]), (0, True), "more")
@@ -282,7 +284,7 @@ def _(_api):
              (1, False, {"mode": "list", "allow": ["other.test"]}), "less")
         check(tighter["generation"] > looser["generation"], f"{tighter}")
         same(c.ok("GET", f"/v1/processes/{held['id']}?wait=10s")["stdout"], "hello\nended\n", "its connection ended")
-        same(rows(c, s, "?name=web.test")[-1]["reason"], "reloaded", "and why")
+        wait_until(lambda: rows(c, s, "?name=web.test")[-1]["reason"] == "reloaded", 5, "and why")
         same(c.execute(s, talk("web.test"))["stdout"], "", "no more")
         same(c.ok("GET", f"/v1/sandboxes/{s['id']}")["spec"]["net"], {"mode": "list", "allow": ["other.test"]}, "spec")
         os.kill(d.pid, signal.SIGKILL)
