@@ -107,7 +107,7 @@ def killed_often(daemon, load, n, victim, pause=0.3):
 def _(_api):
     daemon = Daemon("child", options=place.OPTIONS).start()
     load = Load(daemon.client())
-    out = killed_often(daemon, load, 12 * more, lambda: (gate_of(daemon)[1] or [None])[0])
+    out = killed_often(daemon, load, 8 * more, lambda: (gate_of(daemon)[1] or [None])[0])
     check(out["gap"] < BACK_SECONDS, f"nothing for {out['gap']:.1f} s, {out['errors']}")
     load.box.remove()
     daemon.stop()
@@ -117,7 +117,7 @@ def _(_api):
 def _(_api):
     daemon = Daemon("whole", options=place.OPTIONS).start()
     load = Load(daemon.client())
-    out = killed_often(daemon, load, 4 if more == 1 else 8, lambda: gate_of(daemon)[0], pause=0.6 * more)
+    out = killed_often(daemon, load, 3 if more == 1 else 8, lambda: gate_of(daemon)[0], pause=0.6 * more)
     check(out["gap"] < 2 * BACK_SECONDS, f"nothing for {out['gap']:.1f} s, {out['errors']}")  # it is not started in a row
     load.box.remove()
     daemon.stop()
@@ -127,7 +127,7 @@ def _(_api):
 def _(_api):
     daemon = Daemon("daemon", options=place.OPTIONS).start()
     load = Load(daemon.client())
-    out = killed_often(daemon, load, 3 * more, lambda: daemon.pid, pause=0.6)
+    out = killed_often(daemon, load, 2 * more, lambda: daemon.pid, pause=0.6)
     check(out["gap"] < BACK_SECONDS, f"nothing for {out['gap']:.1f} s, {out['errors']}")
     client = daemon.client()
     rows = client.ok("GET", f"/v1/sandboxes/{load.box.id}/connections?limit=1000&decision=allow")["connections"]
@@ -140,7 +140,7 @@ def _(_api):
 def _(_api):
     daemon = Daemon("all", options=place.OPTIONS).start()
     load = Load(daemon.client())
-    for _ in range(2 * more):
+    for _ in range(more):
         daemon.kill()
         time.sleep(0.5)
         daemon.start()
@@ -156,7 +156,7 @@ def _(_api):
     client = daemon.client()
     load = Load(daemon.client())
     tight = []  # (taken, until)
-    for _ in range(60 * more):
+    for _ in range(40 * more):
         client.ok("PATCH", f"/v1/sandboxes/{load.box.id}/net", {"allow": ["web.test"]})
         begin = time.time()
         time.sleep(random.random() * 0.02)
