@@ -188,7 +188,7 @@ def is_here(client):
     return place.HAS_MORE or not {"npm", "psql", "keytool", "go"} & set(client.needs)
 
 
-for each_client in (c for c in CLIENTS if c.proto == "tls" and is_here(c)):
+for each_client in (c for c in CLIENTS if c.proto == "tls" and place.HAS_MORE):
     test(f"read: {each_client.title}")(lambda api, c=each_client: read_client(api, c))
 
 
