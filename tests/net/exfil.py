@@ -32,6 +32,7 @@ OWN_WAIT_MS = {"held": 3500, "rebinding": 7000}  # what an attempt waits by itse
 # What the record of a refused connection says, by the beginning of the attempt's name.
 REASONS = {
     "dns over tls": {"literal"},
+    "dns over https": {"no_rule"},
     "sni of another name": {"name_mismatch"},
     "no sni": {"no_sni"},
     "two names in one sni": {"tls", "name_bad", "name_mismatch"},
@@ -74,7 +75,7 @@ tried = {}  # arm -> Tried
 
 def reset_names():
     place.names.zone.update({
-        "ported.test": [servers.WEB], "no.wild.test": [servers.WEB], "*.wild.test": [servers.WEB],
+        "doh.test": [servers.WEB], "ported.test": [servers.WEB], "no.wild.test": [servers.WEB], "*.wild.test": [servers.WEB],
         "*.ask.test": [servers.WEB], "rebind.test": internet.Turns([[servers.WEB], [INNER]])})
 
 

