@@ -8,9 +8,9 @@
  *   net idle HOST PORT COUNT             connections that have carried a byte each; prints "ready",
  *                                        and holds them until its input ends
  *
- * connect and request print MIN P50 P90 P99 in microseconds; the first rounds warm and do not count.
- * The first byte of a connection says what it is: D and a number as text, sends that many bytes; all
- * else comes back, byte for byte.
+ * connect and request print MIN P50 P90 P99 in microseconds; the first rounds warm and do not
+ * count. The first byte of a connection says what it is: D and a number as text, sends that many
+ * bytes; all else comes back, byte for byte.
  */
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -97,7 +97,8 @@ static void serve_one(int fd)
 
 static void serve(void)
 {
-	struct sockaddr_in name = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in name = { .sin_family = AF_INET,
+		                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof name;
 	int fd = socket(AF_INET, SOCK_STREAM, 0), loop = epoll_create1(0), one = 1;
 	if (bind(fd, (struct sockaddr *)&name, len) < 0 || listen(fd, 4096) < 0 ||
@@ -107,7 +108,8 @@ static void serve(void)
 	many_files();
 	printf("%d\n", ntohs(name.sin_port));
 	fflush(stdout);
-	epoll_ctl(loop, EPOLL_CTL_ADD, fd, &(struct epoll_event){ .events = EPOLLIN, .data.fd = fd });
+	epoll_ctl(loop, EPOLL_CTL_ADD, fd,
+	          &(struct epoll_event){ .events = EPOLLIN, .data.fd = fd });
 	epoll_ctl(loop, EPOLL_CTL_ADD, 0, &(struct epoll_event){ .events = EPOLLIN, .data.fd = 0 });
 	for (;;) {
 		struct epoll_event events[EVENTS];
@@ -227,8 +229,8 @@ static void requests(const struct sockaddr_in *to, const char *host, long rounds
 			fail("ask");
 		while (!is_whole(answer, len)) {
 			size_t room = sizeof answer - len;
-			int r = ssl ? SSL_read(ssl, answer + len, (int)room) :
-			              (int)read(fd, answer + len, room);
+			int r = ssl ? SSL_read(ssl, answer + len, (int)room)
+			            : (int)read(fd, answer + len, room);
 			if (r <= 0)
 				fail("answer");
 			len += (size_t)r;

@@ -95,14 +95,21 @@ static inline _Noreturn void test_skip(const char *why)
 	test_leave(TEST_SKIPPED);
 }
 
+/* So many times longer may everything take: a machine without KVM. */
+static inline int test_slow(void)
+{
+	const char *slow = getenv("TEST_SLOW");
+
+	return slow ? (int)strtol(slow, NULL, 10) : 1;
+}
+
 /* Waits for the test and ends what it left behind. Returns its wait status. */
 static int test_wait(pid_t pid)
 {
 	struct pollfd end = { .fd = pidfd_open(pid, 0), .events = POLLIN };
 	int status = 0;
 
-	const char *slow = getenv("TEST_SLOW"); /* so many times; a machine without KVM */
-	int seconds = TEST_SECONDS_MAX * (slow ? (int)strtol(slow, NULL, 10) : 1);
+	int seconds = TEST_SECONDS_MAX * test_slow();
 
 	if (poll(&end, 1, seconds * 1000) == 0)
 		printf("# still running after %d s\n", seconds);

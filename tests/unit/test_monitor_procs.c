@@ -253,8 +253,8 @@ TEST(frozen_processes_stand_still_and_go_on)
 	box_await(&t, CH_FAIL, 2);
 	box_say(&t, CH_THAW, 0, NULL, 0);
 	box_await(&t, CH_DONE, 0);
-	usleep(200000);
-	CHECK(strlen(box_text(log, LOG_OUT)) > before);
+	while (strlen(box_text(log, LOG_OUT)) <= before)
+		usleep(1000);
 	box_say(&t, CH_FREEZE, 0, NULL, 0);
 	box_await(&t, CH_DONE, 0);
 	stop(); /* what is frozen ends too */
@@ -356,7 +356,7 @@ TEST(the_next_client_is_told_everything)
 	AUTO(fd_close) int d = box_sh(&t, 4, "sleep 0.3; echo unheard; exit 9");
 	box_await(&t, CH_STARTED, 4);
 	fd_close(&t.fd); /* a daemon that was killed */
-	usleep(600000);
+	usleep(600000 * (useconds_t)test_slow());
 	box_connect(&t);
 	box_await(&t, CH_READY, 0);
 	box_say(&t, CH_SYNC, 0, NULL, 0);
