@@ -8,6 +8,7 @@
 #include "cli/escape.h"
 #include "cli/import.h"
 #include "cli/registry.h"
+#include "spec/mock.h"
 
 enum { EXIT_INVALID = 1, EXIT_OURS = 125 };
 
@@ -90,6 +91,10 @@ static int read_mock(struct spec *s, const char *path, const char *file, struct 
 		return err_wrap(e, "net.mock");
 	if (strlen(str_text(&text)) != text.len)
 		return err_new(e, ERR_INVALID, "net.mock: %s: is not text", file);
+	AUTO(mock_done) struct mock m = { 0 };
+
+	if (mock_read(&m, str_text(&text), text.len, e) < 0)
+		return err_wrap(e, "net.mock: %s", file);
 	struct text_pair pair = { file, arena_strdup(&s->arena, str_text(&text)) };
 
 	vec_push(&s->net.mocks, pair);

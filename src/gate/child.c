@@ -100,20 +100,23 @@ static void mocks_drop(struct gate *g)
 	vec_done(&g->mocks);
 }
 
-/* A host that cannot be played is not played: all of its requests are refused. */
+/* A host that cannot be played is not played: nothing fits its requests. */
+static struct mock read_mock(const struct gate *g, const struct mock_rule *rule)
+{
+	struct mock m = { 0 };
+	struct err e = { 0 };
+
+	if (mock_read(&m, rule->content, strlen(rule->content), &e) < 0)
+		journal(JOURNAL_WARN, "a mock is not usable", "sandbox", g->id, "file", rule->file,
+		        "reason", e.msg, NULL);
+	return m;
+}
+
 static void read_mocks(struct gate *g)
 {
 	mocks_drop(g);
-	for (size_t i = 0; i < g->rules.mock.len; i++) {
-		const struct mock_rule *rule = &g->rules.mock.at[i];
-		struct mock m = { 0 };
-		struct err e = { 0 };
-
-		if (mock_read(&m, rule->content, strlen(rule->content), &e) < 0)
-			journal(JOURNAL_WARN, "a mock is not usable", "sandbox", g->id, "file",
-			        rule->file, "reason", e.msg, NULL);
-		vec_push(&g->mocks, m);
-	}
+	for (size_t i = 0; i < g->rules.mock.len; i++)
+		vec_push(&g->mocks, read_mock(g, &g->rules.mock.at[i]));
 }
 
 static int read_rules(struct gate *g, int fd, struct err *e)

@@ -180,6 +180,14 @@ static void go_on(struct conn *c)
 	}
 }
 
+/* A server that has spoken first speaks something else. */
+static enum gate_reason why_not_web(const struct conn *c)
+{
+	if (c->relay.down.bytes > 0)
+		return GATE_PROTOCOL;
+	return c->gate->n_webs >= WEBS_MAX ? GATE_BUDGET : GATE_NONE;
+}
+
 /* Of a name, and TLS: the rules see to both. The hello is still in the socket. */
 static void terminate(struct conn *c)
 {
@@ -187,9 +195,11 @@ static void terminate(struct conn *c)
 	struct tls *tls = x->ca ? ends_accept(x, c->relay.client.watch.fd, c->name) : NULL;
 
 	c->is_terminated = true;
-	if (!tls || c->relay.down.bytes > 0) {
+	if (!tls || why_not_web(c) != GATE_NONE) {
+		enum gate_reason why = !tls ? GATE_TLS : why_not_web(c);
+
 		tls_free(tls);
-		conn_deny(c, GATE_DENY, GATE_TLS);
+		conn_deny(c, GATE_DENY, why);
 		return;
 	}
 	relay_stop(&c->relay);
@@ -247,12 +257,12 @@ static void judge_tls(struct conn *c, const uint8_t *in, size_t n)
 	decide(c, GATE_PROTO_TLS, &h.sni);
 }
 
-/* Every request is judged. A server that has spoken before speaks something else. */
+/* Every request is judged. */
 static void judge_http(struct conn *c)
 {
 	c->proto = GATE_PROTO_HTTP;
-	if (c->relay.down.bytes > 0) {
-		conn_deny(c, GATE_DENY, GATE_PROTOCOL);
+	if (why_not_web(c) != GATE_NONE) {
+		conn_deny(c, GATE_DENY, why_not_web(c));
 		return;
 	}
 	relay_stop(&c->relay);
@@ -267,6 +277,10 @@ static void judge_bytes(struct conn *c, uint32_t events)
 
 	if (n == -EAGAIN)
 		return;
+	if (n == 0 && c->state == CONN_RELAY) { /* it only listens */
+		decide(c, GATE_PROTO_TCP, &nothing);
+		return;
+	}
 	if (n <= 0) {
 		conn_end(c, n == 0 ? GATE_SILENT : GATE_NONE, BY_CLIENT);
 		return;

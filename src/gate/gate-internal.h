@@ -17,6 +17,7 @@
 #include "gate/budget.h"
 #include "gate/dial.h"
 #include "gate/ends.h"
+#include "gate/leg.h"
 #include "gate/names.h"
 #include "gate/relay.h"
 #include "io/timer.h"
@@ -27,6 +28,7 @@
 #define OWNER_OF(at, type, member) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 
 #define OWN_MAX 256
+#define WEBS_MAX 4096 /* connections that are read: with TLS on both sides one takes 70 KiB */
 
 struct conn;
 struct web;
@@ -96,7 +98,8 @@ struct gate {
 	struct meter meters[2]; /* bytes: up, down */
 	struct pipes pipes;
 	struct conn *conns;
-	size_t n_conns, n_conns_max;
+	size_t n_conns, n_conns_max, n_webs;
+	struct legs legs;
 	bool is_up;
 };
 

@@ -5,12 +5,21 @@
 #define OUT_MAX (1u << 20) /* LEG_FULL, and what one read can become */
 #define IN_MAX (1u << 20)  /* whoever fills stops long before */
 
+static void count_held(struct leg *l)
+{
+	size_t now = l->in.cap + l->out.cap;
+
+	l->legs->held += now - l->held;
+	l->held = now;
+}
+
 void leg_done(struct leg *l)
 {
 	tls_free(l->tls);
 	l->tls = NULL;
 	str_done(&l->in);
 	str_done(&l->out);
+	count_held(l);
 	l->in_from = l->out_from = 0;
 	l->is_readable = l->is_broken = false;
 	l->is_eof = l->is_deaf = true;
@@ -33,6 +42,7 @@ void leg_watch(struct relay *r, struct leg *l, bool may_read)
 	bool shakes = l->tls && !l->is_shaken;
 	uint32_t events = (may_read || shakes) && !l->is_eof ? EPOLLIN : 0;
 
+	count_held(l);
 	if ((leg_unsent(l) > 0 && !shakes) || (l->tls && tls_read_wants_write(l->tls)))
 		events |= EPOLLOUT;
 	if (events == 0 && !l->is_eof)
@@ -72,8 +82,8 @@ static void count(struct leg *l, size_t n)
 
 bool leg_fill(struct leg *l)
 {
-	static char buf[LEG_READ];
-	size_t most = allowance(l, sizeof buf);
+	static char buf[LEG_FULL];
+	size_t most = allowance(l, leg_most(l));
 
 	if (!l->is_readable || l->is_eof || l->is_broken || !shake(l))
 		return l->is_broken;

@@ -9,14 +9,22 @@
 #include "io/tls.h"
 #include "wire/span.h"
 
-#define LEG_READ (64u << 10)
-#define LEG_FULL (64u << 10) /* unsent: the other side is not read then */
+#define LEG_FULL (64u << 10)  /* unsent: the other side is not read then; also one read */
+#define LEG_LITTLE (4u << 10) /* the same, when all together hold too much */
+#define LEGS_MUCH (64u << 20)
+
+/* What all legs of a loop hold. */
+struct legs {
+	size_t held;
+};
 
 struct leg {
 	struct relay_end *end; /* its socket */
 	struct tls *tls;       /* NULL: plain */
 	struct flow *flow;     /* counts what was read */
 	struct meter *meter;
+	struct legs *legs;
+	size_t held; /* of legs->held */
 	struct str in, out;
 	size_t in_from, out_from;
 	bool is_shaken;   /* TLS: the handshake is done */
@@ -37,9 +45,19 @@ static inline size_t leg_unsent(const struct leg *l)
 	return l->out.len - l->out_from;
 }
 
+static inline size_t leg_most(const struct leg *l)
+{
+	return l->legs->held > LEGS_MUCH ? LEG_LITTLE : LEG_FULL;
+}
+
+static inline bool leg_is_full(const struct leg *l)
+{
+	return leg_unsent(l) >= leg_most(l);
+}
+
 void leg_done(struct leg *l);                   /* nothing can be read or said any more */
 void leg_heard(struct leg *l, uint32_t events); /* of the loop */
-/* What the loop is asked for next. */
+/* What the loop is asked for next; also counts what it holds. */
 void leg_watch(struct relay *r, struct leg *l, bool may_read);
 /* Reads once; true when something has come, also an end. */
 bool leg_fill(struct leg *l);

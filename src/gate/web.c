@@ -11,7 +11,8 @@
 #define STALL_MS 3600000 /* in a request, nothing moving */
 #define LINGER_MS 2000   /* behind our last word, for what the client still sends */
 #define PATH_MAX_BYTES (3ul * HTTP_TARGET_MAX) /* all of it escaped */
-#define AHEAD_MAX (16u << 10)                  /* of the next request, while one is answered */
+#define ROUNDS 16             /* of reads and writes, before others get their turn */
+#define AHEAD_MAX (16u << 10) /* of the next request, while one is answered */
 
 enum asking { ASK_HEAD, ASK_BODY, ASK_DONE };
 enum answering { ANSWER_NONE, ANSWER_HEAD, ANSWER_BODY, ANSWER_MOCK };
@@ -28,7 +29,7 @@ struct web {
 	enum gate_reason why;
 	enum conn_by by;
 	uint64_t n_requests;
-	uint64_t due_ms; /* ANSWER_MOCK: not before */
+	uint64_t due_ms; /* ANSWER_MOCK: not before; is_closing: not later */
 	char method[GATE_METHOD_SIZE];
 	char *path;
 	bool is_recorded;        /* requests are told one by one */
@@ -38,6 +39,7 @@ struct web {
 	bool is_down_raw;        /* the body is passed without chunks */
 	bool is_closing;         /* the last word was said */
 	bool is_over, is_reset;
+	bool is_busy;      /* goes on in the next turn, when others have had theirs */
 	bool has_answered; /* something of this answer has gone to the client */
 };
 
@@ -49,6 +51,7 @@ void web_free(struct web *w)
 {
 	if (!w)
 		return;
+	w->conn->gate->n_webs--;
 	leg_done(&w->client);
 	leg_done(&w->server);
 	str_done(&w->up_trailers);
@@ -120,8 +123,8 @@ static void leave(struct web *w, enum gate_decision d, enum gate_reason why, enu
 	w->decision = d;
 	w->why = why;
 	w->by = by;
+	w->due_ms = timer_now_ms() + LINGER_MS;
 	drop_server(w);
-	timer_set(&w->conn->gate->timers, &w->conn->timer, LINGER_MS);
 }
 
 /* An answer of ours, and then nothing more. What was asked so far is forgotten. */
@@ -299,7 +302,7 @@ static int move_body(struct http_body *b, struct leg *from, struct leg *to, bool
 			pass(b, is_raw, piece.data, leg_out(to));
 		leg_take(from, piece.consumed);
 		in = leg_input(from);
-	} while (r == HTTP_BODY_MORE && in.len > 0 && leg_unsent(to) < LEG_FULL);
+	} while (r == HTTP_BODY_MORE && in.len > 0 && !leg_is_full(to));
 	return r;
 }
 
@@ -316,7 +319,7 @@ static bool ask_body(struct web *w)
 {
 	int r = HTTP_BODY_MORE;
 
-	if (leg_unsent(&w->server) >= LEG_FULL)
+	if (leg_is_full(&w->server))
 		return false;
 	if (leg_input(&w->client).len > 0 || w->up.kind != HTTP_CHUNKED)
 		r = move_body(&w->up, &w->client, &w->server, false);
@@ -451,7 +454,7 @@ static bool answer_head(struct web *w)
 
 static bool answer_body(struct web *w)
 {
-	if (leg_unsent(&w->client) >= LEG_FULL)
+	if (leg_is_full(&w->client))
 		return false;
 	int r = HTTP_BODY_MORE;
 
@@ -527,7 +530,7 @@ static bool pass_raw(struct leg *from, struct leg *to)
 	struct span in = leg_input(from);
 	bool has_moved = in.len > 0;
 
-	if (leg_unsent(to) >= LEG_FULL)
+	if (leg_is_full(to))
 		return false;
 	if (in.len > 0) {
 		str_addn(leg_out(to), in.at, in.len);
@@ -610,10 +613,15 @@ static bool may_ask(const struct web *w)
 	if (w->is_closing)
 		return true;
 	if (w->is_raw)
-		return leg_unsent(&w->server) < LEG_FULL;
+		return !leg_is_full(&w->server);
 	if (w->asking == ASK_BODY)
-		return leg_unsent(&w->server) < LEG_FULL;
+		return !leg_is_full(&w->server);
 	return leg_input(&w->client).len < AHEAD_MAX || w->asking == ASK_HEAD;
+}
+
+static bool is_mock_due(const struct web *w)
+{
+	return w->answering == ANSWER_MOCK && w->asking == ASK_DONE && !w->is_closing;
 }
 
 static void set_timer(struct web *w)
@@ -621,12 +629,11 @@ static void set_timer(struct web *w)
 	bool is_idle = w->asking == ASK_HEAD && w->answering == ANSWER_NONE;
 	struct timers *ts = &w->conn->gate->timers;
 
-	if (w->is_closing)
-		return;
-	if (w->answering == ANSWER_MOCK && w->asking == ASK_DONE) {
+	if (w->is_busy || w->is_closing || is_mock_due(w)) {
 		uint64_t now = timer_now_ms();
 
-		timer_set(ts, &w->conn->timer, w->due_ms > now ? w->due_ms - now : 0);
+		timer_set(ts, &w->conn->timer,
+		          !w->is_busy && w->due_ms > now ? w->due_ms - now : 0);
 		return;
 	}
 	if (is_idle && leg_input(&w->client).len > 0 && w->conn->is_patient)
@@ -644,7 +651,7 @@ static void settle(struct web *w)
 
 	leg_watch(r, &w->client, may_ask(w));
 	if (has_server(w))
-		leg_watch(r, &w->server, leg_unsent(&w->client) < LEG_FULL);
+		leg_watch(r, &w->server, !leg_is_full(&w->client));
 	set_timer(w);
 }
 
@@ -664,12 +671,15 @@ static void finish(struct web *w)
 
 static void run(struct web *w)
 {
-	bool has_moved;
+	bool has_moved = true;
 
-	do {
+	if (w->is_closing && timer_now_ms() >= w->due_ms)
+		over(w, w->why, w->by);
+	for (int i = 0; i < ROUNDS && has_moved && !w->is_over; i++) {
 		has_moved = step(w);
 		check_legs(w);
-	} while (has_moved && !w->is_over);
+	}
+	w->is_busy = has_moved;
 	if (w->is_over)
 		finish(w);
 	else
@@ -696,7 +706,7 @@ static void too_long(struct timer *t)
 {
 	struct web *w = OWNER_OF(t, struct conn, timer)->web;
 
-	if (w->answering == ANSWER_MOCK && w->asking == ASK_DONE && !w->is_closing) {
+	if (is_mock_due(w) || w->is_busy) {
 		run(w);
 		return;
 	}
@@ -748,13 +758,16 @@ void web_start(struct conn *c, struct tls *tls)
 		                       .tls = tls,
 		                       .flow = &c->relay.up,
 		                       .meter = &g->meters[0],
+		                       .legs = &g->legs,
 		                       .is_readable = true },
 		           .server = { .end = &c->relay.server,
 		                       .flow = &c->relay.down,
 		                       .meter = &g->meters[1],
+		                       .legs = &g->legs,
 		                       .is_readable = true },
 		           .decision = GATE_ALLOW,
 		           .is_recorded = tls != NULL };
+	g->n_webs++;
 	c->web = w;
 	c->state = CONN_WEB;
 	c->is_patient = false;

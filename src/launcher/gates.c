@@ -25,11 +25,13 @@ static _Noreturn void become_gate(const struct gates *g, const char *path, int c
 	char name[] = "caisson-gate";
 	char *const argv[] = { name, NULL }, *const env[] = { NULL };
 	int keep[] = { 0, 1, 2, CHANNEL_FD };
-
-	if (g->cgroup) /* nobody waits for its end, until when it would keep the folders busy */
-		cgroup_leave(g->cgroup);
 	int r = channel_fd == CHANNEL_FD ? 0 : os_dup3(channel_fd, CHANNEL_FD, 0);
 
+	if (g->cgroup) { /* that is removed with the last sandbox; it may take longer to end */
+		struct cgroup cg = *g->cgroup;
+
+		cgroup_leave(&cg);
+	}
 	if (r >= 0)
 		r = child_keep(keep, COUNT(keep));
 	if (r >= 0)

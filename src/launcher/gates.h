@@ -8,15 +8,14 @@
 
 #include <sys/types.h>
 
-#include "base/err.h"
 #include "engine/cgroup.h"
 
 struct gates {
-	struct cgroup *cgroup; /* that the launcher lives in, and the gate does not; or NULL */
-	bool is_root;          /* root mode: it gets an id of its own */
+	bool is_root; /* root mode: it gets an id of its own */
 	uid_t id;
-	pid_t pid;      /* 0: not running */
-	int channel_fd; /* -1: the same */
+	const struct cgroup *cgroup; /* that the launcher lives in, and it does not; or NULL */
+	pid_t pid;                   /* 0: not running */
+	int channel_fd;              /* -1: the same */
 	uint64_t started_ms, again_ms;
 	unsigned int backoff_ms;
 };

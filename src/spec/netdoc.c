@@ -1,5 +1,6 @@
 #include "spec/netdoc.h"
 
+#include "spec/mock.h"
 #include "spec/opts.h"
 #include "spec/rules-internal.h"
 #include "spec/special.h"
@@ -131,6 +132,22 @@ static bool is_granted(const struct range_rule *r, const struct text_list *grant
 	return false;
 }
 
+/* A rules file that is wrong would be a host that answers nothing. */
+static int check_mocks(const struct net_spec *net, struct err *e)
+{
+	for (size_t i = 0; i < net->mock.len; i++) {
+		const char *file = net->mock.at[i].value, *text = value_of(&net->mocks, file);
+		AUTO(mock_done) struct mock m = { 0 };
+
+		if (!text)
+			return err_new(e, ERR_INVALID, "net.mocks: the text of \"%s\" is missing",
+			               quote(file).text);
+		if (mock_read(&m, text, strlen(text), e) < 0)
+			return err_wrap(e, "net.mocks: %s", quote(file).text);
+	}
+	return 0;
+}
+
 int net_admit(const struct net_spec *net, const struct config_net *c, bool is_operator,
               struct err *e)
 {
@@ -149,7 +166,7 @@ int net_admit(const struct net_spec *net, const struct config_net *c, bool is_op
 			               "operator opens it, or net.grant of the config",
 			               i, quote(r.text).text, special_name(class));
 	}
-	return 0;
+	return check_mocks(net, e);
 }
 
 /* ---- the document ---- */

@@ -16,7 +16,8 @@ int net_expand(struct spec *s, net_hosts_fn *hosts, void *arg, struct err *e) MU
 int net_expand_config(struct spec *s, const struct config_net *c, struct err *e) MUST_USE;
 
 /* A range that names special-purpose addresses (special.h) is the operator's to open: asked for by
- * himself, or within what the config grants to everybody. Metadata is nobody's. */
+ * himself, or within what the config grants to everybody. Metadata is nobody's. And the rules files
+ * of mocks are there, and are some. */
 int net_admit(const struct net_spec *net, const struct config_net *c, bool is_operator,
               struct err *e) MUST_USE;
 

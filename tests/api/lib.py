@@ -533,10 +533,11 @@ TESTS = []  # (title, function, is_own)
 SURROUNDINGS = []  # sessions of servers that run beside all tests
 
 
-def test(title, own=False):
+def test(title, own=False, when=True):
     """A test for the common daemon; `own`: it starts, kills or exhausts daemons of its own."""
     def add(function):
-        TESTS.append((title, function, own))
+        if when:
+            TESTS.append((title, function, own))
         return function
     return add
 

@@ -82,6 +82,15 @@ for t in tries:
     raise SystemExit(f"{t} works")
 '
 
+# An image whose own file is a link to nowhere, as where systemd asks for names.
+mkdir -p img/{bin,etc,lib,lib64}
+cp /bin/cat img/bin/
+ldd /bin/cat | grep -o '/[^ ]*' | while read -r file; do cp --parents "$file" img/; done
+ln -s ../run/systemd/resolve/stub-resolv.conf img/etc/resolv.conf
+t_run "an image gets the gate's name server" 0 --image "dir:$T/img" --net allow:example.org -- cat /etc/resolv.conf
+t_like "and no other" "$out" "nameserver 198.18.0.1*"
+t_ok "its own file is as it was" test -L img/etc/resolv.conf
+
 # ---- what dies comes back ----------------------------------------------------------------------
 
 first=$(names example.org)

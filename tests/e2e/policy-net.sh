@@ -112,10 +112,15 @@ t_like "ours: the line of what is wrong" "$(check ours.yaml)" '*ours.yaml: line 
 
 # ---- mocks ----
 mkdir -p mocks
-printf 'status: 200\n' >mocks/a.yaml
+printf 'answers: [{path: /a, body: from the mock}]\n' >mocks/a.yaml
 printf 'net: {mock: {a.test: mocks/a.yaml}}\n' >mock.yaml
 t_like "the rules file of a mock is read from beside the spec" "$(bounded "$caisson" policy show --spec mock.yaml --json)" \
-	'*"mocks":{"mocks/a.yaml":"status: 200\\n"}*'
+	'*"mocks":{"mocks/a.yaml":"answers: *"}*'
+printf 'answer: []\n' >mocks/bad.yaml
+printf 'net: {mock: {a.test: mocks/bad.yaml}}\n' >bad.yaml
+t_like "what is wrong in it is named with its line" "$(check bad.yaml)" '*net.mock: mocks/bad.yaml: line 1: unknown key "answer"*'
+run --spec mock.yaml -- bash -c 'exec 3<>/dev/tcp/a.test/80; printf "GET /a HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n" >&3; tail -n 1 <&3'
+t_is "the gate answers from it" "$out" "from the mock"
 ln -s /etc/passwd mocks/link
 printf 'net: {mock: {a.test: mocks/link}}\n' >mock.yaml
 t_like "but not by a link" "$(check mock.yaml)" "*net.mock: open mocks/link: *"

@@ -192,6 +192,29 @@ print(dead)
     same(p.box.wait(job, 60).out.strip(), "100")
 
 
+@test("clients that ask for much and take nothing: what is kept for them is bounded")
+def _(p):
+    g = p.gate(ALLOW, credit=100000)
+    code = r'''
+import socket, sys, time
+k = []
+for i in range(int(sys.argv[1])):
+    s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096); s.connect(("198.18.0.2", 80))
+    s.sendall(b"GET /big/100000000 HTTP/1.1\r\nHost: www.example.org\r\n\r\n"); k.append(s)
+time.sleep(8)
+'''
+    p.box.python("import socket; socket.gethostbyname('www.example.org')")
+    job = p.box.start(lib.sys.executable, "-c", code, "1500", timeout=60)
+    most = 0
+    while p.box.results.get(job) is None:
+        g.hear(0.2)
+        g.records.clear()
+        most = max(most, memory(g.child())[1])
+    table.append(f"1500 clients that take nothing: {most >> 20} MiB")
+    check(most < 140 << 20, most)
+    same(p.box.curl("http://www.example.org/").rc, 0)
+
+
 # ---- a secret ----------------------------------------------------------------------------------
 
 STEAL = r'''

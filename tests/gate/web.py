@@ -163,7 +163,7 @@ while (line := r.readline()):
 print(worst)
 '''
     worst = float(p.box.python(code).out)
-    check(worst < 0.05, worst)
+    check(worst < 0.09, worst)  # the next one comes after 0.1
 
 
 @test("WebSocket: behind 101 bytes are bytes, both ways, with ends")
@@ -403,7 +403,7 @@ while (line := r.readline()):
 print(worst)
 '''
     worst = float(p.box.python(code, ca).out)
-    check(worst < 0.05, worst)
+    check(worst < 0.09, worst)  # the next one comes after 0.1
 
 
 @test("TLS: a client that wants only HTTP/2, or speaks no HTTP, is told so")

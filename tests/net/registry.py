@@ -79,7 +79,7 @@ def _(_api):
               "six")
 
 
-@test("npm: a small package, by the registry of this host's npm", own=True)
+@test("npm: a small package, by the registry of this host's npm", own=True, when=place.HAS_MORE)
 def _(_api):
     need("npm")
     installed("npm", ["npm", "view", "--fetch-retries", "0", "isarray", "name"], {"npm_config_registry": ["npm", "config", "get", "registry"]},

@@ -107,6 +107,31 @@ TEST(special_ranges_are_the_operators)
 	}
 }
 
+TEST(mocks_are_there_and_are_some)
+{
+	static const struct {
+		const char *spec, *message; /* NULL: admitted */
+	} rows[] = {
+		{ "net: {mock: {a.test: m.yaml}, mocks: {m.yaml: 'answers: [{body: x}]'}}", NULL },
+		{ "net: {mock: {a.test: m.yaml}}", "net.mocks: the text of \"m.yaml\" is missing" },
+		{ "net: {mock: {a.test: m.yaml}, mocks: {m.yaml: 'answer: []'}}",
+		  "net.mocks: m.yaml: line 1: unknown key \"answer\"" },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct config c;
+		struct spec s;
+		struct err e = { 0 };
+
+		load(&c, &s, "", rows[i].spec);
+		CHECK_INT(net_admit(&s.net, &c.net, true, &e), rows[i].message ? -1 : 0);
+		if (rows[i].message && !strstr(e.msg, rows[i].message))
+			CHECK_STR(e.msg, rows[i].message);
+		spec_done(&s);
+		config_done(&c);
+	}
+}
+
 TEST(the_document_is_what_the_gate_reads)
 {
 	static const struct {
