@@ -54,7 +54,16 @@ def prepare(has_servers=True, has_wire=False):
             server.stop()
         if wire:
             wire.close()
+        check_logs()
     return finish
+
+
+def check_logs():
+    """What a sanitizer said, when the programs have one (CAISSON_BUILD)."""
+    for log in lib.HOME.glob("*/log"):
+        text = log.read_text(errors="replace")
+        at = max(text.find("AddressSanitizer"), text.find("runtime error:"))
+        check(at < 0, lambda text=text, at=at: text[max(0, at - 500):at + 4000])
 
 
 def main(file, has_servers=True, has_wire=False, seconds=600):
