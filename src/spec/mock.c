@@ -66,15 +66,6 @@ static int check_pattern(const struct opt *o, struct arena *a, const char *text,
 	return 0;
 }
 
-static int check_body(const struct opt *o, struct arena *a, const char *text, const char **out,
-                      struct err *e)
-{
-	(void)o;
-	(void)e;
-	*out = arena_strdup(a, text);
-	return 0;
-}
-
 /* What can stand in a head, and is not about how the answer is framed. */
 static int check_field(const char *name, const char *value, struct err *e)
 {
@@ -120,7 +111,7 @@ static const struct opt answer_rows[] = {
 	{ .key = "status", .type = &opt_status, FIELD(status) },
 	{ .key = "headers", .type = &opt_map, .check_key = check_field_name,
 	  .check = check_field_value, FIELD(headers), .max = HTTP_FIELDS_MAX - 8 },
-	{ .key = "body", .type = &opt_text, .check = check_body, FIELD(body) },
+	{ .key = "body", .type = &opt_text, .check = check_any, FIELD(body) },
 	{ .key = "delay", .type = &opt_delay, FIELD(delay_ms) },
 };
 /* clang-format on */

@@ -26,12 +26,17 @@ MS_BIND = 4096
 
 
 class Echo(socketserver.BaseRequestHandler):
-    """Gives back what comes, line by line."""
+    """Gives back what comes, and notes how much that was."""
+
+    seen = []
 
     def handle(self):
+        n = 0
         with contextlib.suppress(OSError):
             while data := self.request.recv(65536):
+                n += len(data)
                 self.request.sendall(data)
+        Echo.seen.append(n)
 
 
 class World(socketserver.ThreadingTCPServer):
@@ -144,6 +149,26 @@ def _(_api):
         for query in ("?after=x", "?limit=0", "?limit=2000", "?decision=maybe", "?since=1"):
             same(c.get(f"/v1/sandboxes/{s['id']}/connections{query}").code, "invalid", query)
         same(c.get("/v1/sandboxes/sb_nothing/connections").code, "not_found", "no such sandbox")
+
+
+@test("records and traffic agree: every connection once, with its bytes; every denial once", own=True)
+def _(_api):
+    with daemon("agree") as (_, c):
+        s = c.create(net={"allow": ["web.test"]})
+        sizes = [(i * 7919) % 50000 + 1 for i in range(60)]
+        Echo.seen.clear()
+        script = "".join(f"exec 3<>/dev/tcp/web.test/{port()}; head -c {n} /dev/zero >&3 & head -c {n} <&3 >/dev/null; wait; exec 3>&-\n"
+                         f"getent hosts no{i}.test\n" for i, n in enumerate(sizes))
+        same(c.execute(s, script, timeout="60s")["state"], "exited", "the script")
+        got = wait_until(lambda: (r := rows(c, s, "?limit=1000&decision=allow")) and len(r) == len(sizes)
+                         and all(x["close"] != "open" for x in r) and r, 10, "all on record")
+        wait_until(lambda: len(Echo.seen) == len(sizes), 5, "the server has seen all")
+        for key in ("bytes_up", "bytes_down"):
+            same(sorted(r[key] for r in got), sorted(sizes), key)
+        same(sorted(Echo.seen), sorted(sizes), "what the server saw")
+        same(len({r["connection"] for r in got}), len(sizes), "numbers")
+        denied = settled(c, s, len(sizes), "?limit=1000&decision=deny")
+        same({(r["name"], r["count"]) for r in denied}, {(f"no{i}.test", 1) for i in range(len(sizes))}, "denials")
 
 
 @test("violations: of the command that ran, certain when it was alone in the sandbox", own=True)
@@ -297,6 +322,31 @@ def _(_api):
         same(c.execute(s, talk("web.test"))["stdout"], "", "the old rules are gone")
         same(change(c, s, {"mode": "deny"}).status, 200, "nothing any more")
         same(c.execute(s, talk("other.test"))["stdout"], "", "nothing")
+
+
+@test("a storm of changes: each holds or says why not, the last one counts", own=True)
+def _(_api):
+    with daemon("storm") as (d, c):
+        s = c.create(net={"allow": ["web.test"]})
+        busy = c.execute(s, f"for i in $(seq 300); do exec 3<>/dev/tcp/web.test/{port()} && exec 3>&-; done; echo done", wait=0)
+        codes, last = [], []
+
+        def work(k):
+            mine = d.client(timeout=60)
+            for i in range(25):
+                answer = change(mine, s, {"allow": ["web.test", f"n{k}-{i}.test"]})
+                codes.append((answer.status, answer.code))
+                if answer.status == 200:
+                    last.append((answer.json["generation"], answer.json["net"]["allow"][1]))
+            mine.close()
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        _ = [t.start() for t in threads], [t.join() for t in threads]
+        check(set(codes) <= {(200, None), (409, "busy")} and len(last) >= 4, f"{set(codes)} {len(last)}")
+        same(len({g for g, _ in last}), len(last), "a generation each")
+        name = max(last)[1]
+        same(c.ok("GET", f"/v1/sandboxes/{s['id']}/why?host={name}")["decision"], "allow", "the last one")
+        same(c.execute(s, f"getent hosts {name}")["exit_code"], 0, "in the gate too")
+        same(c.ok("GET", f"/v1/processes/{busy['id']}?wait=20s")["stdout"], "done\n", "nobody else noticed")
 
 
 @test("rules that are wrong change nothing; a sandbox without a network gets one when it is replaced", own=True)
