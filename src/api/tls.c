@@ -22,21 +22,6 @@ static int tls_fail(struct err *e, const char *what, const char *path)
 	return err_new(e, ERR_INVALID, "%s %s: %s", what, path, why ? why : "not usable");
 }
 
-static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len,
-                           const unsigned char *in, unsigned int in_len, void *arg)
-{
-	static const unsigned char ours[] = "\x08http/1.1";
-	unsigned char *chosen;
-
-	(void)ssl;
-	(void)arg;
-	if (SSL_select_next_proto(&chosen, out_len, ours, sizeof ours - 1, in, in_len) !=
-	    OPENSSL_NPN_NEGOTIATED)
-		return SSL_TLSEXT_ERR_NOACK;
-	*out = chosen;
-	return SSL_TLSEXT_ERR_OK;
-}
-
 /* Without it OpenSSL would ask on the terminal. */
 static int no_password(char *buf, int size, int is_writing, void *arg)
 {
@@ -61,7 +46,7 @@ static void configure(SSL_CTX *ctx)
 {
 	tls_defaults(ctx);
 	SSL_CTX_set_default_passwd_cb(ctx, no_password);
-	SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, NULL);
+	tls_speak_http1(ctx, false);
 }
 
 int tls_context_add(struct tls_context **list, const char *cert, const char *key, struct err *e)

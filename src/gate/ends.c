@@ -12,22 +12,6 @@ static const char *const bundles[] = {
 
 static X509_STORE *more; /* of the operator; inherited by children */
 
-static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len,
-                           const unsigned char *in, unsigned int in_len, void *arg)
-{
-	static const unsigned char ours[] = "\x08http/1.1";
-	unsigned char *chosen;
-
-	(void)ssl;
-	(void)arg;
-	/* What it wants instead we do not speak, and do not act as if. */
-	if (SSL_select_next_proto(&chosen, out_len, ours, sizeof ours - 1, in, in_len) !=
-	    OPENSSL_NPN_NEGOTIATED)
-		return SSL_TLSEXT_ERR_ALERT_FATAL;
-	*out = chosen;
-	return SSL_TLSEXT_ERR_OK;
-}
-
 static bool trust(SSL_CTX *ctx)
 {
 	for (size_t i = 0; i < COUNT(bundles); i++)
@@ -52,7 +36,7 @@ static SSL_CTX *make_inside(void)
 	if (!ctx)
 		return NULL;
 	tls_defaults(ctx);
-	SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, NULL);
+	tls_speak_http1(ctx, true);
 	return ctx;
 }
 

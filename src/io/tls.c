@@ -116,6 +116,27 @@ SSL *tls_ssl(const struct tls *t)
 	return t->ssl;
 }
 
+static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len,
+                           const unsigned char *in, unsigned int in_len, void *is_strict)
+{
+	static const unsigned char ours[] = "\x08http/1.1";
+	unsigned char *chosen;
+
+	(void)ssl;
+	if (SSL_select_next_proto(&chosen, out_len, ours, sizeof ours - 1, in, in_len) !=
+	    OPENSSL_NPN_NEGOTIATED)
+		return is_strict ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_NOACK;
+	*out = chosen;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+void tls_speak_http1(SSL_CTX *ctx, bool is_strict)
+{
+	static char yes;
+
+	SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, is_strict ? &yes : NULL);
+}
+
 void tls_defaults(SSL_CTX *ctx)
 {
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);

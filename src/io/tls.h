@@ -13,6 +13,9 @@
 struct tls;
 
 void tls_defaults(SSL_CTX *ctx); /* what holds for every context of ours */
+/* A server that speaks HTTP/1.1. A client that offers other protocols and not this one is refused,
+ * or, not so strict, goes on as if it had offered none. */
+void tls_speak_http1(SSL_CTX *ctx, bool is_strict);
 
 /* `fd` is borrowed. Whether it accepts or connects is still to be said: tls_ssl(). */
 struct tls *tls_open(SSL_CTX *ctx, int fd);
