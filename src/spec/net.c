@@ -67,12 +67,17 @@ static int check_entry(const struct opt *o, struct arena *a, const char *text, c
 	const char *name = NULL, *unused = NULL;
 	enum net_entry kind = net_entry_kind(text, &name);
 
-	if (kind == NET_HOST && is_preset(text))
-		return err_new(e, ERR_INVALID,
-		               "\"%s\" would be a host of that name; did you mean \"preset:%s\"?",
-		               text, text);
-	if (kind == NET_HOST)
-		return check_host(o, a, text, out, e);
+	if (kind == NET_HOST) {
+		if (check_host(o, a, text, &name, e) < 0)
+			return -1;
+		if (is_preset(name)) /* however it was written: what is printed is read again */
+			return err_new(e, ERR_INVALID,
+			               "\"%s\" would be a host of that name; did you mean "
+			               "\"preset:%s\"?",
+			               name, name);
+		*out = name;
+		return 0;
+	}
 	if (kind == NET_PRESET && word_find(net_presets, name, e) < 0)
 		return -1;
 	if (kind == NET_SET && check_name(o, a, name, &unused, e) < 0)

@@ -104,6 +104,8 @@ TEST(a_slip_in_net_never_becomes_a_rule)
 		{ "{\"net\":{\"tls_any\":[\"example.org\"]}}", "nothing is allowed" },
 		{ "{\"net\":{\"offline\":true}}", "nothing is allowed" },
 		{ "{\"net\":{\"mode\":\"deny\",\"offline\":true}}", "did you mean \"list\"?" },
+		{ "{\"net\":[\"cargO\"]}", "net[0]: \"cargo\" would be a host of that name; did "
+		                           "you mean \"preset:cargo\"?" },
 		{ "{\"net\":[\"pip\"]}",
 		  "net[0]: \"pip\" would be a host of that name; did you mean "
 		  "\"preset:pip\"?" },
