@@ -494,6 +494,8 @@ static int step_await_walls(struct payload *p, struct err *e)
 	return 0;
 }
 
+/* Not before the host's root is gone: it lies on top of ours until then, and a path that goes up
+ * from the root (..) is led onto it. */
 static int step_cwd(struct payload *p, struct err *e)
 {
 	const char *cwd = p->command->text;
@@ -611,9 +613,9 @@ static const struct {
 	{ "load the filter",             step_filter },
 	{ "await the root",              step_await_root },
 	{ "open the terminal",           step_terminal },
-	{ "go to the working directory", step_cwd },
 	{ "enter landlock",              step_landlock },
 	{ "await the walls",             step_await_walls },
+	{ "go to the working directory", step_cwd },
 	{ "prove the walls",             step_proof },
 	{ "execute",                     step_exec },
 };

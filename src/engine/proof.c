@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -211,14 +212,27 @@ static int check_root(const struct box *box, struct err *e)
 	return 0;
 }
 
+/* The kernel's own words: it names a folder that the root does not lead to, but not as a path. */
+static int check_cwd(struct err *e)
+{
+	char cwd[PATH_MAX] = "";
+	long n = syscall(SYS_getcwd, cwd, sizeof cwd);
+
+	if (n < 0 && errno != ENAMETOOLONG && errno != ERANGE)
+		return err_sys(e, errno, "look at the working directory");
+	if (n > 0 && cwd[0] != '/')
+		return err_new(e, ERR_INTERNAL, "the working directory is outside of the root");
+	return 0;
+}
+
 int proof_run(const struct box *box, const struct command *c, int n_fds, struct err *e)
 {
 	const struct plan *p = box->plan;
 
 	if (fault_layer_off("proof"))
 		return 0;
-	if (check_root(box, e) < 0 || check_identity(p, c, e) < 0 || check_state(n_fds, e) < 0 ||
-	    check_attempts(p, c, e) < 0)
+	if (check_root(box, e) < 0 || check_cwd(e) < 0 || check_identity(p, c, e) < 0 ||
+	    check_state(n_fds, e) < 0 || check_attempts(p, c, e) < 0)
 		return -1;
 	return 0;
 }

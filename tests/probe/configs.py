@@ -91,7 +91,8 @@ def workdir_table(corpus, row, result):
     with_fd = ["sh", "-c", f'exec "$@" 3<{corpus.host.tmp}', "sh"]
     bare = arms.execute([*with_fd, "sh", "-c", "cd /proc/self/fd/3 && cat secret"])
     result.control = "open" if corpus.host.token in bare.text else "stopped"
-    for path in DIRECTORIES:
+    races = ["/work/../../../.."] * 40  # upwards, while the host's root goes away
+    for path in [*DIRECTORIES, *races]:
         argv, env = arms.caisson(corpus.host, ("-w", path), ["/bin/sh", "-c", "pwd -P; cat secret; cat ../secret"])
         outcome = arms.execute([*with_fd, *argv], env=env)
         lines = outcome.text.splitlines()
