@@ -14,8 +14,8 @@ struct gates {
 	bool is_root; /* root mode: it gets an id of its own */
 	uid_t id;
 	const struct cgroup *cgroup; /* that the launcher lives in, and it does not; or NULL */
-	pid_t pid;      /* 0: not running */
-	int channel_fd; /* -1: the same */
+	pid_t pid;                   /* 0: not running */
+	int channel_fd;              /* -1: the same */
 	uint64_t started_ms, again_ms;
 	unsigned int backoff_ms;
 };

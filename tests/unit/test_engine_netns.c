@@ -38,6 +38,14 @@ static union os_address address(const char *text, uint16_t port)
 	return a;
 }
 
+/* A host may have been started without. */
+static bool is_known(const union os_address *a)
+{
+	AUTO(fd_close) int fd = socket(a->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd >= 0;
+}
+
 static socklen_t size_of(const union os_address *a)
 {
 	return a->any.sa_family == AF_INET ? sizeof a->v4 : sizeof a->v6;
@@ -75,6 +83,15 @@ static const char *text_of(const union os_address *a)
 	return out;
 }
 
+/* What was sent arrives in a moment. */
+static int await(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	CHECK_INT(poll(&p, 1, 5000), 1);
+	return fd;
+}
+
 TEST(every_connection_comes_with_the_address_that_was_meant)
 {
 	static const struct {
@@ -98,16 +115,18 @@ TEST(every_connection_comes_with_the_address_that_was_meant)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		union os_address to = address(rows[i].to, rows[i].port), seen;
 		bool is_v6 = strchr(rows[i].seen, ':');
-		AUTO(fd_close) int client = open_to(&to, SOCK_STREAM);
 
+		if (!is_known(&to))
+			continue;
+		AUTO(fd_close) int client = open_to(&to, SOCK_STREAM);
 		CHECK_INT(connect(client, &to.any, size_of(&to)), 0);
-		AUTO(fd_close) int got = os_accept(fds[is_v6 ? NET_TCP6 : NET_TCP4]);
+		AUTO(fd_close) int got = os_accept(await(fds[is_v6 ? NET_TCP6 : NET_TCP4]));
 		CHECK(got >= 0);
 		CHECK_INT(os_original_dst(got, &seen), 0);
 		CHECK_STR(text_of(&seen), rows[i].seen);
 		CHECK_INT(send(client, "ab", 2, 0), 2);
 		char buf[4];
-		CHECK_INT(recv(got, buf, sizeof buf, 0), 2);
+		CHECK_INT(recv(await(got), buf, sizeof buf, 0), 2);
 	}
 	CHECK_INT(os_accept(fds[NET_TCP4]), -EAGAIN);
 }
@@ -120,16 +139,18 @@ TEST(a_question_is_answered_from_where_it_was_sent)
 	for (size_t i = 0; i < COUNT(servers); i++) {
 		union os_address to = address(servers[i], 53);
 		enum net_socket s = to.any.sa_family == AF_INET ? NET_UDP4 : NET_UDP6;
-		AUTO(fd_close) int client = open_to(&to, SOCK_DGRAM);
 		struct os_datagram d;
 		char buf[16];
 
+		if (!is_known(&to))
+			continue;
+		AUTO(fd_close) int client = open_to(&to, SOCK_DGRAM);
 		/* Connected: an answer from elsewhere would not be taken. */
 		CHECK_INT(connect(client, &to.any, size_of(&to)), 0);
 		CHECK_INT(send(client, "who?", 4, 0), 4);
-		CHECK_INT(os_recv_datagram(fds[s], buf, sizeof buf, &d), 4);
+		CHECK_INT(os_recv_datagram(await(fds[s]), buf, sizeof buf, &d), 4);
 		CHECK_INT(os_answer_datagram(fds[s], "you", 3, &d), 3);
-		CHECK_INT(recv(client, buf, sizeof buf, MSG_DONTWAIT), 3);
+		CHECK_INT(recv(await(client), buf, sizeof buf, MSG_DONTWAIT), 3);
 	}
 }
 
@@ -145,8 +166,12 @@ TEST(everything_else_fails_in_the_call)
 	};
 
 	enter();
-	for (size_t i = 0; i < COUNT(rows); i++)
-		CHECK_INT(attempt(rows[i].to, rows[i].port, SOCK_DGRAM), EPERM);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		union os_address a = address(rows[i].to, rows[i].port);
+
+		if (is_known(&a))
+			CHECK_INT(attempt(rows[i].to, rows[i].port, SOCK_DGRAM), EPERM);
+	}
 	/* Not even by who may make such sockets. */
 	union os_address to = address("192.0.2.1", 0);
 	AUTO(fd_close) int raw = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
@@ -158,17 +183,19 @@ TEST(everything_else_fails_in_the_call)
 TEST(loopback_is_the_sandboxs_own)
 {
 	static const uint16_t ports[] = { NET_TCP_PORT, 53, 5432 };
+	union os_address v6 = address("::1", 1);
 
 	enter();
 	for (size_t i = 0; i < COUNT(ports); i++) {
 		union os_address a = address("127.0.0.1", ports[i]), any = address("0.0.0.0", 5432);
 
 		CHECK_INT(attempt("127.0.0.1", ports[i], SOCK_STREAM), ECONNREFUSED);
-		CHECK_INT(attempt("::1", ports[i], SOCK_STREAM), ECONNREFUSED);
+		if (is_known(&v6))
+			CHECK_INT(attempt("::1", ports[i], SOCK_STREAM), ECONNREFUSED);
 		AUTO(fd_close) int own = os_listen_tcp(ports[i] == 5432 ? &any : &a);
 		CHECK(own >= 0);
 		CHECK_INT(attempt("127.0.0.1", ports[i], SOCK_STREAM), 0);
-		AUTO(fd_close) int got = os_accept(own);
+		AUTO(fd_close) int got = os_accept(await(own));
 		CHECK(got >= 0);
 		/* It hears nothing that was meant for others. */
 		CHECK_INT(attempt("192.0.2.1", ports[i], SOCK_STREAM), 0);
@@ -179,7 +206,7 @@ TEST(loopback_is_the_sandboxs_own)
 	CHECK_INT(bind(udp, &dns.any, sizeof dns.v4), 0);
 	CHECK_INT(attempt("127.0.0.1", 53, SOCK_DGRAM), 0);
 	char buf[4];
-	CHECK_INT(recv(udp, buf, sizeof buf, MSG_DONTWAIT), 1);
+	CHECK_INT(recv(await(udp), buf, sizeof buf, MSG_DONTWAIT), 1);
 }
 
 /* Every address can be bound here, but what is sent to it is the gate's. */

@@ -29,6 +29,15 @@ static int capture(bool is_v6, int type)
 	return os_capture(&a, type);
 }
 
+/* What was sent arrives in a moment. */
+static int await(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	CHECK_INT(poll(&p, 1, 5000), 1);
+	return fd;
+}
+
 /* A connected client takes an answer only from where it asked. */
 static void ask_and_answer(bool is_v6, const char *asked)
 {
@@ -45,12 +54,12 @@ static void ask_and_answer(bool is_v6, const char *asked)
 	CHECK_INT(os_recv_datagram(fd, buf, sizeof buf, &d), -EAGAIN);
 	CHECK_INT(connect(client, &to.any, is_v6 ? sizeof to.v6 : sizeof to.v4), 0);
 	CHECK_INT(send(client, "hi", 2, 0), 2);
-	CHECK_INT(os_recv_datagram(fd, buf, sizeof buf, &d), 2);
+	CHECK_INT(os_recv_datagram(await(fd), buf, sizeof buf, &d), 2);
 	CHECK_INT(d.to.any.sa_family, to.any.sa_family);
 	if (!is_v6)
 		CHECK_INT(d.to.v4.sin_addr.s_addr, to.v4.sin_addr.s_addr);
 	CHECK_INT(os_answer_datagram(fd, "ho", 2, &d), 2);
-	CHECK_INT(recv(client, buf, sizeof buf, MSG_DONTWAIT), 2);
+	CHECK_INT(recv(await(client), buf, sizeof buf, MSG_DONTWAIT), 2);
 }
 
 TEST(an_answer_comes_from_the_address_that_was_asked)
@@ -73,7 +82,7 @@ TEST(a_connection_has_its_destination_and_small_packets_are_not_delayed)
 	to.v4.sin_addr.s_addr = htonl(0x7f040506);
 	AUTO(fd_close) int client = os_connect_tcp(&to);
 	CHECK(client >= 0);
-	AUTO(fd_close) int fd = os_accept_from(server, &peer);
+	AUTO(fd_close) int fd = os_accept_from(await(server), &peer);
 	CHECK(fd >= 0);
 	CHECK_INT(ntohs(peer.v4.sin_port), os_port(client));
 	CHECK_INT(os_original_dst(fd, &dst), 0);
