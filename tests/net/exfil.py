@@ -22,7 +22,7 @@ import servers
 from lib import Daemon, check, same, test
 from place import Box
 
-PROGRAM = pathlib.Path(__file__).with_name("leak.py")
+PROGRAM = pathlib.Path(__file__).with_name("leak.py").read_text()  # now: /tmp of the cell may hide it
 INNER = "10.9.8.7"  # where a name leads that changed its mind
 RULES = {"allow": ["web.test", "ported.test:80", "*.wild.test", "rebind.test"],
          "ask": ["ask.test", "*.ask.test"], "deny": ["no.wild.test"]}
@@ -92,7 +92,7 @@ def collect(text):
 def control():
     if "control" not in tried:
         reset_names()
-        done = subprocess.run(["/usr/bin/python3", PROGRAM, f"o{random.randrange(1 << 40):x}"], capture_output=True, text=True,
+        done = subprocess.run(["/usr/bin/python3", "-c", PROGRAM, f"o{random.randrange(1 << 40):x}"], capture_output=True, text=True,
                               timeout=120, check=False)
         check(done.returncode == 0, done.stderr)
         tried["control"] = Tried(*collect(done.stdout), None)
@@ -106,7 +106,7 @@ def inside(api, arm):
         reset_names()
         client = place.daemon_of(api, arm).client(timeout=200)
         box = Box(client, RULES)
-        box.put("/work/leak.py", PROGRAM.read_bytes())
+        box.put("/work/leak.py", PROGRAM)
         process, _ = box.run(["/usr/bin/python3", "/work/leak.py", f"i{random.randrange(1 << 40):x}"], seconds=120)
         check(process["exit_code"] == 0, lambda: place.summary(process))
         results, seen = collect(process["stdout"])
