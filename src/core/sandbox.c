@@ -361,9 +361,8 @@ static void made(void *arg, const struct launch_made *m, int channel_fd, const s
 	struct fail f = { 0 };
 	AUTO(fd_close) int fd = channel_fd;
 
-	if (e)
+	if (e) {
 		explain_make(&f, e);
-	if (e || gate_possible(s, &f) < 0) {
 		build_failed(s, &f);
 		return;
 	}
@@ -373,6 +372,10 @@ static void made(void *arg, const struct launch_made *m, int channel_fd, const s
 	int r = link_open(&s->link, fd_take(&fd));
 	if (r < 0) {
 		fail_set(&f, FAIL_BACKEND_ERROR, "too many open files");
+		build_failed(s, &f);
+		return;
+	}
+	if (gate_possible(s, &f) < 0) { /* now that there is a way to tell the monitor */
 		build_failed(s, &f);
 		return;
 	}

@@ -345,11 +345,10 @@ TEST(records_go_to_the_client_with_the_process_if_there_is_one)
 	CHECK_STR(net.record.name, "example.org");
 
 	AUTO(fd_close) int one = box_sh(&t, 4, "sleep 10");
-	AUTO(fd_close) int two = -1;
 	box_await(&t, CH_STARTED, 4);
 	say_record(2, GATE_DENY);
 	CHECK_INT(await_net(4).at, 2);
-	two = box_sh(&t, 5, "sleep 10");
+	AUTO(fd_close) int two = box_sh(&t, 5, "sleep 10");
 	box_await(&t, CH_STARTED, 5);
 	say_record(3, GATE_DENY);
 	CHECK_INT(await_net(0).at, 3);

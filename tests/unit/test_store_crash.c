@@ -172,7 +172,7 @@ static _Noreturn void connect_for_ever(void)
 			                   .is_lazy = true };
 
 		if ((batch + 1) * BATCH < CONNECTIONS)
-			CHECK_INT(store_connection_put(s, rows, 2 * BATCH, call, &e), 0);
+			CHECK_INT(store_connection_put(s, rows, (size_t)2 * BATCH, call, &e), 0);
 		else
 			usleep(1000);
 		store_nudge(s);
