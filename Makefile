@@ -5,9 +5,9 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 ONLY ?=
 SECONDS ?= 60
-HELPERS = caissond caisson-launcher caisson-init caisson-tree
+HELPERS = caissond caisson-launcher caisson-gate caisson-init caisson-tree
 
-.PHONY: build help demo check check-v2 bench fmt fuzz soak install clean
+.PHONY: build help demo check check-gate check-v2 bench fmt fuzz soak install clean
 
 build: ## the programs, to build/ (this is what plain `make` does)
 	@tools/setup build
@@ -20,8 +20,13 @@ demo: build ## untrusted code attacks, and is stopped; under a minute
 	@tools/demo
 
 check: ## all tests and checks; ONLY=unit,layers runs some of them
-	@tools/setup build check
+	@tools/setup build check net
 	@tools/check $(ONLY)
+
+check-gate: ## the network's tests with more clients: PostgreSQL, Node, npm, Verdaccio, Java, Go; minutes
+	@tools/setup build check net net-more
+	@tests/net/verdaccio
+	@CAISSON_NET_MORE=1 tools/check gate,net
 
 check-v2: ## the engine's tests on pure cgroup v2 and our oldest kernel, in QEMU; minutes
 	@tools/setup build check v2

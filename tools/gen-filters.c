@@ -1,5 +1,6 @@
 /*
- * gen-filters.c - compiles src/engine/policy.h into the programs that the kernel runs.
+ * gen-filters.c - compiles src/engine/policy.h and src/gate/policy.h into the programs that the
+ * kernel runs.
  *
  *     gen-filters OUT.h
  *
@@ -21,6 +22,7 @@
 
 #include "base/base.h"
 #include "engine/policy.h"
+#include "gate/policy.h"
 
 #define NUMBERS_MAX 1024
 #define X32_BIT 0x40000000u
@@ -39,9 +41,11 @@ struct filter {
 	const struct policy_group *groups;
 	size_t group_count;
 	uint32_t exec; /* the verdict that stands for NOTIFY */
+	const struct policy_args *args;
 };
 
 struct program {
+	const struct policy_args *args;
 	struct sock_filter code[PROGRAM_MAX];
 	size_t len;
 	struct {
@@ -65,9 +69,11 @@ struct plan {
 
 /* clang-format off */
 static const struct filter filters[] = {
-	{ "filter_default",       policy_default, COUNT(policy_default), NOTIFY },
-	{ "filter_default_quiet", policy_default, COUNT(policy_default), ALLOW },
-	{ "filter_init",          policy_init,    COUNT(policy_init),    NOTIFY },
+	{ "filter_default",       policy_default,     COUNT(policy_default),     NOTIFY, policy_args },
+	{ "filter_default_quiet", policy_default,     COUNT(policy_default),     ALLOW,  policy_args },
+	{ "filter_init",          policy_init,        COUNT(policy_init),        NOTIFY, policy_args },
+	{ "filter_gate_master",   policy_gate_master, COUNT(policy_gate_master), NOTIFY, policy_gate_args },
+	{ "filter_gate_child",    policy_gate_child,  COUNT(policy_gate_child),  NOTIFY, policy_gate_args },
 };
 /* clang-format on */
 
@@ -249,7 +255,7 @@ static size_t exit_place(struct program *p, uint32_t verdict);
 
 static size_t put_switch(struct program *p, uint32_t id)
 {
-	const struct policy_args *s = &policy_args[id];
+	const struct policy_args *s = &p->args[id];
 	size_t n = count_cases(s, id);
 	size_t places[COUNT(s->cases)];
 
@@ -341,11 +347,11 @@ int main(int argc, char **argv)
 	FILE *out = fopen(argv[1], "we");
 	if (!out)
 		die("cannot write %s: %s", argv[1], strerror(errno));
-	fputs("/* Made from src/engine/policy.h by tools/gen-filters.c: edit those. */\n"
+	fputs("/* Made from the tables of policy by tools/gen-filters.c: edit those. */\n"
 	      "#pragma once\n\n#include <linux/filter.h>\n",
 	      out);
 	for (size_t i = 0; i < COUNT(filters); i++) {
-		struct program p = { .len = 0 };
+		struct program p = { .args = filters[i].args };
 		compile(&filters[i], &p);
 		print(out, &filters[i], &p);
 	}

@@ -110,6 +110,7 @@ static int check_token(struct call *c, enum scope scope, struct fail *f)
 	snprintf(c->tenant, sizeof c->tenant, "%s", row.tenant);
 	(void)store_token_touch(c->api->core->store, row.id, core_now_ms(),
 	                        (struct store_call){ 0 }, &e); /* only says when it was last used */
+	c->is_admin = has_scope(row.scopes, SCOPE_ADMIN);
 	if (!has_scope(row.scopes, scope))
 		return fail_set(f, FAIL_FORBIDDEN, "the token lacks the scope %s",
 		                scope_name(scope));

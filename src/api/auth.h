@@ -9,7 +9,7 @@
 
 #define TOKEN_PREFIX "cst_"
 
-/* Fills in tenant and is_operator. */
+/* Fills in tenant, is_operator and is_admin. */
 int auth_check(struct call *c, enum scope scope, struct fail *f) MUST_USE;
 /* The text of a new token: the prefix and 256 random bits, safe in a URL, a cookie and a shell. */
 #define TOKEN_TEXT 64

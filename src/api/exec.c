@@ -403,7 +403,7 @@ static int run_parse(struct call *c, struct run_op *o, struct spec *spec, struct
 	if (r == 0)
 		r = member_bool(c->body, "brief", &o->is_brief, f);
 	if (r == 0)
-		r = spec_of(c->api->core, wishes ? wishes : empty, spec, text, f);
+		r = spec_of(c, wishes ? wishes : empty, spec, text, f);
 	json_decref(empty);
 	json_t *rest = json_copy(c->body);
 	json_object_del(rest, "spec");

@@ -184,7 +184,7 @@ static struct follow *follow_new(struct call *c, struct px *p, uint64_t after)
 	return w;
 }
 
-static int take_number(struct call *c, const char *name, uint64_t *out, struct fail *f)
+int query_number(struct call *c, const char *name, uint64_t *out, struct fail *f)
 {
 	const char *text = call_query(c, name);
 	char *end;
@@ -206,7 +206,7 @@ void process_events(struct call *c)
 	uint64_t after = last ? strtoull(last, NULL, 10) : 0;
 	struct px *p = px_find(c->api->core, c->tenant, c->params[0], &f);
 
-	if (!p || take_number(c, "after", &after, &f) < 0) {
+	if (!p || query_number(c, "after", &after, &f) < 0) {
 		if (p)
 			px_unref(p);
 		answer_fail(c, &f);

@@ -23,6 +23,8 @@ handler_fn shell_list, shell_delete;
 /* files.c */
 handler_fn file_get, file_put, file_edit, file_delete, file_move, file_copy, file_mkdir, file_batch;
 handler_fn file_patch, file_grep, file_glob, archive_get, archive_put;
+/* net.c */
+handler_fn connection_list, net_why, net_change;
 /* ports.c */
 handler_fn port_list, port_forward, port_delete, port_connect;
 /* admin.c */
@@ -31,9 +33,10 @@ handler_fn health_get, metrics_get, backends_get, quota_get, openapi_get, token_
 
 /* ---- shared by them ---- */
 /* A spec of the body, checked and resolved; its canonical text. */
-int spec_of(const struct core *core, const json_t *body, struct spec *spec, struct str *text,
+int spec_of(const struct call *c, const json_t *body, struct spec *spec, struct str *text,
             struct fail *f) MUST_USE;
 int take_page(struct call *c, struct store_page *page, struct fail *f) MUST_USE;
+int query_number(struct call *c, const char *name, uint64_t *out, struct fail *f) MUST_USE;
 
 /* The wishes for one command (exec.c); what they point to lives in the call. */
 struct exec_ask {

@@ -2,6 +2,7 @@
 
 #include "api/forward.h"
 #include "core/details.h"
+#include "store/connections.h"
 #include "wire/base64.h"
 
 static json_t *parsed(const char *text)
@@ -84,6 +85,47 @@ json_t *print_sandbox(const struct sbx *s)
 		n += !p->has_end;
 	set(o, "processes", json_integer((json_int_t)n));
 	set(o, "ports", forward_list(s->id));
+	return o;
+}
+
+/* ---- connections --------------------------------------------------------------------- */
+
+json_t *print_connection(const struct connection_row *row)
+{
+	json_t *o = json_object();
+	bool is_one = row->num > 0;
+
+	set(o, "seq", json_integer(row->seq));
+	set(o, "kind", json_string(connection_kind_name(row->kind)));
+	set(o, "sandbox", json_string(row->sandbox));
+	set(o, "connection", is_one ? json_integer(row->num) : json_null());
+	set(o, "request",
+	    row->kind == CONNECTION_REQUEST ? json_integer(row->request) : json_null());
+	set(o, "ts_ms", json_integer(row->ts_ms));
+	set(o, "process", text_or_null(row->process));
+	set(o, "name", text_or_null(row->name));
+	set(o, "dst", text_or_null(row->dst));
+	set(o, "real", text_or_null(row->real));
+	set(o, "port", row->port > 0 ? json_integer(row->port) : json_null());
+	set(o, "proto", text_or_null(row->proto));
+	set(o, "sni", text_or_null(row->sni));
+	set(o, "alpn", text_or_null(row->alpn));
+	set(o, "decision", json_string(row->decision));
+	set(o, "rule", text_or_null(row->rule));
+	set(o, "reason", text_or_null(row->reason));
+	set(o, "approval", text_or_null(row->approval));
+	set(o, "secrets", parsed(row->secrets));
+	set(o, "rules", json_integer(row->rules));
+	set(o, "bytes_up", json_integer(row->bytes_up));
+	set(o, "bytes_down", json_integer(row->bytes_down));
+	set(o, "ms", json_integer(row->ms));
+	set(o, "close", text_or_null(row->close));
+	if (row->kind == CONNECTION_REQUEST) {
+		set(o, "method", text_or_null(row->method));
+		set(o, "path", text_or_null(row->path));
+		set(o, "status", row->status > 0 ? json_integer(row->status) : json_null());
+	}
+	set(o, "count", json_integer(row->count));
 	return o;
 }
 

@@ -7,12 +7,15 @@
 #include "core/output.h"
 #include "core/process.h"
 
+struct connection_row;
+
 json_t *print_sandbox(const struct sbx *s);
 json_t *print_sandbox_row(const struct sandbox_row *row);
 /* The process as it is now; `kept` adds what it wrote so far (NULL: without). */
 /* How it ended, for a client that shows no more. */
 json_t *print_end(const struct px *p);
 json_t *print_process(const struct px *p, const struct keep *kept, uint64_t seq);
+json_t *print_connection(const struct connection_row *row);
 json_t *print_process_row(const struct process_row *row);
 json_t *print_problem(const struct fail *f);
 /* Bytes as text, or in base64 under another name: "data" or "base64". */

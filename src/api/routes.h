@@ -39,6 +39,7 @@ struct call {
 	const struct route *route;
 	char tenant[TENANT_SIZE];
 	bool is_operator;                     /* by the unix socket */
+	bool is_admin;                        /* by a token of that scope */
 	const char *params[ROUTE_PARAMS_MAX]; /* of {id}, {path}; decoded */
 	size_t param_len[ROUTE_PARAMS_MAX];
 	json_t *body; /* BODY_WHOLE and JSON */

@@ -3,6 +3,7 @@
  */
 #include "api/handlers.h"
 #include "api/print.h"
+#include "core/policy.h"
 
 /* ---- create -------------------------------------------------------------------------- */
 
@@ -29,13 +30,20 @@ static int take_labels(json_t *body, char **out, struct fail *f)
 }
 
 /* The text is what the caller said; the operator's defaults and bounds are only in the spec. */
-int spec_of(const struct core *core, const json_t *body, struct spec *spec, struct str *text,
+int spec_of(const struct call *c, const json_t *body, struct spec *spec, struct str *text,
             struct fail *f)
 {
+	const struct core *core = c->api->core;
 	AUTO(freep) char *json = json_dumps(body, JSON_COMPACT);
 	struct err e = { 0 };
 
-	if (spec_json(spec, json, strlen(json), &e) < 0 || spec_print(spec, text, &e) < 0)
+	if (spec_json(spec, json, strlen(json), &e) < 0)
+		return fail_err(f, &e);
+	/* Names that stand for hosts are replaced here: what is stored is what holds. */
+	if (policy_expand(core, spec, f) < 0 ||
+	    policy_admit(core, &spec->net, c->is_operator || c->is_admin, f) < 0)
+		return -1;
+	if (spec_print(spec, text, &e) < 0)
 		return fail_err(f, &e);
 	spec_default(spec, core->config.defaults);
 	spec_resolve(spec);
@@ -99,7 +107,7 @@ void sandbox_create(struct call *c)
 		json_object_del(wishes, own_keys[i]);
 	int r = take_ask(c, &ask, &labels, &f);
 	if (r == 0)
-		r = spec_of(c->api->core, wishes, &spec, &text, &f);
+		r = spec_of(c, wishes, &spec, &text, &f);
 	json_decref(wishes);
 	ask.spec_text = str_text(&text);
 	ask.labels = labels;

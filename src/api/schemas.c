@@ -1,11 +1,5 @@
 #include "api/schemas.h"
 
-#include <assert.h>
-
-#include "api/routes.h"
-#include "store/processes.h"
-#include "store/sandboxes.h"
-
 /* ---- the objects --------------------------------------------------------------------- */
 
 /* clang-format off */
@@ -232,7 +226,57 @@ static const struct member violation[] = {
 	{ "kind",   NEEDED, "text",    "limit, net, fs" },
 	{ "target", NEEDED, "text",    "what was wanted: a limit's key, a host, a path" },
 	{ "rule",   0,      "text",    "that refused it" },
+	{ "reason", 0,      "text",    "of a connection: why" },
+	{ "certain", 0,     "bool",    "of a connection: it was this process, not another that ran at the time" },
 	{ "count",  0,      "integer", "how often, or how much" },
+};
+static const struct member connection[] = {
+	{ "seq",        NEEDED, "count",         "order of its last change; after= goes on behind it" },
+	{ "kind",       NEEDED, "=connection|=request|=lookup|=connections|=requests|=lookups", "request: of a connection whose TLS ends at the gate. lookup: a name that was refused. The plural: many, added up" },
+	{ "sandbox",    NEEDED, "text",          "whose it is" },
+	{ "connection", NEEDED, "count|null",    "its number; the same when it opens and when it is closed" },
+	{ "request",    NEEDED, "count|null",    "which one of the connection" },
+	{ "ts_ms",      NEEDED, "integer",       "when it came, Unix time" },
+	{ "process",    NEEDED, "text|null",     "that probably made it" },
+	{ "name",       NEEDED, "text|null",     "the host; null: an address was used" },
+	{ "dst",        NEEDED, "text|null",     "the address inside" },
+	{ "real",       NEEDED, "text|null",     "the address that was dialled" },
+	{ "port",       NEEDED, "count|null",    "that was wanted" },
+	{ "proto",      NEEDED, "text|null",     "tls, http, ssh, tcp, dns, unknown" },
+	{ "sni",        NEEDED, "text|null",     "the name that TLS asked for" },
+	{ "alpn",       NEEDED, "text|null",     "the protocol that TLS offered first" },
+	{ "decision",   NEEDED, "decision",      "ask_: by a person, or because nobody answered" },
+	{ "rule",       NEEDED, "text|null",     "that decided" },
+	{ "reason",     NEEDED, "text|null",     "of a denial, or of the end" },
+	{ "approval",   NEEDED, "text|null",     "by which it was allowed" },
+	{ "secrets",    NEEDED, "[text]",        "that were used" },
+	{ "rules",      NEEDED, "count",         "generation of the rules that decided" },
+	{ "bytes_up",   NEEDED, "count",         "from inside" },
+	{ "bytes_down", NEEDED, "count",         "to inside" },
+	{ "ms",         NEEDED, "count",         "how long it took" },
+	{ "close",      NEEDED, "=open|=client|=server|=gate|=lost|null", "who ended it; lost: nobody saw the end" },
+	{ "method",     0,      "text|null",     "of a request" },
+	{ "path",       0,      "text|null",     "of a request" },
+	{ "status",     0,      "count|null",    "of its answer" },
+	{ "count",      NEEDED, "count",         "how many this stands for" },
+};
+static const struct member connection_list_of[] = {
+	{ "connections", NEEDED, "[Connection]", "oldest change first" },
+	{ "next",        NEEDED, "count|null",   "after= of the next page; null: this was the last" },
+};
+static const struct member why_of[] = {
+	{ "host",        NEEDED, "text",                 "as asked" },
+	{ "port",        NEEDED, "count",                "as asked" },
+	{ "decision",    NEEDED, "=allow|=deny|=ask",    "what the rules say" },
+	{ "rule",        NEEDED, "text|null",            "that decides; null: none does" },
+	{ "reason",      NEEDED, "text|null",            "of a denial" },
+	{ "would_allow", NEEDED, "text|null",            "the narrowest rule to add; null: it is allowed, or a rule is in the way" },
+};
+static const struct member net_changed[] = {
+	{ "generation", NEEDED, "count|null", "of the rules that hold now; null: from the next start on" },
+	{ "closed",     NEEDED, "count",      "open connections that they do not allow" },
+	{ "loosened",   NEEDED, "bool",       "they allow something that the old ones did not" },
+	{ "net",        NEEDED, "{any}",      "the rules, as they are stored" },
 };
 static const struct member execs[] = {
 	{ "count", NEEDED, "integer", "in all" },
@@ -484,6 +528,11 @@ const struct schema schemas[] = {
 	{ "PortForwarded", "A forwarded port.", MEMBERS(port_forwarded) },
 	{ "PortAsk", "Which port to forward.", MEMBERS(port_ask) },
 	{ "PortMade", "A forwarded port, with its token.", MEMBERS(port_made) },
+	{ "Connection", "One connection, refused lookup or request.", MEMBERS(connection) },
+	{ "ConnectionList", "A page of connections.", MEMBERS(connection_list_of) },
+	{ "Why", "What the rules say about a host.", MEMBERS(why_of) },
+	{ "NetRules", "The `net` of a spec, whole.", ASK, .has_net = true },
+	{ "NetChanged", "What became of new rules.", MEMBERS(net_changed) },
 	{ "ExtendAsk", "More time.", MEMBERS(extend_ask), ASK },
 	{ "OutputAsk", "What becomes of output.", MEMBERS(output_ask), ASK },
 	{ "ExecAsk", "A command.", MEMBERS(exec_ask_of), ASK },
@@ -533,194 +582,4 @@ const struct schema schemas[] = {
 	{ "WatchEvent", "A change below a folder.", MEMBERS(watch_event) },
 };
 const size_t n_schemas = COUNT(schemas);
-
-/* ---- types --------------------------------------------------------------------------- */
-
-static const char *process_word(size_t i)
-{
-	return i < PROCESS_STATE_COUNT ? process_state_name((enum process_state)i) : NULL;
-}
-
-static const char *sandbox_word(size_t i)
-{
-	return i < SANDBOX_STATE_COUNT ? sandbox_state_name((enum sandbox_state)i) : NULL;
-}
-
-static const char *error_word(size_t i)
-{
-	return i + 1 < FAIL_CODES ? fail_name((enum fail_code)(i + 1)) : NULL; /* 0 is no failure */
-}
-
-static const char *scope_word(size_t i)
-{
-	return i + 1 < SCOPES ? scope_name((enum scope)(i + 1)) : NULL; /* 0 asks for nothing */
-}
-
-static const struct basic basics[] = {
-	{ "any",      "{}", "anything", NULL },
-	{ "null",     "{\"type\":\"null\"}", "null", NULL },
-	{ "text",     "{\"type\":\"string\"}", "a text", NULL },
-	{ "bool",     "{\"type\":\"boolean\"}", "true or false", NULL },
-	{ "integer",  "{\"type\":\"integer\"}", "a whole number", NULL },
-	{ "count",    "{\"type\":\"integer\",\"minimum\":0}", "a whole number from 0", NULL },
-	{ "number",   "{\"type\":\"number\",\"minimum\":0}", "a number from 0", NULL },
-	{ "time",     "{\"type\":\"integer\",\"minimum\":0}", "milliseconds of Unix time", NULL },
-	{ "size",     "{\"type\":\"string\",\"pattern\":\"^[0-9]+[kmgt]?$\"}", "a size such as `4g`", NULL },
-	{ "duration", "{\"type\":\"string\",\"pattern\":\"^[0-9]+(ms|s|m|h|d)?$\"}", "a duration such as `10m`", NULL },
-	{ "hash",     "{\"type\":\"string\",\"pattern\":\"^[0-9a-f]{64}$\"}", "SHA-256 in lower-case hex", NULL },
-	{ "base64",   "{\"type\":\"string\",\"contentEncoding\":\"base64\"}", "bytes in base64", NULL },
-	{ "octets",   "{\"type\":\"string\",\"format\":\"binary\"}", "bytes", NULL },
-	{ "flag",     "{\"type\":\"string\"}", "it counts that it is there; no value is needed", NULL },
-	{ "process_state", NULL, "the state of a process", process_word },
-	{ "sandbox_state", NULL, "the state of a sandbox", sandbox_word },
-	{ "error_code",    NULL, "a code of the list below", error_word },
-	{ "scope",         NULL, "what a token may", scope_word },
-};
 /* clang-format on */
-
-const struct basic *type_basic(size_t i)
-{
-	return i < COUNT(basics) ? &basics[i] : NULL;
-}
-
-const struct schema *schema_find(const char *name)
-{
-	for (size_t i = 0; i < n_schemas; i++)
-		if (strcmp(schemas[i].name, name) == 0)
-			return &schemas[i];
-	return NULL;
-}
-
-bool schema_has_needed(const struct schema *s)
-{
-	bool has = s->is != NULL;
-
-	for (size_t i = 0; i < s->n; i++)
-		has |= s->members[i].flags & NEEDED;
-	return has;
-}
-
-static json_t *words_json(const struct basic *b)
-{
-	json_t *words = json_array();
-
-	for (size_t i = 0; b->word(i); i++)
-		json_array_append_new(words, json_string(b->word(i)));
-	return json_pack("{ss,so}", "type", "string", "enum", words);
-}
-
-static json_t *name_json(const char *name)
-{
-	for (size_t i = 0; i < COUNT(basics); i++)
-		if (strcmp(basics[i].name, name) == 0)
-			return basics[i].word ? words_json(&basics[i])
-			                      : json_loads(basics[i].json, 0, NULL);
-	assert(schema_find(name)); /* a slip in a table of ours; a test walks all of them */
-	return json_pack("{s:s+}", "$ref", "#/components/schemas/", name);
-}
-
-static json_t *any_json(const char **at);
-
-static json_t *one_json(const char **at)
-{
-	bool is_list = **at == '[', is_map = **at == '{';
-	char name[64];
-
-	if (is_list || is_map) {
-		(*at)++;
-		json_t *inner = any_json(at);
-		(*at)++;
-		return json_pack("{ss,so}", "type", is_list ? "array" : "object",
-		                 is_list ? "items" : "additionalProperties", inner);
-	}
-	size_t n = strcspn(*at, "|]}");
-	assert(n < sizeof name);
-	snprintf(name, sizeof name, "%.*s", (int)n, *at);
-	*at += n;
-	return name_json(name);
-}
-
-/* Alternatives to the next closing bracket; words of ours become one enum. */
-static json_t *any_json(const char **at)
-{
-	json_t *kinds = json_array(), *words = json_array();
-
-	for (bool is_first = true; is_first || **at == '|'; is_first = false) {
-		*at += is_first ? 0 : 1;
-		if (**at == '=') {
-			size_t n = strcspn(++*at, "|]}");
-
-			json_array_append_new(words, json_stringn(*at, n));
-			*at += n;
-		} else {
-			json_array_append_new(kinds, one_json(at));
-		}
-	}
-	if (json_array_size(words) > 0)
-		json_array_insert_new(kinds, 0,
-		                      json_pack("{ss,sO}", "type", "string", "enum", words));
-	json_decref(words);
-	if (json_array_size(kinds) > 1)
-		return json_pack("{so}", "anyOf", kinds);
-	json_t *only = json_incref(json_array_get(kinds, 0));
-	json_decref(kinds);
-	return only;
-}
-
-json_t *type_json(const char *type)
-{
-	json_t *j = any_json(&type);
-
-	assert(*type == '\0');
-	return j;
-}
-
-/* ---- schemas ------------------------------------------------------------------------- */
-
-static void add_member(json_t *to, const struct member *m)
-{
-	json_t *j = type_json(m->type);
-	char key[64];
-
-	if (*m->help)
-		json_object_set_new(j, "description", json_string(m->help));
-	json_object_set_new(to, m->key, j);
-	if (!(m->flags & BYTES))
-		return;
-	j = type_json("base64");
-	json_object_set_new(j, "description",
-	                    json_string("the exact bytes, when they are not UTF-8"));
-	snprintf(key, sizeof key, "%s_base64", m->key);
-	json_object_set_new(to, key, j);
-}
-
-static json_t *object_json(const struct schema *s)
-{
-	json_t *properties = s->has_spec ? spec_properties() : json_object();
-	json_t *needed = json_array();
-	json_t *j = json_pack("{ss}", "type", "object");
-
-	for (size_t i = 0; i < s->n; i++) {
-		const struct member *m = &s->members[i];
-
-		add_member(properties, m);
-		/* A request says it in one of two forms; an answer always has the first. */
-		if (m->flags & NEEDED && !(m->flags & BYTES && s->is_request))
-			json_array_append_new(needed, json_string(m->key));
-	}
-	json_object_set_new(j, "properties", properties);
-	if (json_array_size(needed) > 0)
-		json_object_set(j, "required", needed);
-	if (s->is_request)
-		json_object_set_new(j, "additionalProperties", json_false());
-	json_decref(needed);
-	return j;
-}
-
-json_t *schema_json(const struct schema *s)
-{
-	json_t *j = s->is ? type_json(s->is) : object_json(s);
-
-	json_object_set_new(j, "description", json_string(s->help));
-	return j;
-}

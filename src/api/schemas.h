@@ -35,6 +35,7 @@ struct schema {
 	const char *is;  /* a type, in place of members */
 	bool is_request; /* nothing besides the members is accepted */
 	bool has_spec;   /* the keys of a spec too */
+	bool has_net;    /* the keys of its net */
 };
 
 extern const struct schema schemas[];
@@ -55,3 +56,4 @@ json_t *type_json(const char *type); /* the type is ours, so it is well-formed *
 
 /* schemas_spec.c */
 json_t *spec_properties(void);
+json_t *net_properties(void);

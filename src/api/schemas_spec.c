@@ -77,6 +77,8 @@ static json_t *item_of(const struct opt *o)
 		return texts_by_name();
 	if (t == &opt_env || t == &opt_creds)
 		return either(of_type("string"), texts_by_name());
+	if (t == &opt_bool)
+		return of_type("boolean");
 	if (t == &opt_switch)
 		return either(words_of(o), of_type("boolean"));
 	if (o->words && (!o->check || o->check == check_word))
@@ -105,4 +107,9 @@ static json_t *value_of(const struct opt *o)
 json_t *spec_properties(void)
 {
 	return table_properties(&top_table);
+}
+
+json_t *net_properties(void)
+{
+	return table_properties(&net_table);
 }

@@ -36,6 +36,10 @@ const struct route routes[] = {
 	{ "DELETE", S "/ports/{port}",     port_delete,     SCOPE_EXEC,   BODY_NONE,   "No longer forward a port", NULL, NULL, NULL },
 	{ "GET",    S "/ports/{port}/connect", port_connect, SCOPE_EXEC,  BODY_NONE,   "One connection to a port, for our CLI", NULL, NULL, NULL },
 
+	{ "GET",    S "/connections",      connection_list, SCOPE_READ,   BODY_NONE,   "What it reached, and what was denied, oldest first", NULL, "ConnectionList", "after limit decision name follow" },
+	{ "GET",    S "/why",              net_why,         SCOPE_READ,   BODY_NONE,   "Whether its rules allow a host, by which rule, and what would", NULL, "Why", "host port" },
+	{ "PATCH",  S "/net",              net_change,      SCOPE_MANAGE, BODY_WHOLE,  "New rules for its network, at once; only the operator may loosen them", "NetRules", "NetChanged", NULL },
+
 	{ "GET",    S "/shells",           shell_list,      SCOPE_READ,   BODY_NONE,   "Its named shells", NULL, "ShellList", NULL },
 	{ "DELETE", S "/shells/{name}",    shell_delete,    SCOPE_EXEC,   BODY_NONE,   "End a named shell, with what runs in it, and forget it", NULL, NULL, NULL },
 

@@ -214,6 +214,8 @@ static void add_schema(struct str *out, const struct schema *s)
 	if (s->has_spec)
 		str_addf(out, " The keys are in [spec.md](spec.md)%s",
 		         s->n > 0 ? " and below." : ".");
+	if (s->has_net)
+		str_add(out, " The keys are those of `net` in [spec.md](spec.md).");
 	str_add(out, "\n\n");
 	if (s->n == 0)
 		return;

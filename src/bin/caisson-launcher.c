@@ -17,7 +17,7 @@
 #define STATUS_OURS 125
 #define STATUS_BUSY 3 /* another launcher has this run folder: connect to its socket instead */
 #define GIVEN_FD 3    /* sd_listen_fds(3) */
-#define ARGS_MAX 256
+#define ARGS_MAX 384
 
 struct options {
 	struct server_opts server;
@@ -30,8 +30,8 @@ struct options {
 static const char usage[] =
 	"usage: caisson-launcher --state DIR --run DIR [--listen ADDR]... [--tls CERT KEY]\n"
 	"           [--host-path DIR]... [--service-id N] [--on-demand] [--idle-exit TIME]\n"
-	"           [--ttl TIME] [--keep-records TIME] [--log LEVEL] [--quota NAME=N]... [--default LIMIT=N]...\n"
-	"           [--most LIMIT=N]...\n";
+	"           [--ttl TIME] [--keep-records TIME] [--log LEVEL] [--net NAME=VALUE]...\n"
+	"           [--quota NAME=N]... [--default LIMIT=N]... [--most LIMIT=N]...\n";
 /* clang-format on */
 
 static int set_state(struct options *o, char **values, struct err *e)
@@ -56,15 +56,15 @@ static int add_host_path(struct options *o, char **values, struct err *e)
 	return 0;
 }
 
-/* Not root, and not an id that a sandbox may have. */
+/* Not root, and not an id that a sandbox may have; nor is the next one, which is the gate's. */
 static int set_service_id(struct options *o, char **values, struct err *e)
 {
 	char *end;
 	unsigned long id = strtoul(values[0], &end, 10);
 
-	if (*end || end == values[0] || values[0][0] == '-' || id == 0 || id >= SLOT_ID_BASE)
+	if (*end || end == values[0] || values[0][0] == '-' || id == 0 || id >= SLOT_ID_BASE - 1)
 		return err_new(e, ERR_INVALID, "--service-id %s: 1 to %u", values[0],
-		               SLOT_ID_BASE - 1);
+		               SLOT_ID_BASE - 2);
 	o->server.service_id = (uid_t)id;
 	return 0;
 }
@@ -93,6 +93,7 @@ static const struct option {
 	{ "--ttl",          1, true,  NULL },
 	{ "--keep-records", 1, true,  NULL },
 	{ "--log",          1, true,  NULL },
+	{ "--net",          1, true,  NULL },
 	{ "--quota",        1, true,  NULL },
 	{ "--default",      1, true,  NULL },
 	{ "--most",         1, true,  NULL },

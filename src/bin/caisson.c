@@ -68,18 +68,35 @@ static int main_policy(int argc, char **argv)
 }
 
 static const struct flag policy_flags[] = {
-	{ .name = "resolved", .type = FLAG_SWITCH, .help = "show: with the defaults" },
+	{ .name = "resolved",
+	  .type = FLAG_SWITCH,
+	  .help = "show: with the defaults, and the hosts that presets stand for" },
+	{ .name = "allow",
+	  .type = FLAG_LIST,
+	  .arg = "HOST",
+	  .help = "set: one more that may be reached" },
+	{ .name = "deny", .type = FLAG_LIST, .arg = "HOST", .help = "set: one that may not" },
 	FLAG_JSON,
 };
 
-static const struct verb policy = { .name = "policy",
-	                            .usage = "show [options] | check [--json] FILE",
-	                            .does = "print or check what a spec means",
-	                            .flags = policy_flags,
-	                            .n_flags = COUNT(policy_flags),
-	                            .words = "[show check]",
-	                            .takes_spec = true,
-	                            .main = main_policy };
+static const struct verb policy = {
+	.name = "policy",
+	.usage = "show [options] | check [--json] FILE | set SANDBOX "
+		 "[--allow HOST] [--deny HOST] [--net RULE] [--spec "
+		 "FILE]",
+	.does = "print, check or change what a spec means",
+	.more = "check also reads the settings of srt (JSON) and Codex (.toml), "
+		"prints the spec that they come to, and names what has no "
+		"equivalent. set gives a live sandbox new network rules: --net "
+		"and --spec replace them, --allow and --deny add to them. They "
+		"hold at once, for open connections too; if the gate refuses "
+		"them, the old ones stay.",
+	.flags = policy_flags,
+	.n_flags = COUNT(policy_flags),
+	.words = "[show check set]",
+	.takes_spec = true,
+	.main = main_policy
+};
 
 static int main_gc(int argc, char **argv)
 {
@@ -151,12 +168,12 @@ static const struct verb completion = { .name = "completion",
 	                                .main = main_completion };
 
 static const struct verb *const verbs[] = {
-	&run,        &cmd_create, &cmd_exec,   &cmd_sh,      &cmd_ps,     &cmd_logs,
-	&cmd_attach, &cmd_kill,   &cmd_list,   &cmd_inspect, &cmd_top,    &cmd_stop,
-	&cmd_start,  &cmd_pause,  &cmd_resume, &cmd_replace, &cmd_extend, &cmd_rm,
-	&cmd_read,   &cmd_write,  &cmd_edit,   &cmd_grep,    &cmd_glob,   &cmd_ls,
-	&cmd_cp,     &cmd_ports,  &cmd_port,   &cmd_serve,   &cmd_config, &cmd_token,
-	&policy,     &doctor,     &gc,         &completion,  &help,       &version,
+	&run,        &cmd_create,  &cmd_exec,    &cmd_sh,    &cmd_ps,    &cmd_logs,  &cmd_attach,
+	&cmd_kill,   &cmd_list,    &cmd_inspect, &cmd_top,   &cmd_stop,  &cmd_start, &cmd_pause,
+	&cmd_resume, &cmd_replace, &cmd_extend,  &cmd_rm,    &cmd_read,  &cmd_write, &cmd_edit,
+	&cmd_grep,   &cmd_glob,    &cmd_ls,      &cmd_cp,    &cmd_ports, &cmd_port,  &cmd_net,
+	&cmd_why,    &cmd_serve,   &cmd_config,  &cmd_token, &policy,    &doctor,    &gc,
+	&completion, &help,        &version,
 };
 static const struct verb_table table = { verbs, COUNT(verbs) };
 

@@ -32,6 +32,7 @@ static const struct {
 	{ "--ttl",          1 },
 	{ "--keep-records", 1 },
 	{ "--log",          1 },
+	{ "--net",          1 },
 	{ "--quota",        1 },
 	{ "--default",      1 },
 	{ "--most",         1 },
@@ -85,6 +86,7 @@ static struct core_config core_config_of(const struct config *c)
 	struct core_config out = { .state_dir = c->state,
 		                   .run_dir = c->run,
 		                   .quota = c->quota,
+		                   .net = &c->net,
 		                   .ttl_ms = c->ttl_ms,
 		                   .keep_records_ms = c->keep_records_ms,
 		                   .idle_exit_ms = c->idle_exit_ms };

@@ -9,13 +9,18 @@
 #include "core/details.h"
 #include "core/enforced.h"
 #include "core/id.h"
+#include "engine/hostcheck.h"
 #include "engine/landlock.h"
 #include "io/log.h"
+#include "io/timer.h"
+#include "launcher/gates.h"
 #include "launcher/launcher.h"
+#include "launcher/server.h"
 #include "monitor/ask.h"
 #include "monitor/monitor.h"
 #include "os/extent.h"
 #include "os/sock.h"
+#include "spec/netdoc.h"
 #include "wire/keep.h"
 
 enum { NUM = 1 }; /* of the one command */
@@ -33,6 +38,7 @@ struct oneshot {
 	bool has_grown, has_end, is_gone; /* the monitor has said all */
 	struct channel_end end;
 	struct enforced_texts enforced;
+	struct gates gates;
 	bool is_noted, is_told; /* what is not enforced; of the start */
 	bool is_inline;         /* output is kept for the end */
 	struct keep kept[LOG_STREAMS];
@@ -53,6 +59,8 @@ static int check_host(struct oneshot *o, const struct spec *spec, struct launche
 	struct enforce_host judged = { .is_root = host->is_root,
 		                       .cgroup = &host->cgroup,
 		                       .has_landlock = landlock_abi() > 0 };
+	if (spec->net.mode != NET_DENY)
+		judged.net_error = hostcheck_net(host->is_root);
 	if (enforce_check(spec, &judged, e) < 0)
 		return -1;
 	enforced_print(spec, &judged, &o->enforced);
@@ -92,12 +100,53 @@ static void oneshot_free(struct oneshot *o)
 	free(o);
 }
 
+/* ---- the gate ---------------------------------------------------------------------- */
+
+static int write_rules(const struct spec *spec, struct err *e)
+{
+	static const struct config_net nothing = { .ask_ms = 1000 };
+	AUTO(str_done) struct str text = { .max = GATE_RULES_MAX };
+
+	if (net_document(&spec->net, &nothing, &text, e) < 0)
+		return -1;
+	AUTO(fd_close) int fd = os_memfd_sealable("rules");
+	int r = fd < 0 ? fd : os_pwrite2(fd, str_text(&text), text.len, NULL, 0, 0);
+	if (r >= 0)
+		r = os_seal(fd);
+	return r < 0 ? err_sys(e, -r, "write the rules") : fd_take(&fd);
+}
+
+/* The daemon's part of it, once: a child that dies is not replaced. */
+static int give_gate(struct oneshot *o, const struct spec *spec, struct err *e)
+{
+	const struct {
+		struct channel_head head;
+		struct gate_rules rules;
+	} m = { { .type = CH_RULES, .len = sizeof m.rules }, { .generation = 1 } };
+	const struct channel_head gate = { .type = CH_GATE };
+
+	if (!o->plan.has_net)
+		return 0;
+	AUTO(fd_close) int rules = write_rules(spec, e);
+	AUTO(fd_close) int child = rules < 0 ? -1 : gates_ask(&o->gates, timer_now_ms(), e);
+	if (child < 0)
+		return -1;
+	int r = os_send(o->sandbox.control_fd, &m, sizeof m, &rules, 1);
+	if (r >= 0)
+		r = os_send(o->sandbox.control_fd, &gate, sizeof gate, &child, 1);
+	return r < 0 ? err_sys(e, -r, "hand over the gate") : 0;
+}
+
+/* ---- launch ------------------------------------------------------------------------ */
+
 /* The command is sent right behind the start: the monitor takes it while pid 1 works. */
-static int launch(struct oneshot *o, const struct launcher_host *host, struct err *e)
+static int launch(struct oneshot *o, const struct spec *spec, const struct launcher_host *host,
+                  struct err *e)
 {
 	if (launcher_start(&o->sandbox, &o->plan, host, monitor_main, e) < 0)
 		return -1;
-	if (ask_exec(o->sandbox.control_fd, NUM, &o->command, o->log_fd, e) == 0)
+	if (ask_exec(o->sandbox.control_fd, NUM, &o->command, o->log_fd, e) == 0 &&
+	    give_gate(o, spec, e) == 0)
 		return 0;
 	if (e->sys == EPIPE || e->sys == ECONNRESET)
 		return 0; /* the monitor gave up, and has said why */
@@ -110,13 +159,15 @@ static int start(const struct run_setup *setup, struct run_session *out, struct 
 	struct launcher_host host;
 	struct oneshot *o = mem_alloc(sizeof *o);
 
-	o->log_fd = -1;
+	o->log_fd = o->gates.channel_fd = -1;
+	o->gates.is_root = geteuid() == 0;
+	o->gates.id = SERVER_ID + 1;
 	o->at = o->acked = LOG_FRAMES_AT;
 	o->is_inline = setup->is_inline;
 	for (size_t i = 0; i < LOG_STREAMS; i++)
 		keep_init(&o->kept[i], INLINE_OUTPUT_MAX);
 	if (check_host(o, setup->spec, &host, e) < 0 || plan_make(&o->plan, setup->spec, e) < 0 ||
-	    make_command(o, setup, e) < 0 || launch(o, &host, e) < 0) {
+	    make_command(o, setup, e) < 0 || launch(o, setup->spec, &host, e) < 0) {
 		oneshot_free(o);
 		return -1;
 	}
@@ -245,6 +296,9 @@ static int take(struct run_session *s, struct err *e)
 	case CH_TOOK:
 		take_took(s);
 		break;
+	case CH_NET: /* nobody asks for it here: its number, as far as it was taken */
+		tell(o, CH_NET_ACK, o->packet.data, sizeof(uint64_t));
+		break;
 	case CH_EXIT:
 		return take_end(o, e);
 	case CH_FAIL:
@@ -256,6 +310,7 @@ static int take(struct run_session *s, struct err *e)
 	case CH_GO: case CH_EXEC: case CH_TREE: case CH_IN: case CH_EOF: case CH_SIGNAL:
 	case CH_RESIZE: case CH_KILL: case CH_ACK: case CH_WATCH: case CH_FORGET: case CH_STOP:
 	case CH_FREEZE: case CH_THAW: case CH_USAGE: case CH_SYNC: case CH_EXTEND: case CH_CLOSE: case CH_DROP:
+	case CH_GATE: case CH_RULES: case CH_NET_ACK: case CH_ANSWER: case CH_GATELESS: case CH_RULED: case CH_ASK:
 	case CH_READY: case CH_STARTED: case CH_WAITING: case CH_PROC: case CH_SYNCED: case CH_DONE: case CH_SHELL:
 	case CH_TYPES:
 		break; /* of no interest, or not the monitor's to say */
@@ -290,7 +345,7 @@ static json_t *text_or_null(const char *text)
 static json_t *process_of(const struct oneshot *o)
 {
 	const struct channel_end *end = &o->end;
-	AUTO(freep) char *details = details_of(end);
+	AUTO(freep) char *details = details_of(end, NULL);
 	json_t *p = json_loads(details, 0, NULL);
 	uint64_t dropped = end->dropped_bytes;
 	char id[ID_SIZE];
@@ -370,6 +425,7 @@ static void end(struct run_session *s)
 	struct oneshot *o = s->driver_data;
 
 	launcher_end(&o->sandbox);
+	gates_done(&o->gates);
 	oneshot_free(o);
 	s->poll_fd = -1;
 }

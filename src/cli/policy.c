@@ -5,11 +5,16 @@
 
 #include "base/fd.h"
 #include "base/limits.h"
+#include "cli/escape.h"
+#include "cli/import.h"
+#include "cli/registry.h"
+#include "spec/mock.h"
 
 enum { EXIT_INVALID = 1, EXIT_OURS = 125 };
 
 static const char usage[] = "usage: caisson policy show [spec flags] [--spec FILE] [--json] "
-			    "[--resolved] | caisson policy check [--json] FILE";
+			    "[--resolved] | caisson policy check [--json] FILE | caisson policy "
+			    "set SANDBOX [--allow HOST] [--deny HOST] [--net RULE] [--spec FILE]";
 
 static int read_all(int fd, struct str *out)
 {
@@ -21,20 +26,99 @@ static int read_all(int fd, struct str *out)
 	return n < 0 ? -errno : 0;
 }
 
-int policy_load(struct spec *s, const char *path, struct err *e)
+static int read_file(int fd, const char *path, struct str *out, struct err *e)
 {
-	AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	AUTO(str_done) struct str text = { .max = SPEC_BYTES_MAX };
-
-	if (fd < 0)
-		return err_sys(e, errno, "open %s", path);
-	int r = read_all(fd, &text);
+	int r = read_all(fd, out);
 
 	if (r < 0)
 		return err_sys(e, -r, "read %s", path);
-	if (text.overflow)
+	if (out->overflow)
 		return err_new(e, ERR_LIMIT, "%s: more than %u bytes", path, SPEC_BYTES_MAX);
-	if (spec_document(s, path, str_text(&text), text.len, e) < 0)
+	return 0;
+}
+
+static int read_path(const char *path, struct str *out, struct err *e)
+{
+	AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? err_sys(e, errno, "open %s", path) : read_file(fd, path, out, e);
+}
+
+/* ---- rules files of mocks ---- */
+
+/* Below the folder and not by a link: whoever may write there need not be able to read what the
+ * caller can. */
+static int open_below(const char *spec, const char *file)
+{
+	const char *slash = strrchr(spec, '/');
+	AUTO(freep) char *dir = mem_strdup(spec);
+	AUTO(freep) char *rest_of = mem_strdup(file);
+	char *rest = rest_of;
+
+	dir[slash ? slash - spec + 1 : 0] = '\0';
+	AUTO(fd_close) int at = open(slash ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	while (at >= 0 && rest) {
+		const char *name = strsep(&rest, "/");
+		int flags =
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (rest ? O_DIRECTORY : 0);
+		int next = openat(at, name, flags);
+		int errnum = errno;
+
+		fd_close(&at);
+		at = next;
+		errno = errnum;
+	}
+	return fd_take(&at);
+}
+
+static bool has_mock(const struct net_spec *net, const char *file)
+{
+	for (size_t i = 0; i < net->mocks.len; i++)
+		if (strcmp(net->mocks.at[i].key, file) == 0)
+			return true;
+	return false;
+}
+
+static int read_mock(struct spec *s, const char *path, const char *file, struct err *e)
+{
+	AUTO(str_done) struct str text = { .max = SPEC_BYTES_MAX };
+	AUTO(fd_close) int fd = open_below(path, file);
+
+	if (fd < 0)
+		return err_sys(e, errno, "net.mock: open %s", file);
+	if (read_file(fd, file, &text, e) < 0)
+		return err_wrap(e, "net.mock");
+	if (strlen(str_text(&text)) != text.len)
+		return err_new(e, ERR_INVALID, "net.mock: %s: is not text", file);
+	AUTO(mock_done) struct mock m = { 0 };
+
+	if (mock_read(&m, str_text(&text), text.len, e) < 0)
+		return err_wrap(e, "net.mock: %s", file);
+	struct text_pair pair = { file, arena_strdup(&s->arena, str_text(&text)) };
+
+	vec_push(&s->net.mocks, pair);
+	return 0;
+}
+
+static int read_mocks(struct spec *s, const char *path, struct err *e)
+{
+	for (size_t i = 0; i < s->net.mock.len; i++) {
+		const char *file = s->net.mock.at[i].value;
+
+		if (!has_mock(&s->net, file) && read_mock(s, path, file, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int policy_load(struct spec *s, const char *path, struct err *e)
+{
+	AUTO(str_done) struct str text = { .max = SPEC_BYTES_MAX };
+
+	if (read_path(path, &text, e) < 0)
+		return -1;
+	if (spec_document(s, path, str_text(&text), text.len, e) < 0 || read_mocks(s, path, e) < 0)
 		return err_wrap(e, "%s", path);
 	return 0;
 }
@@ -101,6 +185,25 @@ static int show_word(struct show *show, struct spec *s, const char *word, struct
 	return 0;
 }
 
+/* What a reader may take for something else; remarks in YAML. */
+static void add_remarks(const struct net_spec *net, struct str *out)
+{
+	bool has_star = false;
+
+	for (size_t i = 0; i < net->allow.len; i++)
+		has_star |= net->allow.at[i][0] == '*';
+	if (has_star)
+		str_add(
+		    out,
+		    "# net.allow: * is one label, ** any number of them; neither covers the bare "
+		    "domain\n");
+	if (net->mode == NET_ALLOW || net->allow.len > net->inspect.len)
+		str_add(
+		    out,
+		    "# net: TLS passes unread. Where several names share a server, it may answer "
+		    "for another one than was asked for; inspect looks\n");
+}
+
 static int policy_show(int argc, char **argv, struct err *e)
 {
 	AUTO(spec_done) struct spec s;
@@ -116,6 +219,8 @@ static int policy_show(int argc, char **argv, struct err *e)
 	}
 	if (spec_check(&s, e) < 0)
 		return EXIT_OURS;
+	if (show.resolved && registry_expand(&s, e) < 0)
+		return EXIT_OURS;
 	if (show.resolved)
 		spec_resolve(&s);
 	int r = show.json ? spec_print(&s, &out, e) : spec_print_yaml(&s, &out, e);
@@ -124,6 +229,8 @@ static int policy_show(int argc, char **argv, struct err *e)
 		return EXIT_OURS;
 	if (show.json)
 		str_add(&out, "\n");
+	else if (show.resolved)
+		add_remarks(&s.net, &out);
 	return print(&out, e) < 0 ? EXIT_OURS : 0;
 }
 
@@ -133,47 +240,107 @@ static int bad_usage(struct err *e)
 	return EXIT_OURS;
 }
 
-/* `bad` is NULL for a good file. */
-static int print_verdict(const char *file, bool as_json, const struct err *bad, struct err *e)
+/* What it comes to, and what has no equivalent. */
+static int add_import(const struct spec *s, const struct import *x, struct str *out, struct err *e)
 {
-	AUTO(str_done) struct str out = { .max = SPEC_BYTES_MAX };
+	str_addf(out, "# the settings of %s, as a spec\n", x->format);
+	if (spec_print_yaml(s, out, e) < 0)
+		return -1;
+	for (size_t i = 0; i < x->notes.len; i++) {
+		str_add(out, "# ");
+		escape_text(x->notes.at[i], out);
+		str_add(out, "\n");
+	}
+	return 0;
+}
 
-	if (as_json) {
+static json_t *import_json(const struct spec *s, const struct import *x)
+{
+	AUTO(str_done) struct str text = { .max = SPEC_BYTES_MAX };
+	json_t *notes = json_array();
+	struct err e = { 0 };
+
+	for (size_t i = 0; i < x->notes.len; i++)
+		json_array_append_new(notes, json_string(x->notes.at[i]));
+	json_t *spec =
+	    spec_print(s, &text, &e) < 0 ? json_null() : json_loads(str_text(&text), 0, NULL);
+
+	return json_pack("{sb,ss,so,so}", "ok", 1, "format", x->format, "spec", spec, "notes",
+	                 notes);
+}
+
+struct check {
+	const char *file;
+	bool as_json;
+	struct spec *spec;
+	struct import *import;
+};
+
+/* `bad` is NULL for a good file. */
+static int print_verdict(const struct check *c, const struct err *bad, struct err *e)
+{
+	AUTO(str_done) struct str out = { .max = (size_t)2 * SPEC_BYTES_MAX };
+
+	if (c->as_json) {
 		const char *why = bad ? bad->msg : NULL;
-		AUTO(json_decrefp) json_t *v = json_pack("{s:b, s:s*}", "ok", !bad, "error", why);
+		AUTO(json_decrefp)
+		json_t *v = !bad && c->import->format
+		                ? import_json(c->spec, c->import)
+		                : json_pack("{s:b, s:s*}", "ok", !bad, "error", why);
 		AUTO(freep) char *text = json_dumps(v, JSON_COMPACT);
 
 		/* Only a file name that is not UTF-8 gives no text. */
 		str_addf(&out, "%s\n", text ? text : "{\"ok\":false}");
+	} else if (!bad && c->import->format) {
+		if (add_import(c->spec, c->import, &out, e) < 0)
+			return -1;
 	} else if (!bad) {
-		str_addf(&out, "%s: ok\n", file);
+		str_addf(&out, "%s: ok\n", c->file);
 	}
 	return print(&out, e);
+}
+
+/* One of ours, or of those that we understand. */
+static int check_file(struct check *c, struct err *e)
+{
+	const char *home = getenv("HOME");
+	AUTO(str_done) struct str text = { .max = SPEC_BYTES_MAX };
+	char cwd[PATH_MAX];
+	struct import_places at = { getcwd(cwd, sizeof cwd) ? cwd : "/", home ? home : "/" };
+
+	if (read_path(c->file, &text, e) < 0)
+		return -1;
+	int r = import_read(c->import, c->spec, c->file, (struct span){ str_text(&text), text.len },
+	                    at, e);
+
+	if (r < 0)
+		return err_wrap(e, "%s", c->file);
+	if (r == 0 && policy_load(c->spec, c->file, e) < 0)
+		return -1;
+	return spec_check(c->spec, e) < 0 ? err_wrap(e, "%s", c->file) : 0;
 }
 
 static int policy_check(int argc, char **argv, struct err *e)
 {
 	AUTO(spec_done) struct spec s;
-	const char *file = NULL;
-	bool as_json = false;
+	AUTO(import_done) struct import x = { 0 };
+	struct check c = { .spec = &s, .import = &x };
 
 	spec_init(&s);
 	for (int i = 0; i < argc; i++) {
 		if (strcmp(argv[i], "--json") == 0)
-			as_json = true;
-		else if (file || argv[i][0] == '-')
+			c.as_json = true;
+		else if (c.file || argv[i][0] == '-')
 			return bad_usage(e);
 		else
-			file = argv[i];
+			c.file = argv[i];
 	}
-	if (!file)
+	if (!c.file)
 		return bad_usage(e);
 	struct err bad = { 0 };
-	int r = policy_load(&s, file, &bad);
+	int r = check_file(&c, &bad);
 
-	if (r == 0 && spec_check(&s, &bad) < 0)
-		r = err_wrap(&bad, "%s", file);
-	if (print_verdict(file, as_json, r < 0 ? &bad : NULL, e) < 0)
+	if (print_verdict(&c, r < 0 ? &bad : NULL, e) < 0)
 		return EXIT_OURS;
 	*e = bad;
 	return r < 0 ? EXIT_INVALID : 0;
@@ -187,5 +354,7 @@ int policy_main(int argc, char **argv, struct err *e)
 		return policy_show(argc - 2, argv + 2, e);
 	if (strcmp(verb, "check") == 0)
 		return policy_check(argc - 2, argv + 2, e);
+	if (strcmp(verb, "set") == 0)
+		return policy_set(argc - 2, argv + 2, e);
 	return bad_usage(e);
 }

@@ -1,5 +1,5 @@
 /*
- * policy.h - `caisson policy show` and `caisson policy check`, and how a verb reads spec flags.
+ * policy.h - `caisson policy show`, `check` and `set`, and how a verb reads spec flags.
  */
 #pragma once
 
@@ -17,5 +17,9 @@ int policy_main(int argc, char **argv, struct err *e) MUST_USE;
  */
 int policy_flag(struct spec *s, int argc, char **argv, int *i, struct err *e) MUST_USE;
 
-/* A spec file, YAML or JSON. A missing, unreadable or empty one is an error, never the defaults. */
+/* `policy set`: argv begins behind the word. The daemon's answer is printed. */
+int policy_set(int argc, char **argv, struct err *e) MUST_USE;
+
+/* A spec file, YAML or JSON. The rules files that net.mock names are read from beside it. A
+ * missing, unreadable or empty one is an error, never the defaults. */
 int policy_load(struct spec *s, const char *path, struct err *e) MUST_USE;

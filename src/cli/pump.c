@@ -252,6 +252,8 @@ int pump_run(struct pump *p, struct err *e)
 	if (open_signals(&s, e) < 0)
 		return -1;
 	AUTO(fd_close) int owned = s.signal_fd;
+
+	(void)owned; /* only closed */
 	if (p->is_tty && isatty(STDIN_FILENO))
 		terminal_raw();
 	if (p->is_tty && !p->has_stdin)

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "cli/policy.h"
 #include "cli/pump.h"
+#include "cli/registry.h"
 #include "cli/remote.h"
 #include "cli/result.h"
 #include "cli/terminal.h"
@@ -95,7 +96,8 @@ static int parse(struct run *r, int argc, char **argv, struct err *e)
 	if (i >= argc)
 		return err_new(e, ERR_INVALID, "no command: caisson run [options] -- CMD [ARG]...");
 	r->command = argv + i;
-	if (spec_print(&r->spec, &r->asked, e) < 0) /* the driver checks it */
+	if (registry_expand(&r->spec, e) < 0 ||
+	    spec_print(&r->spec, &r->asked, e) < 0) /* the driver checks it */
 		return -1;
 	spec_resolve(&r->spec);
 	return 0;

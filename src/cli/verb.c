@@ -151,6 +151,64 @@ int fetch_list(struct client *c, const char *path, const char *name, json_t **ou
 	return 0;
 }
 
+struct lines {
+	int (*line)(void *arg, const json_t *value, struct err *e);
+	void *arg;
+};
+
+static int take_line(const struct lines *l, const char *line, size_t n, struct err *e)
+{
+	AUTO(json_decrefp) json_t *value = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
+
+	if (!value)
+		return err_new(e, ERR_INTERNAL, "the daemon's answer is malformed: a line");
+	return l->line(l->arg, value, e);
+}
+
+/* Whole lines of what has come; the rest stays. */
+static int take_lines(const struct lines *l, struct str *in, struct err *e)
+{
+	size_t at = 0;
+	const char *end;
+
+	while ((end = memchr(str_text(in) + at, '\n', in->len - at))) {
+		size_t n = (size_t)(end - (in->data + at));
+
+		if (take_line(l, in->data + at, n, e) < 0)
+			return -1;
+		at += n + 1;
+	}
+	if (in->overflow)
+		return err_new(e, ERR_INTERNAL, "the daemon's answer is malformed: a long line");
+	if (at > 0) {
+		in->len -= at;
+		memmove(in->data, in->data + at, in->len);
+	}
+	return 0;
+}
+
+int fetch_lines(struct client *c, const char *path,
+                int (*line)(void *arg, const json_t *value, struct err *e), void *arg,
+                struct err *e)
+{
+	static const char *const headers[] = { "Accept", "application/x-ndjson", NULL };
+	struct client_ask ask = { .method = "GET", .path = path, .headers = headers };
+	const struct lines l = { line, arg };
+	AUTO(str_done) struct str in = { .max = LINE_BYTES_MAX };
+	struct client_answer a;
+	struct span piece;
+	int r;
+
+	if (client_begin(c, &ask, &a, e) < 0 || client_check(c, &a, e) < 0)
+		return -1;
+	while ((r = client_read(c, &a, &piece, e)) > 0) {
+		str_addn(&in, piece.at, piece.len);
+		if (take_lines(&l, &in, e) < 0)
+			return -1;
+	}
+	return r;
+}
+
 int sandbox_call(struct verb_call *c, const char *method, const char *pattern, json_t *body,
                  json_t **out, struct err *e)
 {

@@ -76,6 +76,11 @@ int64_t number_of(const json_t *o, const char *key);   /* 0 when there is none *
 /* GET of a list, page by page: all its rows, under their name. */
 int fetch_list(struct client *c, const char *path, const char *name, json_t **out,
                struct err *e) MUST_USE;
+/* GET of NDJSON, line by line as it comes; what `line` refuses ends it. */
+#define LINE_BYTES_MAX (4u << 20)
+int fetch_lines(struct client *c, const char *path,
+                int (*line)(void *arg, const json_t *value, struct err *e), void *arg,
+                struct err *e) MUST_USE;
 /* One request with the id in its path, and its answer printed: with --json, or when it is all
  * there is to say. */
 int sandbox_call(struct verb_call *c, const char *method, const char *pattern, json_t *body,

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "cli/escape.h"
 #include "cli/policy.h"
+#include "cli/registry.h"
 #include "cli/table.h"
 
 #define TEXT_MAX (64u << 20)
@@ -79,13 +80,12 @@ static int add_text(json_t *body, const char *key, const char *text, struct err 
 }
 
 /* The spec as it was said, not resolved: a default is not a wish. */
-static json_t *create_body(const struct create *x, struct err *e)
+static json_t *create_body(struct create *x, struct err *e)
 {
 	AUTO(str_done) struct str text = { .max = SPEC_BYTES_MAX };
 
-	if (spec_print(&x->spec, &text, e) <
-	    0) /* the daemon checks it, with the operator's defaults */
-		return NULL;
+	if (registry_expand(&x->spec, e) < 0 || spec_print(&x->spec, &text, e) < 0)
+		return NULL; /* the daemon checks it, with the operator's defaults */
 	json_t *body = json_loadb(str_text(&text), text.len, 0, NULL);
 	if (add_text(body, "key", x->key, e) < 0 || add_text(body, "ttl", x->ttl, e) < 0 ||
 	    (x->labels.len > 0 && add_labels(body, &x->labels, e) < 0)) {
@@ -113,7 +113,7 @@ static void warn_weak(const json_t *sandbox)
 
 static int create_run(struct verb_call *c, struct err *e)
 {
-	const struct create *x = c->opts;
+	struct create *x = c->opts;
 	AUTO(json_decrefp) json_t *sandbox = NULL;
 	json_t *body = create_body(x, e);
 

@@ -189,55 +189,13 @@ static int show_event(struct printer *p, const json_t *event, struct err *e)
 	return show(p, is_err, e);
 }
 
-static int show_line(struct printer *p, const char *line, size_t n, struct err *e)
+static int show_line(void *arg, const json_t *event, struct err *e)
 {
-	AUTO(json_decrefp) json_t *event = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
+	struct printer *p = arg;
 
-	if (!event)
-		return err_new(e, ERR_INTERNAL, "the daemon's answer is malformed: an event");
 	if (p->opts->common.is_json)
-		return print_json(json_incref(event), e);
+		return print_json(json_deep_copy(event), e);
 	return show_event(p, event, e);
-}
-
-/* Whole lines of what has come; the rest stays. */
-static int show_lines(struct printer *p, struct str *in, struct err *e)
-{
-	size_t at = 0;
-	const char *end;
-
-	while ((end = memchr(str_text(in) + at, '\n', in->len - at))) {
-		size_t n = (size_t)(end - (in->data + at));
-
-		if (show_line(p, in->data + at, n, e) < 0)
-			return -1;
-		at += n + 1;
-	}
-	if (in->overflow)
-		return err_new(e, ERR_INTERNAL, "the daemon's answer is malformed: a long line");
-	if (at > 0) {
-		in->len -= at;
-		memmove(in->data, in->data + at, in->len);
-	}
-	return 0;
-}
-
-static int read_events(struct client *c, const char *path, struct printer *p, struct err *e)
-{
-	struct client_ask ask = { .method = "GET", .path = path };
-	AUTO(str_done) struct str in = { .max = LINE_MAX_BYTES };
-	struct client_answer a;
-	struct span piece;
-	int r;
-
-	if (client_begin(c, &ask, &a, e) < 0 || client_check(c, &a, e) < 0)
-		return -1;
-	while ((r = client_read(c, &a, &piece, e)) > 0) {
-		str_addn(&in, piece.at, piece.len);
-		if (show_lines(p, &in, e) < 0)
-			return -1;
-	}
-	return r;
 }
 
 static int logs_run(struct verb_call *c, struct err *e)
@@ -255,7 +213,7 @@ static int logs_run(struct verb_call *c, struct err *e)
 	client_path(&path, "/v1/processes/{}/events?after={}", texts);
 	if (x->is_followed)
 		str_add(&path, "&follow=1");
-	int r = read_events(&c->client, str_text(&path), &p, e);
+	int r = fetch_lines(&c->client, str_text(&path), show_line, &p, e);
 	str_done(&p.bytes);
 	str_done(&p.shown);
 	return r;

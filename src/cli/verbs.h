@@ -18,6 +18,8 @@ extern const struct verb cmd_read, cmd_write, cmd_edit, cmd_grep, cmd_glob, cmd_
 extern const struct verb cmd_cp;
 /* verb_top.c */
 extern const struct verb cmd_top;
+/* verb_net.c */
+extern const struct verb cmd_net, cmd_why;
 /* verb_port.c */
 extern const struct verb cmd_ports, cmd_port;
 /* verb_token.c */

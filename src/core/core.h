@@ -11,6 +11,7 @@
  *   output.c    what a process wrote, read from its log
  *   birth.c     a log that speaks for a row that is not there yet
  *   quota.c     what one tenant has, and may have
+ *   gate.c      the gate of a sandbox: its child, its rules
  *   files.c     the tree worker of a sandbox: requests and answers about files
  *   dial.c      connections to ports inside
  *   expire.c    what ends by itself: time to live, idle ones, old records
@@ -41,9 +42,12 @@
 	      */
 #define NUM_GAP_RANDOM 0xffff /* and how many lives without a row there were nobody knows */
 
+struct sbx;
+
 struct core_config {
 	const char *state_dir, *run_dir;
 	struct quota quota;                                    /* per tenant; 0: none */
+	const struct config_net *net;                          /* the operator's, for all */
 	struct limit defaults[LIMIT_COUNT], most[LIMIT_COUNT]; /* the operator's, for specs */
 	uint64_t ttl_ms;          /* of a sandbox that names none; 0: for ever */
 	uint64_t keep_records_ms; /* ended processes and their logs */
@@ -75,6 +79,10 @@ struct core {
 		void (*tell)(void *arg, const char *sandbox);
 		void *arg;
 	} on_gone;
+	struct { /* NULL, or: is told of a connection that is held; gate_answer() ends that */
+		void (*tell)(void *arg, struct sbx *s, const struct gate_ask *a);
+		void *arg;
+	} on_ask;
 	struct core_stats {
 		uint64_t creates, execs, failures, bytes_out;
 	} stats;

@@ -1,5 +1,7 @@
 #include "core/details.h"
 
+#include <arpa/inet.h>
+
 #include "wire/base64.h"
 #include "wire/log.h"
 
@@ -57,10 +59,61 @@ static json_t *violations_of(const struct channel_end *end)
 	return list;
 }
 
-char *details_of(const struct channel_end *end)
+/* "example.org:443", "[2001:db8::1]:443"; of a lookup only the name. */
+static void details_target(const struct gate_record *r, struct str *out)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	if (r->name[0])
+		str_add(out, r->name);
+	else if (r->is_v6)
+		str_addf(out, "[%s]", inet_ntop(AF_INET6, r->dst, text, sizeof text));
+	else
+		str_add(out, inet_ntop(AF_INET, r->dst, text, sizeof text));
+	if (r->port > 0 && r->kind != GATE_LOOKUP)
+		str_addf(out, ":%u", r->port);
+}
+
+static bool is_same(const json_t *a, const json_t *b, const char *key)
+{
+	return json_equal(json_object_get(a, key), json_object_get(b, key));
+}
+
+void details_deny(json_t **list, const struct gate_record *r, bool is_certain)
+{
+	AUTO(str_done) struct str target = { .max = GATE_NAME_SIZE + 64 };
+	json_int_t more = r->count > 0 ? r->count : 1;
+	json_t *old;
+	size_t i;
+
+	*list = *list ? *list : json_array();
+	details_target(r, &target);
+	json_t *row = json_pack("{ss,ss,ss,ss,sb,sI}", "kind", "net", "target", str_text(&target),
+	                        "rule", r->rule[0] ? r->rule : "deny", "reason",
+	                        gate_reason_name((enum gate_reason)r->reason), "certain",
+	                        is_certain, "count", more);
+	json_array_foreach(*list, i, old)
+	{
+		if (!is_same(old, row, "target") || !is_same(old, row, "reason"))
+			continue;
+		more += json_integer_value(json_object_get(old, "count"));
+		json_object_set_new(old, "count", json_integer(more));
+		json_decref(row);
+		return;
+	}
+	if (json_array_size(*list) < DENIALS_MAX)
+		json_array_append_new(*list, row);
+	else
+		json_decref(row); /* the records have it */
+}
+
+char *details_of(const struct channel_end *end, const json_t *denials)
 {
 	json_t *o = json_pack("{so,so,so}", "children", children_of(end), "violations",
 	                      violations_of(end), "execs", execs_of(end));
+
+	if (denials) /* it only reads them */
+		json_array_extend(json_object_get(o, "violations"), (json_t *)(uintptr_t)denials);
 	char *text = json_dumps(o, JSON_COMPACT);
 
 	json_decref(o);

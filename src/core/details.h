@@ -6,10 +6,15 @@
 #include <jansson.h>
 
 #include "wire/channel.h"
+#include "wire/gate.h"
 #include "wire/keep.h"
 
-char *details_of(
-    const struct channel_end *end); /* {"children":[],"violations":[],"execs":{}}; to be freed */
+/* {"children":[],"violations":[],"execs":{}}; to be freed. `denials` (or NULL) are violations too.
+ */
+char *details_of(const struct channel_end *end, const json_t *denials);
+/* Adds a denied connection or lookup to a list that begins as NULL; the same again is counted. */
+#define DENIALS_MAX 32
+void details_deny(json_t **list, const struct gate_record *r, bool is_certain);
 /* Names, arguments and paths may be any bytes: what is not text is replaced. */
 json_t *details_text(const char *text);
 /* stdout, stderr and encoding of what was kept of both; how many bytes are not in there. Text when

@@ -34,6 +34,15 @@ static bool is_useless(const struct core *c)
 	       core_mono_ms() - c->busy_ms >= c->config.idle_exit_ms;
 }
 
+/* More than one turn removes: the rest at the next look. */
+static void purged(void *arg, const struct store_answer *a)
+{
+	struct core *c = arg;
+
+	if (a->rows > 0)
+		c->purged_ms = 0;
+}
+
 static void purge(struct core *c)
 {
 	struct err e;
@@ -48,7 +57,8 @@ static void purge(struct core *c)
 	    store_process_ended(c->store, before_ms, &a, &old, &e) == 0) {
 		for (size_t i = 0; i < old.n; i++)
 			(void)unlinkat(c->logs_fd, old.rows[i].id, 0); /* or it is gone already */
-		(void)store_purge(c->store, before_ms, (struct store_call){ 0 }, &e);
+		(void)store_purge(c->store, before_ms,
+		                  (struct store_call){ .done = purged, .arg = c }, &e);
 	}
 	(void)store_idem_purge(c->store, core_now_ms(), (struct store_call){ 0 }, &e);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/gate.h"
 #include "core/process.h"
 #include "core/shells.h"
 #include "os/sock.h"
@@ -221,11 +222,23 @@ static void take(struct link *l, const struct channel_packet *m)
 	case CH_USAGE:
 		sbx_on_usage(s, m->data, m->head.len);
 		break;
+	case CH_GATELESS:
+		gate_on_less(s);
+		break;
+	case CH_RULED:
+		gate_on_ruled(s, m->data, m->head.len);
+		break;
+	case CH_NET:
+		gate_on_net(s, m->head.num, m->data, m->head.len);
+		break;
+	case CH_ASK:
+		gate_on_ask(s, m->data, m->head.len);
+		break;
 	/* clang-format off */
 	case CH_GO: case CH_EXEC: case CH_TREE: case CH_IN: case CH_EOF: case CH_SIGNAL:
 	case CH_RESIZE: case CH_KILL: case CH_ACK: case CH_WATCH: case CH_FORGET: case CH_STOP:
 	case CH_FREEZE: case CH_THAW: case CH_SYNC: case CH_EXTEND: case CH_CLOSE: case CH_DROP:
-	case CH_TYPES:
+	case CH_GATE: case CH_RULES: case CH_NET_ACK: case CH_ANSWER: case CH_TYPES:
 		/* clang-format on */
 		break; /* not a monitor's to say */
 	}

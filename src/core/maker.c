@@ -14,6 +14,7 @@ struct pending {
 	uint32_t tag;
 	made_fn *made; /* one of the two, or none: nobody wants to know */
 	opened_fn *opened;
+	gated_fn *gated;
 	void *arg;
 	struct cleaning *cleaning; /* or it is the answer to that */
 };
@@ -125,6 +126,23 @@ void maker_path(struct core *c, const char *path, int client_fd, opened_fn *done
 	put(c->maker, &p, sizeof p.open + n, client_fd);
 }
 
+void maker_gate(struct core *c, gated_fn *done, void *arg)
+{
+	struct launch_packet *p = mem_alloc(sizeof *p);
+
+	p->head = (struct launch_head){ .type = L_GATE, .tag = expect(c->maker, NULL, NULL, arg) };
+	c->maker->pending->gated = done;
+	put(c->maker, p, 0, -1);
+	free(p);
+}
+
+void maker_cancel(struct core *c, const void *arg)
+{
+	for (struct pending *p = c->maker ? c->maker->pending : NULL; p; p = p->next)
+		if (p->gated && p->arg == arg)
+			p->gated = NULL;
+}
+
 static void clean_again(struct timer *t)
 {
 	struct cleaning *l =
@@ -180,6 +198,21 @@ void maker_ready(struct core *c)
 
 /* ---- in ------------------------------------------------------------------------------ */
 
+/* Whoever waits for it. */
+static void tell(const struct pending *w, const struct launch_packet *p, int *fd)
+{
+	const struct err *e = p->head.type == L_FAILED ? &p->err : NULL;
+
+	if (w->cleaning)
+		cleaned(w->cleaning, p);
+	if (w->made)
+		w->made(w->arg, e ? NULL : &p->made, fd_take(fd), e);
+	if (w->gated)
+		w->gated(w->arg, e ? -1 : fd_take(fd), e);
+	if (w->opened)
+		w->opened(w->arg, e ? NULL : &p->opened, *fd, e);
+}
+
 static void answer(struct maker *m, const struct launch_packet *p, int *fd)
 {
 	for (struct pending **at = &m->pending; *at; at = &(*at)->next) {
@@ -188,13 +221,7 @@ static void answer(struct maker *m, const struct launch_packet *p, int *fd)
 		if (found->tag != p->head.tag)
 			continue;
 		*at = found->next;
-		const struct err *e = p->head.type == L_FAILED ? &p->err : NULL;
-		if (found->cleaning)
-			cleaned(found->cleaning, p);
-		if (found->made)
-			found->made(found->arg, e ? NULL : &p->made, fd_take(fd), e);
-		if (found->opened)
-			found->opened(found->arg, e ? NULL : &p->opened, *fd, e);
+		tell(found, p, fd);
 		free(found);
 		return;
 	}

@@ -9,6 +9,9 @@
 typedef void made_fn(void *arg, const struct launch_made *m, int channel_fd, const struct err *e);
 typedef void opened_fn(void *arg, const struct launch_opened *o, int fd, const struct err *e);
 
+/* `fd` is the callee's to take: the socket of a new child of the gate; -1 with `e`. */
+typedef void gated_fn(void *arg, int fd, const struct err *e);
+
 /* Asks what the host can do, waits for that one answer, then watches the channel. */
 int maker_open(struct core *c, int fd, struct err *e) MUST_USE;
 void maker_close(struct core *c);
@@ -20,5 +23,7 @@ void maker_make(struct core *c, const struct launch_make *make, const struct str
 /* `client_fd` says whose rights count: the launcher asks the socket itself. -1: the operator's list
  * of host paths. */
 void maker_path(struct core *c, const char *path, int client_fd, opened_fn *done, void *arg);
+void maker_gate(struct core *c, gated_fn *done, void *arg);
+void maker_cancel(struct core *c, const void *arg); /* of maker_gate(): nobody waits any more */
 void maker_clean(struct core *c,
                  int slot); /* its monitor is dead, and was no child of this launcher */

@@ -36,6 +36,7 @@ static void px_free(struct px *p)
 	free(p->label);
 	free(p->details);
 	free(p->shell);
+	json_decref(p->denials);
 	free(p);
 }
 
@@ -157,7 +158,7 @@ static void on_record(void *arg, const struct store_answer *a)
 
 char *px_details(const struct px *p)
 {
-	char *text = p->details ? mem_strdup(p->details) : details_of(&p->end);
+	char *text = p->details ? mem_strdup(p->details) : details_of(&p->end, p->denials);
 
 	if (!p->shell || p->details)
 		return text;
@@ -181,8 +182,12 @@ static void note_end(struct px *p, enum process_state state)
 	p->state = state;
 	p->ended_ms = core_now_ms();
 	p->core->stats.bytes_out += p->end.out_bytes + p->end.err_bytes;
-	if (p->sandbox)
-		p->sandbox->is_spent = p->sandbox->is_one_shot;
+	if (!p->sandbox)
+		return;
+	p->sandbox->is_spent = p->sandbox->is_one_shot;
+	snprintf(p->sandbox->last.id, sizeof p->sandbox->last.id, "%s", p->id);
+	p->sandbox->last.created_ms = p->created_ms;
+	p->sandbox->last.ended_ms = p->ended_ms;
 }
 
 static void record_end(struct px *p)

@@ -37,6 +37,7 @@ struct px {
 	enum process_state state;
 	char *argv, *cwd, *label; /* argv: JSON */
 	char *details;            /* JSON; of one from the store */
+	struct json_t *denials;   /* connections that were denied while it ran; NULL: none */
 	char *shell;              /* in which it runs, or NULL */
 	char shell_reason[192];   /* why that was started anew */
 	bool is_shell_restarted;  /* for it */

@@ -6,7 +6,9 @@
 #include "base/fd.h"
 #include "core/enforced.h"
 #include "core/files.h"
+#include "core/gate.h"
 #include "core/maker.h"
+#include "core/net.h"
 #include "core/process.h"
 #include "core/quota.h"
 #include "core/shells.h"
@@ -41,6 +43,8 @@ void sbx_free(struct sbx *s)
 	timer_stop(&s->core->timers, &s->timer);
 	files_close(s);
 	shells_done(s);
+	net_done(s);
+	gate_close(s);
 	link_close(&s->link);
 	fd_close(&s->change.client_fd);
 	spec_done(&s->spec);
@@ -162,6 +166,7 @@ int sbx_change_begin(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f
 		return fail_set(f, FAIL_BUSY, "the sandbox is %s", sandbox_state_name(s->state));
 	s->change.fail = (struct fail){ 0 };
 	s->change.is_busy = true;
+	s->change.is_ready = false;
 	s->change.done = done;
 	s->change.arg = arg;
 	timer_set(&s->core->timers, &s->timer, CHANGE_MS);
@@ -205,6 +210,8 @@ void sbx_change_done(struct sbx *s, enum sandbox_state state, uint32_t fields)
 /* Its monitor will say no more, so nobody waits for that. */
 static void hear_no_more(struct sbx *s)
 {
+	net_on_lost(s);
+	gate_close(s);
 	link_close(&s->link);
 	s->is_unsettled = false;
 	if (!s->change.is_busy)
@@ -292,7 +299,8 @@ static void fill_make(const struct sbx *s, struct launch_make *m, struct str *te
 
 	*m = (struct launch_make){ .uid = s->uid, .gid = s->gid, .image = s->change.tickets[0] };
 	m->flags = (s->is_one_shot ? 0 : LAUNCH_KEPT) |
-	           (spec->profile == PROFILE_ROOTFUL ? LAUNCH_ROOTFUL : 0);
+	           (spec->profile == PROFILE_ROOTFUL ? LAUNCH_ROOTFUL : 0) |
+	           (spec->net.mode != NET_DENY ? LAUNCH_NET : 0);
 	for (enum limit_id i = 0; i < LIMIT_COUNT; i++) {
 		m->limits[i] = spec->limits[i].value;
 		m->named |= (uint32_t)spec->limits[i].named << i;
@@ -367,8 +375,14 @@ static void made(void *arg, const struct launch_made *m, int channel_fd, const s
 		build_failed(s, &f);
 		return;
 	}
-	if (!s->is_one_shot)
-		return;             /* it says when it is ready */
+	if (gate_possible(s, &f) < 0) { /* now that there is a way to tell the monitor */
+		build_failed(s, &f);
+		return;
+	}
+	if (!s->is_one_shot) {
+		gate_linked(s);
+		return; /* it says when it is ready */
+	}
 	s->state = SANDBOX_RUNNING; /* the first command is built together with the walls */
 	s->started_ms = core_now_ms();
 	if (insert(s, (struct store_call){ .is_lazy = true }, &f) < 0) {
@@ -376,6 +390,7 @@ static void made(void *arg, const struct launch_made *m, int channel_fd, const s
 		return;
 	}
 	sbx_change_end(s, NULL);
+	gate_linked(s); /* its command is told first */
 }
 
 static void make(struct sbx *s)
@@ -386,6 +401,7 @@ static void make(struct sbx *s)
 	fill_make(s, &m, &text);
 	if (s->is_one_shot)
 		link_expect(&s->link);
+	gate_begin(s);
 	maker_make(s->core, &m, &text, made, s);
 }
 
@@ -529,7 +545,13 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 
 void sbx_on_ready(struct sbx *s)
 {
-	if (s->change.is_busy && (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING)) {
+	bool is_made = s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING;
+
+	if (s->change.is_busy && is_made && !gate_is_up(s)) {
+		s->change.is_ready = true;
+		return;
+	}
+	if (s->change.is_busy && is_made) {
 		s->started_ms = core_now_ms();
 		journal(JOURNAL_INFO, "a sandbox runs", "sandbox", s->id, "tenant", s->tenant,
 		        "key", s->key, NULL);
@@ -539,6 +561,31 @@ void sbx_on_ready(struct sbx *s)
 	}
 	/* Found again after a restart of ours: it tells what happened meanwhile. */
 	(void)link_send(&s->link, CH_SYNC, 0, NULL, 0);
+	gate_found(s);
+}
+
+void sbx_on_gated(struct sbx *s)
+{
+	if (s->change.is_ready)
+		sbx_on_ready(s);
+}
+
+/* Whoever waits gets the sentence. A command that runs already waits for a network in vain. */
+void sbx_on_gate_failed(struct sbx *s, const struct fail *f)
+{
+	struct err e = { 0 };
+
+	err_new(&e, ERR_INTERNAL, "%s", f->detail);
+	if (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING) {
+		build_failed(s, f);
+		return;
+	}
+	for (struct px *p = s->processes, *next; p && s->is_one_shot; p = next) {
+		next = p->next;
+		px_on_fail(p, &e);
+	}
+	if (s->is_one_shot)
+		(void)link_send(&s->link, CH_CLOSE, 0, NULL, 0);
 }
 
 /* All it knows has been told. Whoever is still called running in the store is nobody's. What was

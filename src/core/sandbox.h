@@ -18,6 +18,9 @@
 
 struct px;
 struct files;
+struct gate;
+struct net;
+struct policy_pending;
 struct shl;
 
 typedef void sbx_done_fn(void *arg, struct sbx *s, const struct fail *f); /* f NULL: it worked */
@@ -49,8 +52,16 @@ struct sbx {
 	struct px *processes; /* that live */
 	struct files *files;  /* the tree worker, or NULL */
 	bool has_ports;       /* it has had rows of forwarded ports */
-	struct shl *shells;   /* named shells (shells.h); */
-	bool has_shells;      /* they were read from the store */
+	struct gate *gate;    /* of one with a network (gate.h), or NULL */
+	struct {              /* the process that ended last: what it did may be told after it */
+		char id[ID_SIZE];
+		int64_t created_ms, ended_ms;
+	} last;
+	struct net *net; /* records of its gate on their way (net.h), or NULL */
+	struct policy_pending
+	    *pending;       /* rules that the gate has not judged yet (policy.h), or NULL */
+	struct shl *shells; /* named shells (shells.h); */
+	bool has_shells;    /* they were read from the store */
 
 	struct sbx_asker *askers; /* who waits for its usage */
 
@@ -67,6 +78,7 @@ struct sbx {
 		int client_fd;                        /* a duplicate */
 		struct fail fail;                     /* why it came to nothing */
 		bool is_busy;
+		bool is_ready; /* but for its gate */
 	} change;
 	struct timer timer; /* a change that does not come to an end */
 };
@@ -109,7 +121,9 @@ void sbx_touch(struct sbx *s);
 /* ---- for core.c, link.c, expire.c ---- */
 struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row); /* at start, from the store */
 void sbx_set_state(struct sbx *s, enum sandbox_state state, const char *reason);
-void sbx_on_ready(struct sbx *s);   /* the monitor: the walls stand, or it was found again */
+void sbx_on_ready(struct sbx *s); /* the monitor: the walls stand, or it was found again */
+void sbx_on_gated(struct sbx *s); /* its gate has taken its rules */
+void sbx_on_gate_failed(struct sbx *s, const struct fail *f); /* before it ever did */
 void sbx_on_settled(struct sbx *s); /* the monitor has told of all its processes */
 void sbx_on_stopped(struct sbx *s);
 void sbx_on_frozen(struct sbx *s, bool is_frozen, int error);

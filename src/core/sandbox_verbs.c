@@ -5,6 +5,7 @@
 
 #include "core/files.h"
 #include "core/maker.h"
+#include "core/net.h"
 #include "core/process.h"
 #include "core/quota.h"
 #include "core/sandbox-internal.h"
@@ -193,6 +194,7 @@ struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row)
  * whose monitor is dead. */
 void sbx_settle_dead(struct sbx *s, const char *reason)
 {
+	net_on_lost(s);
 	switch (s->state) {
 	case SANDBOX_CREATING:
 		sbx_be_gone(s, "the daemon was restarted while it was made");

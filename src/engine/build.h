@@ -24,6 +24,7 @@ int root_skeleton(struct build *b, struct err *e) MUST_USE;
 int root_system(struct build *b, struct err *e) MUST_USE;
 int root_image(struct build *b, struct err *e) MUST_USE;
 int root_folders(struct build *b, struct err *e) MUST_USE;
+int root_resolver(struct build *b, struct err *e) MUST_USE; /* whom names are asked of */
 int root_mounts(struct build *b, struct err *e) MUST_USE;
 int root_door(struct build *b, struct err *e) MUST_USE; /* self.sock of a kept sandbox */
 int root_pivot(struct build *b, struct err *e) MUST_USE;

@@ -62,7 +62,7 @@ size_t enforce_rows(const struct spec *s, const struct enforce_host *h,
                     struct enforce_row rows[ENFORCE_ROWS_MAX])
 {
 	const struct enforce_row always[] = {
-		{ "net", "netns", NULL, true },
+		{ "net", s->net.mode == NET_DENY ? "netns" : "netns, nftables, gate", NULL, true },
 		{ "fs", h->has_landlock ? "mountns, landlock" : "mountns", NULL, true },
 		{ "creds", "scrubbed environment", NULL, true },
 		{ "user", h->is_root ? "userns, own id range" : "userns, one id", NULL, true },
@@ -90,9 +90,8 @@ static int check_absent(const struct spec *s, struct err *e)
 		bool is_asked;
 		const char *field, *why;
 	} absent[] = {
-		{ s->net.mode != NET_DENY, "net", "only net: deny; lists of names need the gate" },
-		{ s->creds.len > 0, "creds",
-		  "secrets are used by the gate only, which is not here" },
+		{ s->net.is_offline, "net.offline", "there is no package cache yet" },
+		{ s->creds.len > 0, "creds", "there are no secrets yet" },
 		{ s->workspace != NULL, "workspace", "there are no workspaces yet" },
 		{ s->services.len > 0, "services", "there are no services yet" },
 		{ s->setup.len > 0, "setup", "there are no setup commands yet" },
@@ -107,9 +106,18 @@ static int check_absent(const struct spec *s, struct err *e)
 	return 0;
 }
 
+static int check_net(const struct spec *s, const struct enforce_host *h, struct err *e)
+{
+	if (s->net.mode == NET_DENY || h->net_error == 0)
+		return 0;
+	return err_new(e, ERR_UNENFORCEABLE,
+	               "unenforceable: net (nf_tables with tproxy: %s; only net: deny here)",
+	               strerror(h->net_error));
+}
+
 int enforce_check(const struct spec *s, const struct enforce_host *h, struct err *e)
 {
-	if (check_absent(s, e) < 0)
+	if (check_absent(s, e) < 0 || check_net(s, h, e) < 0)
 		return -1;
 	if (s->profile == PROFILE_ROOTFUL && !h->is_root)
 		return err_new(

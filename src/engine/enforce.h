@@ -11,6 +11,7 @@ struct enforce_host {
 	bool is_root;
 	const struct cgroup *cgroup;
 	bool has_landlock;
+	int net_error; /* a sandbox cannot have a network here: the errno; 0: it can */
 };
 
 struct enforce_row {

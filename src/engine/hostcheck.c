@@ -53,6 +53,8 @@ static const struct wall walls[] = {
 			     "without a new one, processes inside would see those of the host", true },
 	[TRY_NOTIFY]     = { "seccomp", "filter with exec notification",
 			     "without a filter the whole kernel can be attacked", true },
+	[TRY_NETFILTER]  = { "netfilter", "nf_tables with tproxy",
+			     "a sandbox can have no network, only `net: deny`", false },
 	[TRY_IDMAP]      = { "idmap", "mapped mounts of /usr",
 			     "in `profile: rootful` the system's files belong to nobody inside", false },
 };
@@ -76,6 +78,8 @@ static const struct {
 	{ TRY_NOTIFY,     EBUSY,  "run outside of the sandbox whose monitor listens already: they do not nest" },
 	{ TRY_NOTIFY,     0,      "a kernel with CONFIG_SECCOMP_FILTER=y; in a container, start that with "
 				  "--security-opt seccomp=unconfined" },
+	{ TRY_NETFILTER,  EPERM,  "let the user have CAP_NET_ADMIN in a network namespace of his own" },
+	{ TRY_NETFILTER,  0,      "modprobe -a nf_tables nft_tproxy, or a kernel with CONFIG_NFT_TPROXY" },
 	{ TRY_IDMAP,      0,      "have /usr on ext4, xfs, btrfs or another file system that can map ids" },
 };
 /* clang-format on */
@@ -282,7 +286,8 @@ static void judge_mode(struct judge *j, enum host_mode mode)
 	AUTO(spec_done) struct spec s;
 	struct enforce_host host = { .is_root = mode == HOST_ROOT,
 		                     .cgroup = &j->f->cgroups[mode],
-		                     .has_landlock = j->f->landlock_abi > 0 };
+		                     .has_landlock = j->f->landlock_abi > 0,
+		                     .net_error = j->f->tried[TRY_NETFILTER] };
 	struct enforce_row rows[ENFORCE_ROWS_MAX];
 
 	spec_init(&s);

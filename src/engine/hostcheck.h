@@ -23,7 +23,15 @@ enum host_mode { HOST_ROOT, HOST_ROOTLESS, HOST_MODES };
 enum host_layout { LAYOUT_NONE, LAYOUT_V1, LAYOUT_HYBRID, LAYOUT_V2 };
 
 /* What can only be known by doing it. */
-enum host_try { TRY_NAMESPACES, TRY_OVERLAY, TRY_PROC, TRY_NOTIFY, TRY_IDMAP, TRY_COUNT };
+enum host_try {
+	TRY_NAMESPACES,
+	TRY_OVERLAY,
+	TRY_PROC,
+	TRY_NOTIFY,
+	TRY_NETFILTER,
+	TRY_IDMAP,
+	TRY_COUNT
+};
 
 #define HOST_UNKNOWN (-1)
 
@@ -77,6 +85,9 @@ void hostcheck_read(const char *root, enum host_mode mode, struct hostfacts *out
 /* Makes throw-away processes in namespaces of their own; changes nothing on the host. Replaces
  * what was read about the cgroups of this mode by what a launch would use. */
 void hostcheck_try(struct hostfacts *f);
+
+/* Just the one: can a sandbox have a network here? 0 or the errno. */
+int hostcheck_net(bool is_root);
 
 /* Texts are static, in the facts or in the arena. Returns the number of rows. */
 size_t hostcheck_judge(const struct hostfacts *f, struct arena *arena,

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "engine/hostcheck-internal.h"
 #include "engine/landlock.h"
+#include "engine/netns.h"
 #include "engine/userns.h"
 #include "os/file.h"
 #include "os/mount.h"
@@ -72,6 +73,17 @@ static int try_notify(void)
 	return listener;
 }
 
+static int try_netfilter(void)
+{
+	int fds[NET_SOCKETS];
+	struct err e = { 0 };
+
+	if (netns_route(&e) < 0 || netns_wall(fds, &e) < 0)
+		return e.sys ? -e.sys : -EIO;
+	netns_close(fds);
+	return 0;
+}
+
 static int try_idmap(void)
 {
 	struct userns_range ids = { 0, SPARE_IDS, 0x10000 };
@@ -121,6 +133,7 @@ static _Noreturn void try_inside(int *tried)
 {
 	tried[TRY_OVERLAY] = outcome(try_overlay());
 	tried[TRY_PROC] = outcome(try_proc());
+	tried[TRY_NETFILTER] = outcome(try_netfilter());
 	_exit(0);
 }
 
@@ -141,6 +154,24 @@ static _Noreturn void try_outside(int *tried, bool is_root)
 	}
 	tried[TRY_NOTIFY] = outcome(try_notify());
 	_exit(0);
+}
+
+int hostcheck_net(bool is_root)
+{
+	int status = 0;
+	int pid = os_clone((struct clone_opts){ 0 });
+
+	if (pid < 0)
+		return -pid;
+	if (pid == 0) {
+		int r = is_root ? become_nobody() : 0;
+
+		if (r >= 0) /* rights over its network take no ids */
+			r = os_unshare(CLONE_NEWUSER | CLONE_NEWNET);
+		_exit(outcome(r < 0 ? r : try_netfilter()));
+	}
+	int r = os_wait(pid, &status, NULL);
+	return r < 0 ? -r : WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
 }
 
 void hostcheck_try(struct hostfacts *f)

@@ -20,6 +20,7 @@
 #include "engine/build.h"
 #include "engine/caps.h"
 #include "engine/landlock.h"
+#include "engine/netns.h"
 #include "engine/proof.h"
 #include "engine/seccomp.h"
 #include "os/fault.h"
@@ -105,12 +106,30 @@ static int step_rules(struct build *b, struct err *e)
 	return r < 0 ? err_sys(e, -r, "hand them over") : 0;
 }
 
-/* Only lo, and no route. */
-static int raise_loopback(struct err *e)
+/* Only lo, and no route but to it. */
+static int raise_network(const struct build *b, struct err *e)
 {
-	int r = fault_layer_off("netns") ? 0 : os_loopback_up();
-
+	if (fault_layer_off("netns"))
+		return 0;
+	if (b->box->plan->has_net)
+		return netns_route(e);
+	int r = os_loopback_up();
 	return r < 0 ? err_sys(e, -r, "raise lo") : 0;
+}
+
+/* While the first command, which has its root now, goes on. */
+static int step_network(struct build *b, struct err *e)
+{
+	static const char letter = GIFT_NET;
+	int fds[NET_SOCKETS];
+
+	if (!b->box->plan->has_net || fault_layer_off("netns"))
+		return 0;
+	if (netns_wall(fds, e) < 0)
+		return -1;
+	int r = os_send(b->io.report_fd, &letter, 1, fds, NET_SOCKETS);
+	netns_close(fds);
+	return r < 0 ? err_sys(e, -r, "hand the sockets over") : 0;
 }
 
 /* When the command starts, pid 1 has no right either. What it still does needs none. */
@@ -130,7 +149,7 @@ static int step_await_first(struct build *b, struct err *e)
 	int r = n_fds ? os_setns(net, CLONE_NEWNET) : 0;
 	if (r < 0)
 		return err_sys(e, -r, "enter the network");
-	if (raise_loopback(e) < 0)
+	if (raise_network(b, e) < 0)
 		return -1;
 	/* It has entered by us, which takes the right to look at us. Nobody else shall have it. */
 	r = os_prctl(PR_SET_DUMPABLE, 0);
@@ -200,6 +219,7 @@ static const struct {
 	{ "make sys",                     sysfs_make },
 	{ "make dev",                     dev_make },
 	{ "make the common folders",      root_folders },
+	{ "say who knows names",          root_resolver },
 	{ "mount the fs entries",         root_mounts },
 	{ "open the door",                root_door },
 	{ "forbid nested namespaces",     step_no_namespaces },
@@ -207,6 +227,7 @@ static const struct {
 	{ "forbid the other namespaces",  step_no_others },
 	{ "switch the root",              root_pivot },
 	{ "show the root",                step_show_root },
+	{ "close the network",            step_network },
 	{ "leave the host's root",        root_leave },
 	{ "make the landlock rules",      step_rules },
 	{ "drop all rights",              step_drop_all },

@@ -175,6 +175,7 @@ int plan_draft(struct plan *p, const struct spec *s, struct err *e)
 {
 	*p = (struct plan){ .image_fd = -1,
 		            .rootful = s->profile == PROFILE_ROOTFUL,
+		            .has_net = s->net.mode != NET_DENY,
 		            .text = { .max = PLAN_BYTES_MAX } };
 	add_text(p, ""); /* offset 0 is no text */
 	for (enum limit_id i = 0; i < LIMIT_COUNT; i++) {

@@ -29,6 +29,7 @@ struct plan_mount {
 struct plan {
 	uint32_t uid, gid; /* of the user inside: commands run as it unless they name another */
 	bool rootful;      /* profile: rootful */
+	bool has_net;      /* net is not denied: what it sends goes to the gate */
 	enum plan_image image;
 	int image_fd;                 /* IMAGE_DIR: O_PATH */
 	uint32_t image_source;        /* offset in text */

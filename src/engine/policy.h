@@ -14,33 +14,17 @@
  */
 #pragma once
 
-#include <errno.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
-#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdint.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Verdicts are the kernel's own words. BY_ARGS(n) never reaches the kernel: it becomes a jump to
- * the code of policy_args[n]. */
-#define ALLOW SECCOMP_RET_ALLOW
-#define FAIL(error) (SECCOMP_RET_ERRNO | (error))
-#define DENY FAIL(EPERM)
-#define ABSENT FAIL(ENOSYS)
-#define NOTIFY SECCOMP_RET_USER_NOTIF
-#define BY_ARGS(n) (SECCOMP_RET_TRACE | (n))
-
-struct policy_group {
-	uint32_t verdict;
-	const char *why;
-	const char *calls; /* names; name@N where N is younger than the compiler's own list */
-};
+#include "os/policy.h"
 
 enum policy_args_id {
 	ARGS_CLONE,
@@ -62,15 +46,6 @@ enum policy_args_id {
 	ARGS_PERSONALITY,
 	ARGS_INIT_WRITE,
 	ARGS_COUNT,
-};
-
-/* A switch over one argument. A verdict BY_ARGS looks at a further one. */
-struct policy_args {
-	uint32_t arg, mask;
-	struct {
-		uint32_t value, verdict; /* verdict 0: no more cases */
-	} cases[8];
-	uint32_t otherwise;
 };
 
 /* clang-format off */
@@ -192,8 +167,6 @@ static const struct policy_group policy_init[] = {
 	{ BY_ARGS(ARGS_INIT_WRITE), "a last word on stderr", "write" },
 };
 
-#define LOW32 UINT32_MAX
-#define SOCK_KIND 0xf /* the rest of `type` is SOCK_CLOEXEC and SOCK_NONBLOCK */
 #define NEW_NAMESPACE                                                                              \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
 	 CLONE_NEWPID | CLONE_NEWNET) /* CLONE_NEWTIME is part of the exit signal here */

@@ -75,6 +75,17 @@ static int try_network(void)
 	return fd < 0 ? 0 : result(connect(fd, (struct sockaddr *)&to, sizeof to));
 }
 
+/* With the gate there is a route, and a rule. */
+static int try_datagram(void)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+		                  .sin_port = htons(9),
+		                  .sin_addr.s_addr = htonl(0xc0000201) };
+	AUTO(fd_close) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? 0 : result(sendto(fd, "", 1, 0, (struct sockaddr *)&to, sizeof to));
+}
+
 static int try_core_pattern(void)
 {
 	return try_write("/proc/sys/kernel/core_pattern");
@@ -95,37 +106,48 @@ static int try_raise_privilege(void)
 	return result(setresuid(0, 0, 0));
 }
 
+enum check_when {
+	ALWAYS,
+	ONLY_DEFAULT, /* not for root of `profile: rootful` */
+	WITHOUT_NET,
+	WITH_NET
+};
+
 struct check {
 	const char *name, *layer; /* the wall, as in CAISSON_LAYER_OFF */
 	int (*attempt)(void);     /* 0 or the errno */
 	int want[3];              /* any of these */
-	bool only_default;        /* not for root of `profile: rootful` */
+	enum check_when when;
 };
 
 /* clang-format off */
 static const struct check checks[] = {
-	{ "mount a file system",        "seccomp", try_mount,           { EPERM },                  false },
-	{ "make a user namespace",      "seccomp", try_namespace,       { EPERM },                  false },
-	{ "load a bpf program",         "seccomp", try_bpf,             { EPERM },                  false },
-	{ "read a keyring",             "seccomp", try_keyring,         { EPERM },                  false },
-	{ "set up io_uring",            "seccomp", try_io_uring,        { ENOSYS },                 false },
-	{ "open a packet socket",       "seccomp", try_packet_socket,   { EAFNOSUPPORT },           false },
-	{ "reach the network",          "netns",   try_network,         { ENETUNREACH },            false },
-	{ "write the core pattern",     "masks",   try_core_pattern,    { EROFS, EACCES, ENOENT },  false },
-	{ "trigger sysrq",              "masks",   try_sysrq,           { EROFS, EACCES, ENOENT },  false },
-	{ "write a system file",        "landlock", try_system_file,    { EACCES, EROFS, ENOENT },  true  },
-	{ "become root",                "caps",    try_raise_privilege, { EPERM, EINVAL },          true  },
+	{ "mount a file system",        "seccomp", try_mount,           { EPERM },                  ALWAYS },
+	{ "make a user namespace",      "seccomp", try_namespace,       { EPERM },                  ALWAYS },
+	{ "load a bpf program",         "seccomp", try_bpf,             { EPERM },                  ALWAYS },
+	{ "read a keyring",             "seccomp", try_keyring,         { EPERM },                  ALWAYS },
+	{ "set up io_uring",            "seccomp", try_io_uring,        { ENOSYS },                 ALWAYS },
+	{ "open a packet socket",       "seccomp", try_packet_socket,   { EAFNOSUPPORT },           ALWAYS },
+	{ "reach the network",          "netns",   try_network,         { ENETUNREACH },            WITHOUT_NET },
+	{ "send past the gate",         "netwalls", try_datagram,       { EPERM },                  WITH_NET },
+	{ "write the core pattern",     "masks",   try_core_pattern,    { EROFS, EACCES, ENOENT },  ALWAYS },
+	{ "trigger sysrq",              "masks",   try_sysrq,           { EROFS, EACCES, ENOENT },  ALWAYS },
+	{ "write a system file",        "landlock", try_system_file,    { EACCES, EROFS, ENOENT },  ONLY_DEFAULT },
+	{ "become root",                "caps",    try_raise_privilege, { EPERM, EINVAL },          ONLY_DEFAULT },
 };
 /* clang-format on */
 
 static int check_attempts(const struct plan *p, const struct command *command, struct err *e)
 {
-	bool is_default = caps_kept(p, command) == 0 && command->uid != 0;
+	const bool applies[] = { [ALWAYS] = true,
+		                 [ONLY_DEFAULT] = caps_kept(p, command) == 0 && command->uid != 0,
+		                 [WITHOUT_NET] = !p->has_net,
+		                 [WITH_NET] = p->has_net && !fault_layer_off("netns") };
 
 	for (size_t i = 0; i < COUNT(checks); i++) {
 		const struct check *c = &checks[i];
 
-		if ((c->only_default && !is_default) || fault_layer_off(c->layer))
+		if (!applies[c->when] || fault_layer_off(c->layer))
 			continue;
 		int got = c->attempt();
 		if (got == 0)

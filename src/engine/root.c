@@ -238,6 +238,34 @@ int root_folders(struct build *b, struct err *e)
 	return 0;
 }
 
+/* The image has none, or a link to where the host has a program for it. */
+static int make_resolver(struct build *b, struct err *e)
+{
+	AUTO(fd_close) int etc = place_dir(b, "etc", 0755, e);
+
+	if (etc < 0)
+		return -1;
+	int r = os_unlinkat(etc, "resolv.conf");
+	if (r >= 0 || r == -ENOENT)
+		r = os_make_file(etc, "resolv.conf", "", 0, 0644);
+	return r < 0 ? err_sys(e, -r, "make /etc/resolv.conf") : 0;
+}
+
+/* What the image says about this would be about another network. */
+int root_resolver(struct build *b, struct err *e)
+{
+	struct stat st;
+
+	if (!b->box->plan->has_net)
+		return 0;
+	int r = os_fstatat(b->root_fd, "etc/resolv.conf", &st, AT_SYMLINK_NOFOLLOW);
+	if ((r < 0 || !S_ISREG(st.st_mode)) && make_resolver(b, e) < 0)
+		return -1;
+	AUTO(fd_close) int target = place_target(b, "/etc/resolv.conf", false, e);
+	return target < 0 ? -1
+	                  : place_clone(b->skeleton_fd, "resolv.conf", target, PLACE_READ_ONLY, e);
+}
+
 static int mount_ephemeral(struct build *b, const char *at, struct err *e)
 {
 	const struct plan *p = b->box->plan;

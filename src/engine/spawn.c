@@ -15,6 +15,17 @@
 
 /* ---- pid 1 ------------------------------------------------------------------------- */
 
+static void take_gift(struct spawn_init *init, char letter, int fds[NET_SOCKETS], size_t n)
+{
+	if (letter == GIFT_NET && n == NET_SOCKETS) {
+		memcpy(init->net_fds, fds, sizeof init->net_fds);
+		return;
+	}
+	*(letter == GIFT_DOOR      ? &init->door_fd
+	  : letter == GIFT_SCRATCH ? &init->scratch_fd
+	                           : &init->rules_fd) = fds[0];
+}
+
 /* Descriptors that come with a letter, then the last word. */
 static int read_report(struct spawn_init *init, struct err *e)
 {
@@ -25,15 +36,13 @@ static int read_report(struct spawn_init *init, struct err *e)
 	int n;
 
 	for (;;) {
-		size_t n_fds = 1;
-		int fd = -1;
+		int fds[NET_SOCKETS];
+		size_t n_fds = COUNT(fds);
 
-		n = os_recv(init->report_fd, &m, sizeof m, &fd, &n_fds);
-		if (n != 1 || n_fds != 1)
+		n = os_recv(init->report_fd, &m, sizeof m, fds, &n_fds);
+		if (n != 1 || n_fds == 0)
 			break;
-		*(m.letter == GIFT_DOOR      ? &init->door_fd
-		  : m.letter == GIFT_SCRATCH ? &init->scratch_fd
-		                             : &init->rules_fd) = fd;
+		take_gift(init, m.letter, fds, n_fds);
 	}
 	if (n != (int)sizeof m.e)
 		return err_new(e, ERR_INTERNAL, "pid 1 died while it built the walls");
@@ -130,7 +139,8 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 		                    .cgroup_ns_fd = -1,
 		                    .door_fd = -1,
 		                    .rules_fd = -1,
-		                    .scratch_fd = -1 };
+		                    .scratch_fd = -1,
+		                    .net_fds = { -1, -1, -1, -1 } };
 	if (let_go(box, out, p.go[1], e) < 0) {
 		end_child(pid);
 		out->pid = 0;

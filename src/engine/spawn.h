@@ -8,20 +8,22 @@
 #pragma once
 
 #include "engine/box.h"
+#include "engine/netns.h"
 
 struct spawn_init {
 	pid_t pid;
 	int pidfd;
-	int report_fd;    /* brings a struct err when the walls stand, or why not */
-	int entered_fd;   /* for the first process: it has entered */
-	int walls_fd;     /* a byte when they stand; -1 once that was seen */
-	int go_fd;        /* lets it become caisson-init; -1 once that was said */
-	int cgroup_ns_fd; /* kept: of the keeper; else -1 */
-	int door_fd;      /* kept: self.sock, listening; else -1 */
-	int rules_fd;     /* kept: Landlock's; else -1 */
-	int scratch_fd;   /* the tmpfs that everything writable lies in, to look at */
-	bool is_entered;  /* our children are born in its pid namespace */
-	bool is_init;     /* it is caisson-init: commands can enter */
+	int report_fd;            /* brings a struct err when the walls stand, or why not */
+	int entered_fd;           /* for the first process: it has entered */
+	int walls_fd;             /* a byte when they stand; -1 once that was seen */
+	int go_fd;                /* lets it become caisson-init; -1 once that was said */
+	int cgroup_ns_fd;         /* kept: of the keeper; else -1 */
+	int door_fd;              /* kept: self.sock, listening; else -1 */
+	int rules_fd;             /* kept: Landlock's; else -1 */
+	int scratch_fd;           /* the tmpfs that everything writable lies in, to look at */
+	int net_fds[NET_SOCKETS]; /* with a network: of the gate; else -1 */
+	bool is_entered;          /* our children are born in its pid namespace */
+	bool is_init;             /* it is caisson-init: commands can enter */
 };
 
 /* Clones pid 1 into new namespaces and writes its id maps. It goes on by itself. */

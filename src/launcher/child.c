@@ -1,6 +1,10 @@
 #include "launcher/child.h"
 
+#include <sys/prctl.h>
+
+#include "os/caps.h"
 #include "os/file.h"
+#include "os/proc.h"
 
 static int by_number(const void *a, const void *b)
 {
@@ -25,4 +29,24 @@ int child_keep(int *keep, size_t n)
 		next = fd >= next ? fd + 1 : next;
 	}
 	return r < 0 ? r : os_close_range(next, ~0u, 0);
+}
+
+int child_give_up(bool is_root, uid_t id)
+{
+	int r = os_reset_signals();
+
+	if (r >= 0)
+		r = os_setsid();
+	if (r >= 0 && is_root) {
+		r = os_caps_bound(0);
+		if (r >= 0)
+			r = os_drop_groups();
+		if (r >= 0)
+			r = os_set_ids(id, (gid_t)id);
+		if (r >= 0)
+			r = os_caps_ambient(0);
+		if (r >= 0)
+			r = os_caps_set(0, 0, 0);
+	}
+	return r < 0 ? r : os_prctl(PR_SET_NO_NEW_PRIVS, 1);
 }

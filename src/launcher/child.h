@@ -3,7 +3,13 @@
  */
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/base.h"
 
 /* Closes all descriptors but these; -1 stands for none. Sorts `keep`. 0 or -errno. */
 int child_keep(int *keep, size_t n);
+
+/* For a program without rights: signals as new, a session of its own, and in root mode this id and
+ * no capability; no_new_privs. 0 or -errno. */
+int child_give_up(bool is_root, uid_t id);

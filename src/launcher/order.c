@@ -98,6 +98,7 @@ int order_read(const struct launch_packet *p, struct tickets *all, struct plan *
 		               .uid = m->uid,
 		               .gid = m->gid,
 		               .rootful = m->flags & LAUNCH_ROOTFUL,
+		               .has_net = m->flags & LAUNCH_NET,
 		               .text = { .max = LAUNCH_TEXT_MAX } };
 	for (enum limit_id i = 0; i < LIMIT_COUNT; i++) {
 		plan->limits[i] = m->limits[i];

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "io/loop.h"
+#include "launcher/gates.h"
 #include "launcher/kit.h"
 #include "launcher/opener.h"
 #include "launcher/order.h"
@@ -80,6 +81,7 @@ struct server {
 	struct out *out_first, **out_last;
 	bool is_blocked; /* the daemon takes nothing now, and is not read from */
 	struct daemon daemon;
+	struct gates gates;
 	bool is_leaving;
 	uint64_t leave_ms; /* the latest */
 	int status;        /* to exit with */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "engine/hostcheck.h"
 #include "engine/landlock.h"
 #include "launcher/server-internal.h"
 #include "os/file.h"
@@ -83,7 +84,8 @@ void server_send(struct server *s, struct launch_head head, const void *body, in
 	struct out *o = mem_alloc(sizeof *o);
 
 	*o = (struct out){ .fd = fd, .n = sizeof head + head.len, .head = head };
-	memcpy(o->bytes, body, head.len);
+	if (head.len > 0)
+		memcpy(o->bytes, body, head.len);
 	*s->out_last = o;
 	s->out_last = &o->next;
 	if (s->out_first == o)
@@ -374,6 +376,7 @@ static void on_host(struct server *s, const struct launch_packet *p, int fd)
 	/* io: the scratch is memory, there is no device to bound. */
 	struct launch_host host = { .is_root = s->kit.host.is_root,
 		                    .landlock_abi = abi > 0 ? (uint32_t)abi : 0,
+		                    .net_error = (uint32_t)hostcheck_net(s->kit.host.is_root),
 		                    .by = { [LAUNCH_CPU] = mechanism(cg, CG_CPU),
 		                            [LAUNCH_MEMORY] = mechanism(cg, CG_MEMORY),
 		                            [LAUNCH_PIDS] = mechanism(cg, CG_PIDS),
@@ -384,6 +387,19 @@ static void on_host(struct server *s, const struct launch_packet *p, int fd)
 	(void)uname(&name); /* fails for a bad pointer only */
 	snprintf(host.release, sizeof host.release, "%s", name.release);
 	server_send(s, head, &host, -1);
+}
+
+static void on_gate(struct server *s, const struct launch_packet *p, int fd)
+{
+	const struct launch_head head = { .type = L_GATED, .tag = p->head.tag };
+	struct err e = { 0 };
+	int ours = gates_ask(&s->gates, server_now(), &e);
+
+	(void)fd;
+	if (ours < 0)
+		server_fail(s, p->head.tag, &e);
+	else
+		server_send(s, head, NULL, ours);
 }
 
 static void on_ready(struct server *s, const struct launch_packet *p, int fd)
@@ -397,8 +413,8 @@ static void on_ready(struct server *s, const struct launch_packet *p, int fd)
 
 /* `fd` is borrowed; -1: none came. */
 static void (*const orders[])(struct server *s, const struct launch_packet *p, int fd) = {
-	[L_MAKE] = on_make,   [L_OPEN] = on_open, [L_CLEAN] = on_clean,
-	[L_SWEEP] = on_sweep, [L_HOST] = on_host, [L_READY] = on_ready,
+	[L_MAKE] = on_make, [L_OPEN] = on_open, [L_CLEAN] = on_clean, [L_SWEEP] = on_sweep,
+	[L_HOST] = on_host, [L_GATE] = on_gate, [L_READY] = on_ready,
 };
 _Static_assert(COUNT(orders) == L_READY + 1, "an order has no function");
 
@@ -484,6 +500,10 @@ static void child_ended(struct server *s, pid_t pid, int status)
 {
 	if (pid == s->daemon.pid) {
 		supervise_ended(s, status);
+		return;
+	}
+	if (pid == s->gates.pid) {
+		gates_ended(&s->gates, server_now());
 		return;
 	}
 	for (struct job *j = s->jobs; j; j = j->next)
@@ -618,7 +638,9 @@ static int open_all(struct server *s, struct err *e)
 
 	if (rundir_open(&s->dirs, &dirs, e) < 0)
 		return -1;
-	s->opener.is_root = s->kit.host.is_root;
+	s->opener.is_root = s->gates.is_root = s->kit.host.is_root;
+	s->gates.id = s->opts->service_id + 1;
+	s->gates.cgroup = &s->kit.host.cgroup;
 	s->opener.api_dev = s->dirs.api_dev;
 	s->opener.api_ino = s->dirs.api_ino;
 	return set_rules(s, e) < 0 || open_tops(s, e) < 0 ? -1 : watch_events(s, e);
@@ -643,6 +665,7 @@ static void close_all(struct server *s)
 	fd_close(&s->signals.fd);
 	fd_close(&s->timer.fd);
 	loop_close(&s->loop);
+	gates_done(&s->gates);
 	rundir_done(&s->dirs);
 	kit_done(&s->kit);
 }
@@ -654,6 +677,7 @@ int server_run(const struct server_opts *o, monitor_fn *monitor, struct err *e)
 	s->opts = o;
 	s->monitor = monitor;
 	s->loop.epoll_fd = s->channel.fd = s->signals.fd = s->timer.fd = -1;
+	s->gates.channel_fd = -1;
 	s->out_last = &s->out_first;
 	raise_limits();
 	int r = open_all(s, e);

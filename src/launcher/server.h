@@ -12,7 +12,8 @@
 
 #include "launcher/launcher.h"
 
-#define SERVER_ID 0x6fffff00u /* of the daemon in root mode: below the ids of sandboxes */
+/* Of the daemon in root mode, below the ids of sandboxes; the next one is the gate's. */
+#define SERVER_ID 0x6fffff00u
 #define SERVER_HOST_PATHS_MAX 64
 
 struct server_opts {

@@ -4,7 +4,6 @@
  */
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +11,6 @@
 #include "base/fd.h"
 #include "launcher/child.h"
 #include "launcher/server-internal.h"
-#include "os/caps.h"
 #include "os/file.h"
 #include "os/proc.h"
 #include "os/sock.h"
@@ -25,25 +23,6 @@
 #define STATUS_USAGE 125 /* before it was ever ready: no second try would do better */
 
 /* ---- start --------------------------------------------------------------------------- */
-
-/* In the child: from the launcher's rights to none, for good. */
-static int give_up_rights(const struct server *s)
-{
-	int r = os_setsid();
-
-	if (r >= 0 && s->kit.host.is_root) {
-		r = os_caps_bound(0);
-		if (r >= 0)
-			r = os_drop_groups();
-		if (r >= 0)
-			r = os_set_ids(s->opts->service_id, (gid_t)s->opts->service_id);
-		if (r >= 0)
-			r = os_caps_ambient(0);
-		if (r >= 0)
-			r = os_caps_set(0, 0, 0);
-	}
-	return r < 0 ? r : os_prctl(PR_SET_NO_NEW_PRIVS, 1);
-}
 
 /* Its descriptors are 0 to 4, whatever numbers they have here. */
 static int place(int channel_fd, int api_fd)
@@ -59,14 +38,13 @@ static int place(int channel_fd, int api_fd)
 	return r < 0 ? r : child_keep(keep, COUNT(keep));
 }
 
+/* In the child: from the launcher's rights to none, for good. */
 static _Noreturn void become_daemon(const struct server *s, int channel_fd)
 {
 	int r = place(channel_fd, s->dirs.api_fd);
 
 	if (r >= 0)
-		r = os_reset_signals();
-	if (r >= 0)
-		r = give_up_rights(s);
+		r = child_give_up(s->kit.host.is_root, s->opts->service_id);
 	if (r >= 0)
 		r = os_execveat(AT_FDCWD, s->opts->daemon, s->opts->argv, s->opts->env, 0);
 	fprintf(stderr, "caisson-launcher: start %s: %s\n", s->opts->daemon, strerror(-r));

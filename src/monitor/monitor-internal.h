@@ -14,6 +14,7 @@
  *   freeze.c   pause and resume
  *   waiting.c  who waits for input
  *   self.c     the door inside
+ *   gate.c     its network: what outlives a child of the gate
  *
  * A process is three things that end at different times: the command that is waited for; its tree,
  * which may live on and write; its end, which is remembered until the client has it on record.
@@ -117,12 +118,15 @@ struct ended {
 };
 
 struct why {
-	uint32_t num;
-	const char *target;
+	uint32_t num;       /* 0: nobody knows which process it was */
+	const char *target; /* of a limit; NULL: a connection */
 	uint64_t count;
+	enum gate_reason reason; /* of a connection */
+	char peer[104];          /* "example.org:443"; of a longer one the end */
 };
 
 struct self;
+struct gatekeep;
 
 struct monitor {
 	struct loop loop;
@@ -163,6 +167,7 @@ struct monitor {
 	struct why why[WHY_MAX];
 	size_t n_why; /* in all */
 	struct self *self;
+	struct gatekeep *gate; /* NULL: net is denied */
 };
 
 /* container_of for the members that are embedded one by one */
@@ -192,6 +197,9 @@ bool talk_shell(struct monitor *m, uint32_t num, const struct channel_shell *s, 
 void talk_last(struct monitor *m);         /* from now on saying waits for room */
 void talk_await_forget(struct monitor *m); /* for a moment: who waits for the end comes first */
 void talk_say(struct monitor *m, enum channel_type type, const void *bytes, size_t n);
+/* False: no room, or nobody there: to be said again. */
+bool talk_about(struct monitor *m, enum channel_type type, uint32_t num, const void *bytes,
+                size_t n);
 /* CH_EXEC of the one command, while pid 1 works: the client's first message. */
 int talk_await_exec(struct monitor *m, struct err *e) MUST_USE;
 
@@ -280,3 +288,16 @@ void waiting_watch(struct proc *p, bool on);
 /* self.c */
 int self_open(struct monitor *m, struct err *e) MUST_USE;
 void self_note(struct proc *p); /* what it was refused, for `why` */
+void self_note_denied(struct monitor *m, uint32_t num, const struct gate_record *r);
+
+/* gate.c; without a network none of them does anything */
+int gatekeep_open(struct monitor *m, struct err *e) MUST_USE;
+void gatekeep_hear(struct monitor *m); /* all that the child has said: before an end is written */
+void gatekeep_tell(struct monitor *m); /* what the client does not know yet */
+void gatekeep_new_client(struct monitor *m);
+void gatekeep_sync(struct monitor *m);
+void gatekeep_take(struct monitor *m, int *fd); /* or leaves it; the same below */
+void gatekeep_rules(struct monitor *m, uint32_t generation, int *fd);
+void gatekeep_ack(struct monitor *m, uint64_t at);
+void gatekeep_answer(struct monitor *m, const struct gate_answer *a);
+void gatekeep_end(struct monitor *m); /* the last records */

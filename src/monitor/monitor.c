@@ -127,6 +127,7 @@ void monitor_finish(struct monitor *m)
 	end_inside(m);
 	if (!is_told)
 		close_procs(m);
+	gatekeep_end(m);
 	talk_say(m, CH_END, &gone, sizeof gone);
 	_exit(0);
 }
@@ -296,7 +297,7 @@ static int step_first(struct monitor *m, struct err *e)
 
 static int step_walls(struct monitor *m, struct err *e)
 {
-	return spawn_await_walls(&m->init, e);
+	return spawn_await_walls(&m->init, e) < 0 ? -1 : gatekeep_open(m, e);
 }
 
 /* Pid 1 died, and the kernel ended all others with it. */
@@ -417,6 +418,8 @@ void monitor_main(struct box *box, int control_fd)
 	m.door.fd = m.oom_fd = -1;
 	m.init.pidfd = m.init.report_fd = m.init.go_fd = m.init.entered_fd = m.init.walls_fd = -1;
 	m.init.cgroup_ns_fd = m.init.door_fd = m.init.rules_fd = m.init.scratch_fd = -1;
+	for (size_t i = 0; i < NET_SOCKETS; i++)
+		m.init.net_fds[i] = -1;
 	m.stop.fired = stop_fired;
 	m.sweep.fired = sweep_fired;
 	m.become.fired = become_fired;

@@ -256,6 +256,8 @@ void procs_close(struct proc *p)
 		monitor_finish(m);
 	if (p->shell && p->has_exited)
 		shells_ended(p);
+	gatekeep_hear(m); /* of what it was refused: told before its end is */
+	gatekeep_tell(m);
 	if (!m->is_ending)
 		report_look(p);
 	report_fill(p);

@@ -4,12 +4,14 @@
  * One line in, one line of JSON out, then the connection ends:
  *
  *   whoami    {"sandbox":"..."}
- *   why       {"violations":[{"kind":"limit","target":"pids","process":3,"count":2},...]}
+ *   why       {"violations":[{"kind":"limit","target":"pids","process":3,"count":2},
+ *                            {"kind":"net","target":"example.org:443","reason":"no_rule","count":1},...]}
  *   log NUM   {"process":3,"encoding":"utf-8","data":"..."}    the last 64 KiB
  *
  * Whoever connects is hostile: few connections, short lines, little time, and nothing that can be
  * said here changes anything.
  */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -78,6 +80,23 @@ static void answer_whoami(struct visitor *v, const char *argument)
 	str_add(&v->answer, "}\n");
 }
 
+static void print_why(struct str *out, const struct why *w)
+{
+	if (w->target) {
+		str_addf(out,
+		         "{\"kind\":\"limit\",\"target\":\"%s\",\"process\":%u,\"count\":%llu}",
+		         w->target, w->num, (unsigned long long)w->count);
+		return;
+	}
+	str_add(out, "{\"kind\":\"net\",\"target\":");
+	add_quoted(out, w->peer, strlen(w->peer));
+	str_addf(out, ",\"reason\":\"%s\",\"count\":%llu", gate_reason_name(w->reason),
+	         (unsigned long long)w->count);
+	if (w->num)
+		str_addf(out, ",\"process\":%u", w->num);
+	str_add(out, "}");
+}
+
 static void answer_why(struct visitor *v, const char *argument)
 {
 	const struct monitor *m = v->monitor;
@@ -86,11 +105,8 @@ static void answer_why(struct visitor *v, const char *argument)
 	(void)argument;
 	str_add(&v->answer, "{\"violations\":[");
 	for (size_t i = from; i < m->n_why; i++) {
-		const struct why *w = &m->why[i % WHY_MAX];
-
-		str_addf(&v->answer,
-		         "%s{\"kind\":\"limit\",\"target\":\"%s\",\"process\":%u,\"count\":%llu}",
-		         i > from ? "," : "", w->target, w->num, (unsigned long long)w->count);
+		str_add(&v->answer, i > from ? "," : "");
+		print_why(&v->answer, &m->why[i % WHY_MAX]);
 	}
 	str_add(&v->answer, "]}\n");
 }
@@ -288,7 +304,23 @@ int self_open(struct monitor *m, struct err *e)
 static void note(struct monitor *m, uint32_t num, const char *target, uint64_t count)
 {
 	if (count > 0)
-		m->why[m->n_why++ % WHY_MAX] = (struct why){ num, target, count };
+		m->why[m->n_why++ % WHY_MAX] =
+		    (struct why){ .num = num, .target = target, .count = count };
+}
+
+void self_note_denied(struct monitor *m, uint32_t num, const struct gate_record *r)
+{
+	struct why w = { .num = num, .reason = r->reason, .count = r->count > 0 ? r->count : 1 };
+	char peer[sizeof r->name + 8], address[INET6_ADDRSTRLEN] = "";
+
+	(void)inet_ntop(r->is_v6 ? AF_INET6 : AF_INET, r->dst, address, sizeof address);
+	size_t n = (size_t)snprintf(peer, sizeof peer, r->is_v6 && !r->name[0] ? "[%s]" : "%s",
+	                            r->name[0] ? r->name : address);
+	if (r->kind != GATE_LOOKUP)
+		n += (size_t)snprintf(peer + n, sizeof peer - n, ":%u", r->port);
+	snprintf(w.peer, sizeof w.peer, "%s",
+	         peer + (n >= sizeof w.peer ? n - sizeof w.peer + 1 : 0));
+	m->why[m->n_why++ % WHY_MAX] = w;
 }
 
 void self_note(struct proc *p)

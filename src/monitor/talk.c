@@ -71,6 +71,12 @@ bool talk_shell(struct monitor *m, uint32_t num, const struct channel_shell *s, 
 	           bytes);
 }
 
+bool talk_about(struct monitor *m, enum channel_type type, uint32_t num, const void *bytes,
+                size_t n)
+{
+	return say(m, (struct channel_head){ type, (uint32_t)n, num, 0 }, bytes);
+}
+
 void talk_proc(struct proc *p)
 {
 	const struct channel_started started = { .pid = p->is_running ? p->spawn.pid : 0,
@@ -144,6 +150,7 @@ void talk_flush(struct monitor *m)
 	for (struct proc *p = m->procs; p; p = p->next)
 		if (p->is_over)
 			talk_proc(p); /* what its tree still writes */
+	gatekeep_tell(m);
 	if (!m->is_blocked)
 		say_answers(m);
 }
@@ -338,6 +345,7 @@ static void hear_sync(struct monitor *m, const struct message *msg)
 	for (size_t i = 0; i < m->ended.len; i++)
 		m->ended.at[i].is_told = m->ended.at[i].is_forgotten;
 	shells_tell(m, true);
+	gatekeep_sync(m);
 	m->due_synced = true;
 	talk_flush(m);
 }
@@ -464,6 +472,37 @@ static void hear_shell(struct monitor *m, const struct message *msg)
 		shells_seed(m, &s, text);
 }
 
+static void hear_gate(struct monitor *m, struct message *msg)
+{
+	if (msg->n_fds > 0)
+		gatekeep_take(m, &msg->fds[0]);
+}
+
+static void hear_rules(struct monitor *m, struct message *msg)
+{
+	struct gate_rules r;
+
+	memcpy(&r, msg->packet.data, sizeof r);
+	if (msg->n_fds > 0)
+		gatekeep_rules(m, r.generation, &msg->fds[0]);
+}
+
+static void hear_net_ack(struct monitor *m, const struct message *msg)
+{
+	uint64_t at;
+
+	memcpy(&at, msg->packet.data, sizeof at);
+	gatekeep_ack(m, at);
+}
+
+static void hear_answer(struct monitor *m, const struct message *msg)
+{
+	struct gate_answer a;
+
+	memcpy(&a, msg->packet.data, sizeof a);
+	gatekeep_answer(m, &a);
+}
+
 #define ANY UINT32_MAX
 
 /* clang-format off */
@@ -492,6 +531,10 @@ static const struct {
 	[CH_CLOSE]  = { 0,                             NULL,        hear_close,  NULL },
 	[CH_DROP]   = { ANY,                           NULL,        hear_shell,  NULL },
 	[CH_SHELL]  = { ANY,                           NULL,        hear_shell,  NULL },
+	[CH_GATE]   = { 0,                             NULL,        NULL,        hear_gate },
+	[CH_RULES]  = { sizeof(struct gate_rules),     NULL,        NULL,        hear_rules },
+	[CH_NET_ACK] = { sizeof(uint64_t),             NULL,        hear_net_ack, NULL },
+	[CH_ANSWER] = { sizeof(struct gate_answer),    NULL,        hear_answer, NULL },
 };
 /* clang-format on */
 
@@ -601,6 +644,7 @@ static void door_ready(struct watch *w, uint32_t events)
 	memset(m->due_done, 0, sizeof m->due_done);
 	m->due_synced = m->due_usage = false;
 	m->due_ready = true;
+	gatekeep_new_client(m);
 	for (struct proc *p = m->procs; p; p = p->next) {
 		p->is_rung = false;
 		p->due_grew = p->log_fd >= 0 && p->log.at > p->acked;

@@ -13,6 +13,19 @@ int os_memfd(const char *name)
 	return os_ret(memfd_create(name, MFD_CLOEXEC));
 }
 
+int os_memfd_sealable(const char *name)
+{
+	OS_FAULT("memfd_create");
+	return os_ret(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+}
+
+int os_seal(int fd)
+{
+	OS_FAULT("fcntl");
+	return os_ret(
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL));
+}
+
 static int pwrite_all(int fd, const char *bytes, size_t n, off_t at)
 {
 	while (n > 0) {
@@ -77,4 +90,15 @@ int os_punch(int fd, off_t at, off_t len)
 int os_ftruncate(int fd, off_t size)
 {
 	return os_ret(ftruncate(fd, size));
+}
+
+int os_map_shared(int fd, size_t size, void **out)
+{
+	OS_FAULT("mmap");
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	*out = at;
+	return 0;
 }

@@ -115,6 +115,12 @@ int os_pipe(int fds[2], int flags)
 	return os_ret(pipe2(fds, flags | O_CLOEXEC));
 }
 
+int os_pipe_size(int fd, size_t bytes)
+{
+	OS_FAULT("fcntl");
+	return os_ret(fcntl(fd, F_SETPIPE_SZ, (int)bytes));
+}
+
 int os_dup3(int fd, int to, int flags)
 {
 	OS_FAULT("dup3");

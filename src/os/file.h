@@ -23,6 +23,7 @@ int os_statfs_type(int fd, const char *path, int64_t *type); /* path NULL: of fd
 int os_fchdir(int fd);
 int os_chdir(const char *path);
 int os_pipe(int fds[2], int flags);
+int os_pipe_size(int fd, size_t bytes); /* at least; -EPERM beyond what a user may have */
 int os_dup3(int fd, int to, int flags); /* flags 0: survives execve */
 int os_close_range(unsigned int first, unsigned int last, unsigned int flags);
 int os_lock_byte(int fd, off_t byte);   /* open-file lock; -EAGAIN when another holds it */

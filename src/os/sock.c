@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "os/ret.h"
 
-#define FDS_MAX 4
+#define FDS_MAX 8
 
 int os_socketpair(int fds[2], int type)
 {

@@ -5,6 +5,8 @@
 
 #include "spec/opts.h"
 
+#define CONFIG_SET_BYTES (64u << 10) /* of one set of hosts, with commas */
+
 /* ---- types that only a config has ---- */
 
 static int number_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
@@ -32,7 +34,17 @@ static const struct opt_type opt_number = {
 	.get = number_get,
 };
 
-/* In a file an object; as a flag one member: NAME=VALUE. */
+static json_t *split(struct arena *a, const char *text)
+{
+	json_t *list = json_array();
+	char *rest = arena_strdup(a, text);
+
+	while (rest)
+		json_array_append_new(list, json_string(strsep(&rest, ",")));
+	return list;
+}
+
+/* In a file an object; as a flag one member: NAME=VALUE, NAME.NAME=VALUE, NAME=VALUE,VALUE. */
 static int group_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
 {
 	const char *text = json_string_value(v);
@@ -43,9 +55,13 @@ static int group_set(struct input *in, const struct opt *o, void *into, json_t *
 	if (!equals)
 		return err_new(e, ERR_INVALID, "\"%s\" is not NAME=VALUE", quote(text).text);
 	AUTO(json_decrefp) json_t *object = json_object();
+	char *inner = arena_strndup(in->arena, text, (size_t)(equals - text));
+	const char *name = strsep(&inner, ".");
+	const struct opt *member = table_find(o->members, name);
+	json_t *value =
+	    member && member->type->items ? split(in->arena, equals + 1) : json_string(equals + 1);
 
-	json_object_set_new(object, arena_strndup(in->arena, text, (size_t)(equals - text)),
-	                    json_string(equals + 1));
+	json_object_set_new(object, name, inner ? json_pack("{so}", inner, value) : value);
 	return members_apply(in, o->members, opt_field(o, into), object, e);
 }
 
@@ -78,6 +94,91 @@ static const struct opt_type opt_limits = {
 	.repeat = true,
 	.set = group_set,
 	.get = limits_get,
+};
+
+/* ---- names that stand for several hosts: NAME: [HOST, ...] ---- */
+
+static int set_hosts(struct input *in, const struct opt *o, struct str *out, const json_t *list,
+                     struct err *e)
+{
+	const json_t *item;
+	size_t i;
+
+	if (json_array_size(list) == 0)
+		return err_new(e, ERR_INVALID, "names no host");
+	if (json_array_size(list) > CONFIG_SET_HOSTS_MAX)
+		return err_new(e, ERR_LIMIT, "has more than %d hosts", CONFIG_SET_HOSTS_MAX);
+	json_array_foreach(list, i, item)
+	{
+		const char *host = NULL;
+
+		if (!json_is_string(item))
+			return wrong_type("a list of hosts", item, e);
+		if (check_host(o, in->arena, json_string_value(item), &host, e) < 0)
+			return -1;
+		str_addf(out, "%s%s", i ? "," : "", host);
+	}
+	return 0;
+}
+
+static int sets_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
+{
+	const char *key;
+	json_t *value;
+	size_t i = 0;
+
+	if (!json_is_object(v))
+		return wrong_type(o->type->wants, v, e);
+	json_object_foreach(v, key, value)
+	{
+		AUTO(str_done) struct str hosts = { .max = CONFIG_SET_BYTES };
+		struct text_pair pair = { 0 };
+
+		input_at(in, v, i++);
+		if (o->check_key(o, in->arena, key, &pair.key, e) < 0)
+			return -1;
+		AUTO(json_decrefp)
+		json_t *list = json_is_string(value) ? split(in->arena, json_string_value(value))
+		                                     : json_incref(value);
+
+		if (!json_is_array(list))
+			return wrong_type("a list of hosts", value, e);
+		if (set_hosts(in, o, &hosts, list, e) < 0)
+			return err_wrap(e, "%s", pair.key);
+		pair.value = arena_strdup(in->arena, str_text(&hosts));
+		if (pair_add(in, o, opt_field(o, into), pair, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static json_t *sets_get(const struct opt *o, const void *from)
+{
+	const struct pair_list *sets = opt_from(o, from);
+	json_t *object = json_object();
+	struct arena a = { 0 };
+
+	for (size_t i = 0; i < sets->len; i++)
+		json_object_set_new(object, sets->at[i].key, split(&a, sets->at[i].value));
+	arena_done(&a);
+	return some(object);
+}
+
+static int check_preset(const struct opt *o, struct arena *a, const char *text, const char **out,
+                        struct err *e)
+{
+	(void)o;
+	if (word_find(net_presets, text, e) < 0)
+		return -1;
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
+static const struct opt_type opt_sets = {
+	.wants = "an object of lists of hosts",
+	.set = sets_set,
+	.get = sets_get,
+	.clear = map_clear,
 };
 
 /* unix:PATH or ADDRESS:PORT; which address it is, the server knows. */
@@ -120,7 +221,8 @@ static int check_level(const struct opt *o, struct arena *a, const char *text, c
 /* ---- the table ---- */
 
 #define SECOND_MS 1000ull
-#define YEAR_MS (365ull * 86400 * SECOND_MS)
+#define DAY_MS (86400 * SECOND_MS)
+#define YEAR_MS (365 * DAY_MS)
 #define COUNT_MAX 1000000000
 #define BYTES_MAX (1ull << 60)
 #define DURATION "seconds or a duration: `10m`"
@@ -139,6 +241,26 @@ static const struct opt tls_rows[] = {
 	  .forms = "a path", .help = "its key, PEM; the daemon's own id reads it" },
 };
 static const struct opt_table tls_table = { tls_rows, COUNT(tls_rows) };
+
+#define NET(name) .offset = offsetof(struct config_net, name)
+
+static const struct opt own_net_rows[] = {
+	{ .key = "presets", .type = &opt_sets, .check_key = check_preset, NET(presets),
+	  .forms = "object of lists of hosts",
+	  .help = "what `preset:pip` and its like stand for, for callers that are not the CLI" },
+	{ .key = "sets", .type = &opt_sets, .check_key = check_name, NET(sets),
+	  .max = CONFIG_SETS_MAX, .forms = "object of lists of hosts",
+	  .help = "what `set:NAME` stands for" },
+	{ .key = "grant", .type = &opt_list, .check = check_cidr, NET(grant),
+	  .max = CONFIG_GRANT_MAX, .forms = "list: `10.1.0.0/16`, `10.1.2.3/32:5432`",
+	  .help = "special-purpose ranges that anybody may name in `cidr`, and names may resolve to" },
+	{ .key = "proxy", .type = &opt_text, .check = check_proxy, NET(proxy),
+	  .forms = "`http://HOST:PORT` or `socks5://HOST:PORT`",
+	  .help = "the gate reaches everything through it" },
+	{ .key = "ask", .type = &opt_number, NET(ask_ms), BOUNDS(unit_duration, SECOND_MS, DAY_MS),
+	  .forms = DURATION, .help = "how long a connection waits for an answer; `5m` unless given" },
+};
+static const struct opt_table own_net_table = { own_net_rows, COUNT(own_net_rows) };
 
 static const struct opt quota_rows[] = {
 	[QUOTA_SANDBOXES] = { .key = "sandboxes", QUOTA(QUOTA_SANDBOXES), BOUNDS(unit_count, 1, COUNT_MAX),
@@ -175,8 +297,8 @@ static const struct opt rows[] = {
 	  .forms = "list of paths",
 	  .help = "a folder of the host that tokens may name" },
 	{ .key = "service_id", .flag = "service-id", .arg = "N", .dflt = "1879047936",
-	  .type = &opt_number, FIELD(service_id), BOUNDS(unit_count, 1, 0x6fffffff),
-	  .forms = WHOLE, .help = "uid and gid of the daemon when root starts it" },
+	  .type = &opt_number, FIELD(service_id), BOUNDS(unit_count, 1, 0x6ffffffe),
+	  .forms = WHOLE, .help = "uid and gid of the daemon when root starts it; the next is the gate's" },
 	{ .key = "idle_exit", .flag = "idle-exit", .arg = "TIME", .type = &opt_number,
 	  FIELD(idle_exit_ms), BOUNDS(unit_duration, SECOND_MS, YEAR_MS), .forms = DURATION,
 	  .help = "end after so long without sandbox and client" },
@@ -189,6 +311,9 @@ static const struct opt rows[] = {
 	{ .key = "log", .flag = "log", .arg = "LEVEL", .dflt = "info", .type = &opt_text,
 	  .check = check_level, FIELD(log), .forms = "`debug`, `info`, `warn` or `error`",
 	  .help = "what it says on standard error; debug: every request" },
+	{ .key = "net", .flag = "net", .arg = "NAME=VALUE", .type = &opt_group,
+	  .members = &own_net_table, FIELD(net), .forms = "object",
+	  .help = "what holds for the network of every sandbox" },
 	{ .key = "quota", .flag = "quota", .arg = "NAME=N", .type = &opt_group,
 	  .members = &quota_table, FIELD(quota), .forms = "object",
 	  .help = "what one tenant may have at once" },
@@ -223,6 +348,9 @@ void config_done(struct config *c)
 {
 	vec_done(&c->listen);
 	vec_done(&c->host_paths);
+	vec_done(&c->net.presets);
+	vec_done(&c->net.sets);
+	vec_done(&c->net.grant);
 	spec_done(&c->defaults);
 	spec_done(&c->most);
 	arena_done(&c->arena);
@@ -344,15 +472,20 @@ const char *config_key(size_t i, char out[64])
 static void add_value(struct str *out, const json_t *v)
 {
 	char number[24];
-	const char *text = scalar_text(v, number);
+	const char *text = scalar_text(v, number), *key;
 	json_t *item;
-	size_t i;
+	size_t i = 0;
 
 	if (json_is_real(v))
 		str_addf(out, "%.10g", json_real_value(v));
 	else if (text)
 		str_add(out, text);
 	json_array_foreach(v, i, item) str_addf(out, "%s%s", i ? "," : "", json_string_value(item));
+	json_object_foreach((json_t *)(uintptr_t)v, key, item)
+	{
+		str_addf(out, "%s%s=", i++ ? " " : "", key);
+		add_value(out, item);
+	}
 }
 
 bool config_value(const struct config *c, const char *key, struct str *out)
@@ -378,7 +511,7 @@ struct texts {
 
 static void add_text(struct texts *t, const struct opt *o, const char *name, const json_t *v)
 {
-	AUTO(str_done) struct str text = { .max = PATH_TEXT_MAX + 64 };
+	AUTO(str_done) struct str text = { .max = CONFIG_SET_BYTES + 128 };
 	AUTO(str_done) struct str flag = { .max = 64 };
 
 	assert(t->n + 2 <= CONFIG_TEXTS_MAX); /* lists have a ceiling, the rest is the table */
@@ -387,6 +520,25 @@ static void add_text(struct texts *t, const struct opt *o, const char *name, con
 	add_value(&text, v);
 	t->at[t->n++] = arena_strdup(t->arena, str_text(&flag));
 	t->at[t->n++] = arena_strdup(t->arena, str_text(&text));
+}
+
+/* A member of a group; one that is an object has a flag for each of its own: NAME.NAME=VALUE. */
+static void add_member(struct texts *t, const struct opt *o, const char *name, json_t *v)
+{
+	const char *key;
+	json_t *item;
+
+	if (!json_is_object(v)) {
+		add_text(t, o, name, v);
+		return;
+	}
+	json_object_foreach(v, key, item)
+	{
+		AUTO(str_done) struct str both = { .max = 2ul * NAME_TEXT_MAX };
+
+		str_addf(&both, "%s.%s", name, key);
+		add_text(t, o, str_text(&both), item);
+	}
 }
 
 size_t config_texts(struct config *c, const char *out[CONFIG_TEXTS_MAX])
@@ -401,7 +553,7 @@ size_t config_texts(struct config *c, const char *out[CONFIG_TEXTS_MAX])
 
 		if (!v || !rows[i].flag)
 			continue;
-		json_object_foreach(v, key, item) add_text(&t, &rows[i], key, item);
+		json_object_foreach(v, key, item) add_member(&t, &rows[i], key, item);
 		json_array_foreach(v, k, item) add_text(&t, &rows[i], "", item);
 		if (!json_is_object(v) && !json_is_array(v))
 			add_text(&t, &rows[i], "", v);
@@ -449,6 +601,7 @@ static const char intro[] =
     "ttl: 12h\n"
     "keep_records: 30d\n"
     "log: info\n"
+    "net: {sets: {docs: [docs.example.org]}, grant: [10.1.0.0/16], ask: 5m}\n"
     "quota: {sandboxes: 50, processes: 200, cpu: 16, mem: 64g, pids: 20000, disk: 32g}\n"
     "defaults: {cpu: 1, mem: 2g}\n"
     "most: {cpu: 4, mem: 8g, wall: 8h}\n"
@@ -456,6 +609,15 @@ static const char intro[] =
     "\n"
     "## Keys\n"
     "\n";
+
+static const char net_intro[] = "## net\n"
+				"\n"
+				"`caisson run --net preset:pip` is expanded by the CLI, from the "
+				"configuration of the caller's own\n"
+				"clients. The daemon never looks there: for callers of the API "
+				"`presets` says what a preset stands\n"
+				"for. A flag names one member: `--net "
+				"sets.docs=docs.example.org,www.example.org`, `--net ask=2m`.\n";
 
 static const char quota_intro[] =
     "## quota\n"
@@ -480,6 +642,7 @@ void config_reference(struct str *out)
 	str_add(out, intro);
 	reference_keys(out, &table);
 	reference_members(out, "## tls\n", &tls_table);
+	reference_members(out, net_intro, &own_net_table);
 	reference_members(out, quota_intro, &quota_table);
 	str_add(out, limits_text);
 }

@@ -17,7 +17,10 @@
 
 #define CONFIG_LISTEN_MAX 8      /* addresses */
 #define CONFIG_HOST_PATHS_MAX 64 /* folders that tokens may name */
-#define CONFIG_TEXTS_MAX 256     /* of config_texts(): all lists full, all numbers named */
+#define CONFIG_SETS_MAX 32       /* named sets of hosts */
+#define CONFIG_SET_HOSTS_MAX 200 /* of one set: it is one word of a command line */
+#define CONFIG_GRANT_MAX 64      /* ranges */
+#define CONFIG_TEXTS_MAX 320     /* of config_texts(): all lists full, all numbers named */
 
 /* What is counted for a tenant: of sandboxes that are not gone SANDBOXES and DISK, of those that
  * live the rest. */
@@ -39,6 +42,14 @@ struct quota {
 const char *quota_name(enum quota_id id);                        /* "mem" */
 void quota_text(enum quota_id id, uint64_t value, char out[32]); /* "4g" */
 
+/* What holds for the network of every sandbox. */
+struct config_net {
+	struct pair_list presets, sets; /* name -> hosts, separated by commas */
+	struct text_list grant;         /* special-purpose ranges that anybody may name */
+	const char *proxy;              /* through which the gate goes; NULL: none */
+	uint64_t ask_ms;                /* how long a connection waits for a person */
+};
+
 struct config {
 	struct arena arena; /* owns every text below */
 	const char *state, *run;
@@ -47,7 +58,8 @@ struct config {
 		const char *cert, *key;
 	} tls;
 	uint64_t service_id, idle_exit_ms, ttl_ms, keep_records_ms;
-	const char *log;            /* the least that is said: debug, info, warn or error */
+	const char *log; /* the least that is said: debug, info, warn or error */
+	struct config_net net;
 	struct quota quota;         /* per tenant */
 	struct spec defaults, most; /* of these only the limits */
 };

@@ -1,16 +1,17 @@
 /*
  * host.c - names and address ranges of the net rules.
  *
- * A name is parsed once, here, and strictly; whatever some resolver would take for an address is
- * no name. The canonical form is lower case.
+ * What a label is, and what is an address in disguise, is said in wire/hostname.h for all. The
+ * canonical form is lower case.
  */
 #include "spec/opts.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
 
-#define HOST_BYTES_MAX 253
-#define LABEL_BYTES_MAX 63
+#include "wire/hostname.h"
+
+#define HOST_BYTES_MAX (GATE_NAME_SIZE - 1)
 
 /* These stand for a mode. As a host they would be somebody's slip. */
 static const char *const not_hosts[] = { "deny", "allow", "ask", "list", "none", "all", "any" };
@@ -27,24 +28,6 @@ static int port_check(const char *text, struct err *e)
 	return 0;
 }
 
-/* inet_aton() takes one to four numbers, decimal, octal or hex; all end in a number. */
-static bool is_number(const char *label)
-{
-	size_t n = strlen(label);
-
-	if (label[0] == '0' && label[1] == 'x')
-		return strspn(label + 2, "0123456789abcdef") == n - 2;
-	return n > 0 && strspn(label, "0123456789") == n;
-}
-
-static bool is_label(const char *label)
-{
-	size_t n = strlen(label);
-
-	return n > 0 && n <= LABEL_BYTES_MAX && label[0] != '-' && label[n - 1] != '-' &&
-	       strspn(label, "abcdefghijklmnopqrstuvwxyz0123456789_-") == n;
-}
-
 static int labels_check(char *name, const char *text, struct err *e)
 {
 	bool is_first = true;
@@ -57,12 +40,12 @@ static int labels_check(char *name, const char *text, struct err *e)
 			return err_new(e, ERR_INVALID,
 			               "\"%s\" has a * that is not the left-most label",
 			               quote(text).text);
-		if (!is_wild && !is_label(label))
+		if (!is_wild && !hostname_is_label(label, strlen(label)))
 			return err_new(e, ERR_INVALID,
 			               "\"%s\" is not a host name (letters, digits, - and _; "
 			               "international names as xn--)",
 			               quote(text).text);
-		if (!name && is_number(label))
+		if (!name && hostname_is_number(label, strlen(label)))
 			return err_new(e, ERR_INVALID, "\"%s\" is an address; use cidr",
 			               quote(text).text);
 		is_first = false;

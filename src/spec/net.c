@@ -33,6 +33,59 @@ static json_t *mode_get(const struct opt *o, const void *from)
 
 static const struct opt_type opt_mode = { .wants = "text", .set = mode_set, .get = mode_get };
 
+/* ---- entries of allow, deny and ask ---- */
+
+const char *const net_presets[] = { "pip", "npm", "cargo", "go", "apt", NULL };
+
+static const char *const prefixes[] = { [NET_PRESET] = "preset:", [NET_SET] = "set:" };
+
+enum net_entry net_entry_kind(const char *entry, const char **name)
+{
+	for (enum net_entry k = NET_PRESET; k <= NET_SET; k++) {
+		size_t n = strlen(prefixes[k]);
+
+		if (strncmp(entry, prefixes[k], n) == 0) {
+			*name = entry + n;
+			return k;
+		}
+	}
+	*name = entry;
+	return NET_HOST;
+}
+
+static bool is_preset(const char *word)
+{
+	for (size_t i = 0; net_presets[i]; i++)
+		if (strcmp(word, net_presets[i]) == 0)
+			return true;
+	return false;
+}
+
+static int check_entry(const struct opt *o, struct arena *a, const char *text, const char **out,
+                       struct err *e)
+{
+	const char *name = NULL, *unused = NULL;
+	enum net_entry kind = net_entry_kind(text, &name);
+
+	if (kind == NET_HOST) {
+		if (check_host(o, a, text, &name, e) < 0)
+			return -1;
+		if (is_preset(name)) /* however it was written: what is printed is read again */
+			return err_new(e, ERR_INVALID,
+			               "\"%s\" would be a host of that name; did you mean "
+			               "\"preset:%s\"?",
+			               name, name);
+		*out = name;
+		return 0;
+	}
+	if (kind == NET_PRESET && word_find(net_presets, name, e) < 0)
+		return -1;
+	if (kind == NET_SET && check_name(o, a, name, &unused, e) < 0)
+		return -1;
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
 /* ---- rate ---- */
 
 /* "200/m": so many per second, minute or hour. */
@@ -102,9 +155,25 @@ static const struct opt_type opt_rates = {
 
 /* ---- http ---- */
 
+/* What no request that is let through has: it would be a rule that never applies. */
+static bool has_odd_segment(const char *path)
+{
+	while (*path) {
+		size_t n = strcspn(++path, "/");
+		bool is_deep = n == 2 && memcmp(path, "**", 2) == 0;
+
+		if ((n == 0 && path[n]) || (n == 1 && *path == '.'))
+			return true;
+		if (!is_deep && memmem(path, n, "**", 2))
+			return true;
+		path += n;
+	}
+	return false;
+}
+
 /* A path with * and **. Dots would let it mean another path upstream than here. */
-static int check_url_path(const struct opt *o, struct arena *a, const char *text, const char **out,
-                          struct err *e)
+int check_url_path(const struct opt *o, struct arena *a, const char *text, const char **out,
+                   struct err *e)
 {
 	const char *unused = NULL;
 
@@ -112,6 +181,10 @@ static int check_url_path(const struct opt *o, struct arena *a, const char *text
 		return -1;
 	if (strpbrk(text, "?#%\\ "))
 		return err_new(e, ERR_INVALID, "\"%s\" is not a path (no ? # %% \\ or space)",
+		               quote(text).text);
+	if (has_odd_segment(text))
+		return err_new(e, ERR_INVALID,
+		               "\"%s\" has an empty segment, a dot, or a ** beside other text",
 		               quote(text).text);
 	*out = arena_strdup(a, text);
 	return 0;
@@ -174,8 +247,8 @@ static const struct opt_type opt_http = {
 };
 
 /* A file next to the spec: relative, and not out of its folder. */
-static int check_rules_file(const struct opt *o, struct arena *a, const char *text,
-                            const char **out, struct err *e)
+int check_rules_file(const struct opt *o, struct arena *a, const char *text, const char **out,
+                     struct err *e)
 {
 	const char *unused = NULL;
 
@@ -193,6 +266,16 @@ static int check_rules_file(const struct opt *o, struct arena *a, const char *te
 	return 0;
 }
 
+/* What it means is the mock's own grammar. */
+int check_any(const struct opt *o, struct arena *a, const char *text, const char **out,
+              struct err *e)
+{
+	(void)o;
+	(void)e;
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
 /* clang-format off */
 #define FIELD(name) .offset = offsetof(struct net_spec, name)
 
@@ -200,20 +283,29 @@ static const struct opt net_rows[] = {
 	{ .key = "mode", .type = &opt_mode, .words = mode_words,
 	  .forms = "`deny`, `allow`, `list`",
 	  .help = "`list` when any rule is given, else `deny`" },
-	{ .key = "allow", .type = &opt_list, .check = check_host, FIELD(allow),
-	  .forms = "list of hosts", .help = "may be reached" },
-	{ .key = "deny", .type = &opt_list, .check = check_host, FIELD(deny),
-	  .forms = "list of hosts", .help = "wins over allow and ask" },
-	{ .key = "ask", .type = &opt_list, .check = check_host, FIELD(ask),
-	  .forms = "list of hosts",
+	{ .key = "allow", .type = &opt_list, .check = check_entry, FIELD(allow),
+	  .forms = "list of hosts, `preset:pip`, `set:NAME`", .help = "may be reached" },
+	{ .key = "deny", .type = &opt_list, .check = check_entry, FIELD(deny),
+	  .forms = "as allow", .help = "wins over allow and ask" },
+	{ .key = "ask", .type = &opt_list, .check = check_entry, FIELD(ask),
+	  .forms = "as allow",
 	  .help = "the connection waits until a person decides; no answer is no" },
 	{ .key = "cidr", .type = &opt_list, .check = check_cidr, FIELD(cidr),
 	  .forms = "list: `10.1.2.0/24:5432`", .help = "the only way to reach an address" },
 	{ .key = "mock", .type = &opt_map, .check_key = check_host, .check = check_rules_file,
 	  FIELD(mock),
 	  .forms = "object of host: file", .help = "answered from a rules file, never leaves" },
+	{ .key = "mocks", .type = &opt_map, .check_key = check_rules_file, .check = check_any,
+	  FIELD(mocks), .forms = "object of file: text",
+	  .help = "the rules files of `mock`; the CLI reads them from beside the spec" },
 	{ .key = "http", .type = &opt_http, .members = &http_table,
 	  .forms = "list of objects", .help = "methods and paths of a host" },
+	{ .key = "inspect", .type = &opt_list, .check = check_host, FIELD(inspect),
+	  .forms = "list of hosts", .help = "TLS is terminated and requests are recorded; allows nothing" },
+	{ .key = "tls_any", .type = &opt_list, .check = check_host, FIELD(tls_any),
+	  .forms = "list of hosts", .help = "TLS needs no SNI there; allows nothing" },
+	{ .key = "offline", .type = &opt_bool, FIELD(is_offline),
+	  .forms = "true, false", .help = "packages only, and only from the cache" },
 	{ .key = "rate", .type = &opt_rates, .members = &rate_table, FIELD(rate),
 	  .forms = "object", .help = "how much" },
 };
@@ -233,8 +325,12 @@ void net_clear(struct net_spec *n)
 	vec_done(&n->deny);
 	vec_done(&n->ask);
 	vec_done(&n->cidr);
+	vec_done(&n->inspect);
+	vec_done(&n->tls_any);
 	vec_done(&n->mock);
+	vec_done(&n->mocks);
 	vec_done(&n->rate);
+	n->is_offline = false;
 	n->mode = NET_DENY;
 }
 
@@ -252,7 +348,8 @@ static int bad_net_text(const char *text, struct arena *a, struct err *e)
 		               quote(text).text, near, quote(text + len).text);
 	if (strchr(text, '.') && check_host(NULL, a, text, &host, &unused) == 0)
 		return err_new(e, ERR_INVALID, "\"%s\" needs the prefix: \"allow:%s\"", host, host);
-	return err_new(e, ERR_INVALID, "\"%s\" is not valid; valid: deny, allow, allow:HOST,HOST",
+	return err_new(e, ERR_INVALID,
+	               "\"%s\" is not valid; valid: deny, allow, allow:HOST,HOST, preset:NAME",
 	               quote(text).text);
 }
 
@@ -261,7 +358,7 @@ static int allow_host(struct input *in, struct net_spec *net, const char *text, 
 	const struct opt *row = table_find(&net_table, "allow");
 	const char *host = NULL;
 
-	if (list_room(row, net->allow.len, e) < 0 || check_host(row, in->arena, text, &host, e) < 0)
+	if (list_room(row, net->allow.len, e) < 0 || row->check(row, in->arena, text, &host, e) < 0)
 		return -1;
 	vec_push(&net->allow, host);
 	return 0;
@@ -269,7 +366,7 @@ static int allow_host(struct input *in, struct net_spec *net, const char *text, 
 
 static int net_set_text(struct input *in, struct net_spec *net, const char *text, struct err *e)
 {
-	const char *prefix = "allow:";
+	const char *prefix = "allow:", *name = NULL;
 	bool is_deny = strcmp(text, "deny") == 0;
 
 	if (is_deny || strcmp(text, "allow") == 0) {
@@ -277,9 +374,11 @@ static int net_set_text(struct input *in, struct net_spec *net, const char *text
 		net->mode = is_deny ? NET_DENY : NET_ALLOW;
 		return 0;
 	}
-	if (strncmp(text, prefix, strlen(prefix)) != 0)
+	bool is_allow = strncmp(text, prefix, strlen(prefix)) == 0;
+
+	if (!is_allow && net_entry_kind(text, &name) == NET_HOST)
 		return bad_net_text(text, in->arena, e);
-	char *rest = arena_strdup(in->arena, text + strlen(prefix));
+	char *rest = arena_strdup(in->arena, is_allow ? text + strlen(prefix) : text);
 
 	net->mode = NET_LIST;
 	while (rest)
@@ -293,7 +392,8 @@ static int net_settle(struct net_spec *net, bool has_mode, struct err *e)
 {
 	bool reaches =
 	    net->allow.len || net->ask.len || net->cidr.len || net->mock.len || net->http.len;
-	bool any = reaches || net->deny.len || net->rate.len;
+	bool any = reaches || net->deny.len || net->rate.len || net->inspect.len ||
+	           net->tls_any.len || net->is_offline;
 
 	if (!has_mode)
 		net->mode = any ? NET_LIST : NET_DENY;

@@ -18,8 +18,8 @@ static const char *const profile_words[] = {
 static const struct opt rows[] = {
 	{ .key = "net", .flag = "net", .arg = "RULE", .dflt = "deny", .weaker = true,
 	  .type = &opt_net, .members = &net_table, FIELD(net),
-	  .forms = "`deny`, `allow`, `allow:HOST,HOST`, list of hosts, object",
-	  .help = "what may be reached: deny, allow, allow:HOST,HOST" },
+	  .forms = "`deny`, `allow`, `allow:HOST,HOST`, `preset:pip`, list of hosts, object",
+	  .help = "what may be reached: deny, allow, allow:HOST,HOST, preset:pip" },
 	{ .key = "fs", .flag = "fs", .arg = "MOUNT", .dflt = "ephemeral:/work", .weaker = true,
 	  .type = &opt_fs, .members = &fs_table, .max = FS_ENTRIES_MAX,
 	  .forms = "`ephemeral:/work`, `workspace:/work`, `ro:/opt/tc[:/at]`, "
@@ -252,22 +252,28 @@ static int json_twice(struct arena *a, const char *text, const json_error_t *pro
 	               quote(key).text);
 }
 
-int spec_json(struct spec *s, const char *text, size_t len, struct err *e)
+int doc_json(const struct doc_kind *kind, struct arena *a, void *into, struct span text,
+             struct err *e)
 {
-	struct input in = { .arena = &s->arena, .document = true };
+	struct input in = { .arena = a, .document = true };
 	size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
 	json_error_t problem;
 
-	if (text_admit(&spec_kind, (struct span){ text, len }, e) < 0)
+	if (text_admit(kind, text, e) < 0)
 		return -1;
-	AUTO(json_decrefp) json_t *root = json_loadb(text, len, flags, &problem);
+	AUTO(json_decrefp) json_t *root = json_loadb(text.at, text.len, flags, &problem);
 
 	if (!root && json_error_code(&problem) == json_error_duplicate_key)
-		return json_twice(&s->arena, text, &problem, e);
+		return json_twice(a, text.at, &problem, e);
 	if (!root)
 		return err_new(e, ERR_INVALID, "line %d: %s", problem.line,
 		               json_problem(json_error_code(&problem)));
-	return apply(&spec_kind, s, root, &in, e);
+	return apply(kind, into, root, &in, e);
+}
+
+int spec_json(struct spec *s, const char *text, size_t len, struct err *e)
+{
+	return doc_json(&spec_kind, &s->arena, s, (struct span){ text, len }, e);
 }
 
 int doc_yaml(const struct doc_kind *kind, struct arena *a, void *into, struct span text,

@@ -100,7 +100,9 @@ struct doc_kind {
 	const char *noun, *keys; /* "the spec"; "net, fs, limits" */
 	const char *when_empty;  /* what to write instead of nothing; NULL: nothing is fine */
 };
-/* A whole YAML document into the struct of its table; errors name key, value and line. */
+/* A whole document into the struct of its table; errors name key and value, YAML the line too. */
+int doc_json(const struct doc_kind *kind, struct arena *a, void *into, struct span text,
+             struct err *e) MUST_USE;
 int doc_yaml(const struct doc_kind *kind, struct arena *a, void *into, struct span text,
              struct err *e) MUST_USE;
 
@@ -128,7 +130,7 @@ int list_room(const struct opt *o, size_t len, struct err *e) MUST_USE;
 int pair_add(struct input *in, const struct opt *o, struct pair_list *l, struct text_pair pair,
              struct err *e) MUST_USE;
 
-extern const struct opt_type opt_text, opt_list, opt_map, opt_members;
+extern const struct opt_type opt_text, opt_bool, opt_list, opt_map, opt_members;
 int members_set(struct input *in, const struct opt *o, void *into, json_t *v,
                 struct err *e) MUST_USE;
 int map_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e) MUST_USE;
@@ -154,8 +156,10 @@ int word_find(const char *const *words, const char *text, struct err *e) MUST_US
 /* units.c */
 extern const struct unit unit_cores, unit_count, unit_size, unit_duration;
 
-/* path.c, host.c, rest.c, creds.c */
-opt_check check_path, check_mount_point, check_source, check_host, check_cidr;
+/* path.c, host.c, net.c, rest.c, creds.c */
+opt_check check_path, check_mount_point, check_source, check_host, check_cidr, check_rules_file,
+    check_any, check_proxy;
+opt_check check_url_path;
 opt_check check_user, check_image, check_env_name, check_env_value, check_weaker;
 bool secret_prefix(const char *text);
 

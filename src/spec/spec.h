@@ -67,10 +67,18 @@ struct http_rule {
 	struct text_list methods, paths;
 };
 
+/* An entry of allow, deny and ask: a host rule, or a name that stands for several and has to be
+ * expanded before somebody decides by it. */
+enum net_entry { NET_HOST, NET_PRESET, NET_SET };
+
 struct net_spec {
 	enum net_mode mode;
-	struct text_list allow, deny, ask, cidr;
-	struct pair_list mock; /* host -> rules file */
+	struct text_list allow, deny, ask; /* "example.org:443", "preset:pip", "set:NAME" */
+	struct text_list cidr;
+	struct text_list inspect, tls_any; /* hosts */
+	bool is_offline;                   /* packages only, and only from the cache */
+	struct pair_list mock;             /* host -> rules file */
+	struct pair_list mocks;            /* rules file -> its text */
 	VEC(struct http_rule) http;
 	struct pair_list rate; /* connections, bytes_up, bytes_down -> text as written */
 };
@@ -140,6 +148,10 @@ const char *spec_nearest_flag(const char *name);
 const char *limit_name(enum limit_id id); /* "cpu", "mem", ... as in allow_weaker and enforced */
 void limit_text(enum limit_id id, uint64_t value, char out[32]); /* "4g", "1.5", "10m" */
 bool spec_weaker(const struct spec *s, const char *field);       /* it is listed in allow_weaker */
+
+/* What an entry is; *name is then the word behind "preset:" or "set:", else the entry. */
+enum net_entry net_entry_kind(const char *entry, const char **name);
+extern const char *const net_presets[]; /* "pip", ...; ends with NULL */
 
 /* The image's user by strict rules: name, "uid" or "uid:gid"; nothing is parsed half-way. */
 struct user_ref {

@@ -190,6 +190,28 @@ static json_t *text_get(const struct opt *o, const void *from)
 
 const struct opt_type opt_text = { .wants = "text", .set = text_set, .get = text_get };
 
+/* ---- true or false: bool; false is what nobody said ---- */
+
+static int bool_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
+{
+	bool *field = opt_field(o, into);
+
+	(void)in;
+	if (!json_is_boolean(v))
+		return wrong_type(o->type->wants, v, e);
+	*field = json_is_true(v);
+	return 0;
+}
+
+static json_t *bool_get(const struct opt *o, const void *from)
+{
+	const bool *field = opt_from(o, from);
+
+	return *field ? json_true() : NULL;
+}
+
+const struct opt_type opt_bool = { .wants = "true or false", .set = bool_set, .get = bool_get };
+
 /* ---- list: struct text_list ---- */
 
 static int list_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)

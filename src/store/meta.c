@@ -71,6 +71,8 @@ static const char *const purges[] = {
 	"DELETE FROM ports WHERE sandbox" OF_GONE("id"),
 	"DELETE FROM sandbox_labels WHERE seq" OF_GONE("seq"),
 	"DELETE FROM sandboxes WHERE seq" OF_GONE("seq"),
+	"DELETE FROM connections WHERE seq IN(SELECT seq FROM connections WHERE ts_ms<?1"
+	" ORDER BY ts_ms LIMIT ?2)",
 	"DELETE FROM tokens WHERE seq IN(SELECT seq FROM tokens"
 	" WHERE revoked_ms<?1 OR expires_ms<?1 LIMIT ?2)",
 };

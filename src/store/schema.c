@@ -152,8 +152,63 @@ static const char first[] =
     ") STRICT, WITHOUT ROWID;"
     "CREATE INDEX idempotency_created ON idempotency(created_ms);";
 
+/* How many rows a sandbox has is counted as they come and go: they are many. */
+static const char connections[] =
+    "CREATE TABLE connections("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " sandbox TEXT NOT NULL,"
+    " tenant TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " generation INTEGER NOT NULL,"
+    " kind TEXT NOT NULL,"
+    " num INTEGER NOT NULL,"
+    " request INTEGER NOT NULL,"
+    " ts_ms INTEGER NOT NULL,"
+    " process TEXT,"
+    " name TEXT,"
+    " dst TEXT,"
+    " real TEXT,"
+    " port INTEGER NOT NULL,"
+    " proto TEXT,"
+    " sni TEXT,"
+    " alpn TEXT,"
+    " decision TEXT NOT NULL,"
+    " denied INTEGER NOT NULL,"
+    " rule TEXT,"
+    " reason TEXT,"
+    " approval TEXT,"
+    " secrets TEXT NOT NULL CHECK(json_valid(secrets) AND json_type(secrets)='array'),"
+    " rules INTEGER NOT NULL,"
+    " bytes_up INTEGER NOT NULL,"
+    " bytes_down INTEGER NOT NULL,"
+    " ms INTEGER NOT NULL,"
+    " close TEXT,"
+    " method TEXT,"
+    " path TEXT,"
+    " status INTEGER,"
+    " count INTEGER NOT NULL,"
+    " UNIQUE(sandbox,generation,num,request)"
+    ") STRICT;"
+    "CREATE INDEX connections_sandbox ON connections(sandbox,seq);"
+    "CREATE INDEX connections_open ON connections(sandbox) WHERE close='open';"
+    "CREATE INDEX connections_ts ON connections(ts_ms);"
+
+    "CREATE TABLE connection_totals("
+    " sandbox TEXT PRIMARY KEY,"
+    " rows INTEGER NOT NULL"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TRIGGER connections_come AFTER INSERT ON connections BEGIN"
+    " INSERT INTO connection_totals VALUES(NEW.sandbox,1)"
+    "  ON CONFLICT(sandbox) DO UPDATE SET rows=rows+1;"
+    " END;"
+    "CREATE TRIGGER connections_go AFTER DELETE ON connections BEGIN"
+    " UPDATE connection_totals SET rows=rows-1 WHERE sandbox=OLD.sandbox;"
+    " DELETE FROM connection_totals WHERE sandbox=OLD.sandbox AND rows<=0;"
+    " END;";
+
 static const struct schema_step our_steps[] = {
 	{ "the first tables", first },
+	{ "connections", connections },
 };
 
 static int run_steps(struct db *db, const struct schema_step *steps, size_t from, size_t to,

@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "os/file.h"
+#include "os/netpolicy.h"
 #include "tree/fail.h"
 #include "tree/sys.h"
 #include "tree/verbs.h"
@@ -20,11 +21,21 @@ struct found {
 	size_t n, max;
 };
 
+/* It was there before anything inside. */
+static bool is_gates(const struct proctcp *t)
+{
+	static const uint8_t addr4[] = NET_ADDR4, addr6[] = NET_ADDR6;
+
+	return t->port == NET_TCP_PORT &&
+	       memcmp(t->address, t->is_v6 ? addr6 : addr4, t->is_v6 ? 16 : 4) == 0;
+}
+
 static void take_line(struct found *f, struct span line)
 {
 	struct proctcp t;
 
-	if (f->n == f->max || !proctcp_line(line, &t) || t.state != PROCTCP_LISTEN || t.port == 0)
+	if (f->n == f->max || !proctcp_line(line, &t) || t.state != PROCTCP_LISTEN || t.port == 0 ||
+	    is_gates(&t))
 		return;
 	f->at[f->n] = (struct tree_listener){ .port = t.port, .is_v6 = t.is_v6 };
 	memcpy(f->at[f->n].address, t.address, sizeof t.address);

@@ -23,7 +23,7 @@
  */
 #pragma once
 
-#include "base/base.h"
+#include "wire/gate.h"
 
 #define CHANNEL_DATA_MAX (32u << 10)
 #define CHANNEL_INPUT_MAX (64u << 10) /* of one process, sent and not yet said to be TOOK */
@@ -57,6 +57,10 @@ enum channel_type {
 	CH_EXTEND,  /* uint64_t: ms from now on until the wall limit; 0: none */
 	CH_CLOSE,   /* ends everything, at once. Answer: END */
 	CH_DROP,    /* struct channel_shell, the name alone counts: the shell ends and is forgotten */
+	CH_GATE,    /* descriptor: the socket of a child of the gate; one too many is closed */
+	CH_RULES,   /* struct gate_rules; descriptor: the document. Answer: RULED */
+	CH_NET_ACK, /* uint64_t: NET up to this number are on record */
+	CH_ANSWER,  /* struct gate_answer: to an ASK */
 
 	/* Both. */
 	CH_SHELL,   /* struct channel_shell, text. The client: one that a monitor before had; known already: not
@@ -73,6 +77,10 @@ enum channel_type {
 	CH_PROC,    /* struct channel_proc */
 	CH_SYNCED,
 	CH_DONE,    /* struct channel_done */
+	CH_GATELESS, /* no child of the gate serves it, a GATE is wanted. After a SYNC too */
+	CH_RULED,   /* struct gate_ruled: also when a child begins */
+	CH_NET,     /* struct channel_net. A new client gets all again that no ACK has come for */
+	CH_ASK,     /* struct gate_ask; a new client gets those that still wait */
 	CH_END,     /* struct channel_gone: everything inside is dead; the last message */
 	CH_TYPES
 };
@@ -167,6 +175,12 @@ struct channel_gone {
 	uint32_t state; /* enum run_state: RUN_EXITED when its last command ended it */
 	uint32_t unused;
 	char reason[96];
+};
+
+/* `num` of the head: the process that made the connection, when only one could have, else 0. */
+struct channel_net {
+	uint64_t at; /* grows by one; begins anew with a monitor */
+	struct gate_record record;
 };
 
 struct channel_child {

@@ -112,21 +112,6 @@ bool cookie_out(struct span field, const char *tag, struct str *out)
 
 /* ---- fields that go no further ------------------------------------------------------- */
 
-/* RFC 9110, 7.6.1, and what frames a message. */
-static const char *const of_connection[] = {
-	"Connection",
-	"Keep-Alive",
-	"Proxy-Authenticate",
-	"Proxy-Authorization",
-	"TE",
-	"Proxy-Connection",
-	"Trailer",
-	"Transfer-Encoding",
-	"Upgrade",
-	"Content-Length",
-	NULL,
-};
-
 /* Said anew here, or about us. */
 static const char *const of_request[] = {
 	"Host",
@@ -152,24 +137,9 @@ static bool is_one_of(struct span name, const char *const *list)
 	return false;
 }
 
-/* A field that Connection names is for the next hop only. */
-static bool is_nominated(const struct http_head *h, struct span name)
-{
-	char text[64];
-
-	if (name.len >= sizeof text)
-		return false;
-	snprintf(text, sizeof text, "%.*s", (int)name.len, name.at);
-	for (size_t i = 0; i < h->n_fields; i++)
-		if (span_is_nocase(h->fields[i].name, "Connection") &&
-		    http_list_has(h->fields[i].value, text))
-			return true;
-	return false;
-}
-
 static bool goes_on(const struct http_head *h, struct span name, const char *const *ours)
 {
-	return !is_one_of(name, of_connection) && !is_one_of(name, ours) && !is_nominated(h, name);
+	return http_goes_on(h, name) && !is_one_of(name, ours);
 }
 
 /* ---- requests ------------------------------------------------------------------------ */

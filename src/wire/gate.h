@@ -7,12 +7,17 @@
  * with the same G_START and means the same by every address.
  *
  *   monitor              child
- *   START ───────────▷   UP: it serves
+ *   START ───────────▷   CA: whom clients inside have to trust, if TLS ends at the gate for some
+ *                        UP: it serves
  *   RULES ───────────▷   RULED: they hold now, for open connections too; or why the old ones stay
  *                   ◁──  RECORD: one connection, when it is decided and when it is closed
- *   CREDIT ──────────▷   (so many more connections may be recorded; without credit all are denied)
+ *   CREDIT ──────────▷   (so many more records may be sent; without credit all are denied)
  *                   ◁──  ASK: a connection is held
  *   ANSWER ──────────▷   (it goes on or is closed; all that wait for the same name and port too)
+ *
+ * A denied connection is told of before its client can see that it was: the end of a command then
+ * finds the record in the socket. When the monitor has no more to say (it shuts its writing side
+ * first), the child closes what is open, tells of that, and ends.
  *
  * What a child says comes from a program that parses hostile bytes: gate_check() first. Text in a
  * record is printable ASCII, or it would not have become a name; others escape it all the same.
@@ -27,8 +32,10 @@
 #define GATE_PATH_SIZE 512 /* of a request; longer ones are cut, and say so */
 #define GATE_RULE_SIZE 288 /* the rule that decided, as written: "allow: *.example.org:443" */
 #define GATE_RULES_MAX (1u << 20) /* bytes of a rules document */
-#define GATE_CREDIT 256           /* connections that one child may have unrecorded */
+#define GATE_CREDIT 256           /* records that one child may have under way */
 #define GATE_ID_SIZE 40
+#define GATE_SEED_SIZE 32
+#define GATE_PEM_SIZE 1024
 
 enum gate_type {
 	/* the monitor */
@@ -37,7 +44,8 @@ enum gate_type {
 	G_CREDIT, /* struct gate_credit */
 	G_ANSWER, /* struct gate_answer */
 	/* the child */
-	G_UP,
+	G_UP,     /* it serves by the rules of START; those that are no rules: RULED, and it ends */
+	G_CA,     /* struct gate_ca; before G_UP, or before the G_RULED of rules that need it */
 	G_RULED,  /* struct gate_ruled */
 	G_RECORD, /* struct gate_record */
 	G_ASK,    /* struct gate_ask */
@@ -48,12 +56,13 @@ struct gate_head {
 	uint32_t type, len; /* len: of what follows */
 };
 
-/* Descriptors of a G_START, in this order. The sockets were made inside, before any command. */
+/* Descriptors of a G_START, in this order. The sockets were made inside, before any command; those
+ * of IPv6 may be such as nothing ever comes to. They do not block. */
 enum gate_fd {
-	GATE_TCP4, /* listens; every TCP connection that is not to true loopback comes here:
-	              SO_ORIGINAL_DST */
+	GATE_TCP4, /* listens; every TCP connection that is not to true loopback comes here, and
+	              getsockname(2) of it is where the client wanted to go */
 	GATE_TCP6,
-	GATE_UDP4, /* DNS to whatever address; answered from that one: IP_PKTINFO */
+	GATE_UDP4, /* DNS to whatever address, which IP_PKTINFO tells; answered from that one */
 	GATE_UDP6,
 	GATE_NAMES, /* memfd: gate/names.h; the child writes it, the monitor only keeps it */
 	GATE_RULES, /* memfd, sealed: the rules document */
@@ -64,12 +73,22 @@ enum gate_fd {
  *   {"net": {canonical net of the spec, presets and sets expanded},
  *    "grant": ["127.0.0.0/8", ...],  special-purpose ranges that the operator lets names resolve to
  *    "proxy": "http://host:port" | "socks5://host:port",  absent: none; operator only
+ *    "mocks": {"file of a mock": "its text"},  one for every file that net.mock names
  *    "ask_ms": 300000}                how long a connection is held
  * It is written by the daemon, carried by the monitor, read by the child. */
 struct gate_start {
 	char id[GATE_ID_SIZE]; /* of the sandbox; opaque */
 	uint32_t generation;   /* of the rules */
 	uint32_t credit;
+	/* Random, made once by the monitor and the same in every START: the key of the sandbox's CA
+	 * is made from it, so that the next child has the same one. Nothing outside of this sandbox
+	 * trusts that CA. */
+	uint8_t seed[GATE_SEED_SIZE];
+};
+
+/* The certificate of the CA as a file has it; the key stays in the child. */
+struct gate_ca {
+	char pem[GATE_PEM_SIZE];
 };
 
 struct gate_rules {
@@ -84,6 +103,8 @@ struct gate_ruled {
 	char reason[240];
 };
 
+/* One G_RECORD takes one credit. Without credit new connections are denied; the ends of those that
+ * are open already are told when there is credit again, or when the child ends. */
 struct gate_credit {
 	uint32_t n, zero;
 };
@@ -156,7 +177,7 @@ struct gate_record {
 	uint8_t dst[16];  /* the address that the client used; an IPv4 one in the first four */
 	uint8_t real[16]; /* the address that was dialled; zero: none */
 	uint32_t status;  /* of a request */
-	uint32_t count;   /* GATE_LOOKUP: how many alike */
+	uint32_t count; /* GATE_LOOKUP, and denials by GATE_BUDGET and GATE_SPOOL: how many alike */
 	char name[GATE_NAME_SIZE];
 	char sni[GATE_NAME_SIZE];
 	char alpn[GATE_ALPN_SIZE];
@@ -181,6 +202,7 @@ struct gate_packet {
 		struct gate_ruled ruled;
 		struct gate_credit credit;
 		struct gate_answer answer;
+		struct gate_ca ca;
 		struct gate_record record;
 		struct gate_ask ask;
 	};

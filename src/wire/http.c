@@ -220,10 +220,10 @@ static int take_status_line(struct scan *s, struct http_head *h)
 	if (s->end - s->p < 4)
 		return 0;
 	if (s->p[0] < '1' || s->p[0] > '5' || !is_digit(s->p[1]) || !is_digit(s->p[2]) ||
-	    s->p[3] != ' ')
+	    (s->p[3] != ' ' && s->p[3] != '\r')) /* some leave out the space with the words */
 		return HTTP_E_STATUS;
 	h->status = (s->p[0] - '0') * 100 + (s->p[1] - '0') * 10 + s->p[2] - '0';
-	s->p += 4;
+	s->p += s->p[3] == ' ' ? 4 : 3;
 	return take_value(s, &h->reason);
 }
 
@@ -599,6 +599,21 @@ static int request_head(const char *buf, size_t len, bool for_proxy, struct http
 	if (r > 0)
 		r = read_request(out, for_proxy);
 	return head_end(&s, buf, len, r);
+}
+
+int http_trailers(const struct str *raw, struct http_head *out)
+{
+	struct scan s = { str_text(raw), str_text(raw) + raw->len };
+	int r = 1;
+
+	out->n_fields = 0;
+	while (r > 0 && s.p < s.end && *s.p != '\r') {
+		if (out->n_fields == HTTP_FIELDS_MAX)
+			return HTTP_E_FIELDS;
+		r = take_field(&s, &out->fields[out->n_fields]);
+		out->n_fields += r > 0;
+	}
+	return r == 0 ? HTTP_E_TRAILER : r < 0 ? r : 0;
 }
 
 int http_request_head(const char *buf, size_t len, struct http_head *out)

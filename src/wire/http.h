@@ -4,9 +4,9 @@
  * What two programs could read in two ways is refused: a proxy and its origin, or the daemon and
  * a browser, must never disagree about where a message ends. So lines end with CR LF and nothing
  * else, a length is said once, `chunked` is the only coding, and there are neither folded lines
- * nor chunk extensions nor trailers. Nothing is copied: a head is spans into the caller's buffer,
- * good as long as the buffer is. Nothing is kept between two calls of a head parser, so that a
- * prefix gives 0 or the error of the whole.
+ * nor, unless a relay asks for them, chunk extensions and trailers. Nothing is copied: a head is
+ * spans into the caller's buffer, good as long as the buffer is. Nothing is kept between two calls
+ * of a head parser, so that a prefix gives 0 or the error of the whole.
  *
  *     n = http_request_head(buf, len, &head);     0: read more; < 0: http_error_status(n)
  *     http_body_init(&body, &head, max);
@@ -31,6 +31,8 @@
 #define HTTP_FIELDS_MAX 64         /* a browser sends about 20 */
 #define HTTP_LENGTH_DIGITS_MAX 18  /* any such number fits 63 bits */
 #define HTTP_CHUNK_DIGITS_MAX 15   /* the same, in base 16 */
+#define HTTP_EXTENSION_MAX 256     /* bytes behind the size of a chunk */
+#define HTTP_TRAILERS_MAX (8u << 10)
 /* clang-format on */
 
 /* What a parser refuses. http_error_status() says it to a client, http_error_text() to a person. */
@@ -130,6 +132,10 @@ struct http_body {
 	int step;
 	int digits; /* of this chunk's size */
 	int error;
+	/* For a relay, which prints the chunks anew. Set after http_body_init(). */
+	bool skips_extensions;
+	int extension;        /* bytes of it */
+	struct str *trailers; /* gets the fields behind the body, as they are; NULL: refused */
 };
 
 struct http_piece {
@@ -144,6 +150,8 @@ void http_body_init(struct http_body *b, const struct http_head *h, uint64_t max
  * all was consumed and there is more to come, read; bytes that are left after the end belong to
  * the next message. Also to be called with no bytes: a body may be empty. */
 int http_body_feed(struct http_body *b, const char *buf, size_t len, struct http_piece *out);
+/* The fields that were collected in http_body.trailers: only `fields` are filled. 0 or an error. */
+int http_trailers(const struct str *raw, struct http_head *out);
 /* The peer has closed: HTTP_BODY_DONE, or HTTP_E_CUT. */
 int http_body_eof(const struct http_body *b);
 
@@ -162,8 +170,11 @@ void http_print_text(struct http_print *p, const char *name, const char *value);
 /* The only way to print Content-Length (HTTP_LENGTH) and Transfer-Encoding (HTTP_CHUNKED). */
 void http_print_framing(struct http_print *p, enum http_body_kind kind, uint64_t length);
 int http_print_end(struct http_print *p, struct err *e) MUST_USE;
+/* For a relay: the field is not about this connection or how the message is framed. */
+bool http_goes_on(const struct http_head *h, struct span name);
 
 /* No bytes: prints nothing, since an empty chunk would end the body. */
 void http_print_chunk(struct str *out, const void *bytes, size_t n);
 void http_print_last_chunk(struct str *out);
-const char *http_reason(int status); /* "" when we have no words */
+struct http_print http_print_trailers(struct str *out); /* the last chunk with fields behind it */
+const char *http_reason(int status);                    /* "" when we have no words */

@@ -6,13 +6,17 @@
 #include "wire/http-internal.h"
 
 enum step {
-	SIZE,    /* digits of a chunk's size */
+	SIZE, /* digits of a chunk's size */
+	EXTENSION,
 	SIZE_LF, /* its CR was there */
 	DATA,    /* payload */
 	DATA_CR, /* behind a chunk */
 	DATA_LF,
 	LAST_CR, /* behind the chunk of size 0 */
 	LAST_LF,
+	TRAILER, /* inside of a line */
+	TRAILER_LF,
+	TRAILER_NEXT, /* at the first byte of a line */
 	END
 };
 
@@ -24,11 +28,42 @@ static int on_size(struct http_body *b, char c)
 		b->step = SIZE_LF;
 		return 0;
 	}
+	if ((c == ';' || c == ' ' || c == '\t') && b->digits > 0 && b->skips_extensions) {
+		b->step = EXTENSION;
+		b->extension = 0;
+		return 0;
+	}
 	if (digit < 0 || b->digits == HTTP_CHUNK_DIGITS_MAX)
 		return HTTP_E_CHUNK;
 	b->left = b->left << 4 | (uint64_t)digit;
 	b->digits++;
 	return 0;
+}
+
+static int on_extension(struct http_body *b, char c)
+{
+	if (c == '\r')
+		b->step = SIZE_LF;
+	else if (!http_is(c, C_VALUE) || ++b->extension > HTTP_EXTENSION_MAX)
+		return HTTP_E_CHUNK;
+	return 0;
+}
+
+/* Where lines end is all that matters here; what they say, http_trailers() reads. */
+static int on_trailer(struct http_body *b, char c)
+{
+	if (b->trailers->len >= HTTP_TRAILERS_MAX)
+		return HTTP_E_HEAD_LARGE;
+	str_addn(b->trailers, &c, 1);
+	if (b->step == TRAILER_LF && c != '\n')
+		return HTTP_E_NEWLINE;
+	if (b->step == TRAILER_LF)
+		b->step = TRAILER_NEXT;
+	else if (b->step == TRAILER_NEXT && c == '\r')
+		b->step = LAST_LF;
+	else
+		b->step = c == '\r' ? TRAILER_LF : TRAILER;
+	return b->trailers->overflow ? HTTP_E_HEAD_LARGE : 0;
 }
 
 static int on_size_end(struct http_body *b, char c)
@@ -65,6 +100,12 @@ static int step_over(struct http_body *b, char c)
 {
 	if (b->step == SIZE)
 		return on_size(b, c);
+	if (b->step == EXTENSION)
+		return on_extension(b, c);
+	if (b->step == LAST_CR && c != '\r' && b->trailers)
+		b->step = TRAILER_NEXT;
+	if (b->step >= TRAILER)
+		return on_trailer(b, c);
 	return b->step == SIZE_LF ? on_size_end(b, c) : on_fixed(b, c);
 }
 

@@ -167,3 +167,48 @@ void http_print_last_chunk(struct str *out)
 {
 	str_add(out, "0\r\n\r\n");
 }
+
+struct http_print http_print_trailers(struct str *out)
+{
+	struct http_print p = print_begin(out);
+
+	str_add(out, "0\r\n");
+	return p;
+}
+
+/* RFC 9110, 7.6.1, and what frames a message. */
+static const char *const of_connection[] = {
+	"Connection",
+	"Keep-Alive",
+	"Proxy-Authenticate",
+	"Proxy-Authorization",
+	"TE",
+	"Proxy-Connection",
+	"Trailer",
+	"Transfer-Encoding",
+	"Upgrade",
+	"Content-Length",
+};
+
+/* A field that Connection names is for the next hop only. */
+static bool is_nominated(const struct http_head *h, struct span name)
+{
+	char text[64];
+
+	if (name.len >= sizeof text)
+		return false;
+	snprintf(text, sizeof text, "%.*s", (int)name.len, name.at);
+	for (size_t i = 0; i < h->n_fields; i++)
+		if (span_is_nocase(h->fields[i].name, "Connection") &&
+		    http_list_has(h->fields[i].value, text))
+			return true;
+	return false;
+}
+
+bool http_goes_on(const struct http_head *h, struct span name)
+{
+	for (size_t i = 0; i < COUNT(of_connection); i++)
+		if (span_is_nocase(name, of_connection[i]))
+			return false;
+	return !is_nominated(h, name);
+}

@@ -103,6 +103,8 @@ static int check_host(const struct launch_packet *p, struct err *e)
 	for (size_t i = 0; i < COUNT(h->by); i++)
 		if (h->by[i] > 2)
 			return wrong(e, "controller");
+	if (h->net_error > 4095) /* MAX_ERRNO of the kernel */
+		return wrong(e, "network");
 	if (h->is_root > 1 || !memchr(h->release, '\0', sizeof h->release))
 		return wrong(e, "host");
 	return 0;
@@ -145,11 +147,13 @@ static const struct shape shapes[] = {
 	[L_CLEAN]  = { sizeof(struct launch_slot),   false, true,  0, 0, check_slot },
 	[L_SWEEP]  = { 0,                            false, true,  0, 0, NULL },
 	[L_HOST]   = { 0,                            false, true,  0, 0, NULL },
+	[L_GATE]   = { 0,                            false, true,  0, 0, NULL },
 	[L_READY]  = { 0,                            false, true,  0, 0, NULL },
 	[L_MADE]   = { sizeof(struct launch_made),   false, false, 1, 1, check_made },
 	[L_OPENED] = { sizeof(struct launch_opened), false, false, 1, 1, check_opened },
 	[L_DONE]   = { sizeof(struct launch_done),   false, false, 0, 0, NULL },
 	[L_HOSTED] = { sizeof(struct launch_host),   false, false, 0, 0, check_host },
+	[L_GATED]  = { 0,                            false, false, 1, 1, NULL },
 	[L_FAILED] = { sizeof(struct err),           false, false, 0, 0, check_failed },
 	[L_GONE]   = { sizeof(struct launch_gone),   false, false, 0, 0, check_gone },
 };

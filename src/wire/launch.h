@@ -33,12 +33,14 @@ enum launch_type {
 	L_CLEAN, /* launch_slot */
 	L_SWEEP,
 	L_HOST,
+	L_GATE,
 	L_READY, /* the API answers */
 	/* launcher */
 	L_MADE,   /* launch_made; descriptor: the channel to the monitor (wire/channel.h) */
 	L_OPENED, /* launch_opened; descriptor: O_PATH */
 	L_DONE,   /* launch_done: of L_CLEAN and L_SWEEP */
 	L_HOSTED, /* launch_host */
+	L_GATED,  /* descriptor: the socket of a new child of the gate (wire/gate.h) */
 	L_FAILED, /* struct err: of any */
 	L_GONE,   /* launch_gone, tag 0: all of a sandbox is dead and removed */
 	L_TYPES
@@ -60,7 +62,8 @@ struct launch_mount {
 
 #define LAUNCH_KEPT 1u    /* lives on without a client */
 #define LAUNCH_ROOTFUL 2u /* profile: rootful */
-#define LAUNCH_MAKE_FLAGS (LAUNCH_KEPT | LAUNCH_ROOTFUL)
+#define LAUNCH_NET 4u     /* it has a network, whose sockets its monitor keeps for the gate */
+#define LAUNCH_MAKE_FLAGS (LAUNCH_KEPT | LAUNCH_ROOTFUL | LAUNCH_NET)
 
 struct launch_make {
 	uint64_t limits[LAUNCH_LIMITS]; /* 0: none */
@@ -116,6 +119,7 @@ enum launch_controller {
 struct launch_host {
 	uint32_t is_root;
 	uint32_t landlock_abi;           /* 0: none */
+	uint32_t net_error;              /* LAUNCH_NET does not work here: the errno; 0: it does */
 	uint32_t by[LAUNCH_CONTROLLERS]; /* version of the cgroup that does it, 1 or 2; 0: none */
 	char release[LAUNCH_RELEASE_MAX];
 };

@@ -391,7 +391,7 @@ def _(api):
     plain.write_text("no folder")
     for spec, status in (({"fs": "ro:/no/such:/mnt"}, 404), ({"image": "dir:/no/such"}, 404),
                          ({"fs": "overlay:/run/plain:/mnt"}, 400), ({"user": "nobody-here"}, 400), ({"image": "dir:/run/plain"}, 400),
-                         ({"limits": {"mem": "4m", "disk": "1g"}}, 0), ({"net": "allow"}, 0),
+                         ({"limits": {"mem": "4m", "disk": "1g"}}, 0), ({"services": ["db"]}, 0),
                          ({"fs": "workspace:/work"}, 0), ({"fs": ["ro:/usr:/mnt", "ro:/no/such:/opt/x"]}, 404)):
         answer = c.post("/v1/sandboxes", spec)
         check(answer.status == status or (not status and 400 <= answer.status < 600), f"{spec}: {answer}")

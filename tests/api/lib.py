@@ -30,7 +30,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fault")
 import cell  # noqa: E402
 import census  # noqa: E402
 
-cell.PROGRAMS = ("caissond", "caisson-launcher", "caisson-tree", "caisson-init")
+cell.PROGRAMS = ("caissond", "caisson-launcher", "caisson-tree", "caisson-init", "caisson-gate")
 HOME = pathlib.Path("/run/api")        # state and run folders of the daemons of this cell
 HOST = pathlib.Path("/run/host")       # what sandboxes must not reach
 SOURCE = pathlib.Path("/run/source")   # what is shown inside
@@ -41,6 +41,10 @@ SECRET = "host-secret-7f1c"
 
 class Failed(Exception):
     """A check that did not hold."""
+
+
+class Skip(Exception):
+    """What is needed is not here; the reason is shown."""
 
 
 def check(is_true, text=""):
@@ -526,12 +530,14 @@ class Daemon:
 # ---- tests -----------------------------------------------------------------------------------
 
 TESTS = []  # (title, function, is_own)
+SURROUNDINGS = []  # sessions of servers that run beside all tests
 
 
-def test(title, own=False):
+def test(title, own=False, when=True):
     """A test for the common daemon; `own`: it starts, kills or exhausts daemons of its own."""
     def add(function):
-        TESTS.append((title, function, own))
+        if when:
+            TESTS.append((title, function, own))
         return function
     return add
 
@@ -573,12 +579,14 @@ class Api:
 
 
 def run_one(api, function, is_own):
-    """Returns its problems."""
+    """Returns its problems, and why it was skipped or None."""
     before = None if is_own or api._daemon is None else api.daemon.pid
     try:
         function(api)
         if not is_own:
             api.settle()
+    except Skip as skip:
+        return [], str(skip)
     except Failed as failed:
         problems = [str(failed)]
     except Exception:  # pylint: disable=broad-except  # a test that breaks has failed; the next may run
@@ -591,7 +599,14 @@ def run_one(api, function, is_own):
     if problems:
         with contextlib.suppress(Exception):  # the next test may find a clean place all the same
             clean_up(api, is_own)
-    return problems
+    return problems, None
+
+
+def session_of(pid):
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
 
 
 def clean_up(api, is_own):
@@ -600,6 +615,7 @@ def clean_up(api, is_own):
         api.settle()
         return
     mine = [api._daemon.process.pid, api._daemon.pid] if api._daemon else []
+    mine += [p for p in census.pids() if session_of(p) in SURROUNDINGS]
     wait_until(lambda: (census.kill_all(but=mine), census.reap(), len(census.pids(but=mine)) == 0)[2], 5)
     Daemon("sweeper").start().stop()
 
@@ -644,9 +660,12 @@ def warm():
         d.stop()
 
 
-def run_inside(name, words, options=(), extra=None):
-    """All tests, or those with one of the words in their titles. Prints without numbers."""
+def run_inside(name, words, options=(), extra=None, prepare=None):
+    """All tests, or those with one of the words in their titles. Prints without numbers.
+
+    `prepare` makes what surrounds them and returns the function that takes it away again."""
     enter(name)
+    finish = prepare() if prepare else None
     warm()
     before = census.take()
     api = Api(options)
@@ -654,11 +673,13 @@ def run_inside(name, words, options=(), extra=None):
         if words and not any(w in title for w in words):
             continue
         begin = time.monotonic()
-        problems = run_one(api, function, is_own)
-        report(title, problems, time.monotonic() - begin)
+        problems, skip = run_one(api, function, is_own)
+        report(title, problems, time.monotonic() - begin, skip)
     problems = []
     try:
         api.end()
+        if finish:
+            finish()
         problems = leftovers(before)
     except Failed as failed:
         problems = [str(failed)]
@@ -671,13 +692,14 @@ def shorten(lines, most=24):
     return lines if len(lines) <= most else [*lines[:most], f"and {len(lines) - most} more"]
 
 
-def report(title, problems, seconds):
+def report(title, problems, seconds, skip=None):
     for problem in problems:
         print("# " + problem.replace("\n", "\n# "))
-    print(f"{'not ok' if problems else 'ok'} - {title} ({seconds:.1f} s)", flush=True)
+    end = f"({seconds:.1f} s)" if skip is None else f"# SKIP {skip}"
+    print(f"{'not ok' if problems else 'ok'} - {title} {end}", flush=True)
 
 
-def main(file, seconds=600, **options):
+def main(file, seconds=600, shares=(), **options):
     """Outside: makes the cell and counts. Inside: runs the tests."""
     if sys.argv[1:2] == ["--cell"]:
         run_inside(sys.argv[-1], sys.argv[2:-1], **options)
@@ -687,7 +709,7 @@ def main(file, seconds=600, **options):
         return 0
     cell.remove_stale()
     inside = cell.Cell([sys.executable, os.path.abspath(file), "--cell", *sys.argv[1:]],
-                       pathlib.Path(file).stem, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       pathlib.Path(file).stem, shares, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                        stderr=subprocess.STDOUT, text=True)
     try:
         return count(inside.process, seconds)

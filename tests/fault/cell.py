@@ -13,7 +13,7 @@ import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PROGRAMS = ("caisson-test", "caisson-init")
+PROGRAMS = ("caisson-test", "caisson-gate", "caisson-init")
 BIN = pathlib.Path("/run/bin")
 NOTES = pathlib.Path("/run/notes")  # anybody may write: counts and traces of test builds
 PREFIX = "caisson-cell-"
@@ -76,14 +76,17 @@ def remove_stale():
 
 
 class Cell:
-    """Runs argv, with the name of the cell appended, as the first process of a new cell. Ends with us."""
+    """Runs argv, with the name of the cell appended, as the first process of a new cell. Ends with us.
 
-    def __init__(self, argv, label, **options):
+    `shares`: what it has with the host after all, an option of unshare(1)."""
+
+    def __init__(self, argv, label, shares=(), **options):
         self.name = f"{PREFIX}{os.getpid()}-{label}"
         make(self.name)
         self.process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private", "--pid",
-             "--fork", "--kill-child", "--mount-proc", "--net", "--ipc", *argv, self.name], **options)
+             "--fork", "--kill-child", "--mount-proc", *(o for o in ("--net", "--ipc") if o not in shares), *argv,
+             self.name], **options)
 
     def end(self):
         if self.process.poll() is None:

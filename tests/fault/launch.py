@@ -29,6 +29,7 @@ COLD = set()        # the census of the cell before its first suite
 # a line, so that the outside can be looked at as well.
 LOOK = f"""
 cat /proc/self/mounts /proc/self/limits /proc/net/route /proc/net/if_inet6
+grep -c . /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6; cat /etc/resolv.conf 2>&1
 grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp)' /proc/self/status
 grep . /proc/sys/user/max_*_namespaces
 uname -n; pwd; env; echo / /dev/* /sys/* /home/* /proc/self/fd/*

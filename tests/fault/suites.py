@@ -86,9 +86,10 @@ VARIANTS = {
     "rootful": (["-u", "root", "--profile", "rootful"], {}),
     "as root": (["-u", "root"], {}),
     "json": (["--json"], {"stdin": "null"}),
+    "network": (["--net", "allow:example.org"], {}),
 }
 ROOTLESS = {"is_root": False}
-IN_ROOTLESS = ("terminal", "overlay", "image", "json")
+IN_ROOTLESS = ("terminal", "overlay", "image", "json", "network")
 
 
 def variants(kind, fault, every, names=VARIANTS, **options):

@@ -13,7 +13,7 @@ from rows import ROWS
 
 REFUSED = 125
 ENOSYS, EPERM, EACCES, EINVAL = 38, 1, 13, 22
-WALLS = ("seccomp", "landlock", "masks", "caps", "netns", "cgroup", "hidepid", "nodev", "notify", "proof")
+WALLS = ("seccomp", "landlock", "masks", "caps", "netns", "netwalls", "cgroup", "hidepid", "nodev", "notify", "proof")
 
 # (value, uid inside or None for refused)
 USERS = (

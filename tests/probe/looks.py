@@ -385,14 +385,14 @@ def inherited_state(corpus, row, result):
 
 def uplink_silent(corpus, row, result):
     """An address that is nobody's goes out by the default route, if there is one."""
-    words = (row.id, "udp/203.0.113.9/9", "tcp/203.0.113.9/443")
+    words = (row.id, "udp/203.0.113.9/9", ("talk" if row.flags else "tcp") + "/203.0.113.9/443")
     before = oracle.uplink_packets()
     corpus.control(words[:2])
     if oracle.uplink_packets() == before:
         result.problems.append("control: no packet reached the uplink")
     before = oracle.uplink_packets()
     for variant in row.variants:
-        result.problems += arms.judge_sandbox(row, corpus.inside(words, variant=variant), variant)
+        result.problems += arms.judge_sandbox(row, corpus.inside(words, row.flags, variant), variant)
     if oracle.uplink_packets() != before:
         result.problems.append("packets left by the uplink, OPEN")
 
@@ -403,6 +403,17 @@ def resolver(corpus, row, result):
     outcome = corpus.run(["/usr/bin/getent", "hosts", "data.example.org"])
     if outcome.code == 0 or corpus.host.listeners.settled() != hits:
         result.problems.append(f"a name was asked for: exit {outcome.code}, OPEN")
+
+
+def listed_resolver(corpus, row, result):
+    """The list has one name, which has an address of ours; nobody is asked for any."""
+    hits = corpus.host.listeners.settled()
+    for name, want in (("listed.example.org", 0), ("data.example.org", 2), ("data.listed.example.org", 2)):
+        outcome = corpus.run(["/usr/bin/getent", "hosts", name], row.flags)
+        if outcome.code != want or (want == 0) != outcome.text.startswith("198.18."):
+            result.problems.append(f"{name}: exit {outcome.code} {outcome.text.strip()}, OPEN")
+    if corpus.host.listeners.settled() != hits:
+        result.problems.append("a name was asked for outside, OPEN")
 
 
 def listens_inside(corpus, row, result):

@@ -1,5 +1,5 @@
 /*
- * net.c - NET under `net: deny`, and the socket rows of SYS.
+ * net.c - NET under `net: deny` and with a list of names, and the socket rows of SYS.
  */
 #include "probe.h"
 
@@ -131,6 +131,7 @@ static const struct {
 	int type, protocol;
 } transports[] = {
 	{ "tcp", SOCK_STREAM, 0 },
+	{ "talk", SOCK_STREAM, 0 }, /* somebody answers */
 	{ "udp", SOCK_DGRAM, 0 },
 	{ "icmp", SOCK_RAW, IPPROTO_ICMP },
 	{ "ping", SOCK_DGRAM, IPPROTO_ICMP },
@@ -138,9 +139,26 @@ static const struct {
 	{ "raw", SOCK_RAW, 253 },
 };
 
-/* One datagram goes out where it can: a DNS question, or for ICMP an echo request. */
-static long reach(int type, int protocol, const struct address *a)
+/* With a gate every connection comes about, and is then judged. */
+static long hear(int fd)
 {
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char byte;
+
+	if (poll(&p, 1, 2000) != 1)
+		return errno = ETIMEDOUT, -1;
+	ssize_t n = recv(fd, &byte, 1, 0);
+
+	if (n == 0)
+		errno = EPIPE;
+	return n > 0 ? 0 : -1;
+}
+
+/* One datagram goes out where it can: a DNS question, or for ICMP an echo request. */
+static long reach(size_t transport, const struct address *a)
+{
+	int type = transports[transport].type, protocol = transports[transport].protocol;
+	bool is_talk = strcmp(transports[transport].name, "talk") == 0;
 	static const unsigned char question[] =
 	    "\x12\x34\1\0\0\1\0\0\0\0\0\0\4data\7example\3org\0\0\1\0\1";
 	static const unsigned char echo[8] = { 8 };
@@ -156,6 +174,8 @@ static long reach(int type, int protocol, const struct address *a)
 
 	if (r < 0 && errno == EINPROGRESS)
 		r = finish_connect(fd);
+	if (r == 0 && is_talk)
+		r = hear(fd);
 	int err = errno;
 
 	close(fd);
@@ -176,9 +196,7 @@ static int reach_all(void)
 			return errno = EINVAL, -1;
 		for (size_t t = 0; t < COUNT(transports); t++)
 			if (strcmp(transports[t].name, transport) == 0)
-				attempt(arg(i),
-				        reach(transports[t].type, transports[t].protocol, &a),
-				        NULL);
+				attempt(arg(i), reach(t, &a), NULL);
 	}
 	return 0;
 }
@@ -259,9 +277,32 @@ static int net_31(void)
 }
 
 const struct row net_rows[] = {
-	{ "SYS-15", sys_15 },    { "SYS-16", sys_16 },    { "NET-01", reach_all },
-	{ "NET-02", reach_all }, { "NET-03", reach_all }, { "NET-05", reach_all },
-	{ "NET-13", reach_all }, { "NET-15", reach_all }, { "NET-19", reach_all },
-	{ "NET-20", reach_all }, { "NSP-08", reach_all }, { "NET-23", net_23 },
-	{ "NET-24", net_24 },    { "NET-31", net_31 },    { 0 },
+	{ "SYS-15", sys_15 },
+	{ "SYS-16", sys_16 },
+	{ "NET-01", reach_all },
+	{ "NET-02", reach_all },
+	{ "NET-03", reach_all },
+	{ "NET-05", reach_all },
+	{ "NET-13", reach_all },
+	{ "NET-15", reach_all },
+	{ "NET-19", reach_all },
+	{ "NET-20", reach_all },
+	{ "NSP-08", reach_all },
+	{ "NET-23", net_23 },
+	{ "NET-24", net_24 },
+	{ "NET-31", net_31 },
+	/* the same with a list of names */
+	{ "SYS-15L", sys_15 },
+	{ "SYS-16L", sys_16 },
+	{ "NET-01L", reach_all },
+	{ "NET-02L", reach_all },
+	{ "NET-03L", reach_all },
+	{ "NET-05L", reach_all },
+	{ "NET-13L", reach_all },
+	{ "NET-15L", reach_all },
+	{ "NET-19L", reach_all },
+	{ "NET-20L", reach_all },
+	{ "NET-24L", net_24 },
+	{ "NET-31L", net_31 },
+	{ 0 },
 };

@@ -187,7 +187,8 @@ class Listeners:
             for key, _ in self._selector.select():
                 try:
                     if key.data == socket.SOCK_STREAM:
-                        key.fileobj.accept()[0].close()
+                        with key.fileobj.accept()[0] as one:
+                            one.send(b"!")
                     else:
                         key.fileobj.recvfrom(2048)
                     self.hits += 1

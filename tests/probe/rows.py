@@ -36,12 +36,18 @@ HOSTS = ("192.0.2.2", "10.0.0.1", "172.17.0.1", "192.168.1.1", "127.0.0.53", "fd
 METADATA = ("169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "fd00:ec2::254")
 SPECIAL = ("10.0.0.1", "172.17.0.1", "192.168.1.1", "100.64.0.1", "169.254.169.254", "fd00:1::1", "192.0.2.80")
 NO_ROUTE = "ENETUNREACH"
+RESET = "ECONNRESET"              # by the gate, once it has seen whom it was for
+LISTED = ("--net", "allow:listed.example.org")
 LOCAL = "ECONNREFUSED"            # the sandbox's own loopback answers, and nobody listens there
 SETIDS = ("/mnt/ws/suid", "/mnt/ws/sgid")
 
 
 def tcp(hosts, port=80):
     return tuple(f"tcp/{h}/{port}" for h in hosts)
+
+
+def talk(hosts, port=80):
+    return tuple(f"talk/{h}/{port}" for h in hosts)
 
 
 def udp(hosts, port=53):
@@ -206,6 +212,31 @@ ROWS = (
     Row("NET-23", "what listens inside is not on the host", special="listens_inside", probe=False),
     Row("NET-24", "forged packets and addresses", off=("seccomp", "caps"), ops={"packet*": "EAFNOSUPPORT"}),
     Row("NET-31", "loopback only, no route", expect=NONE, off=("netns",), maybe=("neighbours", "routes6")),
+    # Network, with a list of names: what is not on it
+    Row("SYS-15L", "with a list: socket families", expect="EAFNOSUPPORT", off=("seccomp",), control=("17", "16"),
+        allow=("use-*",), flags=LISTED),
+    Row("SYS-16L", "with a list: raw sockets and the options that redirect", off=("seccomp",), maybe=("tcp-ulp",), flags=LISTED),
+    Row("NET-01L", "with a list: a public address, by every transport", tuple(f"{t}/{PUBLIC}/443"
+                                                                          for t in ("talk", "udp", "icmp", "ping", "sctp", "raw"))
+        + (f"talk/{PUBLIC6}/443", f"udp/{PUBLIC6}/443"), silent=True, off=("netns", "netwalls"), flags=LISTED,
+        maybe=("sctp*", "raw*"), ops={"talk/*": RESET, "sctp/*": "EPROTONOSUPPORT"}, special="uplink_silent"),
+    Row("NET-02L", "with a list: services of the host", talk(("127.0.0.1", "::1", "0.0.0.0")) + talk(HOSTS), expect=RESET,
+        silent=True, off=("netns",), flags=LISTED, ops={"talk/127*": LOCAL, "talk/::1*": LOCAL, "talk/0.*": LOCAL}),
+    Row("NET-03L", "with a list: cloud metadata", talk(METADATA), expect=RESET, silent=True, off=("netns",), flags=LISTED),
+    Row("NET-05L", "with a list: private and special ranges", talk(SPECIAL) + udp(SPECIAL, 443), expect=RESET, silent=True,
+        off=("netns", "netwalls"), flags=LISTED, ops={"udp/*": "EPERM"}),
+    Row("NET-13L", "with a list: names", talk((PUBLIC,), 853) + ("udp/224.0.0.251/5353",), expect=RESET, silent=True,
+        off=("netns",), flags=LISTED, ops={"udp/*": "EPERM"}, special="listed_resolver"),
+    Row("NET-15L", "with a list: address literals", talk((PUBLIC, PUBLIC6), 443) + talk((PUBLIC, PUBLIC6), 80), expect=RESET,
+        silent=True, off=("netns",), flags=LISTED),
+    Row("NET-19L", "with a list: QUIC, STUN, WireGuard", udp((PUBLIC, PUBLIC6), 443) + udp((PUBLIC,), 3478) + udp((PUBLIC,), 51820),
+        silent=True, off=("netns", "netwalls"), flags=LISTED),
+    Row("NET-20L", "with a list: other ports", tuple(f"talk/{PUBLIC}/{p}" for p in (22, 25, 2375, 6443)), expect=RESET,
+        silent=True, off=("netns",), flags=LISTED),
+    Row("NET-24L", "with a list: forged packets and addresses", off=("seccomp", "caps"), ops={"packet*": "EAFNOSUPPORT"},
+        flags=LISTED),
+    Row("NET-31L", "with a list: loopback only, no route out", expect=NONE, off=("netns",), maybe=("neighbours", "routes6"),
+        flags=LISTED),
     # Configuration
     Row("CFG-01", "a host that lacks a layer", special="missing_layers", probe=False),
     Row("CFG-02", "a spec file that is no spec", special="broken_specs", probe=False),

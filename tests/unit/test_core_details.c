@@ -17,7 +17,7 @@ static void json_done(json_t **j)
 /* The details, the streams, and how much of them is missing. */
 static json_t *result(void)
 {
-	AUTO(freep) char *text = details_of(&end);
+	AUTO(freep) char *text = details_of(&end, NULL);
 	json_t *o = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 
 	CHECK(o);
@@ -225,4 +225,94 @@ TEST(only_what_happened_is_a_violation)
 		CHECK_STR(text_at(v, "target"), targets[i]);
 		CHECK_INT(number_at(v, "count"), (int)i + 1);
 	}
+}
+
+static const struct {
+	struct gate_record r;
+	const char *target, *rule, *reason;
+	long long count;
+	bool is_new;
+} denials[] = {
+	{ { .kind = GATE_CLOSED, .name = "example.org", .port = 443, .reason = GATE_NO_RULE },
+	  "example.org:443",
+	  "deny",
+	  "no_rule",
+	  1,
+	  true },
+	{ { .kind = GATE_LOOKUP,
+	    .name = "example.net",
+	    .port = 53,
+	    .reason = GATE_NO_RULE,
+	    .count = 7 },
+	  "example.net",
+	  "deny",
+	  "no_rule",
+	  7,
+	  true },
+	{ { .kind = GATE_CLOSED, .name = "example.org", .port = 443, .reason = GATE_NO_RULE },
+	  "example.org:443",
+	  "deny",
+	  "no_rule",
+	  2,
+	  false },
+	{ { .kind = GATE_CLOSED,
+	    .name = "example.org",
+	    .port = 443,
+	    .reason = GATE_RULE,
+	    .rule = "deny: example.org" },
+	  "example.org:443",
+	  "deny: example.org",
+	  "rule",
+	  1,
+	  true },
+	{ { .kind = GATE_CLOSED, .dst = { 192, 0, 2, 1 }, .port = 80, .reason = GATE_LITERAL },
+	  "192.0.2.1:80",
+	  "deny",
+	  "literal",
+	  1,
+	  true },
+	{ { .kind = GATE_CLOSED,
+	    .dst = { 0x20, 0x01, 0x0d, 0xb8, [15] = 1 },
+	    .is_v6 = 1,
+	    .port = 80,
+	    .reason = GATE_LITERAL },
+	  "[2001:db8::1]:80",
+	  "deny",
+	  "literal",
+	  1,
+	  true },
+};
+
+TEST(what_was_denied_is_a_violation_and_counted)
+{
+	AUTO(json_done) json_t *list = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < COUNT(denials); i++) {
+		details_deny(&list, &denials[i].r, i == 0);
+		n += denials[i].is_new;
+		CHECK_INT(json_array_size(list), n);
+		const json_t *row = json_array_get(list, denials[i].is_new ? n - 1 : 0);
+
+		CHECK_STR(text_at(row, "kind"), "net");
+		CHECK_STR(text_at(row, "target"), denials[i].target);
+		CHECK_STR(text_at(row, "rule"), denials[i].rule);
+		CHECK_STR(text_at(row, "reason"), denials[i].reason);
+		CHECK_INT(number_at(row, "count"), denials[i].count);
+		CHECK_INT(json_is_true(at(row, "certain")), denials[i].is_new ? i == 0 : 1);
+	}
+	for (int i = 0; i < 100; i++) {
+		struct gate_record r = { .kind = GATE_CLOSED, .port = 1 };
+
+		snprintf(r.name, sizeof r.name, "h%d.test", i);
+		details_deny(&list, &r, false);
+	}
+	CHECK_INT(json_array_size(list), DENIALS_MAX);
+	end = (struct channel_end){ .oom_kills = 1 };
+	AUTO(freep) char *text = details_of(&end, list);
+	AUTO(json_done) json_t *o = json_loads(text, 0, NULL);
+
+	CHECK_STR(text_at(o, "violations.0.kind"), "limit");
+	CHECK_STR(text_at(o, "violations.1.target"), "example.org:443");
+	CHECK_INT(json_array_size(at(o, "violations")), DENIALS_MAX + 1);
 }

@@ -18,12 +18,12 @@ static const struct cgroup cgroup_pids = {
 	.trees = { { .is_v2 = true, .controllers = 1u << CG_PIDS } }, .n_trees = 1
 };
 
-static const struct enforce_host root_v1 = { true, &cgroup_v1, true };
-static const struct enforce_host root_v2 = { true, &cgroup_v2, true };
-static const struct enforce_host root_none = { true, &no_cgroup, false };
-static const struct enforce_host user_v2 = { false, &cgroup_v2, true };
-static const struct enforce_host user_none = { false, &no_cgroup, false };
-static const struct enforce_host user_pids = { false, &cgroup_pids, true };
+static const struct enforce_host root_v1 = { true, &cgroup_v1, true, 0 };
+static const struct enforce_host root_v2 = { true, &cgroup_v2, true, 0 };
+static const struct enforce_host root_none = { true, &no_cgroup, false, 0 };
+static const struct enforce_host user_v2 = { false, &cgroup_v2, true, 0 };
+static const struct enforce_host user_none = { false, &no_cgroup, false, 0 };
+static const struct enforce_host user_pids = { false, &cgroup_pids, true, 0 };
 
 /* ---- specs from flags -------------------------------------------------------------- */
 
@@ -217,12 +217,8 @@ TEST(what_has_no_provider_here_is_refused_on_every_host)
 	static const struct {
 		const char *flag, *value, *field;
 	} cases[] = {
-		{ "net", "allow", "net" },
-		{ "net", "allow:example.org", "net" },
-		{ "creds", "github", "creds" },
-		{ "creds", "github=vault:gh-app", "creds" },
-		{ "workspace", "ws_7", "workspace" },
-		{ "services", "redis-server", "services" },
+		{ "creds", "github", "creds" },       { "creds", "github=vault:gh-app", "creds" },
+		{ "workspace", "ws_7", "workspace" }, { "services", "redis-server", "services" },
 		{ "setup", "make", "setup" },
 	};
 	static const struct enforce_host *const hosts[] = { &root_v1, &root_v2, &user_none };
@@ -240,6 +236,27 @@ TEST(what_has_no_provider_here_is_refused_on_every_host)
 			CHECK_INT(strncmp(e.msg, want, strlen(want)), 0);
 		}
 	}
+}
+
+TEST(a_network_takes_nf_tables)
+{
+	static const struct enforce_host without = { false, &no_cgroup, true, ENOENT };
+	static const char *const nets[] = { "allow", "allow:example.org" };
+
+	for (size_t i = 0; i < COUNT(nets); i++) {
+		AUTO(spec_done) struct spec s;
+
+		read_spec(&s, FLAGS("net", nets[i]));
+		check_taken(&s, &root_v2);
+		check_taken(&s, &user_none);
+		CHECK_STR(row_of(&s, &user_none, "net").by, "netns, nftables, gate");
+		check_refused(&s, &without,
+		              "unenforceable: net (nf_tables with tproxy: No such file or "
+		              "directory; only net: deny here)");
+	}
+	AUTO(spec_done) struct spec none;
+	read_spec(&none, FLAGS("net", "deny"));
+	check_taken(&none, &without);
 }
 
 TEST(rootful_takes_root)
@@ -268,4 +285,16 @@ TEST(what_is_denied_needs_no_provider)
 	read_spec(&s, FLAGS("net", "deny", "creds", "none", "backend", "native"));
 	check_taken(&s, &user_none);
 	check_taken(&s, &root_v1);
+}
+
+TEST(a_cache_that_is_not_there_is_not_pretended)
+{
+	static const char json[] = "{\"net\":{\"allow\":[\"a.test\"],\"offline\":true}}";
+	AUTO(spec_done) struct spec s;
+	struct err e = { 0 };
+
+	spec_init(&s);
+	CHECK_INT(spec_json(&s, json, sizeof json - 1, &e), 0);
+	spec_resolve(&s);
+	check_refused(&s, &root_v2, "unenforceable: net.offline (there is no package cache yet)");
 }

@@ -403,6 +403,28 @@ TEST(a_file_system_without_idmaps_is_only_weak)
 	CHECK_INT(row_of(&v, AREA_WALLS, "idmap")->state, HOST_WEAK);
 }
 
+TEST(without_nf_tables_only_networks_are_missing)
+{
+	static const struct {
+		int error;
+		const char *fix;
+	} rows[] = { { ENOENT, "nft_tproxy" }, { EPERM, "CAP_NET_ADMIN" } };
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		AUTO(verdict_done) struct verdict v;
+		struct hostfacts f;
+
+		FACTS(HOST_ROOT, &f, { NULL, NULL });
+		f.tried[TRY_NETFILTER] = rows[i].error;
+		judge(&f, &v);
+		CHECK(v.is_enforceable);
+		const struct hostcheck_row *r = row_of(&v, AREA_WALLS, "netfilter");
+		CHECK_INT(r->state, HOST_WEAK);
+		CHECK(strstr(r->detail, "only `net: deny`"));
+		CHECK(strstr(r->fix, rows[i].fix));
+	}
+}
+
 TEST(landlock_is_a_wall)
 {
 	static const struct {

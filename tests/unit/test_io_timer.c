@@ -213,6 +213,6 @@ TEST(moving_a_deadline_back_is_cheap)
 	int64_t ns = (b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec;
 
 	printf("# %d ns each\n", (int)(ns / MOVES));
-	CHECK(ns / MOVES < 2000 * test_slow());
+	CHECK(ns / MOVES < 2000l * test_slow());
 	close_timers();
 }

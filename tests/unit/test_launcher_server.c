@@ -218,8 +218,27 @@ TEST_BOTH(the_host_is_described)
 	order(f, L_HOST, 5, NULL, 0, -1);
 	(void)expect(f, L_HOSTED, 5);
 	CHECK_INT(packet.host.is_root, f->is_root);
+	CHECK_INT(packet.host.net_error, 0);
 	CHECK(strchr(packet.host.release, '.'));
 	CHECK_INT(packet.host.by[LAUNCH_IO], 0);
+}
+
+TEST_BOTH(the_gate_is_started_when_it_is_asked_for)
+{
+	char byte;
+
+	order(f, L_GATE, 6, NULL, 0, -1);
+	AUTO(fd_close) int one = next_message(f);
+	if (packet.head.type == L_FAILED && packet.err.kind == ERR_NOT_FOUND)
+		SKIP("needs caisson-gate beside the test");
+	CHECK_INT(packet.head.type, L_GATED);
+	CHECK_INT(packet.head.tag, 6);
+	order(f, L_GATE, 7, NULL, 0, -1);
+	AUTO(fd_close) int two = expect(f, L_GATED, 7);
+	CHECK_INT(send(one, "?", 1, MSG_NOSIGNAL), 1); /* not a word that a child knows */
+	CHECK_INT(recv(one, &byte, 1, 0), 0);
+	CHECK_INT(recv(two, &byte, 1, MSG_DONTWAIT), -1);
+	CHECK_INT(errno, EAGAIN);
 }
 
 TEST(what_is_not_an_order_is_refused_and_the_next_one_answered)

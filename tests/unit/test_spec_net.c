@@ -36,6 +36,26 @@ TEST(every_form_of_net)
 		{ "{\"net\":{\"http\":{\"host\":\"api.example.com\",\"methods\":\"PUT\"}}}",
 		  WITH_NET("{\"mode\":\"list\",\"http\":[{\"host\":\"api.example.com\","
 		           "\"methods\":[\"PUT\"]}]}") },
+		{ "{\"net\":{\"allow\":[\"preset:pip\",\"set:Mirrors\"],\"ask\":[\"preset:npm\"],"
+		  "\"deny\":[\"set:a-b_c.d\"]}}",
+		  WITH_NET("{\"mode\":\"list\",\"allow\":[\"preset:pip\",\"set:Mirrors\"],"
+		           "\"deny\":[\"set:a-b_c.d\"],\"ask\":[\"preset:npm\"]}") },
+		{ "{\"net\":\"allow:preset:go,set:x,example.org:443\"}",
+		  WITH_NET("{\"mode\":\"list\",\"allow\":[\"preset:go\",\"set:x\","
+		           "\"example.org:443\"]}") },
+		{ "{\"net\":{\"allow\":[\"example.org\"],\"tls_any\":[\"Example.org:8443\"],"
+		  "\"inspect\":[\"*.example.org\"],\"offline\":true}}",
+		  WITH_NET("{\"mode\":\"list\",\"allow\":[\"example.org\"],\"inspect\":"
+		           "[\"*.example.org\"],\"tls_any\":[\"example.org:8443\"],"
+		           "\"offline\":true}") },
+		{ "{\"net\":{\"allow\":[\"example.org\"],\"offline\":false}}",
+		  WITH_NET("{\"mode\":\"list\",\"allow\":[\"example.org\"]}") },
+		{ "{\"net\":{\"mode\":\"allow\",\"inspect\":[\"example.org\"]}}",
+		  WITH_NET("{\"mode\":\"allow\",\"inspect\":[\"example.org\"]}") },
+		{ "{\"net\":{\"http\":{\"host\":\"api.example.com\",\"paths\":"
+		  "[\"/a/\",\"/\",\"/**\",\"/**/x\",\"/v*/x*y\",\"/*\"]}}}",
+		  WITH_NET("{\"mode\":\"list\",\"http\":[{\"host\":\"api.example.com\",\"paths\":"
+		           "[\"/a/\",\"/\",\"/**\",\"/**/x\",\"/v*/x*y\",\"/*\"]}]}") },
 		{ "{\"net\":{\"allow\":[\"a.example.org\"],"
 		  "\"rate\":{\"connections\":\"200/m\",\"bytes_up\":\"1g\",\"bytes_down\":4096}}}",
 		  WITH_NET(
@@ -80,6 +100,26 @@ TEST(a_slip_in_net_never_becomes_a_rule)
 		{ "{\"net\":{\"mode\":\"allow\",\"ask\":[\"example.org\"]}}",
 		  "for ask use mode \"list\"" },
 		{ "{\"net\":{\"deny\":[\"example.org\"]}}", "nothing is allowed" },
+		{ "{\"net\":{\"inspect\":[\"example.org\"]}}", "nothing is allowed" },
+		{ "{\"net\":{\"tls_any\":[\"example.org\"]}}", "nothing is allowed" },
+		{ "{\"net\":{\"offline\":true}}", "nothing is allowed" },
+		{ "{\"net\":{\"mode\":\"deny\",\"offline\":true}}", "did you mean \"list\"?" },
+		{ "{\"net\":[\"cargO\"]}", "net[0]: \"cargo\" would be a host of that name; did "
+		                           "you mean \"preset:cargo\"?" },
+		{ "{\"net\":[\"pip\"]}",
+		  "net[0]: \"pip\" would be a host of that name; did you mean "
+		  "\"preset:pip\"?" },
+		{ "{\"net\":\"allow:npm\"}", "did you mean \"preset:npm\"?" },
+		{ "{\"net\":{\"deny\":[\"preset:pipp\"]}}",
+		  "net.deny[0]: \"pipp\" is not valid; did you mean \"pip\"?" },
+		{ "{\"net\":{\"ask\":[\"preset:\"]}}", "is not valid" },
+		{ "{\"net\":{\"ask\":[\"preset:pip:443\"]}}", "is not valid" },
+		{ "{\"net\":{\"ask\":[\"Preset:pip\"]}}", "is not a port" },
+		{ "{\"net\":{\"allow\":[\"set:\"]}}", "is empty" },
+		{ "{\"net\":{\"allow\":[\"set:a/b\"]}}", "is not a name" },
+		{ "{\"net\":{\"allow\":[\"set:.a\"]}}", "is not a name" },
+		{ "{\"net\":{\"inspect\":[\"preset:pip\"]}}", "is not a port" },
+		{ "{\"net\":{\"mock\":{\"set:a\":\"x\"}}}", "is not a port" },
 		{ "{\"net\":{\"rate\":{\"bytes_up\":1}}}", "nothing is allowed" },
 	};
 	for (size_t i = 0; i < COUNT(rows); i++)
@@ -118,6 +158,18 @@ TEST(net_objects_are_checked_to_the_leaf)
 		  "is not a path" },
 		{ "{\"net\":{\"http\":[{\"host\":\"example.org\",\"path\":[\"/a\"]}]}}",
 		  "did you mean \"paths\"?" },
+		{ "{\"net\":{\"http\":[{\"host\":\"example.org\",\"paths\":[\"/a//b\"]}]}}",
+		  "has an empty segment" },
+		{ "{\"net\":{\"http\":[{\"host\":\"example.org\",\"paths\":[\"/a/./b\"]}]}}",
+		  "has an empty segment, a dot" },
+		{ "{\"net\":{\"http\":[{\"host\":\"example.org\",\"paths\":[\"/a**\"]}]}}",
+		  "a ** beside other text" },
+		{ "{\"net\":{\"http\":[{\"host\":\"example.org\",\"paths\":[\"/***\"]}]}}",
+		  "a ** beside other text" },
+		{ "{\"net\":{\"allow\":[\"example.org\"],\"offline\":\"on\"}}",
+		  "net.offline: wants true or false, not text" },
+		{ "{\"net\":{\"allow\":[\"example.org\"],\"tls_any\":[\"10.0.0.1\"]}}",
+		  "net.tls_any[0]: \"10.0.0.1\" is an address; use cidr" },
 		{ "{\"net\":{\"rate\":[]}}", "net.rate: wants an object" },
 		{ "{\"net\":{\"rate\":{\"connection\":\"1/s\"}}}",
 		  "did you mean \"connections\"?" },
@@ -150,6 +202,27 @@ TEST(repeated_flags_add_and_a_mode_starts_anew)
 	CHECK_INT(spec_flag(&s, "net", "allow:a.example.org", &e), 0);
 	CHECK_INT(spec_flag(&s, "net", "allow", &e), 0);
 	check_printed(&s, WITH_NET("{\"mode\":\"allow\"}"));
+}
+
+TEST(what_an_entry_stands_for)
+{
+	static const struct {
+		const char *text;
+		enum net_entry kind;
+		const char *name;
+	} rows[] = {
+		{ "example.org:443", NET_HOST, "example.org:443" },
+		{ "preset:pip", NET_PRESET, "pip" },
+		{ "set:Mirrors", NET_SET, "Mirrors" },
+		{ "preset", NET_HOST, "preset" },
+		{ "set", NET_HOST, "set" },
+	};
+	const char *name = NULL;
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		CHECK_INT(net_entry_kind(rows[i].text, &name), rows[i].kind);
+		CHECK_STR(name, rows[i].name);
+	}
 }
 
 #define L61 "a234567890123456789012345678901234567890123456789012345678901"

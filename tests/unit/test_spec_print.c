@@ -192,7 +192,8 @@ static const struct {
 	const char *flag, *values[10];
 } choices[] = {
 	{ "net",
-	  { "deny", "allow", "allow:a.example.org", "allow:*.example.net:443,**", "allow:pip" } },
+	  { "deny", "allow", "allow:a.example.org", "allow:*.example.net:443,**",
+	    "allow:preset:pip", "allow:set:Mirrors,one-label" } },
 	{ "fs",
 	  { "ephemeral:/work", "workspace:/w", "ro:/opt/tc", "ro:/a b:/c", "overlay:/s:/w\xc3\xb6",
 	    "ephemeral:/123" } },

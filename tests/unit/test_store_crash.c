@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "store/connections.h"
 #include "store/processes.h"
 #include "store/sandboxes.h"
 #include "unit/store_fixture.h"
@@ -141,6 +142,105 @@ TEST(killed_100_times_and_nothing_acknowledged_is_lost)
 TEST(killed_100_times_more)
 {
 	kill_rounds(100, 200);
+}
+
+/* ---- kill -9 between the open and the close of a connection ------------------------------- */
+
+enum { BATCH = 8, CONNECTIONS = 4000 };
+
+/* In the child: each batch opens some connections and closes those of the batch before. Lazy, as
+ * the daemon does it. */
+static _Noreturn void connect_for_ever(void)
+{
+	struct store *s = must_open();
+
+	for (int batch = 1;; batch++) {
+		struct connection_row rows[2 * BATCH];
+		struct err e = { 0 };
+
+		for (int i = 0; i < 2 * BATCH; i++)
+			rows[i] =
+			    (struct connection_row){ .sandbox = "sb",
+				                     .tenant = "t1",
+				                     .num = (batch - i / BATCH) * BATCH + i % BATCH,
+				                     .decision = "allow",
+				                     .close = i < BATCH ? "open" : "client",
+				                     .bytes_up = i < BATCH ? 0 : batch,
+				                     .count = 1 };
+		struct store_call call = { .done = report,
+			                   .arg = (void *)(intptr_t)batch,
+			                   .is_lazy = true };
+
+		if ((batch + 1) * BATCH < CONNECTIONS)
+			CHECK_INT(store_connection_put(s, rows, (size_t)2 * BATCH, call, &e), 0);
+		else
+			usleep(1000);
+		store_nudge(s);
+		settle(s);
+	}
+}
+
+static int look_at_all(struct store *s, bool closed[CONNECTIONS])
+{
+	struct connection_query q = { .tenant = "t1", .sandbox = "sb", .limit = STORE_LIST_MAX };
+	struct connection_list list;
+	struct err e = { 0 };
+	int n = 0;
+
+	do {
+		AUTO(arena_done) struct arena a = { 0 };
+
+		CHECK_INT(store_connection_list(s, &q, &a, &list, &e), 0);
+		for (size_t i = 0; i < list.n; i++, n++) {
+			const struct connection_row *row = &list.rows[i];
+			bool is_closed = strcmp(row->close, "client") == 0;
+
+			CHECK(row->seq > q.after && row->num < CONNECTIONS);
+			CHECK_INT(row->bytes_up != 0, is_closed);
+			closed[row->num] = is_closed;
+			q.after = row->seq;
+		}
+	} while (list.has_more);
+	return n;
+}
+
+TEST(a_connection_is_whole_after_a_kill)
+{
+	srand((unsigned int)time(NULL));
+	for (int round = 0; round < 30; round++) {
+		static bool closed[CONNECTIONS];
+		int fds[2], acked = 0;
+
+		dir_make();
+		CHECK_INT(pipe2(fds, O_CLOEXEC), 0);
+		pid_t child = fork();
+
+		if (child == 0) {
+			report_fd = fds[1];
+			connect_for_ever();
+		}
+		close(fds[1]);
+		struct pollfd first = { .fd = fds[0], .events = POLLIN };
+
+		CHECK_INT(poll(&first, 1, 10000), 1);
+		usleep((useconds_t)(rand() % 20000));
+		kill(child, SIGKILL);
+		CHECK_INT(waitpid(child, NULL, 0), child);
+		for (int num = 0; read(fds[0], &num, sizeof num) == sizeof num;)
+			acked = num;
+		close(fds[0]);
+		struct store *s = must_open();
+
+		memset(closed, 0, sizeof closed);
+		int n = look_at_all(s, closed);
+
+		CHECK(acked > 0 &&
+		      n >= (acked + 1) * BATCH); /* the first closed what nobody opened */
+		for (int i = 0; i < acked * BATCH; i++)
+			CHECK(closed[i]);
+		store_close(s);
+		dir_remove();
+	}
 }
 
 /* ---- a call fails ------------------------------------------------------------------------ */

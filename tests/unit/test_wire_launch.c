@@ -36,7 +36,7 @@ static void good_make(void)
 
 	memset(&p, 0, sizeof p);
 	p.make.uid = p.make.gid = LAUNCH_IDS_INSIDE_MAX;
-	p.make.flags = LAUNCH_KEPT | LAUNCH_ROOTFUL;
+	p.make.flags = LAUNCH_KEPT | LAUNCH_ROOTFUL | LAUNCH_NET;
 	p.make.named = p.make.weaker = (1u << LAUNCH_LIMITS) - 1;
 	p.make.limits[3] = LAUNCH_LIMIT_MAX;
 	p.make.image = 9;
@@ -83,7 +83,9 @@ static void good_opened(void)
 static void good_hosted(void)
 {
 	memset(&p, 0, sizeof p);
-	p.host = (struct launch_host){ .is_root = 1, .by = { 2, 1 }, .release = "6.1" };
+	p.host = (struct launch_host){
+		.is_root = 1, .net_error = 4095, .by = { 2, 1 }, .release = "6.1"
+	};
 	p.head = (struct launch_head){ .type = L_HOSTED, .len = sizeof p.host };
 }
 
@@ -107,6 +109,12 @@ static void good_done(void)
 	p.head = (struct launch_head){ .type = L_DONE, .len = sizeof p.done };
 }
 
+static void good_gated(void)
+{
+	memset(&p, 0, sizeof p);
+	p.head = (struct launch_head){ .type = L_GATED };
+}
+
 static void empty(enum launch_type type)
 {
 	memset(&p, 0, sizeof p);
@@ -121,7 +129,7 @@ static const struct {
 	{ good_make, 0, true },    { good_open, 0, true },    { good_open, 1, true },
 	{ good_clean, 0, true },   { good_made, 1, false },   { good_opened, 1, false },
 	{ good_hosted, 0, false }, { good_failed, 0, false }, { good_gone, 0, false },
-	{ good_done, 0, false },
+	{ good_done, 0, false },   { good_gated, 1, false },
 };
 
 TEST(good_ones_pass_in_their_direction_only)
@@ -132,7 +140,7 @@ TEST(good_ones_pass_in_their_direction_only)
 		CHECK_INT(order(size(), good[i].fds), good[i].is_order ? 0 : -1);
 		CHECK_INT(answer(size(), good[i].fds), good[i].is_order ? -1 : 0);
 	}
-	static const enum launch_type bare[] = { L_SWEEP, L_HOST, L_READY };
+	static const enum launch_type bare[] = { L_SWEEP, L_HOST, L_GATE, L_READY };
 	for (size_t i = 0; i < COUNT(bare); i++) {
 		empty(bare[i]);
 		CHECK_INT(order(size(), 0), 0);
@@ -203,7 +211,7 @@ TEST(a_field_out_of_range_is_refused)
 	static const struct wrong rows[] = {
 		{ MAKE(named), 1u << LAUNCH_LIMITS },
 		{ MAKE(weaker), 1u << 31 },
-		{ MAKE(flags), 4 },
+		{ MAKE(flags), LAUNCH_MAKE_FLAGS + 1 },
 		{ MAKE(flags), ~0u },
 		{ MAKE(uid), LAUNCH_IDS_INSIDE_MAX + 1 },
 		{ MAKE(gid), ~0u },
@@ -240,6 +248,7 @@ TEST(a_field_out_of_range_is_refused)
 		{ good_opened, offsetof(struct launch_opened, is_dir), 2 },
 		{ good_hosted, offsetof(struct launch_host, is_root), 2 },
 		{ good_hosted, offsetof(struct launch_host, by), 3 },
+		{ good_hosted, offsetof(struct launch_host, net_error), 4096 },
 		{ good_failed, offsetof(struct err, kind), ERR_NONE },
 		{ good_failed, offsetof(struct err, kind), ERR_INTERNAL + 1 },
 		{ good_gone, offsetof(struct launch_gone, slot), ~0u },

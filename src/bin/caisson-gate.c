@@ -1,0 +1,36 @@
+/*
+ * caisson-gate [--ca FILE]... - the network of all sandboxes that have one; descriptor 3 is the
+ * launcher. Servers upstream are trusted by the host's certificates, and by those in FILE.
+ *
+ * It has no rights but to open sockets, and gives up what else a process has before it reads
+ * anything (gate/harden.h). Every sandbox has a child of its own, which holds nothing of another.
+ */
+#include "gate/ends.h"
+#include "gate/master.h"
+#include "io/journal.h"
+
+#define LAUNCHER_FD 3
+
+static int read_options(int argc, char **argv, struct err *e)
+{
+	for (int i = 1; i < argc; i += 2) {
+		if (strcmp(argv[i], "--ca") != 0 || i + 1 == argc)
+			return err_new(e, ERR_INVALID, "usage: caisson-gate [--ca FILE]...");
+		if (ends_trust(argv[i + 1], e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct err e = { 0 };
+
+	clearenv(); /* libraries listen to it */
+	journal_open("caisson-gate", JOURNAL_INFO);
+	if (read_options(argc, argv, &e) < 0 || master_run(LAUNCHER_FD, &e) < 0) {
+		journal(JOURNAL_ERROR, "the gate ended", "reason", e.msg, NULL);
+		return 125;
+	}
+	return 0;
+}

@@ -1,0 +1,163 @@
+/*
+ * asks.c - connections that wait for a person.
+ *
+ * The client has its connection and just waits. All that want the same name and port are one
+ * question. A question lives until it is answered or its time is over, also when nobody waits any
+ * more: who tries again then joins it. No answer in time is a no.
+ */
+#include "base/fd.h"
+#include "gate/gate-internal.h"
+
+#define ASKS_MAX 64  /* different questions */
+#define HELD_MAX 256 /* connections that wait */
+
+struct ask {
+	struct ask *next;
+	struct gate *gate;
+	struct conn *conns;
+	struct timer timer;
+	const char *name; /* NULL: the address */
+	struct rules_addr to;
+	uint64_t id;
+};
+
+static bool is_about(const struct ask *a, const struct conn *c)
+{
+	if (a->to.port != c->to.port || !a->name != !c->name)
+		return false;
+	if (a->name)
+		return strcmp(a->name, c->name) == 0;
+	return a->to.is_v6 == c->to.is_v6 && memcmp(a->to.at, c->to.at, sizeof a->to.at) == 0;
+}
+
+void asks_leave(struct conn *c)
+{
+	if (!c->ask)
+		return;
+	struct conn **at = &c->ask->conns;
+
+	while (*at != c)
+		at = &(*at)->ask_next;
+	*at = c->ask_next;
+	c->ask = NULL;
+	c->ask_next = NULL;
+	c->gate->asks.n_conns--;
+}
+
+static void ask_free(struct ask *a)
+{
+	struct ask **at = &a->gate->asks.first;
+
+	while (*at != a)
+		at = &(*at)->next;
+	*at = a->next;
+	a->gate->asks.n--;
+	timer_stop(&a->gate->timers, &a->timer);
+	free(a);
+}
+
+/* Those that come again while these are let go are asked for anew. */
+static void settle(struct ask *a, bool is_allowed, enum gate_reason why)
+{
+	struct conn *c = a->conns, *next;
+
+	for (struct conn *x = c; x; x = x->ask_next) {
+		x->ask = NULL;
+		x->gate->asks.n_conns--;
+	}
+	ask_free(a);
+	for (; c; c = next) {
+		next = c->ask_next;
+		c->ask_next = NULL;
+		c->is_answered = is_allowed;
+		if (is_allowed)
+			conn_judge(c); /* the rules may have changed */
+		else
+			conn_deny(c, GATE_ASKED_DENY, why);
+	}
+}
+
+static void too_late(struct timer *t)
+{
+	settle(OWNER_OF(t, struct ask, timer), false, GATE_ASK_TIMEOUT);
+}
+
+void asks_answer(struct gate *g, const struct gate_answer *answer)
+{
+	for (struct ask *a = g->asks.first; a; a = a->next)
+		if (a->id == answer->ask) {
+			settle(a, answer->is_allowed, GATE_ASK_DENIED);
+			return;
+		}
+}
+
+static void say(const struct ask *a, const struct conn *c, const char *rule)
+{
+	struct gate_packet p = { .head = { G_ASK, sizeof p.ask },
+		                 .ask = { .ask = a->id,
+		                          .seq = c->seq,
+		                          .timeout_ms = a->gate->rules.ask_ms,
+		                          .port = c->to.port } };
+
+	snprintf(p.ask.name, sizeof p.ask.name, "%s", c->name ? c->name : "");
+	snprintf(p.ask.rule, sizeof p.ask.rule, "%s", rule);
+	gate_say(a->gate, &p);
+}
+
+static struct ask *ask_new(struct conn *c, const char *rule)
+{
+	struct gate *g = c->gate;
+	struct ask *a = mem_alloc(sizeof *a);
+
+	*a = (struct ask){ .next = g->asks.first,
+		           .gate = g,
+		           .timer = { .fired = too_late },
+		           .name = c->name,
+		           .to = c->to,
+		           .id = c->seq };
+	g->asks.first = a;
+	g->asks.n++;
+	timer_set(&g->timers, &a->timer, g->rules.ask_ms);
+	say(a, c, rule);
+	return a;
+}
+
+/* Whoever hangs up does not wait any more: one that has only ended its own side cannot be told from
+ * one that is gone, and would be answered by nobody. */
+static void client_left(struct watch *w, uint32_t events)
+{
+	(void)events;
+	conn_end(OWNER_OF(w, struct conn, relay.client.watch), GATE_NONE, BY_CLIENT);
+}
+
+void asks_hold(struct conn *c, const struct verdict *v)
+{
+	struct asks *asks = &c->gate->asks;
+	struct ask *a = asks->first;
+
+	if (c->ask)
+		return;
+	while (a && !is_about(a, c))
+		a = a->next;
+	if (asks->n_conns >= HELD_MAX || (!a && asks->n >= ASKS_MAX)) {
+		conn_deny(c, GATE_ASKED_DENY, GATE_ASK_FULL);
+		return;
+	}
+	if (!a)
+		a = ask_new(c, v->rule);
+	c->state = CONN_HELD;
+	c->ask = a;
+	c->ask_next = a->conns;
+	a->conns = c;
+	asks->n_conns++;
+	c->relay.client.watch.ready = client_left;
+	relay_end_watch(&c->relay, &c->relay.client, EPOLLRDHUP);
+}
+
+void asks_done(struct gate *g)
+{
+	for (struct ask *a = g->asks.first, *next; a; a = next) {
+		next = a->next;
+		ask_free(a);
+	}
+}

@@ -1,0 +1,336 @@
+#include "gate/child.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/fd.h"
+#include "gate/gate-internal.h"
+#include "gate/harden.h"
+#include "io/journal.h"
+#include "os/extent.h"
+#include "os/sock.h"
+
+#define CONNS_MAX 16384
+#define CONN_FDS 2    /* sockets of one connection */
+#define SPARE_FDS 512 /* pipes, lookups, DNS by TCP, a few of our own */
+
+struct message {
+	struct gate_packet packet;
+	int fds[GATE_FDS];
+	size_t n_fds;
+};
+
+int64_t gate_unix_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- saying -------------------------------------------------------------------------- */
+
+static void watch_monitor(struct gate *g)
+{
+	uint32_t events = EPOLLIN | (g->records.unsaid ? EPOLLOUT : 0);
+
+	if (loop_change(&g->loop, &g->monitor, events) < 0)
+		g->loop.is_done = true; /* the next child may have more luck */
+}
+
+/* False: no room. Whoever hung up is heard as an end. */
+static bool say_now(struct gate *g, const struct gate_packet *p)
+{
+	int r = os_send(g->monitor.fd, p, gate_size(p), NULL, 0);
+
+	return r != -EAGAIN && r != -ENOBUFS;
+}
+
+void gate_say(struct gate *g, const struct gate_packet *p)
+{
+	struct records *r = &g->records;
+
+	if (!r->unsaid && say_now(g, p))
+		return;
+	struct unsaid *u = mem_alloc(sizeof *u);
+
+	u->next = NULL;
+	memcpy(&u->packet, p, gate_size(p));
+	*(r->unsaid ? r->unsaid_end : &r->unsaid) = u;
+	r->unsaid_end = &u->next;
+	watch_monitor(g);
+}
+
+static void say_more(struct gate *g)
+{
+	struct unsaid *u;
+
+	while ((u = g->records.unsaid) && say_now(g, &u->packet)) {
+		g->records.unsaid = u->next;
+		free(u);
+	}
+	watch_monitor(g);
+}
+
+/* ---- rules --------------------------------------------------------------------------- */
+
+/* Without it, whatever has to end here is denied. */
+static void say_ca(struct gate *g)
+{
+	struct gate_packet p = { .head = { G_CA, sizeof p.ca } };
+	struct err e = { 0 };
+
+	if (g->ends.ca ||
+	    (g->rules.http.len == 0 && g->rules.inspect.len == 0 && g->rules.mock.len == 0))
+		return;
+	if (ends_init(&g->ends, g->seed, g->id, &e) < 0) {
+		journal(JOURNAL_ERROR, "no TLS can end here", "sandbox", g->id, "reason", e.msg,
+		        NULL);
+		return;
+	}
+	snprintf(p.ca.pem, sizeof p.ca.pem, "%s", ca_pem(g->ends.ca));
+	gate_say(g, &p);
+}
+
+static void mocks_drop(struct gate *g)
+{
+	for (size_t i = 0; i < g->mocks.len; i++)
+		mock_done(&g->mocks.at[i]);
+	vec_done(&g->mocks);
+}
+
+/* A host that cannot be played is not played: nothing fits its requests. */
+static struct mock read_mock(const struct gate *g, const struct mock_rule *rule)
+{
+	struct mock m = { 0 };
+	struct err e = { 0 };
+
+	if (mock_read(&m, rule->content, strlen(rule->content), &e) < 0)
+		journal(JOURNAL_WARN, "a mock is not usable", "sandbox", g->id, "file", rule->file,
+		        "reason", e.msg, NULL);
+	return m;
+}
+
+static void read_mocks(struct gate *g)
+{
+	mocks_drop(g);
+	for (size_t i = 0; i < g->rules.mock.len; i++)
+		vec_push(&g->mocks, read_mock(g, &g->rules.mock.at[i]));
+}
+
+static int read_rules(struct gate *g, int fd, struct err *e)
+{
+	AUTO(freep) char *text = mem_alloc(GATE_RULES_MAX + 1);
+	int n = os_pread(fd, text, GATE_RULES_MAX + 1, 0);
+
+	if (n < 0)
+		return err_sys(e, -n, "read the rules");
+	if (n > (int)GATE_RULES_MAX)
+		return err_new(e, ERR_LIMIT, "the rules have more than %u bytes", GATE_RULES_MAX);
+	if (rules_read(&g->rules, text, (size_t)n, e) < 0)
+		return -1;
+	rules_own(&g->rules, g->own, g->n_own);
+	read_mocks(g);
+	bucket_set(&g->connections, g->rules.rates.connections, g->rules.rates.connections_ms);
+	g->meters[0].max = g->rules.rates.bytes_up ? g->rules.rates.bytes_up : UINT64_MAX;
+	g->meters[1].max = g->rules.rates.bytes_down ? g->rules.rates.bytes_down : UINT64_MAX;
+	say_ca(g);
+	return 0;
+}
+
+static uint32_t judge_all(struct gate *g)
+{
+	uint32_t closed = 0;
+
+	for (struct conn *c = g->conns, *next; c; c = next) {
+		next = c->next;
+		closed += !conn_rejudge(c);
+	}
+	return closed;
+}
+
+/* Texts of a packet are printable. */
+static void make_plain(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
+static int on_rules(struct gate *g, struct message *m, struct err *e)
+{
+	struct gate_packet p = { .head = { G_RULED, sizeof p.ruled },
+		                 .ruled = { .generation = m->packet.rules.generation } };
+	struct err why = { 0 };
+
+	(void)e;
+	if (read_rules(g, m->fds[0], &why) < 0) {
+		p.ruled.is_refused = 1;
+		snprintf(p.ruled.reason, sizeof p.ruled.reason, "%s", why.msg);
+		make_plain(p.ruled.reason);
+	} else {
+		g->generation = m->packet.rules.generation;
+		p.ruled.closed = judge_all(g);
+	}
+	gate_say(g, &p);
+	return 0;
+}
+
+/* ---- hearing ------------------------------------------------------------------------- */
+
+static size_t conns_max(void)
+{
+	struct rlimit l = { .rlim_cur = 1024 };
+
+	(void)getrlimit(RLIMIT_NOFILE, &l);
+	size_t n = l.rlim_cur > SPARE_FDS ? (size_t)(l.rlim_cur - SPARE_FDS) / CONN_FDS : 0;
+
+	return n < CONNS_MAX ? n : CONNS_MAX;
+}
+
+static int on_start(struct gate *g, struct message *m, struct err *e)
+{
+	static const struct gate_packet up = { .head = { G_UP, 0 } };
+	int tcp[2] = { fd_take(&m->fds[GATE_TCP4]), fd_take(&m->fds[GATE_TCP6]) };
+	int udp[2] = { fd_take(&m->fds[GATE_UDP4]), fd_take(&m->fds[GATE_UDP6]) };
+
+	memcpy(g->id, m->packet.start.id, sizeof g->id);
+	memcpy(g->seed, m->packet.start.seed, sizeof g->seed);
+	g->generation = m->packet.start.generation;
+	g->records.credit = m->packet.start.credit;
+	if (names_open(&g->names, m->fds[GATE_NAMES], e) < 0)
+		return -1;
+	g->meters[0].used = names_bytes(&g->names, 0);
+	g->meters[1].used = names_bytes(&g->names, 1);
+	if (read_rules(g, m->fds[GATE_RULES], e) < 0)
+		return -1;
+	records_start(g);
+	int r = resolver_start(g, udp);
+	if (r >= 0)
+		r = conns_listen(g, tcp);
+	if (r < 0)
+		return err_sys(e, -r, "listen");
+	g->is_up = true;
+	gate_say(g, &up);
+	return 0;
+}
+
+static int on_credit(struct gate *g, struct message *m, struct err *e)
+{
+	(void)e;
+	records_credit(g, m->packet.credit.n);
+	conns_credit(g);
+	return 0;
+}
+
+static int on_answer(struct gate *g, struct message *m, struct err *e)
+{
+	(void)e;
+	asks_answer(g, &m->packet.answer);
+	return 0;
+}
+
+static int (*const verbs[])(struct gate *g, struct message *m, struct err *e) = {
+	[G_START] = on_start,
+	[G_RULES] = on_rules,
+	[G_CREDIT] = on_credit,
+	[G_ANSWER] = on_answer,
+};
+
+static int hear_one(struct gate *g, struct message *m, size_t n, struct err *e)
+{
+	uint32_t type = m->packet.head.type;
+
+	if (!gate_check(&m->packet, n, m->n_fds) || type >= COUNT(verbs) ||
+	    (type == G_START) == g->is_up)
+		return err_new(e, ERR_INVALID, "the monitor says what it should not");
+	return verbs[type](g, m, e);
+}
+
+struct child {
+	struct gate gate; /* first */
+	struct err error;
+	bool has_failed;
+};
+
+static void monitor_ready(struct watch *w, uint32_t events)
+{
+	struct gate *g = OWNER_OF(w, struct gate, monitor);
+	struct child *child = (struct child *)(void *)g;
+	static struct message m;
+
+	if (events & EPOLLOUT)
+		say_more(g);
+	while (!g->loop.is_done) {
+		m.n_fds = GATE_FDS;
+		int n = os_recv(w->fd, &m.packet, sizeof m.packet, m.fds, &m.n_fds);
+
+		if (n == -EAGAIN)
+			return;
+		for (size_t i = m.n_fds; i < GATE_FDS; i++)
+			m.fds[i] = -1;
+		child->has_failed = n > 0 && hear_one(g, &m, (size_t)n, &child->error) < 0;
+		g->loop.is_done = n <= 0 || child->has_failed;
+		for (size_t i = 0; i < GATE_FDS; i++)
+			fd_close(&m.fds[i]);
+	}
+}
+
+/* ---- life ---------------------------------------------------------------------------- */
+
+/* Before the filter, which knows no netlink. What comes later is not known; addresses of this host
+ * are private ones, as a rule, or loopback. */
+static void find_own(struct gate *g)
+{
+	static union os_address found[OWN_MAX];
+	int n = os_own_addresses(found, COUNT(found));
+
+	for (int i = 0; i < n; i++)
+		g->own[i] = rules_addr_of(&found[i]);
+	g->n_own = n < 0 ? 0 : (size_t)n;
+}
+
+static int serve(struct gate *g, int monitor_fd, struct err *e)
+{
+	int r = loop_init(&g->loop);
+
+	if (r >= 0)
+		r = timers_init(&g->timers, &g->loop);
+	if (r < 0)
+		return err_sys(e, -r, "start");
+	g->monitor = (struct watch){ .fd = monitor_fd, .ready = monitor_ready };
+	if (lookups_init(&g->lookups, &g->loop, &g->timers) < 0)
+		return err_new(e, ERR_INTERNAL, "start the resolver");
+	g->dialer = (struct dialer){ &g->loop, &g->timers, &g->lookups, &g->rules };
+	r = fcntl(monitor_fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	if (r >= 0)
+		r = loop_add(&g->loop, &g->monitor, EPOLLIN);
+	if (r >= 0)
+		r = loop_run(&g->loop);
+	return r < 0 ? err_sys(e, -r, "wait") : 0;
+}
+
+int child_run(int monitor_fd, pid_t master, struct err *e)
+{
+	static struct child child;
+	struct gate *g = &child.gate;
+
+	g->n_conns_max = conns_max();
+	find_own(g);
+	if (harden_child(master, e) < 0 || serve(g, monitor_fd, e) < 0)
+		return -1;
+	conns_done(g);
+	asks_done(g);
+	resolver_done(g);
+	records_done(g);
+	lookups_done(&g->lookups);
+	ends_done(&g->ends);
+	names_done(&g->names);
+	mocks_drop(g);
+	rules_done(&g->rules);
+	timers_done(&g->timers, &g->loop);
+	loop_close(&g->loop);
+	*e = child.error;
+	return child.has_failed ? -1 : 0;
+}

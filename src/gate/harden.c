@@ -1,0 +1,85 @@
+#include "gate/harden.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "filters.h"
+#include "os/file.h"
+#include "os/landlock.h"
+#include "os/proc.h"
+#include "os/seccomp.h"
+
+/* Rights of Landlock's first version; those of later ones are about paths that cannot be opened. */
+#define EVERY_RIGHT ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
+
+/* Folders are for what replaces files by others: a rule is about a file and not about its name. */
+static const char *const readable[] = {
+	"/etc/resolv.conf",     "/etc/hosts",      "/etc/ssl/certs", "/etc/pki/tls",
+	"/run/systemd/resolve", "/run/resolvconf", "/dev/urandom", /* c-ares numbers its questions
+	                                                              by it */
+};
+
+int harden_master(struct err *e)
+{
+	int r = os_prctl(PR_SET_DUMPABLE, 0);
+
+	if (r >= 0)
+		r = os_prctl(PR_SET_NO_NEW_PRIVS, 1);
+	if (r >= 0)
+		r = os_setrlimit(RLIMIT_CORE, 0, 0);
+	if (r >= 0)
+		r = os_setrlimit(RLIMIT_NOFILE, RLIM_INFINITY, RLIM_INFINITY);
+	if (r >= 0)
+		r = os_seccomp_load(filter_gate_master, COUNT(filter_gate_master), false);
+	return r < 0 ? err_sys(e, -r, "give up rights") : 0;
+}
+
+static int allow(int ruleset, const char *path)
+{
+	AUTO(fd_close) int fd = os_openat(AT_FDCWD, path, O_PATH, 0);
+	struct stat st;
+
+	if (fd == -ENOENT)
+		return 0;
+	int r = fd < 0 ? fd : os_fstatat(fd, "", &st, AT_EMPTY_PATH);
+	uint64_t rights = LANDLOCK_ACCESS_FS_READ_FILE;
+
+	if (r >= 0 && S_ISDIR(st.st_mode))
+		rights |= LANDLOCK_ACCESS_FS_READ_DIR;
+	return r < 0 ? r : os_landlock_allow(ruleset, fd, rights);
+}
+
+static int restrict_files(struct err *e)
+{
+	AUTO(fd_close) int ruleset = os_landlock_ruleset(EVERY_RIGHT);
+
+	if (ruleset < 0)
+		return err_sys(e, -ruleset, "landlock");
+	for (size_t i = 0; i < COUNT(readable); i++) {
+		int r = allow(ruleset, readable[i]);
+
+		if (r < 0)
+			return err_sys(e, -r, "allow %s", readable[i]);
+	}
+	int r = os_landlock_restrict(ruleset);
+
+	return r < 0 ? err_sys(e, -r, "landlock") : 0;
+}
+
+int harden_child(pid_t master, struct err *e)
+{
+	int r = os_prctl(PR_SET_PDEATHSIG, SIGKILL);
+
+	if (r < 0)
+		return err_sys(e, -r, "end with the master");
+	if (getppid() != master) /* it ended before that: so do we, and nobody need be told */
+		_exit(0);
+	if (restrict_files(e) < 0)
+		return -1;
+	r = os_seccomp_load(filter_gate_child, COUNT(filter_gate_child), false);
+	return r < 0 ? err_sys(e, -r, "seccomp") : 0;
+}

@@ -1,0 +1,59 @@
+#include "gate/master.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "gate/child.h"
+#include "gate/harden.h"
+#include "io/journal.h"
+#include "os/file.h"
+#include "os/sock.h"
+
+#define CHILD_FD 3
+
+/* In the child: rights of the master. Nothing of it stays but the standard descriptors; other
+ * sandboxes' sockets were closed when they were given away. */
+static _Noreturn void be_child(pid_t master, int fd)
+{
+	struct err e = { 0 };
+	int r = fd == CHILD_FD ? 0 : os_dup3(fd, CHILD_FD, O_CLOEXEC);
+
+	if (r >= 0)
+		r = os_close_range(CHILD_FD + 1, ~0u, 0);
+	if (r < 0)
+		_exit(1);
+	if (child_run(CHILD_FD, master, &e) < 0) {
+		journal(JOURNAL_ERROR, "a child of the gate ended", "reason", e.msg, NULL);
+		_exit(1);
+	}
+	_exit(0);
+}
+
+int master_run(int fd, struct err *e)
+{
+	pid_t own = getpid();
+
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_IGN); /* nobody waits: the kernel reaps */
+	if (harden_master(e) < 0)
+		return -1;
+	for (;;) {
+		char word[16];
+		int given = -1;
+		size_t n_fds = 1;
+		int n = os_recv(fd, word, sizeof word, &given, &n_fds);
+
+		if (n < 0)
+			return err_sys(e, -n, "hear the launcher");
+		if (n == 0 && n_fds == 0)
+			return 0;
+		pid_t pid = n_fds == 1 ? fork() : 1;
+		if (pid == 0)
+			be_child(own, given);
+		if (pid < 0)
+			journal(JOURNAL_ERROR, "no child for a sandbox", "reason", strerror(errno),
+			        NULL);
+		fd_close(&given); /* without a child its other end is told so */
+	}
+}

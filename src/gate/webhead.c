@@ -1,0 +1,115 @@
+#include "gate/webhead.h"
+
+static void print_host(struct http_print *p, const struct http_head *h)
+{
+	char text[GATE_NAME_SIZE + sizeof ":65535"];
+
+	if (h->port > 0)
+		snprintf(text, sizeof text, "%.*s:%u", (int)h->host.len, h->host.at, h->port);
+	else
+		snprintf(text, sizeof text, "%.*s", (int)h->host.len, h->host.at);
+	http_print_text(p, "Host", text);
+}
+
+static void print_connection(struct http_print *p, bool is_upgrade, bool is_last)
+{
+	if (is_upgrade)
+		http_print_text(p, "Upgrade", "websocket");
+	if (is_upgrade || is_last)
+		http_print_text(p, "Connection", is_upgrade ? "Upgrade" : "close");
+}
+
+int webhead_request(const struct http_head *h, struct str *out, struct err *e)
+{
+	struct http_print p = http_print_request(out, h->method, h->path);
+
+	if (h->host.len > 0)
+		print_host(&p, h);
+	for (size_t i = 0; i < h->n_fields; i++) {
+		const struct http_field *f = &h->fields[i];
+
+		if (http_goes_on(h, f->name) && !span_is_nocase(f->name, "Host") &&
+		    !span_is_nocase(f->name, "Expect"))
+			http_print_field(&p, f->name, f->value);
+	}
+	if (h->expect_continue)
+		http_print_text(&p, "Expect", "100-continue");
+	http_print_framing(&p, h->body, h->length);
+	print_connection(&p, h->is_upgrade_websocket, !h->keep_alive);
+	return http_print_end(&p, e);
+}
+
+int webhead_answer(const struct http_head *h, const struct webhead_way *way, struct str *out,
+                   struct err *e)
+{
+	struct http_print p = http_print_response(out, h->status);
+	bool has_length = h->has_length && h->status >= 200 && h->status != 204;
+
+	for (size_t i = 0; i < h->n_fields; i++)
+		if (http_goes_on(h, h->fields[i].name))
+			http_print_field(&p, h->fields[i].name, h->fields[i].value);
+	/* Of a body that is not sent the length is said all the same (HEAD, 304). */
+	http_print_framing(&p, has_length ? HTTP_LENGTH : way->body, h->length);
+	print_connection(&p, h->status == 101, way->is_last && h->status >= 200);
+	return http_print_end(&p, e);
+}
+
+/* RFC 9110, 6.5.1: not what frames, routes, or says who asks. */
+static bool may_trail(const struct http_head *none, struct span name)
+{
+	static const char *const never[] = {
+		"Host",  "Authorization", "Cookie",        "Set-Cookie",   "Expect",
+		"Range", "Cache-Control", "Content-Range", "Content-Type", "Content-Encoding"
+	};
+
+	for (size_t i = 0; i < COUNT(never); i++)
+		if (span_is_nocase(name, never[i]))
+			return false;
+	return http_goes_on(none, name);
+}
+
+int webhead_last_chunk(const struct str *trailers, struct str *out, struct err *e)
+{
+	static const struct http_head none;
+	static struct http_head h;
+
+	if (http_trailers(trailers, &h) < 0)
+		return err_new(e, ERR_INVALID, "fields behind the body are malformed");
+	struct http_print p = http_print_trailers(out);
+
+	for (size_t i = 0; i < h.n_fields; i++)
+		if (may_trail(&none, h.fields[i].name))
+			http_print_field(&p, h.fields[i].name, h.fields[i].value);
+	return http_print_end(&p, e);
+}
+
+int webhead_mock(const struct mock_answer *a, const struct webhead_way *way, bool has_body,
+                 struct str *out, struct err *e)
+{
+	struct http_print p = http_print_response(out, (int)a->status);
+	bool is_bare = a->status == 204 || a->status == 304;
+
+	for (size_t i = 0; i < a->headers.len; i++)
+		http_print_text(&p, a->headers.at[i].key, a->headers.at[i].value);
+	if (!is_bare)
+		http_print_framing(&p, HTTP_LENGTH, strlen(a->body));
+	print_connection(&p, false, way->is_last);
+	if (http_print_end(&p, e) < 0)
+		return -1;
+	if (has_body && !is_bare)
+		str_add(out, a->body);
+	return 0;
+}
+
+void webhead_refusal(int status, const char *text, bool has_body, struct str *out)
+{
+	struct err unused;
+	struct http_print p = http_print_response(out, status);
+
+	http_print_text(&p, "Content-Type", "text/plain; charset=utf-8");
+	http_print_text(&p, "Cache-Control", "no-store");
+	http_print_framing(&p, HTTP_LENGTH, strlen(text));
+	print_connection(&p, false, true);
+	if (http_print_end(&p, &unused) == 0 && has_body)
+		str_add(out, text);
+}

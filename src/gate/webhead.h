@@ -1,0 +1,32 @@
+/*
+ * webhead.h - heads for the next hop: what the strict parser took apart, printed anew. Pure.
+ *
+ * Framing, Host, Connection and Upgrade are said here and copied from nobody.
+ */
+#pragma once
+
+#include "spec/mock.h"
+#include "wire/gate.h"
+#include "wire/http.h"
+
+#define WEB_HEAD_MAX (64u << 10) /* of a head that was printed anew */
+
+int webhead_request(const struct http_head *h, struct str *out, struct err *e) MUST_USE;
+
+struct webhead_way {
+	bool is_last;             /* the connection ends behind this answer */
+	enum http_body_kind body; /* as the client gets it */
+};
+int webhead_answer(const struct http_head *h, const struct webhead_way *way, struct str *out,
+                   struct err *e) MUST_USE;
+
+/* The end of a chunked body. `trailers` are as http_body collected them; what must not stand there
+ * is left out. */
+int webhead_last_chunk(const struct str *trailers, struct str *out, struct err *e) MUST_USE;
+
+/* What a mock says, whole. */
+int webhead_mock(const struct mock_answer *a, const struct webhead_way *way, bool has_body,
+                 struct str *out, struct err *e) MUST_USE;
+
+/* An answer of our own, whole; the connection ends behind it. */
+void webhead_refusal(int status, const char *text, bool has_body, struct str *out);

@@ -1,0 +1,151 @@
+/*
+ * rules.h - what a sandbox may reach, compiled, and the one function that decides.
+ *
+ * Pure: the gate asks it at every stage of a connection, the daemon asks it for `caisson why`, and
+ * both get the same answer. The document is described in wire/gate.h.
+ *
+ *   host      "example.org", "*.example.org" (one label), "**.example.org" (one or more),
+ *             "*" or "**" alone: every name. The bare domain is only covered when it is written.
+ *   port      without one a rule covers all. On 443 only TLS is spoken unless the rule says :443.
+ *   order     deny, mock, http, allow (or mode allow), ask; nothing of these: denied.
+ *   name      TLS must say it in SNI, HTTP in Host. Without SNI only hosts of tls_any.
+ *   address   a cidr rule, or mode allow; and the special-purpose filter. A name that is denied,
+ *             or that has rules of its own, cannot be reached around them by its address.
+ *   special   addresses of special.h only where `grant` covers them, metadata never.
+ */
+#pragma once
+
+#include "spec/spec.h"
+#include "wire/gate.h"
+#include "wire/hostname.h"
+
+enum host_kind { HOST_EVERY, HOST_EXACT, HOST_ONE, HOST_DEEP };
+
+struct host_rule {
+	enum host_kind kind;
+	const char *name; /* EXACT: itself; ONE, DEEP: what follows the star and its dot */
+	size_t len;
+	uint16_t port;    /* 0: all */
+	const char *text; /* as written */
+};
+
+/* "10.0.0.0/8:5432" */
+struct range_rule {
+	uint8_t addr[16];
+	bool is_v6;
+	uint8_t bits;
+	uint16_t port;
+	const char *text;
+};
+
+struct request_rule {
+	struct host_rule host;
+	struct text_list methods, paths; /* empty: all */
+};
+
+struct mock_rule {
+	struct host_rule host;
+	const char *file, *content;
+};
+
+struct host_rules {
+	struct host_rule *at;
+	size_t len, cap;
+};
+
+struct range_rules {
+	struct range_rule *at;
+	size_t len, cap;
+};
+
+/* 0: no limit */
+struct rates {
+	uint32_t connections; /* new ones in connections_ms */
+	uint32_t connections_ms;
+	uint64_t bytes_up, bytes_down; /* in the life of the sandbox */
+};
+
+enum rules_proxy { PROXY_NONE, PROXY_HTTP, PROXY_SOCKS5 };
+
+struct rules {
+	struct arena arena; /* owns every text below */
+	enum net_mode mode;
+	enum rules_proxy proxy;
+	struct host_rules allow, deny, ask, inspect, tls_any;
+	struct range_rules cidr, grant, own;
+	VEC(struct request_rule) http;
+	VEC(struct mock_rule) mock;
+	struct rates rates;
+	const char *proxy_host; /* a name or an address */
+	uint32_t ask_ms;
+	uint16_t proxy_port;
+	bool is_offline;
+};
+
+/* Reads a rules document. On failure *r is what it was: a bad reload keeps the old rules. */
+int rules_read(struct rules *r, const char *json, size_t n, struct err *e) MUST_USE;
+void rules_done(struct rules *r);
+
+struct rules_addr {
+	uint8_t at[16]; /* an IPv4 one in the first four */
+	bool is_v6;
+	uint16_t port;
+};
+
+/* The gate's own interfaces: special as well, since what listens there is the host. Replaces what
+ * was said before. */
+void rules_own(struct rules *r, const struct rules_addr *at, size_t n);
+
+enum rules_stage {
+	STAGE_LOOKUP,  /* a name was asked for; no port yet */
+	STAGE_CONNECT, /* a connection came */
+	STAGE_BYTES,   /* and its first bytes say what it is */
+};
+
+struct question {
+	enum rules_stage stage;
+	const char *name;     /* canonical (hostname_read); NULL: the client used an address */
+	struct rules_addr to; /* what the client connected to; with a name only the port counts */
+	bool is_answered;     /* a person said yes: ask is allow */
+	/* STAGE_BYTES */
+	enum gate_proto proto; /* TLS, HTTP, SSH or TCP */
+	struct said said;      /* SNI of TLS, Host of HTTP */
+};
+
+enum verdict_what { VERDICT_DENY, VERDICT_ALLOW, VERDICT_ASK };
+
+struct verdict {
+	enum verdict_what what;
+	enum gate_reason reason;   /* of a denial; else GATE_NONE */
+	char rule[GATE_RULE_SIZE]; /* "deny: *.example.org:443": what decided, or was about to; "":
+	                              nothing covers it */
+	bool is_terminated;        /* TLS ends at the gate, and only HTTP is spoken */
+	bool has_http;             /* every request goes through rules_http() */
+	const struct mock_rule *mock; /* answered by the gate, nothing is dialled; NULL: not so */
+};
+
+/* The one decision. */
+struct verdict rules_decide(const struct rules *r, const struct question *q);
+
+/* DNS: the name has an address here. The same as STAGE_LOOKUP. */
+bool rules_resolves(const struct rules *r, const char *name);
+
+/* An upstream address, just before it is dialled; *why is GATE_SPECIAL or GATE_METADATA. */
+bool rules_may_dial(const struct rules *r, const struct rules_addr *to, enum gate_reason *why);
+
+/* One request of a connection that was allowed, terminated or in plain text; `said` is its own
+ * Host, `path` is from http_target_normal(), or NULL when that refused (which only matters where a
+ * rule of http applies). CONNECT and TRACE are never allowed. */
+struct verdict rules_http(const struct rules *r, const struct question *q, const char *method,
+                          const char *path);
+/* `*` in a segment: any of its bytes; alone: one segment that is not empty. `**` alone: any number
+ * of segments, at the end at least one ("/a/" has an empty one, "/a" none). */
+bool path_matches(const char *pattern, const char *path);
+
+/* For `caisson why`. `rule`: what decides, or "" ; `narrowest`: the rule to add, or "" when it is
+ * allowed already. With a deny rule in the way the answer is that rule and no rule to add. */
+struct verdict rules_explain(const struct rules *r, const char *name, uint16_t port,
+                             struct str *rule, struct str *narrowest);
+
+/* True when everything that `next` allows is allowed by `now` too. In doubt false. */
+bool rules_tightens(const struct rules *now, const struct rules *next);

@@ -1,0 +1,171 @@
+#include "launcher/gates.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "launcher/launcher.h"
+#include "launcher/server.h"
+#include "os/file.h"
+#include "test.h"
+#include "wire/gate.h"
+
+static struct gates g;
+
+static void begin(void)
+{
+	char path[PATH_MAX];
+	struct err e = { 0 };
+
+	if (launcher_find("caisson-gate", path, &e) < 0)
+		SKIP("needs caisson-gate beside the test");
+	g = (struct gates){ .is_root = geteuid() == 0, .id = SERVER_ID + 1, .channel_fd = -1 };
+}
+
+static int ask(uint64_t now_ms)
+{
+	struct err e = { 0 };
+	int fd = gates_ask(&g, now_ms, &e);
+
+	if (fd < 0)
+		CHECK_STR(e.msg, "");
+	return fd;
+}
+
+static bool is_open(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 50) == 0;
+}
+
+static const char *status_line(pid_t pid, const char *key)
+{
+	static char line[128], text[4096];
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/status", pid);
+	CHECK(os_read_file(AT_FDCWD, path, text, sizeof text) > 0);
+	const char *at = strstr(text, key);
+	CHECK(at);
+	snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+	return line;
+}
+
+static void kill_gate(uint64_t now_ms)
+{
+	int status;
+
+	CHECK_INT(kill(g.pid, SIGKILL), 0);
+	CHECK_INT(waitpid(g.pid, &status, 0), g.pid);
+	gates_ended(&g, now_ms);
+}
+
+TEST(one_program_serves_all_who_ask)
+{
+	begin();
+	AUTO(fd_close) int one = ask(1000);
+	pid_t pid = g.pid;
+	AUTO(fd_close) int two = ask(1001);
+
+	CHECK(pid > 0);
+	CHECK_INT(g.pid, pid);
+	CHECK(is_open(one));
+	CHECK(is_open(two));
+	CHECK_INT(send(one, "?", 1, MSG_NOSIGNAL), 1); /* not a word that it knows */
+	char byte;
+	CHECK_INT(recv(one, &byte, 1, 0), 0);
+	CHECK(is_open(two));
+	gates_done(&g);
+	int status;
+	CHECK_INT(waitpid(pid, &status, 0), pid); /* it ends with us */
+	CHECK_INT(recv(two, &byte, 1, 0), 0);
+}
+
+TEST(it_has_no_rights)
+{
+	static const char *const lines[] = {
+		"CapInh:\t0000000000000000",
+		"CapPrm:\t0000000000000000",
+		"CapEff:\t0000000000000000",
+		"CapAmb:\t0000000000000000",
+		"NoNewPrivs:\t1",
+		"SigBlk:\t0000000000000000",
+		"Seccomp:\t2",
+	};
+	char text[64], path[64];
+
+	begin();
+	AUTO(fd_close) int one = ask(1000);
+	CHECK(is_open(one)); /* and so it has got there */
+	for (size_t i = 0; i < COUNT(lines); i++) {
+		char key[16];
+
+		snprintf(key, sizeof key, "%.*s", (int)strcspn(lines[i], ":"), lines[i]);
+		CHECK_STR(status_line(g.pid, key), lines[i]);
+	}
+	if (geteuid() == 0) {
+		unsigned int id = SERVER_ID + 1;
+
+		snprintf(text, sizeof text, "Uid:\t%u\t%u\t%u\t%u", id, id, id, id);
+		CHECK_STR(status_line(g.pid, "Uid:"), text);
+		CHECK_STR(status_line(g.pid, "CapBnd:"), "CapBnd:\t0000000000000000");
+		CHECK_STR(status_line(g.pid, "Groups:"), "Groups:\t ");
+		snprintf(path, sizeof path, "/proc/%d/cwd", g.pid);
+		CHECK(os_readlinkat(AT_FDCWD, path, text, sizeof text) > 0);
+		CHECK_STR(text, "/");
+	}
+	CHECK_INT(getsid(g.pid), g.pid);
+	kill_gate(5000);
+}
+
+TEST(one_that_died_is_started_again_when_it_is_asked_for)
+{
+	begin();
+	AUTO(fd_close) int one = ask(1000);
+	kill_gate(9000); /* it had lived for a while */
+	CHECK_INT(g.pid, 0);
+	AUTO(fd_close) int two = ask(9000);
+	CHECK(g.pid > 0);
+	CHECK(is_open(two));
+	kill_gate(20000);
+}
+
+TEST(one_that_dies_at_once_is_waited_for_longer_each_time)
+{
+	uint64_t now = 1000, waited = 0;
+	struct err e = { 0 };
+
+	begin();
+	for (int i = 0; i < 8; i++) {
+		AUTO(fd_close) int one = ask(now);
+
+		kill_gate(now);
+		CHECK_INT(gates_ask(&g, now, &e), -1);
+		CHECK(strstr(e.msg, "the gate ended right after its start"));
+		CHECK(g.again_ms - now >= waited);
+		waited = g.again_ms - now;
+		now = g.again_ms;
+	}
+	CHECK(waited > 500);
+	CHECK(waited <= 2000);
+}
+
+TEST(one_that_is_dead_and_not_yet_waited_for_is_noticed)
+{
+	struct err e = { 0 };
+	int status;
+
+	begin();
+	AUTO(fd_close) int one = ask(1000);
+	CHECK_INT(kill(g.pid, SIGKILL), 0);
+	siginfo_t info;
+	CHECK_INT(waitid(P_PID, (id_t)g.pid, &info, WEXITED | WNOWAIT), 0);
+	CHECK_INT(gates_ask(&g, 9000, &e), -1);
+	CHECK(e.sys == EPIPE || e.sys == ECONNRESET);
+	AUTO(fd_close) int two = ask(9000);
+	CHECK(is_open(two));
+	CHECK_INT(kill(g.pid, SIGKILL), 0);
+	while (waitpid(-1, &status, 0) > 0)
+		;
+}

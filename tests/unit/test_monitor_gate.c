@@ -1,0 +1,544 @@
+/* What a monitor keeps for the gate. The test plays both: the client and a child. */
+#include <sys/stat.h>
+
+#include "test_box.h"
+#include "wire/gate.h"
+
+static struct test_box t;
+static int child; /* the gate's end of the socket */
+static struct gate_packet p;
+static int fds[GATE_FDS];
+static size_t n_fds;
+
+#define FLAGS(...) ((const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
+
+/* ---- the client -------------------------------------------------------------------- */
+
+static void say_fd(enum channel_type type, const void *bytes, size_t n, int fd)
+{
+	struct channel_packet m = { .head = { .type = type, .len = (uint32_t)n } };
+
+	memcpy(m.data, bytes, n);
+	CHECK_INT(os_send(t.fd, &m, sizeof m.head + n, &fd, 1), (int)(sizeof m.head + n));
+}
+
+static void give_gate(void)
+{
+	int pair[2];
+
+	fd_close(&child);
+	CHECK_INT(os_socketpair(pair, SOCK_SEQPACKET), 0);
+	child = pair[0];
+	say_fd(CH_GATE, "", 0, pair[1]);
+	close(pair[1]);
+}
+
+static void give_rules(uint32_t generation, const char *text)
+{
+	const struct gate_rules r = { .generation = generation };
+	AUTO(fd_close) int fd = memfd_create("rules", MFD_CLOEXEC);
+
+	CHECK_INT(write(fd, text, strlen(text)), strlen(text));
+	say_fd(CH_RULES, &r, sizeof r, fd);
+}
+
+static struct gate_ruled await_ruled(void)
+{
+	struct gate_ruled r;
+
+	box_await(&t, CH_RULED, 0);
+	CHECK_INT(t.packet.head.len, sizeof r);
+	memcpy(&r, t.packet.data, sizeof r);
+	return r;
+}
+
+static struct channel_net await_net(uint32_t num)
+{
+	struct channel_net net;
+
+	box_await(&t, CH_NET, num);
+	CHECK_INT(t.packet.head.len, sizeof net);
+	memcpy(&net, t.packet.data, sizeof net);
+	return net;
+}
+
+static void acknowledge(uint64_t at)
+{
+	box_say(&t, CH_NET_ACK, 0, &at, sizeof at);
+}
+
+/* ---- the child --------------------------------------------------------------------- */
+
+static bool hear(int timeout_ms)
+{
+	struct pollfd ready = { .fd = child, .events = POLLIN };
+
+	for (size_t i = 0; i < n_fds; i++)
+		fd_close(&fds[i]);
+	n_fds = 0;
+	if (poll(&ready, 1, timeout_ms) == 0)
+		return false;
+	n_fds = GATE_FDS;
+	int n = os_recv(child, &p, sizeof p, fds, &n_fds);
+	if (n == 0)
+		return false;
+	CHECK(gate_check(&p, (size_t)n, n_fds));
+	return true;
+}
+
+static void await(enum gate_type type)
+{
+	CHECK(hear(5000));
+	CHECK_INT(p.head.type, type);
+}
+
+static void say(enum gate_type type)
+{
+	p.head.type = type;
+	p.head.len = (uint32_t)(gate_size(&p) - sizeof p.head);
+	CHECK_INT(send(child, &p, gate_size(&p), MSG_NOSIGNAL), (ssize_t)gate_size(&p));
+}
+
+static void say_record(uint64_t seq, enum gate_decision d)
+{
+	p = (struct gate_packet){ .record = { .seq = seq,
+		                              .kind = GATE_CLOSED,
+		                              .decision = d,
+		                              .reason = d == GATE_DENY ? GATE_NO_RULE : GATE_NONE,
+		                              .port = 443,
+		                              .name = "example.org" } };
+	say(G_RECORD);
+}
+
+static const char *rules_text(int fd)
+{
+	static char text[64];
+	ssize_t n = pread(fd, text, sizeof text - 1, 0);
+
+	text[n < 0 ? 0 : n] = '\0';
+	return text;
+}
+
+static void start(void)
+{
+	child = -1;
+	n_fds = 0;
+	box_start(&t, true, FLAGS("net", "allow:example.org"));
+	box_await(&t, CH_READY, 0);
+}
+
+static void serve(void)
+{
+	start();
+	give_rules(7, "seven");
+	give_gate();
+	await(G_START);
+	say(G_UP);
+	CHECK_INT(await_ruled().generation, 7);
+}
+
+static void stop(void)
+{
+	fd_close(&child);
+	box_say(&t, CH_CLOSE, 0, NULL, 0);
+	box_await(&t, CH_END, 0);
+	box_end(&t);
+}
+
+/* ---- start ------------------------------------------------------------------------- */
+
+TEST(a_child_starts_when_rules_and_socket_are_there_in_any_order)
+{
+	start();
+	give_gate();
+	CHECK(!hear(50));
+	give_rules(3, "{}");
+	await(G_START);
+	CHECK_INT(n_fds, GATE_FDS);
+	CHECK_STR(p.start.id, "sb_test");
+	CHECK_INT(p.start.generation, 3);
+	CHECK_INT(p.start.credit, GATE_CREDIT);
+	CHECK_STR(rules_text(fds[GATE_RULES]), "{}");
+	for (int i = GATE_TCP4; i <= GATE_UDP6; i++) {
+		int type = 0, domain = 0;
+		socklen_t n = sizeof type;
+
+		CHECK_INT(getsockopt(fds[i], SOL_SOCKET, SO_TYPE, &type, &n), 0);
+		CHECK_INT(type, i <= GATE_TCP6 ? SOCK_STREAM : SOCK_DGRAM);
+		CHECK_INT(getsockopt(fds[i], SOL_SOCKET, SO_DOMAIN, &domain, &n), 0);
+		CHECK_INT(domain, i == GATE_TCP4 || i == GATE_UDP4 ? AF_INET : AF_INET6);
+	}
+	p = (struct gate_packet){ .ca = { .pem = "-----BEGIN CERTIFICATE-----\nAA==\n"
+		                                 "-----END CERTIFICATE-----\n" } };
+	say(G_CA);
+	say(G_UP);
+	struct gate_ruled r = await_ruled();
+	CHECK_INT(r.generation, 3);
+	CHECK_INT(r.is_refused, 0);
+	stop();
+}
+
+TEST(connections_wait_in_the_socket_for_a_child)
+{
+	serve();
+	AUTO(fd_close)
+	int log =
+	    box_exec(&t, 2,
+	             (struct command_ask){
+			 .argv = ARGV((char *)(uintptr_t) "/bin/bash", (char *)(uintptr_t) "-c",
+	                              (char *)(uintptr_t) "exec 3<>/dev/tcp/192.0.2.1/80 && "
+	                                                  "echo hi >&3 && read -r a <&3; "
+	                                                  "echo got $a") });
+	give_gate(); /* the one before is gone, and so is what it had */
+	box_await(&t, CH_GATELESS, 0);
+	give_gate();
+	await(G_START);
+	struct pollfd ready = { .fd = fds[GATE_TCP4], .events = POLLIN };
+	CHECK_INT(poll(&ready, 1, 5000), 1);
+	AUTO(fd_close) int got = accept4(fds[GATE_TCP4], NULL, NULL, SOCK_CLOEXEC);
+	char buf[8];
+	CHECK_INT(recv(got, buf, sizeof buf, 0), 3);
+	CHECK_INT(send(got, "there\n", 6, 0), 6);
+	CHECK_INT(box_await_exit(&t, 2).exit_code, 0);
+	CHECK_STR(box_text(log, LOG_OUT), "got there\n");
+	stop();
+}
+
+TEST(the_next_child_gets_the_same)
+{
+	struct stat names, again;
+	uint8_t seed[GATE_SEED_SIZE];
+
+	start();
+	give_rules(1, "one");
+	give_gate();
+	await(G_START);
+	CHECK_INT(fstat(fds[GATE_NAMES], &names), 0);
+	memcpy(seed, p.start.seed, sizeof seed);
+	say(G_UP);
+	await_ruled();
+	fd_close(&child);
+	box_await(&t, CH_GATELESS, 0);
+	give_gate();
+	await(G_START);
+	CHECK_INT(fstat(fds[GATE_NAMES], &again), 0);
+	CHECK_INT(names.st_ino, again.st_ino);
+	CHECK_INT(memcmp(seed, p.start.seed, sizeof seed), 0);
+	CHECK_STR(rules_text(fds[GATE_RULES]), "one");
+	stop();
+}
+
+TEST(a_second_child_is_not_taken)
+{
+	serve();
+	int first = child;
+
+	child = -1;
+	give_gate();
+	CHECK(!hear(5000)); /* it was closed */
+	fd_close(&child);
+	child = first;
+	give_rules(8, "eight");
+	await(G_RULES);
+	stop();
+}
+
+TEST(a_sandbox_without_a_network_has_no_use_for_it)
+{
+	child = -1;
+	box_start(&t, true, FLAGS());
+	box_await(&t, CH_READY, 0);
+	give_rules(1, "{}");
+	give_gate();
+	CHECK(!hear(5000));
+	acknowledge(5);
+	box_say(&t, CH_SYNC, 0, NULL, 0);
+	CHECK(box_hear(&t, 5000));
+	CHECK_INT(t.packet.head.type, CH_SYNCED);
+	stop();
+}
+
+/* ---- rules ------------------------------------------------------------------------- */
+
+TEST(rules_that_are_refused_leave_the_old_ones)
+{
+	serve();
+	give_rules(8, "eight");
+	await(G_RULES);
+	CHECK_INT(p.rules.generation, 8);
+	CHECK_STR(rules_text(fds[0]), "eight");
+	p = (struct gate_packet){
+		.ruled = { .generation = 8, .is_refused = 1, .reason = "no such host" }
+	};
+	say(G_RULED);
+	struct gate_ruled r = await_ruled();
+	CHECK_INT(r.is_refused, 1);
+	CHECK_STR(r.reason, "no such host");
+	fd_close(&child);
+	give_gate();
+	await(G_START);
+	CHECK_INT(p.start.generation, 7);
+	CHECK_STR(rules_text(fds[GATE_RULES]), "seven");
+	stop();
+}
+
+TEST(rules_that_are_taken_are_the_next_childs)
+{
+	serve();
+	give_rules(8, "eight");
+	await(G_RULES);
+	p = (struct gate_packet){ .ruled = { .generation = 8, .closed = 2 } };
+	say(G_RULED);
+	CHECK_INT(await_ruled().closed, 2);
+	fd_close(&child);
+	give_gate();
+	await(G_START);
+	CHECK_INT(p.start.generation, 8);
+	stop();
+}
+
+/* They may be tighter: nobody serves by the old ones meanwhile. */
+TEST(rules_that_come_without_a_child_are_what_the_next_begins_with)
+{
+	serve();
+	fd_close(&child);
+	box_await(&t, CH_GATELESS, 0);
+	give_rules(9, "nine");
+	give_gate();
+	await(G_START);
+	CHECK_INT(p.start.generation, 9);
+	fd_close(&child); /* before it is up: they were the reason, as far as anybody knows */
+	struct gate_ruled r = await_ruled();
+	CHECK_INT(r.generation, 9);
+	CHECK_INT(r.is_refused, 1);
+	give_gate();
+	await(G_START);
+	CHECK_INT(p.start.generation, 7);
+	stop();
+}
+
+TEST(only_the_last_of_many_rules_counts)
+{
+	serve();
+	give_rules(8, "eight");
+	give_rules(9, "nine");
+	await(G_RULES);
+	await(G_RULES);
+	CHECK_INT(p.rules.generation, 9);
+	p = (struct gate_packet){ .ruled = { .generation = 8 } };
+	say(G_RULED);
+	p = (struct gate_packet){ .ruled = { .generation = 9 } };
+	say(G_RULED);
+	CHECK_INT(await_ruled().generation, 9);
+	stop();
+}
+
+/* ---- records ----------------------------------------------------------------------- */
+
+TEST(records_go_to_the_client_with_the_process_if_there_is_one)
+{
+	serve();
+	say_record(1, GATE_ALLOW);
+	struct channel_net net = await_net(0);
+	CHECK_INT(net.at, 1);
+	CHECK_INT(net.record.seq, 1);
+	CHECK_STR(net.record.name, "example.org");
+
+	AUTO(fd_close) int one = box_sh(&t, 4, "sleep 10");
+	box_await(&t, CH_STARTED, 4);
+	say_record(2, GATE_DENY);
+	CHECK_INT(await_net(4).at, 2);
+	AUTO(fd_close) int two = box_sh(&t, 5, "sleep 10");
+	box_await(&t, CH_STARTED, 5);
+	say_record(3, GATE_DENY);
+	CHECK_INT(await_net(0).at, 3);
+	stop();
+}
+
+TEST(a_denial_is_told_before_the_end_of_the_command)
+{
+	serve();
+	AUTO(fd_close) int log = box_sh(&t, 1, "sleep 0.3");
+	box_await(&t, CH_STARTED, 1);
+	say_record(1, GATE_DENY);
+	bool is_told = false;
+	do {
+		CHECK(box_hear(&t, 5000));
+		is_told |= t.packet.head.type == CH_NET;
+	} while (t.packet.head.type != CH_EXIT);
+	CHECK(is_told);
+	stop();
+}
+
+TEST(a_new_client_gets_what_was_not_acknowledged)
+{
+	serve();
+	for (uint64_t i = 1; i <= 5; i++)
+		say_record(i, GATE_ALLOW);
+	for (uint64_t i = 1; i <= 5; i++)
+		CHECK_INT(await_net(0).at, i);
+	acknowledge(2);
+	box_connect(&t);
+	box_await(&t, CH_READY, 0);
+	box_say(&t, CH_SYNC, 0, NULL, 0);
+	for (uint64_t i = 3; i <= 5; i++)
+		CHECK_INT(await_net(0).record.seq, i);
+	box_await(&t, CH_SYNCED, 0);
+	acknowledge(99);
+	say_record(6, GATE_ALLOW);
+	CHECK_INT(await_net(0).at, 6);
+	stop();
+}
+
+/* As many as the child may send; 0: it was told nothing. */
+static uint32_t hear_credit(void)
+{
+	uint32_t n = 0;
+
+	while (hear(100)) {
+		CHECK_INT(p.head.type, G_CREDIT);
+		n += p.credit.n;
+	}
+	return n;
+}
+
+TEST(the_spool_is_bounded_by_credit)
+{
+	uint32_t credit = GATE_CREDIT, sent = 0;
+
+	serve();
+	while (credit > 0) {
+		for (; credit > 0; credit--)
+			say_record(++sent, GATE_ALLOW);
+		credit = hear_credit();
+		CHECK(sent < 2000);
+	}
+	CHECK_INT(sent, 640);
+	uint64_t last = 0;
+	while (last < sent) { /* a window at a time */
+		struct channel_net net = await_net(0);
+
+		CHECK_INT(net.at, ++last);
+		if (last % 50 == 0 || last == sent)
+			acknowledge(last);
+	}
+	CHECK(hear_credit() > GATE_CREDIT / 2);
+	/* Ends of what was open come without credit. */
+	for (uint32_t i = 0; i < GATE_CREDIT + 20; i++)
+		say_record(++sent, GATE_ALLOW);
+	while (last < sent) {
+		CHECK_INT(await_net(0).at, ++last);
+		acknowledge(last);
+	}
+	stop();
+}
+
+TEST(the_last_records_come_before_the_end)
+{
+	serve();
+	box_say(&t, CH_CLOSE, 0, NULL, 0);
+	CHECK(!hear(5000)); /* the monitor has no more to say */
+	say_record(1, GATE_ALLOW);
+	say_record(2, GATE_ALLOW);
+	fd_close(&child);
+	CHECK_INT(await_net(0).at, 1);
+	CHECK_INT(await_net(0).at, 2);
+	box_await(&t, CH_END, 0);
+	box_end(&t);
+}
+
+TEST(a_child_that_does_not_end_is_not_waited_for)
+{
+	serve();
+	box_say(&t, CH_CLOSE, 0, NULL, 0);
+	box_await(&t, CH_END, 0);
+	box_end(&t);
+	fd_close(&child);
+}
+
+/* ---- hostile ----------------------------------------------------------------------- */
+
+TEST(a_child_that_talks_nonsense_is_replaced)
+{
+	static const struct gate_packet bad[] = {
+		{ .head = { G_TYPES, 0 } },
+		{ .head = { G_RECORD, 0 } },
+		{ .head = { G_START, sizeof(struct gate_start) } },
+		{ .head = { G_RECORD, sizeof(struct gate_record) }, .record = { .seq = 0 } },
+		{ .head = { G_RECORD, sizeof(struct gate_record) },
+		  .record = { .seq = 1, .name = "a\nb" } },
+		{ .head = { G_CREDIT, sizeof(struct gate_credit) }, .credit = { .n = 9 } },
+	};
+
+	serve();
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		size_t n = sizeof bad[i].head + bad[i].head.len;
+
+		CHECK_INT(send(child, &bad[i], n, MSG_NOSIGNAL), (ssize_t)n);
+		box_await(&t, CH_GATELESS, 0);
+		give_gate();
+		await(G_START);
+		say(G_UP);
+		await_ruled();
+	}
+	stop();
+}
+
+TEST(it_is_told_after_a_sync_that_no_child_is_there)
+{
+	start();
+	give_rules(1, "{}");
+	box_say(&t, CH_SYNC, 0, NULL, 0);
+	box_await(&t, CH_GATELESS, 0);
+	give_gate();
+	await(G_START);
+	say(G_UP);
+	await_ruled();
+	box_connect(&t);
+	box_await(&t, CH_READY, 0);
+	box_say(&t, CH_SYNC, 0, NULL, 0);
+	do {
+		CHECK(box_hear(&t, 5000));
+		CHECK(t.packet.head.type != CH_GATELESS);
+	} while (t.packet.head.type != CH_SYNCED);
+	stop();
+}
+
+/* ---- asks -------------------------------------------------------------------------- */
+
+TEST(who_asks_is_told_to_every_client_until_somebody_answers)
+{
+	const struct gate_answer yes = { .ask = 11, .is_allowed = 1 };
+
+	serve();
+	p = (struct gate_packet){
+		.ask = { .ask = 11, .seq = 1, .timeout_ms = 60000, .port = 443, .name = "a.test" }
+	};
+	say(G_ASK);
+	for (int i = 0; i < 2; i++) {
+		struct gate_ask a;
+
+		box_await(&t, CH_ASK, 0);
+		CHECK_INT(t.packet.head.len, sizeof a);
+		memcpy(&a, t.packet.data, sizeof a);
+		CHECK_INT(a.ask, 11);
+		CHECK_STR(a.name, "a.test");
+		if (i == 1)
+			break;
+		box_connect(&t);
+		box_await(&t, CH_READY, 0);
+		box_say(&t, CH_SYNC, 0, NULL, 0);
+	}
+	box_say(&t, CH_ANSWER, 0, &yes, sizeof yes);
+	await(G_ANSWER);
+	CHECK_INT(p.answer.ask, 11);
+	CHECK_INT(p.answer.is_allowed, 1);
+	box_connect(&t);
+	box_await(&t, CH_READY, 0);
+	box_say(&t, CH_SYNC, 0, NULL, 0);
+	do {
+		CHECK(box_hear(&t, 5000));
+		CHECK(t.packet.head.type != CH_ASK);
+	} while (t.packet.head.type != CH_SYNCED);
+	stop();
+}
