@@ -45,8 +45,8 @@ listen splice
 
 def build():
     NET.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-o", NET, ROOT / "bench/net.c",
-                    "-lssl", "-lcrypto"], check=True)
+    subprocess.run(["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-o", NET, ROOT / "bench/net.c"],
+                   check=True)
 
 
 def free_port():
@@ -77,7 +77,6 @@ class World:
     """The server, HAProxy in front of it, and a sandbox that may reach it by name."""
 
     def __init__(self, tmp, stack):
-        self.stack, self.tmp = stack, tmp
         server = stack.enter_context(process([NET, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         self.port = int(server.stdout.readline())
         self.haproxy = {}
@@ -147,7 +146,7 @@ def gate_pids(launcher):
     return [pid for pid, name in names.items() if name == "caisson-gate" and is_ours(pid)]
 
 
-def best(samples):
+def median(samples):
     return sorted(samples)[len(samples) // 2]
 
 
@@ -156,7 +155,7 @@ def bulk(world):
     for _ in range(TURNS):
         for arm in rates:
             rates[arm] += world.run(arm, "bulk", BULK)
-    return {arm: best(values) for arm, values in rates.items()}
+    return {arm: median(values) for arm, values in rates.items()}
 
 
 def timed(world, what, *args):

@@ -4,7 +4,7 @@
  *   net serve                            prints its port on 127.0.0.1, serves until its input ends
  *   net bulk HOST PORT BYTES             so many bytes from it; prints MB/s
  *   net connect HOST PORT ROUNDS         connect, one byte there and back, close
- *   net request HOST PORT ROUNDS [CA]    GET on a kept connection; with CA by TLS
+ *   net request HOST PORT ROUNDS         GET on a kept connection
  *   net idle HOST PORT COUNT             connections that have carried a byte each; prints "ready",
  *                                        and holds them until it is ended
  *
@@ -16,7 +16,6 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
-#include <openssl/ssl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -196,21 +195,6 @@ static void connects(const struct sockaddr_in *to, long rounds)
 	print_times(ns, rounds);
 }
 
-static SSL *secure(int fd, const char *host, const char *ca)
-{
-	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
-	SSL *ssl = SSL_new(ctx);
-	if (SSL_CTX_load_verify_locations(ctx, ca, NULL) != 1 || !ssl)
-		fail(ca);
-	SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL);
-	SSL_set_tlsext_host_name(ssl, host);
-	SSL_set1_host(ssl, host);
-	SSL_set_fd(ssl, fd);
-	if (SSL_connect(ssl) != 1)
-		fail("handshake");
-	return ssl;
-}
-
 /* A head and a body of known length; true when the answer is whole. */
 static bool is_whole(const char *text, size_t n)
 {
@@ -220,23 +204,20 @@ static bool is_whole(const char *text, size_t n)
 	return end && number && (size_t)(text + n - end - 4) >= strtoul(number + 1, NULL, 10);
 }
 
-static void requests(const struct sockaddr_in *to, const char *host, long rounds, const char *ca)
+static void requests(const struct sockaddr_in *to, const char *host, long rounds)
 {
 	static int64_t ns[ROUNDS_MAX];
 	int fd = dial(to);
-	SSL *ssl = ca ? secure(fd, host, ca) : NULL;
 	char ask[512], answer[4096];
 	int n = snprintf(ask, sizeof ask, "GET /bench HTTP/1.1\r\nHost: %s:%d\r\n\r\n", host,
 	                 ntohs(to->sin_port));
 	for (long i = -WARM_ROUNDS; i < rounds; i++) {
 		int64_t begin = now_ns();
 		size_t len = 0;
-		if ((ssl ? SSL_write(ssl, ask, n) : (int)write(fd, ask, (size_t)n)) != n)
+		if (write(fd, ask, (size_t)n) != n)
 			fail("ask");
 		while (!is_whole(answer, len)) {
-			size_t room = sizeof answer - len;
-			int r = ssl ? SSL_read(ssl, answer + len, (int)room)
-			            : (int)read(fd, answer + len, room);
+			ssize_t r = read(fd, answer + len, sizeof answer - len);
 			if (r <= 0)
 				fail("answer");
 			len += (size_t)r;
@@ -274,7 +255,7 @@ int main(int argc, char **argv)
 	else if (n > 0 && n <= ROUNDS_MAX && strcmp(argv[1], "connect") == 0)
 		connects(&to, n);
 	else if (n > 0 && n <= ROUNDS_MAX && strcmp(argv[1], "request") == 0)
-		requests(&to, argv[2], n, argc > 5 ? argv[5] : NULL);
+		requests(&to, argv[2], n);
 	else
 		return 2;
 	return 0;

@@ -12,7 +12,7 @@
 struct pending {
 	struct pending *next;
 	uint32_t tag;
-	made_fn *made; /* one of the two, or none: nobody wants to know */
+	made_fn *made; /* one of the three, or none: nobody wants to know */
 	opened_fn *opened;
 	gated_fn *gated;
 	void *arg;

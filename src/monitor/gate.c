@@ -313,7 +313,7 @@ static void hear_ask(struct gatekeep *g, const struct gate_packet *p)
 		                               .until_ms = timer_now_ms() + p->ask.timeout_ms });
 }
 
-/* Whom clients inside have to trust is no business of a monitor: it could not tell them. */
+/* Nothing inside trusts it: the certificate is not placed there (docs/gate.md). */
 static void hear_ca(struct gatekeep *g, const struct gate_packet *p)
 {
 	(void)g;
