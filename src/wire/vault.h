@@ -1,0 +1,144 @@
+/*
+ * vault.h - what the keeper of a workspace's storage says to its launcher and to the daemon.
+ *
+ * caisson-vault holds the only overlay mount of one workspace, and is the only program that sees
+ * its layers as they lie on disk. One per workspace that is open; a second kind, with workspace 0,
+ * has no mount and looks after the store (remove, seal, verify). Started by the launcher, which
+ * gives it three folders and one order; what it mounted goes back as a descriptor that the launcher
+ * clones for every sandbox. The daemon then talks to it over a socket of its own, one request at a
+ * time. One message is one packet of a SOCK_SEQPACKET socket: the head, then a fixed struct.
+ *
+ * A tree is a number that the daemon made. On disk, below the store's trees/:
+ *   NUM/d        its files, with the ids that they have inside
+ *   NUM/w        of a top: the overlay's work folder
+ *   NUM/sealed   it never changes again; nobody mounts it writable
+ * Tree 1 is the empty one. A workspace is a stack of sealed trees and one top. Checkpoints are
+ * numbers as well: blobs/ has what they hold (vault/checkpoint.h).
+ *
+ * Names and contents of files are hostile: nothing here interprets them, and lists of them go as
+ * JSON lines into a descriptor that the asker gave.
+ */
+#pragma once
+
+#include "base/err.h"
+
+#define VAULT_LAYERS_MAX 128
+#define VAULT_EMPTY_TREE 1u
+
+enum vault_type {
+	/* the launcher; answer: V_OPENED or V_FAILED */
+	V_OPEN, /* struct vault_open; once, the first */
+	/* the launcher, any time */
+	V_CLIENT, /* descriptor: a socket to a daemon. The one before is closed */
+	V_MOUNT,  /* wants the mount again: V_OPENED */
+
+	/* the daemon; each has one answer with the same tag: V_DONE or V_FAILED */
+	V_CHECKPOINT,  /* vault_point: what changed since `before` becomes checkpoint `number` */
+	V_RESTORE,     /* vault_restore: the tree as it was at a checkpoint, through the live mount */
+	V_CHANGES,     /* vault_between; descriptor: JSON lines go there */
+	V_RELAYER,     /* vault_relayer: the top is sealed, a new one laid over it */
+	V_SYNC,        /* all of it is on disk */
+	V_USAGE,       /* bytes and files of the top and of the checkpoints */
+	V_MAKE_TREE,   /* vault_tree: an empty one */
+	V_SEAL_TREE,   /* vault_tree: synced and never written again */
+	V_REMOVE_TREE, /* vault_tree */
+	V_REMOVE_POINTS, /* vault_between: checkpoints of this workspace that nobody needs */
+	V_VERIFY,      /* descriptor: findings as JSON lines; done.files: how many */
+	V_FLATTEN,     /* vault_flatten: some sealed trees become one new sealed tree, by links */
+	V_CLOSE,       /* unmounts and ends; V_FAILED (EBUSY) while a sandbox has it */
+
+	/* the vault */
+	V_OPENED, /* to the launcher: struct vault_opened; descriptor: a detached mount */
+	V_DONE,   /* struct vault_done */
+	V_FAILED, /* struct err */
+	V_TYPES
+};
+
+struct vault_head {
+	uint32_t type, len; /* len: of what follows */
+	uint32_t tag;       /* the asker's; comes back with the answer */
+	uint32_t zero;
+};
+
+#define VAULT_READ_ONLY 1u /* no top: the layers alone */
+#define VAULT_BOUNDED 2u   /* the top lies in a volume of its own: bytes, inodes */
+#define VAULT_ROOTLESS 4u  /* one id, user.overlay.* attributes, no volume */
+#define VAULT_OPEN_FLAGS 7u
+
+struct vault_open {
+	uint64_t workspace; /* 0: the store's, no mount */
+	uint64_t top;       /* made when it is not there; 0 with VAULT_READ_ONLY */
+	uint64_t from;      /* a checkpoint that a new top begins with; 0: empty */
+	uint64_t bytes, inodes; /* VAULT_BOUNDED */
+	uint32_t flags;
+	uint32_t id_base, n_ids; /* root mode: host id of root inside, and how many */
+	uint32_t n_layers;
+	uint64_t layers[VAULT_LAYERS_MAX]; /* the uppermost first; at least VAULT_EMPTY_TREE */
+};
+
+struct vault_opened {
+	uint32_t is_new; /* the top was made just now */
+	uint32_t zero;
+};
+
+struct vault_point {
+	uint64_t number, before; /* before 0: the first of this top */
+};
+
+#define VAULT_PRESERVE 1u /* what is there now was checkpointed as `now` already */
+struct vault_restore {
+	uint64_t to, now; /* checkpoints; to 0: an empty top */
+	uint32_t flags, zero;
+};
+
+/* Between two points: a checkpoint, 0: the empty top (what the layers say), UINT64_MAX: now. */
+#define VAULT_NOW UINT64_MAX
+struct vault_between {
+	uint64_t from, to;
+};
+
+/* Only when nobody has a file open for writing: V_FAILED (EBUSY) else, and nothing changed.
+ * is_swap: the new stack replaces the old one under those who are there (layers, then the top). */
+struct vault_relayer {
+	uint64_t new_top;
+	uint64_t from; /* the new top begins with this checkpoint; 0: empty */
+	uint32_t n_layers, zero;
+	uint64_t layers[VAULT_LAYERS_MAX];
+};
+
+struct vault_tree {
+	uint64_t number;
+};
+
+struct vault_flatten {
+	uint64_t number; /* the new tree */
+	uint32_t n_layers, zero;
+	uint64_t layers[VAULT_LAYERS_MAX];
+};
+
+struct vault_done {
+	uint64_t files;  /* CHECKPOINT, RESTORE, CHANGES: entries that differ. 0: nothing did */
+	uint64_t bytes;  /* CHECKPOINT: newly kept. USAGE: of the top alone */
+	uint64_t shared; /* USAGE: of checkpoints that hold the same bytes as others */
+	uint64_t inodes; /* USAGE */
+};
+
+struct vault_packet {
+	struct vault_head head;
+	union {
+		struct vault_open open;
+		struct vault_opened opened;
+		struct vault_point point;
+		struct vault_restore restore;
+		struct vault_between between;
+		struct vault_relayer relayer;
+		struct vault_tree tree;
+		struct vault_flatten flatten;
+		struct vault_done done;
+		struct err err;
+	};
+};
+
+/* A packet of `n` bytes that came with `n_fds` descriptors: shape and ranges. */
+bool vault_check(const struct vault_packet *p, size_t n, size_t n_fds);
+size_t vault_size(const struct vault_packet *p); /* of a packet of this type, with its head */
