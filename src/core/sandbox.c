@@ -53,9 +53,9 @@ void sbx_free(struct sbx *s)
 	free(s->spec_text);
 	free(s->enforced);
 	free(s->note);
-	for (size_t i = 0; i < s->n_mounts; i++)
-		free((char *)s->mounts[i].at);
-	free(s->mounts);
+	for (size_t i = 0; i < s->n_trees; i++)
+		free((char *)s->trees[i].at);
+	free(s->trees);
 	free(s);
 }
 
@@ -265,21 +265,6 @@ static uint32_t add_text(struct str *text, const char *s)
 	return at;
 }
 
-/* What lies in another mount is mounted after it, whatever the order they were written in. */
-static void sort_mounts(struct launch_make *m, const char *text)
-{
-	for (size_t i = 1; i < m->n_mounts; i++) {
-		for (size_t j = i; j > 0; j--) {
-			struct launch_mount *a = &m->mounts[j - 1], *b = &m->mounts[j], swap = *a;
-
-			if (strcmp(text + a->at, text + b->at) <= 0)
-				break;
-			*a = *b;
-			*b = swap;
-		}
-	}
-}
-
 static void fill_make(const struct sbx *s, struct launch_make *m, struct str *text)
 {
 	const struct spec *spec = &s->spec;
@@ -300,14 +285,8 @@ static void fill_make(const struct sbx *s, struct launch_make *m, struct str *te
 			.ticket = s->change.tickets[1 + i],
 			.at = add_text(text, spec->fs.at[i].at),
 		};
-	for (size_t i = 0; i < s->n_mounts; i++)
-		m->mounts[m->n_mounts++] = (struct launch_mount){
-			.kind = s->mounts[i].kind,
-			.tree = s->mounts[i].number,
-			.flags = s->mounts[i].is_read_only ? LAUNCH_READ_ONLY : 0,
-			.at = add_text(text, s->mounts[i].at),
-		};
-	sort_mounts(m, str_text(text));
+	for (size_t i = 0; i < s->n_trees; i++)
+		(void)maker_add_tree(m, text, s->trees[i]); /* there is room: copy_trees() */
 }
 
 static int insert(struct sbx *s, struct store_call call, struct fail *f)
@@ -495,15 +474,15 @@ static int record(struct sbx *s, struct fail *f)
 	return insert(s, (struct store_call){ .done = inserted, .arg = s }, f);
 }
 
-static void copy_mounts(struct sbx *s, const struct sbx_ask *ask)
+static void copy_trees(struct sbx *s, const struct sbx_ask *ask)
 {
-	assert(ask->n_mounts + s->spec.fs.len <= FS_ENTRIES_MAX);
-	s->mounts = ask->n_mounts ? mem_alloc(ask->n_mounts * sizeof *s->mounts) : NULL;
-	for (size_t i = 0; i < ask->n_mounts; i++) {
-		s->mounts[i] = ask->mounts[i];
-		s->mounts[i].at = mem_strdup(ask->mounts[i].at);
+	assert(ask->n_trees + s->spec.fs.len <= FS_ENTRIES_MAX);
+	s->trees = ask->n_trees ? mem_alloc(ask->n_trees * sizeof *s->trees) : NULL;
+	for (size_t i = 0; i < ask->n_trees; i++) {
+		s->trees[i] = ask->trees[i];
+		s->trees[i].at = mem_strdup(ask->trees[i].at);
 	}
-	s->n_mounts = ask->n_mounts;
+	s->n_trees = ask->n_trees;
 }
 
 struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, void *arg,
@@ -526,7 +505,7 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	s->expires_ms = s->ttl_ms ? s->created_ms + (int64_t)s->ttl_ms : 0;
 	s->is_one_shot = ask->is_one_shot;
 	s->is_service = ask->is_service;
-	copy_mounts(s, ask);
+	copy_trees(s, ask);
 	s->needs = s->is_service ? (struct quota){ 0 } : quota_needs(&s->spec);
 	if (quota_admit(c, s->tenant, &s->needs, f) < 0) {
 		sbx_free(s);

@@ -15,6 +15,7 @@
 
 #include "core/core.h"
 #include "core/link.h"
+#include "core/maker.h"
 
 struct px;
 struct files;
@@ -22,14 +23,6 @@ struct gate;
 struct net;
 struct policy_pending;
 struct shl;
-
-/* What it has besides the mounts of its spec; kinds of wire/launch.h that have a number. */
-struct sbx_mount {
-	enum launch_mount_kind kind;
-	uint64_t number;
-	const char *at;
-	bool is_read_only;
-};
 
 typedef void sbx_done_fn(void *arg, struct sbx *s, const struct fail *f); /* f NULL: it worked */
 
@@ -49,11 +42,11 @@ struct sbx {
 	uint32_t uid, gid;  /* of its user, inside */
 	bool is_unsettled;  /* after a restart: its monitor has not told yet what happened */
 	char boot_id[40];
-	bool is_one_shot; /* made by /v1/run: dies with its command and with its client */
-	bool is_spent;    /* and its command has ended: nobody finds it any more */
-	bool is_service;  /* ours (service.h): nobody finds it, and no row tells of it */
-	struct sbx_mount *mounts;
-	size_t n_mounts;
+	bool is_one_shot;         /* made by /v1/run: dies with its command and with its client */
+	bool is_spent;            /* and its command has ended: nobody finds it any more */
+	bool is_service;          /* ours (service.h): nobody finds it, and no row tells of it */
+	struct maker_tree *trees; /* mounted besides what its spec says */
+	size_t n_trees;
 
 	struct link link; /* to the monitor */
 	int slot;
@@ -102,8 +95,8 @@ struct sbx_ask {
 	uint64_t ttl_ms, idle_ms;
 	int client_fd; /* whose host paths; -1: nobody's */
 	bool is_one_shot, is_service;
-	const struct sbx_mount *mounts; /* copied */
-	size_t n_mounts;
+	const struct maker_tree *trees; /* copied */
+	size_t n_trees;
 };
 
 /* The answer comes later, unless NULL is returned. With a key that exists: that one, when the spec

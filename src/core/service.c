@@ -376,8 +376,8 @@ struct service *service_start(struct core *c, const struct service_ask *ask, str
 		                     .client_fd = ask->folder ? ask->client_fd : -1,
 		                     .is_one_shot = true,
 		                     .is_service = true,
-		                     .mounts = ask->mounts,
-		                     .n_mounts = ask->n_mounts };
+		                     .trees = ask->trees,
+		                     .n_trees = ask->n_trees };
 	s->sandbox = sbx_create(c, &box, made, s, f);
 	if (!s->sandbox) {
 		service_free(s);

@@ -31,8 +31,8 @@ struct service_ask {
 	const char *tenant;
 	const char *script;      /* for sh */
 	const char *const *args; /* "$1", ...; NULL-terminated, or NULL */
-	const struct sbx_mount *mounts;
-	size_t n_mounts;
+	const struct maker_tree *trees;
+	size_t n_trees;
 	const char *folder; /* a path of the caller's, or NULL */
 	int client_fd;      /* whose rights open it; -1: the operator's list */
 	const char *net;    /* "host:port", or NULL: no network */
