@@ -278,21 +278,6 @@ static uint32_t add_text(struct str *text, const char *s)
 	return at;
 }
 
-/* What lies in another mount is mounted after it, whatever the order they were written in. */
-static void sort_mounts(struct launch_make *m, const char *text)
-{
-	for (size_t i = 1; i < m->n_mounts; i++) {
-		for (size_t j = i; j > 0; j--) {
-			struct launch_mount *a = &m->mounts[j - 1], *b = &m->mounts[j], swap = *a;
-
-			if (strcmp(text + a->at, text + b->at) <= 0)
-				break;
-			*a = *b;
-			*b = swap;
-		}
-	}
-}
-
 static void fill_make(const struct sbx *s, struct launch_make *m, struct str *text)
 {
 	const struct spec *spec = &s->spec;
@@ -313,7 +298,6 @@ static void fill_make(const struct sbx *s, struct launch_make *m, struct str *te
 			.ticket = s->change.tickets[1 + i],
 			.at = add_text(text, spec->fs.at[i].at),
 		};
-	sort_mounts(m, str_text(text));
 }
 
 static int insert(struct sbx *s, struct store_call call, struct fail *f)
