@@ -102,6 +102,41 @@ static uint32_t expect(struct maker *m, made_fn *made, opened_fn *opened, void *
 	return p->tag;
 }
 
+static bool add_mount(struct launch_make *m, struct str *text, struct launch_mount mount,
+                      const char *at)
+{
+	if (m->n_mounts >= COUNT(m->mounts))
+		return false;
+	mount.at = (uint32_t)text->len;
+	str_addn(text, at, strlen(at) + 1);
+	m->mounts[m->n_mounts++] = mount;
+	return !text->overflow;
+}
+
+bool maker_add_tree(struct launch_make *m, struct str *text, struct maker_tree t)
+{
+	struct launch_mount mount = { .kind = LAUNCH_TREE,
+		                      .tree = t.tree,
+		                      .flags = t.is_read_only ? LAUNCH_READ_ONLY : 0 };
+
+	return add_mount(m, text, mount, t.at);
+}
+
+/* What lies in another mount is mounted after it, whatever the order they were written in. */
+static void sort_mounts(struct launch_make *m, const char *text)
+{
+	for (size_t i = 1; i < m->n_mounts; i++) {
+		for (size_t j = i; j > 0; j--) {
+			struct launch_mount *a = &m->mounts[j - 1], *b = &m->mounts[j], swap = *a;
+
+			if (strcmp(text + a->at, text + b->at) <= 0)
+				break;
+			*a = *b;
+			*b = swap;
+		}
+	}
+}
+
 void maker_make(struct core *c, const struct launch_make *make, const struct str *text,
                 made_fn *done, void *arg)
 {
@@ -110,6 +145,7 @@ void maker_make(struct core *c, const struct launch_make *make, const struct str
 
 	p.head = (struct launch_head){ .type = L_MAKE, .tag = expect(m, done, NULL, arg) };
 	p.make = *make;
+	sort_mounts(&p.make, str_text(text));
 	p.make.text_len = (uint32_t)text->len;
 	memcpy(p.bytes + sizeof p.make, str_text(text), text->len);
 	put(m, &p, sizeof p.make + text->len, -1);

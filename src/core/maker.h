@@ -17,6 +17,15 @@ int maker_open(struct core *c, int fd, struct err *e) MUST_USE;
 void maker_close(struct core *c);
 void maker_ready(struct core *c); /* requests are answered from now on */
 
+/* One more mount: tree `tree` of the store (wire/vault.h), shown at `at` as it is. Mounts may come
+ * in any order; false when there is no room. */
+struct maker_tree {
+	uint64_t tree;
+	const char *at;
+	bool is_read_only; /* a sealed one has to be */
+};
+bool maker_add_tree(struct launch_make *m, struct str *text, struct maker_tree t);
+
 /* `make` is whole but for text_len. Sent at once and not kept. */
 void maker_make(struct core *c, const struct launch_make *make, const struct str *text,
                 made_fn *done, void *arg);

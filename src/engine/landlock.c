@@ -36,13 +36,23 @@ static int allow(int ruleset, const char *path, uint64_t access, struct err *e)
 	return r < 0 ? err_sys(e, -r, "allow %s", path) : 0;
 }
 
+/* A workspace that is only read lies where one would be written to. */
+static bool is_shown_only(const struct plan *p, const char *path)
+{
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (plan_is_read_only(&p->mounts[i]) &&
+		    strcmp(plan_text(p, p->mounts[i].at), path) == 0)
+			return true;
+	return false;
+}
+
 static int allow_writable(int ruleset, const struct plan *p, uint64_t all, struct err *e)
 {
 	for (size_t i = 0; i < COUNT(writable); i++)
-		if (allow(ruleset, writable[i], all, e) < 0)
+		if (!is_shown_only(p, writable[i]) && allow(ruleset, writable[i], all, e) < 0)
 			return -1;
 	for (size_t i = 0; i < p->n_mounts; i++)
-		if (p->mounts[i].kind != PLAN_RO &&
+		if (!plan_is_read_only(&p->mounts[i]) &&
 		    allow(ruleset, plan_text(p, p->mounts[i].at), all, e) < 0)
 			return -1;
 	return 0;

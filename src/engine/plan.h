@@ -14,7 +14,12 @@
 
 enum plan_image { IMAGE_HOST, IMAGE_DIR };
 
-enum plan_mount_kind { PLAN_EPHEMERAL, PLAN_RO, PLAN_OVERLAY };
+enum plan_mount_kind {
+	PLAN_EPHEMERAL,
+	PLAN_RO,
+	PLAN_OVERLAY,
+	PLAN_TREE /* of our own store: itself, with the ids that it has on disk */
+};
 
 struct plan_mount {
 	enum plan_mount_kind kind;
@@ -24,6 +29,7 @@ struct plan_mount {
 	uint32_t uid,
 	    gid; /* owner of the source: becomes the user inside where the kernel can map it */
 	bool is_dir;
+	bool is_read_only; /* PLAN_TREE; PLAN_RO always is */
 };
 
 struct plan {
@@ -55,6 +61,11 @@ int plan_finish(struct plan *p, const struct spec *s, struct err *e) MUST_USE;
 
 /* "agent", "root", "uid[:gid]", or a name in the image; image_fd -1: none to ask. */
 int plan_ids(const char *user, int image_fd, uint32_t *uid, uint32_t *gid, struct err *e) MUST_USE;
+
+static inline bool plan_is_read_only(const struct plan_mount *m)
+{
+	return m->kind == PLAN_RO || m->is_read_only;
+}
 
 static inline const char *plan_text(const struct plan *p, uint32_t offset)
 {

@@ -88,6 +88,17 @@ int root_skeleton(struct build *b, struct err *e)
 	return b->skeleton_fd < 0 ? -1 : 0;
 }
 
+/* Where a mount finds a new folder of the scratch below it, whose names it makes itself. */
+static bool is_in_fresh(const char *at)
+{
+	static const char *const fresh[] = { "run/", "tmp/" };
+
+	for (size_t i = 0; i < COUNT(fresh); i++)
+		if (strncmp(at, fresh[i], strlen(fresh[i])) == 0)
+			return true;
+	return false;
+}
+
 bool root_is_plain(const struct plan *p, int skeleton_fd)
 {
 	struct stat st;
@@ -97,6 +108,8 @@ bool root_is_plain(const struct plan *p, int skeleton_fd)
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const char *at = plan_text(p, p->mounts[i].at) + 1;
 
+		if (is_in_fresh(at))
+			continue;
 		int r = os_fstatat(skeleton_fd, at, &st, AT_SYMLINK_NOFOLLOW);
 		/* Any other trouble: the mount that needs the name will meet it again. */
 		if (r == -ENOENT || r == -ENOTDIR ||
@@ -283,8 +296,9 @@ static int mount_source(struct build *b, size_t i, const char *at, struct err *e
 
 	if (target < 0)
 		return -1;
-	if (m->kind == PLAN_RO && tree_fd >= 0) {
-		int r = place_restrict(tree_fd, PLACE_READ_ONLY, false);
+	uint64_t attrs = plan_is_read_only(m) ? PLACE_READ_ONLY : PLACE_SAFE;
+	if (m->kind != PLAN_OVERLAY && tree_fd >= 0) {
+		int r = place_restrict(tree_fd, attrs, false);
 
 		if (r >= 0)
 			r = os_move_mount(tree_fd, target, "");
@@ -293,8 +307,8 @@ static int mount_source(struct build *b, size_t i, const char *at, struct err *e
 	AUTO(fd_close) int source = source_tree(b, tree_fd, m->source_fd, e);
 	if (source < 0)
 		return -1;
-	if (m->kind == PLAN_RO)
-		return place_clone(source, "", target, PLACE_READ_ONLY, e);
+	if (m->kind != PLAN_OVERLAY)
+		return place_clone(source, "", target, attrs, e);
 	AUTO(fd_close)
 	int tree =
 	    place_overlay(b, source, target, (struct place_owner){ p->uid, p->gid, 0755 }, e);

@@ -80,18 +80,30 @@ int userns_make(struct userns_range uids, struct userns_range gids, struct err *
 	return fd < 0 ? -1 : fd;
 }
 
-int userns_map_tree(int fd, struct userns_range uids, struct userns_range gids, struct err *e)
+int userns_map_exactly(int fd, int ns_fd, struct err *e)
 {
 	AUTO(fd_close) int tree = os_open_tree(fd, "", false);
 	if (tree < 0)
 		return err_sys(e, -tree, "clone a source");
+	int r = os_mount_idmap(tree, ns_fd);
+	return r < 0 ? err_sys(e, -r, "map the ids of a source") : fd_take(&tree);
+}
+
+int userns_map_tree(int fd, struct userns_range uids, struct userns_range gids, struct err *e)
+{
 	AUTO(fd_close) int ns = userns_make(uids, gids, e);
 	if (ns < 0)
 		return -1;
-	int r = os_mount_idmap(tree, ns);
-	/* EINVAL: the file system cannot (overlay, network file systems); its files then belong
-	 * to nobody inside, which is stricter. */
-	if (r < 0 && r != -EINVAL)
-		return err_sys(e, -r, "map the ids of a source");
-	return fd_take(&tree);
+	struct err cannot = { 0 };
+	int tree = userns_map_exactly(fd, ns, &cannot);
+	if (tree >= 0)
+		return tree;
+	if (cannot.sys != EINVAL) {
+		*e = cannot;
+		return -1;
+	}
+	/* The file system cannot (overlay, network file systems); its files then belong to nobody
+	 * inside, which is stricter. */
+	tree = os_open_tree(fd, "", false);
+	return tree < 0 ? err_sys(e, -tree, "clone a source") : tree;
 }

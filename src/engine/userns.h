@@ -19,7 +19,9 @@ struct userns_range {
  * Needs root. */
 int userns_make(struct userns_range uids, struct userns_range gids, struct err *e) MUST_USE;
 
-/* A detached clone of the mount at `fd` whose ids are mapped; where the file system cannot map
- * them, a plain clone. Needs root. */
+/* A detached clone of the mount at `fd` whose ids are mapped by a namespace of userns_make(). Where
+ * the file system cannot map them e->sys is EINVAL. Needs root. */
+int userns_map_exactly(int fd, int ns_fd, struct err *e) MUST_USE;
+/* The same with a namespace of its own; where the file system cannot map, a plain clone. */
 int userns_map_tree(int fd, struct userns_range uids, struct userns_range gids,
                     struct err *e) MUST_USE;

@@ -195,8 +195,47 @@ static int image_tree(struct sandbox *s, struct userns_range all, struct err *e)
 	return usr < 0 ? err_sys(e, -usr, "open /usr") : userns_map_tree(usr, all, all, e);
 }
 
-/* The plan says whose files are the command's user's inside: its caller's. Only root maps; else
- * the kernel's own checks decide. */
+/* Of the host: the plan says whose files are the command's user's inside, its caller's. */
+static int host_tree(const struct box *box, const struct plan_mount *m, struct err *e)
+{
+	const struct plan *p = box->plan;
+	struct userns_range uids = { m->uid, box->id_base + p->uid, 1 };
+	struct userns_range gids = { m->gid, box->id_base + p->gid, 1 };
+
+	return userns_map_tree(m->source_fd, uids, gids, e);
+}
+
+/* Of our store: everybody is himself, or it could not be used. One namespace for all of them. */
+static int own_tree(int *ns_fd, const struct plan_mount *m, struct userns_range all, struct err *e)
+{
+	if (*ns_fd < 0)
+		*ns_fd = userns_make(all, all, e);
+	int tree = *ns_fd < 0 ? -1 : userns_map_exactly(m->source_fd, *ns_fd, e);
+	if (tree < 0 && e->sys == EINVAL)
+		return err_new(e, ERR_UNENFORCEABLE,
+		               "the file system of the state folder cannot map ids");
+	return tree;
+}
+
+static int make_mount_trees(struct sandbox *s, struct userns_range all, struct err *e)
+{
+	struct box *box = &s->box;
+	AUTO(fd_close) int ns = -1;
+
+	for (size_t i = 0; i < box->plan->n_mounts; i++) {
+		const struct plan_mount *m = &box->plan->mounts[i];
+
+		if (m->source_fd < 0)
+			continue;
+		box->mount_tree_fds[i] =
+		    m->kind == PLAN_TREE ? own_tree(&ns, m, all, e) : host_tree(box, m, e);
+		if (box->mount_tree_fds[i] < 0)
+			return err_wrap(e, "fs entry %zu", i + 1);
+	}
+	return 0;
+}
+
+/* Only root maps; else the kernel's own checks decide. */
 static int make_trees(struct sandbox *s, struct err *e)
 {
 	struct box *box = &s->box;
@@ -221,18 +260,7 @@ static int make_trees(struct sandbox *s, struct err *e)
 		if (box->image_tree_fd < 0)
 			return err_wrap(e, "image");
 	}
-	for (size_t i = 0; i < p->n_mounts; i++) {
-		const struct plan_mount *m = &p->mounts[i];
-		struct userns_range uids = { m->uid, box->id_base + p->uid, 1 };
-		struct userns_range gids = { m->gid, box->id_base + p->gid, 1 };
-
-		if (m->source_fd < 0)
-			continue;
-		box->mount_tree_fds[i] = userns_map_tree(m->source_fd, uids, gids, e);
-		if (box->mount_tree_fds[i] < 0)
-			return err_wrap(e, "fs entry %zu", i + 1);
-	}
-	return 0;
+	return make_mount_trees(s, all, e);
 }
 
 static void undo_trees(struct sandbox *s)

@@ -2,17 +2,11 @@
 
 #include "base/fd.h"
 #include "launcher/slot.h"
+#include "launcher/trees.h"
 
 _Static_assert(LAUNCH_LIMITS == LIMIT_COUNT, "a limit is missing in wire/launch.h");
 _Static_assert(LAUNCH_SLOTS == SLOT_COUNT, "wire/launch.h knows the number of slots");
 _Static_assert(LAUNCH_IDS_INSIDE_MAX == BOX_IDS - 1, "wire/launch.h knows the ids inside");
-
-static const enum plan_mount_kind kinds[] = {
-	[LAUNCH_EPHEMERAL] = PLAN_EPHEMERAL,
-	[LAUNCH_RO] = PLAN_RO,
-	[LAUNCH_OVERLAY] = PLAN_OVERLAY,
-};
-_Static_assert(COUNT(kinds) == LAUNCH_MOUNT_KINDS, "a kind of mount has no plan");
 
 /* ---- tickets ------------------------------------------------------------------------- */
 
@@ -51,24 +45,70 @@ void tickets_done(struct tickets *all)
 
 /* ---- the plan ------------------------------------------------------------------------ */
 
-static int read_mount(const struct launch_mount *from, struct tickets *all, struct plan_mount *to,
-                      struct err *e)
+static int give_nothing(const struct launch_mount *m, const struct order_from *from,
+                        struct plan_mount *to, struct err *e)
 {
-	*to = (struct plan_mount){
-		.kind = kinds[from->kind], .source_fd = -1, .at = from->at, .is_dir = true
-	};
-	if (from->kind == LAUNCH_EPHEMERAL)
-		return 0;
-	struct ticket t = take(all, from->ticket);
+	(void)m;
+	(void)from;
+	(void)to;
+	(void)e;
+	return 0;
+}
+
+static int give_ticket(const struct launch_mount *m, const struct order_from *from,
+                       struct plan_mount *to, struct err *e)
+{
+	struct ticket t = take(from->tickets, m->ticket);
+
 	if (t.number == 0)
-		return err_new(e, ERR_INVALID, "fs: ticket %u is void", from->ticket);
+		return err_new(e, ERR_INVALID, "fs: ticket %u is void", m->ticket);
 	to->source_fd = t.fd;
 	to->uid = t.uid;
 	to->gid = t.gid;
 	to->is_dir = t.is_dir;
-	if (from->kind == LAUNCH_OVERLAY && !t.is_dir)
+	if (m->kind == LAUNCH_OVERLAY && !t.is_dir)
 		return err_new(e, ERR_INVALID, "fs: overlay of what is not a folder");
 	return 0;
+}
+
+static int give_tree(const struct launch_mount *m, const struct order_from *from,
+                     struct plan_mount *to, struct err *e)
+{
+	const struct trees_want want = { .is_writable = !to->is_read_only };
+
+	to->source_fd = trees_open(from->trees_fd, m->tree, want, e);
+	return to->source_fd < 0 ? err_wrap(e, "fs") : 0;
+}
+
+static const struct {
+	enum plan_mount_kind kind;
+	int (*give)(const struct launch_mount *m, const struct order_from *from,
+	            struct plan_mount *to, struct err *e); /* its source */
+} kinds[] = {
+	[LAUNCH_EPHEMERAL] = { PLAN_EPHEMERAL, give_nothing },
+	[LAUNCH_RO] = { PLAN_RO, give_ticket },
+	[LAUNCH_OVERLAY] = { PLAN_OVERLAY, give_ticket },
+	[LAUNCH_TREE] = { PLAN_TREE, give_tree },
+};
+_Static_assert(COUNT(kinds) == LAUNCH_MOUNT_KINDS, "a kind of mount has no plan");
+
+static int read_mount(const struct launch_mount *m, const struct order_from *from,
+                      struct plan_mount *to, struct err *e)
+{
+	*to = (struct plan_mount){ .kind = kinds[m->kind].kind,
+		                   .source_fd = -1,
+		                   .at = m->at,
+		                   .is_dir = true,
+		                   .is_read_only = m->flags & LAUNCH_READ_ONLY };
+	return kinds[m->kind].give(m, from, to, e);
+}
+
+/* Sealed, with the ids that it has inside. */
+static int read_image_tree(uint64_t number, int trees_fd, struct plan *plan, struct err *e)
+{
+	plan->image = IMAGE_DIR;
+	plan->image_fd = trees_open(trees_fd, number, (struct trees_want){ .is_image = true }, e);
+	return plan->image_fd < 0 ? err_wrap(e, "image") : 0;
 }
 
 static int read_image(uint32_t number, struct tickets *all, struct plan *plan,
@@ -88,7 +128,7 @@ static int read_image(uint32_t number, struct tickets *all, struct plan *plan,
 	return 0;
 }
 
-int order_read(const struct launch_packet *p, struct tickets *all, struct plan *plan,
+int order_read(const struct launch_packet *p, const struct order_from *from, struct plan *plan,
                struct launcher_order *order, struct err *e)
 {
 	const struct launch_make *m = &p->make;
@@ -109,12 +149,15 @@ int order_read(const struct launch_packet *p, struct tickets *all, struct plan *
 	for (size_t i = 0; i < m->n_mounts; i++) { /* all of them: their tickets are used up */
 		struct err other;
 
-		if (read_mount(&m->mounts[i], all, &plan->mounts[i], r < 0 ? &other : e) < 0)
+		if (read_mount(&m->mounts[i], from, &plan->mounts[i], r < 0 ? &other : e) < 0)
 			r = -1;
 		plan->n_mounts++;
 	}
 	order->plan = plan;
 	order->is_kept = m->flags & LAUNCH_KEPT;
 	order->id = plan_text(plan, m->id);
-	return r < 0 ? -1 : read_image(m->image, all, plan, order, e);
+	if (r == 0)
+		r = m->image_tree ? read_image_tree(m->image_tree, from->trees_fd, plan, e)
+		                  : read_image(m->image, from->tickets, plan, order, e);
+	return r;
 }

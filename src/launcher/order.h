@@ -25,7 +25,13 @@ struct tickets {
 uint32_t tickets_add(struct tickets *all, struct ticket t);
 void tickets_done(struct tickets *all);
 
+/* What the numbers of an order mean. */
+struct order_from {
+	struct tickets *tickets;
+	int trees_fd; /* launcher/trees.h */
+};
+
 /* `p` is a checked L_MAKE. Its tickets are used up, also on failure. The plan is to be
  * plan_done(). Fills what the order gets from it: plan, image_uid, image_gid, is_kept, id. */
-int order_read(const struct launch_packet *p, struct tickets *all, struct plan *plan,
+int order_read(const struct launch_packet *p, const struct order_from *from, struct plan *plan,
                struct launcher_order *order, struct err *e) MUST_USE;

@@ -14,6 +14,7 @@
 #include "os/unix.h"
 
 #define STALE_MS_MAX 3000
+#define STATE_MODE 01770 /* root mode; sticky: who owns a name in it keeps it */
 
 /* ---- folders ----------------------------------------------------------------------- */
 
@@ -47,22 +48,70 @@ static bool is_empty(int fd)
 	return n == 2; /* . and .. */
 }
 
+/* In root mode, as the daemon is to find it. */
+static bool is_handed_over(const struct stat *st, const struct rundir_opts *o)
+{
+	return st->st_uid == 0 && st->st_gid == (gid_t)o->service_id &&
+	       (st->st_mode & 07777) == STATE_MODE;
+}
+
 /* A folder of root's with something in it is not ours to give away: a slip of the keyboard
  * would hand over /etc. */
-static int hand_over(int fd, const char *path, uid_t owner, struct err *e)
+static int hand_over(int fd, const struct rundir_opts *o, struct err *e)
 {
 	struct stat st;
+	uid_t owner = o->is_root ? o->service_id : geteuid();
 	int r = os_fstatat(fd, "", &st, AT_EMPTY_PATH);
 
 	if (r < 0)
-		return err_sys(e, -r, "stat %s", path);
+		return err_sys(e, -r, "stat %s", o->state);
+	if (o->is_root && is_handed_over(&st, o))
+		return 0;
 	if (st.st_uid != owner && !(st.st_uid == geteuid() && is_empty(fd)))
-		return err_new(e, ERR_DENIED, "%s belongs to somebody else", path);
-	if (st.st_uid != owner)
-		r = os_fchownat(fd, "", owner, (gid_t)owner);
-	if (r >= 0 && st.st_mode & 077)
-		r = fchmod(fd, 0700) < 0 ? -errno : 0;
-	return r < 0 ? err_sys(e, -r, "hand over %s", path) : 0;
+		return err_new(e, ERR_DENIED, "%s belongs to somebody else", o->state);
+	if (o->is_root)
+		r = os_fchownat(fd, "", 0, (gid_t)o->service_id);
+	if (r >= 0)
+		r = fchmod(fd, o->is_root ? STATE_MODE : 0700) < 0 ? -errno : 0;
+	return r < 0 ? err_sys(e, -r, "hand over %s", o->state) : 0;
+}
+
+/* Whoever else could write to it could have files of his own mounted with root's rights. */
+static int open_store(int state_fd, const char *name, struct err *e)
+{
+	struct stat st;
+	int r = os_mkdirat(state_fd, name, 0700);
+
+	if (r < 0 && r != -EEXIST)
+		return err_sys(e, -r, "make %s", name);
+	AUTO(fd_close) int fd = os_openat(state_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return err_sys(e, -fd, "open %s", name);
+	r = os_fstatat(fd, "", &st, AT_EMPTY_PATH);
+	if (r < 0)
+		return err_sys(e, -r, "stat %s", name);
+	if (st.st_uid != geteuid() || st.st_mode & 077)
+		return err_new(
+		    e, ERR_DENIED,
+		    "%s in the state folder belongs to somebody else or is open to others", name);
+	return fd_take(&fd);
+}
+
+static int open_stores(struct rundir *d, struct err *e)
+{
+	const struct {
+		const char *name;
+		int *fd;
+	} stores[] = { { "trees", &d->trees_fd },
+		       { "blobs", &d->blobs_fd },
+		       { "vol", &d->vol_fd } };
+
+	for (size_t i = 0; i < COUNT(stores); i++) {
+		*stores[i].fd = open_store(d->state_fd, stores[i].name, e);
+		if (*stores[i].fd < 0)
+			return -1;
+	}
+	return 0;
 }
 
 static int open_state(const struct rundir_opts *o, struct err *e)
@@ -76,7 +125,7 @@ static int open_state(const struct rundir_opts *o, struct err *e)
 	int fd = os_openat(AT_FDCWD, o->state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (fd < 0)
 		return err_sys(e, -fd, "open %s", o->state);
-	if (hand_over(fd, o->state, o->is_root ? o->service_id : geteuid(), e) < 0)
+	if (hand_over(fd, o, e) < 0)
 		return -1;
 	return fd_take(&fd);
 }
@@ -201,6 +250,9 @@ int rundir_open(struct rundir *d, const struct rundir_opts *o, struct err *e)
 		              .run_fd = -1,
 		              .sb_fd = -1,
 		              .lock_fd = -1,
+		              .trees_fd = -1,
+		              .blobs_fd = -1,
+		              .vol_fd = -1,
 		              .api_fd = -1 };
 	if (make_parents(o->run, e) < 0)
 		return -1;
@@ -208,7 +260,7 @@ int rundir_open(struct rundir *d, const struct rundir_opts *o, struct err *e)
 	if (d->run_fd < 0 || take_lock(d, o->run, e) < 0)
 		return -1;
 	d->state_fd = open_state(o, e);
-	if (d->state_fd < 0)
+	if (d->state_fd < 0 || open_stores(d, e) < 0)
 		return -1;
 	d->sb_fd = open_sb(d, o, e);
 	if (d->sb_fd < 0)
@@ -228,6 +280,9 @@ void rundir_done(struct rundir *d)
 		(void)os_unlinkat(d->run_fd, "api.sock"); /* else the next one finds it stale */
 	fd_close(&d->api_fd);
 	fd_close(&d->sb_fd);
+	fd_close(&d->trees_fd);
+	fd_close(&d->blobs_fd);
+	fd_close(&d->vol_fd);
 	fd_close(&d->state_fd);
 	fd_close(&d->run_fd);
 	fd_close(&d->lock_fd);

@@ -1,7 +1,9 @@
 /*
  * rundir.h - the folders of one daemon, its lock, and the socket of its API.
  *
- *   STATE/            0700, the daemon's: it is made or handed to the daemon, never read
+ *   STATE/            the daemon writes there; root mode: 01770, root's and the daemon's group's,
+ *                     so that it can neither remove nor replace what is root's in it
+ *   STATE/trees/ blobs/ vol/  0700, the launcher's: what workspaces keep (wire/vault.h)
  *   RUN/              0711, the launcher's: the daemon passes and connects
  *   RUN/launcher.lock held while a launcher lives
  *   RUN/api.sock      0600, the daemon's
@@ -23,6 +25,7 @@ struct rundir_opts {
 struct rundir {
 	bool is_open;
 	int state_fd, run_fd, sb_fd, lock_fd;
+	int trees_fd, blobs_fd, vol_fd;
 	int api_fd;
 	bool is_api_ours; /* made here: removed at the end */
 	dev_t api_dev;    /* root mode: the file of the socket */

@@ -153,7 +153,8 @@ static void on_make(struct server *s, const struct launch_packet *p, int fd)
 	struct err e = { 0 };
 
 	(void)fd;
-	if (order_read(p, &s->tickets, plan, &order, &e) < 0 ||
+	const struct order_from from = { .tickets = &s->tickets, .trees_fd = s->dirs.trees_fd };
+	if (order_read(p, &from, plan, &order, &e) < 0 ||
 	    kit_refresh(&s->kit, server_now(), &e) < 0 ||
 	    launcher_take_slot(s->kit.common.run_fd, &hold, &e) < 0) {
 		server_fail(s, p->head.tag, &e);

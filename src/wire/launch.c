@@ -12,10 +12,24 @@ static int wrong(struct err *e, const char *what)
 
 static int check_mount(const struct launch_mount *m, uint32_t text_len, struct err *e)
 {
+	static const struct {
+		bool has_ticket, has_tree;
+		uint32_t flags;
+	} kinds[] = {
+		[LAUNCH_EPHEMERAL] = { 0 },
+		[LAUNCH_RO] = { .has_ticket = true },
+		[LAUNCH_OVERLAY] = { .has_ticket = true },
+		[LAUNCH_TREE] = { .has_tree = true, .flags = LAUNCH_READ_ONLY },
+	};
+	_Static_assert(COUNT(kinds) == LAUNCH_MOUNT_KINDS, "a kind of mount has no shape");
+
 	if (m->kind >= LAUNCH_MOUNT_KINDS)
 		return wrong(e, "kind of mount");
-	if ((m->kind == LAUNCH_EPHEMERAL) != (m->ticket == 0))
+	if (kinds[m->kind].has_ticket != (m->ticket != 0) ||
+	    kinds[m->kind].has_tree != (m->tree != 0))
 		return wrong(e, "source of a mount");
+	if (m->flags & ~kinds[m->kind].flags)
+		return wrong(e, "flags of a mount");
 	return m->at >= text_len ? wrong(e, "path of a mount") : 0;
 }
 
@@ -45,6 +59,8 @@ static int check_make(const struct launch_packet *p, struct err *e)
 		return wrong(e, "names of limits");
 	if (m->flags & ~LAUNCH_MAKE_FLAGS || m->zero)
 		return wrong(e, "flags");
+	if (m->image && m->image_tree)
+		return wrong(e, "two images");
 	if (m->uid > LAUNCH_IDS_INSIDE_MAX || m->gid > LAUNCH_IDS_INSIDE_MAX)
 		return wrong(e, "ids");
 	if (m->n_mounts > COUNT(m->mounts))

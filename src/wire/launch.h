@@ -7,7 +7,8 @@
  *
  * No descriptor of the daemon's ever becomes a mount. Everybody may open / with O_PATH, and a
  * mount whose ids are mapped shows it with its owner's rights: so the launcher mounts only what
- * it opened itself, and a folder is named by the ticket that L_OPENED brought.
+ * it opened itself, and a folder is named by the ticket that L_OPENED brought. What lies in the
+ * store is named by its number there (wire/vault.h).
  *
  * News that a daemon did not read before it died are lost. The next one finds the sandboxes that
  * live by their sockets, and has L_CLEAN for the others.
@@ -52,12 +53,22 @@ struct launch_head {
 	uint32_t zero;
 };
 
-enum launch_mount_kind { LAUNCH_EPHEMERAL, LAUNCH_RO, LAUNCH_OVERLAY, LAUNCH_MOUNT_KINDS };
+enum launch_mount_kind {
+	LAUNCH_EPHEMERAL,
+	LAUNCH_RO,
+	LAUNCH_OVERLAY,
+	LAUNCH_TREE, /* a tree of the store, itself; the ids on disk are those inside */
+	LAUNCH_MOUNT_KINDS
+};
+
+#define LAUNCH_READ_ONLY 1u /* LAUNCH_TREE: a sealed one is refused without it */
 
 struct launch_mount {
 	uint32_t kind;
-	uint32_t ticket; /* of the source; 0 exactly when it has none: LAUNCH_EPHEMERAL */
+	uint32_t ticket; /* of the source: LAUNCH_RO, LAUNCH_OVERLAY; else 0 */
 	uint32_t at;     /* offset in the text: absolute path inside */
+	uint32_t flags;
+	uint64_t tree; /* LAUNCH_TREE: its number; else 0 */
 };
 
 #define LAUNCH_KEPT 1u    /* lives on without a client */
@@ -70,9 +81,10 @@ struct launch_make {
 	uint32_t named, weaker;         /* bit per limit */
 	uint32_t flags;
 	uint32_t uid, gid; /* the command's ids inside */
-	uint32_t image;    /* ticket of a folder; 0: the host's system */
+	uint32_t image;    /* ticket of a folder; 0 and no image_tree: the host's system */
 	uint32_t id;       /* offset in the text: what the sandbox calls itself */
 	uint32_t n_mounts;
+	uint64_t image_tree; /* a sealed tree; 0: none */
 	struct launch_mount mounts[FS_ENTRIES_MAX];
 	uint32_t text_len;
 	uint32_t zero;

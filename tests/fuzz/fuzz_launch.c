@@ -17,7 +17,7 @@ static void use_order(const struct launch_packet *p)
 		return;
 	sink += strlen(launch_text(p) + p->make.id);
 	for (size_t i = 0; i < p->make.n_mounts; i++)
-		sink += strlen(launch_text(p) + p->make.mounts[i].at);
+		sink += strlen(launch_text(p) + p->make.mounts[i].at) + p->make.mounts[i].tree;
 }
 
 static void use_answer(const struct launch_packet *p)

@@ -97,8 +97,10 @@ static inline void box_go(struct test_box *t)
 	CHECK_INT(os_send(t->fd, &go, sizeof go, keys, n), sizeof go);
 }
 
-/* Up to a running monitor; the client has not heard anything yet. */
-static inline void box_start(struct test_box *t, bool is_kept, const char *const *flags)
+/* Up to a running monitor; the client has not heard anything yet. `prepare` (or NULL) adds to the
+ * plan and the box. */
+static inline void box_start_with(struct test_box *t, bool is_kept, const char *const *flags,
+                                  void (*prepare)(void))
 {
 	struct err e = { 0 };
 	int fds[2];
@@ -126,6 +128,8 @@ static inline void box_start(struct test_box *t, bool is_kept, const char *const
 		SKIP("needs caisson-init beside the test");
 	for (size_t i = 0; i < FS_ENTRIES_MAX; i++)
 		t->box.mount_tree_fds[i] = -1;
+	if (prepare)
+		prepare();
 	if (is_kept)
 		t->box.listen_fd = os_listen_at(t->folder_fd, "door", SOCK_SEQPACKET, 0600);
 	t->box.skeleton_fd = skeleton_open(t->folder_fd, &e);
@@ -147,6 +151,11 @@ static inline void box_start(struct test_box *t, bool is_kept, const char *const
 	close(fds[1]);
 	t->fd = fds[0];
 	box_go(t);
+}
+
+static inline void box_start(struct test_box *t, bool is_kept, const char *const *flags)
+{
+	box_start_with(t, is_kept, flags, NULL);
 }
 
 static inline void box_end(struct test_box *t)

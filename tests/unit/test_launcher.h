@@ -106,10 +106,22 @@ __attribute__((constructor)) static void maybe_daemon(int argc, char **argv, cha
 
 /* ---- the monitor ----------------------------------------------------------------------- */
 
-static inline void answer_letter(int fd, char letter)
+/* Whose the first mount is, on the host; -1: no mount came. */
+static inline void answer_owner(int fd, const struct box *box)
+{
+	struct stat st;
+	int owner =
+	    os_fstatat(box->mount_tree_fds[0], "", &st, AT_EMPTY_PATH) < 0 ? -1 : (int)st.st_uid;
+
+	(void)send(fd, &owner, sizeof owner, MSG_NOSIGNAL);
+}
+
+static inline void answer_letter(int fd, char letter, const struct box *box)
 {
 	int n = count_fds();
 
+	if (letter == 'o')
+		answer_owner(fd, box);
 	if (letter == 'f')
 		(void)send(fd, &n, sizeof n, MSG_NOSIGNAL);
 	if (letter == 'x')
@@ -164,7 +176,7 @@ static inline void fake_monitor(struct box *box, int control_fd)
 			if (p[i].fd < 0 || !p[i].revents)
 				continue;
 			if (recv(p[i].fd, &letter, 1, 0) == 1)
-				answer_letter(p[i].fd, letter);
+				answer_letter(p[i].fd, letter, box);
 			else if (box->is_kept)
 				fd_close(&p[i].fd);
 			else
@@ -386,11 +398,16 @@ static inline bool slot_is_free(const struct fixture *f, int slot)
 	return slot_take_this(slots, slot);
 }
 
-static inline int ask_fds(int channel)
+static inline int ask_number(int channel, char letter)
 {
 	int n = -1;
 
-	CHECK_INT(send(channel, "f", 1, 0), 1);
+	CHECK_INT(send(channel, &letter, 1, 0), 1);
 	CHECK_INT(recv(channel, &n, sizeof n, 0), sizeof n);
 	return n;
+}
+
+static inline int ask_fds(int channel)
+{
+	return ask_number(channel, 'f');
 }

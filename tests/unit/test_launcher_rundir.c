@@ -120,9 +120,126 @@ TEST(a_folder_of_roots_is_handed_over_only_when_empty)
 	CHECK_INT(unlink(file), 0);
 	CHECK_INT(refused(&o, &e), 0);
 	CHECK_INT(stat(state, &st), 0);
-	CHECK_INT(st.st_uid, SERVER_ID);
-	CHECK_INT(st.st_mode, S_IFDIR | 0700);
+	CHECK_INT(st.st_uid, 0);
+	CHECK_INT(st.st_gid, SERVER_ID);
+	CHECK_INT(st.st_mode, S_IFDIR | 01770);
+	CHECK_INT(mknod(file, S_IFREG | 0644, 0), 0);
+	CHECK_INT(refused(&o, &e), 0); /* the daemon's already */
+	CHECK_INT(chmod(state, 0755), 0);
+	CHECK_INT(refused(&o, &e), -1);
+	CHECK_INT(chown(state, SERVER_ID, SERVER_ID), 0);
+	CHECK_INT(chmod(state, 0700), 0);
+	CHECK_INT(refused(&o, &e), 0); /* as daemons before had it */
+	CHECK_INT(stat(state, &st), 0);
+	CHECK_INT(st.st_uid, 0);
+	CHECK_INT(st.st_mode, S_IFDIR | 01770);
 	clear();
+}
+
+/* As the daemon, which may write to the state folder: 0 or the errno. */
+static int as_daemon(int (*attempt)(void))
+{
+	int status = 0;
+
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (setgroups(0, NULL) < 0 || os_set_ids(SERVER_ID, SERVER_ID) < 0)
+			_exit(255);
+		_exit(attempt() < 0 ? errno : 0);
+	}
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	return WEXITSTATUS(status);
+}
+
+static int make_own(void)
+{
+	return mkdir("own", 0700);
+}
+
+static int swap_two(void)
+{
+	return renameat2(AT_FDCWD, "trees", AT_FDCWD, "blobs", RENAME_EXCHANGE);
+}
+
+static int swap_for_own(void)
+{
+	return renameat2(AT_FDCWD, "trees", AT_FDCWD, "own", RENAME_EXCHANGE);
+}
+
+static int move_away(void)
+{
+	return rename("trees", "gone");
+}
+
+static int remove_one(void)
+{
+	return rmdir("trees");
+}
+
+static int open_one(void)
+{
+	return open("trees", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int open_it_to_all(void)
+{
+	return chmod(".", 0777);
+}
+
+TEST(the_daemon_cannot_replace_what_workspaces_keep)
+{
+	static const struct {
+		int (*attempt)(void);
+		int error;
+	} rows[] = { { make_own, 0 },          { swap_two, EPERM },   { swap_for_own, EPERM },
+		     { move_away, EPERM },     { remove_one, EPERM }, { open_one, EACCES },
+		     { open_it_to_all, EPERM } };
+	struct err e = { 0 };
+	struct rundir_opts o = options();
+
+	if (geteuid() != 0)
+		SKIP("needs root");
+	CHECK_INT(refused(&o, &e), 0);
+	CHECK_INT(chdir(state), 0);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		printf("# row %zu\n", i);
+		CHECK_INT(as_daemon(rows[i].attempt), rows[i].error);
+	}
+	CHECK_INT(refused(&o, &e), 0);
+	clear();
+}
+
+/* Whatever lies at that name and is not root's alone is refused. */
+TEST(a_store_that_others_made_or_can_read_is_refused)
+{
+	static const struct {
+		const char *name;
+		uid_t owner;
+		mode_t mode;
+	} rows[] = { { "trees", SERVER_ID, 0700 },
+		     { "blobs", 0, 0750 },
+		     { "vol", 0, 0701 },
+		     { "vol", 54321, 0700 } };
+	struct err e = { 0 };
+
+	if (geteuid() != 0)
+		SKIP("needs root");
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct rundir_opts o = options();
+		char path[128];
+
+		CHECK_INT(refused(&o, &e), 0);
+		snprintf(path, sizeof path, "%s/%s", state, rows[i].name);
+		CHECK_INT(chown(path, rows[i].owner, 0), 0);
+		CHECK_INT(chmod(path, rows[i].mode), 0);
+		CHECK_INT(refused(&o, &e), -1);
+		CHECK(strstr(e.msg, rows[i].name));
+		CHECK_INT(rmdir(path), 0);
+		CHECK_INT(symlink("/tmp", path), 0);
+		CHECK_INT(refused(&o, &e), -1);
+		clear();
+	}
 }
 
 TEST(a_stale_socket_is_removed_and_another_file_is_not)

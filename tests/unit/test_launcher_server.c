@@ -85,7 +85,10 @@ TEST_BOTH(folders_and_sockets_have_owners_and_modes)
 		mode_t mode;
 		uid_t uid;
 	} rows[] = {
-		{ "state", S_IFDIR | 0700, id },
+		{ "state", S_IFDIR | (f->is_root ? 01770 : 0700), ours },
+		{ "state/trees", S_IFDIR | 0700, ours },
+		{ "state/blobs", S_IFDIR | 0700, ours },
+		{ "state/vol", S_IFDIR | 0700, ours },
 		{ "run", S_IFDIR | 0711, ours },
 		{ "run/sb", S_IFDIR | (f->is_root ? 0750 : 0700), ours },
 		{ "run/api.sock", S_IFSOCK | 0600, id },
@@ -358,6 +361,68 @@ TEST_BOTH(a_hundred_at_once_have_different_slots)
 		(void)expect(f, L_GONE, 0);
 		CHECK(is_taken[packet.gone.slot]);
 		is_taken[packet.gone.slot] = false;
+	}
+}
+
+/* ---- trees --------------------------------------------------------------------------- */
+
+static void make_tree(const struct fixture *f, const char *name, uid_t owner)
+{
+	char path[192];
+
+	snprintf(path, sizeof path, "%s/trees/%s", f->state, name);
+	CHECK_INT(mkdir(path, 0755), 0);
+	if (geteuid() == 0)
+		CHECK_INT(chown(path, f->is_root ? owner : USER_ID, f->is_root ? owner : USER_ID),
+		          0);
+}
+
+static struct launch_make with_tree(uint64_t number, uint32_t flags)
+{
+	struct launch_make m = { .n_mounts = 1 };
+
+	m.mounts[0] = (struct launch_mount){ .kind = LAUNCH_TREE, .tree = number, .flags = flags };
+	return m;
+}
+
+TEST_BOTH(a_tree_is_mounted_by_its_number_and_mapped_as_a_whole)
+{
+	make_tree(f, "7", 0);
+	make_tree(f, "7/d", 1000);
+	make_tree(f, "8", 0);
+	make_tree(f, "8/d", 0);
+	make_tree(f, "8/sealed", 0);
+	const struct {
+		struct launch_make make;
+		const char *error;
+		uint32_t owner; /* inside */
+	} rows[] = {
+		{ with_tree(7, 0), "", 1000 },
+		{ with_tree(7, LAUNCH_READ_ONLY), "", 1000 },
+		{ with_tree(8, LAUNCH_READ_ONLY), "", 0 },
+		{ with_tree(8, 0), "fs: tree 8 is sealed: it can only be read", 0 },
+		{ with_tree(9, 0), "fs: tree 9 does not exist", 0 },
+		{ { .image_tree = 8 }, "", 0 },
+		{ { .image_tree = 7 }, "image: tree 7 is not sealed: it is no image yet", 0 },
+		{ { .image_tree = UINT64_MAX },
+		  "image: tree 18446744073709551615 does not exist",
+		  0 },
+	};
+
+	for (uint32_t i = 0; i < COUNT(rows); i++) {
+		order_make(f, i, rows[i].make);
+		AUTO(fd_close) int channel = next_message(f);
+
+		CHECK_INT(packet.head.tag, i);
+		CHECK_STR(packet.head.type == L_FAILED ? packet.err.msg : "", rows[i].error);
+		if (channel < 0)
+			continue;
+		uint32_t base = SLOT_ID_BASE + (uint32_t)packet.made.slot * SLOT_ID_COUNT;
+		if (rows[i].make.n_mounts) /* without root pid 1 mounts it, as it is */
+			CHECK_INT(ask_number(channel, 'o'),
+			          f->is_root ? (int)(base + rows[i].owner) : -1);
+		fd_close(&channel);
+		(void)expect(f, L_GONE, 0);
 	}
 }
 

@@ -40,10 +40,14 @@ static void good_make(void)
 	p.make.named = p.make.weaker = (1u << LAUNCH_LIMITS) - 1;
 	p.make.limits[3] = LAUNCH_LIMIT_MAX;
 	p.make.image = 9;
-	p.make.n_mounts = 3;
-	p.make.mounts[0] = (struct launch_mount){ LAUNCH_EPHEMERAL, 0, 0 };
-	p.make.mounts[1] = (struct launch_mount){ LAUNCH_RO, 1, 6 };
-	p.make.mounts[2] = (struct launch_mount){ LAUNCH_OVERLAY, ~0u, sizeof text - 1 };
+	p.make.n_mounts = 5;
+	p.make.mounts[0] = (struct launch_mount){ .kind = LAUNCH_EPHEMERAL };
+	p.make.mounts[1] = (struct launch_mount){ .kind = LAUNCH_RO, .ticket = 1, .at = 6 };
+	p.make.mounts[2] =
+	    (struct launch_mount){ .kind = LAUNCH_OVERLAY, .ticket = ~0u, .at = sizeof text - 1 };
+	p.make.mounts[3] =
+	    (struct launch_mount){ .kind = LAUNCH_TREE, .tree = 1, .flags = LAUNCH_READ_ONLY };
+	p.make.mounts[4] = (struct launch_mount){ .kind = LAUNCH_TREE, .tree = UINT64_MAX };
 	p.make.id = 6;
 	p.make.text_len = sizeof text;
 	memcpy(p.bytes + sizeof p.make, text, sizeof text);
@@ -232,6 +236,17 @@ TEST(a_field_out_of_range_is_refused)
 		{ MOUNT(0, ticket), 1 },
 		{ MOUNT(1, ticket), 0 },
 		{ MOUNT(2, ticket), 0 },
+		{ MOUNT(3, ticket), 1 },
+		{ MOUNT(0, tree), 1 },
+		{ MOUNT(1, tree) + 4, 1 },
+		{ MOUNT(2, tree), 1 },
+		{ MOUNT(3, tree), 0 },
+		{ MOUNT(0, flags), LAUNCH_READ_ONLY },
+		{ MOUNT(1, flags), LAUNCH_READ_ONLY },
+		{ MOUNT(2, flags), LAUNCH_READ_ONLY },
+		{ MOUNT(3, flags), LAUNCH_READ_ONLY << 1 },
+		{ MOUNT(4, flags), ~0u },
+		{ MAKE(image_tree), 1 }, /* and a ticket */
 		{ MOUNT(0, at), 11 },
 		{ MOUNT(2, at), ~0u },
 		{ good_open, offsetof(struct launch_open, want), LAUNCH_WANTS },
