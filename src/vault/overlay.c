@@ -60,7 +60,7 @@ static int is_busy(uint64_t top)
 
 	snprintf(options, sizeof options, "lowerdir=t/%u/d,upperdir=t/%llu/d,workdir=b,index=on",
 	         VAULT_EMPTY_TREE, (unsigned long long)top);
-	int r = os_mount("overlay", "l", READ_ONLY, options);
+	int r = os_mount("overlay", "k", READ_ONLY, options);
 	return r == -EBUSY ? 1 : r == -EINVAL ? 0 : r < 0 ? r : -EINVAL;
 }
 
@@ -147,30 +147,28 @@ int overlay_clone(const struct vault *v, struct err *e)
 	return fd < 0 ? err_sys(e, -fd, "clone the workspace's mount") : fd;
 }
 
-int overlay_mount_lower(struct vault *v, struct err *e)
+int overlay_mount_layers(const struct vault *v, const uint64_t *layers, uint32_t n,
+                         const char *place, struct err *e)
 {
 	AUTO(str_done) struct str options = { .max = OPTIONS_MAX };
-	uint64_t layers[VAULT_LAYERS_MAX + 1];
-	struct stack s = { .layers = layers, .n_layers = v->open.n_layers };
+	uint64_t all[VAULT_LAYERS_MAX];
+	struct stack s = { .layers = all, .n_layers = n };
+	char only[64];
 
-	if (v->lower_fd >= 0)
-		return 0;
-	memcpy(layers, v->open.layers, sizeof v->open.layers);
-	if (layers[s.n_layers - 1] != VAULT_EMPTY_TREE)
-		layers[s.n_layers++] = VAULT_EMPTY_TREE;
-	int r = 0;
-	if (s.n_layers > 1) {
-		add_layers(&options, "t", &s);
-		add_mode(v, &options);
-		if (options.overflow)
-			return err_new(e, ERR_LIMIT, "the layers do not fit into one mount");
-		r = os_mount("overlay", "l", READ_ONLY | NO_SUID | NO_DEV, str_text(&options));
+	memcpy(all, layers, n * sizeof *layers);
+	snprintf(only, sizeof only, "t/%llu/d", (unsigned long long)all[0]);
+	if (n == 1) { /* one alone is no overlay */
+		int fd = os_openat(AT_FDCWD, only, O_RDONLY | O_DIRECTORY, 0);
+
+		return fd < 0 ? err_sys(e, -fd, "open the layer") : fd;
 	}
-	int fd = r < 0 ? r : os_openat(AT_FDCWD, s.n_layers > 1 ? "l" : "t/1/d", O_RDONLY, 0);
-	if (fd < 0)
-		return err_sys(e, -fd, "mount the layers");
-	v->lower_fd = fd;
-	return 0;
+	add_layers(&options, "t", &s);
+	add_mode(v, &options);
+	if (options.overflow)
+		return err_new(e, ERR_LIMIT, "the layers do not fit into one mount");
+	int r = os_mount("overlay", place, READ_ONLY | NO_SUID | NO_DEV, str_text(&options));
+	int fd = r < 0 ? r : os_openat(AT_FDCWD, place, O_RDONLY | O_DIRECTORY, 0);
+	return fd < 0 ? err_sys(e, -fd, "mount the layers") : fd;
 }
 
 void overlay_unmount(struct vault *v)

@@ -15,6 +15,7 @@ struct stack {
 int overlay_mount(struct vault *v, struct stack s, struct err *e) MUST_USE;
 /* A detached clone of w. */
 int overlay_clone(const struct vault *v, struct err *e) MUST_USE;
-/* The layers of what is open; v->lower_fd is a descriptor of it from then on. */
-int overlay_mount_lower(struct vault *v, struct err *e) MUST_USE;
+/* The layers alone, read-only and with ids as on disk, at `place` of the vault's root. */
+int overlay_mount_layers(const struct vault *v, const uint64_t *layers, uint32_t n,
+                         const char *place, struct err *e) MUST_USE;
 void overlay_unmount(struct vault *v);

@@ -9,6 +9,7 @@
 #include "os/net.h"
 #include "os/sock.h"
 #include "vault/overlay.h"
+#include "vault/points.h"
 #include "vault/verbs.h"
 
 #define LOOK_EVERY_MS 5000
@@ -20,12 +21,16 @@ static struct vault vault = {
 	.volumes_fd = -1,
 	.work_fd = -1,
 	.lower_fd = -1,
+	.points_fd = -1,
+	.lock_fd = -1,
 	.launcher.fd = -1,
 	.client.fd = -1,
 };
 
 /* clang-format off */
 static verb *const verbs[V_TYPES] = {
+	[V_CHECKPOINT]  = verb_checkpoint,
+	[V_RESTORE]     = verb_restore,
 	[V_MAKE_TREE]   = verb_make_tree,
 	[V_SEAL_TREE]   = verb_seal_tree,
 	[V_REMOVE_TREE] = verb_remove_tree,
@@ -242,7 +247,7 @@ int vault_run(struct err *e)
 	struct vault *v = &vault;
 
 	signal(SIGPIPE, SIG_IGN);
-	if (den_enter(v, e) < 0 || start(v, e) < 0)
+	if (den_enter(v, e) < 0 || points_open(v, e) < 0 || start(v, e) < 0)
 		return -1;
 	int r = loop_run(&v->loop);
 

@@ -6,17 +6,21 @@
  *   b  blobs                             v  volumes
  *   x  the volume of this workspace      y  the same, with the ids that they have outside
  *   w  the workspace: the overlay        l  its layers without the top, read-only, ids as on disk
+ *   k  layers of another stack, for a moment
  * Everything is opened below a descriptor of one of these.
  */
 #pragma once
 
 #include "io/timer.h"
+#include "vault/manifest.h"
 #include "wire/vault.h"
 
 struct vault {
 	int trees_fd, blobs_fd, volumes_fd; /* t, b, v */
 	int work_fd;                        /* w; -1: no mount */
 	int lower_fd;                       /* l; -1: not mounted yet */
+	int points_fd, lock_fd;             /* blobs/p, blobs/lock */
+	struct manifest index;              /* how the top looked last; .top 0: nobody looked */
 	struct vault_open open;             /* what is there: V_RELAYER changes it */
 	bool is_open;
 	uid_t uid; /* whose blobs and folders are */

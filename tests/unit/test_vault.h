@@ -132,8 +132,10 @@ static inline void rig_see_content(const char *path, const struct stat *st)
 	for (ssize_t n; (n = pread(fd, buf, sizeof buf, end)) > 0; end += n)
 		hash_add(&h, (struct span){ buf, (size_t)n });
 	hash_text(&h, text);
-	str_addf(&rig_seen, " %lld %.16s n%lu", (long long)st->st_size, text,
-	         (unsigned long)st->st_nlink);
+	str_addf(&rig_seen, " %lld %.16s", (long long)st->st_size, text);
+	/* Names of one file in the layers are two files once one of them was written. */
+	if (strncmp(path + rig_root_len, "/new/", 5) == 0)
+		str_addf(&rig_seen, " n%lu", (unsigned long)st->st_nlink);
 }
 
 static inline int rig_see(const char *path, const struct stat *st, int type, struct FTW *f)
