@@ -94,6 +94,7 @@ static const struct column columns[] = {
 	F(cpu_milli,      COL_INT,   0,              SANDBOX_SET_SPEC),
 	F(pids,           COL_INT,   0,              SANDBOX_SET_SPEC),
 	F(disk_bytes,     COL_INT,   0,              SANDBOX_SET_SPEC),
+	F(workspace,      COL_TEXT,  STORE_ID_MAX,   0),
 };
 /* clang-format on */
 static const struct table table = {

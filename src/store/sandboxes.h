@@ -60,6 +60,7 @@ struct sandbox_row {
 	int64_t slot;        /* -1: none */
 	int64_t created_ms, started_ms, ended_ms, expires_ms, idle_ms, last_active_ms;
 	int64_t mem_bytes, cpu_milli, pids, disk_bytes; /* what it counts against the quota */
+	const char *workspace; /* the id of the one that it works on, or NULL */
 };
 
 /* What an update writes: the fields of the row that its bits name. */

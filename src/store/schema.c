@@ -206,9 +206,129 @@ static const char connections[] =
     " DELETE FROM connection_totals WHERE sandbox=OLD.sandbox AND rows<=0;"
     " END;";
 
+/* Trees, points and workspaces have numbers of one row: on disk nothing else names them. Who needs
+ * what is asked of these rows, never of the disk. */
+static const char workspaces[] =
+    "CREATE TABLE trees("
+    " num INTEGER PRIMARY KEY,"
+    " tenant TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " kind TEXT NOT NULL CHECK(kind IN('repo','checkout','top','layer','image')),"
+    " state TEXT NOT NULL,"
+    " owner TEXT NOT NULL," /* rp_..., ws_..., the name of an image */
+    " key TEXT,"            /* what it is of its owner: a commit */
+    " bytes INTEGER NOT NULL,"
+    " created_ms INTEGER NOT NULL"
+    ") STRICT;"
+    "CREATE UNIQUE INDEX trees_key ON trees(owner,kind,key)"
+    " WHERE key IS NOT NULL AND state IN('making','ready');"
+    "CREATE INDEX trees_owner ON trees(owner);"
+
+    "CREATE TABLE workspaces("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " id TEXT NOT NULL UNIQUE,"
+    " tenant TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " key TEXT,"
+    " repo TEXT,"
+    " base TEXT,"
+    " base_commit TEXT,"
+    " branch TEXT,"
+    " mode TEXT NOT NULL CHECK(mode IN('edit','read')),"
+    " state TEXT NOT NULL,"
+    " state_reason TEXT,"
+    " spec TEXT NOT NULL CHECK(json_valid(spec)),"
+    " parent TEXT,"
+    " num INTEGER NOT NULL UNIQUE,"
+    " top INTEGER NOT NULL,"
+    " stack TEXT NOT NULL CHECK(json_valid(stack) AND json_type(stack)='array'),"
+    " begins INTEGER NOT NULL,"
+    " origin INTEGER NOT NULL,"
+    " head INTEGER NOT NULL,"
+    " ahead TEXT NOT NULL CHECK(json_valid(ahead) AND json_type(ahead)='array'),"
+    " rev INTEGER NOT NULL,"
+    " clean INTEGER NOT NULL,"
+    " pending TEXT CHECK(pending IS NULL OR json_valid(pending)),"
+    " pin INTEGER NOT NULL,"
+    " ttl_ms INTEGER,"
+    " expires_ms INTEGER,"
+    " created_ms INTEGER NOT NULL,"
+    " used_ms INTEGER NOT NULL,"
+    " ended_ms INTEGER,"
+    " disk_bytes INTEGER NOT NULL,"
+    " inodes INTEGER NOT NULL"
+    ") STRICT;"
+    "CREATE UNIQUE INDEX workspaces_key ON workspaces(tenant,key)"
+    " WHERE key IS NOT NULL AND state NOT IN('trash','gone');"
+    "CREATE INDEX workspaces_there ON workspaces(tenant,seq) WHERE state<>'gone';"
+    "CREATE INDEX workspaces_ended ON workspaces(ended_ms) WHERE ended_ms IS NOT NULL;"
+    "CREATE INDEX workspaces_pending ON workspaces(seq) WHERE pending IS NOT NULL;"
+
+    "CREATE TABLE points("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " id TEXT NOT NULL UNIQUE,"
+    " tenant TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " workspace TEXT NOT NULL,"
+    " num INTEGER NOT NULL,"
+    " before INTEGER NOT NULL,"
+    " stack TEXT NOT NULL CHECK(json_valid(stack) AND json_type(stack)='array'),"
+    " kind TEXT NOT NULL,"
+    " label TEXT,"
+    " process TEXT,"
+    " created_ms INTEGER NOT NULL,"
+    " files INTEGER NOT NULL,"
+    " bytes INTEGER NOT NULL,"
+    " durable INTEGER NOT NULL,"
+    " boot_id TEXT NOT NULL"
+    ") STRICT;"
+    "CREATE INDEX points_num ON points(num);"
+    "CREATE INDEX points_workspace ON points(workspace,seq);"
+    "CREATE INDEX points_process ON points(process) WHERE process IS NOT NULL;"
+    "CREATE INDEX points_volatile ON points(num) WHERE durable=0;"
+
+    "ALTER TABLE sandboxes ADD COLUMN workspace TEXT;"
+    "CREATE INDEX sandboxes_workspace ON sandboxes(workspace) WHERE workspace IS NOT NULL;";
+
+/* One mirror for a URL and a credential. What a name meant is kept until the next fetch. */
+static const char repos[] =
+    "CREATE TABLE repos("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " id TEXT NOT NULL UNIQUE,"
+    " tenant TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " key TEXT NOT NULL,"
+    " url TEXT NOT NULL,"
+    " cred TEXT,"
+    " refs TEXT NOT NULL CHECK(json_valid(refs) AND json_type(refs)='array'),"
+    " refresh TEXT NOT NULL,"
+    " state TEXT NOT NULL,"
+    " state_reason TEXT,"
+    " tree INTEGER NOT NULL,"
+    " head TEXT,"
+    " generation INTEGER NOT NULL,"
+    " created_ms INTEGER NOT NULL,"
+    " fetched_ms INTEGER,"
+    " ended_ms INTEGER"
+    ") STRICT;"
+    "CREATE UNIQUE INDEX repos_key ON repos(tenant,key) WHERE state<>'gone';"
+    "CREATE UNIQUE INDEX repos_url ON repos(tenant,url,coalesce(cred,'')) WHERE state<>'gone';"
+    "CREATE INDEX repos_there ON repos(tenant,seq) WHERE state<>'gone';"
+
+    "CREATE TABLE repo_refs("
+    " repo TEXT NOT NULL,"
+    " name TEXT NOT NULL,"
+    " sha TEXT NOT NULL,"
+    " branch TEXT,"
+    " generation INTEGER NOT NULL,"
+    " PRIMARY KEY(repo,name)"
+    ") STRICT, WITHOUT ROWID;";
+
 static const struct schema_step our_steps[] = {
 	{ "the first tables", first },
 	{ "connections", connections },
+	{ "workspaces", workspaces },
+	{ "repositories", repos },
 };
 
 static int run_steps(struct db *db, const struct schema_step *steps, size_t from, size_t to,

@@ -1,0 +1,38 @@
+/*
+ * trees.h - folders of the store (wire/vault.h, store/trees.h): numbers, and the life of those that
+ * are nobody's top.
+ *
+ *   tree_make    a row, then an empty folder; mounted writable while it is filled
+ *   tree_seal    it never changes again, is on disk, and may be a layer or an image
+ *   tree_keep    it is ready and stays writable: a mirror
+ *   tree_remove  trash, then gone
+ *
+ * What is neither sealed nor kept when a daemon starts is removed.
+ */
+#pragma once
+
+#include "core/core.h"
+
+/* A number that nothing in this store ever had: of a tree, a point, a workspace. */
+uint64_t trees_number(struct core *c);
+
+struct tree_ask {
+	const char *tenant;
+	const char *kind;  /* "repo", "checkout", "layer", "image" */
+	const char *owner; /* who needs it: rp_…, ws_…, the name of an image */
+	const char *key;   /* once for each owner and kind (`exists`), or NULL */
+};
+
+/* f NULL: it worked. Always later, never from within the call. */
+typedef void tree_done_fn(void *arg, uint64_t num, const struct fail *f);
+
+void tree_make(struct core *c, const struct tree_ask *ask, tree_done_fn *done, void *arg);
+void tree_seal(struct core *c, uint64_t num, tree_done_fn *done, void *arg);
+void tree_keep(struct core *c, uint64_t num, tree_done_fn *done, void *arg);
+/* In the background; nobody mounts it any more. */
+void tree_remove(struct core *c, uint64_t num);
+
+/* ---- for core.c ---- */
+int trees_open(struct core *c, struct err *e) MUST_USE;
+void trees_recover(struct core *c); /* what was under way is removed */
+void trees_close(struct core *c);

@@ -1,0 +1,200 @@
+#include "store/workspaces.h"
+
+#include "store/trees.h"
+#include "unit/store_fixture.h"
+
+#define NOTHING ((struct workspace_with){ 0 })
+
+static struct workspace_row row_of(const char *id, int64_t num)
+{
+	return (struct workspace_row){ .id = id,
+		                       .tenant = "t1",
+		                       .num = num,
+		                       .top = num + 1,
+		                       .stack = "[1]",
+		                       .spec = "{}",
+		                       .rev = 1,
+		                       .created_ms = 1000,
+		                       .used_ms = 1000 };
+}
+
+/* Written out again, from the diagram. */
+static const char *const allowed[] = {
+	"making>ready failed trash", "ready>trash", "failed>trash", "trash>ready gone", "gone>",
+};
+_Static_assert(COUNT(allowed) == WORKSPACE_STATE_COUNT, "a state has no row");
+
+static bool is_allowed(int from, int to)
+{
+	char line[160], word[32];
+	size_t n = strlen(workspace_state_name(from));
+
+	CHECK(strncmp(allowed[from], workspace_state_name(from), n) == 0);
+	snprintf(line, sizeof line, " %s ", allowed[from] + n + 1);
+	snprintf(word, sizeof word, " %s ", workspace_state_name(to));
+	return strstr(line, word);
+}
+
+TEST(the_matrix_is_the_diagram)
+{
+	for (int from = 0; from < WORKSPACE_STATE_COUNT; from++)
+		for (int to = 0; to < WORKSPACE_STATE_COUNT; to++)
+			CHECK_INT(workspace_state_may(from, to), is_allowed(from, to));
+}
+
+TEST(keys_are_free_again_in_the_trash)
+{
+	struct err e = { 0 };
+	struct arena a = { 0 };
+	struct workspace_row got, first = row_of("ws_1", 10), second = row_of("ws_2", 20);
+	struct workspace_list list;
+	struct workspace_query q = { .page = { .tenant = "t1" } };
+
+	first.key = second.key = "task";
+	dir_make();
+	struct store *s = must_open();
+
+	MUST(STORE_OK, store_workspace_insert(s, &first, 1, HEAR, &e));
+	MUST(STORE_EXISTS, store_workspace_insert(s, &second, 1, HEAR, &e));
+	first.state = WORKSPACE_GONE;
+	MUST(STORE_CONFLICT,
+	     store_workspace_update(s, &first, WORKSPACE_SET_STATE, NOTHING, HEAR, &e));
+	first.state = WORKSPACE_TRASH;
+	first.ended_ms = 50;
+	MUST(STORE_OK, store_workspace_update(s, &first, WORKSPACE_SET_STATE, NOTHING, HEAR, &e));
+	MUST(STORE_OK, store_workspace_insert(s, &second, 1, HEAR, &e));
+	CHECK_INT(store_workspace_by_key(s, "t1", "task", &a, &got, &e), 0);
+	CHECK_STR(got.id, "ws_2");
+	CHECK_STR(got.mode, "edit");
+	CHECK_STR(got.ahead, "[]");
+	first.state = WORKSPACE_READY; /* back out of the trash: the name is taken */
+	MUST(STORE_EXISTS,
+	     store_workspace_update(s, &first, WORKSPACE_SET_STATE, NOTHING, HEAR, &e));
+	CHECK_INT(store_workspace_list(s, &q, &a, &list, &e), 0);
+	CHECK_INT(list.n, 1);
+	q.states = 1u << WORKSPACE_TRASH;
+	CHECK_INT(store_workspace_list(s, &q, &a, &list, &e), 0);
+	CHECK_INT(list.n, 1);
+	CHECK_STR(list.rows[0].id, "ws_1");
+	CHECK_INT(store_workspace_trashed(s, 49, &a, &list, &e), 0);
+	CHECK_INT(list.n, 0);
+	CHECK_INT(store_workspace_trashed(s, 50, &a, &list, &e), 0);
+	CHECK_INT(list.n, 1);
+	CHECK_INT(store_workspace_get(s, "t2", "ws_2", &a, &got, &e), -1);
+	CHECK_INT(store_workspace_by_id(s, "ws_2", &a, &got, &e), 0);
+	arena_done(&a);
+	store_close(s);
+	dir_remove();
+}
+
+TEST(forks_come_together_or_not_at_all)
+{
+	struct err e = { 0 };
+	struct arena a = { 0 };
+	struct workspace_row got,
+	    rows[3] = { row_of("ws_1", 1), row_of("ws_2", 2), row_of("ws_3", 2) };
+	struct workspace_list list;
+	struct workspace_query q = { .page = { .tenant = "t1" }, .parent = "ws_0" };
+
+	dir_make();
+	struct store *s = must_open();
+
+	MUST(STORE_EXISTS, store_workspace_insert(s, rows, 3, HEAR, &e)); /* one number twice */
+	CHECK_INT(store_workspace_by_id(s, "ws_1", &a, &got, &e), -1);
+	rows[2].num = 3;
+	for (size_t i = 0; i < 3; i++)
+		rows[i].parent = "ws_0";
+	MUST(STORE_OK, store_workspace_insert(s, rows, 3, HEAR, &e));
+	CHECK_INT(heard.rows, 3);
+	CHECK_INT(store_workspace_list(s, &q, &a, &list, &e), 0);
+	CHECK_INT(list.n, 3);
+	CHECK_INT(store_workspace_insert(s, rows, 0, HEAR, &e), -1);
+	CHECK_INT(store_workspace_insert(s, rows, WORKSPACE_FORKS_MAX + 1, HEAR, &e), -1);
+	rows[0].stack = "{}";
+	rows[0].id = "ws_4";
+	rows[0].num = 4;
+	MUST(STORE_INVALID, store_workspace_insert(s, rows, 1, HEAR, &e));
+	arena_done(&a);
+	store_close(s);
+	dir_remove();
+}
+
+TEST(what_is_under_way_or_over_is_found)
+{
+	struct err e = { 0 };
+	struct arena a = { 0 };
+	struct workspace_row row = row_of("ws_1", 1), got;
+	struct workspace_list list;
+
+	row.state = WORKSPACE_READY;
+	dir_make();
+	struct store *s = must_open();
+
+	MUST(STORE_OK, store_workspace_insert(s, &row, 1, HEAR, &e));
+	CHECK_INT(store_workspace_unsettled(s, &a, &list, &e), 0);
+	CHECK_INT(list.n, 0);
+	row.pending = "{\"restore\":4}";
+	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_PENDING, NOTHING, HEAR, &e));
+	CHECK_INT(store_workspace_unsettled(s, &a, &list, &e), 0);
+	CHECK_INT(list.n, 1);
+	CHECK_STR(list.rows[0].pending, "{\"restore\":4}");
+	row.pending = NULL;
+	row.head = 4;
+	row.ahead = "[5]";
+	row.rev = 2;
+	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_PENDING | WORKSPACE_SET_HEAD,
+	                                      NOTHING, HEAR, &e));
+	CHECK_INT(store_workspace_by_id(s, "ws_1", &a, &got, &e), 0);
+	CHECK(!got.pending);
+	CHECK_INT(got.head, 4);
+	CHECK_STR(got.ahead, "[5]");
+	row.ttl_ms = 10;
+	row.expires_ms = 2000;
+	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_LIFE, NOTHING, HEAR, &e));
+	CHECK_INT(store_workspace_expired(s, 1999, &a, &list, &e), 0);
+	CHECK_INT(list.n, 0);
+	CHECK_INT(store_workspace_expired(s, 2000, &a, &list, &e), 0);
+	CHECK_INT(list.n, 1);
+	row.pin = 1;
+	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_LIFE, NOTHING, HEAR, &e));
+	CHECK_INT(store_workspace_expired(s, 2000, &a, &list, &e), 0);
+	CHECK_INT(list.n, 0);
+	CHECK_INT(store_workspace_update(s, &row, 0, NOTHING, HEAR, &e), -1);
+	row.id = "ws_9";
+	MUST(STORE_NOT_FOUND,
+	     store_workspace_update(s, &row, WORKSPACE_SET_CLEAN, NOTHING, HEAR, &e));
+	arena_done(&a);
+	store_close(s);
+	dir_remove();
+}
+
+TEST(a_top_that_is_given_up_is_trash_at_once)
+{
+	struct err e = { 0 };
+	struct arena a = { 0 };
+	struct workspace_row row = row_of("ws_1", 1), got;
+	struct tree_list list;
+
+	row.state = WORKSPACE_READY;
+	dir_make();
+	struct store *s = must_open();
+
+	MUST(STORE_OK, store_workspace_insert(s, &row, 1, HEAR, &e));
+	row.top = 30;
+	row.begins = 12;
+	row.stack = "[7,1]";
+	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_STACK,
+	                                      (struct workspace_with){ .trash = 2 }, HEAR, &e));
+	CHECK_INT(store_tree_in(s, TREE_TRASH, &a, &list, &e), 0);
+	CHECK_INT(list.n, 1);
+	CHECK_INT(list.rows[0].num, 2);
+	CHECK_STR(list.rows[0].owner, "ws_1");
+	row.top = 31; /* given up twice: nothing is changed */
+	MUST(STORE_EXISTS, store_workspace_update(s, &row, WORKSPACE_SET_STACK,
+	                                          (struct workspace_with){ .trash = 2 }, HEAR, &e));
+	CHECK_INT(store_workspace_by_id(s, "ws_1", &a, &got, &e), 0);
+	CHECK_INT(got.top, 30);
+	arena_done(&a);
+	store_close(s);
+	dir_remove();
+}
