@@ -1,43 +1,14 @@
 #include "vault/restore.h"
 
-#include <fcntl.h>
-#include <linux/openat2.h>
-
-#include "base/fd.h"
 #include "os/file.h"
 #include "vault/names.h"
 #include "vault/verbs.h"
 #include "vault/xattrs.h"
 
-#define BELOW (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
-
-void restore_forget_parent(struct restore *r)
-{
-	fd_close(&r->dir_fd);
-}
-
-int restore_parent(struct restore *r, struct span path, const char **name, struct err *e)
-{
-	const char *slash = memrchr(path.at, '/', path.len);
-	size_t len = slash ? (size_t)(slash - path.at) : 0;
-
-	*name = slash ? slash + 1 : path.at;
-	if (r->dir_fd >= 0 && strlen(r->dir) == len && memcmp(r->dir, path.at, len) == 0)
-		return r->dir_fd;
-	fd_close(&r->dir_fd);
-	memcpy(r->dir, path.at, len);
-	r->dir[len] = '\0';
-	int fd = os_openat2(r->v->work_fd, len ? r->dir : ".", O_PATH | O_DIRECTORY, 0, BELOW);
-	if (fd < 0)
-		return err_sys(e, -fd, "open the folder of %.200s", path.at);
-	r->dir_fd = fd;
-	return fd;
-}
-
 int restore_remove(struct restore *r, struct span path, struct err *e)
 {
 	const char *name;
-	int dir = restore_parent(r, path, &name, e);
+	int dir = parent_open(&r->parent, path, &name, e);
 	int status = dir < 0 ? -1 : os_unlinkat(dir, name);
 
 	if (dir < 0)
@@ -110,7 +81,8 @@ static int restore_all(struct restore *r, struct err *e)
 {
 	if (!r->is_counting && restore_renames(r, e) < 0)
 		return -1;
-	if (view_compare(&r->sides->at[0], &r->sides->at[1], visit, r, e) < 0)
+	if (view_compare(&r->sides->at[0], &r->sides->at[1], (struct view_pairs){ 0 }, visit, r,
+	                 e) < 0)
 		return -1;
 	return r->is_counting ? 0 : restore_links(r, e);
 }
@@ -119,7 +91,9 @@ int verb_restore(struct vault *v, const struct vault_packet *ask, int fd, struct
                  struct err *e)
 {
 	AUTO(sides_done) struct sides sides = { .other_fd = -1 };
-	struct restore r = { .v = v, .sides = &sides, .done = done, .dir_fd = -1 };
+	struct restore r = {
+		.v = v, .sides = &sides, .done = done, .parent = { .root_fd = v->work_fd, .fd = -1 }
+	};
 
 	(void)fd;
 	if (!v->open.top)
@@ -129,7 +103,7 @@ int verb_restore(struct vault *v, const struct vault_packet *ask, int fd, struct
 	if (status >= 0)
 		status = restore_all(&r, e);
 	den_as_self(v);
-	restore_forget_parent(&r);
+	parent_done(&r.parent);
 	arena_done(&r.arena);
 	return status < 0 ? -1 : 0;
 }

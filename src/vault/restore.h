@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "vault/parent.h"
 #include "vault/sides.h"
 
 struct restore {
@@ -16,13 +17,9 @@ struct restore {
 	struct vault_done *done;
 
 	struct arena arena;
-	char dir[MANIFEST_PATH_MAX + 1]; /* whose descriptor this is */
-	int dir_fd;                      /* -1: none */
+	struct parent parent; /* in the live mount */
 };
 
-/* A place in the live mount: the directory (borrowed until the next call) and the name in it. */
-int restore_parent(struct restore *r, struct span path, const char **name, struct err *e) MUST_USE;
-void restore_forget_parent(struct restore *r);
 int restore_remove(struct restore *r, struct span path, struct err *e) MUST_USE;
 
 /* restore_renames.c */

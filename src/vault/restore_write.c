@@ -158,7 +158,7 @@ int restore_write(struct restore *r, struct span path, struct node *a, struct no
 	}
 	if (!b->is_there)
 		return 0;
-	int dir = restore_parent(r, path, &name, e);
+	int dir = parent_open(&r->parent, path, &name, e);
 	if (dir < 0)
 		return -1;
 	if (b->seen.type == ENTRY_FILE)
@@ -172,7 +172,7 @@ int restore_attributes(struct restore *r, struct span path, struct node *a, stru
 	struct entry have, want;
 	bool is_new = !a->is_there || a->seen.type != ENTRY_DIR;
 	const char *name = ".";
-	int dir = path.len ? restore_parent(r, path, &name, e) : r->v->work_fd;
+	int dir = path.len ? parent_open(&r->parent, path, &name, e) : r->v->work_fd;
 
 	if (dir < 0 || view_read(b, &r->arena, &want, e) < 0 ||
 	    (!is_new && view_read(a, &r->arena, &have, e) < 0))
@@ -192,12 +192,12 @@ static int tie(struct restore *r, const struct entry *want, struct err *e)
 {
 	const char *name, *first_name;
 	struct stat st, first;
-	int first_dir = restore_parent(r, want->target, &first_name, e);
+	int first_dir = parent_open(&r->parent, want->target, &first_name, e);
 	AUTO(fd_close) int kept = first_dir < 0 ? -1 : os_openat(first_dir, ".", O_PATH, 0);
 
 	if (kept < 0)
 		return first_dir < 0 ? -1 : err_sys(e, -kept, "open a folder");
-	int dir = restore_parent(r, want->path, &name, e);
+	int dir = parent_open(&r->parent, want->path, &name, e);
 	if (dir < 0)
 		return -1;
 	int status = os_fstatat(kept, first_name, &first, AT_SYMLINK_NOFOLLOW);
@@ -217,7 +217,7 @@ static int reset_folder(struct restore *r, struct span path, struct err *e)
 	const char *slash = memrchr(path.at, '/', path.len);
 	struct span dir = { path.at, slash ? (size_t)(slash - path.at) : 0 };
 	const struct entry *want = manifest_find(r->sides->at[1].top, dir);
-	int status = want ? os_utimens(r->dir_fd, ".", mtime_of(want)) : 0;
+	int status = want ? os_utimens(r->parent.fd, ".", mtime_of(want)) : 0;
 
 	return status < 0 ? err_sys(e, -status, "set the time of a folder") : 0;
 }

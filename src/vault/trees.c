@@ -121,6 +121,16 @@ int trees_seal(const struct vault *v, uint64_t number, struct err *e)
 	return r < 0 ? err_sys(e, -r, "seal a tree") : 0;
 }
 
+int trees_unseal(const struct vault *v, uint64_t number, struct err *e)
+{
+	AUTO(fd_close) int tree = trees_open(v, number, e);
+
+	if (tree < 0)
+		return -1;
+	int r = os_unlinkat(tree, "sealed");
+	return r < 0 && r != -ENOENT ? err_sys(e, -r, "unseal a tree") : 0;
+}
+
 int trees_remove(const struct vault *v, uint64_t number, struct err *e)
 {
 	char name[TREE_NAME_MAX];

@@ -14,10 +14,10 @@
 
 struct compare {
 	const struct side *a, *b;
+	struct view_pairs pairs;
 	view_visit *visit;
 	void *ctx;
 	struct arena arena;
-	char path[MANIFEST_PATH_MAX + 1];
 };
 
 /* A child as the manifests name it. */
@@ -111,6 +111,7 @@ static int see(const struct node *parent, struct span name, const struct entry *
                struct arena *arena, struct node *out, struct err *e)
 {
 	*out = (struct node){ .side = parent->side, .top = top };
+	out->path = join(arena, parent->path, name);
 	if (!parent->is_there || parent->seen.type != ENTRY_DIR)
 		return 0;
 	out->has_lower = parent->has_lower;
@@ -129,7 +130,7 @@ static int see(const struct node *parent, struct span name, const struct entry *
 
 static int see_root(const struct side *s, struct node *out, struct err *e)
 {
-	*out = (struct node){ .side = s, .has_lower = true, .lower = { "", 0 } };
+	*out = (struct node){ .side = s, .path = { "", 0 }, .has_lower = true, .lower = { "", 0 } };
 	out->top = manifest_find(s->top, (struct span){ "", 0 });
 	if (!out->top)
 		return see_lower(out, e);
@@ -165,30 +166,42 @@ static const struct entry *next_child(const struct manifest *m, struct span dir,
 	return NULL;
 }
 
-static int order_of(const struct entry *x, const struct entry *y)
+/* The first one that may be in `dir`. */
+static size_t first_child(const struct manifest *m, struct span dir)
 {
-	return !x ? 1 : !y ? -1 : path_order(x->path, y->path);
+	size_t i = manifest_place(m, dir);
+
+	return i + (i < m->list.len && path_order(m->list.at[i].path, dir) == 0);
+}
+
+/* The order of two in different directories is that of their names. */
+static int order_of(const struct child *x, const struct child *y)
+{
+	return !x->a ? 1 : !y->b ? -1 : path_order(x->name, y->name);
 }
 
 /* Of both manifests, in order. */
-static void list_tops(const struct compare *c, struct span dir, struct children *out)
+static void list_tops(const struct compare *c, const struct node *a, const struct node *b,
+                      struct children *out)
 {
-	size_t i = manifest_place(c->a->top, dir), j = manifest_place(c->b->top, dir);
+	size_t i = first_child(c->a->top, a->path), j = first_child(c->b->top, b->path);
+	struct child x = { .a = next_child(c->a->top, a->path, &i) };
+	struct child y = { .b = next_child(c->b->top, b->path, &j) };
 
-	i += i < c->a->top->list.len && path_order(c->a->top->list.at[i].path, dir) == 0;
-	j += j < c->b->top->list.len && path_order(c->b->top->list.at[j].path, dir) == 0;
-	const struct entry *x = next_child(c->a->top, dir, &i);
-	const struct entry *y = next_child(c->b->top, dir, &j);
-	while (x || y) {
-		int order = order_of(x, y);
-		struct child n = { .a = order <= 0 ? x : NULL, .b = order >= 0 ? y : NULL };
+	while (x.a || y.b) {
+		if (x.a)
+			x.name = child_name(x.a->path, a->path.len);
+		if (y.b)
+			y.name = child_name(y.b->path, b->path.len);
+		int order = order_of(&x, &y);
+		struct child n = { order <= 0 ? x.name : y.name, order <= 0 ? x.a : NULL,
+			           order >= 0 ? y.b : NULL };
 
-		n.name = child_name(n.a ? n.a->path : n.b->path, dir.len);
 		vec_push(&out->list, n);
 		if (order <= 0)
-			x = next_child(c->a->top, dir, &i);
+			x.a = next_child(c->a->top, a->path, &i);
 		if (order >= 0)
-			y = next_child(c->b->top, dir, &j);
+			y.b = next_child(c->b->top, b->path, &j);
 	}
 }
 
@@ -254,10 +267,10 @@ static bool same_lower(const struct node *a, const struct node *b)
 	return !a->has_lower || path_order(a->lower, b->lower) == 0;
 }
 
-static int list_children(struct compare *c, struct span dir, const struct node *a,
-                         const struct node *b, struct children *out, struct err *e)
+static int list_children(struct compare *c, const struct node *a, const struct node *b,
+                         struct children *out, struct err *e)
 {
-	list_tops(c, dir, out);
+	list_tops(c, a, b, out);
 	if (same_lower(a, b))
 		return 0;
 	size_t n_known = out->list.len;
@@ -292,68 +305,76 @@ static bool is_dir(const struct node *n)
 	return n->is_there && n->seen.type == ENTRY_DIR;
 }
 
-static int walk_dir(struct compare *c, size_t len, struct node *a, struct node *b, struct err *e);
+/* What was renamed is gone from its old name, and is what the new one had before. */
+static int follow_pairs(const struct compare *c, struct node *a, const struct node *b,
+                        struct arena *arena, struct err *e)
+{
+	for (size_t i = 0; i < c->pairs.n; i++) {
+		const struct view_pair *p = &c->pairs.at[i];
 
-static int walk_child(struct compare *c, size_t len, const struct child *n, const struct node *pa,
+		if (is_dir(b) && path_order(b->path, p->to) == 0)
+			return view_find(c->a, p->from, arena, a, e);
+		if (a->is_there && path_order(a->path, p->from) == 0)
+			a->is_there = false;
+	}
+	return 0;
+}
+
+static int walk_dir(struct compare *c, struct node *a, struct node *b, struct err *e);
+
+static int walk_child(struct compare *c, const struct child *n, const struct node *pa,
                       const struct node *pb, struct err *e)
 {
 	struct node a, b;
-	size_t slash = len > 0;
 
 	if (n->a && n->b && n->a->type != ENTRY_DIR && entry_same(n->a, n->b))
 		return 0;
 	if (see(pa, n->name, n->a, &c->arena, &a, e) < 0 ||
 	    see(pb, n->name, n->b, &c->arena, &b, e) < 0)
 		return -1;
+	if (c->pairs.n > 0 && follow_pairs(c, &a, &b, &c->arena, e) < 0)
+		return -1;
 	if (is_same(n, &a, &b))
 		return 0;
-	size_t own = len + slash + n->name.len;
-	if (own > MANIFEST_PATH_MAX)
+	if (b.path.len > MANIFEST_PATH_MAX)
 		return err_new(e, ERR_LIMIT, "a path has more than %d bytes", MANIFEST_PATH_MAX);
-	if (slash)
-		c->path[len] = '/';
-	memcpy(c->path + len + slash, n->name.at, n->name.len);
-	c->path[own] = '\0';
-	int r = c->visit(c->ctx, VIEW_ENTER, (struct span){ c->path, own }, &a, &b, e);
+	int r = c->visit(c->ctx, VIEW_ENTER, b.path, &a, &b, e);
 	if (r < 0)
 		return -1;
-	if (r != VIEW_STAY && (is_dir(&a) || is_dir(&b)) && walk_dir(c, own, &a, &b, e) < 0)
+	if (r != VIEW_STAY && (is_dir(&a) || is_dir(&b)) && walk_dir(c, &a, &b, e) < 0)
 		return -1;
-	c->path[len] = '\0';
 	return 1;
 }
 
-/* c->path has the way to it, of `len` bytes. */
-static int walk_dir(struct compare *c, size_t len, struct node *a, struct node *b, struct err *e)
+static int walk_dir(struct compare *c, struct node *a, struct node *b, struct err *e)
 {
 	struct children list = { 0 };
 	int n_seen = 0;
-	int r = list_children(c, (struct span){ c->path, len }, a, b, &list, e);
+	int r = list_children(c, a, b, &list, e);
 
 	for (size_t i = 0; i < list.list.len && r >= 0; i++) {
-		r = walk_child(c, len, &list.list.at[i], a, b, e);
+		r = walk_child(c, &list.list.at[i], a, b, e);
 		n_seen += r > 0;
 	}
 	vec_done(&list.list);
-	c->path[len] = '\0';
 	if (r < 0)
 		return -1;
 	if (!is_dir(b) || (n_seen == 0 && a->top && b->top && entry_same(a->top, b->top)))
 		return 0;
-	return c->visit(c->ctx, VIEW_LEAVE, (struct span){ c->path, len }, a, b, e) < 0 ? -1 : 0;
+	return c->visit(c->ctx, VIEW_LEAVE, b->path, a, b, e) < 0 ? -1 : 0;
 }
 
-int view_compare(const struct side *a, const struct side *b, view_visit *visit, void *ctx,
-                 struct err *e)
+int view_compare(const struct side *a, const struct side *b, struct view_pairs pairs,
+                 view_visit *visit, void *ctx, struct err *e)
 {
-	struct compare c = { .a = a, .b = b, .visit = visit, .ctx = ctx };
+	struct compare c = { .a = a, .b = b, .pairs = pairs, .visit = visit, .ctx = ctx };
 	struct node x, y;
 	int r = see_root(a, &x, e);
 
 	if (r >= 0)
 		r = see_root(b, &y, e);
 	if (r >= 0)
-		r = walk_dir(&c, 0, &x, &y, e);
+		r = walk_dir(&c, &x, &y, e);
 	arena_done(&c.arena);
 	return r < 0 ? -1 : 0;
 }

@@ -21,6 +21,7 @@ struct side {
 /* A name as one side has it. */
 struct node {
 	const struct side *side;
+	struct span path; /* on its side: another one than the other's in what was renamed */
 	bool is_there;
 	const struct entry *top; /* NULL: from the layers */
 	bool has_lower;          /* `lower` is the way to it in the layers; of a directory of the
@@ -42,10 +43,20 @@ enum view_event {
 typedef int view_visit(void *ctx, enum view_event event, struct span path, struct node *a,
                        struct node *b, struct err *e);
 
-/* From `a` to `b`. Where only one of them has a directory, its content is visited with the other
- * one absent. */
-int view_compare(const struct side *a, const struct side *b, view_visit *visit, void *ctx,
-                 struct err *e) MUST_USE;
+/* A directory that `a` has at `from` and `b` at `to`: compared with each other, and missing at the
+ * old name. */
+struct view_pair {
+	struct span from, to;
+};
+struct view_pairs {
+	const struct view_pair *at;
+	size_t n;
+};
+
+/* From `a` to `b`. The path of a visit is that of `b`, or of `a` where that has it alone. Where
+ * only one of them has a directory, its content is visited with the other one absent. */
+int view_compare(const struct side *a, const struct side *b, struct view_pairs pairs,
+                 view_visit *visit, void *ctx, struct err *e) MUST_USE;
 
 /* The node at a path of this side; what it holds is in `arena`. */
 int view_find(const struct side *s, struct span path, struct arena *arena, struct node *out,

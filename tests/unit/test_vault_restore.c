@@ -1,48 +1,5 @@
 #include "test_vault.h"
 
-#include <sys/mman.h>
-
-/* A layer with some of everything, and a top with changes in it already. */
-static const char base[] =
-    "umask 022; mkdir -p src/lib/deep docs bin empty; for i in 1 2 3 4 5; do echo file $i "
-    ">src/f$i; "
-    "echo deep $i >src/lib/deep/d$i; echo doc $i >docs/d$i; done; printf '#!/bin/sh\\necho hi\\n' "
-    ">bin/run; "
-    "chmod 755 bin/run; ln -s ../src/f1 docs/link; ln src/f2 src/f2-hard; : >zero; "
-    "printf 'a\\nb' >\"$(printf 'odd\\376\\377name')\"; touch -d '2020-01-02 03:04:05.678' src/f1 "
-    "docs; "
-    "chown -hR 1000:1000 .";
-static const char first[] =
-    "echo changed >>src/f1; mkdir new; echo n1 >new/n1; ln new/n1 new/n1-hard; rm docs/d1; "
-    "mv src/lib src/moved; chmod 600 src/f3; ln -s nowhere new/dangling; mkfifo new/pipe; "
-    "touch -d '2021-05-06 07:08:09' new/n1";
-
-static void rig_begin(struct rig *r)
-{
-	rig_init(r);
-	rig_layer(r, 10, base);
-	r->open.layers[0] = 10;
-	rig_spawn(r);
-	rig_open(r);
-	rig_do(r, first);
-}
-
-static struct vault_done checkpoint(struct rig *r, uint64_t number, uint64_t before)
-{
-	struct vault_packet p = { .head = { .type = V_CHECKPOINT } };
-
-	p.point = (struct vault_point){ number, before };
-	return rig_must(r, p, -1);
-}
-
-static struct vault_done restore(struct rig *r, uint64_t to, uint64_t now)
-{
-	struct vault_packet p = { .head = { .type = V_RESTORE } };
-
-	p.restore = (struct vault_restore){ .to = to, .now = now };
-	return rig_must(r, p, -1);
-}
-
 static const struct change {
 	const char *name, *script;
 } changes[] = {
@@ -90,42 +47,26 @@ static const struct change {
 	{ "a running program", "cp /bin/sleep new/prog; new/prog 0.1" },
 };
 
-static void see_same(char *want, char *got, const char *what)
-{
-	if (strcmp(want, got) != 0) {
-		size_t i = 0;
-
-		while (want[i] == got[i])
-			i++;
-		while (i > 0 && want[i - 1] != '\n')
-			i--;
-		printf("# %s: wanted %.*s\n", what, (int)strcspn(want + i, "\n"), want + i);
-		printf("# %s:    got %.*s\n", what, (int)strcspn(got + i, "\n"), got + i);
-		CHECK(false);
-	}
-	free(got);
-}
-
 static void try_change(const struct change *c)
 {
 	struct rig r;
 
 	rig_begin(&r);
-	checkpoint(&r, 1, 0);
+	rig_checkpoint(&r, 1, 0);
 	char *one = rig_look(&r);
 	rig_do(&r, c->script);
 	char *two = rig_look(&r);
-	struct vault_done d = checkpoint(&r, 2, 1);
+	struct vault_done d = rig_checkpoint(&r, 2, 1);
 	uint64_t now = d.files ? 2 : 1;
-	restore(&r, 1, now);
-	see_same(one, rig_look(&r), "undo");
-	CHECK_INT(restore(&r, 1, now).files, 0); /* again: nothing to do */
-	see_same(one, rig_look(&r), "undo again");
-	uint64_t again = checkpoint(&r, 3, 1).files ? 3 : 1;
-	restore(&r, now, again);
-	see_same(two, rig_look(&r), "redo");
-	restore(&r, again, 0);
-	see_same(one, rig_look(&r), "undo of the redo");
+	rig_restore(&r, 1, now);
+	rig_see_same(one, rig_look(&r), "undo");
+	CHECK_INT(rig_restore(&r, 1, now).files, 0); /* again: nothing to do */
+	rig_see_same(one, rig_look(&r), "undo again");
+	uint64_t again = rig_checkpoint(&r, 3, 1).files ? 3 : 1;
+	rig_restore(&r, now, again);
+	rig_see_same(two, rig_look(&r), "redo");
+	rig_restore(&r, again, 0);
+	rig_see_same(one, rig_look(&r), "undo of the redo");
 	free(one);
 	free(two);
 	rig_end(&r);
@@ -144,16 +85,16 @@ TEST(a_new_vault_goes_on_where_the_last_one_died)
 	struct rig r;
 
 	rig_begin(&r);
-	checkpoint(&r, 1, 0);
+	rig_checkpoint(&r, 1, 0);
 	char *one = rig_look(&r);
 	rig_do(&r, "echo x >>src/f4");
 	rig_kill(&r);
 	rig_spawn(&r);
 	rig_open(&r);
-	CHECK_INT(checkpoint(&r, 2, 1).files, 1);
-	CHECK_INT(checkpoint(&r, 3, 2).files, 0);
-	restore(&r, 1, 2);
-	see_same(one, rig_look(&r), "undo");
+	CHECK_INT(rig_checkpoint(&r, 2, 1).files, 1);
+	CHECK_INT(rig_checkpoint(&r, 3, 2).files, 0);
+	rig_restore(&r, 1, 2);
+	rig_see_same(one, rig_look(&r), "undo");
 	free(one);
 	rig_end(&r);
 }
@@ -164,14 +105,14 @@ TEST(what_is_open_and_where_one_stands_survives)
 	char path[256], text[64];
 
 	rig_begin(&r);
-	checkpoint(&r, 1, 0);
+	rig_checkpoint(&r, 1, 0);
 	snprintf(path, sizeof path, "%s/src/f1", r.work);
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	snprintf(path, sizeof path, "%s/docs", r.work);
 	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	rig_do(&r, "echo log >>src/f1; mv docs papers; echo x >>papers/d2");
-	checkpoint(&r, 2, 1);
-	restore(&r, 1, 2);
+	rig_checkpoint(&r, 2, 1);
+	rig_restore(&r, 1, 2);
 	CHECK_INT(pread(fd, text, sizeof text, 0), 15);
 	CHECK(memcmp(text, "file 1\nchanged\n", 15) == 0);
 	CHECK_INT(openat(dir, "d2", O_RDONLY | O_CLOEXEC) >= 0, 1);
@@ -196,15 +137,16 @@ TEST(a_store_through_a_mapping_is_seen)
 		close(fd);
 		uint64_t base_number = 10 * (uint64_t)i + 1;
 		at[0] = 'a'; /* dirty from here on */
-		checkpoint(&r, base_number, 0);
+		rig_checkpoint(&r, base_number, 0);
 		usleep(50000);
 		for (uint64_t k = 1; k < 4; k++) {
 			at[k] = 'b'; /* in the same page */
 			printf("# %s, store %d\n", path, (int)k);
-			CHECK_INT(checkpoint(&r, base_number + k, base_number + k - 1).files, 1);
+			CHECK_INT(rig_checkpoint(&r, base_number + k, base_number + k - 1).files,
+			          1);
 		}
-		CHECK_INT(checkpoint(&r, base_number + 4, base_number + 3).files, 0);
-		restore(&r, base_number + 1, base_number + 3);
+		CHECK_INT(rig_checkpoint(&r, base_number + 4, base_number + 3).files, 0);
+		rig_restore(&r, base_number + 1, base_number + 3);
 		CHECK_INT(at[1], 'b');
 		CHECK_INT(at[2], i ? 0 : 'x');
 		munmap(at, 65536);
