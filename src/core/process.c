@@ -194,6 +194,10 @@ static void record_end(struct px *p)
 {
 	struct err e = { 0 };
 
+	if (p->is_service) {
+		on_record(p, &(struct store_answer){ .code = STORE_OK });
+		return;
+	}
 	free(p->details);
 	p->details = NULL;
 	p->details = px_details(p);
@@ -230,6 +234,8 @@ static void move(struct px *p, enum process_state state)
 		return;
 	p->state = state;
 	p->started_ms = core_now_ms();
+	if (p->is_service)
+		return;
 	struct process_row row = row_of(p);
 	if (store_process_move(p->core->store, &row, (struct store_call){ 0 }, &e) < 0)
 		journal(JOURNAL_ERROR, e.msg, "process", p->id, NULL);
@@ -259,7 +265,11 @@ static char *argv_text(const char *const *argv)
 
 static int open_log(struct px *p, struct fail *f)
 {
-	p->log_fd = openat(p->core->logs_fd, p->id, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (p->is_service) /* it has no name, so nobody has to remove it */
+		p->log_fd = openat(p->core->logs_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	else
+		p->log_fd =
+		    openat(p->core->logs_fd, p->id, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (p->log_fd >= 0)
 		return 0;
 	fail_set(f, errno == ENOSPC || errno == EDQUOT ? FAIL_QUOTA : FAIL_BACKEND_ERROR,
@@ -388,14 +398,14 @@ static const char *first_cwd(struct sbx *s, const struct px_ask *ask, const stru
 
 void px_forget(struct px *p)
 {
-	if (p->log_fd >= 0)
+	if (p->log_fd >= 0 && !p->is_service)
 		(void)unlinkat(p->core->logs_fd, p->id, 0); /* nobody will ask for it */
 	px_free(p);
 }
 
 struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 {
-	const struct quota one = { .of = { [QUOTA_PROCESSES] = 1 } };
+	const struct quota one = { .of = { [QUOTA_PROCESSES] = !s->is_service } };
 	struct command cmd = { 0 };
 
 	if (quota_admit(s->core, s->tenant, &one, f) < 0 ||
@@ -408,6 +418,7 @@ struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	p->num = ++s->next_num;
 	p->generation = s->generation;
 	p->created_ms = core_now_ms();
+	p->is_service = s->is_service;
 	p->is_final = ask->is_final;
 	p->is_tty = ask->is_tty;
 	p->has_stdin = ask->has_stdin;
@@ -420,7 +431,7 @@ struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	p->label = ask->label ? mem_strdup(ask->label) : NULL;
 	bool is_well = open_log(p, f) == 0 && (!p->shell || shells_prepare(p, f) == 0) &&
 	               send_exec(p, &cmd, f) == 0;
-	p->has_birth = is_well && p->is_final && birth_write(p) >= 0;
+	p->has_birth = is_well && p->is_final && !p->is_service && birth_write(p) >= 0;
 
 	command_done(&cmd);
 	if (is_well)
@@ -439,9 +450,9 @@ int px_record(struct px *p, struct fail *f)
 	p->state = p->is_final ? PROCESS_RUNNING : PROCESS_QUEUED;
 	p->started_ms = p->is_final ? p->created_ms : 0;
 	struct process_row row = row_of(p);
-	if (p->is_final)
+	if (p->is_final && !p->is_service)
 		core_nudge_soon(s->core);
-	if (store_process_insert(s->core->store, &row, call, &e) < 0) {
+	if (!p->is_service && store_process_insert(s->core->store, &row, call, &e) < 0) {
 		/* What is not on record shall not run. */
 		(void)link_send(&s->link, CH_KILL, p->num, NULL, 0);
 		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
@@ -449,7 +460,8 @@ int px_record(struct px *p, struct fail *f)
 	p->next = s->processes;
 	s->processes = p;
 	roster_add(&s->core->processes, &p->entry);
-	p->refs = 2; /* the caller's, and that of inserted() */
+	p->refs = p->is_service ? 1 : 2; /* the caller's, and that of inserted() */
+	p->is_stored = p->is_service;
 	p->is_known = true;
 	s->core->stats.execs++;
 	return 0;
@@ -703,7 +715,7 @@ struct px *px_find(struct core *c, const char *tenant, const char *id, struct fa
 	struct err e = { 0 };
 	struct px *p = id_is(id, strlen(id), "px") ? roster_find(&c->processes, id) : NULL;
 
-	if (p && strcmp(p->tenant, tenant) == 0) {
+	if (p && !p->is_service && strcmp(p->tenant, tenant) == 0) {
 		p->refs++;
 		return p;
 	}

@@ -47,6 +47,7 @@ struct px {
 	bool is_known;  /* its monitor has spoken of it, or we have told it */
 	bool is_stored; /* its row is there, or could not be made: is_unrecorded */
 	bool is_unrecorded;
+	bool is_service;            /* its sandbox is: on no record */
 	bool is_never_run;          /* there was no such program, or it could not be started */
 	uint64_t in_sent, in_taken; /* bytes of input */
 	bool has_end;               /* `end` is filled in */

@@ -26,7 +26,7 @@ static void count_one(void *entry, void *arg)
 	const struct sbx *s = entry;
 	struct count *n = arg;
 
-	if (s->is_spent || strcmp(s->tenant, n->tenant) != 0)
+	if (s->is_spent || s->is_service || strcmp(s->tenant, n->tenant) != 0)
 		return;
 	for (enum quota_id i = 0; i < QUOTA_COUNT; i++)
 		if (is_kept_by_dead(i) || sandbox_state_is_live(s->state))

@@ -7,6 +7,7 @@
 
 struct sbx *sbx_new(struct core *c);
 void sbx_update(struct sbx *s, uint32_t fields, struct store_call call); /* of its row */
+void sbx_tell_askers(struct sbx *s, const struct channel_usage *u);      /* NULL: it has ended */
 int sbx_user_of(struct sbx *s, int image_fd, struct fail *f);
 
 /* A change: begun, then ended by what the monitor says, or by the row that tells of it. */

@@ -1,5 +1,6 @@
 #include "core/sandbox-internal.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 /* ---- the object ---------------------------------------------------------------------- */
 
 static void change_late(struct timer *t);
+static void gone_on_record(void *arg, const struct store_answer *a);
 
 struct sbx *sbx_new(struct core *c)
 {
@@ -34,11 +36,9 @@ struct sbx *sbx_new(struct core *c)
 	return s;
 }
 
-static void tell_askers(struct sbx *s, const struct channel_usage *u);
-
 void sbx_free(struct sbx *s)
 {
-	tell_askers(s, NULL);
+	sbx_tell_askers(s, NULL);
 	roster_remove(&s->core->sandboxes, &s->entry);
 	timer_stop(&s->core->timers, &s->timer);
 	files_close(s);
@@ -53,47 +53,10 @@ void sbx_free(struct sbx *s)
 	free(s->spec_text);
 	free(s->enforced);
 	free(s->note);
+	for (size_t i = 0; i < s->n_trees; i++)
+		free((char *)s->trees[i].at);
+	free(s->trees);
 	free(s);
-}
-
-/* ---- usage --------------------------------------------------------------------------- */
-
-struct sbx_asker {
-	struct sbx_asker *next;
-	sbx_usage_fn *done;
-	void *arg;
-};
-
-int sbx_usage(struct sbx *s, sbx_usage_fn *done, void *arg, struct fail *f)
-{
-	if (link_send(&s->link, CH_USAGE, 0, NULL, 0) < 0)
-		return fail_set(f, FAIL_CONFLICT, "the sandbox is %s",
-		                sandbox_state_name(s->state));
-	struct sbx_asker *a = mem_alloc(sizeof *a);
-	*a = (struct sbx_asker){ s->askers, done, arg };
-	s->askers = a;
-	return 0;
-}
-
-static void tell_askers(struct sbx *s, const struct channel_usage *u)
-{
-	while (s->askers) {
-		struct sbx_asker *a = s->askers;
-
-		s->askers = a->next;
-		a->done(a->arg, u);
-		free(a);
-	}
-}
-
-void sbx_on_usage(struct sbx *s, const void *bytes, size_t n)
-{
-	struct channel_usage u;
-
-	if (n != sizeof u)
-		return;
-	memcpy(&u, bytes, sizeof u);
-	tell_askers(s, &u);
 }
 
 struct sbx *sbx_find(struct core *c, const char *tenant, const char *name, struct fail *f)
@@ -108,7 +71,7 @@ struct sbx *sbx_find(struct core *c, const char *tenant, const char *name, struc
 	else if (key_is(name, strlen(name)) &&
 	         store_sandbox_by_key(c->store, tenant, name, &a, &row, &e) == 0)
 		s = roster_find(&c->sandboxes, row.id);
-	if (!s || s->is_spent || strcmp(s->tenant, tenant) != 0) {
+	if (!s || s->is_spent || s->is_service || strcmp(s->tenant, tenant) != 0) {
 		fail_set(f, FAIL_NOT_FOUND, "no such sandbox");
 		return NULL;
 	}
@@ -122,8 +85,32 @@ void sbx_touch(struct sbx *s)
 
 /* ---- the row ------------------------------------------------------------------------- */
 
+static void told_later(struct timer *t)
+{
+	struct sbx *s = (struct sbx *)(void *)((char *)t - offsetof(struct sbx, timer));
+
+	gone_on_record(s, &(struct store_answer){ .code = STORE_OK });
+}
+
+/* As if there were a row: an answer that frees it comes in the next turn, as from the store. */
+static void update_service(struct sbx *s, struct store_call call)
+{
+	const struct store_answer ok = { .code = STORE_OK };
+
+	if (call.done == gone_on_record) {
+		s->timer.fired = told_later;
+		timer_set(&s->core->timers, &s->timer, 0);
+	} else if (call.done) {
+		call.done(call.arg, &ok);
+	}
+}
+
 void sbx_update(struct sbx *s, uint32_t fields, struct store_call call)
 {
+	if (s->is_service) {
+		update_service(s, call);
+		return;
+	}
 	struct sandbox_row row = { .id = s->id,
 		                   .tenant = s->tenant,
 		                   .generation = s->generation,
@@ -298,6 +285,8 @@ static void fill_make(const struct sbx *s, struct launch_make *m, struct str *te
 			.ticket = s->change.tickets[1 + i],
 			.at = add_text(text, spec->fs.at[i].at),
 		};
+	for (size_t i = 0; i < s->n_trees; i++)
+		(void)maker_add_tree(m, text, s->trees[i]); /* there is room: copy_trees() */
 }
 
 static int insert(struct sbx *s, struct store_call call, struct fail *f)
@@ -324,6 +313,8 @@ static int insert(struct sbx *s, struct store_call call, struct fail *f)
 		                   .disk_bytes = (int64_t)s->needs.of[QUOTA_DISK] };
 	struct err e = { 0 };
 
+	if (s->is_service)
+		return 0;
 	if (store_sandbox_insert(s->core->store, &row, call, &e) < 0)
 		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
 	return 0;
@@ -478,9 +469,20 @@ static void inserted(void *arg, const struct store_answer *a)
  * with its command. */
 static int record(struct sbx *s, struct fail *f)
 {
-	if (s->is_one_shot)
+	if (s->is_one_shot || s->is_service)
 		return 0;
 	return insert(s, (struct store_call){ .done = inserted, .arg = s }, f);
+}
+
+static void copy_trees(struct sbx *s, const struct sbx_ask *ask)
+{
+	assert(ask->n_trees + s->spec.fs.len <= FS_ENTRIES_MAX);
+	s->trees = ask->n_trees ? mem_alloc(ask->n_trees * sizeof *s->trees) : NULL;
+	for (size_t i = 0; i < ask->n_trees; i++) {
+		s->trees[i] = ask->trees[i];
+		s->trees[i].at = mem_strdup(ask->trees[i].at);
+	}
+	s->n_trees = ask->n_trees;
 }
 
 struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, void *arg,
@@ -496,13 +498,15 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	s->labels = mem_strdup(ask->labels ? ask->labels : "{}");
 	s->spec = *ask->spec;
 	spec_init(ask->spec); /* moved */
-	s->spec_text = mem_strdup(ask->spec_text);
+	s->spec_text = mem_strdup(ask->spec_text ? ask->spec_text : "{}");
 	s->ttl_ms = ask->ttl_ms ? ask->ttl_ms : c->config.ttl_ms;
 	s->idle_ms = ask->idle_ms;
 	s->created_ms = core_now_ms();
 	s->expires_ms = s->ttl_ms ? s->created_ms + (int64_t)s->ttl_ms : 0;
 	s->is_one_shot = ask->is_one_shot;
-	s->needs = quota_needs(&s->spec);
+	s->is_service = ask->is_service;
+	copy_trees(s, ask);
+	s->needs = s->is_service ? (struct quota){ 0 } : quota_needs(&s->spec);
 	if (quota_admit(c, s->tenant, &s->needs, f) < 0) {
 		sbx_free(s);
 		return NULL;
@@ -520,7 +524,7 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	if (ask->client_fd >= 0)
 		s->change.client_fd = fcntl(ask->client_fd, F_DUPFD_CLOEXEC, 3);
 	c->stats.creates++;
-	if (s->is_one_shot)
+	if (s->is_one_shot || s->is_service)
 		sbx_build(s);
 	return s;
 }

@@ -15,6 +15,7 @@
 
 #include "core/core.h"
 #include "core/link.h"
+#include "core/maker.h"
 
 struct px;
 struct files;
@@ -41,8 +42,11 @@ struct sbx {
 	uint32_t uid, gid;  /* of its user, inside */
 	bool is_unsettled;  /* after a restart: its monitor has not told yet what happened */
 	char boot_id[40];
-	bool is_one_shot; /* made by /v1/run: dies with its command and with its client */
-	bool is_spent;    /* and its command has ended: nobody finds it any more */
+	bool is_one_shot;         /* made by /v1/run: dies with its command and with its client */
+	bool is_spent;            /* and its command has ended: nobody finds it any more */
+	bool is_service;          /* ours (service.h): nobody finds it, and no row tells of it */
+	struct maker_tree *trees; /* mounted besides what its spec says */
+	size_t n_trees;
 
 	struct link link; /* to the monitor */
 	int slot;
@@ -90,7 +94,9 @@ struct sbx_ask {
 	const char *labels;
 	uint64_t ttl_ms, idle_ms;
 	int client_fd; /* whose host paths; -1: nobody's */
-	bool is_one_shot;
+	bool is_one_shot, is_service;
+	const struct maker_tree *trees; /* copied */
+	size_t n_trees;
 };
 
 /* The answer comes later, unless NULL is returned. With a key that exists: that one, when the spec

@@ -146,6 +146,46 @@ int sbx_extend(struct sbx *s, uint64_t wall_ms, uint64_t ttl_ms, struct fail *f)
 	return 0;
 }
 
+/* ---- usage --------------------------------------------------------------------------- */
+
+struct sbx_asker {
+	struct sbx_asker *next;
+	sbx_usage_fn *done;
+	void *arg;
+};
+
+int sbx_usage(struct sbx *s, sbx_usage_fn *done, void *arg, struct fail *f)
+{
+	if (link_send(&s->link, CH_USAGE, 0, NULL, 0) < 0)
+		return fail_set(f, FAIL_CONFLICT, "the sandbox is %s",
+		                sandbox_state_name(s->state));
+	struct sbx_asker *a = mem_alloc(sizeof *a);
+	*a = (struct sbx_asker){ s->askers, done, arg };
+	s->askers = a;
+	return 0;
+}
+
+void sbx_tell_askers(struct sbx *s, const struct channel_usage *u)
+{
+	while (s->askers) {
+		struct sbx_asker *a = s->askers;
+
+		s->askers = a->next;
+		a->done(a->arg, u);
+		free(a);
+	}
+}
+
+void sbx_on_usage(struct sbx *s, const void *bytes, size_t n)
+{
+	struct channel_usage u;
+
+	if (n != sizeof u)
+		return;
+	memcpy(&u, bytes, sizeof u);
+	sbx_tell_askers(s, &u);
+}
+
 /* ---- after a restart of ours ---------------------------------------------------------- */
 
 struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row)

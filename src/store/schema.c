@@ -290,10 +290,45 @@ static const char workspaces[] =
     "ALTER TABLE sandboxes ADD COLUMN workspace TEXT;"
     "CREATE INDEX sandboxes_workspace ON sandboxes(workspace) WHERE workspace IS NOT NULL;";
 
+/* One mirror for a URL and a credential. What a name meant is kept until the next fetch. */
+static const char repos[] =
+    "CREATE TABLE repos("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " id TEXT NOT NULL UNIQUE,"
+    " tenant TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " key TEXT NOT NULL,"
+    " url TEXT NOT NULL,"
+    " cred TEXT,"
+    " refs TEXT NOT NULL CHECK(json_valid(refs) AND json_type(refs)='array'),"
+    " refresh TEXT NOT NULL,"
+    " state TEXT NOT NULL,"
+    " state_reason TEXT,"
+    " tree INTEGER NOT NULL,"
+    " head TEXT,"
+    " generation INTEGER NOT NULL,"
+    " created_ms INTEGER NOT NULL,"
+    " fetched_ms INTEGER,"
+    " ended_ms INTEGER"
+    ") STRICT;"
+    "CREATE UNIQUE INDEX repos_key ON repos(tenant,key) WHERE state<>'gone';"
+    "CREATE UNIQUE INDEX repos_url ON repos(tenant,url,coalesce(cred,'')) WHERE state<>'gone';"
+    "CREATE INDEX repos_there ON repos(tenant,seq) WHERE state<>'gone';"
+
+    "CREATE TABLE repo_refs("
+    " repo TEXT NOT NULL,"
+    " name TEXT NOT NULL,"
+    " sha TEXT NOT NULL,"
+    " branch TEXT,"
+    " generation INTEGER NOT NULL,"
+    " PRIMARY KEY(repo,name)"
+    ") STRICT, WITHOUT ROWID;";
+
 static const struct schema_step our_steps[] = {
 	{ "the first tables", first },
 	{ "connections", connections },
 	{ "workspaces", workspaces },
+	{ "repositories", repos },
 };
 
 static int run_steps(struct db *db, const struct schema_step *steps, size_t from, size_t to,
