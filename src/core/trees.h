@@ -32,6 +32,9 @@ void tree_keep(struct core *c, uint64_t num, tree_done_fn *done, void *arg);
 /* In the background; nobody mounts it any more. */
 void tree_remove(struct core *c, uint64_t num);
 
+/* Points that no history needs any more, some of them. */
+void trees_drop_points(struct core *c, size_t max);
+
 /* ---- for core.c ---- */
 int trees_open(struct core *c, struct err *e) MUST_USE;
 void trees_recover(struct core *c); /* what was under way is removed */

@@ -11,7 +11,6 @@
 /* ---- the object ---------------------------------------------------------------------- */
 
 static void idle_long(struct timer *t);
-void ws_sync_fired(struct timer *t);
 
 void ws_text(char **at, const char *text, const char **row)
 {
@@ -54,7 +53,7 @@ struct wsx *ws_load(struct core *c, const struct workspace_row *row)
 	return w;
 }
 
-static void wsx_free(struct wsx *w)
+void ws_free(struct wsx *w)
 {
 	roster_remove(&w->core->workspaces, &w->entry);
 	timer_stop(&w->core->timers, &w->idle);
@@ -99,7 +98,7 @@ static void idle_long(struct timer *t)
 	if (!is_unused(w))
 		return; /* whoever uses it sets the timer again */
 	if (w->link == WSX_CLOSED)
-		wsx_free(w);
+		ws_free(w);
 	else
 		ws_close(w);
 }
@@ -297,6 +296,7 @@ static void open_vault(void *arg, const struct fail *f)
 static void open_begin(struct wsx *w)
 {
 	w->link = WSX_OPENING;
+	w->is_found = false;
 	w->row.clean = 0;
 	w->row.used_ms = core_now_ms();
 	w->row.expires_ms = w->row.ttl_ms ? w->row.used_ms + w->row.ttl_ms : 0;
@@ -323,7 +323,7 @@ static bool must_wait(struct wsx *w)
 {
 	if (!w->first->needs_vault || w->link == WSX_OPEN)
 		return false;
-	if (w->link == WSX_CLOSED && !w->attached)
+	if (w->link == WSX_CLOSED && (!w->attached || w->is_found))
 		open_begin(w);
 	return true;
 }

@@ -23,7 +23,7 @@
 
 struct vault;
 struct ws_op;
-struct px;
+struct ws_waiter;
 
 enum wsx_link { WSX_CLOSED, WSX_OPENING, WSX_OPEN, WSX_CLOSING };
 
@@ -38,6 +38,9 @@ struct wsx {
 	enum wsx_link link;
 	struct sbx *attached; /* whoever has its mount; sbx.next_attached */
 	struct sbx *service;  /* one of them, ours: for requests about files */
+	struct ws_waiter *service_waiters, *default_waiters;
+	bool is_service_due, is_default_due;
+	bool is_found; /* after a restart of ours: the keeper of those who are attached may live */
 	struct ws_op *first, **last;
 	bool is_busy; /* the first operation is under way */
 	unsigned int refs;

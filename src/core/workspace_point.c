@@ -21,8 +21,10 @@
  * writes nothing. */
 static bool must_freeze(const struct sbx *s)
 {
-	return s->link.is_ready && s->link.ready.can_freeze && s->state == SANDBOX_RUNNING &&
-	       !(s->is_service && files_are_idle(s));
+	bool can = s->is_one_shot ? s->link.watch.fd >= 0
+	                          : s->link.is_ready && s->link.ready.can_freeze;
+
+	return can && s->state == SANDBOX_RUNNING && !(s->is_service && files_are_idle(s));
 }
 
 static void freeze_done(struct wsx *w)
@@ -83,6 +85,8 @@ void wsx_detach(struct sbx *s)
 	struct wsx *w = s->workspace;
 	bool was_waited_for = s->hold == SBX_HOLD_ASKED;
 
+	ws_forget_attach(s->attaching);
+	s->attaching = NULL;
 	if (!w || !s->is_attached)
 		return;
 	for (struct sbx **at = &w->attached; *at; at = &(*at)->next_attached) {
@@ -186,7 +190,6 @@ static void synced(void *arg, const struct vault_done *d, const struct err *e)
 	wsx_unref(w);
 }
 
-void ws_sync_fired(struct timer *t);
 void ws_sync_fired(struct timer *t)
 {
 	struct wsx *w = (struct wsx *)(void *)((char *)t - offsetof(struct wsx, sync));
