@@ -13,9 +13,9 @@
 
 struct trees {
 	struct core *core;
-	uint64_t next, noted;   /* numbers below `noted` may be in use after a crash */
-	struct vault *vault;    /* the store's, or NULL */
-	struct tree_op *ops;    /* under way */
+	uint64_t next, noted; /* numbers below `noted` may be in use after a crash */
+	struct vault *vault;  /* the store's, or NULL */
+	struct tree_op *ops;  /* under way */
 };
 
 /* ---- numbers ------------------------------------------------------------------------- */
@@ -58,8 +58,8 @@ static void ask_with(struct core *c, const struct vault_packet *p, vault_done_fn
 	struct vault_open store = { .flags = c->host.is_root ? 0 : VAULT_ROOTLESS };
 
 	if (!t->vault)
-		t->vault = vault_open(c, &store,
-		                      (struct vault_owner){ .gone = vault_gone, .arg = t });
+		t->vault =
+		    vault_open(c, &store, (struct vault_owner){ .gone = vault_gone, .arg = t });
 	vault_ask(t->vault, p, -1, done, arg);
 }
 
@@ -167,14 +167,14 @@ static void inserted(void *arg, const struct store_answer *a)
 	op_end(o, &f);
 }
 
-void tree_make(struct core *c, const struct tree_ask *ask_, tree_done_fn *done, void *arg)
+void tree_make(struct core *c, const struct tree_new *from, tree_done_fn *done, void *arg)
 {
 	struct tree_op *o = op_new(c, trees_number(c), done, arg);
 	struct tree_row row = { .num = (int64_t)o->num,
-		                .tenant = ask_->tenant,
-		                .kind = ask_->kind,
-		                .owner = ask_->owner,
-		                .key = ask_->key,
+		                .tenant = from->tenant,
+		                .kind = from->kind,
+		                .owner = from->owner,
+		                .key = from->key,
 		                .created_ms = core_now_ms() };
 	struct err e = { 0 };
 
@@ -293,8 +293,7 @@ void trees_drop_points(struct core *c, size_t max)
 		return; /* the last ones are still on their way */
 	for (size_t i = 0; i < list.n; i++) {
 		uint64_t num = (uint64_t)list.rows[i].num;
-		struct vault_packet p = { .head.type = V_REMOVE_POINTS,
-			                  .between = { num, num } };
+		struct vault_packet p = { .head.type = V_REMOVE_POINTS, .between = { num, num } };
 
 		ask_with(c, &p, point_removed, op_new(c, num, NULL, NULL));
 	}

@@ -23,7 +23,7 @@ void ws_pump(struct wsx *w);
 
 void ws_free(struct wsx *w);
 struct wsx *ws_load(struct core *c, const struct workspace_row *row);
-struct wsx *ws_by_id(struct core *c, const char *id); /* of any tenant; NULL */
+struct wsx *ws_by_id(struct core *c, const char *id);        /* of any tenant; NULL */
 void ws_text(char **at, const char *text, const char **row); /* a text of the row that changes */
 
 /* Writes what `fields` names; done() is told of failure too, and then the row is as it was. */

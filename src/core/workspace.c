@@ -59,6 +59,10 @@ void ws_free(struct wsx *w)
 	timer_stop(&w->core->timers, &w->idle);
 	timer_stop(&w->core->timers, &w->sync);
 	vault_close(w->vault);
+	for (struct ws_op *o = w->first, *next; o; o = next) { /* at the end of all */
+		next = o->next;
+		free(o);
+	}
 	free(w->stack);
 	free(w->ahead);
 	free(w->pending);
@@ -231,6 +235,11 @@ static void vault_gone(void *arg, const struct err *e)
 	vault_close(w->vault);
 	w->vault = NULL;
 	w->link = WSX_CLOSED;
+	if (is_opening && e->sys == EBUSY && w->attached) {
+		/* The keeper before it died while we were not there. */
+		ws_end_sandboxes(w, false);
+		return;
+	}
 	if (is_opening) {
 		fail_err(&f, e);
 		open_failed(w, &f);
@@ -287,9 +296,9 @@ static void open_vault(void *arg, const struct fail *f)
 	o.flags = (is_read_only ? VAULT_READ_ONLY : 0) |
 	          (w->core->host.is_root ? 0 : VAULT_ROOTLESS) |
 	          (w->row.disk_bytes > 0 && !is_read_only ? VAULT_BOUNDED : 0);
-	w->vault = vault_open(
-	    w->core, &o,
-	    (struct vault_owner){ .opened = vault_there, .gone = vault_gone, .arg = w });
+	w->vault =
+	    vault_open(w->core, &o,
+	               (struct vault_owner){ .opened = vault_there, .gone = vault_gone, .arg = w });
 }
 
 /* Before anybody can write: from now on only a look tells whether it is at its head. */
@@ -330,7 +339,7 @@ static bool must_wait(struct wsx *w)
 
 void ws_pump(struct wsx *w)
 {
-	if (w->is_busy)
+	if (w->is_busy || w->core->is_closing)
 		return;
 	if (!w->first) {
 		rest(w);

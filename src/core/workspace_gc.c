@@ -18,8 +18,9 @@
 static void expired(void *arg, struct wsx *w, const struct fail *f)
 {
 	(void)arg;
-	journal(f ? JOURNAL_WARN : JOURNAL_INFO, f ? f->detail : "a workspace was not used for its time",
-	        "workspace", w->row.id, NULL);
+	journal(f ? JOURNAL_WARN : JOURNAL_INFO,
+	        f ? f->detail : "a workspace was not used for its time", "workspace", w->row.id,
+	        NULL);
 }
 
 static void gone(void *arg, const struct fail *f)
@@ -57,7 +58,7 @@ void wsx_look(struct core *c)
 
 			/* One that somebody works with is used. */
 			if (w && !w->attached && !w->first && w->refs == 0)
-				(void)wsx_delete(w, true, expired, NULL, &f);
+				(void)!wsx_delete(w, true, expired, NULL, &f);
 		}
 	if (store_workspace_trashed(c->store, core_now_ms() - TRASH_MS, &a, &list, &e) == 0)
 		for (size_t i = 0; i < list.n; i++)

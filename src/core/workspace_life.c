@@ -141,7 +141,8 @@ void ws_end_sandboxes(struct wsx *w, bool only_service)
 		if (s->is_service)
 			(void)sbx_delete(s, NULL, NULL, &f); /* or it is going already */
 		else
-			(void)link_send(&s->link, CH_CLOSE, 0, NULL, 0); /* it says when it is over */
+			(void)link_send(&s->link, CH_CLOSE, 0, NULL,
+			                0); /* it says when it is over */
 	}
 }
 
@@ -319,10 +320,9 @@ static void close_add(struct wsx *w, bool is_trash, wsx_done_fn *done, void *arg
 {
 	struct close_op *o = mem_alloc(sizeof *o);
 
-	*o = (struct close_op){ .op = { .run = close_run },
-		                .is_trash = is_trash,
-		                .done = done,
-		                .arg = arg };
+	*o = (struct close_op){
+		.op = { .run = close_run }, .is_trash = is_trash, .done = done, .arg = arg
+	};
 	ws_add(w, &o->op);
 }
 
@@ -448,8 +448,7 @@ static void fork_from(struct fork_op *o, int64_t num, const char *stack)
 	}
 }
 
-static void fork_kept(void *arg, struct wsx *w, const struct point_row *point,
-                      const struct fail *f)
+static void fork_kept(void *arg, struct wsx *w, const struct point_row *point, const struct fail *f)
 {
 	struct fork_op *o = arg;
 

@@ -285,11 +285,9 @@ static struct look_op *look_new(void *arg)
 {
 	struct look_op *o = mem_alloc(sizeof *o);
 
-	*o = (struct look_op){
-		.op = { .run = look_run, .fail = look_failed, .needs_vault = true },
-		.fd = -1,
-		.arg = arg
-	};
+	*o = (struct look_op){ .op = { .run = look_run, .fail = look_failed, .needs_vault = true },
+		               .fd = -1,
+		               .arg = arg };
 	return o;
 }
 
