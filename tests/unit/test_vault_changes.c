@@ -3,6 +3,7 @@
 #define LINE(path, status, rest) "{\"path\":\"" path "\",\"status\":\"" status "\"," rest "}\n"
 #define FILE_OF(mode, bytes) "\"type\":\"file\",\"mode\":\"" mode "\",\"bytes\":" bytes
 
+/* clang-format off */
 static const struct row {
 	const char *script, *lines;
 } rows[] = {
@@ -42,6 +43,7 @@ static const struct row {
 	      LINE("docs/d4", "D", FILE_OF("0644", "6")) LINE("docs/d5", "D", FILE_OF("0644", "6"))
 	          LINE("docs/link", "D", "\"type\":\"symlink\",\"mode\":\"0777\",\"bytes\":0") },
 };
+/* clang-format on */
 
 TEST(every_change_has_its_line)
 {
@@ -86,7 +88,7 @@ TEST(from_the_layers_to_now)
 				FILE_OF(
 				    "0600",
 				    "7")) "{\"path\":\"src/moved\",\"status\":\"R\",\"from\":\"src/"
-	                                  "lib\",\"type\":\"dir\","
+					  "lib\",\"type\":\"dir\","
 					  "\"mode\":\"0755\",\"bytes\":0}\n");
 	free(text);
 	rig_end(&r);
