@@ -9,6 +9,7 @@
 #include "core/gate.h"
 #include "core/process.h"
 #include "core/shells.h"
+#include "core/workspace.h"
 #include "os/sock.h"
 
 struct link_waiting {
@@ -103,6 +104,11 @@ int link_send(struct link *l, enum channel_type type, uint32_t num, const void *
 	return link_send_fds(l, head, bytes, (struct link_fds){ .n = 0 });
 }
 
+int link_hold(struct link *l, uint32_t lease_ms)
+{
+	return link_send(l, CH_HOLD, 0, &lease_ms, sizeof lease_ms);
+}
+
 /* ---- in ------------------------------------------------------------------------------ */
 
 static void take_end(struct px *p, const struct channel_packet *m)
@@ -140,6 +146,8 @@ static void take_done(struct sbx *s, const struct channel_packet *m)
 		sbx_on_stopped(s);
 	else if (d.type == CH_FREEZE || d.type == CH_THAW)
 		sbx_on_frozen(s, d.type == CH_FREEZE, (int)d.error);
+	else if (d.type == CH_HOLD && s->hold == SBX_HOLD_ASKED)
+		wsx_on_frozen(s, (int)d.error);
 }
 
 static void take_started(struct px *p, const struct channel_packet *m)

@@ -9,6 +9,7 @@
 #include "core/process.h"
 #include "core/quota.h"
 #include "core/sandbox-internal.h"
+#include "core/workspace.h"
 #include "io/journal.h"
 
 #define ANSWER_MS 5000 /* for a monitor to say who it is */
@@ -227,6 +228,8 @@ struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row)
 		                           [QUOTA_DISK] = (uint64_t)row->disk_bytes } };
 	(void)sbx_user_of(s, -1, &f);
 	roster_add(&c->sandboxes, &s->entry);
+	if (row->workspace)
+		wsx_adopt(s, row->workspace);
 	return s;
 }
 
@@ -235,6 +238,7 @@ struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row)
 void sbx_settle_dead(struct sbx *s, const char *reason)
 {
 	net_on_lost(s);
+	wsx_detach(s);
 	switch (s->state) {
 	case SANDBOX_CREATING:
 		sbx_be_gone(s, "the daemon was restarted while it was made");

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "monitor/monitor-internal.h"
 
+#define LEASE_MS_MAX 60000
 #define LOOK_MS 2
 #define LOOKS_MAX 1000
 #define QUICK_LOOKS 20
@@ -189,7 +190,7 @@ void freeze_hold(struct monitor *m, uint32_t lease_ms)
 	m->is_held = m->asks_hold = true;
 	m->is_lease_over = false;
 	m->lease.fired = lease_over;
-	timer_set(&m->timers, &m->lease, lease_ms);
+	timer_set(&m->timers, &m->lease, lease_ms < LEASE_MS_MAX ? lease_ms : LEASE_MS_MAX);
 	freeze(m);
 	if (!m->is_held) /* refused at once */
 		(void)let_go(m);

@@ -38,7 +38,8 @@ enum channel_type {
 
 	/* The client, about one process (`num`). */
 	CH_EXEC,    /* struct channel_exec, text; descriptors: the log, [the text] */
-	CH_TREE,    /* starts a worker of ours; descriptors: its socket (3 for it), its program */
+	CH_TREE,    /* starts a worker of ours; its root, an absolute path with its NUL; descriptors: its socket
+	             * (3 for it), its program */
 	CH_IN,      /* bytes for standard input */
 	CH_EOF,     /* end of standard input */
 	CH_SIGNAL,  /* struct channel_signal */
@@ -52,7 +53,7 @@ enum channel_type {
 	CH_STOP,    /* ends every process; pid 1 and the walls stay. Answer: DONE */
 	CH_FREEZE,  /* answer: DONE */
 	CH_THAW,    /* answer: DONE */
-	CH_HOLD,    /* uint32_t: all stand still for so many ms at most, or until RELEASE; again: from now on. Answer:
+	CH_HOLD,    /* uint32_t: all stand still for so many ms (a minute at most), or until RELEASE; again: from now on. Answer:
 	             * DONE when they do. What is said to processes meanwhile is heard afterwards */
 	CH_RELEASE, /* answer: DONE; its error is ETIMEDOUT when they went on before */
 	CH_USAGE,   /* answer: USAGE */
