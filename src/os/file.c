@@ -1,6 +1,7 @@
 #include "os/file.h"
 
 #include <linux/openat2.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -95,6 +96,15 @@ int os_statfs_type(int fd, const char *path, int64_t *type)
 	if (r == 0)
 		*type = (int64_t)sf.f_type;
 	return r;
+}
+
+int os_is_read_only(int fd)
+{
+	struct statvfs sv;
+
+	OS_FAULT("statvfs");
+	int r = os_ret(fstatvfs(fd, &sv));
+	return r < 0 ? r : (sv.f_flag & ST_RDONLY) != 0;
 }
 
 int os_fchdir(int fd)

@@ -8,6 +8,7 @@
 
 /* <sys/mount.h> and <linux/mount.h> of Debian 12 cannot be included together. */
 #define UMOUNT_DETACH 2
+#define UMOUNT_NOFOLLOW_FLAG 8
 #define MOUNT_PRIVATE (1ul << 18) /* MS_PRIVATE */
 
 int os_fsopen(const char *type)
@@ -38,6 +39,24 @@ int os_fsmount(int fs_fd, unsigned int attrs)
 {
 	OS_FAULT("fsmount");
 	return os_ret(syscall(SYS_fsmount, fs_fd, FSMOUNT_CLOEXEC, attrs));
+}
+
+int os_mount(const char *type, const char *path, unsigned long flags, const char *options)
+{
+	OS_FAULT("mount");
+	return os_ret(syscall(SYS_mount, type, path, type, flags, options));
+}
+
+int os_umount(const char *path)
+{
+	OS_FAULT("umount2");
+	return os_ret(syscall(SYS_umount2, path, UMOUNT_NOFOLLOW_FLAG));
+}
+
+int os_umount_lazy(const char *path)
+{
+	OS_FAULT("umount2");
+	return os_ret(syscall(SYS_umount2, path, UMOUNT_DETACH | UMOUNT_NOFOLLOW_FLAG));
 }
 
 int os_open_tree(int dirfd, const char *path, bool recursive)

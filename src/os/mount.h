@@ -13,6 +13,12 @@ int os_fsconfig_flag(int fs_fd, const char *key);
 int os_fsconfig_create(int fs_fd);
 int os_fsmount(int fs_fd, unsigned int attrs); /* MOUNT_ATTR_*; a detached mount */
 
+/* mount(2) with a text of options: overlay, whose layers are named relative to the cwd. Flags:
+ * MS_* of <sys/mount.h>. */
+int os_mount(const char *type, const char *path, unsigned long flags, const char *options);
+int os_umount(const char *path); /* -EBUSY while it is used */
+int os_umount_lazy(const char *path);
+
 /* A detached clone of the mount at dirfd/path; `recursive` takes what is mounted below along. */
 int os_open_tree(int dirfd, const char *path, bool recursive);
 int os_move_mount(int tree_fd, int dirfd, const char *path);

@@ -39,6 +39,8 @@ int os_wait(pid_t pid, int *status, struct rusage *usage);     /* blocks */
 int os_try_wait(pid_t pid, int *status, struct rusage *usage); /* 0: still running */
 
 int os_set_ids(uid_t uid, gid_t gid); /* real, effective, saved: gid first */
+/* Who makes files. Capabilities stay only with SECBIT_NO_SETUID_FIXUP. */
+int os_set_fsids(uid_t uid, gid_t gid);
 int os_drop_groups(void);
 int os_set_hostname(const char *name);
 

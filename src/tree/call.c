@@ -115,7 +115,7 @@ int call_poll(struct call *c, struct pollfd *fds, size_t n, struct err *e)
 static int body_from_fd(struct call *c, struct span *out, struct err *e)
 {
 	for (;;) {
-		ssize_t n = sys_read(c->source_fd, c->conn->in, TREE_PACKET_MAX);
+		ssize_t n = os_read(c->source_fd, c->conn->in, TREE_PACKET_MAX);
 
 		if (n == 0)
 			fd_close(&c->source_fd);

@@ -60,7 +60,7 @@ static int copy_file(struct call *c, struct transfer *t, const struct walk_entry
 	if (dest_copy(&t->dest, from, to, c, e) < 0)
 		return err_wrap(e, "%s", entry->path);
 	t->dest.files++;
-	r = sys_fchmod(to, st.st_mode & 0777);
+	r = os_fchmod(to, st.st_mode & 0777);
 	return r < 0 ? err_sys(e, -r, "set the mode of %s", entry->path) : 0;
 }
 
@@ -93,7 +93,7 @@ static int set_dir_mode(struct transfer *t, const struct walk_entry *entry, stru
 	if (dir_fd < 0)
 		return -1;
 	AUTO(fd_close) int fd = os_openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	r = fd < 0 ? fd : sys_fchmod(fd, st.st_mode & 0777);
+	r = fd < 0 ? fd : os_fchmod(fd, st.st_mode & 0777);
 	return r < 0 ? err_sys(e, -r, "set the mode of %s", entry->path) : 0;
 }
 
@@ -146,7 +146,7 @@ static int copy_tree(struct call *c, struct transfer *t, mode_t mode, struct err
 		r = copy_entry(c, t, &w, &entry, e);
 	if (r < 0)
 		return -1;
-	r = sys_fchmod(t->dest.root_fd, mode & 0777);
+	r = os_fchmod(t->dest.root_fd, mode & 0777);
 	return r < 0 ? err_sys(e, -r, "set the mode of %s", t->to) : 0;
 }
 
@@ -154,10 +154,10 @@ static int copy_tree(struct call *c, struct transfer *t, mode_t mode, struct err
 static int settle(struct transfer *t, bool is_dir, struct err *e)
 {
 	struct dest *d = &t->dest;
-	struct sys_names names = { is_dir ? d->parent_fd : d->root_fd,
-		                   is_dir ? d->temp : t->source.name, t->target.dir_fd,
-		                   t->target.name };
-	int r = sys_rename(names, t->overwrite ? 0 : RENAME_NOREPLACE);
+	struct os_names names = { is_dir ? d->parent_fd : d->root_fd,
+		                  is_dir ? d->temp : t->source.name, t->target.dir_fd,
+		                  t->target.name };
+	int r = os_renameat2(names, t->overwrite ? 0 : RENAME_NOREPLACE);
 
 	if (r < 0)
 		return err_sys(e, -r, "rename to %s", t->to);
@@ -246,8 +246,8 @@ int verb_move(struct call *c, struct err *e)
 
 	if (begin(c, &t, e) < 0)
 		return -1;
-	struct sys_names names = { t.source.dir_fd, t.source.name, t.target.dir_fd, t.target.name };
-	int r = sys_rename(names, t.overwrite ? 0 : RENAME_NOREPLACE);
+	struct os_names names = { t.source.dir_fd, t.source.name, t.target.dir_fd, t.target.name };
+	int r = os_renameat2(names, t.overwrite ? 0 : RENAME_NOREPLACE);
 	if (r < 0 && r != -EXDEV)
 		return err_sys(e, -r, "move %s to %s", t.from, t.to);
 	if (r == -EXDEV &&

@@ -123,7 +123,7 @@ static ssize_t copy_piece(int from_fd, int to_fd)
 	if (n > 0)
 		return n;
 	char buf[32 << 10];
-	n = sys_read(from_fd, buf, sizeof buf);
+	n = os_read(from_fd, buf, sizeof buf);
 	if (n <= 0)
 		return n;
 	int r = os_write_all(to_fd, buf, (size_t)n);

@@ -5,7 +5,6 @@
 #include "tree/blob.h"
 #include "tree/diff.h"
 #include "tree/fail.h"
-#include "tree/hash.h"
 #include "tree/json.h"
 #include "tree/limits.h"
 #include "tree/ops.h"
@@ -13,6 +12,7 @@
 #include "tree/splice.h"
 #include "tree/text.h"
 #include "tree/verbs.h"
+#include "wire/hash.h"
 
 void op_detail_lines(struct call *c, const size_t *lines, size_t n)
 {

@@ -70,7 +70,7 @@ static int read_table(struct call *c, struct found *f, const char *path, struct 
 	if (fd < 0)
 		return err_sys(e, -fd, "read the table of connections");
 	for (size_t total = 0; total < TABLE_BYTES_MAX;) {
-		ssize_t n = sys_read(fd, buf + left, TREE_PACKET_MAX - left);
+		ssize_t n = os_read(fd, buf + left, TREE_PACKET_MAX - left);
 
 		if (n < 0)
 			return err_sys(e, (int)-n, "read the table of connections");

@@ -5,13 +5,13 @@
 #include "os/file.h"
 #include "tree/blob.h"
 #include "tree/fail.h"
-#include "tree/hash.h"
 #include "tree/json.h"
 #include "tree/limits.h"
 #include "tree/ops.h"
 #include "tree/remove.h"
 #include "tree/sys.h"
 #include "tree/verbs.h"
+#include "wire/hash.h"
 
 static int check_match(const struct place *p, const char *match, struct err *e)
 {

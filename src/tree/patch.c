@@ -8,7 +8,6 @@
 #include "os/file.h"
 #include "tree/blob.h"
 #include "tree/fail.h"
-#include "tree/hash.h"
 #include "tree/json.h"
 #include "tree/limits.h"
 #include "tree/ops.h"
@@ -17,6 +16,7 @@
 #include "tree/sys.h"
 #include "tree/text.h"
 #include "tree/verbs.h"
+#include "wire/hash.h"
 
 /* A file as it will be. */
 struct result {

@@ -4,13 +4,13 @@
 #include "base/fd.h"
 #include "tree/blob.h"
 #include "tree/fail.h"
-#include "tree/hash.h"
 #include "tree/json.h"
 #include "tree/limits.h"
 #include "tree/ops.h"
 #include "tree/sys.h"
 #include "tree/text.h"
 #include "tree/verbs.h"
+#include "wire/hash.h"
 
 #define CUT_NAMED_MAX 100
 

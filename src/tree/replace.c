@@ -6,10 +6,10 @@
 #include "os/file.h"
 #include "tree/blob.h"
 #include "tree/fail.h"
-#include "tree/hash.h"
 #include "tree/limits.h"
 #include "tree/settle.h"
 #include "tree/sys.h"
+#include "wire/hash.h"
 
 #define NEW_MODE 0644
 #define MODE_BITS 0777
@@ -98,8 +98,8 @@ static int set_mode(struct replace *r, struct err *e)
 
 	if (!r->is_new && sys_fstat(r->fd, &st) == 0 &&
 	    (st.st_uid != r->old.st_uid || st.st_gid != r->old.st_gid))
-		(void)sys_fchown(r->fd, r->old.st_uid, r->old.st_gid);
-	int s = sys_fchmod(r->fd, mode & MODE_BITS);
+		(void)os_fchown(r->fd, r->old.st_uid, r->old.st_gid);
+	int s = os_fchmod(r->fd, mode & MODE_BITS);
 	return s < 0 ? err_sys(e, -s, "set the mode of %s", r->how.path) : 0;
 }
 
@@ -120,10 +120,10 @@ static int check_again(struct replace *r, struct err *e)
  * overlay would first copy the old one up, which only pays for small ones. */
 static int exchange(struct replace *r)
 {
-	const struct sys_names names = { r->place.dir_fd, r->temp, r->place.dir_fd, r->place.name };
+	const struct os_names names = { r->place.dir_fd, r->temp, r->place.dir_fd, r->place.name };
 
 	if (r->how.undo || r->is_new || r->how.only_new || r->old.st_size > TREE_HASH_WHOLE ||
-	    sys_rename(names, RENAME_EXCHANGE) < 0)
+	    os_renameat2(names, RENAME_EXCHANGE) < 0)
 		return 0;
 	(void)os_unlinkat(r->place.dir_fd, r->temp); /* the old one; nobody else knows its name */
 	settle_later(fd_take(&r->fd));

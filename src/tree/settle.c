@@ -38,7 +38,7 @@ void settle_now(void)
 {
 	drop_gone();
 	for (size_t i = 0; i < n_files; i++) {
-		(void)sys_start_writing(files[i]); /* a care, not a promise */
+		(void)os_start_writing(files[i]); /* a care, not a promise */
 		fd_close(&files[i]);
 	}
 	n_files = 0;

@@ -7,13 +7,13 @@
 #include "os/file.h"
 #include "tree/blob.h"
 #include "tree/fail.h"
-#include "tree/hash.h"
 #include "tree/json.h"
 #include "tree/limits.h"
 #include "tree/ops.h"
 #include "tree/sys.h"
 #include "tree/verbs.h"
 #include "tree/walk.h"
+#include "wire/hash.h"
 
 static const char *type_name(mode_t mode)
 {

@@ -12,53 +12,10 @@
 #include "base/fd.h"
 #include "os/ret.h"
 
-int sys_rename(struct sys_names names, unsigned int flags)
-{
-	OS_FAULT("renameat2");
-	return os_ret(renameat2(names.from_fd, names.from, names.to_fd, names.to, flags));
-}
-
-int sys_link(struct sys_names names)
-{
-	OS_FAULT("linkat");
-	return os_ret(linkat(names.from_fd, names.from, names.to_fd, names.to, 0));
-}
-
-int sys_fchmod(int fd, mode_t mode)
-{
-	OS_FAULT("fchmod");
-	return os_ret(fchmod(fd, mode));
-}
-
-int sys_fchown(int fd, uid_t uid, gid_t gid)
-{
-	OS_FAULT("fchown");
-	return os_ret(fchown(fd, uid, gid));
-}
-
 int sys_fstat(int fd, struct stat *st)
 {
 	OS_FAULT("fstat");
 	return os_ret(fstat(fd, st));
-}
-
-int sys_utimens(int dirfd, const char *name, struct timespec mtime)
-{
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, mtime };
-
-	OS_FAULT("utimensat");
-	return os_ret(utimensat(dirfd, name, times, AT_SYMLINK_NOFOLLOW));
-}
-
-ssize_t sys_read(int fd, void *buf, size_t n)
-{
-	OS_FAULT("read");
-	for (;;) {
-		ssize_t r = read(fd, buf, n);
-
-		if (r >= 0 || errno != EINTR)
-			return r < 0 ? -errno : r;
-	}
 }
 
 ssize_t sys_pread(int fd, void *buf, size_t n, uint64_t at)
@@ -92,18 +49,6 @@ ssize_t sys_copy_range(int from_fd, int to_fd, size_t n)
 		if (r >= 0 || errno != EINTR)
 			return r < 0 ? -errno : r;
 	}
-}
-
-int sys_start_writing(int fd)
-{
-	OS_FAULT("sync_file_range");
-	return os_ret(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE));
-}
-
-int sys_getdents(int fd, void *buf, size_t n)
-{
-	OS_FAULT("getdents64");
-	return os_ret(getdents64(fd, buf, n));
 }
 
 int sys_set_nonblocking(int fd)

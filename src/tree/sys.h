@@ -9,31 +9,14 @@
 
 #include "base/base.h"
 #include "os/net.h"
+#include "os/node.h"
 
-/* `flags`: RENAME_NOREPLACE, RENAME_EXCHANGE. */
-struct sys_names {
-	int from_fd;
-	const char *from;
-	int to_fd;
-	const char *to;
-};
-int sys_rename(struct sys_names names, unsigned int flags);
-int sys_link(struct sys_names names);
-int sys_fchmod(int fd, mode_t mode);
-int sys_fchown(int fd, uid_t uid, gid_t gid);
 int sys_fstat(int fd, struct stat *st);
-int sys_utimens(int dirfd, const char *name, struct timespec mtime); /* not through a link */
 
 /* Interrupted calls are made again. */
-ssize_t sys_read(int fd, void *buf, size_t n);
 ssize_t sys_pread(int fd, void *buf, size_t n, uint64_t at);
 ssize_t sys_write(int fd, const void *buf, size_t n);
 ssize_t sys_copy_range(int from_fd, int to_fd, size_t n); /* from and to where the files stand */
-
-int sys_start_writing(int fd); /* what the file has goes to the disk; does not wait for it */
-
-/* Entries of an open directory, as getdents64(2) writes them. */
-int sys_getdents(int fd, void *buf, size_t n);
 
 int sys_set_nonblocking(int fd);
 /* Never waits: -EAGAIN. */

@@ -102,11 +102,11 @@ static int unpack_file(struct untar *u, struct archive_entry *entry, const char 
 		return err_sys(u->e, -fd, "unpack %s", path);
 	if (fill(u, fd, path) < 0)
 		return -1;
-	int r = sys_fchmod(fd, archive_entry_mode(entry) & 0777);
+	int r = os_fchmod(fd, archive_entry_mode(entry) & 0777);
 	if (r < 0)
 		return err_sys(u->e, -r, "set the mode of %s", path);
 	/* A time that the file system does not take is no reason to fail. */
-	(void)sys_utimens(dir_fd, name, (struct timespec){ .tv_sec = archive_entry_mtime(entry) });
+	(void)os_utimens(dir_fd, name, (struct timespec){ .tv_sec = archive_entry_mtime(entry) });
 	u->dest.files++;
 	return 0;
 }
@@ -149,7 +149,7 @@ static int unpack_hardlink(struct untar *u, struct archive_entry *entry, const c
 		return 0;
 	if (dir_fd < 0 || make_room(dir_fd, name, path, u->e) < 0)
 		return -1;
-	int r = sys_link((struct sys_names){ kept, old_name, dir_fd, name });
+	int r = os_linkat((struct os_names){ kept, old_name, dir_fd, name });
 	u->dest.files++;
 	return r < 0 ? err_sys(u->e, -r, "make link %s", path) : 0;
 }
@@ -165,7 +165,7 @@ static int unpack_dir(struct untar *u, struct archive_entry *entry, const char *
 		return -1;
 	AUTO(fd_close) int fd = os_openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	/* What is below must still find room in it. */
-	int r = fd < 0 ? fd : sys_fchmod(fd, (archive_entry_mode(entry) & 0777) | 0700);
+	int r = fd < 0 ? fd : os_fchmod(fd, (archive_entry_mode(entry) & 0777) | 0700);
 	return r < 0 ? err_sys(u->e, -r, "set the mode of %s", path) : 0;
 }
 
@@ -244,7 +244,7 @@ static int move_entry(struct dest *over, const struct walk_entry *entry, struct 
 	int dir_fd = dest_parent(over, entry->path, &name, e);
 	if (dir_fd < 0)
 		return -1;
-	int r = sys_rename((struct sys_names){ entry->dir_fd, entry->name, dir_fd, name }, 0);
+	int r = os_renameat2((struct os_names){ entry->dir_fd, entry->name, dir_fd, name }, 0);
 	return r < 0 ? err_sys(e, -r, "unpack %s", entry->path) : 0;
 }
 
@@ -293,10 +293,10 @@ static int unpack_new(struct untar *u, int parent_fd, const char *name)
 		return err_wrap(u->e, "%s", u->call->path);
 	if (unpack_all(u) < 0)
 		return -1;
-	int r = sys_fchmod(u->dest.root_fd, 0755);
+	int r = os_fchmod(u->dest.root_fd, 0755);
 	if (r == 0)
-		r = sys_rename((struct sys_names){ parent_fd, u->dest.temp, parent_fd, name },
-		               RENAME_NOREPLACE);
+		r = os_renameat2((struct os_names){ parent_fd, u->dest.temp, parent_fd, name },
+		                 RENAME_NOREPLACE);
 	if (r < 0)
 		return err_sys(u->e, -r, "make directory %s", u->call->path);
 	u->dest.temp[0] = '\0';

@@ -45,8 +45,8 @@ static int note(struct undo *u, int dir_fd, const char *name, struct undo_step s
 
 static int put_new(int dir_fd, const char *temp, const char *name, struct err *e)
 {
-	struct sys_names names = { dir_fd, temp, dir_fd, name };
-	int r = sys_rename(names, RENAME_NOREPLACE);
+	struct os_names names = { dir_fd, temp, dir_fd, name };
+	int r = os_renameat2(names, RENAME_NOREPLACE);
 
 	if (r == -EEXIST)
 		return err_sys(e, EEXIST, "create %s", name);
@@ -56,11 +56,11 @@ static int put_new(int dir_fd, const char *temp, const char *name, struct err *e
 int undo_put(struct undo *u, int dir_fd, const char *temp, const char *name, bool is_new,
              struct err *e)
 {
-	struct sys_names names = { dir_fd, temp, dir_fd, name };
+	struct os_names names = { dir_fd, temp, dir_fd, name };
 	struct undo_step step = { 0 };
 
 	if (!u && !is_new) {
-		int r = sys_rename(names, 0);
+		int r = os_renameat2(names, 0);
 
 		return r < 0 ? err_sys(e, -r, "rename to %s", name) : 0;
 	}
@@ -68,7 +68,7 @@ int undo_put(struct undo *u, int dir_fd, const char *temp, const char *name, boo
 		return put_new(dir_fd, temp, name, e);
 	if (note(u, dir_fd, name, step, e) < 0)
 		return -1;
-	int r = is_new ? -ENOENT : sys_rename(names, RENAME_EXCHANGE);
+	int r = is_new ? -ENOENT : os_renameat2(names, RENAME_EXCHANGE);
 	if (r == 0)
 		snprintf(u->steps.at[u->steps.len - 1].kept, TEMP_NAME, "%s", temp);
 	else if (r == -ENOENT)
@@ -83,7 +83,7 @@ int undo_put(struct undo *u, int dir_fd, const char *temp, const char *name, boo
 int undo_remove(struct undo *u, int dir_fd, const char *name, bool is_dir, struct err *e)
 {
 	struct undo_step step = { .is_gone = true };
-	struct sys_names names = { dir_fd, name, dir_fd, step.kept };
+	struct os_names names = { dir_fd, name, dir_fd, step.kept };
 
 	if (!u && is_dir)
 		return remove_tree(dir_fd, name, (struct remove_how){ 0 }, e);
@@ -95,7 +95,7 @@ int undo_remove(struct undo *u, int dir_fd, const char *name, bool is_dir, struc
 	temp_name(step.kept);
 	if (note(u, dir_fd, name, step, e) < 0)
 		return -1;
-	int r = sys_rename(names, RENAME_NOREPLACE);
+	int r = os_renameat2(names, RENAME_NOREPLACE);
 	if (r < 0) {
 		u->steps.len--;
 		return err_sys(e, -r, "delete %s", name);
@@ -133,16 +133,16 @@ void undo_commit(struct undo *u)
 
 static void take_back(int dir_fd, const struct undo_step *s)
 {
-	struct sys_names names = { dir_fd, s->kept, dir_fd, s->name };
+	struct os_names names = { dir_fd, s->kept, dir_fd, s->name };
 
 	/* Best effort: whoever changes the same names now decides. */
 	if (s->is_dir)
 		(void)os_rmdirat(dir_fd, s->name);
 	else if (s->is_gone)
-		(void)sys_rename(names, RENAME_NOREPLACE);
+		(void)os_renameat2(names, RENAME_NOREPLACE);
 	else if (!s->kept[0])
 		(void)os_unlinkat(dir_fd, s->name);
-	else if (sys_rename(names, RENAME_EXCHANGE) == 0)
+	else if (os_renameat2(names, RENAME_EXCHANGE) == 0)
 		(void)os_unlinkat(dir_fd, s->kept);
 }
 

@@ -67,7 +67,7 @@ static int read_names(struct walk *w, struct walk_level *l, struct err *e)
 	_Alignas(struct dirent64) char buf[32 << 10];
 
 	for (;;) {
-		int n = sys_getdents(w->fd, buf, sizeof buf);
+		int n = os_getdents(w->fd, buf, sizeof buf);
 
 		if (n == 0 || n == -ENOENT) /* removed meanwhile */
 			break;

@@ -277,7 +277,7 @@ static int read_events(struct watcher *w, struct err *e)
 	_Alignas(struct inotify_event) char buf[16 << 10];
 
 	for (int i = 0; i < READS_MAX && !w->overflow; i++) {
-		ssize_t n = sys_read(w->fd, buf, sizeof buf);
+		ssize_t n = os_read(w->fd, buf, sizeof buf);
 
 		if (n == -EAGAIN || n == 0)
 			return 0;

@@ -1,10 +1,10 @@
 /*
  * write.c - a file gets all its bytes.
  */
-#include "tree/hash.h"
 #include "tree/json.h"
 #include "tree/ops.h"
 #include "tree/verbs.h"
+#include "wire/hash.h"
 
 static json_t *written(const char *path, const char *hash, uint64_t bytes, bool is_new)
 {

@@ -13,42 +13,59 @@
  *   NUM/w        of a top: the overlay's work folder
  *   NUM/sealed   it never changes again; nobody mounts it writable
  * Tree 1 is the empty one. A workspace is a stack of sealed trees and one top. Checkpoints are
- * numbers as well: blobs/ has what they hold (vault/checkpoint.h).
+ * numbers as well: blobs/ has what they hold.
+ *
+ * It ends, and its mount with it, when V_CLOSE says so; and by itself when for a minute it had no
+ * launcher, no client, and no other process held the lock on its byte (vault_open.lock_byte).
  *
  * Names and contents of files are hostile: nothing here interprets them, and lists of them go as
- * JSON lines into a descriptor that the asker gave.
+ * JSON lines into a descriptor that the asker gave: a memfd, so that nobody waits for a reader.
  */
 #pragma once
 
 #include "base/err.h"
 
+/* What caisson-vault finds at its start. */
+#define VAULT_LAUNCHER_FD 3 /* SOCK_SEQPACKET */
+#define VAULT_TREES_FD 4    /* the three folders: open for reading, not O_PATH */
+#define VAULT_BLOBS_FD 5
+#define VAULT_VOLUMES_FD 6
+#define VAULT_LISTEN_FD                                                                            \
+	7 /* SOCK_SEQPACKET: a later launcher; who connects replaces the one before */
+#define VAULT_LOCKS_FD                                                                             \
+	8 /* the file of vault_open.lock_byte; shared with nobody but the launcher                 \
+	   */
+
 #define VAULT_LAYERS_MAX 128
+#define VAULT_AGENT_ID 1000u /* owns the root of a new tree (root mode) */
 #define VAULT_EMPTY_TREE 1u
 
 enum vault_type {
 	/* the launcher; answer: V_OPENED or V_FAILED */
-	V_OPEN, /* struct vault_open; once, the first */
+	V_OPEN, /* struct vault_open; the first. Again, by a later launcher: the same or V_FAILED.
+	         * Descriptor, in root mode with a mount: a user namespace that maps the ids */
 	/* the launcher, any time */
 	V_CLIENT, /* descriptor: a socket to a daemon. The one before is closed */
-	V_MOUNT,  /* wants the mount again: V_OPENED */
+	V_MOUNT,  /* V_OPENED with a mount that nobody else has: one for each sandbox */
 
 	/* the daemon; each has one answer with the same tag: V_DONE or V_FAILED */
-	V_CHECKPOINT,  /* vault_point: what changed since `before` becomes checkpoint `number` */
-	V_RESTORE,     /* vault_restore: the tree as it was at a checkpoint, through the live mount */
-	V_CHANGES,     /* vault_between; descriptor: JSON lines go there */
-	V_RELAYER,     /* vault_relayer: the top is sealed, a new one laid over it */
-	V_SYNC,        /* all of it is on disk */
-	V_USAGE,       /* bytes and files of the top and of the checkpoints */
-	V_MAKE_TREE,   /* vault_tree: an empty one */
-	V_SEAL_TREE,   /* vault_tree: synced and never written again */
-	V_REMOVE_TREE, /* vault_tree */
+	V_CHECKPOINT, /* vault_point: what changed since `before` becomes checkpoint `number` */
+	V_RESTORE,   /* vault_restore: the tree as it was at a checkpoint, through the live mount */
+	V_CHANGES,   /* vault_between; descriptor: JSON lines go there */
+	V_RELAYER,   /* vault_relayer: the top is sealed, a new one laid over it */
+	V_SYNC,      /* all of it is on disk */
+	V_USAGE,     /* bytes and files of the top and of the checkpoints */
+	V_MAKE_TREE, /* vault_tree: an empty one */
+	V_SEAL_TREE, /* vault_tree: synced and never written again */
+	V_REMOVE_TREE,   /* vault_tree */
 	V_REMOVE_POINTS, /* vault_between: checkpoints of this workspace that nobody needs */
-	V_VERIFY,      /* descriptor: findings as JSON lines; done.files: how many */
-	V_FLATTEN,     /* vault_flatten: some sealed trees become one new sealed tree, by links */
-	V_CLOSE,       /* unmounts and ends; V_FAILED (EBUSY) while a sandbox has it */
+	V_VERIFY,        /* descriptor: findings as JSON lines; done.files: how many */
+	V_FLATTEN,       /* vault_flatten: some sealed trees become one new sealed tree, by links */
+	V_CLOSE,         /* unmounts and ends; V_FAILED (EBUSY) while a sandbox has it */
 
 	/* the vault */
-	V_OPENED, /* to the launcher: struct vault_opened; descriptor: a detached mount */
+	V_OPENED, /* to the launcher: struct vault_opened; descriptor: a detached mount, for one
+	           * move_mount(2). None with workspace 0 */
 	V_DONE,   /* struct vault_done */
 	V_FAILED, /* struct err */
 	V_TYPES
@@ -66,10 +83,11 @@ struct vault_head {
 #define VAULT_OPEN_FLAGS 7u
 
 struct vault_open {
-	uint64_t workspace; /* 0: the store's, no mount */
-	uint64_t top;       /* made when it is not there; 0 with VAULT_READ_ONLY */
-	uint64_t from;      /* a checkpoint that a new top begins with; 0: empty */
+	uint64_t workspace;     /* 0: the store's, no mount */
+	uint64_t top;           /* made when it is not there; 0 with VAULT_READ_ONLY */
+	uint64_t from;          /* a checkpoint that a new top begins with; 0: empty */
 	uint64_t bytes, inodes; /* VAULT_BOUNDED */
+	uint64_t lock_byte; /* of VAULT_LOCKS_FD; whoever has the mount holds a shared lock on it */
 	uint32_t flags;
 	uint32_t id_base, n_ids; /* root mode: host id of root inside, and how many */
 	uint32_t n_layers;
@@ -85,9 +103,13 @@ struct vault_point {
 	uint64_t number, before; /* before 0: the first of this top */
 };
 
-#define VAULT_PRESERVE 1u /* what is there now was checkpointed as `now` already */
+#define VAULT_COUNT                                                                                \
+	1u /* nothing is changed: done.files and done.bytes say what would be written              \
+	    */
+#define VAULT_RESTORE_FLAGS 1u
 struct vault_restore {
-	uint64_t to, now; /* checkpoints; to 0: an empty top */
+	uint64_t to;  /* a checkpoint; 0: an empty top */
+	uint64_t now; /* what is there was checkpointed as this; 0: it was not, and is lost */
 	uint32_t flags, zero;
 };
 

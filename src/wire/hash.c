@@ -2,7 +2,7 @@
  * deprecated because it cannot be replaced by a provider, which is what we want here. */
 #define OPENSSL_API_COMPAT 0x10100000L
 
-#include "tree/hash.h"
+#include "wire/hash.h"
 
 #include <openssl/sha.h>
 

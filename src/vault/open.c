@@ -1,0 +1,79 @@
+#include "vault/overlay.h"
+#include "vault/trees.h"
+#include "vault/verbs.h"
+
+static int mount_all(struct vault *v, int userns_fd, struct vault_opened *out, struct err *e)
+{
+	const struct vault_open *o = &v->open;
+	struct stack s = { o->top, o->layers, o->n_layers };
+
+	if (!(o->flags & VAULT_ROOTLESS)) {
+		if (userns_fd < 0)
+			return err_new(e, ERR_INVALID, "no user namespace came with the order");
+		if (den_map_ids(userns_fd, e) < 0)
+			return -1;
+	}
+	if (o->top) {
+		int made = trees_make_top(v, o->top, o->layers[0], e);
+
+		if (made < 0)
+			return -1;
+		out->is_new = (uint32_t)made;
+	}
+	return overlay_mount(v, s, e);
+}
+
+int open_workspace(struct vault *v, const struct vault_open *o, int userns_fd,
+                   struct vault_opened *out, struct err *e)
+{
+	if (v->is_open) {
+		if (memcmp(&v->open, o, sizeof *o) != 0)
+			return err_new(e, ERR_INVALID, "another workspace is open here");
+		return 0;
+	}
+	if (trees_check_empty(v, e) < 0)
+		return -1;
+	v->open = *o;
+	if (o->workspace && mount_all(v, userns_fd, out, e) < 0)
+		return -1;
+	v->is_open = true;
+	return 0;
+}
+
+int verb_make_tree(struct vault *v, const struct vault_packet *ask, int fd, struct vault_done *done,
+                   struct err *e)
+{
+	(void)fd;
+	int made = trees_make(v, ask->tree.number, e);
+
+	done->files = made > 0;
+	return made;
+}
+
+/* The top of what is open is sealed by V_RELAYER alone. */
+static int check_not_top(const struct vault *v, uint64_t number, struct err *e)
+{
+	if (v->open.top && number == v->open.top)
+		return err_sys(e, EBUSY, "tree %llu is the top", (unsigned long long)number);
+	return 0;
+}
+
+int verb_seal_tree(struct vault *v, const struct vault_packet *ask, int fd, struct vault_done *done,
+                   struct err *e)
+{
+	(void)fd;
+	(void)done;
+	if (check_not_top(v, ask->tree.number, e) < 0)
+		return -1;
+	return trees_seal(v, ask->tree.number, e);
+}
+
+int verb_remove_tree(struct vault *v, const struct vault_packet *ask, int fd,
+                     struct vault_done *done, struct err *e)
+{
+	(void)fd;
+	(void)done;
+	if (check_not_top(v, ask->tree.number, e) < 0)
+		return -1;
+	return trees_remove(v, ask->tree.number, e);
+}

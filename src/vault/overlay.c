@@ -1,0 +1,183 @@
+#include "vault/overlay.h"
+
+#include <time.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "os/file.h"
+#include "os/mount.h"
+#include "vault/trees.h"
+
+/* <sys/mount.h> cannot be included together with the header of the newer calls. */
+#define NO_SUID 2ul
+#define NO_DEV 4ul
+#define READ_ONLY 1ul
+
+#define OPTIONS_MAX 4095  /* one page, mount(2) */
+#define BUSY_WAIT_MS 1000 /* a sandbox that has just ended may hold the mount this long */
+#define BUSY_STEP_MS 10
+
+static bool is_rootless(const struct vault *v)
+{
+	return v->open.flags & VAULT_ROOTLESS;
+}
+
+static void add_layers(struct str *s, const char *folder, const struct stack *k)
+{
+	str_add(s, "lowerdir=");
+	for (uint32_t i = 0; i < k->n_layers; i++)
+		str_addf(s, "%s%s/%llu/d", i ? ":" : "", folder, (unsigned long long)k->layers[i]);
+}
+
+static void add_mode(const struct vault *v, struct str *s)
+{
+	/* Renamed directories keep their place below; user.* attributes cannot be trusted with
+	 * that, the kernel refuses it (overlayfs.rst). */
+	str_add(s, is_rootless(v) ? ",userxattr" : ",redirect_dir=on");
+	str_add(s, ",xino=on,index=off,metacopy=off,nfs_export=off");
+}
+
+static int check_layers(const struct vault *v, const struct stack *s, struct err *e)
+{
+	for (uint32_t i = 0; i < s->n_layers; i++) {
+		int r = trees_is_sealed(v, s->layers[i], e);
+
+		if (r < 0)
+			return -1;
+		if (r == 0)
+			return err_new(e, ERR_INVALID, "tree %llu is not sealed",
+			               (unsigned long long)s->layers[i]);
+	}
+	return 0;
+}
+
+/* Two overlays on one top are undefined, and allowed with a line in the kernel's log unless one
+ * asks for an index; the answer comes before that is made, and a work folder on another mount then
+ * ends the attempt. */
+static int is_busy(uint64_t top)
+{
+	char options[128];
+
+	snprintf(options, sizeof options, "lowerdir=t/%u/d,upperdir=t/%llu/d,workdir=b,index=on",
+	         VAULT_EMPTY_TREE, (unsigned long long)top);
+	int r = os_mount("overlay", "l", READ_ONLY, options);
+	return r == -EBUSY ? 1 : r == -EINVAL ? 0 : r < 0 ? r : -EINVAL;
+}
+
+static int wait_free(uint64_t top, struct err *e)
+{
+	int r = is_busy(top);
+
+	for (int ms = 0; r == 1 && ms < BUSY_WAIT_MS; ms += BUSY_STEP_MS) {
+		nanosleep(&(struct timespec){ .tv_nsec = BUSY_STEP_MS * 1000000l }, NULL);
+		r = is_busy(top);
+	}
+	if (r == 1)
+		return err_sys(e, EBUSY, "tree %llu is mounted by another",
+		               (unsigned long long)top);
+	return r < 0 ? err_sys(e, -r, "look whether a top is mounted") : 0;
+}
+
+/* The mounter's own id must be known to the mapping of the layers: else the work folder cannot be
+ * made, and the kernel mounts read-only and says that all is well. */
+static int mount_as_root_inside(struct vault *v, unsigned long flags, const char *options,
+                                struct err *e)
+{
+	if (den_as(v, 0, 0, e) < 0)
+		return -1;
+	int r = os_mount("overlay", "w", flags, options);
+	den_as_self(v);
+	if (r < 0)
+		return err_sys(e, -r, "mount the workspace");
+	AUTO(fd_close) int fd = os_openat(AT_FDCWD, "w", O_RDONLY | O_DIRECTORY, 0);
+	int is_ro = fd < 0 ? fd : os_is_read_only(fd);
+	if (is_ro < 0 || (is_ro == 1 && !(flags & READ_ONLY))) {
+		(void)os_umount_lazy("w"); /* nobody has seen it */
+		return is_ro < 0 ? err_sys(e, -is_ro, "open the workspace")
+		                 : err_new(e, ERR_INTERNAL, "the workspace cannot be written");
+	}
+	v->work_fd = fd_take(&fd);
+	return 0;
+}
+
+/* One layer and no top are no overlay, for the kernel neither. */
+static int bind_one(struct vault *v, const char *folder, uint64_t layer, struct err *e)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "%s/%llu/d", folder, (unsigned long long)layer);
+	AUTO(fd_close) int tree = os_open_tree(AT_FDCWD, path, false);
+	int r = tree < 0
+	            ? tree
+	            : os_mount_setattr(
+			  tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, false);
+	if (r >= 0)
+		r = os_move_mount(tree, AT_FDCWD, "w");
+	int fd = r < 0 ? r : os_openat(AT_FDCWD, "w", O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return err_sys(e, -fd, "mount the workspace");
+	v->work_fd = fd;
+	return 0;
+}
+
+int overlay_mount(struct vault *v, struct stack s, struct err *e)
+{
+	AUTO(str_done) struct str options = { .max = OPTIONS_MAX };
+	const char *folder = is_rootless(v) ? "t" : "m";
+	unsigned long flags = NO_SUID | NO_DEV | (s.top ? 0 : READ_ONLY);
+
+	if (check_layers(v, &s, e) < 0 || (s.top && wait_free(s.top, e) < 0))
+		return -1;
+	if (!s.top && s.n_layers == 1)
+		return bind_one(v, folder, s.layers[0], e);
+	add_layers(&options, folder, &s);
+	if (s.top)
+		str_addf(&options, ",upperdir=%s/%llu/d,workdir=%s/%llu/w", folder,
+		         (unsigned long long)s.top, folder, (unsigned long long)s.top);
+	add_mode(v, &options);
+	if (options.overflow)
+		return err_new(e, ERR_LIMIT, "the layers do not fit into one mount");
+	return mount_as_root_inside(v, flags, str_text(&options), e);
+}
+
+int overlay_clone(const struct vault *v, struct err *e)
+{
+	int fd = os_open_tree(v->work_fd, "", false);
+
+	return fd < 0 ? err_sys(e, -fd, "clone the workspace's mount") : fd;
+}
+
+int overlay_mount_lower(struct vault *v, struct err *e)
+{
+	AUTO(str_done) struct str options = { .max = OPTIONS_MAX };
+	uint64_t layers[VAULT_LAYERS_MAX + 1];
+	struct stack s = { .layers = layers, .n_layers = v->open.n_layers };
+
+	if (v->lower_fd >= 0)
+		return 0;
+	memcpy(layers, v->open.layers, sizeof v->open.layers);
+	if (layers[s.n_layers - 1] != VAULT_EMPTY_TREE)
+		layers[s.n_layers++] = VAULT_EMPTY_TREE;
+	int r = 0;
+	if (s.n_layers > 1) {
+		add_layers(&options, "t", &s);
+		add_mode(v, &options);
+		if (options.overflow)
+			return err_new(e, ERR_LIMIT, "the layers do not fit into one mount");
+		r = os_mount("overlay", "l", READ_ONLY | NO_SUID | NO_DEV, str_text(&options));
+	}
+	int fd = r < 0 ? r : os_openat(AT_FDCWD, s.n_layers > 1 ? "l" : "t/1/d", O_RDONLY, 0);
+	if (fd < 0)
+		return err_sys(e, -fd, "mount the layers");
+	v->lower_fd = fd;
+	return 0;
+}
+
+void overlay_unmount(struct vault *v)
+{
+	fd_close(&v->work_fd);
+	fd_close(&v->lower_fd);
+	/* Of our namespace alone: sandboxes have mounts of their own. */
+	(void)os_umount_lazy("w");
+	(void)os_umount_lazy("l");
+}

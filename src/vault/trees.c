@@ -1,0 +1,144 @@
+#include "vault/trees.h"
+
+#include "base/fd.h"
+#include "os/file.h"
+#include "os/node.h"
+#include "vault/names.h"
+
+void trees_name(uint64_t number, char out[TREE_NAME_MAX])
+{
+	snprintf(out, TREE_NAME_MAX, "%llu", (unsigned long long)number);
+}
+
+int trees_open(const struct vault *v, uint64_t number, struct err *e)
+{
+	char name[TREE_NAME_MAX];
+
+	trees_name(number, name);
+	int fd = os_openat(v->trees_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd == -ENOENT)
+		return err_new(e, ERR_NOT_FOUND, "there is no tree %s", name);
+	return fd < 0 ? err_sys(e, -fd, "open tree %s", name) : fd;
+}
+
+int trees_open_files(const struct vault *v, uint64_t number, struct err *e)
+{
+	AUTO(fd_close) int tree = trees_open(v, number, e);
+	int fd = tree < 0 ? tree : os_openat(tree, "d", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (tree >= 0 && fd < 0)
+		return err_sys(e, -fd, "open the files of a tree");
+	return fd < 0 ? -1 : fd;
+}
+
+int trees_is_sealed(const struct vault *v, uint64_t number, struct err *e)
+{
+	AUTO(fd_close) int tree = trees_open(v, number, e);
+	struct stat st;
+
+	if (tree < 0)
+		return -1;
+	int r = os_fstatat(tree, "sealed", &st, AT_SYMLINK_NOFOLLOW);
+	if (r < 0 && r != -ENOENT)
+		return err_sys(e, -r, "look at a tree");
+	return r == 0;
+}
+
+static int make_dir(int dir_fd, const char *name, mode_t mode)
+{
+	int r = os_mkdirat(dir_fd, name, mode);
+
+	return r == -EEXIST ? 0 : r < 0 ? r : 1;
+}
+
+/* The attributes are set last: a root with those of the agent is whole. */
+static int make_files(const struct vault *v, int tree_fd, const struct stat *like)
+{
+	int r = make_dir(tree_fd, "d", 0700);
+	AUTO(fd_close)
+	int fd = r < 0 ? r : os_openat(tree_fd, "d", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (fd < 0)
+		return fd;
+	if (r == 0)
+		return 0;
+	bool is_root = v->uid == 0;
+	r = is_root ? os_fchown(fd, like->st_uid, like->st_gid) : 0;
+	return r < 0 ? r : os_fchmod(fd, like->st_mode & 07777);
+}
+
+static int make_like(const struct vault *v, uint64_t number, const struct stat *like, bool is_top,
+                     struct err *e)
+{
+	char name[TREE_NAME_MAX];
+
+	trees_name(number, name);
+	int made = make_dir(v->trees_fd, name, 0711);
+	AUTO(fd_close) int tree = made < 0 ? made : trees_open(v, number, e);
+	int r = tree < 0 ? made : make_files(v, tree, like);
+
+	if (r >= 0 && is_top)
+		r = make_dir(tree, "w", 0700);
+	/* The overlay works there as root of the inside. */
+	if (r >= 0 && is_top && v->uid == 0)
+		r = os_fchownat(tree, "w", 0, 0);
+	return r < 0 ? err_sys(e, -r, "make tree %s", name) : made;
+}
+
+int trees_make(const struct vault *v, uint64_t number, struct err *e)
+{
+	const struct stat like = { .st_mode = 0755,
+		                   .st_uid = VAULT_AGENT_ID,
+		                   .st_gid = VAULT_AGENT_ID };
+
+	return make_like(v, number, &like, false, e);
+}
+
+int trees_make_top(const struct vault *v, uint64_t number, uint64_t below, struct err *e)
+{
+	AUTO(fd_close) int fd = trees_open_files(v, below, e);
+	struct stat like;
+	int r = fd < 0 ? -1 : os_fstatat(fd, "", &like, AT_EMPTY_PATH);
+
+	if (fd < 0)
+		return -1;
+	return r < 0 ? err_sys(e, -r, "look at a layer") : make_like(v, number, &like, true, e);
+}
+
+int trees_seal(const struct vault *v, uint64_t number, struct err *e)
+{
+	AUTO(fd_close) int tree = trees_open(v, number, e);
+
+	if (tree < 0)
+		return -1;
+	int r = os_syncfs(tree); /* before the word that says so */
+	if (r >= 0)
+		r = os_make_file(tree, "sealed", NULL, 0, 0600);
+	if (r == -EEXIST)
+		r = 0;
+	if (r >= 0)
+		r = os_fsync(tree);
+	return r < 0 ? err_sys(e, -r, "seal a tree") : 0;
+}
+
+int trees_remove(const struct vault *v, uint64_t number, struct err *e)
+{
+	char name[TREE_NAME_MAX];
+
+	trees_name(number, name);
+	if (names_remove(v->trees_fd, name, e) < 0)
+		return err_wrap(e, "tree %s", name);
+	return 0;
+}
+
+int trees_check_empty(const struct vault *v, struct err *e)
+{
+	if (trees_make(v, VAULT_EMPTY_TREE, e) < 0)
+		return -1;
+	AUTO(fd_close) int tree = trees_open(v, VAULT_EMPTY_TREE, e);
+	int r = tree < 0 ? -1 : os_make_file(tree, "sealed", NULL, 0, 0600);
+
+	if (tree < 0)
+		return -1;
+	return r < 0 && r != -EEXIST ? err_sys(e, -r, "seal the empty tree") : 0;
+}

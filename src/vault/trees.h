@@ -1,0 +1,25 @@
+/*
+ * trees.h - folders of files by number; wire/vault.h says what is in one.
+ *
+ * All of it can be done again after it was cut short: a tree that is half made is made whole by
+ * the next trees_make(), one that is half removed is removed by the next trees_remove().
+ */
+#pragma once
+
+#include "vault/vault-internal.h"
+
+#define TREE_NAME_MAX 32
+
+void trees_name(uint64_t number, char out[TREE_NAME_MAX]);
+int trees_open(const struct vault *v, uint64_t number, struct err *e) MUST_USE;       /* NUM */
+int trees_open_files(const struct vault *v, uint64_t number, struct err *e) MUST_USE; /* NUM/d */
+
+/* 1: made now, 0: it was there. */
+int trees_make(const struct vault *v, uint64_t number, struct err *e) MUST_USE;
+/* As above, with a work folder; its root looks like that of the layer below. */
+int trees_make_top(const struct vault *v, uint64_t number, uint64_t below, struct err *e) MUST_USE;
+int trees_is_sealed(const struct vault *v, uint64_t number, struct err *e) MUST_USE; /* 1 or 0 */
+int trees_seal(const struct vault *v, uint64_t number, struct err *e) MUST_USE;
+int trees_remove(const struct vault *v, uint64_t number, struct err *e) MUST_USE;
+int trees_check_empty(const struct vault *v,
+                      struct err *e) MUST_USE; /* VAULT_EMPTY_TREE is there */

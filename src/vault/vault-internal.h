@@ -1,0 +1,39 @@
+/*
+ * vault-internal.h - what the files of the vault share.
+ *
+ * The vault's own root (vault/den.c), a tmpfs that only it sees:
+ *   t  the trees as they lie on disk     m  the same, with the ids that they have outside
+ *   b  blobs                             v  volumes
+ *   x  the volume of this workspace      y  the same, with the ids that they have outside
+ *   w  the workspace: the overlay        l  its layers without the top, read-only, ids as on disk
+ * Everything is opened below a descriptor of one of these.
+ */
+#pragma once
+
+#include "io/timer.h"
+#include "wire/vault.h"
+
+struct vault {
+	int trees_fd, blobs_fd, volumes_fd; /* t, b, v */
+	int work_fd;                        /* w; -1: no mount */
+	int lower_fd;                       /* l; -1: not mounted yet */
+	struct vault_open open;             /* what is there: V_RELAYER changes it */
+	bool is_open;
+	uid_t uid; /* whose blobs and folders are */
+	gid_t gid;
+
+	struct loop loop;
+	struct timers timers;
+	struct timer idle;
+	uint64_t alone_since_ms; /* nobody is there who could ask; 0: somebody is */
+	struct watch listen, launcher, client;
+};
+
+/* den.c: from the host's files to those of the vault alone. */
+int den_enter(struct vault *v, struct err *e) MUST_USE;
+int den_map_ids(int userns_fd, struct err *e) MUST_USE; /* makes m */
+
+/* Writes and makes files as the one who is this inside; den_as_self() ends it. */
+int den_as(const struct vault *v, uint32_t uid, uint32_t gid, struct err *e) MUST_USE;
+void den_as_self(const struct vault *v);
+uint32_t den_id(const struct vault *v, uint32_t inside); /* outside */
