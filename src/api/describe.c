@@ -94,6 +94,14 @@ static const struct answer_form answers[] = {
 	{ sandbox_create, 201, JSON, "Sandbox", "it was made", NULL },
 	{ sandbox_create, 200, JSON, "Sandbox", "one with this key and this spec exists", NULL },
 	{ sandbox_delete, 204, NULL, NULL, "it is gone", NULL },
+	{ repos_put,      201, JSON, "Repo", "it was mirrored", NULL },
+	{ repos_put,      200, JSON, "Repo", "it was there", NULL },
+	{ repos_put,      202, JSON, "Repo", "it is still being mirrored, and `wait` is over", NULL },
+	{ repos_get,      200, JSON, "Repo", "how it is; with `follow` lines, the last when nothing is under way", NULL },
+	{ repos_get,      200, NDJSON, "Repo", "", "" },
+	{ repos_refresh,  200, JSON, "Repo", "it is as new as its origin was", NULL },
+	{ repos_refresh,  202, JSON, "Repo", "it is still under way, and `wait` is over", NULL },
+	{ repos_delete,   204, NULL, NULL, "it is gone", NULL },
 	{ shell_delete,   204, NULL, NULL, "it is forgotten", NULL },
 	{ connection_list, 200, JSON, "ConnectionList", "a page; with `follow` lines or, when they are accepted, Server-Sent Events, and new ones as they come", NULL },
 	{ connection_list, 200, NDJSON, "Connection", "", "" },
@@ -124,13 +132,14 @@ static const struct answer_form answers[] = {
 
 /* ---- groups -------------------------------------------------------------------------- */
 
-enum { FILES, SANDBOXES, PROCESSES, TOKENS, OPERATING };
+enum { FILES, REPOS, SANDBOXES, PROCESSES, TOKENS, OPERATING };
 
 static const struct group groups[] = {
 	[SANDBOXES] = { "Sandboxes", "A sandbox outlives its commands, its clients and the daemon." },
 	[PROCESSES] = { "Processes", "Everything that was executed, with its output, running or not." },
 	[FILES]     = { "Files", "All of it is done inside the walls. A path in a URL is bytes, from the sandbox's root, or with `relative` from its working "
 	                "folder, where commands start: /work. Names in a body without a slash in front are taken from `path`." },
+	[REPOS]     = { "Repositories", "A mirror is cloned once and never edited. `{id}` is the id, the key or, escaped, the URL." },
 	[TOKENS]    = { "Tokens", "Who may come by TCP." },
 	[OPERATING] = { "Operating it", "For those who run the daemon." },
 };
@@ -149,6 +158,7 @@ static const struct {
 	{ "/v1/sandboxes", SANDBOXES },
 	{ "/v1/run", SANDBOXES },
 	{ "/v1/processes", PROCESSES },
+	{ "/v1/repos", REPOS },
 	{ "/v1/tokens", TOKENS },
 	{ "", OPERATING },
 };
@@ -156,7 +166,7 @@ static const struct {
 
 const struct group *group_at(size_t i)
 {
-	static const int order[] = { SANDBOXES, PROCESSES, FILES, TOKENS, OPERATING };
+	static const int order[] = { SANDBOXES, PROCESSES, FILES, REPOS, TOKENS, OPERATING };
 
 	return i < COUNT(order) ? &groups[order[i]] : NULL;
 }

@@ -8,6 +8,7 @@
 #include "core/process.h"
 
 struct connection_row;
+struct repo_row;
 
 json_t *print_sandbox(const struct sbx *s);
 json_t *print_sandbox_row(const struct sandbox_row *row);
@@ -16,6 +17,8 @@ json_t *print_sandbox_row(const struct sandbox_row *row);
 json_t *print_end(const struct px *p);
 json_t *print_process(const struct px *p, const struct keep *kept, uint64_t seq);
 json_t *print_connection(const struct connection_row *row);
+/* `progress`: the last word of a clone or fetch that is under way, or NULL. */
+json_t *print_repo(const struct repo_row *row, const char *progress);
 json_t *print_process_row(const struct process_row *row);
 json_t *print_problem(const struct fail *f);
 /* Bytes as text, or in base64 under another name: "data" or "base64". */

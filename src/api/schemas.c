@@ -133,6 +133,33 @@ static const struct member sandbox_list_of[] = {
 	{ "sandboxes", NEEDED, "[Sandbox]", "newest first" },
 	{ "next",      NEEDED, "text|null", "the cursor of the next page; null: this was the last" },
 };
+static const struct member repo_ask_of[] = {
+	{ "url",     NEEDED, "text",        "https://HOST[:PORT]/PATH, or a folder of the caller's: file:///PATH, /PATH" },
+	{ "cred",    0,      "text|null",   "the name of a credential; there are none yet" },
+	{ "refs",    0,      "[text]|null", "what is mirrored; branches and tags unless given" },
+	{ "refresh", 0,      "text|null",   "before a branch is used: always, manual, or when the last fetch is older than this duration; always unless given" },
+};
+static const struct member repo_of[] = {
+	{ "id",         NEEDED, "text",       "rp_…" },
+	{ "key",        NEEDED, "text",       "as given" },
+	{ "url",        NEEDED, "text",       "in canonical form" },
+	{ "cred",       NEEDED, "text|null",  "as given" },
+	{ "refs",       NEEDED, "[text]",     "what is mirrored" },
+	{ "refresh",    NEEDED, "text",       "always, manual or milliseconds" },
+	{ "state",      NEEDED, "repo_state", "one that is refreshing can be used" },
+	{ "reason",     NEEDED, "text|null",  "why it failed, or why the last refresh did" },
+	{ "progress",   NEEDED, "text|null",  "the last word of a clone or fetch that is under way" },
+	{ "head",       NEEDED, "text|null",  "its main branch" },
+	{ "fetches",    NEEDED, "count",      "that worked" },
+	{ "created_ms", NEEDED, "time",       "when it was asked for" },
+	{ "fetched_ms", NEEDED, "time|null",  "when it was last brought up to date" },
+	{ "old",        0,      "text|null",  "of a refresh: the commit of the main branch before" },
+	{ "new",        0,      "text|null",  "and after" },
+};
+static const struct member repo_list_of[] = {
+	{ "repos", NEEDED, "[Repo]",    "newest first" },
+	{ "next",  NEEDED, "text|null", "the cursor of the next page; null: this was the last" },
+};
 static const struct member sandbox_usage_of[] = {
 	{ "cpu_ms",      NEEDED, "count", "processor time so far" },
 	{ "mem",         NEEDED, "count", "bytes of memory now" },
@@ -523,6 +550,9 @@ const struct schema schemas[] = {
 	{ "Sandbox", "A sandbox.", MEMBERS(sandbox) },
 	{ "SandboxList", "A page of sandboxes.", MEMBERS(sandbox_list_of) },
 	{ "Usage", "What a sandbox uses.", MEMBERS(sandbox_usage_of) },
+	{ "RepoAsk", "What is mirrored.", MEMBERS(repo_ask_of), ASK },
+	{ "Repo", "A mirror of a repository.", MEMBERS(repo_of) },
+	{ "RepoList", "A page of repositories.", MEMBERS(repo_list_of) },
 	{ "PortList", "Ports of a sandbox.", MEMBERS(port_list_of) },
 	{ "PortListener", "Where somebody waits for connections.", MEMBERS(port_listener) },
 	{ "PortForwarded", "A forwarded port.", MEMBERS(port_forwarded) },

@@ -57,6 +57,12 @@ const struct route routes[] = {
 	{ "GET",    S "/archive",          archive_get,     SCOPE_READ,   BODY_NONE,   "A folder as tar", NULL, NULL, "path format" },
 	{ "PUT",    S "/archive",          archive_put,     SCOPE_EXEC,   BODY_STREAM, "Unpack a tar archive", NULL, "Any", "path" },
 
+	{ "PUT",    "/v1/repos/{id}",      repos_put,       SCOPE_MANAGE, BODY_WHOLE,  "Mirror a repository under a key of yours; get it when it is there", "RepoAsk", "Repo", "wait" },
+	{ "GET",    "/v1/repos",           repos_list,      SCOPE_READ,   BODY_NONE,   "The repositories, newest first", NULL, "RepoList", "limit cursor" },
+	{ "GET",    "/v1/repos/{id}",      repos_get,       SCOPE_READ,   BODY_NONE,   "One repository; with follow: how far it is, line by line", NULL, "Repo", "follow" },
+	{ "POST",   "/v1/repos/{id}/refresh", repos_refresh, SCOPE_MANAGE, BODY_WHOLE, "Fetch what is new", "Nothing", "Repo", "wait" },
+	{ "DELETE", "/v1/repos/{id}",      repos_delete,    SCOPE_MANAGE, BODY_NONE,   "Remove the mirror and its checkouts; refused while a workspace needs them", NULL, NULL, NULL },
+
 	{ "GET",    "/v1/processes",       process_list,    SCOPE_READ,   BODY_NONE,   "The processes, newest first", NULL, "ProcessList", "limit cursor sandbox label state" },
 	{ "GET",    P,                     process_get,     SCOPE_READ,   BODY_NONE,   "One process; with wait: when it has ended", NULL, "Process", "wait" },
 	{ "DELETE", P,                     process_kill,    SCOPE_EXEC,   BODY_NONE,   "End it and all it started", NULL, "Process", NULL },

@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "core/birth.h"
+#include "core/checkout.h"
 #include "core/expire.h"
 #include "core/maker.h"
 #include "core/process.h"
@@ -249,6 +250,7 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 	if (maker_open(c, launcher_fd, e) < 0 || recover(c, e) < 0 || dismiss_strangers(c, e) < 0)
 		return -1;
 	birth_recover(c);
+	repo_recover(c);
 	return 0;
 }
 
@@ -284,6 +286,8 @@ void core_close(struct core *c)
 {
 	store_close(c->store); /* all that was said is on record, and whoever waits has been told */
 	c->store = NULL;
+	checkout_close(c);
+	repo_close(c);
 	roster_each(&c->sandboxes, free_sandbox, NULL);
 	roster_done(&c->sandboxes);
 	roster_done(&c->processes);

@@ -7,6 +7,7 @@
 #include "core/gitscript.h"
 #include "core/trees.h"
 #include "io/journal.h"
+#include "store/trees.h"
 #include "store/workspaces.h"
 
 #define CLONE_MS (2ull * 60 * 60 * 1000)
