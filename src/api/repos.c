@@ -5,6 +5,7 @@
 #include "api/print.h"
 #include "core/repo.h"
 
+#define ROW_MS 2
 #define WAIT_MS_MAX (2ull * 60 * 60 * 1000)
 
 /* One request that waits for a mirror. */
@@ -14,7 +15,6 @@ struct repo_op {
 	struct timer late;
 	char id[ID_SIZE]; /* of the one that was made or found */
 	bool is_new, has_tips;
-	bool is_answered; /* late: the mirror is still being made */
 };
 
 static int client_of(const struct call *c)
@@ -59,11 +59,12 @@ static void op_late(struct timer *t)
 	struct repo_row row;
 	struct fail f = { 0 };
 
+	if (repo_find(o->core, o->call->tenant, o->call->params[0], &a, &row, &f) < 0) {
+		timer_set(&o->core->timers, &o->late, ROW_MS); /* its row is on its way */
+		return;
+	}
 	repo_forget(o->core, o);
-	if (repo_find(o->core, o->call->tenant, o->call->params[0], &a, &row, &f) < 0)
-		answer_fail(o->call, &f);
-	else
-		answer_json(o->call, 202, print_repo(&row, repo_progress(o->core, row.id)));
+	answer_json(o->call, 202, print_repo(&row, repo_progress(o->core, row.id)));
 	op_free(o);
 }
 

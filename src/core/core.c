@@ -13,6 +13,8 @@
 #include "core/expire.h"
 #include "core/maker.h"
 #include "core/process.h"
+#include "core/repo.h"
+#include "core/trees.h"
 #include "os/file.h"
 
 #define TAKE_OVER_MS 5000
@@ -251,6 +253,9 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 		return -1;
 	birth_recover(c);
 	repo_recover(c);
+	if (trees_open(c, e) < 0)
+		return -1;
+	trees_recover(c);
 	return 0;
 }
 
@@ -288,6 +293,7 @@ void core_close(struct core *c)
 	c->store = NULL;
 	checkout_close(c);
 	repo_close(c);
+	trees_close(c);
 	roster_each(&c->sandboxes, free_sandbox, NULL);
 	roster_done(&c->sandboxes);
 	roster_done(&c->processes);

@@ -69,6 +69,7 @@ struct core {
 	char boot_id[40];
 
 	struct maker *maker;
+	struct trees *trees;
 	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
 	struct layer_job *layer_jobs; /* checkouts that are being made */
 	struct asking *askings;       /* who waits for one */

@@ -240,9 +240,12 @@ static void settle(struct repo_job *j)
 			tree_remove(j->core, (uint64_t)j->row.tree);
 		j->row.tree = 0;
 	}
-	journal(is_well ? JOURNAL_INFO : JOURNAL_WARN,
-	        j->is_clone ? "a repository was cloned" : "a repository was refreshed", "repo",
-	        j->row.id, "failure", is_well ? NULL : j->fail.detail, NULL);
+	if (!is_well)
+		journal(JOURNAL_WARN, "a repository could not be mirrored", "repo", j->row.id,
+		        "reason", j->fail.detail, NULL);
+	else if (j->is_clone)
+		journal(JOURNAL_INFO, "a repository is mirrored", "repo", j->row.id, "tenant",
+		        j->row.tenant, "key", j->row.key, NULL);
 	if (store_repo_update(j->core->store, &j->row, fields,
 	                      (struct store_call){ .done = settled, .arg = j }, &e) < 0)
 		settled(j, &(struct store_answer){ .code = STORE_BROKEN, .err = &e });
