@@ -113,9 +113,10 @@ static int add(struct verb_call *c, struct err *e)
 		json_decref(repo);
 		repo = json_incref(end);
 	}
-	if (strcmp(text_of(repo, "state"), "failed") == 0)
-		return err_new(e, ERR_NOT_FOUND, "%s", text_of(repo, "reason"));
-	return print_one(x, repo, e);
+	if (strcmp(text_of(repo, "state"), "failed") != 0)
+		return print_one(x, repo, e);
+	fprintf(stderr, "caisson: %s\n", escape_brief(text_of(repo, "reason")));
+	return EXIT_REFUSED;
 }
 
 /* ---- ls, refresh, rm ------------------------------------------------------------------ */

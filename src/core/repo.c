@@ -48,6 +48,16 @@ static struct repo_job *job_of(const struct core *c, const char *id)
 	return NULL;
 }
 
+/* Of one whose row may not be there yet. */
+static struct repo_job *job_like(const struct core *c, const struct repo_ask *ask, const char *url)
+{
+	for (struct repo_job *j = c->repo_jobs; j; j = j->next)
+		if (strcmp(j->row.tenant, ask->tenant) == 0 &&
+		    (strcmp(j->row.key, ask->key) == 0 || strcmp(j->row.url, url) == 0))
+			return j;
+	return NULL;
+}
+
 static const char *copy(struct arena *a, const char *text)
 {
 	return text ? arena_strdup(a, text) : NULL;
@@ -528,15 +538,17 @@ int repo_put(struct core *c, const struct repo_ask *ask, repo_done_fn *done, voi
 	    (ask->refresh && read_refresh(ask->refresh, refresh, f) < 0))
 		return -1;
 	checked.refresh = ask->refresh ? refresh : NULL;
-	if (store_repo_by_key(c->store, ask->tenant, ask->key, &a, &row, &e) == 0) {
-		if (strcmp(row.url, u.text) != 0)
-			return fail_set(f, FAIL_EXISTS, "%s is another repository: %s", ask->key,
-			                row.url);
-		return take_up(c, &row, &checked, done, arg);
-	}
-	if (store_repo_by_url(c->store, ask->tenant, u.text, NULL, &a, &row, &e) == 0)
+	const struct repo_job *j = job_like(c, ask, u.text);
+	if (j)
+		row = j->row;
+	else if (store_repo_by_key(c->store, ask->tenant, ask->key, &a, &row, &e) < 0 &&
+	         store_repo_by_url(c->store, ask->tenant, u.text, NULL, &a, &row, &e) < 0)
+		return make_new(c, &checked, u.text, done, arg, f);
+	if (strcmp(row.url, u.text) != 0)
+		return fail_set(f, FAIL_EXISTS, "%s is another repository: %s", row.key, row.url);
+	if (strcmp(row.key, ask->key) != 0)
 		return fail_set(f, FAIL_EXISTS, "that url is the repository %s", row.key);
-	return make_new(c, &checked, u.text, done, arg, f);
+	return take_up(c, &row, &checked, done, arg);
 }
 
 int repo_refresh(struct core *c, const struct repo_row *row, int client_fd, repo_done_fn *done,

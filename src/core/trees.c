@@ -12,9 +12,9 @@
 
 struct trees {
 	struct core *core;
-	uint64_t next, noted;   /* numbers below `noted` may be in use after a crash */
-	struct vault *vault;    /* the store's, or NULL */
-	struct tree_op *ops;    /* under way */
+	uint64_t next, noted; /* numbers below `noted` may be in use after a crash */
+	struct vault *vault;  /* the store's, or NULL */
+	struct tree_op *ops;  /* under way */
 };
 
 /* ---- numbers ------------------------------------------------------------------------- */
@@ -55,11 +55,11 @@ static void ask(struct core *c, enum vault_type type, uint64_t num, vault_done_f
 {
 	struct trees *t = c->trees;
 	struct vault_packet p = { .head.type = type, .tree.number = num };
-	struct vault_open store = { .flags = c->host.is_root ? 0 : VAULT_ROOTLESS };
+	struct vault_open store = { .workspace = 0 };
 
 	if (!t->vault)
-		t->vault = vault_open(c, &store,
-		                      (struct vault_owner){ .gone = vault_gone, .arg = t });
+		t->vault =
+		    vault_open(c, &store, (struct vault_owner){ .gone = vault_gone, .arg = t });
 	vault_ask(t->vault, &p, -1, done, arg);
 }
 

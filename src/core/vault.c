@@ -96,8 +96,7 @@ static void ready(struct watch *w, uint32_t events)
 	if (n == -EAGAIN || n == -EINTR)
 		return;
 	bool is_answer = n > 0 && vault_check(&p, (size_t)n, n_fds) && v->is_asked &&
-	                 (p.head.type == V_DONE || p.head.type == V_FAILED) &&
-	                 p.head.tag == v->tag;
+	                 (p.head.type == V_DONE || p.head.type == V_FAILED) && p.head.tag == v->tag;
 	if (!is_answer) {
 		died(v);
 		return;

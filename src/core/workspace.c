@@ -288,9 +288,9 @@ static void open_vault(void *arg, const struct fail *f)
 	o.flags = (is_read_only ? VAULT_READ_ONLY : 0) |
 	          (w->core->host.is_root ? 0 : VAULT_ROOTLESS) |
 	          (w->row.disk_bytes > 0 && !is_read_only ? VAULT_BOUNDED : 0);
-	w->vault = vault_open(
-	    w->core, &o,
-	    (struct vault_owner){ .opened = vault_there, .gone = vault_gone, .arg = w });
+	w->vault =
+	    vault_open(w->core, &o,
+	               (struct vault_owner){ .opened = vault_there, .gone = vault_gone, .arg = w });
 }
 
 /* Before anybody can write: from now on only a look tells whether it is at its head. */

@@ -43,8 +43,7 @@ void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int
 	w->freeze.error = 0;
 	w->freeze.done = done;
 	for (struct sbx *s = w->attached; s; s = s->next_attached) {
-		if (!must_freeze(s) ||
-		    link_send(&s->link, CH_FREEZE, 0, &lease, sizeof lease) < 0)
+		if (!must_freeze(s) || link_send(&s->link, CH_FREEZE, 0, &lease, sizeof lease) < 0)
 			continue; /* who cannot be told is about to be lost */
 		s->hold = SBX_HOLD_ASKED;
 		w->freeze.n_waiting++;
@@ -374,8 +373,8 @@ void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *don
 
 	*o = (struct point_op){ .op = { .run = point_run,
 		                        .fail = point_failed,
-		                        .needs_vault = is_there &&
-		                                       strcmp(w->row.mode, "read") != 0 },
+		                        .needs_vault =
+		                            is_there && strcmp(w->row.mode, "read") != 0 },
 		                .ask = *ask,
 		                .done = done,
 		                .arg = arg };

@@ -136,8 +136,8 @@ static int plan(struct restore_op *o, struct fail *f)
 		return -1;
 	if (o->target.num == 0)
 		o->target.stack = w->row.stack;
-	else if (!o->target.stack && store_point_by_num(w->core->store, o->target.num, &o->arena,
-	                                                &o->target, &e) < 0)
+	else if (!o->target.stack &&
+	         store_point_by_num(w->core->store, o->target.num, &o->arena, &o->target, &e) < 0)
 		return fail_err(f, &e);
 	o->result.from = w->row.head;
 	o->result.to = o->target.num;
@@ -410,15 +410,15 @@ void wsx_restore(struct wsx *w, const struct wsx_restore *ask, wsx_restored_fn *
 	struct restore_op *o = mem_alloc(sizeof *o);
 	bool is_open = w->link != WSX_CLOSED || !w->row.clean || w->first;
 
-	*o = (struct restore_op){ .op = { .run = restore_run,
-		                          .fail = restore_failed,
-		                          .needs_vault = is_open },
-		                  .way = ask->way,
-		                  .steps = ask->steps,
-		                  .may_end = ask->may_end,
-		                  .name = ask->to ? mem_strdup(ask->to) : NULL,
-		                  .done = done,
-		                  .arg = arg };
+	*o = (struct restore_op){
+		.op = { .run = restore_run, .fail = restore_failed, .needs_vault = is_open },
+		.way = ask->way,
+		.steps = ask->steps,
+		.may_end = ask->may_end,
+		.name = ask->to ? mem_strdup(ask->to) : NULL,
+		.done = done,
+		.arg = arg
+	};
 	ws_add(w, &o->op);
 }
 
