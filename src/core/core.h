@@ -15,6 +15,8 @@
  *   service.c   one command of ours in a throw-away sandbox
  *   repo.c      repositories: their mirrors
  *   checkout.c  a commit as trees of a workspace
+ *   trees.c     folders of the store; vault.c: the link to who keeps them
+ *   workspace.c and its siblings: durable trees, their points, who works with them
  *   files.c     the tree worker of a sandbox: requests and answers about files
  *   dial.c      connections to ports inside
  *   expire.c    what ends by itself: time to live, idle ones, old records
@@ -69,12 +71,13 @@ struct core {
 	char boot_id[40];
 
 	struct maker *maker;
-	struct trees *trees;
+	struct trees *trees;          /* trees.h */
 	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
 	struct layer_job *layer_jobs; /* checkouts that are being made */
 	struct asking *askings;       /* who waits for one */
-	struct roster sandboxes; /* by id: every one that is not gone */
-	struct roster processes; /* by id: those that live, or that somebody waits for */
+	struct roster sandboxes;      /* by id: every one that is not gone */
+	struct roster processes;      /* by id: those that live, or that somebody waits for */
+	struct roster workspaces;     /* by id: those that somebody works with */
 	struct watch store_watch;
 	struct timer expire;
 	struct timer nudge; /* lazy records go now */
@@ -82,6 +85,7 @@ struct core {
 	uint64_t purged_ms; /* when old records were last looked for; monotonic */
 	uint64_t busy_ms;   /* when there was last something to do; monotonic */
 	bool is_open;       /* requests are answered */
+	bool is_closing;    /* nothing new is begun */
 	struct {            /* NULL, or: is told of a sandbox of which nothing is left */
 		void (*tell)(void *arg, const char *sandbox);
 		void *arg;

@@ -4,6 +4,7 @@
 
 #include "core/vault.h"
 #include "io/journal.h"
+#include "store/points.h"
 #include "store/trees.h"
 
 #define FIRST_NUMBER 16u /* those before have a meaning: VAULT_EMPTY_TREE */
@@ -51,16 +52,22 @@ static void vault_gone(void *arg, const struct err *e)
 	t->vault = NULL;
 }
 
-static void ask(struct core *c, enum vault_type type, uint64_t num, vault_done_fn *done, void *arg)
+static void ask_with(struct core *c, const struct vault_packet *p, vault_done_fn *done, void *arg)
 {
 	struct trees *t = c->trees;
-	struct vault_packet p = { .head.type = type, .tree.number = num };
 	struct vault_open store = { .workspace = 0 };
 
 	if (!t->vault)
 		t->vault =
 		    vault_open(c, &store, (struct vault_owner){ .gone = vault_gone, .arg = t });
-	vault_ask(t->vault, &p, -1, done, arg);
+	vault_ask(t->vault, p, -1, done, arg);
+}
+
+static void ask(struct core *c, enum vault_type type, uint64_t num, vault_done_fn *done, void *arg)
+{
+	struct vault_packet p = { .head.type = type, .tree.number = num };
+
+	ask_with(c, &p, done, arg);
 }
 
 /* ---- one change ---------------------------------------------------------------------- */
@@ -160,14 +167,14 @@ static void inserted(void *arg, const struct store_answer *a)
 	op_end(o, &f);
 }
 
-void tree_make(struct core *c, const struct tree_ask *ask_, tree_done_fn *done, void *arg)
+void tree_make(struct core *c, const struct tree_new *from, tree_done_fn *done, void *arg)
 {
 	struct tree_op *o = op_new(c, trees_number(c), done, arg);
 	struct tree_row row = { .num = (int64_t)o->num,
-		                .tenant = ask_->tenant,
-		                .kind = ask_->kind,
-		                .owner = ask_->owner,
-		                .key = ask_->key,
+		                .tenant = from->tenant,
+		                .kind = from->kind,
+		                .owner = from->owner,
+		                .key = from->key,
 		                .created_ms = core_now_ms() };
 	struct err e = { 0 };
 
@@ -258,6 +265,38 @@ void tree_remove(struct core *c, uint64_t num)
 	if (store_tree_move(c->store, (int64_t)num, TREE_TRASH, -1,
 	                    (struct store_call){ .done = trashed, .arg = o }, &e) < 0)
 		overloaded(o);
+}
+
+/* ---- points -------------------------------------------------------------------------- */
+
+static void point_removed(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct tree_op *o = arg;
+	struct err full = { 0 };
+
+	(void)d;
+	if (e)
+		journal(JOURNAL_WARN, e->msg, NULL);
+	else /* a row that stays is found again */
+		(void)!store_point_drop(o->core->store, (int64_t)o->num, (struct store_call){ 0 },
+		                        &full);
+	op_free(o);
+}
+
+void trees_drop_points(struct core *c, size_t max)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct point_list list;
+	struct err e = { 0 };
+
+	if (c->trees->ops || store_point_useless(c->store, max, &a, &list, &e) < 0)
+		return; /* the last ones are still on their way */
+	for (size_t i = 0; i < list.n; i++) {
+		uint64_t num = (uint64_t)list.rows[i].num;
+		struct vault_packet p = { .head.type = V_REMOVE_POINTS, .between = { num, num } };
+
+		ask_with(c, &p, point_removed, op_new(c, num, NULL, NULL));
+	}
 }
 
 /* ---- life ---------------------------------------------------------------------------- */

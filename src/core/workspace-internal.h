@@ -21,8 +21,9 @@ void ws_add(struct wsx *w, struct ws_op *o);
 void ws_end(struct ws_op *o);
 void ws_pump(struct wsx *w);
 
+void ws_free(struct wsx *w);
 struct wsx *ws_load(struct core *c, const struct workspace_row *row);
-struct wsx *ws_by_id(struct core *c, const char *id); /* of any tenant; NULL */
+struct wsx *ws_by_id(struct core *c, const char *id);        /* of any tenant; NULL */
 void ws_text(char **at, const char *text, const char **row); /* a text of the row that changes */
 
 /* Writes what `fields` names; done() is told of failure too, and then the row is as it was. */
@@ -55,3 +56,6 @@ void ws_forget_pending(struct wsx *w);
 void ws_shut(struct wsx *w, ws_stored_fn *done, void *arg);
 void ws_close(struct wsx *w); /* as an operation of its own */
 void ws_end_sandboxes(struct wsx *w, bool only_service);
+void ws_sync_fired(struct timer *t);
+struct attach_op;
+void ws_forget_attach(struct attach_op *o); /* who waited is gone; NULL is fine */

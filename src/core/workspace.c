@@ -11,7 +11,6 @@
 /* ---- the object ---------------------------------------------------------------------- */
 
 static void idle_long(struct timer *t);
-void ws_sync_fired(struct timer *t);
 
 void ws_text(char **at, const char *text, const char **row)
 {
@@ -54,12 +53,16 @@ struct wsx *ws_load(struct core *c, const struct workspace_row *row)
 	return w;
 }
 
-static void wsx_free(struct wsx *w)
+void ws_free(struct wsx *w)
 {
 	roster_remove(&w->core->workspaces, &w->entry);
 	timer_stop(&w->core->timers, &w->idle);
 	timer_stop(&w->core->timers, &w->sync);
 	vault_close(w->vault);
+	for (struct ws_op *o = w->first, *next; o; o = next) { /* at the end of all */
+		next = o->next;
+		free(o);
+	}
 	free(w->stack);
 	free(w->ahead);
 	free(w->pending);
@@ -99,7 +102,7 @@ static void idle_long(struct timer *t)
 	if (!is_unused(w))
 		return; /* whoever uses it sets the timer again */
 	if (w->link == WSX_CLOSED)
-		wsx_free(w);
+		ws_free(w);
 	else
 		ws_close(w);
 }
@@ -232,6 +235,11 @@ static void vault_gone(void *arg, const struct err *e)
 	vault_close(w->vault);
 	w->vault = NULL;
 	w->link = WSX_CLOSED;
+	if (is_opening && e->sys == EBUSY && w->attached) {
+		/* The keeper before it died while we were not there. */
+		ws_end_sandboxes(w, false);
+		return;
+	}
 	if (is_opening) {
 		fail_err(&f, e);
 		open_failed(w, &f);
@@ -286,7 +294,6 @@ static void open_vault(void *arg, const struct fail *f)
 	o.n_layers = (uint32_t)n;
 	o.top = is_read_only ? 0 : (uint64_t)w->row.top;
 	o.flags = (is_read_only ? VAULT_READ_ONLY : 0) |
-	          (w->core->host.is_root ? 0 : VAULT_ROOTLESS) |
 	          (w->row.disk_bytes > 0 && !is_read_only ? VAULT_BOUNDED : 0);
 	w->vault =
 	    vault_open(w->core, &o,
@@ -297,6 +304,7 @@ static void open_vault(void *arg, const struct fail *f)
 static void open_begin(struct wsx *w)
 {
 	w->link = WSX_OPENING;
+	w->is_found = false;
 	w->row.clean = 0;
 	w->row.used_ms = core_now_ms();
 	w->row.expires_ms = w->row.ttl_ms ? w->row.used_ms + w->row.ttl_ms : 0;
@@ -323,14 +331,14 @@ static bool must_wait(struct wsx *w)
 {
 	if (!w->first->needs_vault || w->link == WSX_OPEN)
 		return false;
-	if (w->link == WSX_CLOSED && !w->attached)
+	if (w->link == WSX_CLOSED && (!w->attached || w->is_found))
 		open_begin(w);
 	return true;
 }
 
 void ws_pump(struct wsx *w)
 {
-	if (w->is_busy)
+	if (w->is_busy || w->core->is_closing)
 		return;
 	if (!w->first) {
 		rest(w);

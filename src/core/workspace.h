@@ -1,10 +1,10 @@
 /*
  * workspace.h - one workspace in the daemon's memory: there while somebody works with it.
  *
- * Its row (store/workspaces.h) is the truth, and this object its only writer. Its files are behind a
- * keeper (vault.h) that holds the one mount of it; sandboxes are attached to that, and come and go.
- * What changes the tree or the row is an operation; those of one workspace run one after the other,
- * in the order they were asked for (workspace-internal.h).
+ * Its row (store/workspaces.h) is the truth, and this object its only writer. Its files are behind
+ * a keeper (vault.h) that holds the one mount of it; sandboxes are attached to that, and come and
+ * go. What changes the tree or the row is an operation; those of one workspace run one after the
+ * other, in the order they were asked for (workspace-internal.h).
  *
  *   open      row: not clean ─▷ keeper ─▷ what was pending is done again
  *   point     sandboxes frozen ─▷ keeper copies what changed ─▷ thawed ─▷ row; synced later
@@ -23,7 +23,7 @@
 
 struct vault;
 struct ws_op;
-struct px;
+struct ws_waiter;
 
 enum wsx_link { WSX_CLOSED, WSX_OPENING, WSX_OPEN, WSX_CLOSING };
 
@@ -38,6 +38,9 @@ struct wsx {
 	enum wsx_link link;
 	struct sbx *attached; /* whoever has its mount; sbx.next_attached */
 	struct sbx *service;  /* one of them, ours: for requests about files */
+	struct ws_waiter *service_waiters, *default_waiters;
+	bool is_service_due, is_default_due;
+	bool is_found; /* after a restart of ours: the keeper of those who are attached may live */
 	struct ws_op *first, **last;
 	bool is_busy; /* the first operation is under way */
 	unsigned int refs;
@@ -113,17 +116,19 @@ struct wsx_point_ask {
 void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *done, void *arg);
 /* After whatever is under way or waits. */
 void wsx_settle(struct wsx *w, wsx_done_fn *done, void *arg);
+bool wsx_wants_point(const struct sbx *s); /* when something ended that may have written */
 
-/* "cp_…", "sn_…", "px_…" (when it had ended), "base", "head". num 0: the tree without any change. */
+/* "cp_…", "sn_…", "px_…" (when it had ended), "base", "head". num 0: the tree without any change.
+ */
 int wsx_point_find(struct wsx *w, const char *name, struct arena *a, struct point_row *out,
                    struct fail *f) MUST_USE;
 
 enum wsx_way { WSX_UNDO, WSX_REDO, WSX_RESTORE };
 struct wsx_restore {
 	enum wsx_way way;
-	uint64_t steps;       /* UNDO, REDO; 0: 1 */
-	const char *to;       /* RESTORE: a point. UNDO: a process, that one and all after it */
-	bool may_end;         /* processes that are in the way */
+	uint64_t steps; /* UNDO, REDO; 0: 1 */
+	const char *to; /* RESTORE: a point. UNDO: a process, that one and all after it */
+	bool may_end;   /* processes that are in the way */
 };
 struct wsx_restored {
 	int64_t from, to; /* numbers of points */
@@ -156,7 +161,7 @@ void wsx_default(struct wsx *w, int client_fd, sbx_done_fn *done, void *arg);
 
 /* Before the walls are built: the mount is there, and this sandbox is going to have it. */
 void wsx_attach(struct wsx *w, struct sbx *s, wsx_done_fn *done, void *arg);
-void wsx_detach(struct sbx *s); /* fine when it is not attached */
+void wsx_detach(struct sbx *s);                /* fine when it is not attached */
 void wsx_adopt(struct sbx *s, const char *id); /* at start: it may have the mount */
 void wsx_on_frozen(struct sbx *s, int error);  /* asked for by freeze */
 void wsx_recover(struct core *c);              /* at start, after the sandboxes were found */

@@ -21,8 +21,10 @@
  * writes nothing. */
 static bool must_freeze(const struct sbx *s)
 {
-	return s->link.is_ready && s->link.ready.can_freeze && s->state == SANDBOX_RUNNING &&
-	       !(s->is_service && files_are_idle(s));
+	bool can =
+	    s->is_one_shot ? s->link.watch.fd >= 0 : s->link.is_ready && s->link.ready.can_freeze;
+
+	return can && s->state == SANDBOX_RUNNING && !(s->is_service && files_are_idle(s));
 }
 
 static void freeze_done(struct wsx *w)
@@ -37,13 +39,11 @@ static void freeze_done(struct wsx *w)
 
 void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int error))
 {
-	struct channel_freeze lease = { .lease_ms = lease_ms };
-
 	w->freeze.n_waiting = 0;
 	w->freeze.error = 0;
 	w->freeze.done = done;
 	for (struct sbx *s = w->attached; s; s = s->next_attached) {
-		if (!must_freeze(s) || link_send(&s->link, CH_FREEZE, 0, &lease, sizeof lease) < 0)
+		if (!must_freeze(s) || link_freeze(&s->link, lease_ms) < 0)
 			continue; /* who cannot be told is about to be lost */
 		s->hold = SBX_HOLD_ASKED;
 		w->freeze.n_waiting++;
@@ -82,6 +82,8 @@ void wsx_detach(struct sbx *s)
 	struct wsx *w = s->workspace;
 	bool was_waited_for = s->hold == SBX_HOLD_ASKED;
 
+	ws_forget_attach(s->attaching);
+	s->attaching = NULL;
 	if (!w || !s->is_attached)
 		return;
 	for (struct sbx **at = &w->attached; *at; at = &(*at)->next_attached) {
@@ -94,6 +96,8 @@ void wsx_detach(struct sbx *s)
 	s->hold = SBX_HOLD_NONE;
 	if (w->service == s)
 		w->service = NULL;
+	if (w->core->is_closing)
+		return;
 	if (was_waited_for)
 		one_less(w, 0);
 	if (w->link == WSX_OPEN && !s->is_service) /* what it did before it died is a point too */
@@ -185,7 +189,6 @@ static void synced(void *arg, const struct vault_done *d, const struct err *e)
 	wsx_unref(w);
 }
 
-void ws_sync_fired(struct timer *t);
 void ws_sync_fired(struct timer *t)
 {
 	struct wsx *w = (struct wsx *)(void *)((char *)t - offsetof(struct wsx, sync));
@@ -381,6 +384,13 @@ void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *don
 	o->ask.label = o->label = ask->label ? mem_strdup(ask->label) : NULL;
 	o->ask.process = o->process = ask->process ? mem_strdup(ask->process) : NULL;
 	ws_add(w, &o->op);
+}
+
+bool wsx_wants_point(const struct sbx *s)
+{
+	return s->is_attached && s->workspace->link == WSX_OPEN &&
+	       strcmp(s->workspace->row.mode, "read") != 0 &&
+	       (!s->spec.checkpoint || strcmp(s->spec.checkpoint, "off") != 0);
 }
 
 /* ---- names --------------------------------------------------------------------------- */

@@ -28,6 +28,7 @@ struct restore_op {
 	struct point_row target; /* num 0: no change at all */
 	json_t *ahead;
 	int64_t now; /* the number of what is there */
+	int64_t old_top;
 	struct wsx_restored result;
 	wsx_restored_fn *done;
 	void *arg;
@@ -235,7 +236,7 @@ static void swapped(void *arg, const struct fail *f)
 	struct wsx *w = o->op.w;
 
 	if (!f)
-		tree_remove(w->core, (uint64_t)o->now); /* `now` is the old top from here on */
+		tree_remove(w->core, (uint64_t)o->old_top);
 	restore_end(o, f);
 }
 
@@ -251,7 +252,7 @@ static void swap(void *arg, const struct fail *f)
 		restore_end(o, f);
 		return;
 	}
-	o->now = w->row.top;
+	o->old_top = w->row.top;
 	w->row.top = (int64_t)trees_number(w->core);
 	w->row.begins = o->target.num;
 	w->row.clean = 1;
