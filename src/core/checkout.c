@@ -187,7 +187,7 @@ static void layer_start(struct asking *q, const struct repo_row *row, const char
 	l->waiters = mem_alloc(sizeof *l->waiters);
 	l->waiters[l->n_waiters++] = q;
 	q->core->layer_jobs = l;
-	const struct tree_ask ask = { l->tenant, "checkout", l->repo, l->key };
+	const struct tree_new ask = { l->tenant, "checkout", l->repo, l->key };
 
 	tree_make(q->core, &ask, layer_made, l);
 }

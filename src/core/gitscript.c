@@ -1,50 +1,4 @@
-#include "core/gitscript.h"
-
-/* The last words of a part of the prelude are those of all scripts: one file is the whole
- * configuration, so that what git starts itself has it too. */
-#define PRELUDE                                                                                    \
-	"umask 022\n"                                                                              \
-	"export GIT_CONFIG_GLOBAL=/tmp/config GIT_COMMITTER_NAME=caisson "                         \
-	"GIT_COMMITTER_EMAIL=caisson@localhost GIT_AUTHOR_NAME=caisson "                           \
-	"GIT_AUTHOR_EMAIL=caisson@localhost\n"                                                     \
-	"cat >/tmp/config <<'END'\n"                                                               \
-	"[core]\n"                                                                                 \
-	"attributesFile = /dev/null\n"                                                             \
-	"excludesFile = /dev/null\n"                                                               \
-	"fsmonitor = false\n"                                                                      \
-	"hooksPath = /dev/null\n"                                                                  \
-	"logAllRefUpdates = false\n"                                                               \
-	"[commit]\n"                                                                               \
-	"gpgSign = false\n"                                                                        \
-	"[diff]\n"                                                                                 \
-	"ignoreSubmodules = all\n"                                                                 \
-	"[fetch]\n"                                                                                \
-	"fsckObjects = true\n"                                                                     \
-	"recurseSubmodules = false\n"                                                              \
-	"unpackLimit = 1\n"                                                                        \
-	"[fetch \"fsck\"]\n" /* harmless, and in the history of many */                            \
-	"badTimezone = warn\n"                                                                     \
-	"missingSpaceBeforeDate = warn\n"                                                          \
-	"missingSpaceBeforeEmail = warn\n"                                                         \
-	"missingNameBeforeEmail = warn\n"                                                          \
-	"zeroPaddedFilemode = warn\n"                                                              \
-	"zeroPaddedDate = warn\n"                                                                  \
-	"[gc]\n"                                                                                   \
-	"auto = 0\n"                                                                               \
-	"[maintenance]\n"                                                                          \
-	"auto = false\n"                                                                           \
-	"[protocol]\n"                                                                             \
-	"allow = never\n"                                                                          \
-	"version = 2\n"                                                                            \
-	"[protocol \"file\"]\n"                                                                    \
-	"allow = always\n"                                                                         \
-	"[protocol \"https\"]\n"                                                                   \
-	"allow = always\n"                                                                         \
-	"[safe]\n"                                                                                 \
-	"directory = *\n"                                                                          \
-	"[submodule]\n"                                                                            \
-	"recurse = false\n"                                                                        \
-	"END\n"
+#include "core/gitscript-internal.h"
 
 /* What a killed one left is removed first: nobody else works here. */
 /* clang-format off */
@@ -137,6 +91,8 @@ static const struct {
 	{ GIT_EXIT_BUSY, FAIL_BUSY, "somebody else works with the index: .git/index.lock" },
 	{ GIT_EXIT_NOTHING, FAIL_CONFLICT, "there is nothing to commit" },
 	{ GIT_EXIT_STALE, FAIL_STALE, NULL },
+	{ GIT_EXIT_MERGING, FAIL_CONFLICT, "a merge or rebase is under way in the workspace" },
+	{ GIT_EXIT_CHANGED, FAIL_BUSY, "somebody else committed meanwhile" },
 };
 
 /* The line that says most: git's own verdict, else the last one. */

@@ -385,7 +385,7 @@ static void locked(void *arg, const struct store_answer *a)
 		work(j);
 		return;
 	}
-	const struct tree_ask ask = { j->row.tenant, "repo", j->row.id, "mirror" };
+	const struct tree_new ask = { j->row.tenant, "repo", j->row.id, "mirror" };
 
 	tree_make(j->core, &ask, tree_made, j);
 }
