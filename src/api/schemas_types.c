@@ -9,6 +9,7 @@
 #include "store/processes.h"
 #include "store/repos.h"
 #include "store/sandboxes.h"
+#include "store/workspaces.h"
 #include "wire/gate.h"
 
 /* ---- types --------------------------------------------------------------------------- */
@@ -26,6 +27,11 @@ static const char *repo_word(size_t i)
 static const char *sandbox_word(size_t i)
 {
 	return i < SANDBOX_STATE_COUNT ? sandbox_state_name((enum sandbox_state)i) : NULL;
+}
+
+static const char *workspace_word(size_t i)
+{
+	return i < WORKSPACE_STATE_COUNT ? workspace_state_name((enum workspace_state)i) : NULL;
 }
 
 static const char *error_word(size_t i)
@@ -62,6 +68,7 @@ static const struct basic basics[] = {
 	{ "process_state", NULL, "the state of a process", process_word },
 	{ "sandbox_state", NULL, "the state of a sandbox", sandbox_word },
 	{ "repo_state",    NULL, "the state of a repository", repo_word },
+	{ "workspace_state", NULL, "the state of a workspace", workspace_word },
 	{ "error_code",    NULL, "a code of the list below", error_word },
 	{ "scope",         NULL, "what a token may", scope_word },
 	{ "decision",      NULL, "what was decided about a connection", decision_word },

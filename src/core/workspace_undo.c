@@ -492,3 +492,12 @@ void ws_forget_pending(struct wsx *w)
 	set_pending(w, NULL);
 	ws_store(w, WORKSPACE_SET_PENDING, (struct workspace_with){ 0 }, NULL, NULL);
 }
+
+size_t wsx_steps_ahead(const struct wsx *w)
+{
+	json_t *ahead = json_loads(w->row.ahead, 0, NULL);
+	size_t n = json_array_size(ahead);
+
+	json_decref(ahead);
+	return n;
+}

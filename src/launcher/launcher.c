@@ -229,7 +229,7 @@ static int make_mount_trees(struct sandbox *s, struct userns_range all, struct e
 
 		if (m->source_fd < 0 || (!box->is_root && !m->is_ready))
 			continue;
-		box->mount_tree_fds[i] = m->is_ready           ? fd_dup(m->source_fd, e)
+		box->mount_tree_fds[i] = m->is_ready            ? fd_dup(m->source_fd, e)
 		                         : m->kind == PLAN_TREE ? own_tree(&ns, m, all, e)
 		                                                : host_tree(box, m, e);
 		if (box->mount_tree_fds[i] < 0)

@@ -91,9 +91,8 @@ static int open_private(int dir_fd, const char *name, struct err *e)
 	if (r < 0)
 		return err_sys(e, -r, "stat %s", name);
 	if (st.st_uid != geteuid() || st.st_mode & 077)
-		return err_new(
-		    e, ERR_DENIED,
-		    "%s belongs to somebody else or is open to others", name);
+		return err_new(e, ERR_DENIED, "%s belongs to somebody else or is open to others",
+		               name);
 	return fd_take(&fd);
 }
 

@@ -563,6 +563,11 @@ static void raise_limits(void)
 		(void)os_setrlimit(RLIMIT_NOFILE, now.rlim_max, now.rlim_max);
 }
 
+static void vaults_changed(struct vaults *all)
+{
+	set_timer(OF(all, vaults));
+}
+
 static int open_all(struct server *s, struct err *e)
 {
 	if (kit_open(&s->kit, e) < 0)
@@ -583,6 +588,7 @@ static int open_all(struct server *s, struct err *e)
 	if (set_rules(s, e) < 0 || open_tops(s, e) < 0 || watch_events(s, e) < 0)
 		return -1;
 	s->vaults = (struct vaults){ .loop = &s->loop,
+		                     .changed = vaults_changed,
 		                     .is_root = s->kit.host.is_root,
 		                     .cgroup = &s->kit.host.cgroup,
 		                     .run_fd = s->kit.common.run_fd,

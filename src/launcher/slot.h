@@ -23,7 +23,8 @@
 #define SLOT_ID_BASE 0x70000000u
 #define SLOT_ID_COUNT 0x10000u
 #define SLOT_COUNT 4095
-#define SLOT_WORK_ID_BASE 0x60000000u /* of workspaces; the last range of this row has our own ids */
+#define SLOT_WORK_ID_BASE                                                                          \
+	0x60000000u /* of workspaces; the last range of this row has our own ids */
 #define SLOT_WORK_COUNT 4095
 
 /* The folder of this host (or user): slots and skeleton. Made when absent. */

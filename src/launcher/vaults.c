@@ -49,7 +49,8 @@ static struct vault *add(struct vaults *all, uint64_t workspace)
 		             .next = all->first,
 		             .all = all,
 		             .workspace = workspace,
-		             .work = -1 };
+		             .work = -1,
+		             .delay_ms = RETRY_MS_MIN };
 	all->first = v;
 	return v;
 }
@@ -97,15 +98,32 @@ static void fail_all(struct vault_ask *list, const struct err *e)
 	}
 }
 
+/* Who asked when it was about to end asks the next one, but not a third. Returns the others. */
+static struct vault_ask *wait_again(struct vault *v)
+{
+	struct vault_ask *others = NULL;
+
+	for (struct vault_ask *a = v->asks, *next; a; a = next) {
+		struct vault_ask **to = a->open && !a->is_second ? &v->waiting : &others;
+
+		next = a->next;
+		a->is_second = true;
+		a->next = *to;
+		*to = a;
+	}
+	v->asks = NULL;
+	v->give_up_ms = 0;
+	return others;
+}
+
 /* Its number stays as long as a sandbox has it, and so does the name that leads to it. */
 static void died(struct vault *v)
 {
-	struct vault_ask *asks = v->asks;
+	struct vault_ask *asks = wait_again(v);
 	struct err e = { 0 };
 
 	hang_up(v);
 	v->is_open = false;
-	v->asks = NULL;
 	v->retry_ms = 0; /* soon: its own lock may go a moment after its end of the channel */
 	v->delay_ms = RETRY_MS_MIN;
 	err_new(&e, ERR_INTERNAL, "the keeper of workspace %llu died",
@@ -156,13 +174,16 @@ static void ready(struct watch *w, uint32_t events)
 	AUTO(fd_close) int owned = n > 0 && n_fds > 0 ? fd : -1;
 	bool is_answer = n > 0 && vault_check(&p, (size_t)n, n_fds) &&
 	                 (p.head.type == V_OPENED || p.head.type == V_FAILED);
-	if (!is_answer) {
+	struct vaults *all = v->all;
+	if (is_answer) {
+		struct vault_ask *a = take(&v->asks, p.head.tag);
+
+		if (a) /* else nobody waits for it any more */
+			answer(v, a, &owned, p.head.type == V_FAILED ? &p.err : NULL);
+	} else {
 		died(v);
-		return;
 	}
-	struct vault_ask *a = take(&v->asks, p.head.tag);
-	if (a) /* else nobody waits for it any more */
-		answer(v, a, &owned, p.head.type == V_FAILED ? &p.err : NULL);
+	all->changed(all);
 }
 
 /* ---- start ----------------------------------------------------------------------------- */
@@ -304,14 +325,55 @@ static bool is_clear(struct vault *v)
 	return true;
 }
 
-static void wait_for_end(struct vault *v, struct vault_ask *a, uint64_t now_ms)
+static void start_for(struct vault *v, struct vault_ask *list)
 {
-	if (!v->waiting)
+	struct err e = { 0 };
+
+	if (start(v, &e) < 0) {
+		forget(v);
+		fail_all(list, &e);
+		return;
+	}
+	for (struct vault_ask *a = list, *next; a; a = next) {
+		next = a->next;
+		if (put(v, a, &e) < 0)
+			a->done(a, -1, &e);
+	}
+}
+
+static void give_up(const struct vault *v, struct vault_ask *list)
+{
+	struct err e = { 0 };
+
+	err_new(&e, ERR_LIMIT, "workspace %llu is still mounted in a sandbox, and its keeper died",
+	        (unsigned long long)v->workspace);
+	e.sys = EBUSY;
+	fail_all(list, &e);
+}
+
+/* It is dead. What is left of it goes with the last who has its number, and then the next one is
+ * started, if somebody waits for it. */
+static void look_again(struct vault *v, uint64_t now_ms)
+{
+	struct vault_ask *list = v->waiting;
+
+	if (v->give_up_ms == 0)
 		v->give_up_ms = now_ms + WAIT_MS_MAX;
-	v->retry_ms = now_ms + RETRY_MS_MIN;
-	v->delay_ms = RETRY_MS_MIN;
-	a->next = v->waiting;
-	v->waiting = a;
+	v->waiting = NULL;
+	if (is_clear(v)) {
+		if (list)
+			start_for(v, list);
+		else
+			forget(v);
+		return;
+	}
+	v->retry_ms = now_ms + v->delay_ms;
+	if (!list)
+		v->delay_ms = v->delay_ms * 2 > RETRY_MS_MAX ? RETRY_MS_MAX : v->delay_ms * 2;
+	else if (now_ms >= v->give_up_ms)
+		give_up(v, list);
+	else
+		v->waiting = list;
 }
 
 int vaults_ask(struct vaults *all, uint64_t workspace, struct vault_ask *a, uint64_t now_ms,
@@ -332,15 +394,13 @@ int vaults_ask(struct vaults *all, uint64_t workspace, struct vault_ask *a, uint
 		return err_new(e, ERR_INVALID, "that is no workspace");
 	if (!v)
 		v = add(all, workspace);
-	if (!is_clear(v)) {
-		wait_for_end(v, a, now_ms);
-		return 0;
-	}
-	if (start(v, e) < 0) {
-		forget(v);
-		return -1;
-	}
-	return put(v, a, e);
+	if (!v->waiting)
+		v->give_up_ms = 0;
+	v->delay_ms = RETRY_MS_MIN;
+	a->next = v->waiting;
+	v->waiting = a;
+	look_again(v, now_ms);
+	return 0;
 }
 
 static void cancel(struct vault_ask **list, const struct vault_ask *a)
@@ -368,49 +428,6 @@ int vaults_work(const struct vaults *all, uint64_t workspace)
 }
 
 /* ---- time ------------------------------------------------------------------------------ */
-
-static void ask_all(struct vault *v, struct vault_ask *list, uint64_t now_ms)
-{
-	for (struct vault_ask *a = list, *next; a; a = next) {
-		struct err e = { 0 };
-
-		next = a->next;
-		if (vaults_ask(v->all, v->workspace, a, now_ms, &e) < 0)
-			a->done(a, -1, &e);
-	}
-}
-
-static void give_up(struct vault_ask *list, const struct vault *v)
-{
-	struct err e = { 0 };
-
-	err_new(&e, ERR_LIMIT, "workspace %llu is still mounted in a sandbox, and its keeper died",
-	        (unsigned long long)v->workspace);
-	e.sys = EBUSY;
-	fail_all(list, &e);
-}
-
-/* It is dead: what is left goes with the last who has its number. */
-static void look_again(struct vault *v, uint64_t now_ms)
-{
-	struct vault_ask *list = v->waiting;
-
-	if (is_clear(v)) {
-		v->waiting = NULL;
-		if (list)
-			ask_all(v, list, now_ms); /* it may be forgotten there */
-		else
-			forget(v);
-		return;
-	}
-	v->retry_ms = now_ms + v->delay_ms;
-	if (!list) {
-		v->delay_ms = v->delay_ms * 2 > RETRY_MS_MAX ? RETRY_MS_MAX : v->delay_ms * 2;
-	} else if (now_ms >= v->give_up_ms) {
-		v->waiting = NULL;
-		give_up(list, v);
-	}
-}
 
 void vaults_tick(struct vaults *all, uint64_t now_ms)
 {

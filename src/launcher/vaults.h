@@ -22,6 +22,7 @@ struct vaults {
 	int run_fd;                  /* the host's: the lock file */
 	int vt_fd;
 	int trees_fd, blobs_fd, vol_fd;
+	void (*changed)(struct vaults *all); /* after each event: vaults_due() may be another */
 	struct vault *first;
 };
 
@@ -29,6 +30,7 @@ struct vaults {
 struct vault_ask {
 	struct vault_ask *next;
 	uint32_t tag;
+	bool is_second; /* the one that it was asked of died over it */
 	/* Borrowed: to be opened, or the same already; ids and lock_byte are filled in here. The
 	 * answer is a new socket for a client of it. NULL: the answer is a mount. */
 	const struct vault_open *open;
@@ -40,8 +42,8 @@ struct vault_ask {
 int vaults_init(struct vaults *all, struct err *e) MUST_USE;
 void vaults_done(struct vaults *all); /* they live on; nobody who asked is told */
 
-/* -1: nothing was asked. Where the mount of a dead one is still in use it waits a moment, and
- * then e->sys is EBUSY. */
+/* -1: nothing was asked. Else `done` will be called, or was. Where the mount of a dead one is still
+ * in use it waits a moment, and then says EBUSY. */
 int vaults_ask(struct vaults *all, uint64_t workspace, struct vault_ask *a, uint64_t now_ms,
                struct err *e) MUST_USE;
 void vaults_cancel(struct vaults *all, const struct vault_ask *a); /* it is not told any more */

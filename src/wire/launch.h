@@ -39,14 +39,15 @@ enum launch_type {
 	L_VAULT, /* struct vault_open; what the launcher knows better is 0 in it */
 	L_READY, /* the API answers */
 	/* launcher */
-	L_MADE,   /* launch_made; descriptor: the channel to the monitor (wire/channel.h) */
-	L_OPENED, /* launch_opened; descriptor: O_PATH */
-	L_DONE,   /* launch_done: of L_CLEAN and L_SWEEP */
-	L_HOSTED, /* launch_host */
-	L_GATED,  /* descriptor: the socket of a new child of the gate (wire/gate.h) */
-	L_VAULTED, /* descriptor: a socket to the keeper of that workspace. It hears when that dies */
-	L_FAILED, /* struct err: of any */
-	L_GONE,   /* launch_gone, tag 0: all of a sandbox is dead and removed */
+	L_MADE,    /* launch_made; descriptor: the channel to the monitor (wire/channel.h) */
+	L_OPENED,  /* launch_opened; descriptor: O_PATH */
+	L_DONE,    /* launch_done: of L_CLEAN and L_SWEEP */
+	L_HOSTED,  /* launch_host */
+	L_GATED,   /* descriptor: the socket of a new child of the gate (wire/gate.h) */
+	L_VAULTED, /* descriptor: a socket to the keeper of that workspace. It hears when that dies
+	            */
+	L_FAILED,  /* struct err: of any */
+	L_GONE,    /* launch_gone, tag 0: all of a sandbox is dead and removed */
 	L_TYPES
 };
 
@@ -65,7 +66,9 @@ enum launch_mount_kind {
 	LAUNCH_MOUNT_KINDS
 };
 
-#define LAUNCH_READ_ONLY 1u /* LAUNCH_TREE, where a sealed one is refused without it; LAUNCH_WORK */
+#define LAUNCH_READ_ONLY                                                                           \
+	1u /* LAUNCH_TREE, where a sealed one is refused without it; LAUNCH_WORK                   \
+	    */
 
 struct launch_mount {
 	uint32_t kind;
