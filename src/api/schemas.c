@@ -529,6 +529,9 @@ static const struct member watch_event[] = {
 };
 
 static const struct member workspace_ask[] = {
+	{ "repo",   0, "text|null",        "the key, id or URL of a repository that it begins with; a URL that is new is mirrored first" },
+	{ "base",   0, "text|null",        "of it: a branch, a tag or a commit; its main branch unless given" },
+	{ "branch", 0, "text|null",        "the name of a new branch for its commits; the base unless given" },
 	{ "mode",   0, "=edit|=read|null", "read: nobody can write to it, the mount holds that; edit unless given" },
 	{ "pin",    0, "bool|null",        "it never expires" },
 	{ "ttl",    0, "Duration|null",    "to the trash after this long without use" },
@@ -626,6 +629,32 @@ static const struct member history_of[] = {
 	{ "redo",   NEEDED, "count",     "steps that can be done again" },
 	{ "next",   NEEDED, "text|null", "the cursor of the next page; null: this was the last" },
 };
+static const struct member commit_ask[] = {
+	{ "message",     NEEDED, "text",             "at most 64 KiB" },
+	{ "paths",       0,      "[text]|null",      "only these, from the workspace's root; everything that is not ignored unless given" },
+	{ "author",      0,      "CommitAuthor|null", "agent unless given" },
+	{ "allow_empty", 0,      "bool|null",        "also when nothing has changed" },
+};
+static const struct member commit_author[] = {
+	{ "name",  0, "text", "on one line" },
+	{ "email", 0, "text", "on one line" },
+};
+static const struct member merge_ask[] = {
+	{ "from", NEEDED, "text", "a workspace, or a branch, tag or commit of its repository" },
+};
+static const struct member push_ask[] = {
+	{ "branch",           0, "text|null",      "its own unless given, or caisson/KEY" },
+	{ "force_with_lease", 0, "bool|text|null", "true: over what was last seen there; a commit: over that; \"\": only when it is not there" },
+	{ "cred",             0, "text|null",      "the name of a credential; there are none yet" },
+};
+static const struct member committed_of[] = {
+	{ "sha",       0, "text",       "HEAD of the workspace" },
+	{ "remote",    0, "text",       "the branch that it was pushed to" },
+	{ "conflicts", 0, "[Conflict]", "nothing was changed" },
+};
+static const struct member conflict_of[] = {
+	{ "path", NEEDED | BYTES, "text", "from the workspace's root" },
+};
 static const struct member changes_of[] = {
 	{ "counts", NEEDED, "{count}",   "files by their status" },
 	{ "files",  0,      "[Change]",  "unless only `stat` was asked for" },
@@ -684,6 +713,12 @@ const struct schema schemas[] = {
 	{ "Restored", "What became of it.", MEMBERS(restored_of) },
 	{ "Point", "A state that was kept.", MEMBERS(point) },
 	{ "History", "A page of points.", MEMBERS(history_of) },
+	{ "CommitAsk", "A commit.", MEMBERS(commit_ask), ASK },
+	{ "CommitAuthor", "Who commits.", MEMBERS(commit_author), ASK },
+	{ "MergeAsk", "What is merged.", MEMBERS(merge_ask), ASK },
+	{ "PushAsk", "Where to.", MEMBERS(push_ask), ASK },
+	{ "Committed", "What became of it.", MEMBERS(committed_of) },
+	{ "Conflict", "A file that both have changed.", MEMBERS(conflict_of) },
 	{ "Changes", "What differs.", MEMBERS(changes_of) },
 	{ "Change", "One file that differs.", MEMBERS(change_of) },
 	{ "PortList", "Ports of a sandbox.", MEMBERS(port_list_of) },

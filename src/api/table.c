@@ -76,7 +76,11 @@ const struct route routes[] = {
 	{ "POST",   W "/redo",             workspace_redo,  SCOPE_EXEC,   BODY_WHOLE,  "Forward again", "RedoAsk", "Restored", NULL },
 	{ "POST",   W "/restore",          workspace_restore, SCOPE_EXEC, BODY_WHOLE,  "To any point of its history, or a snapshot", "RestoreAsk", "Restored", NULL },
 	{ "GET",    W "/history",          workspace_history, SCOPE_READ, BODY_NONE,   "What changed it, newest first", NULL, "History", "limit cursor" },
-	{ "GET",    W "/changes",          workspace_changes, SCOPE_READ, BODY_NONE,   "Which files differ between two points; to now unless given", NULL, "Changes", "base to format" },
+	{ "GET",    W "/changes",          workspace_changes, SCOPE_READ, BODY_NONE,   "Which files differ between two points; to now unless given", NULL, "Changes", "base to format path" },
+	{ "POST",   W "/commits",          workspace_commit, SCOPE_EXEC,  BODY_WHOLE,  "Commit its files, without any hook, filter or setting of theirs", "CommitAsk", "Committed", NULL },
+	{ "POST",   W "/merge",            workspace_merge, SCOPE_EXEC,   BODY_WHOLE,  "Merge what another workspace, or a commit, has", "MergeAsk", "Committed", NULL },
+	{ "POST",   W "/push",             workspace_push,  SCOPE_MANAGE, BODY_WHOLE,  "Push its commits to a branch of its repository", "PushAsk", "Committed", NULL },
+	{ "GET",    W "/export",           workspace_export, SCOPE_READ,  BODY_NONE,   "Its commits as a file", NULL, NULL, "format base" },
 
 	{ "GET",    W "/files/{path*}",    file_get,        SCOPE_READ,   BODY_NONE,   "Read a file: bytes, a range, lines; stat, list, watch", NULL, NULL, "lines stat hash list depth max hidden watch recursive relative" },
 	{ "PUT",    W "/files/{path*}",    file_put,        SCOPE_EXEC,   BODY_STREAM, "Write a file, whole and atomically", NULL, "FileWritten", "mode relative" },
