@@ -192,7 +192,8 @@ static const struct {
 
 const struct group *group_at(size_t i)
 {
-	static const int order[] = { SANDBOXES, WORKSPACES, PROCESSES, FILES, REPOS, TOKENS, OPERATING };
+	static const int order[] = { SANDBOXES, WORKSPACES, PROCESSES, FILES,
+		                     REPOS,     TOKENS,     OPERATING };
 
 	return i < COUNT(order) ? &groups[order[i]] : NULL;
 }
