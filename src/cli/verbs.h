@@ -22,6 +22,8 @@ extern const struct verb cmd_top;
 extern const struct verb cmd_net, cmd_why;
 /* verb_port.c */
 extern const struct verb cmd_ports, cmd_port;
+/* verb_git.c */
+extern const struct verb cmd_commit, cmd_merge, cmd_push, cmd_export;
 /* verb_repo.c */
 extern const struct verb cmd_repo;
 /* verb_token.c */

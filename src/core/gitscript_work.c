@@ -79,7 +79,7 @@ const char git_script_patch[] = PRELUDE OWN OBJECTS_OURS
 	"if own $theirs && [ -f $theirs/index ]; then cp $theirs/index /tmp/index; fi\n"
 	"git ls-files -z >/dev/null 2>&1 || rm -f /tmp/index\n"
 	"[ -f /tmp/index ] || git read-tree $base\n"
-	ADD_ALL "\n"
+	ADD_ALL " --ignore-errors || :\n" /* a repository without a commit below, a file that cannot be read */
 	"git diff-index --cached -p --binary --full-index -M --no-ext-diff --no-textconv --no-color --ignore-submodules=none "
 	"--submodule=short --src-prefix=a/ --dst-prefix=b/ \"$base\" -- \"$@\"\n";
 
