@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -15,7 +16,8 @@
 
 #define RETRY_MS_MIN 4
 #define RETRY_MS_MAX 1000
-#define WAIT_MS_MAX 2000 /* for those who have the mount of a dead one */
+#define WAIT_MS_MAX 2000  /* for those who have the mount of a dead one */
+#define LEAVE_MS_MAX 2000 /* for all of them, when the launcher ends */
 #define NAME_BYTES 48
 
 struct vault {
@@ -498,10 +500,38 @@ int vaults_init(struct vaults *all, struct err *e)
 	return r;
 }
 
+/* ---- the end ----------------------------------------------------------------------------- */
+
+/* Until it has ended or says no, within what is left of `ms`. */
+static void await_end(struct vault *v, int *ms)
+{
+	const struct timespec tick = { .tv_nsec = 1000000 };
+	struct vault_head head;
+	int n = -EAGAIN;
+
+	for (; n == -EAGAIN && *ms > 0; --*ms) {
+		n = os_recv(v->watch.fd, &head, sizeof head, NULL, NULL);
+		if (n == -EAGAIN)
+			(void)nanosleep(&tick, NULL);
+	}
+	/* Its lock goes a moment after its end of the channel. */
+	for (; n == 0 && !is_clear(v) && *ms > 0; --*ms)
+		(void)nanosleep(&tick, NULL);
+}
+
 void vaults_done(struct vaults *all)
 {
+	const struct vault_head close = { .type = V_CLOSE };
+	int ms = LEAVE_MS_MAX;
+
+	for (struct vault *v = all->first; v; v = v->next)
+		if (v->watch.fd >= 0)
+			(void)os_send(v->watch.fd, &close, sizeof close, NULL,
+			              0); /* or it is dead */
 	for (struct vault *v = all->first, *next; v; v = next) {
 		next = v->next;
+		if (v->watch.fd >= 0)
+			await_end(v, &ms); /* else it ends when it has been alone for a while */
 		hang_up(v);
 		free(v);
 	}

@@ -40,7 +40,9 @@ struct vault_ask {
 
 /* Finds those that live. */
 int vaults_init(struct vaults *all, struct err *e) MUST_USE;
-void vaults_done(struct vaults *all); /* they live on; nobody who asked is told */
+/* The launcher ends: those whose mount nobody has end as well, the others live on. Nobody who asked
+ * is told. */
+void vaults_done(struct vaults *all);
 
 /* -1: nothing was asked. Else `done` will be called, or was. Where the mount of a dead one is still
  * in use it waits a moment, and then says EBUSY. */

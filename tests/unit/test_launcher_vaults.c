@@ -319,3 +319,25 @@ TEST_BOTH(what_died_with_its_launcher_is_swept)
 	(void)meet_daemon(f);
 	await_names(f, 0);
 }
+
+TEST_BOTH(a_launcher_that_ends_in_order_takes_along_whom_nobody_needs)
+{
+	struct launch_made made;
+	AUTO(fd_close) int store = open_vault(f, (struct vault_open){ 0 });
+	AUTO(fd_close) int vault = open_vault(f, work);
+	AUTO(fd_close) int sandbox = make_with(f, 0, &made);
+	char name[64];
+
+	daemon_exit(f, 0);
+	CHECK_INT(launcher_status(f), 0);
+	await_end(store);
+	CHECK_INT(count_names(f, name), 1);
+	CHECK(strncmp(name, "5-", 2) == 0);
+	CHECK_INT(ask_vault(vault, V_CLOSE, 0), V_FAILED);
+	CHECK_INT(answer.err.sys, EBUSY);
+	CHECK_INT(kill(made.pid, SIGKILL), 0);
+	for (int i = 0; i < 1000 && !slot_is_free(f, made.slot); i++)
+		usleep(1000);
+	CHECK_INT(ask_vault(vault, V_CLOSE, 0), V_DONE);
+	await_end(vault);
+}
