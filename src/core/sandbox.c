@@ -168,7 +168,7 @@ void sbx_change_end(struct sbx *s, const struct fail *f)
 {
 	sbx_done_fn *done = s->change.done;
 
-	s->change.is_busy = s->change.is_pausing = false;
+	s->change.is_busy = false;
 	s->change.done = NULL;
 	timer_stop(&s->core->timers, &s->timer);
 	fd_close(&s->change.client_fd);
@@ -663,10 +663,6 @@ void sbx_on_frozen(struct sbx *s, bool is_frozen, int error)
 {
 	struct fail f = { 0 };
 
-	if (is_frozen && s->hold == SBX_HOLD_ASKED) {
-		wsx_on_frozen(s, error);
-		return;
-	}
 	/* A paused one is also thawed to be stopped: that is the other change. */
 	if (!s->change.is_busy || s->state != (is_frozen ? SANDBOX_RUNNING : SANDBOX_PAUSED))
 		return;

@@ -93,7 +93,6 @@ struct sbx {
 		struct fail fail;                     /* why it came to nothing */
 		bool is_busy;
 		bool is_ready; /* but for its gate */
-		bool is_pausing;
 	} change;
 	struct timer timer; /* a change that does not come to an end */
 };
