@@ -33,9 +33,16 @@ static void created(void *arg, const struct store_answer *a)
 	free(o);
 }
 
-static void stack_of(uint64_t layer, char out[32])
+static void stack_of(const struct wsx_ask *ask, char out[64])
 {
-	snprintf(out, 32, "[%llu]", (unsigned long long)(layer ? layer : VAULT_EMPTY_TREE));
+	const uint64_t empty = VAULT_EMPTY_TREE;
+	const uint64_t *at = ask->n_layers ? ask->layers : &empty;
+	size_t n = ask->n_layers ? ask->n_layers : 1;
+	int len = snprintf(out, 64, "[%llu", (unsigned long long)at[0]);
+
+	for (size_t i = 1; i < n; i++)
+		len += snprintf(out + len, 64 - (size_t)len, ",%llu", (unsigned long long)at[i]);
+	snprintf(out + len, 64 - (size_t)len, "]");
 }
 
 int wsx_create(struct core *c, const struct wsx_ask *ask, wsx_done_fn *done, void *arg,
@@ -43,12 +50,12 @@ int wsx_create(struct core *c, const struct wsx_ask *ask, wsx_done_fn *done, voi
 {
 	struct creating *o = mem_alloc(sizeof *o);
 	int64_t now = core_now_ms();
-	char stack[32];
+	char stack[64];
 	struct err e = { 0 };
 
 	*o = (struct creating){ .core = c, .done = done, .arg = arg };
 	id_make(o->id, "ws");
-	stack_of(ask->layer, stack);
+	stack_of(ask, stack);
 	struct workspace_row row = { .id = o->id,
 		                     .tenant = ask->tenant,
 		                     .key = ask->key,
@@ -214,6 +221,7 @@ struct close_op {
 	struct ws_kept kept;
 	bool is_trash;  /* it goes there then; */
 	bool is_forced; /* also with changes */
+	bool was_open;
 	wsx_done_fn *done;
 	void *arg;
 };
@@ -245,8 +253,10 @@ static void close_shut(void *arg, const struct fail *f)
 		close_end(o, f);
 		return;
 	}
-	w->row.clean = 1; /* the keeper has synced what it had */
-	ws_text(&w->pending, NULL, &w->row.pending);
+	if (o->was_open) { /* the keeper has synced what it had */
+		w->row.clean = 1;
+		ws_text(&w->pending, NULL, &w->row.pending);
+	}
 	if (o->is_trash) {
 		w->row.state = WORKSPACE_TRASH;
 		w->row.ended_ms = core_now_ms();
@@ -323,6 +333,7 @@ static void close_run(struct ws_op *op)
 		close_shut(o, is_wanted(o, &f) ? &f : NULL);
 		return;
 	}
+	o->was_open = true;
 	o->kept = (struct ws_kept){ .done = close_kept, .arg = o };
 	if (strcmp(op->w->row.mode, "read") == 0)
 		close_recorded(o, NULL);
@@ -330,19 +341,17 @@ static void close_run(struct ws_op *op)
 		ws_keep(&o->kept, op->w, &ask);
 }
 
-static void close_add(struct wsx *w, bool is_trash, wsx_done_fn *done, void *arg)
+static struct close_op *close_new(wsx_done_fn *done, void *arg)
 {
 	struct close_op *o = mem_alloc(sizeof *o);
 
-	*o = (struct close_op){
-		.op = { .run = close_run }, .is_trash = is_trash, .done = done, .arg = arg
-	};
-	ws_add(w, &o->op);
+	*o = (struct close_op){ .op = { .run = close_run }, .done = done, .arg = arg };
+	return o;
 }
 
 void ws_close(struct wsx *w)
 {
-	close_add(w, false, NULL, NULL);
+	ws_add(w, &close_new(NULL, NULL)->op);
 }
 
 /* ---- the trash ----------------------------------------------------------------------- */
