@@ -39,6 +39,7 @@
 
 #define TREE_PACKET_MAX (64u << 10)
 #define TREE_UNKNOWN UINT64_MAX /* a size nobody knows yet */
+#define TREE_IMAGE_AT "/image"  /* where the worker finds the folder of a new image */
 #define TREE_HASH_TEXT 65       /* SHA-256 in hex, NUL-terminated */
 
 enum tree_type { TREE_REQUEST, TREE_BODY, TREE_CANCEL, TREE_ANSWER, TREE_DATA, TREE_END };
@@ -67,6 +68,10 @@ enum tree_verb {
 	TREE_WATCH,   /* RECURSIVE, time_ms → NDJSON {event,path?,dir?,why?}, until cancelled */
 	TREE_TAR_OUT, /* → TAR */
 	TREE_TAR_IN,  /* a tar archive → {path,files,bytes} */
+	TREE_IMAGE,   /* OCI, OWNERS, path: the name of the image in a layout, or "", count: bytes at
+	               * most, from: bytes that the disk keeps free; a tar of a root file system or
+	               * of an OCI layout → {files,bytes,layers,digest,dropped,passwd?}, in the
+	               * empty folder TREE_IMAGE_AT; when it fails that is the asker's to remove */
 	TREE_PORTS,   /* max → RAW, struct tree_listener after struct tree_listener */
 	TREE_DIAL, /* from: a port, FD: one end of a stream → the ANSWER when it is connected; then
 	            * bytes are carried between both until both have ended. A DATA of one byte:
@@ -84,7 +89,9 @@ enum tree_flag {
 	TREE_HAS_RANGE = 1 << 6, /* `from` and `count` count */
 	TREE_ATOMIC = 1 << 7,    /* all or nothing */
 	TREE_HASH = 1 << 8,      /* the hash is wanted where it costs a read */
-	TREE_FLAGS = (1 << 9) - 1
+	TREE_OCI = 1 << 9,       /* a layout, not a root file system */
+	TREE_OWNERS = 1 << 10,   /* ids of an archive are those of its files; else all are ours */
+	TREE_FLAGS = (1 << 11) - 1
 };
 
 /* The part of the API's closed list that a file verb can end with. */
