@@ -12,6 +12,8 @@
 #include "core/expire.h"
 #include "core/maker.h"
 #include "core/process.h"
+#include "core/trees.h"
+#include "core/workspace.h"
 #include "os/file.h"
 
 #define TAKE_OVER_MS 5000
@@ -246,8 +248,10 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 	r = loop_add(l, &c->store_watch, EPOLLIN);
 	if (r < 0)
 		return err_sys(e, -r, "watch the store");
-	if (maker_open(c, launcher_fd, e) < 0 || recover(c, e) < 0 || dismiss_strangers(c, e) < 0)
+	if (trees_open(c, e) < 0 || maker_open(c, launcher_fd, e) < 0 || recover(c, e) < 0 ||
+	    dismiss_strangers(c, e) < 0)
 		return -1;
+	wsx_recover(c);
 	birth_recover(c);
 	return 0;
 }
@@ -282,11 +286,14 @@ static void free_sandbox(void *entry, void *arg)
 
 void core_close(struct core *c)
 {
+	c->is_closing = true;
 	store_close(c->store); /* all that was said is on record, and whoever waits has been told */
 	c->store = NULL;
 	roster_each(&c->sandboxes, free_sandbox, NULL);
 	roster_done(&c->sandboxes);
 	roster_done(&c->processes);
+	wsx_close_all(c);
+	trees_close(c);
 	maker_close(c);
 	timers_done(&c->timers, c->loop);
 	fd_close(&c->logs_fd);

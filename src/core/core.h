@@ -12,6 +12,8 @@
  *   birth.c     a log that speaks for a row that is not there yet
  *   quota.c     what one tenant has, and may have
  *   gate.c      the gate of a sandbox: its child, its rules
+ *   trees.c     folders of the store; vault.c: the link to who keeps them
+ *   workspace.c and its siblings: durable trees, their points, who works with them
  *   files.c     the tree worker of a sandbox: requests and answers about files
  *   dial.c      connections to ports inside
  *   expire.c    what ends by itself: time to live, idle ones, old records
@@ -66,8 +68,10 @@ struct core {
 	char boot_id[40];
 
 	struct maker *maker;
-	struct roster sandboxes; /* by id: every one that is not gone */
-	struct roster processes; /* by id: those that live, or that somebody waits for */
+	struct trees *trees;      /* trees.h */
+	struct roster sandboxes;  /* by id: every one that is not gone */
+	struct roster processes;  /* by id: those that live, or that somebody waits for */
+	struct roster workspaces; /* by id: those that somebody works with */
 	struct watch store_watch;
 	struct timer expire;
 	struct timer nudge; /* lazy records go now */
@@ -75,6 +79,7 @@ struct core {
 	uint64_t purged_ms; /* when old records were last looked for; monotonic */
 	uint64_t busy_ms;   /* when there was last something to do; monotonic */
 	bool is_open;       /* requests are answered */
+	bool is_closing;    /* nothing new is begun */
 	struct {            /* NULL, or: is told of a sandbox of which nothing is left */
 		void (*tell)(void *arg, const char *sandbox);
 		void *arg;

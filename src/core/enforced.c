@@ -24,18 +24,6 @@ static void host_cgroup(const struct launch_host *h, struct cgroup *cg)
 			};
 }
 
-/* Not silently something else. */
-static int check_mounts(const struct spec *s, struct fail *f)
-{
-	for (size_t i = 0; i < s->fs.len; i++)
-		if (s->fs.at[i].kind == FS_WORKSPACE)
-			return fail_set(f, FAIL_UNENFORCEABLE,
-			                "unenforceable: fs (workspace:%s: there are no workspaces "
-			                "here; use ephemeral:%s or overlay:DIR:%s)",
-			                s->fs.at[i].at, s->fs.at[i].at, s->fs.at[i].at);
-	return 0;
-}
-
 /* One line for all that lack a mechanism for the same reason. */
 static void add_note(const struct enforce_row *rows, size_t n, size_t first, struct str *out)
 {
@@ -77,8 +65,6 @@ int enforced_judge(const struct core *c, const struct spec *s, struct enforced_t
 	struct err e = { 0 };
 	struct cgroup cg;
 
-	if (check_mounts(s, f) < 0)
-		return -1;
 	host_cgroup(&c->host, &cg);
 	struct enforce_host host = { .is_root = c->host.is_root,
 		                     .cgroup = &cg,

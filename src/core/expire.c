@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "core/process.h"
+#include "core/workspace.h"
 #include "store/idem.h"
 
 #define LOOK_MS 1000
@@ -60,6 +61,7 @@ static void purge(struct core *c)
 		(void)store_purge(c->store, before_ms,
 		                  (struct store_call){ .done = purged, .arg = c }, &e);
 	}
+	wsx_look(c);
 	(void)store_idem_purge(c->store, core_now_ms(), (struct store_call){ 0 }, &e);
 }
 

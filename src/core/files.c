@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/workspace.h"
 #include "os/sock.h"
 
 struct worker {
@@ -23,6 +24,14 @@ struct files {
 	size_t n_workers, n_long;  /* n_long: of the workers */
 	struct job *first, **last; /* that wait for a worker */
 	size_t n_waiting;
+};
+
+#define LABEL_MAX 160
+
+static const bool changes[TREE_VERBS] = {
+	[TREE_WRITE] = true, [TREE_EDIT] = true,  [TREE_DELETE] = true,
+	[TREE_MOVE] = true,  [TREE_COPY] = true,  [TREE_MKDIR] = true,
+	[TREE_BATCH] = true, [TREE_PATCH] = true, [TREE_TAR_IN] = true,
 };
 
 static void give(struct worker *w, struct job *j);
@@ -105,6 +114,32 @@ static void worker_free(struct worker *w)
 		give(w, j);
 }
 
+bool files_may_change(enum tree_verb verb)
+{
+	return changes[verb];
+}
+
+/* It is one of the steps that can be undone, as a command is. */
+static void note_change(struct sbx *s, const struct job *j)
+{
+	const struct tree_ask *ask = &j->ask;
+	char label[LABEL_MAX];
+	size_t n = (size_t)snprintf(label, sizeof label, "%s ",
+	                            tree_verb_name((enum tree_verb)ask->request.verb));
+
+	if (!changes[ask->request.verb] || !s->workspace || !wsx_wants_point(s))
+		return;
+	for (size_t i = 0; i < ask->path.len && n < sizeof label - 1; i++) {
+		char c = ask->path.at[i];
+
+		label[n++] = c;
+		if (c < 0x20 || c == 0x7f) /* also what is not ASCII: a label is for people */
+			label[n - 1] = '?';
+	}
+	label[n] = '\0';
+	wsx_point(s->workspace, &(struct wsx_point_ask){ .label = label }, NULL, NULL);
+}
+
 static void take(struct worker *w, const struct tree_packet *p)
 {
 	struct job *j = w->job;
@@ -126,6 +161,7 @@ static void take(struct worker *w, const struct tree_packet *p)
 	}
 	w->job = NULL;
 	j->worker = NULL;
+	note_change(w->sandbox, j);
 	j->over(j, &p->answer);
 	worker_free(w);
 }
@@ -163,9 +199,11 @@ static struct worker *worker_new(struct sbx *s, struct fail *f)
 	}
 	AUTO(fd_close) int ours = ends[0];
 	AUTO(fd_close) int theirs = ends[1];
+	const char *root = s->is_service ? WORKSPACE_FOLDER : "/";
 	struct channel_head head = { .type = CH_TREE, .num = ++s->next_num };
 	struct link_fds fds = { .fd = { theirs, s->core->tree_fd }, .n = 2 };
-	if (link_send_fds(&s->link, head, NULL, fds) < 0) {
+	head.len = (uint32_t)strlen(root) + 1;
+	if (link_send_fds(&s->link, head, root, fds) < 0) {
 		fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "the sandbox does not answer");
 		f->is_retry_safe = true;
 		return NULL;
@@ -248,6 +286,8 @@ static void give(struct worker *w, struct job *j)
 	if (!j->room)
 		j->room = push_body;
 	push_body(j);
+	if (j->room != push_body) /* what came while it waited */
+		j->room(j);
 }
 
 /* Those with a long job do not count for the others. */
@@ -339,6 +379,14 @@ void files_cancel(struct job *j)
 	} else if (j->sandbox && j->sandbox->files) {
 		(void)unqueue(j->sandbox->files, j); /* it waited for its turn */
 	}
+}
+
+bool files_are_idle(const struct sbx *s)
+{
+	for (const struct worker *w = s->files ? s->files->workers : NULL; w; w = w->next)
+		if (w->job)
+			return false;
+	return true;
 }
 
 void files_close(struct sbx *s)

@@ -40,4 +40,6 @@ bool files_body(struct job *j, const void *bytes, size_t n, bool is_last);
 void files_pause(struct job *j, bool is_paused); /* the client is slower than the worker */
 void files_cancel(struct job *j);                /* its owner forgets it */
 
-void files_close(struct sbx *s); /* every worker ends */
+bool files_are_idle(const struct sbx *s);
+bool files_may_change(enum tree_verb verb); /* what it is asked about */
+void files_close(struct sbx *s);            /* every worker ends */

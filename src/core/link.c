@@ -103,6 +103,12 @@ int link_send(struct link *l, enum channel_type type, uint32_t num, const void *
 	return link_send_fds(l, head, bytes, (struct link_fds){ .n = 0 });
 }
 
+int link_freeze(struct link *l, uint32_t lease_ms)
+{
+	(void)lease_ms;
+	return link_send(l, CH_FREEZE, 0, NULL, 0);
+}
+
 /* ---- in ------------------------------------------------------------------------------ */
 
 static void take_end(struct px *p, const struct channel_packet *m)

@@ -14,7 +14,7 @@ struct pending {
 	uint32_t tag;
 	made_fn *made; /* one of the three, or none: nobody wants to know */
 	opened_fn *opened;
-	gated_fn *gated;
+	given_fn *given;
 	void *arg;
 	struct cleaning *cleaning; /* or it is the answer to that */
 };
@@ -102,24 +102,28 @@ static uint32_t expect(struct maker *m, made_fn *made, opened_fn *opened, void *
 	return p->tag;
 }
 
-static bool add_mount(struct launch_make *m, struct str *text, struct launch_mount mount,
-                      const char *at)
+static bool add_mount(struct launch_make *m, struct str *text, enum launch_mount_kind kind,
+                      struct maker_tree t)
 {
 	if (m->n_mounts >= COUNT(m->mounts))
 		return false;
-	mount.at = (uint32_t)text->len;
-	str_addn(text, at, strlen(at) + 1);
-	m->mounts[m->n_mounts++] = mount;
+	m->mounts[m->n_mounts++] =
+	    (struct launch_mount){ .kind = kind,
+		                   .at = (uint32_t)text->len,
+		                   .tree = t.tree,
+		                   .flags = t.is_read_only ? LAUNCH_READ_ONLY : 0 };
+	str_addn(text, t.at, strlen(t.at) + 1);
 	return !text->overflow;
 }
 
 bool maker_add_tree(struct launch_make *m, struct str *text, struct maker_tree t)
 {
-	struct launch_mount mount = { .kind = LAUNCH_TREE,
-		                      .tree = t.tree,
-		                      .flags = t.is_read_only ? LAUNCH_READ_ONLY : 0 };
+	return add_mount(m, text, LAUNCH_TREE, t);
+}
 
-	return add_mount(m, text, mount, t.at);
+bool maker_add_work(struct launch_make *m, struct str *text, struct maker_tree t)
+{
+	return add_mount(m, text, LAUNCH_WORK, t);
 }
 
 /* What lies in another mount is mounted after it, whatever the order they were written in. */
@@ -162,21 +166,32 @@ void maker_path(struct core *c, const char *path, int client_fd, opened_fn *done
 	put(c->maker, &p, sizeof p.open + n, client_fd);
 }
 
-void maker_gate(struct core *c, gated_fn *done, void *arg)
+void maker_gate(struct core *c, given_fn *done, void *arg)
 {
 	struct launch_packet *p = mem_alloc(sizeof *p);
 
 	p->head = (struct launch_head){ .type = L_GATE, .tag = expect(c->maker, NULL, NULL, arg) };
-	c->maker->pending->gated = done;
+	c->maker->pending->given = done;
 	put(c->maker, p, 0, -1);
+	free(p);
+}
+
+void maker_vault(struct core *c, const struct vault_open *open, given_fn *done, void *arg)
+{
+	struct launch_packet *p = mem_alloc(sizeof *p);
+
+	p->head = (struct launch_head){ .type = L_VAULT, .tag = expect(c->maker, NULL, NULL, arg) };
+	c->maker->pending->given = done;
+	p->vault = *open;
+	put(c->maker, p, sizeof p->vault, -1);
 	free(p);
 }
 
 void maker_cancel(struct core *c, const void *arg)
 {
 	for (struct pending *p = c->maker ? c->maker->pending : NULL; p; p = p->next)
-		if (p->gated && p->arg == arg)
-			p->gated = NULL;
+		if (p->given && p->arg == arg)
+			p->given = NULL;
 }
 
 static void clean_again(struct timer *t)
@@ -243,8 +258,8 @@ static void tell(const struct pending *w, const struct launch_packet *p, int *fd
 		cleaned(w->cleaning, p);
 	if (w->made)
 		w->made(w->arg, e ? NULL : &p->made, fd_take(fd), e);
-	if (w->gated)
-		w->gated(w->arg, e ? -1 : fd_take(fd), e);
+	if (w->given)
+		w->given(w->arg, e ? -1 : fd_take(fd), e);
 	if (w->opened)
 		w->opened(w->arg, e ? NULL : &p->opened, *fd, e);
 }

@@ -9,8 +9,8 @@
 typedef void made_fn(void *arg, const struct launch_made *m, int channel_fd, const struct err *e);
 typedef void opened_fn(void *arg, const struct launch_opened *o, int fd, const struct err *e);
 
-/* `fd` is the callee's to take: the socket of a new child of the gate; -1 with `e`. */
-typedef void gated_fn(void *arg, int fd, const struct err *e);
+/* `fd` is the callee's to take: a socket to whom was asked for; -1 with `e`. */
+typedef void given_fn(void *arg, int fd, const struct err *e);
 
 /* Asks what the host can do, waits for that one answer, then watches the channel. */
 int maker_open(struct core *c, int fd, struct err *e) MUST_USE;
@@ -25,6 +25,8 @@ struct maker_tree {
 	bool is_read_only; /* a sealed one has to be */
 };
 bool maker_add_tree(struct launch_make *m, struct str *text, struct maker_tree t);
+/* The same for a workspace that is open; t.tree is its number. One at most. */
+bool maker_add_work(struct launch_make *m, struct str *text, struct maker_tree t);
 
 /* `make` is whole but for text_len. Sent at once and not kept. */
 void maker_make(struct core *c, const struct launch_make *make, const struct str *text,
@@ -32,7 +34,11 @@ void maker_make(struct core *c, const struct launch_make *make, const struct str
 /* `client_fd` says whose rights count: the launcher asks the socket itself. -1: the operator's list
  * of host paths. */
 void maker_path(struct core *c, const char *path, int client_fd, opened_fn *done, void *arg);
-void maker_gate(struct core *c, gated_fn *done, void *arg);
-void maker_cancel(struct core *c, const void *arg); /* of maker_gate(): nobody waits any more */
+void maker_gate(struct core *c, given_fn *done, void *arg); /* a new child of it */
+/* The keeper of a workspace's storage, or of the store (0), started if it does not run. Whoever had
+ * a socket to it before hears its end. ids and lock_byte are the launcher's to fill. */
+void maker_vault(struct core *c, const struct vault_open *open, given_fn *done, void *arg);
+/* Of the two: nobody waits any more. */
+void maker_cancel(struct core *c, const void *arg);
 void maker_clean(struct core *c,
                  int slot); /* its monitor is dead, and was no child of this launcher */

@@ -10,6 +10,7 @@
 #include "core/details.h"
 #include "core/quota.h"
 #include "core/shells.h"
+#include "core/workspace.h"
 #include "engine/command.h"
 #include "engine/plan.h"
 #include "io/journal.h"
@@ -37,6 +38,7 @@ static void px_free(struct px *p)
 	free(p->details);
 	free(p->shell);
 	json_decref(p->denials);
+	json_decref(p->workspace);
 	free(p);
 }
 
@@ -160,16 +162,19 @@ char *px_details(const struct px *p)
 {
 	char *text = p->details ? mem_strdup(p->details) : details_of(&p->end, p->denials);
 
-	if (!p->shell || p->details)
+	if ((!p->shell && !p->workspace) || p->details)
 		return text;
 	json_t *o = json_loads(text, 0, NULL);
 	free(text);
-	json_t *shell = json_pack("{ss}", "name", p->shell);
-	if (p->state != PROCESS_QUEUED) /* its monitor has said */
+	if (p->workspace)
+		json_object_set(o, "workspace", p->workspace);
+	json_t *shell = p->shell ? json_pack("{ss}", "name", p->shell) : NULL;
+	if (p->shell && p->state != PROCESS_QUEUED) /* its monitor has said */
 		json_object_set_new(shell, "restarted", json_boolean(p->is_shell_restarted));
 	if (p->is_shell_restarted)
 		json_object_set_new(shell, "reason", details_text(p->shell_reason));
-	json_object_set_new(o, "shell", shell);
+	if (p->shell)
+		json_object_set_new(o, "shell", shell);
 	char *with = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	return with;
@@ -514,6 +519,9 @@ static const enum process_state states[] = {
 	[RUN_LOST] = PROCESS_LOST,
 };
 
+static void tell_end(struct px *p);
+static void pointed(void *arg, struct wsx *w, const struct point_row *point, const struct fail *f);
+
 void px_on_end(struct px *p, const struct channel_end *end)
 {
 	if (p->has_end)
@@ -527,6 +535,33 @@ void px_on_end(struct px *p, const struct channel_end *end)
 	}
 	p->end.reason[sizeof p->end.reason - 1] = '\0';
 	note_end(p, end->state <= RUN_LOST ? states[end->state] : PROCESS_LOST);
+	if (p->sandbox && !p->is_service && wsx_wants_point(p->sandbox)) {
+		struct wsx_point_ask ask = { .process = p->id };
+
+		p->refs++;
+		wsx_point(p->sandbox->workspace, &ask, pointed, p);
+		return;
+	}
+	tell_end(p);
+}
+
+/* What it changed is kept: the next command begins after that. */
+static void pointed(void *arg, struct wsx *w, const struct point_row *point, const struct fail *f)
+{
+	struct px *p = arg;
+
+	p->workspace =
+	    json_pack("{ss,sI,sb,ss?,sI}", "id", w->row.id, "rev", (json_int_t)w->row.rev, "dirty",
+	              wsx_is_dirty(w), "checkpoint", point->id[0] ? point->id : NULL, "files",
+	              (json_int_t)point->files);
+	if (f)
+		json_object_set_new(p->workspace, "reason", details_text(f->detail));
+	tell_end(p);
+	px_unref(p);
+}
+
+static void tell_end(struct px *p)
+{
 	p->is_in_log = log_has_end(p->log_fd);
 	p->is_over = p->is_in_log && (p->has_birth || (p->is_stored && !p->is_unrecorded));
 	if (p->is_over)

@@ -38,6 +38,7 @@ struct px {
 	char *argv, *cwd, *label; /* argv: JSON */
 	char *details;            /* JSON; of one from the store */
 	struct json_t *denials;   /* connections that were denied while it ran; NULL: none */
+	struct json_t *workspace; /* what it left there; NULL: it has none */
 	char *shell;              /* in which it runs, or NULL */
 	char shell_reason[192];   /* why that was started anew */
 	bool is_shell_restarted;  /* for it */

@@ -1,5 +1,6 @@
 /*
- * sandbox-internal.h - between sandbox.c (its life) and sandbox_verbs.c (what is asked of it).
+ * sandbox-internal.h - between sandbox.c (its life), sandbox_build.c (its making) and
+ * sandbox_verbs.c (what is asked of it).
  */
 #pragma once
 
@@ -15,5 +16,7 @@ int sbx_change_begin(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f
 void sbx_change_end(struct sbx *s, const struct fail *f);
 void sbx_change_done(struct sbx *s, enum sandbox_state state, uint32_t fields);
 
-void sbx_build(struct sbx *s); /* host paths, walls, monitor */
+void sbx_build(struct sbx *s); /* host paths, workspace, walls, monitor */
+void sbx_build_failed(struct sbx *s, const struct fail *f);
+made_fn sbx_made;
 void sbx_be_gone(struct sbx *s, const char *reason);

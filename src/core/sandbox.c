@@ -13,6 +13,7 @@
 #include "core/process.h"
 #include "core/quota.h"
 #include "core/shells.h"
+#include "core/workspace.h"
 #include "engine/plan.h"
 #include "io/journal.h"
 #include "store/ports.h"
@@ -42,6 +43,9 @@ void sbx_free(struct sbx *s)
 	roster_remove(&s->core->sandboxes, &s->entry);
 	timer_stop(&s->core->timers, &s->timer);
 	files_close(s);
+	wsx_detach(s);
+	if (s->workspace)
+		wsx_unref(s->workspace);
 	shells_done(s);
 	net_done(s);
 	gate_close(s);
@@ -164,7 +168,7 @@ void sbx_change_end(struct sbx *s, const struct fail *f)
 {
 	sbx_done_fn *done = s->change.done;
 
-	s->change.is_busy = false;
+	s->change.is_busy = s->change.is_pausing = false;
 	s->change.done = NULL;
 	timer_stop(&s->core->timers, &s->timer);
 	fd_close(&s->change.client_fd);
@@ -200,6 +204,7 @@ static void hear_no_more(struct sbx *s)
 	net_on_lost(s);
 	gate_close(s);
 	link_close(&s->link);
+	wsx_detach(s);
 	s->is_unsettled = false;
 	if (!s->change.is_busy)
 		timer_stop(&s->core->timers, &s->timer);
@@ -207,7 +212,7 @@ static void hear_no_more(struct sbx *s)
 
 /* Nothing came of it. A new one goes, and its row keeps the reason; an old one has failed and may
  * be started again. */
-static void build_failed(struct sbx *s, const struct fail *f)
+void sbx_build_failed(struct sbx *s, const struct fail *f)
 {
 	struct fail copy = *f;
 	bool is_new = s->started_ms == 0;
@@ -231,7 +236,7 @@ static void change_late(struct timer *t)
 
 	fail_set(&f, FAIL_SANDBOX_UNAVAILABLE, "the sandbox does not answer");
 	if (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING) {
-		build_failed(s, &f);
+		sbx_build_failed(s, &f);
 		return;
 	}
 	sbx_set_state(s, SANDBOX_UNREACHABLE, "its monitor does not answer");
@@ -250,44 +255,6 @@ int sbx_user_of(struct sbx *s, int image_fd, struct fail *f)
 }
 
 /* ---- create -------------------------------------------------------------------------- */
-
-static const uint32_t mount_kinds[] = {
-	[FS_EPHEMERAL] = LAUNCH_EPHEMERAL,
-	[FS_RO] = LAUNCH_RO,
-	[FS_OVERLAY] = LAUNCH_OVERLAY,
-};
-
-static uint32_t add_text(struct str *text, const char *s)
-{
-	uint32_t at = (uint32_t)text->len;
-
-	str_addn(text, s, strlen(s) + 1);
-	return at;
-}
-
-static void fill_make(const struct sbx *s, struct launch_make *m, struct str *text)
-{
-	const struct spec *spec = &s->spec;
-
-	*m = (struct launch_make){ .uid = s->uid, .gid = s->gid, .image = s->change.tickets[0] };
-	m->flags = (s->is_one_shot ? 0 : LAUNCH_KEPT) |
-	           (spec->profile == PROFILE_ROOTFUL ? LAUNCH_ROOTFUL : 0) |
-	           (spec->net.mode != NET_DENY ? LAUNCH_NET : 0);
-	for (enum limit_id i = 0; i < LIMIT_COUNT; i++) {
-		m->limits[i] = spec->limits[i].value;
-		m->named |= (uint32_t)spec->limits[i].named << i;
-		m->weaker |= (uint32_t)spec_weaker(spec, limit_name(i)) << i;
-	}
-	m->id = add_text(text, s->id);
-	for (size_t i = 0; i < spec->fs.len; i++)
-		m->mounts[m->n_mounts++] = (struct launch_mount){
-			.kind = mount_kinds[spec->fs.at[i].kind],
-			.ticket = s->change.tickets[1 + i],
-			.at = add_text(text, spec->fs.at[i].at),
-		};
-	for (size_t i = 0; i < s->n_trees; i++)
-		(void)maker_add_tree(m, text, s->trees[i]); /* there is room: copy_trees() */
-}
 
 static int insert(struct sbx *s, struct store_call call, struct fail *f)
 {
@@ -310,7 +277,8 @@ static int insert(struct sbx *s, struct store_call call, struct fail *f)
 		                   .mem_bytes = (int64_t)s->needs.of[QUOTA_MEM],
 		                   .cpu_milli = (int64_t)s->needs.of[QUOTA_CPU],
 		                   .pids = (int64_t)s->needs.of[QUOTA_PIDS],
-		                   .disk_bytes = (int64_t)s->needs.of[QUOTA_DISK] };
+		                   .disk_bytes = (int64_t)s->needs.of[QUOTA_DISK],
+		                   .workspace = s->workspace ? s->workspace->row.id : NULL };
 	struct err e = { 0 };
 
 	if (s->is_service)
@@ -330,7 +298,7 @@ static void explain_make(struct fail *f, const struct err *e)
 	f->is_retry_safe = true;
 }
 
-static void made(void *arg, const struct launch_made *m, int channel_fd, const struct err *e)
+void sbx_made(void *arg, const struct launch_made *m, int channel_fd, const struct err *e)
 {
 	struct sbx *s = arg;
 	struct fail f = { 0 };
@@ -338,7 +306,7 @@ static void made(void *arg, const struct launch_made *m, int channel_fd, const s
 
 	if (e) {
 		explain_make(&f, e);
-		build_failed(s, &f);
+		sbx_build_failed(s, &f);
 		return;
 	}
 	s->slot = m->slot;
@@ -347,11 +315,11 @@ static void made(void *arg, const struct launch_made *m, int channel_fd, const s
 	int r = link_open(&s->link, fd_take(&fd));
 	if (r < 0) {
 		fail_set(&f, FAIL_BACKEND_ERROR, "too many open files");
-		build_failed(s, &f);
+		sbx_build_failed(s, &f);
 		return;
 	}
 	if (gate_possible(s, &f) < 0) { /* now that there is a way to tell the monitor */
-		build_failed(s, &f);
+		sbx_build_failed(s, &f);
 		return;
 	}
 	if (!s->is_one_shot) {
@@ -361,90 +329,11 @@ static void made(void *arg, const struct launch_made *m, int channel_fd, const s
 	s->state = SANDBOX_RUNNING; /* the first command is built together with the walls */
 	s->started_ms = core_now_ms();
 	if (insert(s, (struct store_call){ .is_lazy = true }, &f) < 0) {
-		build_failed(s, &f);
+		sbx_build_failed(s, &f);
 		return;
 	}
 	sbx_change_end(s, NULL);
 	gate_linked(s); /* its command is told first */
-}
-
-static void make(struct sbx *s)
-{
-	AUTO(str_done) struct str text = { .max = LAUNCH_TEXT_MAX };
-	struct launch_make m;
-
-	fill_make(s, &m, &text);
-	if (s->is_one_shot)
-		link_expect(&s->link);
-	gate_begin(s);
-	maker_make(s->core, &m, &text, made, s);
-}
-
-/* The sources of the spec, one after the other: the image is the first. */
-static const char *source_path(const struct spec *spec, size_t i)
-{
-	if (i == 0)
-		return strncmp(spec->image, "dir:", 4) == 0 ? spec->image + 4 : NULL;
-	return spec->fs.at[i - 1].src;
-}
-
-static void open_next(struct sbx *s);
-
-/* "open: No such file" of the launcher, who knows no names, becomes "open /a/b: No such file". */
-static void explain_source(struct fail *f, const struct sbx *s, size_t i, const struct err *e)
-{
-	const char *path = source_path(&s->spec, i), *prefix = i == 0 ? "image: " : "";
-	size_t verb = strcspn(e->msg, ":");
-
-	fail_err(f, e);
-	if (e->sys && e->msg[verb] == ':')
-		fail_set(f, f->code, "%s%.*s %s%s", prefix, (int)verb, e->msg, path, e->msg + verb);
-	else
-		fail_set(f, f->code, "%s%s%s %s", i == 0 ? "image: " : "fs: ", path,
-		         strncmp(e->msg, "neither", 7) == 0 ? " is" : ":", e->msg);
-}
-
-static void opened(void *arg, const struct launch_opened *o, int fd, const struct err *e)
-{
-	struct sbx *s = arg;
-	struct fail f = { 0 };
-	size_t i = s->change.next_source;
-	bool needs_dir = i == 0 || s->spec.fs.at[i - 1].kind == FS_OVERLAY;
-
-	if (e)
-		explain_source(&f, s, i, e);
-	else if (needs_dir && !o->is_dir)
-		fail_set(&f, FAIL_INVALID, "%s%s is not a folder",
-		         i == 0 ? "image: " : "fs: overlay:", source_path(&s->spec, i));
-	else if (i == 0)
-		(void)sbx_user_of(s, fd, &f); /* the image may have users of its own */
-	if (f.code != FAIL_NONE) {
-		build_failed(s, &f);
-		return;
-	}
-	s->change.tickets[i] = o->ticket;
-	s->change.next_source++;
-	open_next(s);
-}
-
-static void open_next(struct sbx *s)
-{
-	for (; s->change.next_source <= s->spec.fs.len; s->change.next_source++) {
-		const char *path = source_path(&s->spec, s->change.next_source);
-
-		if (path) {
-			maker_path(s->core, path, s->change.client_fd, opened, s);
-			return;
-		}
-	}
-	make(s);
-}
-
-void sbx_build(struct sbx *s)
-{
-	memset(s->change.tickets, 0, sizeof s->change.tickets);
-	s->change.next_source = 0;
-	open_next(s);
 }
 
 static void inserted(void *arg, const struct store_answer *a)
@@ -485,6 +374,28 @@ static void copy_trees(struct sbx *s, const struct sbx_ask *ask)
 	s->n_trees = ask->n_trees;
 }
 
+/* What fs workspace:AT shows. */
+static int find_workspace(struct sbx *s, struct fail *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->spec.fs.len; i++)
+		n += s->spec.fs.at[i].kind == FS_WORKSPACE;
+	if (n != (s->spec.workspace ? 1 : 0))
+		return fail_set(f, FAIL_INVALID, "fs: %s",
+		                n == 0   ? "the workspace is mounted nowhere; write workspace:AT"
+		                : n == 1 ? "workspace:AT needs workspace, an id or a key"
+		                         : "a workspace is mounted once");
+	if (!s->spec.workspace)
+		return 0;
+	s->workspace = wsx_find(s->core, s->tenant, s->spec.workspace, f);
+	if (!s->workspace)
+		return fail_set(f, FAIL_NOT_FOUND, "workspace: there is no %.128s",
+		                s->spec.workspace);
+	wsx_ref(s->workspace);
+	return 0;
+}
+
 struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *done, void *arg,
                        struct fail *f)
 {
@@ -516,8 +427,8 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	int judged = enforced_judge(c, &s->spec, &texts, f);
 	s->enforced = texts.by;
 	s->note = texts.note;
-	if (judged < 0 || sbx_user_of(s, -1, f) < 0 || sbx_change_begin(s, done, arg, f) < 0 ||
-	    record(s, f) < 0) {
+	if (judged < 0 || find_workspace(s, f) < 0 || sbx_user_of(s, -1, f) < 0 ||
+	    sbx_change_begin(s, done, arg, f) < 0 || record(s, f) < 0) {
 		sbx_free(s);
 		return NULL;
 	}
@@ -565,7 +476,7 @@ void sbx_on_gate_failed(struct sbx *s, const struct fail *f)
 
 	err_new(&e, ERR_INTERNAL, "%s", f->detail);
 	if (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING) {
-		build_failed(s, f);
+		sbx_build_failed(s, f);
 		return;
 	}
 	for (struct px *p = s->processes, *next; p && s->is_one_shot; p = next) {
@@ -614,7 +525,7 @@ void sbx_on_fail(struct sbx *s, const struct err *e)
 
 	fail_err(&f, e);
 	if (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING) {
-		build_failed(s, &f);
+		sbx_build_failed(s, &f);
 		return;
 	}
 	for (struct px *p = s->processes, *next; p; p = next) {
@@ -654,6 +565,7 @@ void sbx_be_gone(struct sbx *s, const char *reason)
 	drop_ports(s);
 	files_close(s);
 	link_close(&s->link);
+	wsx_detach(s);
 	journal(s->is_one_shot ? JOURNAL_DEBUG : JOURNAL_INFO, "a sandbox is gone", "sandbox",
 	        s->id, "tenant", s->tenant, "reason", reason, NULL);
 	if (s->state != SANDBOX_DELETING)
@@ -699,7 +611,7 @@ void sbx_on_lost(struct sbx *s)
 	if (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING) {
 		fail_set(&f, FAIL_SANDBOX_UNAVAILABLE, "the monitor of the sandbox died");
 		f.is_retry_safe = true;
-		build_failed(s, &f);
+		sbx_build_failed(s, &f);
 	} else if (s->state == SANDBOX_DELETING || s->is_one_shot) {
 		sbx_be_gone(s, "deleted");
 	} else {
@@ -751,6 +663,10 @@ void sbx_on_frozen(struct sbx *s, bool is_frozen, int error)
 {
 	struct fail f = { 0 };
 
+	if (is_frozen && s->hold == SBX_HOLD_ASKED) {
+		wsx_on_frozen(s, error);
+		return;
+	}
 	/* A paused one is also thawed to be stopped: that is the other change. */
 	if (!s->change.is_busy || s->state != (is_frozen ? SANDBOX_RUNNING : SANDBOX_PAUSED))
 		return;

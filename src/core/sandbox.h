@@ -23,6 +23,10 @@ struct gate;
 struct net;
 struct policy_pending;
 struct shl;
+struct wsx;
+
+/* A moment in which nothing of it runs, for its workspace. */
+enum sbx_hold { SBX_HOLD_NONE, SBX_HOLD_ASKED, SBX_HOLD_FROZEN };
 
 typedef void sbx_done_fn(void *arg, struct sbx *s, const struct fail *f); /* f NULL: it worked */
 
@@ -47,6 +51,12 @@ struct sbx {
 	bool is_service;          /* ours (service.h): nobody finds it, and no row tells of it */
 	struct maker_tree *trees; /* mounted besides what its spec says */
 	size_t n_trees;
+
+	struct wsx *workspace; /* what fs workspace:AT shows (workspace.h); a reference, or NULL */
+	struct sbx *next_attached;   /* with the same one */
+	struct attach_op *attaching; /* it waits for the mount */
+	bool is_attached;
+	enum sbx_hold hold;
 
 	struct link link; /* to the monitor */
 	int slot;
@@ -83,6 +93,7 @@ struct sbx {
 		struct fail fail;                     /* why it came to nothing */
 		bool is_busy;
 		bool is_ready; /* but for its gate */
+		bool is_pausing;
 	} change;
 	struct timer timer; /* a change that does not come to an end */
 };

@@ -9,6 +9,7 @@
 #include "core/process.h"
 #include "core/quota.h"
 #include "core/sandbox-internal.h"
+#include "core/workspace.h"
 #include "io/journal.h"
 
 #define ANSWER_MS 5000 /* for a monitor to say who it is */
@@ -85,7 +86,10 @@ int sbx_pause(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
 		return refuse_state(s, "pause", f);
 	if (!s->link.ready.can_freeze)
 		return fail_set(f, FAIL_UNENFORCEABLE, "pause: this host has no freezer for it");
-	return sbx_change_begin(s, done, arg, f) < 0 ? -1 : order(s, CH_FREEZE, f);
+	if (sbx_change_begin(s, done, arg, f) < 0)
+		return -1;
+	s->change.is_pausing = true;
+	return order(s, CH_FREEZE, f);
 }
 
 int sbx_resume(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
@@ -227,6 +231,8 @@ struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row)
 		                           [QUOTA_DISK] = (uint64_t)row->disk_bytes } };
 	(void)sbx_user_of(s, -1, &f);
 	roster_add(&c->sandboxes, &s->entry);
+	if (row->workspace)
+		wsx_adopt(s, row->workspace);
 	return s;
 }
 
@@ -235,6 +241,7 @@ struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row)
 void sbx_settle_dead(struct sbx *s, const char *reason)
 {
 	net_on_lost(s);
+	wsx_detach(s);
 	switch (s->state) {
 	case SANDBOX_CREATING:
 		sbx_be_gone(s, "the daemon was restarted while it was made");

@@ -16,7 +16,7 @@
 /* A number that nothing in this store ever had: of a tree, a point, a workspace. */
 uint64_t trees_number(struct core *c);
 
-struct tree_ask {
+struct tree_new {
 	const char *tenant;
 	const char *kind;  /* "repo", "checkout", "layer", "image" */
 	const char *owner; /* who needs it: rp_…, ws_…, the name of an image */
@@ -26,11 +26,14 @@ struct tree_ask {
 /* f NULL: it worked. Always later, never from within the call. */
 typedef void tree_done_fn(void *arg, uint64_t num, const struct fail *f);
 
-void tree_make(struct core *c, const struct tree_ask *ask, tree_done_fn *done, void *arg);
+void tree_make(struct core *c, const struct tree_new *ask, tree_done_fn *done, void *arg);
 void tree_seal(struct core *c, uint64_t num, tree_done_fn *done, void *arg);
 void tree_keep(struct core *c, uint64_t num, tree_done_fn *done, void *arg);
 /* In the background; nobody mounts it any more. */
 void tree_remove(struct core *c, uint64_t num);
+
+/* Points that no history needs any more, some of them. */
+void trees_drop_points(struct core *c, size_t max);
 
 /* ---- for core.c ---- */
 int trees_open(struct core *c, struct err *e) MUST_USE;

@@ -30,6 +30,7 @@ struct plan_mount {
 	    gid; /* owner of the source: becomes the user inside where the kernel can map it */
 	bool is_dir;
 	bool is_read_only; /* PLAN_TREE; PLAN_RO always is */
+	bool is_ready;     /* PLAN_TREE: source_fd is a detached mount that is mapped already */
 };
 
 struct plan {

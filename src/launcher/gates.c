@@ -1,72 +1,27 @@
 #include "launcher/gates.h"
 
-#include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/fd.h"
-#include "launcher/child.h"
-#include "launcher/launcher.h"
-#include "os/file.h"
-#include "os/proc.h"
+#include "launcher/helper.h"
 #include "os/sock.h"
 
-#define CHANNEL_FD 3
 #define BACKOFF_MS_MIN 50
 #define BACKOFF_MS_MAX 2000
 #define STEADY_MS 2000 /* who lived that long starts again at once */
 
-/* In the child: from the launcher's rights to none, for good. */
-static _Noreturn void become_gate(const struct gates *g, const char *path, int channel_fd)
-{
-	char name[] = "caisson-gate";
-	char *const argv[] = { name, NULL }, *const env[] = { NULL };
-	int keep[] = { 0, 1, 2, CHANNEL_FD };
-	int r = channel_fd == CHANNEL_FD ? 0 : os_dup3(channel_fd, CHANNEL_FD, 0);
-
-	if (g->cgroup) { /* that is removed with the last sandbox; it may take longer to end */
-		struct cgroup cg = *g->cgroup;
-
-		cgroup_leave(&cg);
-	}
-	if (r >= 0)
-		r = child_keep(keep, COUNT(keep));
-	if (r >= 0)
-		r = os_chdir("/");
-	if (r >= 0)
-		r = child_give_up(g->is_root, g->id);
-	if (r >= 0) /* after the change of ids, which clears it */
-		r = os_prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (r >= 0)
-		r = os_execveat(AT_FDCWD, path, argv, env, 0);
-	fprintf(stderr, "caisson-launcher: start %s: %s\n", path, strerror(-r));
-	_exit(126);
-}
-
 static int start(struct gates *g, uint64_t now_ms, struct err *e)
 {
-	char path[PATH_MAX];
-	int fds[2];
+	const struct helper gate = { .name = "caisson-gate",
+		                     .is_root = g->is_root,
+		                     .id = g->id,
+		                     .is_to_follow = true,
+		                     .cgroup = g->cgroup };
+	int fd = helper_start(&gate, &g->pid, e);
 
-	if (launcher_find("caisson-gate", path, e) < 0)
+	if (fd < 0)
 		return -1;
-	int r = os_socketpair(fds, SOCK_SEQPACKET);
-	if (r < 0)
-		return err_sys(e, -r, "socketpair");
-	AUTO(fd_close) int ours = fds[0];
-	AUTO(fd_close) int theirs = fds[1];
-	if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0) /* we wait for nobody */
-		return err_sys(e, errno, "set the channel non-blocking");
-	int pid = os_clone((struct clone_opts){ 0 });
-	if (pid < 0)
-		return err_sys(e, -pid, "clone");
-	if (pid == 0)
-		become_gate(g, path, theirs);
-	g->pid = pid;
-	g->channel_fd = fd_take(&ours);
+	g->channel_fd = fd;
 	g->started_ms = now_ms;
 	return 0;
 }

@@ -67,8 +67,10 @@ static int make_slot(struct sandbox *s, struct err *e)
 			return -1;
 	}
 	if (box->is_root) {
-		box->id_base = SLOT_ID_BASE + (uint32_t)s->slot * SLOT_ID_COUNT;
-		box->uid = box->gid = box->id_base + BOX_IDS;
+		uint32_t own = SLOT_ID_BASE + (uint32_t)s->slot * SLOT_ID_COUNT;
+
+		box->id_base = s->order->workspace ? slot_work_id(s->order->work) : own;
+		box->uid = box->gid = own + BOX_IDS; /* no two monitors have the same */
 	}
 	return 0;
 }
@@ -225,10 +227,11 @@ static int make_mount_trees(struct sandbox *s, struct userns_range all, struct e
 	for (size_t i = 0; i < box->plan->n_mounts; i++) {
 		const struct plan_mount *m = &box->plan->mounts[i];
 
-		if (m->source_fd < 0)
+		if (m->source_fd < 0 || (!box->is_root && !m->is_ready))
 			continue;
-		box->mount_tree_fds[i] =
-		    m->kind == PLAN_TREE ? own_tree(&ns, m, all, e) : host_tree(box, m, e);
+		box->mount_tree_fds[i] = m->is_ready            ? fd_dup(m->source_fd, e)
+		                         : m->kind == PLAN_TREE ? own_tree(&ns, m, all, e)
+		                                                : host_tree(box, m, e);
 		if (box->mount_tree_fds[i] < 0)
 			return err_wrap(e, "fs entry %zu", i + 1);
 	}
@@ -248,7 +251,7 @@ static int make_trees(struct sandbox *s, struct err *e)
 		return err_wrap(e, "skeleton");
 	box->is_plain = root_is_plain(p, box->skeleton_fd);
 	if (!box->is_root)
-		return 0;
+		return make_mount_trees(s, all, e);
 	/* Where names are made in it, or it is written to, its files have to belong to somebody. */
 	box->skeleton_tree_fd = box->is_plain || p->image == IMAGE_DIR
 	                            ? plain_tree(box->skeleton_fd, e)

@@ -45,6 +45,8 @@ struct launcher_order {
 	/* Who owns the files of an image, inside: root mode. 0: everybody himself. */
 	uid_t image_uid;
 	gid_t image_gid;
+	uint64_t workspace; /* that it has mounted; 0: none */
+	int work;       /* root mode: the number of the workspace's ids, which are its own then */
 	bool is_kept;   /* lives on without a client */
 	int listen_fd;  /* for its next client; -1: none */
 	const char *id; /* opaque; NULL: none */

@@ -42,11 +42,6 @@ static bool is_gone(int fd)
 	return poll(&p, 1, 0) != 0; /* nothing was asked for but what always comes: a hangup */
 }
 
-static bool is_sandbox_id(uid_t id)
-{
-	return id >= SLOT_ID_BASE && id - SLOT_ID_BASE < (uint64_t)SLOT_COUNT * SLOT_ID_COUNT;
-}
-
 int opener_ask(const struct opener *o, int client_fd, struct opener_caller *out, struct err *e)
 {
 	if (client_fd < 0) {
@@ -61,7 +56,7 @@ int opener_ask(const struct opener *o, int client_fd, struct opener_caller *out,
 		return err_sys(e, -r, "ask who is connected");
 	if (is_gone(client_fd))
 		return err_new(e, ERR_DENIED, "the client is gone, and with it its rights");
-	if (is_sandbox_id(out->peer.uid) || is_sandbox_id(out->peer.gid))
+	if (slot_is_id(out->peer.uid) || slot_is_id(out->peer.gid))
 		return err_new(e, ERR_DENIED, "a sandbox opens nothing on the host");
 	if (!o->is_root && out->peer.uid != geteuid())
 		return err_new(e, ERR_DENIED, "the client is another user");

@@ -89,6 +89,7 @@ static const struct {
 	[LAUNCH_RO] = { PLAN_RO, give_ticket },
 	[LAUNCH_OVERLAY] = { PLAN_OVERLAY, give_ticket },
 	[LAUNCH_TREE] = { PLAN_TREE, give_tree },
+	[LAUNCH_WORK] = { PLAN_TREE, give_nothing }, /* its keeper is asked for it */
 };
 _Static_assert(COUNT(kinds) == LAUNCH_MOUNT_KINDS, "a kind of mount has no plan");
 
@@ -99,7 +100,8 @@ static int read_mount(const struct launch_mount *m, const struct order_from *fro
 		                   .source_fd = -1,
 		                   .at = m->at,
 		                   .is_dir = true,
-		                   .is_read_only = m->flags & LAUNCH_READ_ONLY };
+		                   .is_read_only = m->flags & LAUNCH_READ_ONLY,
+		                   .is_ready = m->kind == LAUNCH_WORK };
 	return kinds[m->kind].give(m, from, to, e);
 }
 
@@ -152,6 +154,8 @@ int order_read(const struct launch_packet *p, const struct order_from *from, str
 		if (read_mount(&m->mounts[i], from, &plan->mounts[i], r < 0 ? &other : e) < 0)
 			r = -1;
 		plan->n_mounts++;
+		if (m->mounts[i].kind == LAUNCH_WORK)
+			order->workspace = m->mounts[i].tree;
 	}
 	order->plan = plan;
 	order->is_kept = m->flags & LAUNCH_KEPT;
@@ -160,4 +164,11 @@ int order_read(const struct launch_packet *p, const struct order_from *from, str
 		r = m->image_tree ? read_image_tree(m->image_tree, from->trees_fd, plan, e)
 		                  : read_image(m->image, from->tickets, plan, order, e);
 	return r;
+}
+
+void order_give_work(struct plan *plan, int fd)
+{
+	for (size_t i = 0; i < plan->n_mounts; i++)
+		if (plan->mounts[i].is_ready)
+			plan->mounts[i].source_fd = fd;
 }

@@ -32,6 +32,9 @@ struct order_from {
 };
 
 /* `p` is a checked L_MAKE. Its tickets are used up, also on failure. The plan is to be
- * plan_done(). Fills what the order gets from it: plan, image_uid, image_gid, is_kept, id. */
+ * plan_done(). Fills what the order gets from it: plan, image_uid, image_gid, is_kept, id,
+ * workspace. The mount of a workspace has no source yet: order_give_work(). */
 int order_read(const struct launch_packet *p, const struct order_from *from, struct plan *plan,
                struct launcher_order *order, struct err *e) MUST_USE;
+/* Takes over the mount of the order's workspace. */
+void order_give_work(struct plan *plan, int fd);

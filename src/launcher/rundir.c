@@ -77,37 +77,38 @@ static int hand_over(int fd, const struct rundir_opts *o, struct err *e)
 }
 
 /* Whoever else could write to it could have files of his own mounted with root's rights. */
-static int open_store(int state_fd, const char *name, struct err *e)
+static int open_private(int dir_fd, const char *name, struct err *e)
 {
 	struct stat st;
-	int r = os_mkdirat(state_fd, name, 0700);
+	int r = os_mkdirat(dir_fd, name, 0700);
 
 	if (r < 0 && r != -EEXIST)
 		return err_sys(e, -r, "make %s", name);
-	AUTO(fd_close) int fd = os_openat(state_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	AUTO(fd_close) int fd = os_openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (fd < 0)
 		return err_sys(e, -fd, "open %s", name);
 	r = os_fstatat(fd, "", &st, AT_EMPTY_PATH);
 	if (r < 0)
 		return err_sys(e, -r, "stat %s", name);
 	if (st.st_uid != geteuid() || st.st_mode & 077)
-		return err_new(
-		    e, ERR_DENIED,
-		    "%s in the state folder belongs to somebody else or is open to others", name);
+		return err_new(e, ERR_DENIED, "%s belongs to somebody else or is open to others",
+		               name);
 	return fd_take(&fd);
 }
 
 static int open_stores(struct rundir *d, struct err *e)
 {
 	const struct {
+		int dir_fd;
 		const char *name;
 		int *fd;
-	} stores[] = { { "trees", &d->trees_fd },
-		       { "blobs", &d->blobs_fd },
-		       { "vol", &d->vol_fd } };
+	} stores[] = { { d->state_fd, "trees", &d->trees_fd },
+		       { d->state_fd, "blobs", &d->blobs_fd },
+		       { d->state_fd, "vol", &d->vol_fd },
+		       { d->run_fd, "vt", &d->vt_fd } };
 
 	for (size_t i = 0; i < COUNT(stores); i++) {
-		*stores[i].fd = open_store(d->state_fd, stores[i].name, e);
+		*stores[i].fd = open_private(stores[i].dir_fd, stores[i].name, e);
 		if (*stores[i].fd < 0)
 			return -1;
 	}
@@ -253,6 +254,7 @@ int rundir_open(struct rundir *d, const struct rundir_opts *o, struct err *e)
 		              .trees_fd = -1,
 		              .blobs_fd = -1,
 		              .vol_fd = -1,
+		              .vt_fd = -1,
 		              .api_fd = -1 };
 	if (make_parents(o->run, e) < 0)
 		return -1;
@@ -283,6 +285,7 @@ void rundir_done(struct rundir *d)
 	fd_close(&d->trees_fd);
 	fd_close(&d->blobs_fd);
 	fd_close(&d->vol_fd);
+	fd_close(&d->vt_fd);
 	fd_close(&d->state_fd);
 	fd_close(&d->run_fd);
 	fd_close(&d->lock_fd);

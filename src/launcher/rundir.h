@@ -7,6 +7,7 @@
  *   RUN/              0711, the launcher's: the daemon passes and connects
  *   RUN/launcher.lock held while a launcher lives
  *   RUN/api.sock      0600, the daemon's
+ *   RUN/vt/           0700, the launcher's: the sockets of those who keep storage
  *   RUN/sb/           the sockets of monitors; the daemon may list them and not replace them
  */
 #pragma once
@@ -25,7 +26,7 @@ struct rundir_opts {
 struct rundir {
 	bool is_open;
 	int state_fd, run_fd, sb_fd, lock_fd;
-	int trees_fd, blobs_fd, vol_fd;
+	int trees_fd, blobs_fd, vol_fd, vt_fd;
 	int api_fd;
 	bool is_api_ours; /* made here: removed at the end */
 	dev_t api_dev;    /* root mode: the file of the socket */

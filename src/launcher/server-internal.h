@@ -2,6 +2,7 @@
  * server-internal.h - the state of the launcher program, shared by its files.
  *
  *   server.c     the loop, the channel, what is asked for
+ *   making.c     sandboxes that are to be made, and workspaces that are to be opened
  *   supervise.c  the daemon: start, death, restart, end
  *   ending.c     sandboxes: from their monitor's death until nothing is left
  */
@@ -15,6 +16,7 @@
 #include "launcher/rundir.h"
 #include "launcher/server.h"
 #include "launcher/slot.h"
+#include "launcher/vaults.h"
 
 #define JOBS_MAX 256
 #define JOBS_OF_ONE_MAX 64 /* whose file system does not answer must not keep others out */
@@ -47,6 +49,10 @@ struct job {
 	pid_t pid; /* 0: waited for */
 	uint64_t deadline_ms;
 };
+
+/* A sandbox that waits for the mount of its workspace; a workspace that is being opened. */
+struct making;
+struct opening;
 
 struct out {
 	struct out *next;
@@ -82,6 +88,9 @@ struct server {
 	bool is_blocked; /* the daemon takes nothing now, and is not read from */
 	struct daemon daemon;
 	struct gates gates;
+	struct vaults vaults;
+	struct making *makings;
+	struct opening *openings;
 	bool is_leaving;
 	uint64_t leave_ms; /* the latest */
 	int status;        /* to exit with */
@@ -95,6 +104,12 @@ void server_fail(struct server *s, uint32_t tag, const struct err *e);
 /* The daemon is gone: so is what it asked for. News of ended sandboxes waits for the next. */
 void server_drop_daemon(struct server *s);
 int server_take_channel(struct server *s, int fd); /* 0 or -errno */
+
+void making_begin(struct server *s, const struct launch_packet *p);
+void opening_begin(struct server *s, const struct launch_packet *p);
+void making_tick(struct server *s, uint64_t now_ms);
+uint64_t making_due(const struct server *s);
+void making_drop(struct server *s); /* of both: nobody waits for them any more */
 
 int supervise_start(struct server *s, struct err *e) MUST_USE;
 void supervise_ended(struct server *s, int status);

@@ -1,7 +1,6 @@
 #include "launcher/server.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -31,10 +30,12 @@ uint64_t server_now(void)
 /* One timer for all; after every event it is set for what comes first. */
 static void set_timer(struct server *s)
 {
-	uint64_t due = ending_due(s), other = supervise_due(s);
+	const uint64_t all[] = { ending_due(s), supervise_due(s), making_due(s),
+		                 vaults_due(&s->vaults) };
+	uint64_t due = UINT64_MAX;
 
-	if (other < due)
-		due = other;
+	for (size_t i = 0; i < COUNT(all); i++)
+		due = all[i] < due ? all[i] : due;
 	for (const struct job *j = s->jobs; j; j = j->next)
 		if (j->deadline_ms < due)
 			due = j->deadline_ms;
@@ -96,86 +97,6 @@ void server_fail(struct server *s, uint32_t tag, const struct err *e)
 {
 	server_send(s, (struct launch_head){ .type = L_FAILED, .len = sizeof *e, .tag = tag }, e,
 	            -1);
-}
-
-/* ---- make ---------------------------------------------------------------------------- */
-
-/* No other sandbox ever had it: slots are used again. */
-static int make_name(char out[LAUNCH_NAME_MAX], int slot, struct err *e)
-{
-	uint64_t random;
-
-	if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-		return err_sys(e, errno, "getrandom");
-	snprintf(out, LAUNCH_NAME_MAX, "%d-%016llx.sock", slot, (unsigned long long)random);
-	return 0;
-}
-
-static int listen_for_clients(struct server *s, const char *name, struct err *e)
-{
-	AUTO(fd_close) int fd = os_listen_at(s->dirs.sb_fd, name, SOCK_SEQPACKET, 0600);
-
-	if (fd < 0)
-		return err_sys(e, -fd, "listen on %s", name);
-	uid_t id = s->opts->service_id;
-	int r = s->kit.host.is_root ? os_fchownat(s->dirs.sb_fd, name, id, (gid_t)id) : 0;
-	return r < 0 ? err_sys(e, -r, "hand over %s", name) : fd_take(&fd);
-}
-
-static int build(struct server *s, struct launcher_order *o, struct live *l, struct err *e)
-{
-	AUTO(fd_close) int listen_fd = -1;
-
-	if (make_name(l->name, l->slot, e) < 0)
-		return -1;
-	if (o->is_kept) {
-		listen_fd = listen_for_clients(s, l->name, e);
-		if (listen_fd < 0)
-			return -1;
-	}
-	o->listen_fd = listen_fd;
-	return launcher_build(o, &l->hold, e);
-}
-
-static void plan_freep(struct plan **plan)
-{
-	plan_done(*plan);
-	free(*plan);
-}
-
-static void on_make(struct server *s, const struct launch_packet *p, int fd)
-{
-	struct launcher_order order = {
-		.host = &s->kit.host, .kit = &s->kit.common, .monitor = s->monitor, .listen_fd = -1
-	};
-	AUTO(plan_freep) struct plan *plan = mem_alloc(sizeof *plan);
-	struct launcher_hold hold;
-	struct err e = { 0 };
-
-	(void)fd;
-	const struct order_from from = { .tickets = &s->tickets, .trees_fd = s->dirs.trees_fd };
-	if (order_read(p, &from, plan, &order, &e) < 0 ||
-	    kit_refresh(&s->kit, server_now(), &e) < 0 ||
-	    launcher_take_slot(s->kit.common.run_fd, &hold, &e) < 0) {
-		server_fail(s, p->head.tag, &e);
-		return;
-	}
-	struct live *l = mem_alloc(sizeof *l);
-	*l = (struct live){ .hold = hold, .slot = hold.slot, .is_kept = order.is_kept };
-	s->live[l->slot] = l;
-	int r = build(s, &order, l, &e);
-	l->pid = l->hold.pid;
-	if (r < 0) {
-		server_fail(s, p->head.tag, &e);
-		if (l->pid == 0)
-			ending_begin(s, l); /* else when it was waited for */
-		return;
-	}
-	l->tell = TELL_GONE;
-	struct launch_made made = { .slot = l->slot, .pid = l->pid };
-	memcpy(made.name, l->name, sizeof made.name);
-	struct launch_head head = { .type = L_MADE, .len = sizeof made, .tag = p->head.tag };
-	server_send(s, head, &made, fd_take(&l->hold.control_fd));
 }
 
 /* ---- open ---------------------------------------------------------------------------- */
@@ -403,6 +324,18 @@ static void on_gate(struct server *s, const struct launch_packet *p, int fd)
 		server_send(s, head, NULL, ours);
 }
 
+static void on_make(struct server *s, const struct launch_packet *p, int fd)
+{
+	(void)fd;
+	making_begin(s, p);
+}
+
+static void on_vault(struct server *s, const struct launch_packet *p, int fd)
+{
+	(void)fd;
+	opening_begin(s, p);
+}
+
 static void on_ready(struct server *s, const struct launch_packet *p, int fd)
 {
 	(void)p;
@@ -415,7 +348,7 @@ static void on_ready(struct server *s, const struct launch_packet *p, int fd)
 /* `fd` is borrowed; -1: none came. */
 static void (*const orders[])(struct server *s, const struct launch_packet *p, int fd) = {
 	[L_MAKE] = on_make, [L_OPEN] = on_open, [L_CLEAN] = on_clean, [L_SWEEP] = on_sweep,
-	[L_HOST] = on_host, [L_GATE] = on_gate, [L_READY] = on_ready,
+	[L_HOST] = on_host, [L_GATE] = on_gate, [L_VAULT] = on_vault, [L_READY] = on_ready,
 };
 _Static_assert(COUNT(orders) == L_READY + 1, "an order has no function");
 
@@ -478,6 +411,7 @@ void server_drop_daemon(struct server *s)
 		job_free(j);
 	}
 	tickets_done(&s->tickets);
+	making_drop(s);
 	while (s->out_first) {
 		struct out *o = s->out_first;
 
@@ -551,6 +485,8 @@ static void timer_ready(struct watch *w, uint32_t events)
 	uint64_t now = server_now();
 	ending_tick(s, now);
 	jobs_tick(s, now);
+	vaults_tick(&s->vaults, now);
+	making_tick(s, now);
 	supervise_tick(s, now);
 	set_timer(s);
 }
@@ -627,6 +563,11 @@ static void raise_limits(void)
 		(void)os_setrlimit(RLIMIT_NOFILE, now.rlim_max, now.rlim_max);
 }
 
+static void vaults_changed(struct vaults *all)
+{
+	set_timer(OF(all, vaults));
+}
+
 static int open_all(struct server *s, struct err *e)
 {
 	if (kit_open(&s->kit, e) < 0)
@@ -644,7 +585,18 @@ static int open_all(struct server *s, struct err *e)
 	s->gates.cgroup = &s->kit.host.cgroup;
 	s->opener.api_dev = s->dirs.api_dev;
 	s->opener.api_ino = s->dirs.api_ino;
-	return set_rules(s, e) < 0 || open_tops(s, e) < 0 ? -1 : watch_events(s, e);
+	if (set_rules(s, e) < 0 || open_tops(s, e) < 0 || watch_events(s, e) < 0)
+		return -1;
+	s->vaults = (struct vaults){ .loop = &s->loop,
+		                     .changed = vaults_changed,
+		                     .is_root = s->kit.host.is_root,
+		                     .cgroup = &s->kit.host.cgroup,
+		                     .run_fd = s->kit.common.run_fd,
+		                     .vt_fd = s->dirs.vt_fd,
+		                     .trees_fd = s->dirs.trees_fd,
+		                     .blobs_fd = s->dirs.blobs_fd,
+		                     .vol_fd = s->dirs.vol_fd };
+	return vaults_init(&s->vaults, e);
 }
 
 static void close_all(struct server *s)
@@ -663,6 +615,7 @@ static void close_all(struct server *s)
 		}
 	for (size_t i = 0; i < s->opener.n_tops; i++)
 		fd_close(&s->top_fds[i]);
+	vaults_done(&s->vaults);
 	fd_close(&s->signals.fd);
 	fd_close(&s->timer.fd);
 	loop_close(&s->loop);

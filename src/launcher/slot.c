@@ -9,7 +9,7 @@
 #include "os/file.h"
 #include "os/unix.h"
 
-#define GATE SLOT_COUNT /* the byte after the slots */
+#define GATE SLOT_COUNT /* the byte after the slots; then those of workspaces */
 
 int slot_own_dir(const char *path, mode_t mode, struct err *e)
 {
@@ -103,4 +103,57 @@ int slot_take(int slots_fd, struct err *e)
 void slot_release(int slots_fd, int slot)
 {
 	(void)os_unlock_byte(slots_fd, slot); /* closing the file does the same */
+}
+
+/* ---- workspaces ---------------------------------------------------------------------- */
+
+uint64_t slot_work_byte(int work)
+{
+	return (uint64_t)GATE + 1 + (uint64_t)work;
+}
+
+uint32_t slot_work_id(int work)
+{
+	return SLOT_WORK_ID_BASE + (uint32_t)work * SLOT_ID_COUNT;
+}
+
+int slot_share_work(int slots_fd, int work, struct err *e)
+{
+	int r = os_lock_shared(slots_fd, (off_t)slot_work_byte(work));
+
+	return r < 0 ? err_sys(e, -r, "lock the ids of a workspace") : 0;
+}
+
+int slot_take_work(int slots_fd, struct err *e)
+{
+	static unsigned int taken; /* one that was left a moment ago may still be unmounted */
+	int first = (int)(((unsigned int)getpid() + taken++) % SLOT_WORK_COUNT);
+
+	for (int i = 0; i < SLOT_WORK_COUNT; i++) {
+		int work = (first + i) % SLOT_WORK_COUNT;
+		int r = os_lock_byte(slots_fd, (off_t)slot_work_byte(work));
+
+		if (r == 0) /* the kernel turns the one lock into the other; nobody comes between */
+			return slot_share_work(slots_fd, work, e) < 0 ? -1 : work;
+		if (r != -EAGAIN)
+			return err_sys(e, -r, "lock the ids of a workspace");
+	}
+	return err_new(e, ERR_LIMIT, "%d workspaces are open", SLOT_WORK_COUNT);
+}
+
+bool slot_work_is_free(int slots_fd, int work)
+{
+	return os_byte_locked(slots_fd, (off_t)slot_work_byte(work)) == 0;
+}
+
+bool slot_is_id(uid_t id)
+{
+	const struct {
+		uint32_t base, count;
+	} rows[] = { { SLOT_ID_BASE, SLOT_COUNT }, { SLOT_WORK_ID_BASE, SLOT_WORK_COUNT } };
+
+	for (size_t i = 0; i < COUNT(rows); i++)
+		if (id >= rows[i].base && (id - rows[i].base) / SLOT_ID_COUNT < rows[i].count)
+			return true;
+	return false;
 }

@@ -6,6 +6,10 @@
  * file: the kernel gives it back when the launcher and the monitor are both gone, however they
  * went. What is found under the name of a free slot is a leftover.
  *
+ * A workspace that is open has a number as well, of a second row: an overlay cannot be mapped, so
+ * all sandboxes that have it share its ids. Whoever has the mount holds a shared lock on the byte:
+ * the keeper of the storage, every monitor. It is nobody else's until the last of them is gone.
+ *
  * One more byte is the gate: whoever has or takes a slot shares it, whoever removes what all
  * sandboxes use (the skeleton, caisson/ of the cgroups) has it alone.
  */
@@ -19,6 +23,9 @@
 #define SLOT_ID_BASE 0x70000000u
 #define SLOT_ID_COUNT 0x10000u
 #define SLOT_COUNT 4095
+#define SLOT_WORK_ID_BASE                                                                          \
+	0x60000000u /* of workspaces; the last range of this row has our own ids */
+#define SLOT_WORK_COUNT 4095
 
 /* The folder of this host (or user): slots and skeleton. Made when absent. */
 int slot_run_dir(bool is_root, struct err *e) MUST_USE;
@@ -28,6 +35,15 @@ bool slot_alone(int slots_fd);                        /* the gate: false when an
 int slot_take(int slots_fd, struct err *e) MUST_USE;  /* the slot's number; shares the gate too */
 bool slot_take_this(int slots_fd, int slot);          /* false: in use */
 void slot_release(int slots_fd, int slot);
+
+/* The number of a workspace that is to be opened: one that nobody has. Shared from then on. */
+int slot_take_work(int slots_fd, struct err *e) MUST_USE;
+/* One more who has it, while another does. */
+int slot_share_work(int slots_fd, int work, struct err *e) MUST_USE;
+bool slot_work_is_free(int slots_fd, int work); /* nobody but we ourselves has it */
+uint64_t slot_work_byte(int work);              /* of the lock file */
+uint32_t slot_work_id(int work);                /* host id of root inside */
+bool slot_is_id(uid_t id);                      /* of any sandbox */
 
 /* A folder of ours in a place where others may write: it counts only if nobody but the caller
  * owns it or may write to it. Made with `mode` when absent. */

@@ -432,27 +432,34 @@ static void hear_exec(struct monitor *m, struct message *msg)
 		talk_fail(m, msg->packet.head.num, &e);
 }
 
+#define TREE_ROOT_MAX 256
+
 /* As the user of the sandbox, in its root, with nothing of a command's environment. */
 static void hear_tree(struct monitor *m, struct message *msg)
 {
-	static char text[] = "/\0caisson-tree";
+	char text[sizeof "/\0caisson-tree" + TREE_ROOT_MAX];
+	const char *root = (const char *)msg->packet.data;
+	size_t len = msg->packet.head.len;
 	struct err e = { 0 };
 	AUTO(procs_start_done)
 	struct proc_start s = { .num = msg->packet.head.num,
 		                .command = { .uid = m->box->plan->uid,
 		                             .gid = m->box->plan->gid,
-		                             .argc = 1,
-		                             .text = text,
-		                             .text_len = sizeof text },
+		                             .argc = 2,
+		                             .text = text },
 		                .log_fd = -1,
 		                .extra_fd = -1,
 		                .program_fd = -1 };
 
-	if (msg->n_fds != 2) {
-		err_new(&e, ERR_INVALID, "a worker needs a socket and a program");
+	if (msg->n_fds != 2 || len < 2 || len > TREE_ROOT_MAX || root[0] != '/' ||
+	    strnlen(root, len) != len - 1) {
+		err_new(&e, ERR_INVALID, "a worker needs a root, a socket and a program");
 		talk_fail(m, s.num, &e);
 		return;
 	}
+	memcpy(text, "/\0caisson-tree", sizeof "/\0caisson-tree");
+	memcpy(text + sizeof "/\0caisson-tree", root, len);
+	s.command.text_len = sizeof "/\0caisson-tree" + len;
 	s.extra_fd = fd_take(&msg->fds[0]);
 	s.program_fd = fd_take(&msg->fds[1]);
 	if (procs_start(m, &s, &e) < 0)
@@ -513,7 +520,7 @@ static const struct {
 	void (*of_new)(struct monitor *m, struct message *msg); /* takes descriptors */
 } verbs[CH_TYPES] = {
 	[CH_EXEC]   = { ANY,                           NULL,        NULL,        hear_exec },
-	[CH_TREE]   = { 0,                             NULL,        NULL,        hear_tree },
+	[CH_TREE]   = { ANY,                           NULL,        NULL,        hear_tree },
 	[CH_IN]     = { ANY,                           hear_in,     NULL,        NULL },
 	[CH_EOF]    = { 0,                             hear_eof,    NULL,        NULL },
 	[CH_SIGNAL] = { sizeof(struct channel_signal), hear_signal, NULL,        NULL },

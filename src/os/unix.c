@@ -41,7 +41,7 @@ int os_listen_at(int dirfd, const char *name, int type, mode_t mode)
 	return r < 0 ? r : fd_take(&fd);
 }
 
-int os_knock_at(int dirfd, const char *name, int type)
+int os_connect_at(int dirfd, const char *name, int type)
 {
 	struct sockaddr_un address;
 	int r = address_at(dirfd, name, &address);
@@ -53,7 +53,17 @@ int os_knock_at(int dirfd, const char *name, int type)
 	if (fd < 0)
 		return -errno;
 	r = os_ret(connect(fd, (struct sockaddr *)&address, sizeof address));
-	return r == -EAGAIN ? 0 : r; /* its queue is full: somebody has one */
+	return r < 0 ? r : fd_take(&fd);
+}
+
+int os_knock_at(int dirfd, const char *name, int type)
+{
+	int fd = os_connect_at(dirfd, name, type);
+	int r = fd == -EAGAIN || fd > 0 ? 0 : fd; /* its queue is full: somebody has one */
+
+	if (fd >= 0)
+		(void)close(fd);
+	return r;
 }
 
 int os_socket_option(int fd, int option)

@@ -18,6 +18,8 @@ struct os_peer {
 
 /* A socket bound to dirfd/name, with this mode whatever the umask; it listens. */
 int os_listen_at(int dirfd, const char *name, int type, mode_t mode);
+/* Connects, or -ECONNREFUSED when nobody listens there. Not blocking. */
+int os_connect_at(int dirfd, const char *name, int type);
 /* Connects and hangs up: 0 when somebody listens there, -ECONNREFUSED when nobody does. */
 int os_knock_at(int dirfd, const char *name, int type);
 int os_socket_option(int fd, int option); /* an int of SOL_SOCKET */

@@ -95,10 +95,23 @@ static void resolve_row(struct spec *s, const struct opt *o)
 	(void)r;
 }
 
+/* A workspace that is named and mounted nowhere is at /work, unless something else is. */
+static void resolve_workspace(struct spec *s)
+{
+	struct fs_entry entry = { .kind = FS_WORKSPACE, .at = "/work" };
+
+	for (size_t i = 0; i < s->fs.len; i++)
+		if (s->fs.at[i].kind == FS_WORKSPACE || strcmp(s->fs.at[i].at, entry.at) == 0)
+			return;
+	vec_push(&s->fs, entry);
+}
+
 void spec_resolve(struct spec *s)
 {
 	bool profile_named = s->profile_named;
 
+	if (s->workspace)
+		resolve_workspace(s);
 	for (size_t i = 0; i < top_table.count; i++)
 		resolve_row(s, &top_table.at[i]);
 	s->profile_named = profile_named;

@@ -38,7 +38,8 @@ enum channel_type {
 
 	/* The client, about one process (`num`). */
 	CH_EXEC,    /* struct channel_exec, text; descriptors: the log, [the text] */
-	CH_TREE,    /* starts a worker of ours; descriptors: its socket (3 for it), its program */
+	CH_TREE,    /* starts a worker of ours; its root, an absolute path with its NUL; descriptors: its socket
+	             * (3 for it), its program */
 	CH_IN,      /* bytes for standard input */
 	CH_EOF,     /* end of standard input */
 	CH_SIGNAL,  /* struct channel_signal */

@@ -20,6 +20,7 @@ static int check_mount(const struct launch_mount *m, uint32_t text_len, struct e
 		[LAUNCH_RO] = { .has_ticket = true },
 		[LAUNCH_OVERLAY] = { .has_ticket = true },
 		[LAUNCH_TREE] = { .has_tree = true, .flags = LAUNCH_READ_ONLY },
+		[LAUNCH_WORK] = { .has_tree = true, .flags = LAUNCH_READ_ONLY },
 	};
 	_Static_assert(COUNT(kinds) == LAUNCH_MOUNT_KINDS, "a kind of mount has no shape");
 
@@ -65,10 +66,13 @@ static int check_make(const struct launch_packet *p, struct err *e)
 		return wrong(e, "ids");
 	if (m->n_mounts > COUNT(m->mounts))
 		return wrong(e, "number of mounts");
-	for (size_t i = 0; i < m->n_mounts; i++)
+	uint32_t n_works = 0;
+	for (size_t i = 0; i < m->n_mounts; i++) {
 		if (check_mount(&m->mounts[i], m->text_len, e) < 0)
 			return -1;
-	return 0;
+		n_works += m->mounts[i].kind == LAUNCH_WORK;
+	}
+	return n_works > 1 ? wrong(e, "two workspaces") : 0;
 }
 
 static int check_open(const struct launch_packet *p, struct err *e)
@@ -89,6 +93,16 @@ static int check_open(const struct launch_packet *p, struct err *e)
 static int check_slot(const struct launch_packet *p, struct err *e)
 {
 	return p->slot.slot < 0 || p->slot.slot >= LAUNCH_SLOTS ? wrong(e, "slot") : 0;
+}
+
+/* The rest is checked when it is whole: vault_check(). */
+static int check_vault(const struct launch_packet *p, struct err *e)
+{
+	const struct vault_open *o = &p->vault;
+
+	if (o->id_base || o->n_ids || o->lock_byte || o->flags & VAULT_ROOTLESS)
+		return wrong(e, "what is not the daemon's to say");
+	return o->n_layers > VAULT_LAYERS_MAX ? wrong(e, "layers") : 0;
 }
 
 /* ---- launcher to daemon ------------------------------------------------------------ */
@@ -164,12 +178,14 @@ static const struct shape shapes[] = {
 	[L_SWEEP]  = { 0,                            false, true,  0, 0, NULL },
 	[L_HOST]   = { 0,                            false, true,  0, 0, NULL },
 	[L_GATE]   = { 0,                            false, true,  0, 0, NULL },
+	[L_VAULT]  = { sizeof(struct vault_open),    false, true,  0, 0, check_vault },
 	[L_READY]  = { 0,                            false, true,  0, 0, NULL },
 	[L_MADE]   = { sizeof(struct launch_made),   false, false, 1, 1, check_made },
 	[L_OPENED] = { sizeof(struct launch_opened), false, false, 1, 1, check_opened },
 	[L_DONE]   = { sizeof(struct launch_done),   false, false, 0, 0, NULL },
 	[L_HOSTED] = { sizeof(struct launch_host),   false, false, 0, 0, check_host },
 	[L_GATED]  = { 0,                            false, false, 1, 1, NULL },
+	[L_VAULTED] = { 0,                           false, false, 1, 1, NULL },
 	[L_FAILED] = { sizeof(struct err),           false, false, 0, 0, check_failed },
 	[L_GONE]   = { sizeof(struct launch_gone),   false, false, 0, 0, check_gone },
 };

@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "wire/vault.h"
 
 #define LAUNCH_TEXT_MAX (128u << 10)  /* paths inside and an id; a packet of 200 KiB still goes */
 #define LAUNCH_LIMITS 10              /* spec/spec.h: limit_id */
@@ -35,15 +36,18 @@ enum launch_type {
 	L_SWEEP,
 	L_HOST,
 	L_GATE,
+	L_VAULT, /* struct vault_open; what the launcher knows better is 0 in it */
 	L_READY, /* the API answers */
 	/* launcher */
-	L_MADE,   /* launch_made; descriptor: the channel to the monitor (wire/channel.h) */
-	L_OPENED, /* launch_opened; descriptor: O_PATH */
-	L_DONE,   /* launch_done: of L_CLEAN and L_SWEEP */
-	L_HOSTED, /* launch_host */
-	L_GATED,  /* descriptor: the socket of a new child of the gate (wire/gate.h) */
-	L_FAILED, /* struct err: of any */
-	L_GONE,   /* launch_gone, tag 0: all of a sandbox is dead and removed */
+	L_MADE,    /* launch_made; descriptor: the channel to the monitor (wire/channel.h) */
+	L_OPENED,  /* launch_opened; descriptor: O_PATH */
+	L_DONE,    /* launch_done: of L_CLEAN and L_SWEEP */
+	L_HOSTED,  /* launch_host */
+	L_GATED,   /* descriptor: the socket of a new child of the gate (wire/gate.h) */
+	L_VAULTED, /* descriptor: a socket to the keeper of that workspace. It hears when that dies
+	            */
+	L_FAILED,  /* struct err: of any */
+	L_GONE,    /* launch_gone, tag 0: all of a sandbox is dead and removed */
 	L_TYPES
 };
 
@@ -58,17 +62,20 @@ enum launch_mount_kind {
 	LAUNCH_RO,
 	LAUNCH_OVERLAY,
 	LAUNCH_TREE, /* a tree of the store, itself; the ids on disk are those inside */
+	LAUNCH_WORK, /* a workspace that is open: L_VAULT. One at most; its ids are the sandbox's */
 	LAUNCH_MOUNT_KINDS
 };
 
-#define LAUNCH_READ_ONLY 1u /* LAUNCH_TREE: a sealed one is refused without it */
+#define LAUNCH_READ_ONLY                                                                           \
+	1u /* LAUNCH_TREE, where a sealed one is refused without it; LAUNCH_WORK                   \
+	    */
 
 struct launch_mount {
 	uint32_t kind;
 	uint32_t ticket; /* of the source: LAUNCH_RO, LAUNCH_OVERLAY; else 0 */
 	uint32_t at;     /* offset in the text: absolute path inside */
 	uint32_t flags;
-	uint64_t tree; /* LAUNCH_TREE: its number; else 0 */
+	uint64_t tree; /* LAUNCH_TREE, LAUNCH_WORK: its number; else 0 */
 };
 
 #define LAUNCH_KEPT 1u    /* lives on without a client */
@@ -151,6 +158,7 @@ struct launch_packet {
 		struct launch_make make;
 		struct launch_open open;
 		struct launch_slot slot;
+		struct vault_open vault;
 		struct launch_made made;
 		struct launch_opened opened;
 		struct launch_done done;

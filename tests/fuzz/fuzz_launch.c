@@ -11,6 +11,9 @@ static volatile size_t sink;
 
 static void use_order(const struct launch_packet *p)
 {
+	if (p->head.type == L_VAULT)
+		for (size_t i = 0; i < p->vault.n_layers; i++)
+			sink += p->vault.layers[i];
 	if (p->head.type == L_OPEN)
 		sink += strlen(launch_path(p));
 	if (p->head.type != L_MAKE)

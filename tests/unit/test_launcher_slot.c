@@ -253,6 +253,83 @@ TEST(the_last_free_slot_is_found_and_then_none)
 	runtime_remove();
 }
 
+/* ---- workspaces ---------------------------------------------------------------------- */
+
+static int take_work(int slots)
+{
+	struct err e = { 0 };
+	int work = slot_take_work(slots, &e);
+
+	if (work < 0)
+		CHECK_STR(e.msg, "");
+	CHECK(work < SLOT_WORK_COUNT);
+	return work;
+}
+
+TEST(the_ids_of_a_workspace_are_its_own_until_the_last_who_shares_them_is_gone)
+{
+	struct err e = { 0 };
+
+	runtime_make();
+	int keeper = open_slots(), monitor = open_slots();
+	AUTO(fd_close) int other = open_slots();
+	int work = take_work(keeper);
+
+	CHECK(take_work(other) != work);
+	CHECK(slot_work_is_free(keeper, work)); /* its own does not count */
+	CHECK(!slot_work_is_free(other, work));
+	CHECK_INT(slot_share_work(monitor, work, &e), 0);
+	CHECK(!slot_work_is_free(keeper, work));
+	fd_close(&keeper);
+	CHECK(!slot_work_is_free(other, work));
+	fd_close(&monitor);
+	CHECK(slot_work_is_free(other, work));
+	runtime_remove();
+}
+
+TEST(slots_and_workspaces_do_not_share_bytes_or_ids)
+{
+	static const struct {
+		uint32_t id;
+		bool is_ours;
+	} rows[] = {
+		{ 0, false },
+		{ 1000, false },
+		{ SLOT_WORK_ID_BASE - 1, false },
+		{ SLOT_WORK_ID_BASE, true },
+		{ SLOT_WORK_ID_BASE + SLOT_WORK_COUNT * SLOT_ID_COUNT - 1, true },
+		{ 0x6fffff00u, false }, /* the daemon */
+		{ 0x6fffff01u, false },
+		{ SLOT_ID_BASE, true },
+		{ SLOT_ID_BASE + SLOT_COUNT * SLOT_ID_COUNT - 1, true },
+		{ SLOT_ID_BASE + SLOT_COUNT * SLOT_ID_COUNT, false },
+		{ UINT32_MAX, false },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		printf("# %x\n", rows[i].id);
+		CHECK_INT(slot_is_id(rows[i].id), rows[i].is_ours);
+	}
+	CHECK(slot_work_byte(0) > SLOT_COUNT); /* and the gate */
+	CHECK_INT(slot_work_id(0), SLOT_WORK_ID_BASE);
+	CHECK_INT(slot_work_id(2), SLOT_WORK_ID_BASE + 2 * SLOT_ID_COUNT);
+}
+
+TEST(when_all_workspaces_are_open_no_other_is)
+{
+	struct err e = { 0 };
+
+	runtime_make();
+	AUTO(fd_close) int all = open_slots();
+	AUTO(fd_close) int none = open_slots();
+	for (int i = 0; i < SLOT_WORK_COUNT; i++)
+		CHECK_INT(slot_share_work(all, i, &e), 0);
+	CHECK_INT(slot_take_work(none, &e), -1);
+	CHECK_INT(e.kind, ERR_LIMIT);
+	CHECK_STR(e.msg, "4095 workspaces are open");
+	runtime_remove();
+}
+
 /* 65,536 ids each, from where systemd's end to below 2^31. */
 TEST(the_ids_of_all_slots_are_31_bits_wide)
 {

@@ -40,7 +40,7 @@ static void good_make(void)
 	p.make.named = p.make.weaker = (1u << LAUNCH_LIMITS) - 1;
 	p.make.limits[3] = LAUNCH_LIMIT_MAX;
 	p.make.image = 9;
-	p.make.n_mounts = 5;
+	p.make.n_mounts = 6;
 	p.make.mounts[0] = (struct launch_mount){ .kind = LAUNCH_EPHEMERAL };
 	p.make.mounts[1] = (struct launch_mount){ .kind = LAUNCH_RO, .ticket = 1, .at = 6 };
 	p.make.mounts[2] =
@@ -48,6 +48,8 @@ static void good_make(void)
 	p.make.mounts[3] =
 	    (struct launch_mount){ .kind = LAUNCH_TREE, .tree = 1, .flags = LAUNCH_READ_ONLY };
 	p.make.mounts[4] = (struct launch_mount){ .kind = LAUNCH_TREE, .tree = UINT64_MAX };
+	p.make.mounts[5] =
+	    (struct launch_mount){ .kind = LAUNCH_WORK, .tree = 2, .flags = LAUNCH_READ_ONLY };
 	p.make.id = 6;
 	p.make.text_len = sizeof text;
 	memcpy(p.bytes + sizeof p.make, text, sizeof text);
@@ -113,6 +115,23 @@ static void good_done(void)
 	p.head = (struct launch_head){ .type = L_DONE, .len = sizeof p.done };
 }
 
+static void good_vault(void)
+{
+	memset(&p, 0, sizeof p);
+	p.vault = (struct vault_open){ .workspace = 5,
+		                       .top = 6,
+		                       .n_layers = VAULT_LAYERS_MAX,
+		                       .flags = VAULT_BOUNDED,
+		                       .bytes = 1 };
+	p.head = (struct launch_head){ .type = L_VAULT, .len = sizeof p.vault };
+}
+
+static void good_vaulted(void)
+{
+	memset(&p, 0, sizeof p);
+	p.head = (struct launch_head){ .type = L_VAULTED };
+}
+
 static void good_gated(void)
 {
 	memset(&p, 0, sizeof p);
@@ -130,10 +149,11 @@ static const struct {
 	size_t fds;
 	bool is_order;
 } good[] = {
-	{ good_make, 0, true },    { good_open, 0, true },    { good_open, 1, true },
-	{ good_clean, 0, true },   { good_made, 1, false },   { good_opened, 1, false },
-	{ good_hosted, 0, false }, { good_failed, 0, false }, { good_gone, 0, false },
-	{ good_done, 0, false },   { good_gated, 1, false },
+	{ good_make, 0, true },     { good_open, 0, true },    { good_open, 1, true },
+	{ good_clean, 0, true },    { good_made, 1, false },   { good_opened, 1, false },
+	{ good_hosted, 0, false },  { good_failed, 0, false }, { good_gone, 0, false },
+	{ good_done, 0, false },    { good_gated, 1, false },  { good_vault, 0, true },
+	{ good_vaulted, 1, false },
 };
 
 TEST(good_ones_pass_in_their_direction_only)
@@ -246,6 +266,15 @@ TEST(a_field_out_of_range_is_refused)
 		{ MOUNT(2, flags), LAUNCH_READ_ONLY },
 		{ MOUNT(3, flags), LAUNCH_READ_ONLY << 1 },
 		{ MOUNT(4, flags), ~0u },
+		{ MOUNT(4, kind), LAUNCH_WORK }, /* a second one */
+		{ MOUNT(5, tree), 0 },
+		{ MOUNT(5, ticket), 1 },
+		{ MOUNT(5, flags), LAUNCH_READ_ONLY << 1 },
+		{ good_vault, offsetof(struct vault_open, id_base), 1 },
+		{ good_vault, offsetof(struct vault_open, n_ids), 65535 },
+		{ good_vault, offsetof(struct vault_open, lock_byte), 1 },
+		{ good_vault, offsetof(struct vault_open, flags), VAULT_ROOTLESS },
+		{ good_vault, offsetof(struct vault_open, n_layers), VAULT_LAYERS_MAX + 1 },
 		{ MAKE(image_tree), 1 }, /* and a ticket */
 		{ MOUNT(0, at), 11 },
 		{ MOUNT(2, at), ~0u },

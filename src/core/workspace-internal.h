@@ -1,0 +1,61 @@
+/*
+ * workspace-internal.h - operations on one workspace, one after the other.
+ */
+#pragma once
+
+#include "core/vault.h"
+#include "core/workspace.h"
+
+/* First member of whatever an operation needs. run() is called when it is its turn; ws_end() lets
+ * the next one run, after which the operation is its own to free. fail() instead of run(): there is
+ * no keeper, and the operation needs one. */
+struct ws_op {
+	struct ws_op *next;
+	struct wsx *w;
+	void (*run)(struct ws_op *o);
+	void (*fail)(struct ws_op *o, const struct fail *f); /* it ends here */
+	bool needs_vault;
+};
+
+void ws_add(struct wsx *w, struct ws_op *o);
+void ws_end(struct ws_op *o);
+void ws_pump(struct wsx *w);
+
+void ws_free(struct wsx *w);
+struct wsx *ws_load(struct core *c, const struct workspace_row *row);
+struct wsx *ws_by_id(struct core *c, const char *id);        /* of any tenant; NULL */
+void ws_text(char **at, const char *text, const char **row); /* a text of the row that changes */
+
+/* Writes what `fields` names; done() is told of failure too, and then the row is as it was. */
+typedef void ws_stored_fn(void *arg, const struct fail *f);
+void ws_store(struct wsx *w, uint32_t fields, struct workspace_with with, ws_stored_fn *done,
+              void *arg);
+
+void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *done, void *arg);
+int ws_layers(const char *stack, uint64_t layers[VAULT_LAYERS_MAX]); /* how many; -1 */
+
+/* Everybody stands still, or nobody does and there is an error. Within an operation. */
+void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int error));
+void ws_thaw(struct wsx *w);
+bool ws_has_processes(const struct wsx *w, struct str *names);
+
+/* What changed since the head becomes a point, within an operation; frozen already. `row` is what
+ * was kept, num 0: nothing had changed. It is not on record yet. */
+struct ws_kept {
+	struct wsx *w;
+	struct point_row row;
+	char id[ID_SIZE];
+	void (*done)(void *arg, struct ws_kept *k, const struct fail *f);
+	void *arg;
+};
+void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask);
+void ws_sync_soon(struct wsx *w, int64_t num);
+void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg); /* the keeper is there */
+void ws_forget_pending(struct wsx *w);
+/* Within an operation: our own sandbox is ended, and the keeper; `busy` while others have it. */
+void ws_shut(struct wsx *w, ws_stored_fn *done, void *arg);
+void ws_close(struct wsx *w); /* as an operation of its own */
+void ws_end_sandboxes(struct wsx *w, bool only_service);
+void ws_sync_fired(struct timer *t);
+struct attach_op;
+void ws_forget_attach(struct attach_op *o); /* who waited is gone; NULL is fine */

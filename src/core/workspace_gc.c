@@ -1,0 +1,185 @@
+/*
+ * workspace_gc.c - what ends by itself, and what a dead host left.
+ *
+ * Nobody's workspace is first in the trash. After its time there its top goes, and with it the
+ * points that no other history leads through.
+ */
+#include <jansson.h>
+
+#include "core/trees.h"
+#include "core/workspace-internal.h"
+#include "io/journal.h"
+
+#define TRASH_MS (24ll * 3600 * 1000)
+#define POINTS_AT_A_TIME 200
+
+/* ---- over ---------------------------------------------------------------------------- */
+
+static void expired(void *arg, struct wsx *w, const struct fail *f)
+{
+	(void)arg;
+	journal(f ? JOURNAL_WARN : JOURNAL_INFO,
+	        f ? f->detail : "a workspace was not used for its time", "workspace", w->row.id,
+	        NULL);
+}
+
+static void gone(void *arg, const struct fail *f)
+{
+	struct wsx *w = arg;
+
+	if (!f)
+		tree_remove(w->core, (uint64_t)w->row.top);
+	wsx_unref(w);
+}
+
+/* Out of the trash, for ever. */
+static void end_one(struct core *c, const char *id)
+{
+	struct wsx *w = ws_by_id(c, id);
+
+	if (!w || w->first || w->attached || w->link != WSX_CLOSED)
+		return; /* at the next look */
+	w->row.state = WORKSPACE_GONE;
+	w->row.ended_ms = core_now_ms();
+	wsx_ref(w);
+	ws_store(w, WORKSPACE_SET_STATE, (struct workspace_with){ .trash = w->row.top }, gone, w);
+}
+
+void wsx_look(struct core *c)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct workspace_list list;
+	struct err e = { 0 };
+	struct fail f = { 0 };
+
+	if (store_workspace_expired(c->store, core_now_ms(), &a, &list, &e) == 0)
+		for (size_t i = 0; i < list.n; i++) {
+			struct wsx *w = ws_by_id(c, list.rows[i].id);
+
+			/* One that somebody works with is used. */
+			if (w && !w->attached && !w->first && w->refs == 0)
+				(void)!wsx_delete(w, true, expired, NULL, &f);
+		}
+	if (store_workspace_trashed(c->store, core_now_ms() - TRASH_MS, &a, &list, &e) == 0)
+		for (size_t i = 0; i < list.n; i++)
+			end_one(c, list.rows[i].id);
+	trees_drop_points(c, POINTS_AT_A_TIME);
+}
+
+/* ---- after a loss of power ----------------------------------------------------------- */
+
+/* The nearest point before it that is on disk. */
+static int64_t safe_before(const struct point_list *lost, int64_t num)
+{
+	for (size_t i = 0; num > 0 && i < lost->n; i++) /* the newest first: once is enough */
+		if (lost->rows[i].num == num)
+			num = lost->rows[i].before;
+	return num;
+}
+
+static bool is_lost(const struct point_list *lost, int64_t num)
+{
+	return safe_before(lost, num) != num;
+}
+
+static char *safe_ahead(const struct point_list *lost, const char *text)
+{
+	json_t *old = json_loads(text, 0, NULL), *kept = json_array(), *v;
+	size_t i;
+
+	json_array_foreach(old, i, v)
+	{
+		if (!is_lost(lost, json_integer_value(v)))
+			json_array_append(kept, v);
+	}
+	char *safe = json_dumps(kept, JSON_COMPACT);
+	json_decref(old);
+	json_decref(kept);
+	return safe;
+}
+
+/* Its tree is what the disk has; only its history is shorter than it was. */
+static void repair(struct core *c, const struct workspace_row *row, const struct point_list *lost)
+{
+	int64_t begins = safe_before(lost, row->begins), head = safe_before(lost, row->head),
+		origin = safe_before(lost, row->origin);
+	AUTO(freep) char *ahead = safe_ahead(lost, row->ahead);
+
+	if (begins == row->begins && head == row->head && origin == row->origin &&
+	    strcmp(ahead, row->ahead) == 0)
+		return;
+	struct wsx *w = ws_by_id(c, row->id);
+	if (!w)
+		return;
+	journal(JOURNAL_WARN, "points of a workspace were lost with the power", "workspace",
+	        row->id, NULL);
+	w->row.begins = begins;
+	w->row.head = head;
+	w->row.origin = origin;
+	w->row.rev++;
+	ws_text(&w->ahead, ahead, &w->row.ahead);
+	ws_store(w, WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_ORIGIN,
+	         (struct workspace_with){ 0 }, NULL, NULL);
+}
+
+static void recover_points(struct core *c)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct workspace_query q = { .page = { .is_all_tenants = true,
+		                               .is_oldest_first = true,
+		                               .limit = STORE_LIST_MAX },
+		                     .states = (1u << WORKSPACE_GONE) - 1 };
+	struct workspace_list list;
+	struct point_list lost;
+	struct err e = { 0 };
+
+	if (store_point_volatile(c->store, c->boot_id, &a, &lost, &e) < 0 || lost.n == 0)
+		return;
+	do {
+		if (store_workspace_list(c->store, &q, &a, &list, &e) < 0)
+			return;
+		for (size_t i = 0; i < list.n; i++)
+			repair(c, &list.rows[i], &lost);
+		q.page.cursor = list.next;
+	} while (list.next);
+}
+
+/* ---- start and end ------------------------------------------------------------------- */
+
+static void nothing(void *arg, struct wsx *w, const struct point_row *point, const struct fail *f)
+{
+	(void)arg;
+	(void)w;
+	(void)point;
+	(void)f; /* it is on record in the journal, and tried again by whoever comes next */
+}
+
+/* Whoever lives may be in the middle of a restore: the keeper is found, and it is finished. */
+static void find_keeper(void *entry, void *arg)
+{
+	struct wsx *w = entry;
+
+	(void)arg;
+	if (w->attached)
+		wsx_point(w, &(struct wsx_point_ask){ .label = "a restart of the daemon" }, nothing,
+		          NULL);
+}
+
+void wsx_recover(struct core *c)
+{
+	recover_points(c);
+	trees_recover(c);
+	roster_each(&c->workspaces, find_keeper, NULL);
+}
+
+static void free_one(void *entry, void *arg)
+{
+	(void)arg;
+	ws_free(entry);
+}
+
+void wsx_close_all(struct core *c)
+{
+	roster_each(&c->workspaces, free_one, NULL);
+	roster_done(&c->workspaces);
+}

@@ -1,0 +1,484 @@
+/*
+ * workspace_life.c - workspaces come, are closed, forked, thrown away and found again.
+ */
+#include <jansson.h>
+
+#include "core/trees.h"
+#include "core/workspace-internal.h"
+#include "io/journal.h"
+
+#define CLOSE_TRIES 100 /* a mount goes a moment after the sandbox that had it */
+#define CLOSE_AGAIN_MS 20
+
+/* ---- create -------------------------------------------------------------------------- */
+
+struct creating {
+	struct core *core;
+	char id[ID_SIZE];
+	wsx_done_fn *done;
+	void *arg;
+};
+
+static void created(void *arg, const struct store_answer *a)
+{
+	struct creating *o = arg;
+	struct fail f = { 0 };
+	struct wsx *w = a->code == STORE_OK ? ws_by_id(o->core, o->id) : NULL;
+
+	if (a->code == STORE_EXISTS)
+		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists");
+	else if (!w)
+		fail_set(&f, FAIL_BACKEND_ERROR, "the workspace could not be stored");
+	o->done(o->arg, w, w ? NULL : &f);
+	free(o);
+}
+
+static void stack_of(uint64_t layer, char out[32])
+{
+	snprintf(out, 32, "[%llu]", (unsigned long long)(layer ? layer : VAULT_EMPTY_TREE));
+}
+
+int wsx_create(struct core *c, const struct wsx_ask *ask, wsx_done_fn *done, void *arg,
+               struct fail *f)
+{
+	struct creating *o = mem_alloc(sizeof *o);
+	int64_t now = core_now_ms();
+	char stack[32];
+	struct err e = { 0 };
+
+	*o = (struct creating){ .core = c, .done = done, .arg = arg };
+	id_make(o->id, "ws");
+	stack_of(ask->layer, stack);
+	struct workspace_row row = { .id = o->id,
+		                     .tenant = ask->tenant,
+		                     .key = ask->key,
+		                     .repo = ask->repo,
+		                     .base = ask->base,
+		                     .base_commit = ask->base_commit,
+		                     .branch = ask->branch,
+		                     .mode = ask->mode,
+		                     .state = WORKSPACE_READY,
+		                     .spec = ask->spec_text ? ask->spec_text : "{}",
+		                     .num = (int64_t)trees_number(c),
+		                     .top = (int64_t)trees_number(c),
+		                     .stack = stack,
+		                     .rev = 1,
+		                     .clean = 1,
+		                     .pin = ask->is_pinned,
+		                     .ttl_ms = (int64_t)ask->ttl_ms,
+		                     .expires_ms = ask->ttl_ms ? now + (int64_t)ask->ttl_ms : 0,
+		                     .created_ms = now,
+		                     .used_ms = now,
+		                     .disk_bytes = (int64_t)ask->disk_bytes,
+		                     .inodes = (int64_t)ask->inodes };
+	if (store_workspace_insert(c->store, &row, 1,
+	                           (struct store_call){ .done = created, .arg = o }, &e) == 0)
+		return 0;
+	free(o);
+	return fail_err(f, &e);
+}
+
+/* ---- change -------------------------------------------------------------------------- */
+
+struct change {
+	struct wsx *w;
+	wsx_done_fn *done;
+	void *arg;
+};
+
+static void changed(void *arg, const struct fail *f)
+{
+	struct change *o = arg;
+
+	o->done(o->arg, o->w, f);
+	free(o);
+}
+
+static struct change *change_new(struct wsx *w, wsx_done_fn *done, void *arg)
+{
+	struct change *o = mem_alloc(sizeof *o);
+
+	*o = (struct change){ w, done, arg };
+	return o;
+}
+
+int wsx_change(struct wsx *w, const struct wsx_life *life, wsx_done_fn *done, void *arg,
+               struct fail *f)
+{
+	uint32_t fields = WORKSPACE_SET_LIFE;
+
+	if (life->has_pin)
+		w->row.pin = life->is_pinned;
+	if (life->has_ttl)
+		w->row.ttl_ms = (int64_t)life->ttl_ms;
+	w->row.expires_ms = w->row.ttl_ms ? core_now_ms() + w->row.ttl_ms : 0;
+	if (life->spec_text) {
+		ws_text(&w->spec, life->spec_text, &w->row.spec);
+		fields |= WORKSPACE_SET_SPEC;
+	}
+	(void)f;
+	ws_store(w, fields, (struct workspace_with){ 0 }, changed, change_new(w, done, arg));
+	return 0;
+}
+
+bool wsx_is_dirty(const struct wsx *w)
+{
+	return w->row.head != w->row.origin;
+}
+
+/* ---- close --------------------------------------------------------------------------- */
+
+void ws_end_sandboxes(struct wsx *w, bool only_service)
+{
+	struct sbx *next;
+
+	for (struct sbx *s = w->attached; s; s = next) {
+		struct fail f;
+
+		next = s->next_attached;
+		if (only_service && !s->is_service)
+			continue;
+		if (s->is_service)
+			(void)sbx_delete(s, NULL, NULL, &f); /* or it is going already */
+		else
+			(void)link_send(&s->link, CH_CLOSE, 0, NULL,
+			                0); /* it says when it is over */
+	}
+}
+
+struct shutting {
+	struct wsx *w;
+	ws_stored_fn *done;
+	void *arg;
+	struct timer timer;
+	unsigned int tries;
+};
+
+static void shut_end(struct shutting *o, const struct fail *f)
+{
+	timer_stop(&o->w->core->timers, &o->timer);
+	o->done(o->arg, f);
+	free(o);
+}
+
+static void shut_answered(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct shutting *o = arg;
+	struct wsx *w = o->w;
+	struct fail f = { 0 };
+
+	(void)d;
+	if (!e) {
+		vault_close(w->vault);
+		w->vault = NULL;
+		w->link = WSX_CLOSED;
+		w->unsynced = 0;
+		shut_end(o, NULL);
+	} else if (e->sys == EBUSY && o->tries++ < CLOSE_TRIES) {
+		timer_set(&w->core->timers, &o->timer, CLOSE_AGAIN_MS);
+	} else {
+		fail_err(&f, e);
+		if (e->sys == EBUSY)
+			fail_set(&f, FAIL_BUSY, "somebody still has the workspace");
+		shut_end(o, &f);
+	}
+}
+
+/* Its sandbox of ours is gone first; others are in the way. */
+static void shut_try(struct timer *t)
+{
+	struct shutting *o =
+	    (struct shutting *)(void *)((char *)t - offsetof(struct shutting, timer));
+	struct vault_packet p = { .head.type = V_CLOSE };
+	struct err e = { 0 };
+
+	if (o->w->attached) {
+		err_sys(&e, EBUSY, "close");
+		shut_answered(o, NULL, &e);
+		return;
+	}
+	ws_ask(o->w, &p, -1, shut_answered, o);
+}
+
+void ws_shut(struct wsx *w, ws_stored_fn *done, void *arg)
+{
+	struct shutting *o = mem_alloc(sizeof *o);
+
+	*o = (struct shutting){ .w = w, .done = done, .arg = arg, .timer.fired = shut_try };
+	ws_end_sandboxes(w, true);
+	shut_try(&o->timer);
+}
+
+struct close_op {
+	struct ws_op op; /* first */
+	struct ws_kept kept;
+	bool is_trash; /* it goes there then */
+	wsx_done_fn *done;
+	void *arg;
+};
+
+static void close_end(struct close_op *o, const struct fail *f)
+{
+	struct wsx *w = o->op.w;
+
+	wsx_ref(w);
+	if (o->done)
+		o->done(o->arg, w, f);
+	ws_end(&o->op);
+	wsx_unref(w);
+	free(o);
+}
+
+static void close_stored(void *arg, const struct fail *f)
+{
+	close_end(arg, f);
+}
+
+static void close_shut(void *arg, const struct fail *f)
+{
+	struct close_op *o = arg;
+	struct wsx *w = o->op.w;
+	uint32_t fields = WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING;
+
+	if (f) {
+		close_end(o, f);
+		return;
+	}
+	w->row.clean = 1; /* the keeper has synced what it had */
+	ws_text(&w->pending, NULL, &w->row.pending);
+	if (o->is_trash) {
+		w->row.state = WORKSPACE_TRASH;
+		w->row.ended_ms = core_now_ms();
+		fields |= WORKSPACE_SET_STATE;
+	}
+	ws_store(w, fields, (struct workspace_with){ 0 }, close_stored, o);
+}
+
+static void close_synced(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct close_op *o = arg;
+	struct wsx *w = o->op.w;
+	struct fail f = { 0 };
+	struct err full = { 0 };
+
+	(void)d;
+	if (e) {
+		fail_err(&f, e);
+		close_end(o, &f);
+		return;
+	}
+	if (w->row.head > 0)
+		(void)store_point_durable(w->core->store, w->row.id, w->row.head,
+		                          (struct store_call){ 0 }, &full); /* or at the next one */
+	ws_shut(w, close_shut, o);
+}
+
+static void close_recorded(void *arg, const struct fail *f)
+{
+	struct close_op *o = arg;
+	struct vault_packet p = { .head.type = V_SYNC };
+
+	if (f)
+		close_end(o, f);
+	else
+		ws_ask(o->op.w, &p, -1, close_synced, o);
+}
+
+static void close_kept(void *arg, struct ws_kept *k, const struct fail *f)
+{
+	struct close_op *o = arg;
+	struct wsx *w = o->op.w;
+
+	if (f || k->row.num == 0) {
+		close_recorded(o, f);
+		return;
+	}
+	w->row.head = k->row.num;
+	w->row.rev++;
+	ws_text(&w->ahead, "[]", &w->row.ahead);
+	ws_store(w, WORKSPACE_SET_HEAD, (struct workspace_with){ .point = &k->row }, close_recorded,
+	         o);
+}
+
+static void close_run(struct ws_op *op)
+{
+	static const struct wsx_point_ask ask = { .label = "what was left" };
+	struct close_op *o = (struct close_op *)op;
+
+	if (op->w->link != WSX_OPEN) {
+		close_shut(o, NULL);
+		return;
+	}
+	o->kept = (struct ws_kept){ .done = close_kept, .arg = o };
+	if (strcmp(op->w->row.mode, "read") == 0)
+		close_recorded(o, NULL);
+	else
+		ws_keep(&o->kept, op->w, &ask);
+}
+
+static void close_add(struct wsx *w, bool is_trash, wsx_done_fn *done, void *arg)
+{
+	struct close_op *o = mem_alloc(sizeof *o);
+
+	*o = (struct close_op){
+		.op = { .run = close_run }, .is_trash = is_trash, .done = done, .arg = arg
+	};
+	ws_add(w, &o->op);
+}
+
+void ws_close(struct wsx *w)
+{
+	close_add(w, false, NULL, NULL);
+}
+
+/* ---- the trash ----------------------------------------------------------------------- */
+
+static void name_sandboxes(const struct wsx *w, struct str *names)
+{
+	for (const struct sbx *s = w->attached; s; s = s->next_attached)
+		if (!s->is_service)
+			str_addf(names, "%s%s", names->len ? ", " : "", s->id);
+}
+
+int wsx_delete(struct wsx *w, bool is_forced, wsx_done_fn *done, void *arg, struct fail *f)
+{
+	AUTO(str_done) struct str names = { .max = 256 };
+	struct sbx *next;
+
+	name_sandboxes(w, &names);
+	if (names.len > 0 && !is_forced)
+		return fail_set(f, FAIL_BUSY, "sandboxes work on it: %s", str_text(&names));
+	if (wsx_is_dirty(w) && !is_forced)
+		return fail_set(f, FAIL_CONFLICT,
+		                "the workspace has changes; force moves it to the trash anyway");
+	for (struct sbx *s = w->attached; s; s = next) {
+		struct fail ignored;
+
+		next = s->next_attached;
+		(void)sbx_delete(s, NULL, NULL, &ignored); /* whoever stays is in the way below */
+	}
+	close_add(w, true, done, arg);
+	return 0;
+}
+
+int wsx_untrash(struct core *c, const char *tenant, const char *id, wsx_done_fn *done, void *arg,
+                struct fail *f)
+{
+	struct wsx *w = id_is(id, strlen(id), "ws") ? ws_by_id(c, id) : NULL;
+
+	if (!w || strcmp(w->row.tenant, tenant) != 0 || w->row.state != WORKSPACE_TRASH)
+		return fail_set(f, FAIL_NOT_FOUND, "no such workspace in the trash");
+	w->row.state = WORKSPACE_READY;
+	w->row.ended_ms = 0;
+	ws_store(w, WORKSPACE_SET_STATE, (struct workspace_with){ 0 }, changed,
+	         change_new(w, done, arg));
+	return 0;
+}
+
+/* ---- forks --------------------------------------------------------------------------- */
+
+struct fork_op {
+	struct wsx *w;
+	size_t n;
+	char *key;
+	char (*ids)[ID_SIZE];
+	wsx_forked_fn *done;
+	void *arg;
+};
+
+static void fork_end(struct fork_op *o, const struct fail *f)
+{
+	o->done(o->arg, (const char(*)[ID_SIZE])o->ids, o->n, f);
+	wsx_unref(o->w);
+	free(o->key);
+	free(o->ids);
+	free(o);
+}
+
+static void forked(void *arg, const struct store_answer *a)
+{
+	struct fork_op *o = arg;
+	struct fail f = { 0 };
+
+	if (a->code == STORE_EXISTS)
+		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists");
+	else if (a->code != STORE_OK)
+		fail_set(&f, FAIL_BACKEND_ERROR, "the forks could not be stored");
+	fork_end(o, a->code == STORE_OK ? NULL : &f);
+}
+
+/* Rows, and nothing else: what they show lies where it is. */
+static void fork_from(struct fork_op *o, int64_t num, const char *stack)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct core *c = o->w->core;
+	struct workspace_row *rows = arena_alloc(&a, o->n * sizeof *rows);
+	int64_t now = core_now_ms();
+	struct err e = { 0 };
+	struct fail f = { 0 };
+
+	for (size_t i = 0; i < o->n; i++) {
+		char *key = o->key ? arena_alloc(&a, strlen(o->key) + 24) : NULL;
+
+		if (key && o->n == 1)
+			snprintf(key, strlen(o->key) + 24, "%s", o->key);
+		else if (key)
+			snprintf(key, strlen(o->key) + 24, "%s-%zu", o->key, i + 1);
+		id_make(o->ids[i], "ws");
+		rows[i] = o->w->row;
+		rows[i].id = o->ids[i];
+		rows[i].key = key;
+		rows[i].parent = o->w->row.id;
+		rows[i].state = WORKSPACE_READY;
+		rows[i].num = (int64_t)trees_number(c);
+		rows[i].top = (int64_t)trees_number(c);
+		rows[i].stack = stack;
+		rows[i].begins = rows[i].origin = rows[i].head = num;
+		rows[i].ahead = "[]";
+		rows[i].pending = NULL;
+		rows[i].rev = rows[i].clean = 1;
+		rows[i].pin = 0;
+		rows[i].created_ms = rows[i].used_ms = now;
+		rows[i].expires_ms = rows[i].ttl_ms ? now + rows[i].ttl_ms : 0;
+	}
+	if (store_workspace_insert(c->store, rows, o->n,
+	                           (struct store_call){ .done = forked, .arg = o }, &e) < 0) {
+		fail_err(&f, &e);
+		fork_end(o, &f);
+	}
+}
+
+static void fork_kept(void *arg, struct wsx *w, const struct point_row *point, const struct fail *f)
+{
+	struct fork_op *o = arg;
+
+	(void)point; /* with or without a new one: it is at its head */
+	if (f)
+		fork_end(o, f);
+	else
+		fork_from(o, w->row.head, w->row.stack);
+}
+
+int wsx_fork(struct wsx *w, const struct wsx_forks *forks, wsx_forked_fn *done, void *arg,
+             struct fail *f)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct point_row at;
+
+	if (forks->n == 0 || forks->n > WORKSPACE_FORKS_MAX)
+		return fail_set(f, FAIL_INVALID, "n: 1 to %d", WORKSPACE_FORKS_MAX);
+	if (forks->at && wsx_point_find(w, forks->at, &a, &at, f) < 0)
+		return -1;
+	struct fork_op *o = mem_alloc(sizeof *o);
+	*o = (struct fork_op){ .w = w, .n = forks->n, .done = done, .arg = arg };
+	o->key = forks->key ? mem_strdup(forks->key) : NULL;
+	o->ids = mem_alloc(forks->n * sizeof *o->ids);
+	wsx_ref(w);
+	if (forks->at)
+		fork_from(o, at.num, at.stack);
+	else if (w->link == WSX_CLOSED && w->row.clean && !w->first)
+		fork_from(o, w->row.head, w->row.stack);
+	else
+		wsx_point(w, &(struct wsx_point_ask){ .label = "fork" }, fork_kept, o);
+	return 0;
+}

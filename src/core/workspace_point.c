@@ -1,0 +1,418 @@
+/*
+ * workspace_point.c - what a workspace is at some moment, kept.
+ *
+ * Everybody who has the mount stands still while the keeper copies what changed since the last
+ * point: so it is one moment. Then they go on, and the row is written; later the disk has it too.
+ */
+#include <jansson.h>
+
+#include "core/files.h"
+#include "core/process.h"
+#include "core/trees.h"
+#include "core/workspace-internal.h"
+#include "io/journal.h"
+
+#define LEASE_MS 5000 /* for a point: whoever stands still goes on by himself then */
+#define SYNC_MS 300   /* after the last point; the disk has many of them at once */
+
+/* ---- stand still --------------------------------------------------------------------- */
+
+/* Paused by a caller: it stands already, and goes on when he says. Ours, with nothing to do: it
+ * writes nothing. */
+static bool must_freeze(const struct sbx *s)
+{
+	bool can =
+	    s->is_one_shot ? s->link.watch.fd >= 0 : s->link.is_ready && s->link.ready.can_freeze;
+
+	return can && s->state == SANDBOX_RUNNING && !(s->is_service && files_are_idle(s));
+}
+
+static void freeze_done(struct wsx *w)
+{
+	void (*done)(struct wsx *, int) = w->freeze.done;
+
+	w->freeze.done = NULL;
+	if (w->freeze.error)
+		ws_thaw(w);
+	done(w, w->freeze.error);
+}
+
+void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int error))
+{
+	w->freeze.n_waiting = 0;
+	w->freeze.error = 0;
+	w->freeze.done = done;
+	for (struct sbx *s = w->attached; s; s = s->next_attached) {
+		if (!must_freeze(s) || link_freeze(&s->link, lease_ms) < 0)
+			continue; /* who cannot be told is about to be lost */
+		s->hold = SBX_HOLD_ASKED;
+		w->freeze.n_waiting++;
+	}
+	if (w->freeze.n_waiting == 0)
+		freeze_done(w);
+}
+
+/* It stands, it cannot, or it is no more. */
+static void one_less(struct wsx *w, int error)
+{
+	w->freeze.error = error ? error : w->freeze.error;
+	if (--w->freeze.n_waiting == 0 && w->freeze.done)
+		freeze_done(w);
+}
+
+void wsx_on_frozen(struct sbx *s, int error)
+{
+	s->hold = error ? SBX_HOLD_NONE : SBX_HOLD_FROZEN;
+	one_less(s->workspace, error);
+}
+
+void ws_thaw(struct wsx *w)
+{
+	for (struct sbx *s = w->attached; s; s = s->next_attached) {
+		bool is_paused = s->state == SANDBOX_PAUSED || s->change.is_pausing;
+
+		if (s->hold == SBX_HOLD_FROZEN && !is_paused)
+			(void)link_send(&s->link, CH_THAW, 0, NULL, 0); /* or it is lost */
+		s->hold = SBX_HOLD_NONE;
+	}
+}
+
+void wsx_detach(struct sbx *s)
+{
+	struct wsx *w = s->workspace;
+	bool was_waited_for = s->hold == SBX_HOLD_ASKED;
+
+	ws_forget_attach(s->attaching);
+	s->attaching = NULL;
+	if (!w || !s->is_attached)
+		return;
+	for (struct sbx **at = &w->attached; *at; at = &(*at)->next_attached) {
+		if (*at == s) {
+			*at = s->next_attached;
+			break;
+		}
+	}
+	s->is_attached = false;
+	s->hold = SBX_HOLD_NONE;
+	if (w->service == s)
+		w->service = NULL;
+	if (w->core->is_closing)
+		return;
+	if (was_waited_for)
+		one_less(w, 0);
+	if (w->link == WSX_OPEN && !s->is_service) /* what it did before it died is a point too */
+		wsx_point(w, &(struct wsx_point_ask){ .label = "the end of a sandbox" }, NULL,
+		          NULL);
+	else
+		ws_pump(w); /* who waited for it to go */
+}
+
+/* Who is at work, for a sentence. */
+bool ws_has_processes(const struct wsx *w, struct str *names)
+{
+	bool is_any = false;
+
+	for (const struct sbx *s = w->attached; s; s = s->next_attached)
+		for (const struct px *p = s->processes; p; p = p->next) {
+			if (p->has_end)
+				continue;
+			str_addf(names, "%s%s %.64s", is_any ? ", " : "", p->id, p->argv);
+			is_any = true;
+		}
+	return is_any;
+}
+
+/* ---- keep ---------------------------------------------------------------------------- */
+
+static void kept(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct ws_kept *k = arg;
+	struct fail f = { 0 };
+
+	if (e) {
+		fail_err(&f, e);
+		k->done(k->arg, k, &f);
+		return;
+	}
+	k->row.files = (int64_t)d->files;
+	k->row.bytes = (int64_t)d->bytes;
+	if (d->files == 0)
+		k->row.num = 0;
+	k->done(k->arg, k, NULL);
+}
+
+void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask)
+{
+	uint64_t number = trees_number(w->core);
+	struct vault_packet p = { .head.type = V_CHECKPOINT,
+		                  .point = { .number = number, .before = (uint64_t)w->row.head } };
+
+	id_make(k->id, ask->kind == POINT_SNAPSHOT ? "sn" : "cp");
+	k->w = w;
+	k->row = (struct point_row){ .id = k->id,
+		                     .tenant = w->row.tenant,
+		                     .workspace = w->row.id,
+		                     .num = (int64_t)number,
+		                     .before = w->row.head,
+		                     .stack = w->row.stack,
+		                     .kind = ask->kind,
+		                     .label = ask->label,
+		                     .process = ask->process,
+		                     .created_ms = core_now_ms(),
+		                     .boot_id = w->core->boot_id };
+	ws_ask(w, &p, -1, kept, k);
+}
+
+/* ---- on disk ------------------------------------------------------------------------- */
+
+struct sync_op {
+	struct wsx *w;
+	int64_t num;
+};
+
+static void synced(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct sync_op *s = arg;
+	struct wsx *w = s->w;
+	struct err full = { 0 };
+
+	(void)d;
+	if (e)
+		journal(JOURNAL_WARN, e->msg, "workspace", w->row.id, NULL);
+	else if (store_point_durable(w->core->store, w->row.id, s->num, (struct store_call){ 0 },
+	                             &full) == 0 &&
+	         w->unsynced == s->num) {
+		w->unsynced = 0;
+		ws_forget_pending(w);
+	}
+	free(s);
+	wsx_unref(w);
+}
+
+void ws_sync_fired(struct timer *t)
+{
+	struct wsx *w = (struct wsx *)(void *)((char *)t - offsetof(struct wsx, sync));
+	struct vault_packet p = { .head.type = V_SYNC };
+
+	if (w->unsynced == 0 || w->link != WSX_OPEN)
+		return; /* the close of it does the same */
+	struct sync_op *s = mem_alloc(sizeof *s);
+	*s = (struct sync_op){ w, w->unsynced };
+	wsx_ref(w);
+	ws_ask(w, &p, -1, synced, s);
+}
+
+void ws_sync_soon(struct wsx *w, int64_t num)
+{
+	w->unsynced = num;
+	timer_set(&w->core->timers, &w->sync, SYNC_MS);
+}
+
+/* ---- a point ------------------------------------------------------------------------- */
+
+struct point_op {
+	struct ws_op op; /* first */
+	struct ws_kept kept;
+	struct wsx_point_ask ask;
+	char *label, *process;
+	wsx_point_fn *done;
+	void *arg;
+};
+
+static void point_end(struct point_op *o, const struct fail *f)
+{
+	struct wsx *w = o->op.w;
+	struct point_row none = { .id = "" };
+
+	wsx_ref(w);
+	if (o->done)
+		o->done(o->arg, w, f || o->kept.row.id == NULL ? &none : &o->kept.row, f);
+	else if (f)
+		journal(JOURNAL_WARN, f->detail, "workspace", w->row.id, NULL);
+	ws_end(&o->op);
+	wsx_unref(w);
+	free(o->label);
+	free(o->process);
+	free(o);
+}
+
+static void point_failed(struct ws_op *op, const struct fail *f)
+{
+	struct point_op *o = (struct point_op *)op;
+
+	if (o->done)
+		o->done(o->arg, op->w, &(struct point_row){ .id = "" }, f);
+	free(o->label);
+	free(o->process);
+	free(o);
+}
+
+static void point_synced(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct point_op *o = arg;
+	struct wsx *w = o->op.w;
+	struct fail f = { 0 };
+	struct err full = { 0 };
+
+	(void)d;
+	if (e)
+		fail_err(&f, e);
+	else if (store_point_durable(w->core->store, w->row.id, o->kept.row.num,
+	                             (struct store_call){ 0 }, &full) < 0)
+		fail_err(&f, &full);
+	point_end(o, f.code == FAIL_NONE ? NULL : &f);
+}
+
+static void point_stored(void *arg, const struct fail *f)
+{
+	struct point_op *o = arg;
+	struct vault_packet p = { .head.type = V_SYNC };
+
+	if (f) {
+		point_end(o, f);
+		return;
+	}
+	if (o->kept.row.num > 0)
+		ws_sync_soon(o->op.w, o->kept.row.num);
+	if (o->ask.kind == POINT_SNAPSHOT && o->op.w->link == WSX_OPEN)
+		ws_ask(o->op.w, &p, -1, point_synced, o);
+	else
+		point_end(o, NULL);
+}
+
+/* A snapshot of what is known already has its own name, and the number of that. */
+static bool is_alias(struct point_op *o)
+{
+	struct wsx *w = o->op.w;
+
+	if (o->ask.kind != POINT_SNAPSHOT)
+		return false;
+	o->kept.row.num = w->row.head;
+	o->kept.row.before = 0;
+	o->kept.row.files = 0;
+	if (w->row.head > 0) {
+		AUTO(arena_done) struct arena a = { 0 };
+		struct point_row old;
+		struct err e = { 0 };
+
+		if (store_point_by_num(w->core->store, w->row.head, &a, &old, &e) == 0)
+			o->kept.row.before = old.before;
+	}
+	return true;
+}
+
+static void point_record(struct point_op *o)
+{
+	struct wsx *w = o->op.w;
+	struct workspace_with with = { .point = &o->kept.row };
+
+	if (o->kept.row.num == 0 && !is_alias(o)) {
+		o->kept.row.id = NULL;
+		point_end(o, NULL);
+		return;
+	}
+	if (o->kept.row.num != w->row.head) {
+		w->row.head = o->kept.row.num;
+		w->row.rev++;
+		ws_text(&w->ahead, "[]", &w->row.ahead);
+	}
+	ws_store(w, WORKSPACE_SET_HEAD, with, point_stored, o);
+}
+
+static void point_kept(void *arg, struct ws_kept *k, const struct fail *f)
+{
+	struct point_op *o = arg;
+
+	(void)k;
+	ws_thaw(o->op.w);
+	if (f)
+		point_end(o, f);
+	else
+		point_record(o);
+}
+
+static void point_frozen(struct wsx *w, int error)
+{
+	struct point_op *o = (struct point_op *)w->first;
+	struct fail f = { 0 };
+
+	if (error) {
+		fail_set(&f, FAIL_BUSY, "its processes cannot be stopped for a moment: %s",
+		         strerror(error));
+		point_end(o, &f);
+		return;
+	}
+	ws_keep(&o->kept, w, &o->ask);
+}
+
+static void point_run(struct ws_op *op)
+{
+	struct point_op *o = (struct point_op *)op;
+
+	o->kept.done = point_kept;
+	o->kept.arg = o;
+	if (op->needs_vault && op->w->link == WSX_OPEN) {
+		ws_freeze(op->w, LEASE_MS, point_frozen);
+		return;
+	}
+	/* It is closed, and at its head. */
+	id_make(o->kept.id, o->ask.kind == POINT_SNAPSHOT ? "sn" : "cp");
+	o->kept.row = (struct point_row){ .id = o->kept.id,
+		                          .tenant = op->w->row.tenant,
+		                          .workspace = op->w->row.id,
+		                          .stack = op->w->row.stack,
+		                          .kind = o->ask.kind,
+		                          .label = o->ask.label,
+		                          .created_ms = core_now_ms(),
+		                          .durable = 1,
+		                          .boot_id = op->w->core->boot_id };
+	point_record(o);
+}
+
+void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *done, void *arg)
+{
+	struct point_op *o = mem_alloc(sizeof *o);
+	bool is_there = w->link != WSX_CLOSED || !w->row.clean || w->first;
+
+	*o = (struct point_op){ .op = { .run = point_run,
+		                        .fail = point_failed,
+		                        .needs_vault =
+		                            is_there && strcmp(w->row.mode, "read") != 0 },
+		                .ask = *ask,
+		                .done = done,
+		                .arg = arg };
+	o->ask.label = o->label = ask->label ? mem_strdup(ask->label) : NULL;
+	o->ask.process = o->process = ask->process ? mem_strdup(ask->process) : NULL;
+	ws_add(w, &o->op);
+}
+
+bool wsx_wants_point(const struct sbx *s)
+{
+	return s->is_attached && s->workspace->link == WSX_OPEN &&
+	       strcmp(s->workspace->row.mode, "read") != 0 &&
+	       (!s->spec.checkpoint || strcmp(s->spec.checkpoint, "off") != 0);
+}
+
+/* ---- names --------------------------------------------------------------------------- */
+
+int wsx_point_find(struct wsx *w, const char *name, struct arena *a, struct point_row *out,
+                   struct fail *f)
+{
+	struct store *store = w->core->store;
+	size_t n = strlen(name);
+	struct err e = { 0 };
+	int r = -1;
+
+	*out = (struct point_row){ .id = "base", .stack = w->row.stack };
+	if (strcmp(name, "base") == 0 || (strcmp(name, "head") == 0 && w->row.head == 0))
+		return 0;
+	if (strcmp(name, "head") == 0)
+		r = store_point_by_num(store, w->row.head, a, out, &e);
+	else if (id_is(name, n, "cp") || id_is(name, n, "sn"))
+		r = store_point_get(store, w->row.tenant, name, a, out, &e);
+	else if (id_is(name, n, "px"))
+		r = store_point_by_process(store, w->row.tenant, name, a, out, &e);
+	if (r < 0)
+		return fail_set(f, FAIL_NOT_FOUND, "no such point: %.64s", name);
+	return 0;
+}

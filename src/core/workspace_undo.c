@@ -1,0 +1,494 @@
+/*
+ * workspace_undo.c - back and forth between points: undo, redo, restore.
+ *
+ * What is there now is kept first, so nothing is lost by it. Then either the keeper writes the
+ * differences back through the mount, while everybody stands still; or, when that is much and
+ * nobody is there, the workspace gets another top, which begins with that point: then only the row
+ * changes. A row says what is pending before the keeper begins, and it is done again by whoever
+ * finds that; done twice it is the same.
+ */
+#include <jansson.h>
+
+#include "core/trees.h"
+#include "core/workspace-internal.h"
+
+#define LEASE_MS 60000
+#define LARGE_FILES 500 /* about 0.1 s of standing still */
+#define STEPS_MAX 10000
+
+struct restore_op {
+	struct ws_op op; /* first */
+	struct ws_kept kept;
+	enum wsx_way way;
+	uint64_t steps;
+	char *name;
+	bool may_end, has_ended;
+	size_t n_stopping;
+	struct arena arena;
+	struct point_row target; /* num 0: no change at all */
+	json_t *ahead;
+	int64_t now; /* the number of what is there */
+	int64_t old_top;
+	struct wsx_restored result;
+	wsx_restored_fn *done;
+	void *arg;
+};
+
+static void op_free(struct restore_op *o)
+{
+	json_decref(o->ahead);
+	arena_done(&o->arena);
+	free(o->name);
+	free(o);
+}
+
+static void restore_end(struct restore_op *o, const struct fail *f)
+{
+	struct wsx *w = o->op.w;
+
+	wsx_ref(w);
+	ws_thaw(w);
+	o->done(o->arg, w, f ? NULL : &o->result, f);
+	ws_end(&o->op);
+	wsx_unref(w);
+	op_free(o);
+}
+
+static void restore_failed(struct ws_op *op, const struct fail *f)
+{
+	struct restore_op *o = (struct restore_op *)op;
+
+	o->done(o->arg, op->w, NULL, f);
+	op_free(o);
+}
+
+/* ---- where to ------------------------------------------------------------------------ */
+
+static void push(json_t *list, int64_t num)
+{
+	json_array_append_new(list, json_integer(num));
+}
+
+/* The next to be done again is the last of the list. */
+static int plan_undo(struct restore_op *o, struct fail *f)
+{
+	struct wsx *w = o->op.w;
+	struct point_list chain;
+	struct err e = { 0 };
+	size_t steps = o->steps ? (size_t)o->steps : 1, i = 0;
+
+	if (store_point_chain(w->core->store, w->row.head, STEPS_MAX, &o->arena, &chain, &e) < 0)
+		return fail_err(f, &e);
+	if (o->name) {
+		while (i < chain.n &&
+		       (!chain.rows[i].process || strcmp(chain.rows[i].process, o->name) != 0))
+			i++;
+		if (i == chain.n)
+			return fail_set(f, FAIL_NOT_FOUND,
+			                "%.64s changed nothing, or was undone already", o->name);
+		steps = i + 1;
+	}
+	if (chain.n == 0)
+		return fail_set(f, FAIL_CONFLICT, "there is nothing to undo");
+	if (steps > chain.n)
+		return fail_set(f, FAIL_CONFLICT, "there are only %zu steps to undo", chain.n);
+	if (o->now != w->row.head)
+		push(o->ahead, o->now);
+	for (i = 0; i < steps; i++)
+		push(o->ahead, chain.rows[i].num);
+	o->target.num = chain.rows[steps - 1].before;
+	return 0;
+}
+
+static int plan_redo(struct restore_op *o, struct fail *f)
+{
+	size_t n = json_array_size(o->ahead), steps = o->steps ? (size_t)o->steps : 1;
+
+	if (n == 0)
+		return fail_set(f, FAIL_CONFLICT, "there is nothing to redo");
+	if (steps > n)
+		return fail_set(f, FAIL_CONFLICT, "there are only %zu steps to redo", n);
+	o->target.num = json_integer_value(json_array_get(o->ahead, n - steps));
+	for (size_t i = 0; i < steps; i++)
+		json_array_remove(o->ahead, json_array_size(o->ahead) - 1);
+	return 0;
+}
+
+static int plan_restore(struct restore_op *o, struct fail *f)
+{
+	if (wsx_point_find(o->op.w, o->name, &o->arena, &o->target, f) < 0)
+		return -1;
+	json_array_clear(o->ahead);
+	push(o->ahead, o->now);
+	return 0;
+}
+
+static int plan(struct restore_op *o, struct fail *f)
+{
+	static int (*const plans[])(struct restore_op *, struct fail *) = {
+		[WSX_UNDO] = plan_undo, [WSX_REDO] = plan_redo, [WSX_RESTORE] = plan_restore
+	};
+	struct wsx *w = o->op.w;
+	struct err e = { 0 };
+
+	json_decref(o->ahead);
+	o->ahead = json_loads(w->row.ahead, 0, NULL);
+	if (plans[o->way](o, f) < 0)
+		return -1;
+	if (o->target.num == 0)
+		o->target.stack = w->row.stack;
+	else if (!o->target.stack &&
+	         store_point_by_num(w->core->store, o->target.num, &o->arena, &o->target, &e) < 0)
+		return fail_err(f, &e);
+	o->result.from = w->row.head;
+	o->result.to = o->target.num;
+	return 0;
+}
+
+/* ---- the row ------------------------------------------------------------------------- */
+
+static char *pending_text(const struct restore_op *o, bool is_applied)
+{
+	json_t *j = json_pack("{sI,sI,sO,sb,ss}", "to", (json_int_t)o->target.num, "now",
+	                      (json_int_t)o->now, "ahead", o->ahead, "applied", is_applied, "boot",
+	                      o->op.w->core->boot_id);
+	char *text = json_dumps(j, JSON_COMPACT);
+
+	json_decref(j);
+	return text;
+}
+
+static void set_pending(struct wsx *w, const char *text)
+{
+	ws_text(&w->pending, text, &w->row.pending);
+}
+
+static void move_head(struct wsx *w, int64_t to, const json_t *ahead)
+{
+	char *text = json_dumps(ahead, JSON_COMPACT);
+
+	w->row.head = to;
+	w->row.rev++;
+	ws_text(&w->ahead, text, &w->row.ahead);
+	free(text);
+}
+
+/* ---- in place ------------------------------------------------------------------------ */
+
+static void applied_stored(void *arg, const struct fail *f)
+{
+	struct restore_op *o = arg;
+
+	if (!f)
+		ws_sync_soon(o->op.w, o->now);
+	restore_end(o, f);
+}
+
+static void applied(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct restore_op *o = arg;
+	struct wsx *w = o->op.w;
+	struct fail f = { 0 };
+
+	if (e) { /* still pending: done again by whoever opens it next */
+		fail_err(&f, e);
+		restore_end(o, &f);
+		return;
+	}
+	o->result.files = d->files;
+	char *text = pending_text(o, true);
+	set_pending(w, text);
+	free(text);
+	move_head(w, o->target.num, o->ahead);
+	ws_store(w, WORKSPACE_SET_HEAD | WORKSPACE_SET_PENDING, (struct workspace_with){ 0 },
+	         applied_stored, o);
+}
+
+static void apply(void *arg, const struct fail *f)
+{
+	struct restore_op *o = arg;
+	struct vault_packet p = { .head.type = V_RESTORE,
+		                  .restore = { .to = (uint64_t)o->target.num,
+		                               .now = (uint64_t)o->now } };
+
+	if (f)
+		restore_end(o, f);
+	else
+		ws_ask(o->op.w, &p, -1, applied, o);
+}
+
+static void in_place(struct restore_op *o)
+{
+	struct wsx *w = o->op.w;
+	char *text = pending_text(o, false);
+	struct workspace_with with = { .point = o->kept.row.num ? &o->kept.row : NULL };
+
+	set_pending(w, text);
+	free(text);
+	ws_store(w, WORKSPACE_SET_PENDING, with, apply, o);
+}
+
+/* ---- another top --------------------------------------------------------------------- */
+
+static void swapped(void *arg, const struct fail *f)
+{
+	struct restore_op *o = arg;
+	struct wsx *w = o->op.w;
+
+	if (!f)
+		tree_remove(w->core, (uint64_t)o->old_top);
+	restore_end(o, f);
+}
+
+/* The keeper is gone, and nobody has the mount: the next one makes what the row says. */
+static void swap(void *arg, const struct fail *f)
+{
+	struct restore_op *o = arg;
+	struct wsx *w = o->op.w;
+	struct workspace_with with = { .point = o->kept.row.num ? &o->kept.row : NULL,
+		                       .trash = w->row.top };
+
+	if (f) {
+		restore_end(o, f);
+		return;
+	}
+	o->old_top = w->row.top;
+	w->row.top = (int64_t)trees_number(w->core);
+	w->row.begins = o->target.num;
+	w->row.clean = 1;
+	ws_text(&w->stack, o->target.stack, &w->row.stack);
+	move_head(w, o->target.num, o->ahead);
+	ws_store(w, WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN, with, swapped,
+	         o);
+}
+
+/* ---- who is in the way --------------------------------------------------------------- */
+
+static void restore_run(struct ws_op *op);
+
+static void stopped(void *arg, struct sbx *s, const struct fail *f)
+{
+	struct restore_op *o = arg;
+
+	(void)s;
+	(void)f; /* one that is lost does not run either */
+	if (--o->n_stopping == 0)
+		restore_run(&o->op);
+}
+
+/* What they did until now is kept anew. */
+static void end_processes(struct restore_op *o)
+{
+	struct wsx *w = o->op.w;
+	struct sbx *next;
+	struct fail f = { 0 };
+
+	o->has_ended = true;
+	ws_thaw(w);
+	o->n_stopping = 1;
+	for (struct sbx *s = w->attached; s; s = next) {
+		next = s->next_attached;
+		if (!s->is_service && s->processes) {
+			o->n_stopping++;
+			if (sbx_stop(s, stopped, o, &f) < 0)
+				o->n_stopping--;
+		}
+	}
+	stopped(o, NULL, NULL);
+}
+
+static bool has_others(const struct wsx *w)
+{
+	for (const struct sbx *s = w->attached; s; s = s->next_attached)
+		if (!s->is_service)
+			return true;
+	return false;
+}
+
+static void counted(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct restore_op *o = arg;
+	struct wsx *w = o->op.w;
+	AUTO(str_done) struct str names = { .max = 256 };
+	bool is_other = strcmp(o->target.stack, w->row.stack) != 0;
+	struct fail f = { 0 };
+
+	if (e) {
+		fail_err(&f, e);
+		restore_end(o, &f);
+		return;
+	}
+	o->result.files = d->files;
+	bool is_large = d->files > LARGE_FILES || is_other;
+	if (is_large && !has_others(w)) {
+		ws_thaw(w);
+		ws_shut(w, swap, o);
+	} else if (is_large && ws_has_processes(w, &names)) {
+		if (o->may_end && !o->has_ended) {
+			end_processes(o);
+			return;
+		}
+		fail_set(&f, FAIL_BUSY, "%llu files differ, and processes are at work: %s",
+		         (unsigned long long)d->files, str_text(&names));
+		restore_end(o, &f);
+	} else if (is_other) {
+		fail_set(&f, FAIL_BUSY, "its layers are others; sandboxes have the present ones");
+		restore_end(o, &f);
+	} else {
+		in_place(o);
+	}
+}
+
+/* How much it is; across layers nobody can say. */
+static void count(struct restore_op *o)
+{
+	struct wsx *w = o->op.w;
+	struct vault_packet p = { .head.type = V_RESTORE,
+		                  .restore = { .to = (uint64_t)o->target.num,
+		                               .now = (uint64_t)o->now,
+		                               .flags = VAULT_COUNT } };
+
+	if (strcmp(o->target.stack, w->row.stack) != 0)
+		counted(o, &(struct vault_done){ 0 }, NULL);
+	else
+		ws_ask(w, &p, -1, counted, o);
+}
+
+/* ---- the operation ------------------------------------------------------------------- */
+
+static void present_kept(void *arg, struct ws_kept *k, const struct fail *f)
+{
+	struct restore_op *o = arg;
+	struct fail bad = { 0 };
+
+	if (f) {
+		restore_end(o, f);
+		return;
+	}
+	o->now = k->row.num ? k->row.num : o->op.w->row.head;
+	if (plan(o, &bad) < 0)
+		restore_end(o, &bad);
+	else
+		count(o);
+}
+
+static void restore_frozen(struct wsx *w, int error)
+{
+	static const struct wsx_point_ask ask = { .kind = POINT_UNDO };
+	struct restore_op *o = (struct restore_op *)w->first;
+	struct fail f = { 0 };
+
+	if (error) {
+		fail_set(&f, FAIL_BUSY, "its processes cannot be stopped for a moment: %s",
+		         strerror(error));
+		restore_end(o, &f);
+		return;
+	}
+	ws_keep(&o->kept, w, &ask);
+}
+
+static void restore_run(struct ws_op *op)
+{
+	struct restore_op *o = (struct restore_op *)op;
+	struct wsx *w = op->w;
+	struct fail f = { 0 };
+
+	o->kept = (struct ws_kept){ .done = present_kept, .arg = o };
+	o->target = (struct point_row){ 0 };
+	if (w->link == WSX_OPEN) {
+		ws_freeze(w, LEASE_MS, restore_frozen);
+		return;
+	}
+	o->now = w->row.head; /* it is closed, and at its head */
+	if (plan(o, &f) < 0)
+		restore_end(o, &f);
+	else
+		swap(o, NULL);
+}
+
+void wsx_restore(struct wsx *w, const struct wsx_restore *ask, wsx_restored_fn *done, void *arg)
+{
+	struct restore_op *o = mem_alloc(sizeof *o);
+	bool is_open = w->link != WSX_CLOSED || !w->row.clean || w->first;
+
+	*o = (struct restore_op){
+		.op = { .run = restore_run, .fail = restore_failed, .needs_vault = is_open },
+		.way = ask->way,
+		.steps = ask->steps,
+		.may_end = ask->may_end,
+		.name = ask->to ? mem_strdup(ask->to) : NULL,
+		.done = done,
+		.arg = arg
+	};
+	ws_add(w, &o->op);
+}
+
+/* ---- what a dead daemon, or a dead host, left ----------------------------------------- */
+
+struct redo_op {
+	struct wsx *w;
+	json_t *pending;
+	ws_stored_fn *done;
+	void *arg;
+};
+
+static void redone_stored(void *arg, const struct fail *f)
+{
+	struct redo_op *o = arg;
+
+	json_decref(o->pending);
+	o->done(o->arg, f);
+	free(o);
+}
+
+static void redone(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct redo_op *o = arg;
+	struct wsx *w = o->w;
+	struct fail f = { 0 };
+
+	(void)d;
+	if (e) {
+		fail_err(&f, e);
+		redone_stored(o, &f);
+		return;
+	}
+	if (!json_is_true(json_object_get(o->pending, "applied")))
+		move_head(w, json_integer_value(json_object_get(o->pending, "to")),
+		          json_object_get(o->pending, "ahead"));
+	set_pending(w, NULL);
+	ws_store(w, WORKSPACE_SET_HEAD | WORKSPACE_SET_PENDING, (struct workspace_with){ 0 },
+	         redone_stored, o);
+}
+
+void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
+{
+	struct redo_op *o = mem_alloc(sizeof *o);
+	json_t *pending = json_loads(w->row.pending, 0, NULL);
+	const char *boot = json_string_value(json_object_get(pending, "boot"));
+	struct vault_packet p = { .head.type = V_RESTORE };
+
+	*o = (struct redo_op){ w, pending, done, arg };
+	/* Applied, and the host has not lost its power since: it is as it was said to be. */
+	if (json_is_true(json_object_get(pending, "applied")) && boot &&
+	    strcmp(boot, w->core->boot_id) == 0) {
+		redone(o, &(struct vault_done){ 0 }, NULL);
+		return;
+	}
+	p.restore.to = (uint64_t)json_integer_value(json_object_get(pending, "to"));
+	p.restore.now = (uint64_t)json_integer_value(json_object_get(pending, "now"));
+	ws_ask(w, &p, -1, redone, o);
+}
+
+/* All of it is on disk: also what was restored. */
+void ws_forget_pending(struct wsx *w)
+{
+	json_t *pending = w->row.pending ? json_loads(w->row.pending, 0, NULL) : NULL;
+	bool is_applied = json_is_true(json_object_get(pending, "applied"));
+
+	json_decref(pending);
+	if (!is_applied)
+		return;
+	set_pending(w, NULL);
+	ws_store(w, WORKSPACE_SET_PENDING, (struct workspace_with){ 0 }, NULL, NULL);
+}
