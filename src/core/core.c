@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "core/birth.h"
 #include "core/expire.h"
+#include "core/image.h"
 #include "core/maker.h"
 #include "core/process.h"
 #include "core/trees.h"
@@ -252,6 +253,7 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 	    dismiss_strangers(c, e) < 0)
 		return -1;
 	wsx_recover(c);
+	images_sweep(c);
 	birth_recover(c);
 	return 0;
 }
@@ -293,6 +295,7 @@ void core_close(struct core *c)
 	roster_done(&c->sandboxes);
 	roster_done(&c->processes);
 	wsx_close_all(c);
+	images_close(c);
 	trees_close(c);
 	maker_close(c);
 	timers_done(&c->timers, c->loop);

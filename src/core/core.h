@@ -16,6 +16,7 @@
  *   workspace.c and its siblings: durable trees, their points, who works with them
  *   files.c     the tree worker of a sandbox: requests and answers about files
  *   dial.c      connections to ports inside
+ *   image.c     names of imported root file systems; image_import.c how they come
  *   expire.c    what ends by itself: time to live, idle ones, old records
  *
  * One thread, one loop. Truth is in three places, and each knows what the others may not: a monitor
@@ -69,6 +70,7 @@ struct core {
 
 	struct maker *maker;
 	struct trees *trees;      /* trees.h */
+	struct image_import *imports; /* image.h */
 	struct roster sandboxes;  /* by id: every one that is not gone */
 	struct roster processes;  /* by id: those that live, or that somebody waits for */
 	struct roster workspaces; /* by id: those that somebody works with */

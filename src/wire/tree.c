@@ -1,7 +1,5 @@
 #include "wire/tree.h"
 
-#include "wire/code.h"
-
 static const char *const verb_names[] = {
 	[TREE_STAT] = "stat",       [TREE_LIST] = "list",     [TREE_READ] = "read",
 	[TREE_LINES] = "lines",     [TREE_WRITE] = "write",   [TREE_EDIT] = "edit",
@@ -49,19 +47,19 @@ const char *tree_verb_name(enum tree_verb verb)
 	return (size_t)verb < COUNT(verb_names) ? verb_names[verb] : "?";
 }
 
-static enum fail_code code_of(enum tree_code code)
+enum fail_code tree_code_fail(enum tree_code code)
 {
 	return codes[(size_t)code < COUNT(codes) ? code : TREE_BACKEND_ERROR];
 }
 
 const char *tree_code_name(enum tree_code code)
 {
-	return fail_name(code_of(code));
+	return fail_name(tree_code_fail(code));
 }
 
 int tree_code_status(enum tree_code code)
 {
-	return fail_status(code_of(code));
+	return fail_status(tree_code_fail(code));
 }
 
 const char *tree_content_type(enum tree_content content)

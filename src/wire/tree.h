@@ -35,6 +35,7 @@
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "wire/code.h"
 #include "wire/span.h"
 
 #define TREE_PACKET_MAX (64u << 10)
@@ -181,4 +182,5 @@ size_t tree_piece_build(struct tree_head head, const void *bytes, void *buf);
 const char *tree_verb_name(enum tree_verb verb);
 const char *tree_code_name(enum tree_code code);
 int tree_code_status(enum tree_code code); /* of HTTP */
+enum fail_code tree_code_fail(enum tree_code code);
 const char *tree_content_type(enum tree_content content);
