@@ -13,11 +13,13 @@
 static const struct param query[] = {
 	{ "after",     "count",         "only what comes behind this seq" },
 	{ "atomic",    "flag",          "all operations or none" },
+	{ "base",      "text",          "the point to compare with: cp_…, sn_…, px_…, `base` or `head`; `base` unless given" },
 	{ "cursor",    "text",          "`next` of the page before" },
 	{ "decision",  "decision",      "only these; `allow` and `deny` with those that a person decided" },
 	{ "depth",     "count",         "levels to list; 1 unless given, at most 64" },
 	{ "follow",    "flag",          "go on until it has ended" },
-	{ "format",    "=tar",          "of the archive" },
+	{ "force",     "flag",          "although it has changes or sandboxes, which are ended" },
+	{ "format",    "=tar|=json|=stat", "of the archive `tar`; of changes `json`, or `stat` without the files" },
 	{ "hash",      "flag",          "with the hash of the file" },
 	{ "hidden",    "flag",          "also names that begin with a dot" },
 	{ "host",      "text",          "a name, or an address" },
@@ -28,6 +30,7 @@ static const struct param query[] = {
 	{ "max",       "count",         "entries to list" },
 	{ "mode",      "text",          "octal digits such as 0644" },
 	{ "name",      "text",          "only those of this host" },
+	{ "parent",    "text",          "only forks of this one" },
 	{ "path",      "text",          "the folder that names are taken from; without a slash in front from the working folder, which it is unless given" },
 	{ "port",      "count",         "1 to 65535; 443 unless given" },
 	{ "recursive", "flag",          "with all that is below" },
@@ -35,6 +38,9 @@ static const struct param query[] = {
 	{ "sandbox",   "text",          "only those of this one" },
 	{ "stat",      "flag",          "what it is, not what is in it" },
 	{ "state",     "process_state", "only those in this state" },
+	{ "to",        "text",          "the other point; as it is now unless given" },
+	{ "trash",     "flag",          "those in the trash" },
+	{ "usage",     "flag",          "with what it has on disk" },
 	{ "wait",      "duration",      "answer when it has ended, or after this long" },
 	{ "watch",     "flag",          "changes as they happen" },
 };
@@ -94,6 +100,11 @@ static const struct answer_form answers[] = {
 	{ sandbox_create, 201, JSON, "Sandbox", "it was made", NULL },
 	{ sandbox_create, 200, JSON, "Sandbox", "one with this key and this spec exists", NULL },
 	{ sandbox_delete, 204, NULL, NULL, "it is gone", NULL },
+	{ workspace_put,  201, JSON, "Workspace", "it was made", NULL },
+	{ workspace_put,  200, JSON, "Workspace", "one with this key exists", NULL },
+	{ workspace_delete, 204, NULL, NULL, "it is in the trash", NULL },
+	{ workspace_fork, 201, JSON, "WorkspaceList", "they were made", NULL },
+	{ workspace_snapshot, 201, JSON, "Point", "it was kept, and is on disk", NULL },
 	{ shell_delete,   204, NULL, NULL, "it is forgotten", NULL },
 	{ connection_list, 200, JSON, "ConnectionList", "a page; with `follow` lines or, when they are accepted, Server-Sent Events, and new ones as they come", NULL },
 	{ connection_list, 200, NDJSON, "Connection", "", "" },
@@ -124,12 +135,14 @@ static const struct answer_form answers[] = {
 
 /* ---- groups -------------------------------------------------------------------------- */
 
-enum { FILES, SANDBOXES, PROCESSES, TOKENS, OPERATING };
+enum { FILES, SANDBOXES, WORKSPACES, PROCESSES, TOKENS, OPERATING };
 
 static const struct group groups[] = {
 	[SANDBOXES] = { "Sandboxes", "A sandbox outlives its commands, its clients and the daemon." },
+	[WORKSPACES] = { "Workspaces", "A durable tree: it survives sandboxes, restarts and crashes. What each command and each write changed is a point that one can "
+	                "go back to. Points are named `cp_…`, snapshots `sn_…`; `px_…` is what a command left, `base` the beginning, `head` the last." },
 	[PROCESSES] = { "Processes", "Everything that was executed, with its output, running or not." },
-	[FILES]     = { "Files", "All of it is done inside the walls. A path in a URL is bytes, from the sandbox's root, or with `relative` from its working "
+	[FILES]     = { "Files", "All of it is done inside the walls. A path in a URL is bytes, from the sandbox's root (of a workspace: from its own), or with `relative` from its working "
 	                "folder, where commands start: /work. Names in a body without a slash in front are taken from `path`." },
 	[TOKENS]    = { "Tokens", "Who may come by TCP." },
 	[OPERATING] = { "Operating it", "For those who run the daemon." },
@@ -145,6 +158,12 @@ static const struct {
 	{ "/v1/sandboxes/{id}/grep", FILES },
 	{ "/v1/sandboxes/{id}/glob", FILES },
 	{ "/v1/sandboxes/{id}/archive", FILES },
+	{ "/v1/workspaces/{id}/files", FILES },
+	{ "/v1/workspaces/{id}/patch", FILES },
+	{ "/v1/workspaces/{id}/grep", FILES },
+	{ "/v1/workspaces/{id}/glob", FILES },
+	{ "/v1/workspaces/{id}/archive", FILES },
+	{ "/v1/workspaces", WORKSPACES },
 	{ "/v1/sandboxes/{id}/shells", PROCESSES },
 	{ "/v1/sandboxes", SANDBOXES },
 	{ "/v1/run", SANDBOXES },
@@ -156,7 +175,7 @@ static const struct {
 
 const struct group *group_at(size_t i)
 {
-	static const int order[] = { SANDBOXES, PROCESSES, FILES, TOKENS, OPERATING };
+	static const int order[] = { SANDBOXES, WORKSPACES, PROCESSES, FILES, TOKENS, OPERATING };
 
 	return i < COUNT(order) ? &groups[order[i]] : NULL;
 }

@@ -8,6 +8,7 @@
 
 #include "api/handlers.h"
 #include "api/print.h"
+#include "core/workspace.h"
 #include "wire/base64.h"
 
 #define LOG_MAX_DEFAULT (64u << 20)
@@ -290,14 +291,13 @@ static int give_input(struct px *p, const json_t *input, struct fail *f)
 	return px_input(p, json_string_value(input), json_string_length(input), true, f);
 }
 
-void exec_start(struct call *c)
+static void exec_now(struct call *c, struct sbx *s)
 {
 	struct exec_ask a;
 	struct fail f = { 0 };
-	struct sbx *s = sbx_find(c->api->core, c->tenant, c->params[0], &f);
 	struct px *p = NULL;
 
-	if (s && exec_parse(c, c->body, &a, &f) == 0 && sbx_check_running(s, &f) == 0) {
+	if (exec_parse(c, c->body, &a, &f) == 0 && sbx_check_running(s, &f) == 0) {
 		if (live_is_asked(c))
 			a.px.window = WINDOW;
 		p = px_start(s, &a.px, &f);
@@ -320,6 +320,51 @@ void exec_start(struct call *c)
 		                               .kill_on_disconnect = a.px.kill_on_disconnect });
 	else
 		wait_for(c, p, &a);
+}
+
+struct exec_later {
+	struct call *call;
+	char sandbox[ID_SIZE];
+};
+
+static void exec_settled(void *arg, struct wsx *w, const struct fail *fail)
+{
+	struct exec_later *l = arg;
+	struct call *c = l->call;
+	struct sbx *s = roster_find(&c->api->core->sandboxes, l->sandbox);
+	struct fail f = { 0 };
+
+	(void)w;
+	(void)fail; /* whatever was before it is over */
+	if (s && c->r) {
+		exec_now(c, s);
+	} else if (c->r) {
+		fail_set(&f, FAIL_NOT_FOUND, "no such sandbox");
+		answer_fail(c, &f);
+	}
+	call_unref(c);
+	free(l);
+}
+
+/* What changed its workspace before is a step of its own. */
+void exec_in(struct call *c, struct sbx *s)
+{
+	if (!s->workspace) {
+		exec_now(c, s);
+		return;
+	}
+	struct exec_later *l = mem_alloc(sizeof *l);
+	*l = (struct exec_later){ .call = call_ref(c) };
+	snprintf(l->sandbox, sizeof l->sandbox, "%s", s->id);
+	wsx_settle(s->workspace, exec_settled, l);
+}
+
+void exec_start(struct call *c)
+{
+	struct sbx *s = call_sandbox(c);
+
+	if (s)
+		exec_in(c, s);
 }
 
 /* ---- run ----------------------------------------------------------------------------- */

@@ -1,10 +1,12 @@
 /*
- * files.c - /v1/sandboxes/{id}/files…: requests for the worker inside, and its answers as they
- * come. Paths are bytes; nothing of an answer is understood here but its code and its size.
+ * files.c - /v1/sandboxes/{id}/files… and /v1/workspaces/{id}/files…: requests for the worker
+ * inside, and its answers as they come. Of a workspace the worker is in a sandbox of our own. Paths
+ * are bytes; nothing of an answer is understood here but its code and its size.
  */
 #include "core/files.h"
 
 #include "api/handlers.h"
+#include "core/workspace.h"
 #include "engine/command.h"
 
 struct file_op {
@@ -15,6 +17,9 @@ struct file_op {
 	bool is_paused;   /* the client is slower than the worker */
 	bool is_from_cwd; /* a path without a slash in front is taken from the working folder */
 	bool is_last_due; /* the end of the body has still to be told */
+	bool is_waiting;  /* for a sandbox, or for what is under way in its workspace */
+	bool is_left;     /* and its client did not */
+	char sandbox[ID_SIZE];
 	struct str whole; /* body bytes that found no room */
 };
 
@@ -115,6 +120,9 @@ static void left(struct call *c)
 	if (!o)
 		return;
 	c->state = NULL;
+	o->is_left = true;
+	if (o->is_waiting)
+		return; /* who comes back frees it */
 	files_cancel(&o->job);
 	op_free(o);
 }
@@ -157,15 +165,69 @@ static void start_from_cwd(struct file_op *o, const struct sbx *s)
 	*path = span_of(joined);
 }
 
+static void give_up(struct file_op *o, const struct fail *f)
+{
+	o->call->state = NULL;
+	answer_fail(o->call, f);
+	op_free(o);
+}
+
+static void go(struct file_op *o, struct sbx *s)
+{
+	struct fail f = { 0 };
+
+	o->is_waiting = false;
+	if (o->is_left) {
+		op_free(o);
+		return;
+	}
+	if (!s)
+		fail_set(&f, FAIL_NOT_FOUND, "no such sandbox");
+	if (s && o->is_from_cwd && !s->is_service) /* whose root is the workspace itself */
+		start_from_cwd(o, s);
+	if (!s || files_start(s, &o->job, &f) < 0)
+		give_up(o, &f);
+}
+
+static void settled(void *arg, struct wsx *w, const struct fail *f)
+{
+	struct file_op *o = arg;
+
+	(void)w;
+	(void)f; /* whatever was before it is over */
+	go(o, roster_find(&o->call->api->core->sandboxes, o->sandbox));
+}
+
+/* What changed the workspace before is a step of its own. */
+static void found(void *arg, struct sbx *s, const struct fail *f)
+{
+	struct file_op *o = arg;
+	bool is_change = files_may_change((enum tree_verb)o->job.ask.request.verb);
+
+	if (f && !o->is_left) {
+		give_up(o, f);
+	} else if (f) {
+		op_free(o);
+	} else if (!s->workspace || !is_change) {
+		go(o, s);
+	} else {
+		snprintf(o->sandbox, sizeof o->sandbox, "%s", s->id);
+		wsx_settle(s->workspace, settled, o);
+	}
+}
+
 static void start(struct file_op *o)
 {
 	struct call *c = o->call;
 	struct fail f = { 0 };
-	struct sbx *s = sbx_find(c->api->core, c->tenant, c->params[0], &f);
+	struct sbx *s = NULL;
+	struct wsx *w = NULL;
 
-	if (s && o->is_from_cwd)
-		start_from_cwd(o, s);
-	if (!s || !c->r || files_start(s, &o->job, &f) < 0) {
+	if (strncmp(c->route->pattern, "/v1/workspaces", 14) == 0)
+		w = wsx_find(c->api->core, c->tenant, c->params[0], &f);
+	else
+		s = sbx_find(c->api->core, c->tenant, c->params[0], &f);
+	if (!c->r || (!s && !w)) {
 		answer_fail(c, &f);
 		op_free(o);
 		return;
@@ -173,6 +235,11 @@ static void start(struct file_op *o)
 	c->state = o;
 	c->over = left;
 	c->r->on_room = on_room;
+	o->is_waiting = true;
+	if (w)
+		wsx_service(w, found, o);
+	else
+		found(o, s, NULL);
 }
 
 /* The rest of the target is the path: bytes. A URL has one slash in front of it either way, so it

@@ -23,6 +23,10 @@ handler_fn shell_list, shell_delete;
 /* files.c */
 handler_fn file_get, file_put, file_edit, file_delete, file_move, file_copy, file_mkdir, file_batch;
 handler_fn file_patch, file_grep, file_glob, archive_get, archive_put;
+/* workspaces.c */
+handler_fn workspace_put, workspace_get, workspace_list, workspace_change, workspace_delete;
+handler_fn workspace_untrash, workspace_fork, workspace_exec, workspace_snapshot, workspace_undo;
+handler_fn workspace_redo, workspace_restore, workspace_history, workspace_changes;
 /* net.c */
 handler_fn connection_list, net_why, net_change;
 /* ports.c */
@@ -37,6 +41,9 @@ int spec_of(const struct call *c, const json_t *body, struct spec *spec, struct 
             struct fail *f) MUST_USE;
 int take_page(struct call *c, struct store_page *page, struct fail *f) MUST_USE;
 int query_number(struct call *c, const char *name, uint64_t *out, struct fail *f) MUST_USE;
+
+struct wsx *call_workspace(struct call *c);  /* of {id}; NULL: it was answered that there is none */
+void exec_in(struct call *c, struct sbx *s); /* the command of the body */
 
 /* The wishes for one command (exec.c); what they point to lives in the call. */
 struct exec_ask {

@@ -8,6 +8,7 @@
 #include "api/routes.h"
 #include "store/processes.h"
 #include "store/sandboxes.h"
+#include "store/workspaces.h"
 #include "wire/gate.h"
 
 /* ---- types --------------------------------------------------------------------------- */
@@ -20,6 +21,11 @@ static const char *process_word(size_t i)
 static const char *sandbox_word(size_t i)
 {
 	return i < SANDBOX_STATE_COUNT ? sandbox_state_name((enum sandbox_state)i) : NULL;
+}
+
+static const char *workspace_word(size_t i)
+{
+	return i < WORKSPACE_STATE_COUNT ? workspace_state_name((enum workspace_state)i) : NULL;
 }
 
 static const char *error_word(size_t i)
@@ -55,6 +61,7 @@ static const struct basic basics[] = {
 	{ "flag",     "{\"type\":\"string\"}", "it counts that it is there; no value is needed", NULL },
 	{ "process_state", NULL, "the state of a process", process_word },
 	{ "sandbox_state", NULL, "the state of a sandbox", sandbox_word },
+	{ "workspace_state", NULL, "the state of a workspace", workspace_word },
 	{ "error_code",    NULL, "a code of the list below", error_word },
 	{ "scope",         NULL, "what a token may", scope_word },
 	{ "decision",      NULL, "what was decided about a connection", decision_word },

@@ -5,6 +5,7 @@
 
 #define S "/v1/sandboxes/{id}"
 #define P "/v1/processes/{id}"
+#define W "/v1/workspaces/{id}"
 
 /* clang-format off */
 const struct route routes[] = {
@@ -56,6 +57,35 @@ const struct route routes[] = {
 	{ "POST",   S "/glob",             file_glob,       SCOPE_READ,   BODY_WHOLE,  "Find files by name", NULL, "GlobFound", "path" },
 	{ "GET",    S "/archive",          archive_get,     SCOPE_READ,   BODY_NONE,   "A folder as tar", NULL, NULL, "path format" },
 	{ "PUT",    S "/archive",          archive_put,     SCOPE_EXEC,   BODY_STREAM, "Unpack a tar archive", NULL, "Any", "path" },
+
+	{ "PUT",    W,                     workspace_put,   SCOPE_MANAGE, BODY_WHOLE,  "Get the workspace with this key, or make it", "WorkspaceAsk", "Workspace", NULL },
+	{ "GET",    "/v1/workspaces",      workspace_list,  SCOPE_READ,   BODY_NONE,   "The workspaces, newest first", NULL, "WorkspaceList", "limit cursor parent trash" },
+	{ "GET",    W,                     workspace_get,   SCOPE_READ,   BODY_NONE,   "One workspace", NULL, "Workspace", "usage" },
+	{ "PATCH",  W,                     workspace_change, SCOPE_MANAGE, BODY_WHOLE, "Pin it, another time to live, another spec", "WorkspaceChange", "Workspace", NULL },
+	{ "DELETE", W,                     workspace_delete, SCOPE_MANAGE, BODY_NONE,  "To the trash; with force also when it has changes or sandboxes", NULL, NULL, "force" },
+	{ "POST",   W "/restore-trash",    workspace_untrash, SCOPE_MANAGE, BODY_WHOLE, "Out of the trash", "Nothing", "Workspace", NULL },
+	{ "POST",   W "/exec",             workspace_exec,  SCOPE_EXEC,   BODY_WHOLE,  "Run a command in its default sandbox, which is made if none runs", "ExecAsk", "Process", NULL },
+	{ "POST",   W "/fork",             workspace_fork,  SCOPE_MANAGE, BODY_WHOLE,  "More workspaces that begin as this one is, or was", "ForkAsk", "WorkspaceList", NULL },
+	{ "POST",   W "/snapshots",        workspace_snapshot, SCOPE_EXEC, BODY_WHOLE, "Keep what it is now, under a name", "SnapshotAsk", "Point", NULL },
+	{ "POST",   W "/undo",             workspace_undo,  SCOPE_EXEC,   BODY_WHOLE,  "Back to what it was before the last command", "UndoAsk", "Restored", NULL },
+	{ "POST",   W "/redo",             workspace_redo,  SCOPE_EXEC,   BODY_WHOLE,  "Forward again", "RedoAsk", "Restored", NULL },
+	{ "POST",   W "/restore",          workspace_restore, SCOPE_EXEC, BODY_WHOLE,  "To any point of its history, or a snapshot", "RestoreAsk", "Restored", NULL },
+	{ "GET",    W "/history",          workspace_history, SCOPE_READ, BODY_NONE,   "What changed it, newest first", NULL, "History", "limit cursor" },
+	{ "GET",    W "/changes",          workspace_changes, SCOPE_READ, BODY_NONE,   "Which files differ between two points; to now unless given", NULL, "Changes", "base to format" },
+
+	{ "GET",    W "/files/{path*}",    file_get,        SCOPE_READ,   BODY_NONE,   "Read a file: bytes, a range, lines; stat, list, watch", NULL, NULL, "lines stat hash list depth max hidden watch recursive relative" },
+	{ "PUT",    W "/files/{path*}",    file_put,        SCOPE_EXEC,   BODY_STREAM, "Write a file, whole and atomically", NULL, "FileWritten", "mode relative" },
+	{ "PATCH",  W "/files/{path*}",    file_edit,       SCOPE_EXEC,   BODY_WHOLE,  "Edit a file: exact replacements, an insertion, a diff", NULL, "FileEdited", "relative" },
+	{ "DELETE", W "/files/{path*}",    file_delete,     SCOPE_EXEC,   BODY_NONE,   "Delete a file, or with recursive a folder", NULL, "FileDeleted", "recursive relative" },
+	{ "POST",   W "/files:move",       file_move,       SCOPE_EXEC,   BODY_WHOLE,  "Move", NULL, "Any", "path" },
+	{ "POST",   W "/files:copy",       file_copy,       SCOPE_EXEC,   BODY_WHOLE,  "Copy", NULL, "Any", "path" },
+	{ "POST",   W "/files:mkdir",      file_mkdir,      SCOPE_EXEC,   BODY_WHOLE,  "Make a folder", NULL, "Any", "path" },
+	{ "POST",   W "/files:batch",      file_batch,      SCOPE_EXEC,   BODY_WHOLE,  "Several operations in order", NULL, "Any", "path atomic" },
+	{ "POST",   W "/patch",            file_patch,      SCOPE_EXEC,   BODY_WHOLE,  "Apply a unified or V4A patch, whole or not at all", NULL, "Any", "path" },
+	{ "POST",   W "/grep",             file_grep,       SCOPE_READ,   BODY_WHOLE,  "Search in files", NULL, "GrepFound", "path" },
+	{ "POST",   W "/glob",             file_glob,       SCOPE_READ,   BODY_WHOLE,  "Find files by name", NULL, "GlobFound", "path" },
+	{ "GET",    W "/archive",          archive_get,     SCOPE_READ,   BODY_NONE,   "A folder as tar", NULL, NULL, "path format" },
+	{ "PUT",    W "/archive",          archive_put,     SCOPE_EXEC,   BODY_STREAM, "Unpack a tar archive", NULL, "Any", "path" },
 
 	{ "GET",    "/v1/processes",       process_list,    SCOPE_READ,   BODY_NONE,   "The processes, newest first", NULL, "ProcessList", "limit cursor sandbox label state" },
 	{ "GET",    P,                     process_get,     SCOPE_READ,   BODY_NONE,   "One process; with wait: when it has ended", NULL, "Process", "wait" },

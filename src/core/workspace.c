@@ -241,7 +241,7 @@ static void vault_gone(void *arg, const struct err *e)
 		return;
 	}
 	if (is_opening) {
-		fail_err(&f, e);
+		ws_fail(&f, e);
 		open_failed(w, &f);
 		return;
 	}
@@ -311,6 +311,18 @@ static void open_begin(struct wsx *w)
 	w->row.expires_ms = w->row.ttl_ms ? w->row.used_ms + w->row.ttl_ms : 0;
 	ws_store(w, WORKSPACE_SET_CLEAN | WORKSPACE_SET_USED, (struct workspace_with){ 0 },
 	         open_vault, w);
+}
+
+void ws_fail(struct fail *f, const struct err *e)
+{
+	bool is_full = e->sys == ENOSPC || e->sys == EDQUOT;
+
+	fail_set(f,
+	         is_full           ? FAIL_QUOTA
+	         : e->sys == EBUSY ? FAIL_BUSY
+	                           : FAIL_BACKEND_ERROR,
+	         "%s", e->msg);
+	f->is_retry_safe = e->sys == EBUSY;
 }
 
 void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *done, void *arg)

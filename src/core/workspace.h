@@ -123,6 +123,8 @@ bool wsx_wants_point(const struct sbx *s); /* when something ended that may have
 int wsx_point_find(struct wsx *w, const char *name, struct arena *a, struct point_row *out,
                    struct fail *f) MUST_USE;
 
+size_t wsx_steps_ahead(const struct wsx *w); /* that can be redone */
+
 enum wsx_way { WSX_UNDO, WSX_REDO, WSX_RESTORE };
 struct wsx_restore {
 	enum wsx_way way;

@@ -177,7 +177,7 @@ static void shut_answered(void *arg, const struct vault_done *d, const struct er
 	} else if (e->sys == EBUSY && o->tries++ < CLOSE_TRIES) {
 		timer_set(&w->core->timers, &o->timer, CLOSE_AGAIN_MS);
 	} else {
-		fail_err(&f, e);
+		ws_fail(&f, e);
 		if (e->sys == EBUSY)
 			fail_set(&f, FAIL_BUSY, "somebody still has the workspace");
 		shut_end(o, &f);
@@ -263,7 +263,7 @@ static void close_synced(void *arg, const struct vault_done *d, const struct err
 
 	(void)d;
 	if (e) {
-		fail_err(&f, e);
+		ws_fail(&f, e);
 		close_end(o, &f);
 		return;
 	}

@@ -161,11 +161,11 @@ void wsx_service(struct wsx *w, sbx_done_fn *done, void *arg)
 		               .client_fd = -1,
 		               .is_service = true };
 
+	spec_init(&spec);
 	if (w->service && w->service->state == SANDBOX_RUNNING && w->service->is_attached) {
 		done(arg, w->service, NULL);
 		return;
 	}
-	spec_init(&spec);
 	wait_for(&w->service_waiters, done, arg);
 	if (w->is_service_due)
 		return;
@@ -256,7 +256,7 @@ static void look_done(void *arg, const struct vault_done *d, const struct err *e
 	struct fail f = { 0 };
 
 	if (e)
-		fail_err(&f, e);
+		ws_fail(&f, e);
 	wsx_ref(w);
 	look_tell(o, d, e ? &f : NULL);
 	ws_end(&o->op);

@@ -130,7 +130,7 @@ static void kept(void *arg, const struct vault_done *d, const struct err *e)
 	struct fail f = { 0 };
 
 	if (e) {
-		fail_err(&f, e);
+		ws_fail(&f, e);
 		k->done(k->arg, k, &f);
 		return;
 	}
@@ -256,7 +256,7 @@ static void point_synced(void *arg, const struct vault_done *d, const struct err
 
 	(void)d;
 	if (e)
-		fail_err(&f, e);
+		ws_fail(&f, e);
 	else if (store_point_durable(w->core->store, w->row.id, o->kept.row.num,
 	                             (struct store_call){ 0 }, &full) < 0)
 		fail_err(&f, &full);

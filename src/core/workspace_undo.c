@@ -191,7 +191,7 @@ static void applied(void *arg, const struct vault_done *d, const struct err *e)
 	struct fail f = { 0 };
 
 	if (e) { /* still pending: done again by whoever opens it next */
-		fail_err(&f, e);
+		ws_fail(&f, e);
 		restore_end(o, &f);
 		return;
 	}
@@ -314,7 +314,7 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 	struct fail f = { 0 };
 
 	if (e) {
-		fail_err(&f, e);
+		ws_fail(&f, e);
 		restore_end(o, &f);
 		return;
 	}
@@ -449,7 +449,7 @@ static void redone(void *arg, const struct vault_done *d, const struct err *e)
 
 	(void)d;
 	if (e) {
-		fail_err(&f, e);
+		ws_fail(&f, e);
 		redone_stored(o, &f);
 		return;
 	}
@@ -491,4 +491,13 @@ void ws_forget_pending(struct wsx *w)
 		return;
 	set_pending(w, NULL);
 	ws_store(w, WORKSPACE_SET_PENDING, (struct workspace_with){ 0 }, NULL, NULL);
+}
+
+size_t wsx_steps_ahead(const struct wsx *w)
+{
+	json_t *ahead = json_loads(w->row.ahead, 0, NULL);
+	size_t n = json_array_size(ahead);
+
+	json_decref(ahead);
+	return n;
 }
