@@ -501,6 +501,19 @@ static const struct member watch_event[] = {
 	{ "why",   0,      "text", "of an overflow" },
 };
 
+static const struct member image[] = {
+	{ "name",       NEEDED, "text",      "for `image` of a spec" },
+	{ "source",     NEEDED, "=tar|=oci", "what it was made from" },
+	{ "digest",     NEEDED, "hash",      "of the archive as it was sent, or of the manifest" },
+	{ "bytes",      NEEDED, "count",     "of its files, unpacked" },
+	{ "files",      NEEDED, "count",     "and links, without folders" },
+	{ "layers",     NEEDED, "count",     "that lay over each other; it is one tree now" },
+	{ "dropped",    NEEDED, "count",     "setuid and setgid bits, and attributes other than `user.`, that were not taken" },
+	{ "created_ms", NEEDED, "time",      "when it was imported" },
+};
+static const struct member image_list_of[] = {
+	{ "images", NEEDED, "[Image]", "by name" },
+};
 static const struct member workspace_ask[] = {
 	{ "mode",   0, "=edit|=read|null", "read: nobody can write to it, the mount holds that; edit unless given" },
 	{ "pin",    0, "bool|null",        "it never expires" },
@@ -640,6 +653,8 @@ const struct schema schemas[] = {
 	{ "Sandbox", "A sandbox.", MEMBERS(sandbox) },
 	{ "SandboxList", "A page of sandboxes.", MEMBERS(sandbox_list_of) },
 	{ "Usage", "What a sandbox uses.", MEMBERS(sandbox_usage_of) },
+	{ "Image", "A root file system that was imported.", MEMBERS(image) },
+	{ "ImageList", "All images of the tenant.", MEMBERS(image_list_of) },
 	{ "WorkspaceAsk", "A workspace.", MEMBERS(workspace_ask), ASK },
 	{ "WorkspaceChange", "What to change.", MEMBERS(workspace_change_of), ASK },
 	{ "Workspace", "A durable tree.", MEMBERS(workspace) },

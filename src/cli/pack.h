@@ -8,6 +8,9 @@
 /* A folder's content, written to `fd`. What is no file, folder or link is left out. */
 int pack_folder(const char *path, int fd, struct err *e) MUST_USE;
 
+/* These files of it, in this order; links are not followed. */
+int pack_files(const char *path, const char *const *names, int fd, struct err *e) MUST_USE;
+
 /* More of an archive: bytes at *bytes, 0 at its end, -1 with the error in `e`. */
 typedef long unpack_source(void *arg, const void **bytes, struct err *e);
 

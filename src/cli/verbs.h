@@ -22,6 +22,8 @@ extern const struct verb cmd_top;
 extern const struct verb cmd_net, cmd_why;
 /* verb_port.c */
 extern const struct verb cmd_ports, cmd_port;
+/* verb_image.c */
+extern const struct verb cmd_image;
 /* verb_token.c */
 extern const struct verb cmd_token;
 /* verb_serve.c */

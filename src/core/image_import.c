@@ -10,6 +10,7 @@
 #include "core/image.h"
 #include "core/quota.h"
 #include "core/trees.h"
+#include "core/workspace.h"
 #include "io/journal.h"
 #include "os/file.h"
 
@@ -25,7 +26,7 @@ struct image_import {
 	bool is_oci, is_replace;
 	bool is_cancelled, is_taking; /* taking: the worker has the job */
 	uint64_t bytes_max, keep_free;
-	uint64_t tree; /* 0: none yet */
+	uint64_t tree;         /* 0: none yet */
 	char sandbox[ID_SIZE]; /* "": none; by its id, since it may end by itself */
 	struct str answer;
 	struct arena arena;
@@ -291,15 +292,16 @@ static void fill_spec(struct spec *spec, bool is_root)
 {
 	spec_init(spec);
 	spec->user = "root";
-	spec->profile = is_root ? PROFILE_ROOTFUL : PROFILE_DEFAULT;
 	spec_resolve(spec);
+	spec->profile = is_root ? PROFILE_ROOTFUL : PROFILE_DEFAULT;
+	spec->fs.len = 0; /* in the place of the usual one is the tree */
 }
 
 static void tree_made(void *arg, uint64_t num, const struct fail *f)
 {
 	struct image_import *im = arg;
 	AUTO(spec_done) struct spec spec;
-	const struct maker_tree tree = { .tree = num, .at = TREE_IMAGE_AT };
+	const struct maker_tree tree = { .tree = num, .at = WORKSPACE_FOLDER };
 
 	if (f)
 		im->fail = *f;
@@ -360,11 +362,13 @@ static int check(struct core *c, const struct image_ask *ask, struct fail *f)
 	size_t n = 0;
 
 	if (!image_name_is(ask->name))
-		return fail_set(f, FAIL_INVALID,
-		                "\"%.64s\" is not a name for an image (letters, digits, then . _ - : "
-		                "too; not host, not dir:)",
-		                ask->name);
-	if (!ask->is_replace && store_image_get(c->store, ask->tenant, ask->name, &a, &row, &e) == 0)
+		return fail_set(
+		    f, FAIL_INVALID,
+		    "\"%.64s\" is not a name for an image (letters, digits, then . _ - : "
+		    "too; not host, not dir:)",
+		    ask->name);
+	if (!ask->is_replace &&
+	    store_image_get(c->store, ask->tenant, ask->name, &a, &row, &e) == 0)
 		return fail_set(f, FAIL_EXISTS, "there is an image %s; replace it?", ask->name);
 	for (const struct image_import *im = c->imports; im; im = im->next)
 		n++;

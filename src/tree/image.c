@@ -1,8 +1,8 @@
 /*
- * image.c - a body becomes the root file system of an image, in an empty folder of its own.
+ * image.c - a body becomes the root file system of an image, in the worker's own root.
  *
  * Before the first byte of a stranger's archive is looked at, this process gives up every file but
- * that folder (Landlock, on top of the walls of its sandbox).
+ * those below it (Landlock, on top of the walls of its sandbox).
  */
 #include <linux/openat2.h>
 
@@ -72,8 +72,8 @@ static void put_users(json_t *j, int root_fd)
 {
 	AUTO(freep) char *text = mem_alloc(TREE_PASSWD_MAX);
 	AUTO(fd_close)
-	int fd = os_openat2(root_fd, "etc/passwd", O_RDONLY | O_NONBLOCK | O_NOCTTY, 0,
-	                    RESOLVE_IN_ROOT);
+	int fd =
+	    os_openat2(root_fd, "etc/passwd", O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, RESOLVE_IN_ROOT);
 	ssize_t n = fd < 0 ? fd : os_read(fd, text, TREE_PASSWD_MAX);
 
 	bool is_text = n > 0 && n < TREE_PASSWD_MAX && !memchr(text, '\0', (size_t)n);
@@ -97,7 +97,7 @@ static int answer(struct layers *l, const char *hex, struct err *e)
 
 int verb_image(struct call *c, struct err *e)
 {
-	AUTO(fd_close) int root = root_open_dir(c->conn->root_fd, TREE_IMAGE_AT, e);
+	AUTO(fd_close) int root = root_open_dir(c->conn->root_fd, "", e);
 	AUTO(layers_done) struct layers l = { .dest = { .root_fd = -1, .dir_fd = -1 } };
 	char hex[OCI_HEX];
 

@@ -40,7 +40,6 @@
 
 #define TREE_PACKET_MAX (64u << 10)
 #define TREE_UNKNOWN UINT64_MAX /* a size nobody knows yet */
-#define TREE_IMAGE_AT "/image"  /* where the worker finds the folder of a new image */
 #define TREE_HASH_TEXT 65       /* SHA-256 in hex, NUL-terminated */
 
 enum tree_type { TREE_REQUEST, TREE_BODY, TREE_CANCEL, TREE_ANSWER, TREE_DATA, TREE_END };
@@ -69,11 +68,11 @@ enum tree_verb {
 	TREE_WATCH,   /* RECURSIVE, time_ms → NDJSON {event,path?,dir?,why?}, until cancelled */
 	TREE_TAR_OUT, /* → TAR */
 	TREE_TAR_IN,  /* a tar archive → {path,files,bytes} */
-	TREE_IMAGE,   /* OCI, OWNERS, path: the name of the image in a layout, or "", count: bytes at
-	               * most, from: bytes that the disk keeps free; a tar of a root file system or
-	               * of an OCI layout → {files,bytes,layers,digest,dropped,passwd?}, in the
-	               * empty folder TREE_IMAGE_AT; when it fails that is the asker's to remove */
-	TREE_PORTS,   /* max → RAW, struct tree_listener after struct tree_listener */
+	TREE_IMAGE, /* OCI, OWNERS, path: the name of the image in a layout, or "", count: bytes at
+	             * most, from: bytes that the disk keeps free; a tar of a root file system or
+	             * of an OCI layout → {files,bytes,layers,digest,dropped,passwd?}, in the
+	             * worker's root, which is empty; when it fails all is the asker's to remove */
+	TREE_PORTS, /* max → RAW, struct tree_listener after struct tree_listener */
 	TREE_DIAL, /* from: a port, FD: one end of a stream → the ANSWER when it is connected; then
 	            * bytes are carried between both until both have ended. A DATA of one byte:
 	            * the far end has closed its side, in good order */

@@ -139,10 +139,19 @@ static enum tree_code import(struct rig *r, struct span body, struct how how, st
 	return (enum tree_code)reply->last.code;
 }
 
+/* The worker's root is a folder of the rig's. */
 static void image_rig(struct rig *r)
 {
-	rig_open(r);
-	CHECK(mkdirat(r->dir_fd, "image", 0700) == 0);
+	char root[80];
+
+	*r = (struct rig){ 0 };
+	snprintf(r->root, sizeof r->root, "/tmp/tree-test-XXXXXX");
+	CHECK(mkdtemp(r->root));
+	snprintf(root, sizeof root, "%s/image", r->root);
+	CHECK(mkdir(root, 0700) == 0);
+	rig_start(r, root, 0);
+	close(r->dir_fd);
+	r->dir_fd = open(r->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	put(r, "outside", "canary");
 }
 
@@ -179,7 +188,8 @@ TEST(a_tar_becomes_a_root_in_every_packing)
 		pack(&body, text_of(&tar), kinds[i]);
 		image_rig(&r);
 		CHECK_CODE(import(&r, text_of(&body),
-		                  (struct how){ .flags = geteuid() == 0 ? TREE_OWNERS : 0 }, &reply),
+		                  (struct how){ .flags = geteuid() == 0 ? TREE_OWNERS : 0 },
+		                  &reply),
 		           TREE_OK);
 		CHECK_INT(reply_number(&reply, "files"), 6);
 		CHECK_INT(reply_number(&reply, "layers"), 1);
@@ -280,7 +290,9 @@ static const struct {
 	{ "larger than there is",
 	  { { .name = "big", .data = "x", .size = 4ll << 30 } },
 	  TREE_TOO_LARGE },
-	{ "shorter than it says", { { .name = "cut", .data = "x", .size = 100000 } }, TREE_INVALID },
+	{ "shorter than it says",
+	  { { .name = "cut", .data = "x", .size = 100000 } },
+	  TREE_INVALID },
 	{ "nothing", { { 0 } }, TREE_INVALID },
 };
 
@@ -335,8 +347,9 @@ TEST(a_sparse_file_counts_as_long_as_it_is_and_stays_sparse)
 		str_addn(&tar, data, 515);
 		str_addn(&tar, (char[2048]){ 0 }, 509 + 1024);
 		image_rig(&r);
-		CHECK_CODE(import(&r, text_of(&tar), (struct how){ .bytes_max = 2ull << 30 }, &reply),
-		           cases[i].code);
+		CHECK_CODE(
+		    import(&r, text_of(&tar), (struct how){ .bytes_max = 2ull << 30 }, &reply),
+		    cases[i].code);
 		if (cases[i].code == TREE_OK) {
 			CHECK_INT(fstatat(r.dir_fd, "image/sparse", &st, 0), 0);
 			CHECK_INT(st.st_size, (1ll << 30) + 3);
@@ -409,8 +422,7 @@ TEST(a_flipped_bit_in_what_is_packed_is_seen)
 
 			body.data[at] ^= 4;
 			image_rig(&r);
-			enum tree_code code =
-			    import(&r, text_of(&body), (struct how){ 0 }, &reply);
+			enum tree_code code = import(&r, text_of(&body), (struct how){ 0 }, &reply);
 			if (code == TREE_OK) /* bits of zstd that mean nothing: its sum agrees */
 				CHECK_STR(got(&r, "image/etc/passwd"), small_root[2].data);
 			taken += code == TREE_OK;
@@ -466,9 +478,9 @@ static void layout_open(struct layout *o)
 static void layout_layer(struct layout *o, const struct part *parts, size_t n,
                          enum decode_kind kind)
 {
-	static const char *const suffix[] = { [DECODE_PLAIN] = "",
-		                              [DECODE_GZIP] = "+gzip",
-		                              [DECODE_ZSTD] = "+zstd" };
+	static const char *const suffix[] = {
+		[DECODE_PLAIN] = "", [DECODE_GZIP] = "+gzip", [DECODE_ZSTD] = "+zstd"
+	};
 	AUTO(str_done) struct str tar, body;
 	char hex[OCI_HEX], id[OCI_HEX];
 
@@ -552,12 +564,23 @@ TEST(layers_lie_over_each_other)
 	static const struct {
 		const char *path, *holds; /* NULL: it is not there */
 	} wanted[] = {
-		{ "image/a/gone", NULL },     { "image/a/stays", "1" },   { "image/a/new", "2" },
-		{ "image/a/hard", "1" },      { "image/b/deep/x", NULL }, { "image/b/deep/z", "2" },
-		{ "image/b/y", NULL },        { "image/file/in", "2" },   { "image/folder", "2" },
-		{ "image/link/own", "2" },    { "image/a/own", NULL },    { "image/c/k/old", NULL },
-		{ "image/c/k/new", "2" },     { "image/nowhere", NULL },  { "image/.wh..wh.plnk", NULL },
-		{ "image/a/.wh.gone", NULL }, { "image/b/.wh..wh..opq", NULL },
+		{ "image/a/gone", NULL },
+		{ "image/a/stays", "1" },
+		{ "image/a/new", "2" },
+		{ "image/a/hard", "1" },
+		{ "image/b/deep/x", NULL },
+		{ "image/b/deep/z", "2" },
+		{ "image/b/y", NULL },
+		{ "image/file/in", "2" },
+		{ "image/folder", "2" },
+		{ "image/link/own", "2" },
+		{ "image/a/own", NULL },
+		{ "image/c/k/old", NULL },
+		{ "image/c/k/new", "2" },
+		{ "image/nowhere", NULL },
+		{ "image/.wh..wh.plnk", NULL },
+		{ "image/a/.wh.gone", NULL },
+		{ "image/b/.wh..wh..opq", NULL },
 	};
 	AUTO(reply_done) struct reply reply = { 0 };
 	AUTO(layout_done) struct layout o;
