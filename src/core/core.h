@@ -69,11 +69,11 @@ struct core {
 	char boot_id[40];
 
 	struct maker *maker;
-	struct trees *trees;      /* trees.h */
+	struct trees *trees;          /* trees.h */
 	struct image_import *imports; /* image.h */
-	struct roster sandboxes;  /* by id: every one that is not gone */
-	struct roster processes;  /* by id: those that live, or that somebody waits for */
-	struct roster workspaces; /* by id: those that somebody works with */
+	struct roster sandboxes;      /* by id: every one that is not gone */
+	struct roster processes;      /* by id: those that live, or that somebody waits for */
+	struct roster workspaces;     /* by id: those that somebody works with */
 	struct watch store_watch;
 	struct timer expire;
 	struct timer nudge; /* lazy records go now */

@@ -45,7 +45,7 @@ void quota_used(struct core *c, const char *tenant, struct quota *out)
 
 	*out = (struct quota){ 0 };
 	roster_each(&c->sandboxes, count_one, &n);
-	if (store_image_bytes(c->store, tenant, &images, &e) == 0)
+	if (c->store && store_image_bytes(c->store, tenant, &images, &e) == 0)
 		out->of[QUOTA_DISK] += (uint64_t)images;
 }
 

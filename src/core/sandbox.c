@@ -434,8 +434,8 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	s->enforced = texts.by;
 	s->note = texts.note;
 	if (judged < 0 || find_workspace(s, f) < 0 || image_resolve(s, f) < 0 ||
-	    sbx_user_of(s, -1, f) < 0 ||
-	    sbx_change_begin(s, done, arg, f) < 0 || record(s, f) < 0) {
+	    sbx_user_of(s, -1, f) < 0 || sbx_change_begin(s, done, arg, f) < 0 ||
+	    record(s, f) < 0) {
 		sbx_free(s);
 		return NULL;
 	}

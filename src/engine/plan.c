@@ -74,8 +74,8 @@ static int draft_image(struct plan *p, const char *image, struct err *e)
 	if (strcmp(image, "host") == 0)
 		return 0;
 	if (strncmp(image, "dir:", 4) != 0)
-		return err_new(e, ERR_INVALID, "image: %s: without a daemon there are host and dir:PATH",
-		               image);
+		return err_new(e, ERR_INVALID,
+		               "image: %s: without a daemon there are host and dir:PATH", image);
 	p->image = IMAGE_DIR;
 	p->image_source = add_text(p, image + 4);
 	return 0;

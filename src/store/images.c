@@ -71,8 +71,8 @@ static int run_drop(struct store *s, struct request *q, struct err *e)
 {
 	const struct image_row *row = q->args;
 	AUTO(db_release)
-	sqlite3_stmt *st = db_stmt(
-	    &s->writer, "DELETE FROM images WHERE tenant=?1 AND name=?2 AND tree=?3", e);
+	sqlite3_stmt *st =
+	    db_stmt(&s->writer, "DELETE FROM images WHERE tenant=?1 AND name=?2 AND tree=?3", e);
 
 	if (!st)
 		return -1;
@@ -156,7 +156,8 @@ int store_image_loose(struct store *s, struct arena *a, struct number_list *out,
 
 	while (r > 0 && (r = db_step(&s->reader, st, e)) > 0)
 		vec_push(&found, sqlite3_column_int64(st, 0));
-	*out = (struct number_list){ arena_alloc(a, (found.len + 1) * sizeof *found.at), found.len };
+	*out =
+	    (struct number_list){ arena_alloc(a, (found.len + 1) * sizeof *found.at), found.len };
 	if (found.len > 0)
 		memcpy(out->at, found.at, found.len * sizeof *found.at);
 	vec_done(&found);
@@ -166,8 +167,8 @@ int store_image_loose(struct store *s, struct arena *a, struct number_list *out,
 int store_image_bytes(struct store *s, const char *tenant, int64_t *out, struct err *e)
 {
 	AUTO(db_release)
-	sqlite3_stmt *st = db_stmt(
-	    &s->reader, "SELECT coalesce(sum(bytes),0) FROM images WHERE tenant=?1", e);
+	sqlite3_stmt *st =
+	    db_stmt(&s->reader, "SELECT coalesce(sum(bytes),0) FROM images WHERE tenant=?1", e);
 
 	if (!st)
 		return -1;

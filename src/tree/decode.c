@@ -68,7 +68,8 @@ static int find_kind(struct decode *d, struct err *e)
 	if (read_head(d, e) < 0)
 		return -1;
 	for (size_t i = 0; i < COUNT(magics); i++)
-		if (d->head_len >= magics[i].n && memcmp(d->head, magics[i].magic, magics[i].n) == 0)
+		if (d->head_len >= magics[i].n &&
+		    memcmp(d->head, magics[i].magic, magics[i].n) == 0)
 			found = magics[i].kind;
 	if (d->kind == DECODE_AUTO)
 		d->kind = found;

@@ -27,9 +27,9 @@ struct decode {
 	enum decode_kind kind;
 	decode_source_fn *source;
 	void *arg;
-	struct span in;     /* of the last piece, not yet used */
-	char head[4];       /* the first bytes, when they came one by one */
-	size_t head_len;    /* that are still to be used */
+	struct span in;  /* of the last piece, not yet used */
+	char head[4];    /* the first bytes, when they came one by one */
+	size_t head_len; /* that are still to be used */
 	uint64_t n_in, n_out;
 	z_stream gzip;
 	ZSTD_DStream *zstd;

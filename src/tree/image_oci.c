@@ -157,9 +157,9 @@ static int keep_blob(struct layout *o, const char *hex)
 	if (each_piece(o, keep_piece, &k) < 0)
 		return -1;
 	hash_text(&k.hash, is);
-	return strcmp(is, hex) == 0 ? 0
-	                            : fail(o->e, TREE_INVALID,
-	                                   "blob %.12s: its digest is not the one it has", hex);
+	return strcmp(is, hex) == 0
+	           ? 0
+	           : fail(o->e, TREE_INVALID, "blob %.12s: its digest is not the one it has", hex);
 }
 
 static int keep_text(struct layout *o, void *arg, struct span piece)
@@ -167,9 +167,9 @@ static int keep_text(struct layout *o, void *arg, struct span piece)
 	struct str *s = arg;
 
 	str_addn(s, piece.at, piece.len);
-	return s->overflow ? fail(o->e, TREE_TOO_LARGE, "a document of more than %u bytes",
-	                          OCI_JSON_MAX)
-	                   : 0;
+	return s->overflow
+	           ? fail(o->e, TREE_TOO_LARGE, "a document of more than %u bytes", OCI_JSON_MAX)
+	           : 0;
 }
 
 /* What else there is belongs to other programs, and is skipped. */
@@ -342,8 +342,8 @@ static int apply(struct layout *o, size_t i)
 	if (layers_apply(o->l, &ask, o->e) < 0)
 		return err_wrap(o->e, "layer %zu", i + 1);
 	if (strcmp(is, o->config.diff_ids[i]) != 0)
-		return fail(o->e, TREE_INVALID, "layer %zu: unpacked it is not what its config says",
-		            i + 1);
+		return fail(o->e, TREE_INVALID,
+		            "layer %zu: unpacked it is not what its config says", i + 1);
 	return 0;
 }
 

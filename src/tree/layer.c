@@ -20,7 +20,7 @@
 #define WHITEOUT_OURS ".wh..wh." /* what aufs keeps for itself */
 #define OPAQUE ".wh..wh..opq"
 #define ENTRY_BYTES 4096 /* that one takes besides its own */
-#define END_MARK 1024 /* zeros, at least */
+#define END_MARK 1024    /* zeros, at least */
 
 struct unpack {
 	struct layers *l;

@@ -37,11 +37,12 @@ struct layers {
 	uint64_t bytes_max, keep_free;
 	uint64_t unlooked; /* bytes written since the disk was looked at */
 	uint64_t dropped;
-	size_t entries, n; /* n: layers */
+	size_t entries, n;   /* n: layers */
 	struct nameset mine; /* of the layer that is applied now */
 	struct arena names;
 	size_t names_bytes;
-	VEC(struct layer_time) times; /* of directories: set when nothing is put into them any more */
+	VEC(struct layer_time)
+	times; /* of directories: set when nothing is put into them any more */
 };
 
 struct layer_ask {
@@ -49,7 +50,7 @@ struct layer_ask {
 	void *arg;
 	enum decode_kind kind;
 	bool has_whiteouts;
-	char *hex; /* NULL, or room for OCI_HEX: of what was unpacked */
+	char *hex;     /* NULL, or room for OCI_HEX: of what was unpacked */
 	bool must_end; /* an archive without its end mark is cut: nothing else tells */
 };
 

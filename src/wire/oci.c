@@ -190,7 +190,8 @@ static void add_names(struct str *s, const json_t *manifests)
 	const json_t *descriptor;
 	size_t i;
 
-	json_array_foreach(manifests, i, descriptor) {
+	json_array_foreach(manifests, i, descriptor)
+	{
 		const json_t *platform = json_object_get(descriptor, "platform");
 
 		str_add(s, i ? ", " : "");
@@ -226,7 +227,8 @@ int oci_index_read(struct span json, struct oci_want want, struct oci_blob *out,
 
 	if (!j || check_version(j, e) < 0 || check_own_media(j, OCI_INDEX, e) < 0)
 		return err_wrap(e, "index");
-	json_array_foreach(manifests, i, descriptor) {
+	json_array_foreach(manifests, i, descriptor)
+	{
 		if (!is_for(descriptor, want))
 			continue;
 		if (read_blob(descriptor, &blob, e) < 0)
@@ -253,7 +255,8 @@ static int read_layers(const json_t *layers, struct oci_manifest *m, struct err 
 	if (json_array_size(layers) == 0 || json_array_size(layers) > OCI_LAYERS_MAX)
 		return err_new(e, ERR_INVALID, "%zu layers; 1 to %d can be read",
 		               json_array_size(layers), OCI_LAYERS_MAX);
-	json_array_foreach(layers, i, descriptor) {
+	json_array_foreach(layers, i, descriptor)
+	{
 		struct oci_blob *layer = &m->layers[i];
 
 		if (read_blob(descriptor, layer, e) < 0)
@@ -296,11 +299,11 @@ int oci_config_read(struct span json, const char *arch, size_t n_layers, struct 
 		return err_new(e, ERR_INVALID, "config: it is not for linux/%s", arch);
 	if (strcmp(text_of(rootfs, "type"), "layers") != 0 || json_array_size(ids) != n_layers ||
 	    n_layers > OCI_LAYERS_MAX)
-		return err_new(e, ERR_INVALID,
-		               "config: it knows %zu layers, the manifest has %zu",
+		return err_new(e, ERR_INVALID, "config: it knows %zu layers, the manifest has %zu",
 		               json_array_size(ids), n_layers);
 	out->n = n_layers;
-	json_array_foreach(ids, i, id) {
+	json_array_foreach(ids, i, id)
+	{
 		const char *text = json_string_value(id);
 
 		if (read_digest(text ? text : "", out->diff_ids[i], e) < 0)

@@ -11,13 +11,13 @@
 #include "base/err.h"
 #include "wire/span.h"
 
-#define OCI_LAYERS_MAX 128         /* Docker's own ceiling is 127 */
-#define OCI_JSON_MAX (4u << 20)    /* bytes of one document; registries take as much */
-#define OCI_DEPTH_MAX 3            /* an index may name an index */
-#define OCI_HEX 65                 /* SHA-256 in hex, NUL-terminated */
-#define OCI_PATH "blobs/sha256/"   /* where blobs lie in a layout */
-#define OCI_REF_MAX 64             /* bytes of the name of an image in an index */
-#define OCI_BLOB_MAX (1ull << 40)  /* a size that nobody means is no size */
+#define OCI_LAYERS_MAX 128        /* Docker's own ceiling is 127 */
+#define OCI_JSON_MAX (4u << 20)   /* bytes of one document; registries take as much */
+#define OCI_DEPTH_MAX 3           /* an index may name an index */
+#define OCI_HEX 65                /* SHA-256 in hex, NUL-terminated */
+#define OCI_PATH "blobs/sha256/"  /* where blobs lie in a layout */
+#define OCI_REF_MAX 64            /* bytes of the name of an image in an index */
+#define OCI_BLOB_MAX (1ull << 40) /* a size that nobody means is no size */
 
 enum oci_media {
 	OCI_INDEX,
@@ -48,7 +48,8 @@ struct oci_config {
 };
 
 struct oci_want {
-	const char *ref;  /* org.opencontainers.image.ref.name; "": whatever there is, if it is one */
+	const char
+	    *ref; /* org.opencontainers.image.ref.name; "": whatever there is, if it is one */
 	const char *arch; /* as Go calls it: oci_arch() */
 };
 

@@ -18,14 +18,17 @@ TEST(an_index_leads_to_the_one_image_that_is_wanted)
 		const char *json, *ref, *hex, *complaint;
 	} cases[] = {
 		{ INDEX("{" BLOB(MANIFEST, A) "}"), "", A, NULL },
-		{ INDEX("{" BLOB(MANIFEST, A) FOR("linux", "amd64") "},{" BLOB(
-		      MANIFEST, B) FOR("linux", "arm64") "}"),
+		{ INDEX("{" BLOB(MANIFEST, A) FOR("linux", "amd64") "},{" BLOB(MANIFEST, B)
+		            FOR("linux", "arm64") "}"),
 		  "", A, NULL },
-		{ INDEX("{" BLOB(MANIFEST, A) NAMED("one") "},{" BLOB(MANIFEST, B) NAMED("two") "}"),
+		{ INDEX("{" BLOB(MANIFEST, A) NAMED("one") "},{" BLOB(MANIFEST, B)
+		            NAMED("two") "}"),
 		  "two", B, NULL },
-		{ INDEX("{" BLOB(MANIFEST, A) NAMED("one") "},{" BLOB(MANIFEST, B) NAMED("two") "}"),
+		{ INDEX("{" BLOB(MANIFEST, A) NAMED("one") "},{" BLOB(MANIFEST, B)
+		            NAMED("two") "}"),
 		  "", NULL, "more than one image; name one of: one, two" },
-		{ INDEX("{" BLOB(MANIFEST, A) NAMED("one") "},{" BLOB(MANIFEST, A) NAMED("two") "}"),
+		{ INDEX("{" BLOB(MANIFEST, A) NAMED("one") "},{" BLOB(MANIFEST, A)
+		            NAMED("two") "}"),
 		  "", A, NULL },
 		{ INDEX("{" BLOB(MANIFEST, A) NAMED("one") "}"), "three", NULL,
 		  "no image three for linux/amd64; there are: one" },
@@ -43,15 +46,16 @@ TEST(an_index_leads_to_the_one_image_that_is_wanted)
 		{ "", "", NULL, "no JSON" },
 		{ INDEX("{\"mediaType\":\"" MANIFEST "\",\"digest\":\"md5:1\",\"size\":7}"), "",
 		  NULL, "digest \"md5:1\"" },
-		{ INDEX("{\"mediaType\":\"" MANIFEST "\",\"digest\":\"sha256:../../x\",\"size\":7}"),
+		{ INDEX("{\"mediaType\":\"" MANIFEST
+		        "\",\"digest\":\"sha256:../../x\",\"size\":7}"),
 		  "", NULL, "digest" },
 		{ INDEX("{\"mediaType\":\"" MANIFEST "\",\"digest\":\"sha256:" A "\",\"size\":-1}"),
 		  "", NULL, "size of -1" },
 		{ INDEX("{\"mediaType\":\"" MANIFEST "\",\"digest\":\"sha256:" A "\",\"size\":"
 		        "9223372036854775807}"),
 		  "", NULL, "size of" },
-		{ INDEX("{\"mediaType\":\"\\u001b[2J\",\"digest\":\"sha256:" A "\",\"size\":1}"), "",
-		  NULL, "\"?[2J\"" },
+		{ INDEX("{\"mediaType\":\"\\u001b[2J\",\"digest\":\"sha256:" A "\",\"size\":1}"),
+		  "", NULL, "\"?[2J\"" },
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
