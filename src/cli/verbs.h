@@ -24,6 +24,8 @@ extern const struct verb cmd_net, cmd_why;
 extern const struct verb cmd_ports, cmd_port;
 /* verb_image.c */
 extern const struct verb cmd_image;
+/* verb_repo.c */
+extern const struct verb cmd_repo;
 /* verb_token.c */
 extern const struct verb cmd_token;
 /* verb_serve.c */

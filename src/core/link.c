@@ -9,6 +9,7 @@
 #include "core/gate.h"
 #include "core/process.h"
 #include "core/shells.h"
+#include "core/workspace.h"
 #include "os/sock.h"
 
 struct link_waiting {
@@ -103,10 +104,9 @@ int link_send(struct link *l, enum channel_type type, uint32_t num, const void *
 	return link_send_fds(l, head, bytes, (struct link_fds){ .n = 0 });
 }
 
-int link_freeze(struct link *l, uint32_t lease_ms)
+int link_hold(struct link *l, uint32_t lease_ms)
 {
-	(void)lease_ms;
-	return link_send(l, CH_FREEZE, 0, NULL, 0);
+	return link_send(l, CH_HOLD, 0, &lease_ms, sizeof lease_ms);
 }
 
 /* ---- in ------------------------------------------------------------------------------ */
@@ -146,6 +146,8 @@ static void take_done(struct sbx *s, const struct channel_packet *m)
 		sbx_on_stopped(s);
 	else if (d.type == CH_FREEZE || d.type == CH_THAW)
 		sbx_on_frozen(s, d.type == CH_FREEZE, (int)d.error);
+	else if (d.type == CH_HOLD && s->hold == SBX_HOLD_ASKED)
+		wsx_on_frozen(s, (int)d.error);
 }
 
 static void take_started(struct px *p, const struct channel_packet *m)
@@ -243,7 +245,7 @@ static void take(struct link *l, const struct channel_packet *m)
 	/* clang-format off */
 	case CH_GO: case CH_EXEC: case CH_TREE: case CH_IN: case CH_EOF: case CH_SIGNAL:
 	case CH_RESIZE: case CH_KILL: case CH_ACK: case CH_WATCH: case CH_FORGET: case CH_STOP:
-	case CH_FREEZE: case CH_THAW: case CH_SYNC: case CH_EXTEND: case CH_CLOSE: case CH_DROP:
+	case CH_FREEZE: case CH_THAW: case CH_HOLD: case CH_RELEASE: case CH_SYNC: case CH_EXTEND: case CH_CLOSE: case CH_DROP:
 	case CH_GATE: case CH_RULES: case CH_NET_ACK: case CH_ANSWER: case CH_TYPES:
 		/* clang-format on */
 		break; /* not a monitor's to say */

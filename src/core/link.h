@@ -39,6 +39,6 @@ struct link_fds {
 	int fd[2];
 	size_t n;
 };
-int link_freeze(struct link *l, uint32_t lease_ms); /* 0: until it is told otherwise */
+int link_hold(struct link *l, uint32_t lease_ms); /* CH_HOLD; CH_RELEASE ends it */
 int link_send(struct link *l, enum channel_type type, uint32_t num, const void *bytes, size_t n);
 int link_send_fds(struct link *l, struct channel_head head, const void *bytes, struct link_fds fds);

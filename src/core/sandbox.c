@@ -170,7 +170,7 @@ void sbx_change_end(struct sbx *s, const struct fail *f)
 {
 	sbx_done_fn *done = s->change.done;
 
-	s->change.is_busy = s->change.is_pausing = false;
+	s->change.is_busy = false;
 	s->change.done = NULL;
 	timer_stop(&s->core->timers, &s->timer);
 	fd_close(&s->change.client_fd);
@@ -371,7 +371,7 @@ static int record(struct sbx *s, struct fail *f)
 
 static void copy_trees(struct sbx *s, const struct sbx_ask *ask)
 {
-	assert(ask->n_trees + s->spec.fs.len <= FS_ENTRIES_MAX);
+	assert(!ask->n_trees || ask->n_trees + s->spec.fs.len < FS_ENTRIES_MAX);
 	s->trees = ask->n_trees ? mem_alloc(ask->n_trees * sizeof *s->trees) : NULL;
 	for (size_t i = 0; i < ask->n_trees; i++) {
 		s->trees[i] = ask->trees[i];
@@ -422,6 +422,7 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	s->expires_ms = s->ttl_ms ? s->created_ms + (int64_t)s->ttl_ms : 0;
 	s->is_one_shot = ask->is_one_shot;
 	s->is_service = ask->is_service;
+	s->is_work_read_only = ask->is_work_read_only;
 	copy_trees(s, ask);
 	s->needs = s->is_service ? (struct quota){ 0 } : quota_needs(&s->spec);
 	if (quota_admit(c, s->tenant, &s->needs, f) < 0) {
@@ -674,10 +675,6 @@ void sbx_on_frozen(struct sbx *s, bool is_frozen, int error)
 {
 	struct fail f = { 0 };
 
-	if (is_frozen && s->hold == SBX_HOLD_ASKED) {
-		wsx_on_frozen(s, error);
-		return;
-	}
 	/* A paused one is also thawed to be stopped: that is the other change. */
 	if (!s->change.is_busy || s->state != (is_frozen ? SANDBOX_RUNNING : SANDBOX_PAUSED))
 		return;

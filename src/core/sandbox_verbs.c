@@ -86,10 +86,7 @@ int sbx_pause(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
 		return refuse_state(s, "pause", f);
 	if (!s->link.ready.can_freeze)
 		return fail_set(f, FAIL_UNENFORCEABLE, "pause: this host has no freezer for it");
-	if (sbx_change_begin(s, done, arg, f) < 0)
-		return -1;
-	s->change.is_pausing = true;
-	return order(s, CH_FREEZE, f);
+	return sbx_change_begin(s, done, arg, f) < 0 ? -1 : order(s, CH_FREEZE, f);
 }
 
 int sbx_resume(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)

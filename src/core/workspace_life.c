@@ -33,9 +33,16 @@ static void created(void *arg, const struct store_answer *a)
 	free(o);
 }
 
-static void stack_of(uint64_t layer, char out[32])
+static void stack_of(const struct wsx_ask *ask, char out[64])
 {
-	snprintf(out, 32, "[%llu]", (unsigned long long)(layer ? layer : VAULT_EMPTY_TREE));
+	const uint64_t empty = VAULT_EMPTY_TREE;
+	const uint64_t *at = ask->n_layers ? ask->layers : &empty;
+	size_t n = ask->n_layers ? ask->n_layers : 1;
+	int len = snprintf(out, 64, "[%llu", (unsigned long long)at[0]);
+
+	for (size_t i = 1; i < n; i++)
+		len += snprintf(out + len, 64 - (size_t)len, ",%llu", (unsigned long long)at[i]);
+	snprintf(out + len, 64 - (size_t)len, "]");
 }
 
 int wsx_create(struct core *c, const struct wsx_ask *ask, wsx_done_fn *done, void *arg,
@@ -43,12 +50,12 @@ int wsx_create(struct core *c, const struct wsx_ask *ask, wsx_done_fn *done, voi
 {
 	struct creating *o = mem_alloc(sizeof *o);
 	int64_t now = core_now_ms();
-	char stack[32];
+	char stack[64];
 	struct err e = { 0 };
 
 	*o = (struct creating){ .core = c, .done = done, .arg = arg };
 	id_make(o->id, "ws");
-	stack_of(ask->layer, stack);
+	stack_of(ask, stack);
 	struct workspace_row row = { .id = o->id,
 		                     .tenant = ask->tenant,
 		                     .key = ask->key,

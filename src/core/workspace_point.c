@@ -17,14 +17,15 @@
 
 /* ---- stand still --------------------------------------------------------------------- */
 
-/* Paused by a caller: it stands already, and goes on when he says. Ours, with nothing to do: it
- * writes nothing. */
+/* Also who is paused: he could go on meanwhile. Ours, with nothing to do: it writes nothing. */
 static bool must_freeze(const struct sbx *s)
 {
 	bool can =
 	    s->is_one_shot ? s->link.watch.fd >= 0 : s->link.is_ready && s->link.ready.can_freeze;
 
-	return can && s->state == SANDBOX_RUNNING && !(s->is_service && files_are_idle(s));
+	bool is_there = s->state == SANDBOX_RUNNING || s->state == SANDBOX_PAUSED;
+
+	return can && is_there && !(s->is_service && files_are_idle(s));
 }
 
 static void freeze_done(struct wsx *w)
@@ -43,7 +44,7 @@ void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int
 	w->freeze.error = 0;
 	w->freeze.done = done;
 	for (struct sbx *s = w->attached; s; s = s->next_attached) {
-		if (!must_freeze(s) || link_freeze(&s->link, lease_ms) < 0)
+		if (!must_freeze(s) || link_hold(&s->link, lease_ms) < 0)
 			continue; /* who cannot be told is about to be lost */
 		s->hold = SBX_HOLD_ASKED;
 		w->freeze.n_waiting++;
@@ -69,10 +70,8 @@ void wsx_on_frozen(struct sbx *s, int error)
 void ws_thaw(struct wsx *w)
 {
 	for (struct sbx *s = w->attached; s; s = s->next_attached) {
-		bool is_paused = s->state == SANDBOX_PAUSED || s->change.is_pausing;
-
-		if (s->hold == SBX_HOLD_FROZEN && !is_paused)
-			(void)link_send(&s->link, CH_THAW, 0, NULL, 0); /* or it is lost */
+		if (s->hold == SBX_HOLD_FROZEN)
+			(void)link_send(&s->link, CH_RELEASE, 0, NULL, 0); /* or it is lost */
 		s->hold = SBX_HOLD_NONE;
 	}
 }

@@ -390,7 +390,7 @@ static int run_stages(struct sandbox *s, const struct launcher_order *o, struct 
 	for (size_t i = 0; i < COUNT(s->box.mount_tree_fds); i++)
 		s->box.mount_tree_fds[i] = -1;
 	s->box.cgroup = o->host->cgroup;
-	if (o->is_kept)
+	if (o->is_kept || o->workspace) /* who has a workspace is held while its files are copied */
 		cgroup_keep(&s->box.cgroup);
 	if (fault_layer_off("cgroup"))
 		s->box.cgroup.n_trees = 0;

@@ -11,7 +11,7 @@
  *   report.c   what its end says: state, usage, children
  *   execs.c    exec notifications
  *   clock.c    the deadlines of the sandbox
- *   freeze.c   pause and resume
+ *   freeze.c   pause and resume; a moment in which all stand still
  *   waiting.c  who waits for input
  *   self.c     the door inside
  *   gate.c     its network: what outlives a child of the gate
@@ -151,13 +151,17 @@ struct monitor {
 	bool due_ready, due_synced, due_usage;
 	int due_done[CH_TYPES]; /* errno + 1; 0: nothing */
 
-	struct timer wall, idle, stop, sweep, freeze, look, become;
+	struct timer wall, idle, stop, sweep, freeze, lease, look, become;
 	uint64_t last_io_ms, idle_cpu_ms;
-	bool has_started; /* the wall limit counts */
-	bool is_stopping; /* CH_STOP is under way */
-	uint64_t stop_ms; /* since when all are being ended */
-	bool is_frozen, is_freezing;
+	bool has_started;            /* the wall limit counts */
+	bool is_stopping;            /* CH_STOP is under way */
+	uint64_t stop_ms;            /* since when all are being ended */
+	bool is_paused, is_held;     /* what is wanted: freeze.c */
+	bool is_frozen, is_freezing; /* what is */
+	bool asks_pause, asks_hold;  /* the client waits for an answer */
+	bool is_lease_over;          /* the moment was longer than it was said to be */
 	int freeze_tries;
+	struct later *later, **later_last; /* heard after that */
 
 	bool is_init_lost; /* pid 1 died before it was told to */
 	enum run_state cause;
@@ -185,10 +189,17 @@ void monitor_executes(struct monitor *m);
 void monitor_watch(struct monitor *m, struct watch *w, uint32_t events); /* or the end */
 
 /* talk.c */
+/* What a client said. */
+struct message {
+	struct channel_packet packet;
+	int fds[2];
+	size_t n_fds;
+};
 int talk_open(struct monitor *m, struct err *e) MUST_USE;
 void talk_proc(struct proc *p);     /* what is due of it */
 void talk_flush(struct monitor *m); /* what is due of all */
 void talk_done(struct monitor *m, enum channel_type asked, int error);
+void talk_hear(struct monitor *m, struct message *msg); /* leaves what descriptors nobody took */
 /* Its end is told, now or later, and remembered. */
 void talk_exit(struct proc *p);
 void talk_fail(struct monitor *m, uint32_t num, const struct err *e);
@@ -280,7 +291,11 @@ void execs_close(struct proc *p);
 
 /* freeze.c */
 void freeze_set(struct monitor *m, bool on); /* answers when it is done */
-void freeze_end(struct monitor *m);          /* thaws: what is frozen does not die */
+void freeze_hold(struct monitor *m, uint32_t lease_ms);
+void freeze_release(struct monitor *m);
+bool freeze_defer(struct monitor *m, struct message *msg); /* true: it is heard later */
+void freeze_forget(struct monitor *m);                     /* what would be: who said it is gone */
+void freeze_end(struct monitor *m);                        /* thaws: what is frozen does not die */
 
 /* waiting.c */
 void waiting_watch(struct proc *p, bool on);

@@ -541,7 +541,7 @@ int procs_check(const struct monitor *m, const struct proc_start *s, struct err 
 		    e, ERR_UNENFORCEABLE,
 		    "unenforceable: user (there is one id inside, %u:%u; more take root)",
 		    plan->uid, plan->gid);
-	if (m->is_frozen || m->is_freezing)
+	if (m->is_paused)
 		return err_new(e, ERR_INVALID, "the sandbox is paused");
 	if (m->is_stopping || m->cause != RUN_EXITED)
 		return err_new(e, ERR_INVALID, "the sandbox is being stopped");

@@ -14,15 +14,8 @@
 #include "os/extent.h"
 #include "os/sock.h"
 
-#define FDS_MAX 2
 #define FORGET_MS 5
 #define LOGS_KEPT 32 /* of ended processes, open for self.sock */
-
-struct message {
-	struct channel_packet packet;
-	int fds[FDS_MAX];
-	size_t n_fds;
-};
 
 /* ---- saying ------------------------------------------------------------------------ */
 
@@ -112,7 +105,7 @@ static void say_ready(struct monitor *m)
 		.init_pid = m->init.pid,
 		.can_freeze = cgroup_can_freeze(&m->box->cgroup),
 		.has_leaves = cgroup_has_leaves(&m->box->cgroup),
-		.is_frozen = m->is_frozen,
+		.is_frozen = m->is_paused && m->is_frozen,
 	};
 
 	m->due_ready = !say_plain(m, CH_READY, &ready, sizeof ready);
@@ -328,6 +321,20 @@ static void hear_freeze(struct monitor *m, const struct message *msg)
 	freeze_set(m, msg->packet.head.type == CH_FREEZE);
 }
 
+static void hear_hold(struct monitor *m, const struct message *msg)
+{
+	uint32_t lease_ms;
+
+	memcpy(&lease_ms, msg->packet.data, sizeof lease_ms);
+	freeze_hold(m, lease_ms);
+}
+
+static void hear_release(struct monitor *m, const struct message *msg)
+{
+	(void)msg;
+	freeze_release(m);
+}
+
 static void hear_usage(struct monitor *m, const struct message *msg)
 {
 	(void)msg;
@@ -518,26 +525,29 @@ static const struct {
 	void (*of_proc)(struct proc *p, const struct message *msg);
 	void (*of_box)(struct monitor *m, const struct message *msg);
 	void (*of_new)(struct monitor *m, struct message *msg); /* takes descriptors */
+	bool is_later; /* not while all stand still: it starts somebody, or is meant for him */
 } verbs[CH_TYPES] = {
-	[CH_EXEC]   = { ANY,                           NULL,        NULL,        hear_exec },
-	[CH_TREE]   = { ANY,                           NULL,        NULL,        hear_tree },
-	[CH_IN]     = { ANY,                           hear_in,     NULL,        NULL },
-	[CH_EOF]    = { 0,                             hear_eof,    NULL,        NULL },
-	[CH_SIGNAL] = { sizeof(struct channel_signal), hear_signal, NULL,        NULL },
-	[CH_RESIZE] = { sizeof(struct channel_size),   hear_resize, NULL,        NULL },
-	[CH_KILL]   = { 0,                             hear_kill,   NULL,        NULL },
+	[CH_EXEC]   = { ANY,                           NULL,        NULL,        hear_exec, true },
+	[CH_TREE]   = { ANY,                           NULL,        NULL,        hear_tree, true },
+	[CH_IN]     = { ANY,                           hear_in,     NULL,        NULL, true },
+	[CH_EOF]    = { 0,                             hear_eof,    NULL,        NULL, true },
+	[CH_SIGNAL] = { sizeof(struct channel_signal), hear_signal, NULL,        NULL, true },
+	[CH_RESIZE] = { sizeof(struct channel_size),   hear_resize, NULL,        NULL, true },
+	[CH_KILL]   = { 0,                             hear_kill,   NULL,        NULL, true },
 	[CH_ACK]    = { sizeof(uint64_t),              hear_ack,    NULL,        NULL },
 	[CH_WATCH]  = { sizeof(uint32_t),              hear_watch,  NULL,        NULL },
 	[CH_FORGET] = { 0,                             NULL,        hear_forget, NULL },
 	[CH_STOP]   = { 0,                             NULL,        hear_stop,   NULL },
 	[CH_FREEZE] = { 0,                             NULL,        hear_freeze, NULL },
 	[CH_THAW]   = { 0,                             NULL,        hear_freeze, NULL },
+	[CH_HOLD]   = { sizeof(uint32_t),              NULL,        hear_hold,   NULL },
+	[CH_RELEASE] = { 0,                            NULL,        hear_release, NULL },
 	[CH_USAGE]  = { 0,                             NULL,        hear_usage,  NULL },
 	[CH_SYNC]   = { 0,                             NULL,        hear_sync,   NULL },
 	[CH_EXTEND] = { sizeof(uint64_t),              NULL,        hear_extend, NULL },
 	[CH_CLOSE]  = { 0,                             NULL,        hear_close,  NULL },
-	[CH_DROP]   = { ANY,                           NULL,        hear_shell,  NULL },
-	[CH_SHELL]  = { ANY,                           NULL,        hear_shell,  NULL },
+	[CH_DROP]   = { ANY,                           NULL,        hear_shell,  NULL, true },
+	[CH_SHELL]  = { ANY,                           NULL,        hear_shell,  NULL, true },
 	[CH_GATE]   = { 0,                             NULL,        NULL,        hear_gate },
 	[CH_RULES]  = { sizeof(struct gate_rules),     NULL,        NULL,        hear_rules },
 	[CH_NET_ACK] = { sizeof(uint64_t),             NULL,        hear_net_ack, NULL },
@@ -545,13 +555,15 @@ static const struct {
 };
 /* clang-format on */
 
-static void hear(struct monitor *m, struct message *msg)
+void talk_hear(struct monitor *m, struct message *msg)
 {
 	const struct channel_head *head = &msg->packet.head;
 
 	if (head->type >= CH_TYPES ||
 	    (verbs[head->type].len != ANY && verbs[head->type].len != head->len))
 		return; /* not a client's to say */
+	if (verbs[head->type].is_later && freeze_defer(m, msg))
+		return;
 	struct proc *p = verbs[head->type].of_proc ? procs_find(m, head->num) : NULL;
 
 	if (p && p->is_over && p->shell)
@@ -576,7 +588,7 @@ static int receive(struct monitor *m, struct message *msg)
 	int n;
 
 	do { /* A client that went without reading all we said: what it said is still there. */
-		msg->n_fds = FDS_MAX;
+		msg->n_fds = COUNT(msg->fds);
 		n = os_recv(m->control.fd, &msg->packet, sizeof msg->packet, msg->fds, &msg->n_fds);
 	} while (n == -ECONNRESET);
 	if (n == -EAGAIN)
@@ -598,6 +610,7 @@ static int receive(struct monitor *m, struct message *msg)
 /* A sandbox that is kept waits for the next one; else the reason to run is gone too. */
 static void client_gone(struct monitor *m)
 {
+	freeze_forget(m);
 	if (!m->box->is_kept)
 		monitor_finish(m);
 	loop_remove(&m->loop, &m->control);
@@ -612,7 +625,7 @@ static int hear_one(struct monitor *m)
 	int r = receive(m, &msg);
 
 	if (r > 0) {
-		hear(m, &msg);
+		talk_hear(m, &msg);
 		message_done(&msg);
 	}
 	return r;

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "os/ret.h"
 
 /* <sys/mount.h> and <linux/mount.h> of Debian 12 cannot be included together. */
@@ -33,6 +34,18 @@ int os_fsconfig_create(int fs_fd)
 {
 	OS_FAULT("fsconfig");
 	return os_ret(syscall(SYS_fsconfig, fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0));
+}
+
+int os_set_read_only(int mount_fd, bool is_read_only)
+{
+	OS_FAULT("fspick");
+	AUTO(fd_close)
+	int fs = (int)syscall(SYS_fspick, mount_fd, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
+	if (fs < 0)
+		return -errno;
+	int r = os_fsconfig_flag(fs, is_read_only ? "ro" : "rw");
+	return r < 0 ? r
+	             : os_ret(syscall(SYS_fsconfig, fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0));
 }
 
 int os_fsmount(int fs_fd, unsigned int attrs)

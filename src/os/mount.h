@@ -11,6 +11,8 @@ int os_fsopen(const char *type);
 int os_fsconfig_text(int fs_fd, const char *key, const char *value);
 int os_fsconfig_flag(int fs_fd, const char *key);
 int os_fsconfig_create(int fs_fd);
+/* The file system of an open mount itself, for all who have it: -EBUSY while somebody writes. */
+int os_set_read_only(int mount_fd, bool is_read_only);
 int os_fsmount(int fs_fd, unsigned int attrs); /* MOUNT_ATTR_*; a detached mount */
 
 /* mount(2) with a text of options: overlay, whose layers are named relative to the cwd. Flags:

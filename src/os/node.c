@@ -82,6 +82,13 @@ int os_start_writing(int fd)
 	return os_ret(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE));
 }
 
+int os_write_out(int fd)
+{
+	OS_FAULT("sync_file_range");
+	return os_ret(
+	    sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE));
+}
+
 int os_syncfs(int fd)
 {
 	OS_FAULT("syncfs");

@@ -30,6 +30,7 @@ int64_t os_seek_data(int fd, int64_t at); /* -ENXIO: none behind it */
 int os_getdents(int fd, void *buf, size_t n);
 
 int os_start_writing(int fd); /* what the file has goes to the disk; does not wait for it */
+int os_write_out(int fd);     /* all that is dirty now; the next store sets the file's times */
 int os_syncfs(int fd);
 int os_fsync(int fd);
 

@@ -26,7 +26,7 @@ static const struct folder {
 	{ VAULT_VOLUMES_FD, "v", offsetof(struct vault, volumes_fd) },
 };
 
-static const char *const places[] = { "t", "m", "b", "v", "x", "y", "w", "l" };
+static const char *const places[] = { "t", "m", "b", "v", "x", "y", "w", "u", "l", "k" };
 
 static int write_own_map(const char *file, unsigned int id)
 {

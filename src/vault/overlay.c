@@ -17,6 +17,11 @@
 #define BUSY_WAIT_MS 1000 /* a sandbox that has just ended may hold the mount this long */
 #define BUSY_STEP_MS 10
 
+static const char *place_of(bool is_second)
+{
+	return is_second ? "u" : "w";
+}
+
 static bool is_rootless(const struct vault *v)
 {
 	return v->open.flags & VAULT_ROOTLESS;
@@ -60,7 +65,7 @@ static int is_busy(uint64_t top)
 
 	snprintf(options, sizeof options, "lowerdir=t/%u/d,upperdir=t/%llu/d,workdir=b,index=on",
 	         VAULT_EMPTY_TREE, (unsigned long long)top);
-	int r = os_mount("overlay", "l", READ_ONLY, options);
+	int r = os_mount("overlay", "k", READ_ONLY, options);
 	return r == -EBUSY ? 1 : r == -EINVAL ? 0 : r < 0 ? r : -EINVAL;
 }
 
@@ -83,16 +88,18 @@ static int wait_free(uint64_t top, struct err *e)
 static int mount_as_root_inside(struct vault *v, unsigned long flags, const char *options,
                                 struct err *e)
 {
+	const char *place = place_of(v->place);
+
 	if (den_as(v, 0, 0, e) < 0)
 		return -1;
-	int r = os_mount("overlay", "w", flags, options);
+	int r = os_mount("overlay", place, flags, options);
 	den_as_self(v);
 	if (r < 0)
 		return err_sys(e, -r, "mount the workspace");
-	AUTO(fd_close) int fd = os_openat(AT_FDCWD, "w", O_RDONLY | O_DIRECTORY, 0);
+	AUTO(fd_close) int fd = os_openat(AT_FDCWD, place, O_RDONLY | O_DIRECTORY, 0);
 	int is_ro = fd < 0 ? fd : os_is_read_only(fd);
 	if (is_ro < 0 || (is_ro == 1 && !(flags & READ_ONLY))) {
-		(void)os_umount_lazy("w"); /* nobody has seen it */
+		(void)os_umount_lazy(place); /* nobody has seen it */
 		return is_ro < 0 ? err_sys(e, -is_ro, "open the workspace")
 		                 : err_new(e, ERR_INTERNAL, "the workspace cannot be written");
 	}
@@ -103,6 +110,7 @@ static int mount_as_root_inside(struct vault *v, unsigned long flags, const char
 /* One layer and no top are no overlay, for the kernel neither. */
 static int bind_one(struct vault *v, const char *folder, uint64_t layer, struct err *e)
 {
+	const char *place = place_of(v->place);
 	char path[64];
 
 	snprintf(path, sizeof path, "%s/%llu/d", folder, (unsigned long long)layer);
@@ -112,8 +120,8 @@ static int bind_one(struct vault *v, const char *folder, uint64_t layer, struct 
 	            : os_mount_setattr(
 			  tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, false);
 	if (r >= 0)
-		r = os_move_mount(tree, AT_FDCWD, "w");
-	int fd = r < 0 ? r : os_openat(AT_FDCWD, "w", O_RDONLY | O_DIRECTORY, 0);
+		r = os_move_mount(tree, AT_FDCWD, place);
+	int fd = r < 0 ? r : os_openat(AT_FDCWD, place, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return err_sys(e, -fd, "mount the workspace");
 	v->work_fd = fd;
@@ -147,37 +155,60 @@ int overlay_clone(const struct vault *v, struct err *e)
 	return fd < 0 ? err_sys(e, -fd, "clone the workspace's mount") : fd;
 }
 
-int overlay_mount_lower(struct vault *v, struct err *e)
+int overlay_mount_layers(const struct vault *v, const uint64_t *layers, uint32_t n,
+                         const char *place, struct err *e)
 {
 	AUTO(str_done) struct str options = { .max = OPTIONS_MAX };
-	uint64_t layers[VAULT_LAYERS_MAX + 1];
-	struct stack s = { .layers = layers, .n_layers = v->open.n_layers };
+	uint64_t all[VAULT_LAYERS_MAX];
+	struct stack s = { .layers = all, .n_layers = n };
+	char only[64];
 
-	if (v->lower_fd >= 0)
-		return 0;
-	memcpy(layers, v->open.layers, sizeof v->open.layers);
-	if (layers[s.n_layers - 1] != VAULT_EMPTY_TREE)
-		layers[s.n_layers++] = VAULT_EMPTY_TREE;
-	int r = 0;
-	if (s.n_layers > 1) {
-		add_layers(&options, "t", &s);
-		add_mode(v, &options);
-		if (options.overflow)
-			return err_new(e, ERR_LIMIT, "the layers do not fit into one mount");
-		r = os_mount("overlay", "l", READ_ONLY | NO_SUID | NO_DEV, str_text(&options));
+	memcpy(all, layers, n * sizeof *layers);
+	snprintf(only, sizeof only, "t/%llu/d", (unsigned long long)all[0]);
+	if (n == 1) { /* one alone is no overlay */
+		int fd = os_openat(AT_FDCWD, only, O_RDONLY | O_DIRECTORY, 0);
+
+		return fd < 0 ? err_sys(e, -fd, "open the layer") : fd;
 	}
-	int fd = r < 0 ? r : os_openat(AT_FDCWD, s.n_layers > 1 ? "l" : "t/1/d", O_RDONLY, 0);
-	if (fd < 0)
-		return err_sys(e, -fd, "mount the layers");
-	v->lower_fd = fd;
-	return 0;
+	add_layers(&options, "t", &s);
+	add_mode(v, &options);
+	if (options.overflow)
+		return err_new(e, ERR_LIMIT, "the layers do not fit into one mount");
+	int r = os_mount("overlay", place, READ_ONLY | NO_SUID | NO_DEV, str_text(&options));
+	int fd = r < 0 ? r : os_openat(AT_FDCWD, place, O_RDONLY | O_DIRECTORY, 0);
+	return fd < 0 ? err_sys(e, -fd, "mount the layers") : fd;
 }
 
 void overlay_unmount(struct vault *v)
 {
 	fd_close(&v->work_fd);
 	fd_close(&v->lower_fd);
+	fd_close(&v->old_fd);
 	/* Of our namespace alone: sandboxes have mounts of their own. */
 	(void)os_umount_lazy("w");
+	(void)os_umount_lazy("u");
 	(void)os_umount_lazy("l");
+}
+
+void overlay_set_aside(struct vault *v)
+{
+	overlay_settle(v);
+	if (v->work_fd < 0)
+		return;
+	v->old_fd = fd_take(&v->work_fd);
+	v->place = !v->place;
+}
+
+void overlay_take_back(struct vault *v)
+{
+	v->work_fd = fd_take(&v->old_fd);
+	v->place = !v->place;
+}
+
+void overlay_settle(struct vault *v)
+{
+	if (v->old_fd < 0)
+		return;
+	fd_close(&v->old_fd);
+	(void)os_umount_lazy(place_of(!v->place)); /* of our namespace alone */
 }

@@ -9,6 +9,7 @@
 #include "os/net.h"
 #include "os/sock.h"
 #include "vault/overlay.h"
+#include "vault/points.h"
 #include "vault/verbs.h"
 
 #define LOOK_EVERY_MS 5000
@@ -19,13 +20,20 @@ static struct vault vault = {
 	.blobs_fd = -1,
 	.volumes_fd = -1,
 	.work_fd = -1,
+	.old_fd = -1,
 	.lower_fd = -1,
+	.points_fd = -1,
+	.lock_fd = -1,
 	.launcher.fd = -1,
 	.client.fd = -1,
 };
 
 /* clang-format off */
 static verb *const verbs[V_TYPES] = {
+	[V_CHECKPOINT]  = verb_checkpoint,
+	[V_RESTORE]     = verb_restore,
+	[V_CHANGES]     = verb_changes,
+	[V_RELAYER]     = verb_relayer,
 	[V_MAKE_TREE]   = verb_make_tree,
 	[V_SEAL_TREE]   = verb_seal_tree,
 	[V_REMOVE_TREE] = verb_remove_tree,
@@ -75,15 +83,14 @@ static int receive(struct vault *v, struct watch *w, struct vault_packet *p, int
 	return 1;
 }
 
-/* Does anybody but us hold the lock of those who have the mount? */
-static bool has_sandbox(const struct vault *v)
+bool vault_has_sandbox(const struct vault *v)
 {
 	return v->open.workspace && os_byte_locked(VAULT_LOCKS_FD, (off_t)v->open.lock_byte) != 0;
 }
 
 static bool close_all(struct vault *v, struct err *e)
 {
-	if (has_sandbox(v)) {
+	if (vault_has_sandbox(v)) {
 		(void)err_sys(e, EBUSY, "a sandbox has the workspace");
 		return false;
 	}
@@ -130,6 +137,7 @@ static void on_client(struct watch *w, uint32_t events)
 		fail(v, w, ask.head.tag, &e);
 	else
 		answer(v, w, &p, -1);
+	overlay_settle(v); /* after the answer: it may take long */
 }
 
 static int watch_socket(struct vault *v, struct watch *w, int fd,
@@ -207,7 +215,7 @@ static void on_listen(struct watch *w, uint32_t events)
 static void look_around(struct timer *t)
 {
 	struct vault *v = &vault;
-	bool is_alone = v->launcher.fd < 0 && v->client.fd < 0 && !has_sandbox(v);
+	bool is_alone = v->launcher.fd < 0 && v->client.fd < 0 && !vault_has_sandbox(v);
 	uint64_t now = timer_now_ms();
 
 	if (!is_alone)
@@ -242,7 +250,7 @@ int vault_run(struct err *e)
 	struct vault *v = &vault;
 
 	signal(SIGPIPE, SIG_IGN);
-	if (den_enter(v, e) < 0 || start(v, e) < 0)
+	if (den_enter(v, e) < 0 || points_open(v, e) < 0 || start(v, e) < 0)
 		return -1;
 	int r = loop_run(&v->loop);
 

@@ -64,7 +64,11 @@ static int make_files(const struct vault *v, int tree_fd, const struct stat *lik
 		return 0;
 	bool is_root = v->uid == 0;
 	r = is_root ? os_fchown(fd, like->st_uid, like->st_gid) : 0;
-	return r < 0 ? r : os_fchmod(fd, like->st_mode & 07777);
+	if (r >= 0)
+		r = os_fchmod(fd, like->st_mode & 07777);
+	if (r >= 0 && like->st_mtim.tv_sec)
+		r = os_utimens(fd, ".", like->st_mtim);
+	return r;
 }
 
 static int make_like(const struct vault *v, uint64_t number, const struct stat *like, bool is_top,
@@ -119,6 +123,16 @@ int trees_seal(const struct vault *v, uint64_t number, struct err *e)
 	if (r >= 0)
 		r = os_fsync(tree);
 	return r < 0 ? err_sys(e, -r, "seal a tree") : 0;
+}
+
+int trees_unseal(const struct vault *v, uint64_t number, struct err *e)
+{
+	AUTO(fd_close) int tree = trees_open(v, number, e);
+
+	if (tree < 0)
+		return -1;
+	int r = os_unlinkat(tree, "sealed");
+	return r < 0 && r != -ENOENT ? err_sys(e, -r, "unseal a tree") : 0;
 }
 
 int trees_remove(const struct vault *v, uint64_t number, struct err *e)

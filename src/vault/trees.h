@@ -20,6 +20,7 @@ int trees_make(const struct vault *v, uint64_t number, struct err *e) MUST_USE;
 int trees_make_top(const struct vault *v, uint64_t number, uint64_t below, struct err *e) MUST_USE;
 int trees_is_sealed(const struct vault *v, uint64_t number, struct err *e) MUST_USE; /* 1 or 0 */
 int trees_seal(const struct vault *v, uint64_t number, struct err *e) MUST_USE;
+int trees_unseal(const struct vault *v, uint64_t number, struct err *e) MUST_USE;
 int trees_remove(const struct vault *v, uint64_t number, struct err *e) MUST_USE;
 int trees_check_empty(const struct vault *v,
                       struct err *e) MUST_USE; /* VAULT_EMPTY_TREE is there */

@@ -5,18 +5,24 @@
  *   t  the trees as they lie on disk     m  the same, with the ids that they have outside
  *   b  blobs                             v  volumes
  *   x  the volume of this workspace      y  the same, with the ids that they have outside
- *   w  the workspace: the overlay        l  its layers without the top, read-only, ids as on disk
+ *   w, u  the workspace: the overlay     l  its layers without the top, read-only, ids as on disk
+ *   k  layers of another stack, for a moment
  * Everything is opened below a descriptor of one of these.
  */
 #pragma once
 
 #include "io/timer.h"
+#include "vault/manifest.h"
 #include "wire/vault.h"
 
 struct vault {
 	int trees_fd, blobs_fd, volumes_fd; /* t, b, v */
-	int work_fd;                        /* w; -1: no mount */
+	int work_fd;                        /* w or u; -1: no mount */
+	int old_fd;                         /* the other of these, that nobody needs; or -1 */
+	bool place;                         /* work_fd is u */
 	int lower_fd;                       /* l; -1: not mounted yet */
+	int points_fd, lock_fd;             /* blobs/p, blobs/lock */
+	struct manifest index;              /* how the top looked last; .top 0: nobody looked */
 	struct vault_open open;             /* what is there: V_RELAYER changes it */
 	bool is_open;
 	uid_t uid; /* whose blobs and folders are */
@@ -32,6 +38,9 @@ struct vault {
 /* den.c: from the host's files to those of the vault alone. */
 int den_enter(struct vault *v, struct err *e) MUST_USE;
 int den_map_ids(int userns_fd, struct err *e) MUST_USE; /* makes m */
+
+/* Does anybody but us hold the lock of those who have the mount? */
+bool vault_has_sandbox(const struct vault *v);
 
 /* Writes and makes files as the one who is this inside; den_as_self() ends it. */
 int den_as(const struct vault *v, uint32_t uid, uint32_t gid, struct err *e) MUST_USE;

@@ -53,6 +53,9 @@ enum channel_type {
 	CH_STOP,    /* ends every process; pid 1 and the walls stay. Answer: DONE */
 	CH_FREEZE,  /* answer: DONE */
 	CH_THAW,    /* answer: DONE */
+	CH_HOLD,    /* uint32_t: all stand still for so many ms (a minute at most), or until RELEASE; again: from now on. Answer:
+	             * DONE when they do. What is said to processes meanwhile is heard afterwards */
+	CH_RELEASE, /* answer: DONE; its error is ETIMEDOUT when they went on before */
 	CH_USAGE,   /* answer: USAGE */
 	CH_SYNC,    /* answer: PROC for all that live, EXIT or FAIL for all that were not forgotten, SYNCED */
 	CH_EXTEND,  /* uint64_t: ms from now on until the wall limit; 0: none */

@@ -23,12 +23,17 @@ void hash_add(struct hash *h, struct span bytes)
 	SHA256_Update(inner(h), bytes.at, bytes.len);
 }
 
+void hash_bytes(struct hash *h, uint8_t out[HASH_BYTES])
+{
+	SHA256_Final(out, inner(h));
+}
+
 void hash_text(struct hash *h, char out[TREE_HASH_TEXT])
 {
 	static const char digits[] = "0123456789abcdef";
-	unsigned char sum[SHA256_DIGEST_LENGTH];
+	uint8_t sum[HASH_BYTES];
 
-	SHA256_Final(sum, inner(h));
+	hash_bytes(h, sum);
 	for (size_t i = 0; i < sizeof sum; i++) {
 		out[2 * i] = digits[sum[i] >> 4];
 		out[2 * i + 1] = digits[sum[i] & 15];

@@ -9,11 +9,14 @@
 #include "wire/span.h"
 #include "wire/tree.h"
 
+#define HASH_BYTES 32
+
 struct hash {
 	uint64_t state[16]; /* holds a SHA256_CTX */
 };
 
 void hash_init(struct hash *h);
 void hash_add(struct hash *h, struct span bytes);
+void hash_bytes(struct hash *h, uint8_t out[HASH_BYTES]);
 void hash_text(struct hash *h, char out[TREE_HASH_TEXT]);
 void hash_of(struct span bytes, char out[TREE_HASH_TEXT]);

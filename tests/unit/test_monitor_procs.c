@@ -260,6 +260,154 @@ TEST(frozen_processes_stand_still_and_go_on)
 	stop(); /* what is frozen ends too */
 }
 
+/* ---- a moment ----------------------------------------------------------------------- */
+
+static void say_hold(uint32_t lease_ms)
+{
+	box_say(&t, CH_HOLD, 0, &lease_ms, sizeof lease_ms);
+}
+
+/* The error of the next answer, which is to this. */
+static int await_done(enum channel_type type)
+{
+	struct channel_done done;
+
+	box_await(&t, CH_DONE, 0);
+	memcpy(&done, t.packet.data, sizeof done);
+	CHECK_INT(done.type, type);
+	return (int)done.error;
+}
+
+static bool can_hold(void)
+{
+	if (cgroup_can_freeze(&t.box.cgroup))
+		return true;
+	say_hold(1000);
+	CHECK_INT(await_done(CH_HOLD), EOPNOTSUPP);
+	AUTO(fd_close) int log = box_sh(&t, 9, "echo on");
+	CHECK_INT(box_await_exit(&t, 9).exit_code, 0);
+	stop();
+	return false;
+}
+
+static size_t written(int log)
+{
+	return strlen(box_text(log, LOG_OUT));
+}
+
+static void await_growth(int log, size_t before)
+{
+	for (int i = 0; i < 5000 && written(log) <= before; i++)
+		usleep(1000);
+	CHECK(written(log) > before);
+}
+
+static void check_still(int log)
+{
+	usleep(100000); /* what was in the pipe */
+	size_t before = written(log);
+	usleep(200000);
+	CHECK_INT(written(log), before);
+}
+
+TEST(a_moment_ends_when_it_is_said_and_what_was_said_meanwhile_is_done)
+{
+	start(FLAGS());
+	if (!can_hold())
+		return;
+	AUTO(fd_close) int log = box_sh(&t, 1, "while :; do echo x; sleep 0.02; done");
+	await_text(log, "x");
+	say_hold(20000);
+	CHECK_INT(await_done(CH_HOLD), 0);
+	AUTO(fd_close)
+	int later = box_exec(
+	    &t, 2, (struct command_ask){ .argv = ARGV((char[]){ "cat" }), .has_stdin = true });
+	box_say(&t, CH_IN, 2, "hello", 5);
+	box_say(&t, CH_EOF, 2, NULL, 0);
+	check_still(log);
+	CHECK_INT(written(later), 0);
+	box_say(&t, CH_RELEASE, 0, NULL, 0);
+	CHECK_INT(await_done(CH_RELEASE), 0);
+	CHECK_INT(box_await_exit(&t, 2).exit_code, 0);
+	CHECK_STR(box_text(later, LOG_OUT), "hello");
+	await_growth(log, written(log));
+	stop();
+}
+
+TEST(a_moment_that_nobody_ends_ends_by_itself)
+{
+	start(FLAGS());
+	if (!can_hold())
+		return;
+	AUTO(fd_close) int log = box_sh(&t, 1, "while :; do echo x; sleep 0.02; done");
+	await_text(log, "x");
+	say_hold(600);
+	CHECK_INT(await_done(CH_HOLD), 0);
+	fd_close(&t.fd); /* the daemon dies */
+	check_still(log);
+	await_growth(log, written(log));
+	box_connect(&t);
+	box_await(&t, CH_READY, 0);
+	box_say(&t, CH_RELEASE, 0, NULL, 0);
+	CHECK_INT(await_done(CH_RELEASE), ETIMEDOUT);
+	say_hold(300);
+	CHECK_INT(await_done(CH_HOLD), 0);
+	say_hold(20000); /* longer than that */
+	CHECK_INT(await_done(CH_HOLD), 0);
+	usleep(300000);
+	check_still(log);
+	stop(); /* what is held ends too */
+}
+
+TEST(a_pause_outlives_a_moment_and_a_moment_a_pause)
+{
+	start(FLAGS());
+	if (!can_hold())
+		return;
+	AUTO(fd_close) int log = box_sh(&t, 1, "while :; do echo x; sleep 0.02; done");
+	await_text(log, "x");
+	box_say(&t, CH_FREEZE, 0, NULL, 0);
+	CHECK_INT(await_done(CH_FREEZE), 0);
+	say_hold(20000);
+	CHECK_INT(await_done(CH_HOLD), 0);
+	box_say(&t, CH_RELEASE, 0, NULL, 0);
+	CHECK_INT(await_done(CH_RELEASE), 0);
+	check_still(log);
+	say_hold(100); /* and its end does not end the pause */
+	CHECK_INT(await_done(CH_HOLD), 0);
+	usleep(150000);
+	check_still(log);
+	say_hold(20000);
+	CHECK_INT(await_done(CH_HOLD), 0);
+	box_say(&t, CH_THAW, 0, NULL, 0);
+	CHECK_INT(await_done(CH_THAW), 0);
+	check_still(log);
+	box_say(&t, CH_RELEASE, 0, NULL, 0);
+	CHECK_INT(await_done(CH_RELEASE), 0);
+	await_growth(log, written(log));
+	stop();
+}
+
+/* A hundred times while commands are started; each moment is short, and each command runs. */
+TEST(moments_between_starts_disturb_nobody)
+{
+	uint32_t num = 1;
+
+	start(FLAGS());
+	if (!can_hold())
+		return;
+	for (int i = 0; i < 100; i++, num++) {
+		AUTO(fd_close) int log = box_sh(&t, num, "echo x");
+
+		say_hold(5000);
+		box_say(&t, CH_RELEASE, 0, NULL, 0);
+		CHECK_INT(box_await_exit(&t, num).exit_code, 0);
+		CHECK_STR(box_text(log, LOG_OUT), "x\n");
+		box_say(&t, CH_FORGET, num, NULL, 0);
+	}
+	stop();
+}
+
 TEST(when_pid_1_dies_all_is_lost_and_said)
 {
 	struct channel_ready ready;
@@ -404,16 +552,20 @@ TEST(one_that_is_not_kept_ends_with_its_client)
 /* The program is anything that speaks over descriptor 3; cat <&3 >&3 of the host does. */
 TEST(a_worker_runs_inside_with_its_socket)
 {
-	const struct channel_head head = { .type = CH_TREE, .num = 1 };
+	const struct {
+		struct channel_head head;
+		char root[2];
+	} order = { { .type = CH_TREE, .num = 1, .len = 2 }, "/" };
+	size_t n = sizeof order.head + sizeof order.root;
 	int pair[2];
 	char text[64] = "";
 
 	start(FLAGS());
 	CHECK_INT(os_socketpair(pair, SOCK_STREAM), 0);
-	AUTO(fd_close) int program = open("/bin/sh", O_RDONLY | O_CLOEXEC);
-	CHECK_INT(os_send(t.fd, &head, sizeof head, (int[]){ pair[1], program }, 2), sizeof head);
+	AUTO(fd_close) int program = open("/bin/true", O_RDONLY | O_CLOEXEC);
+	CHECK_INT(os_send(t.fd, &order, n, (int[]){ pair[1], program }, 2), n);
 	close(pair[1]);
-	box_await(&t, CH_STARTED, 1); /* a shell without arguments reads /dev/null and ends */
+	box_await(&t, CH_STARTED, 1);
 	struct channel_end end = box_await_exit(&t, 1);
 	CHECK_INT(end.exit_code, 0);
 	CHECK_INT(read(pair[0], text, sizeof text), 0);

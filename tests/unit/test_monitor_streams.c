@@ -307,7 +307,7 @@ TEST(messages_that_make_no_sense_are_ignored)
 	        sizeof(struct channel_signal));
 	for (uint32_t type = 0; type <= CH_TYPES; type++)
 		if (type != CH_CLOSE && type != CH_STOP && type != CH_EOF && type != CH_KILL &&
-		    type != CH_FREEZE && type != CH_IN)
+		    type != CH_FREEZE && type != CH_HOLD && type != CH_IN)
 			box_say(&t, (enum channel_type)type, 99, "data", type == CH_SYNC ? 0 : 4);
 	box_say(&t, CH_RESIZE, 1, "size", 4); /* it has no terminal */
 	box_say(&t, CH_KILL, 1, "xx", 2);

@@ -1,0 +1,213 @@
+#include "vault/blob.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "os/extent.h"
+#include "os/file.h"
+#include "os/node.h"
+#include "wire/hash.h"
+
+#define PIECE (64u << 10)
+#define BUFFER (1u << 20) /* a smaller file is read once */
+
+static char buffer[BUFFER];
+
+void blob_path(const uint8_t hash[BLOB_HASH], char out[BLOB_PATH_MAX])
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < BLOB_HASH; i++) {
+		*out++ = digits[hash[i] >> 4];
+		*out++ = digits[hash[i] & 15];
+		if (i == 0)
+			*out++ = '/';
+	}
+	*out = '\0';
+}
+
+static bool is_zero(const char *p, size_t n)
+{
+	return p[0] == 0 && memcmp(p, p + 1, n - 1) == 0;
+}
+
+static void hash_number(struct hash *h, uint64_t n)
+{
+	hash_add(h, (struct span){ (const char *)&n, sizeof n });
+}
+
+/* What is done with a piece that is not all zeros: hashed, and with `to_fd` written too. */
+struct pass {
+	struct hash hash;
+	bool has_hash;
+	int to_fd;    /* -1: none */
+	uint64_t end; /* of what was written */
+};
+
+static int do_pieces(struct pass *p, const char *bytes, size_t n, uint64_t at)
+{
+	for (size_t done = 0; done < n; done += PIECE) {
+		size_t len = n - done < PIECE ? n - done : PIECE;
+
+		if (is_zero(bytes + done, len))
+			continue;
+		if (p->has_hash) {
+			hash_number(&p->hash, (at + done) / PIECE);
+			hash_add(&p->hash, (struct span){ bytes + done, len });
+		}
+		int r = p->to_fd < 0
+		            ? 0
+		            : os_pwrite2(p->to_fd, bytes + done, len, NULL, 0, (off_t)(at + done));
+		if (r < 0)
+			return r;
+		p->end = at + done + len;
+	}
+	return 0;
+}
+
+/* A file that ends with a hole is as long as it was. */
+static int finish(const struct pass *p, uint64_t size, struct err *e)
+{
+	int r = p->end < size ? os_ftruncate(p->to_fd, (off_t)size) : 0;
+
+	return r < 0 ? err_sys(e, -r, "copy a file") : 0;
+}
+
+/* Afterwards a file of at most BUFFER bytes is in the buffer, whole. */
+static int do_file(struct pass *p, int fd, uint64_t size, struct err *e)
+{
+	for (uint64_t at = 0; at < size;) {
+		int64_t data = size > BUFFER ? os_seek_data(fd, (int64_t)at) : (int64_t)at;
+
+		if (data == -ENXIO || (data >= 0 && (uint64_t)data >= size))
+			break;
+		if (data < 0)
+			return err_sys(e, (int)-data, "look for data in a file");
+		at = (uint64_t)data / PIECE * PIECE;
+		size_t want = size - at < BUFFER ? (size_t)(size - at) : BUFFER;
+		int n = os_pread(fd, buffer, want, (off_t)at);
+		if (n < 0 || (size_t)n < want)
+			return n < 0 ? err_sys(e, -n, "read a file")
+			             : err_sys(e, EAGAIN, "a file became shorter");
+		int r = do_pieces(p, buffer, want, at);
+		if (r < 0)
+			return err_sys(e, -r, "copy a file");
+		at += want;
+	}
+	return 0;
+}
+
+static void pass_begin(struct pass *p, uint64_t size, int to_fd)
+{
+	*p = (struct pass){ .has_hash = true, .to_fd = to_fd };
+	hash_init(&p->hash);
+	hash_number(&p->hash, size);
+}
+
+int blob_hash(int fd, uint64_t size, uint8_t hash[BLOB_HASH], struct err *e)
+{
+	struct pass p;
+
+	pass_begin(&p, size, -1);
+	if (do_file(&p, fd, size, e) < 0)
+		return -1;
+	hash_bytes(&p.hash, hash);
+	return 0;
+}
+
+/* 1: it is there, and now young. */
+static int touch(const struct vault *v, const char *path, struct err *e)
+{
+	int r = os_utimens(v->blobs_fd, path, (struct timespec){ .tv_nsec = UTIME_NOW });
+
+	if (r == -ENOENT)
+		return 0;
+	return r < 0 ? err_sys(e, -r, "touch a blob") : 1;
+}
+
+/* The file that becomes a blob; one name for all of this workspace, beside its last one. */
+static int open_temp(const struct vault *v, const char *path, char temp[BLOB_PATH_MAX],
+                     struct err *e)
+{
+	const int flags = O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW;
+
+	snprintf(temp, BLOB_PATH_MAX, "%.2s/tmp-%llu", path, (unsigned long long)v->open.workspace);
+	int fd = os_openat(v->blobs_fd, temp, flags, 0600);
+	if (fd == -ENOENT) {
+		char folder[3] = { path[0], path[1], '\0' };
+		int r = os_mkdirat(v->blobs_fd, folder, 0700);
+
+		if (r < 0 && r != -EEXIST)
+			return err_sys(e, -r, "make a folder of blobs");
+		fd = os_openat(v->blobs_fd, temp, flags, 0600);
+	}
+	return fd < 0 ? err_sys(e, -fd, "make a blob") : fd;
+}
+
+/* A file that fits is in the buffer still; another is read again, and named after what was read
+ * then. */
+static int fill(int fd, int temp_fd, uint64_t size, uint8_t hash[BLOB_HASH], struct err *e)
+{
+	struct pass p;
+
+	if (size <= BUFFER) {
+		p = (struct pass){ .to_fd = temp_fd };
+		int r = do_pieces(&p, buffer, (size_t)size, 0);
+
+		if (r < 0)
+			return err_sys(e, -r, "write a blob");
+	} else {
+		pass_begin(&p, size, temp_fd);
+		if (do_file(&p, fd, size, e) < 0)
+			return -1;
+		hash_bytes(&p.hash, hash);
+	}
+	return finish(&p, size, e);
+}
+
+int blob_keep(const struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH], uint64_t *kept,
+              struct err *e)
+{
+	char path[BLOB_PATH_MAX], temp[BLOB_PATH_MAX];
+	struct stat st;
+
+	if (blob_hash(fd, size, hash, e) < 0)
+		return -1;
+	if (size == 0)
+		return 0;
+	blob_path(hash, path);
+	int r = touch(v, path, e);
+	if (r != 0)
+		return r < 0 ? -1 : 0;
+	AUTO(fd_close) int temp_fd = open_temp(v, path, temp, e);
+	if (temp_fd < 0 || fill(fd, temp_fd, size, hash, e) < 0)
+		return -1;
+	blob_path(hash, path);
+	/* The second reading may have found another file, of another folder. */
+	r = os_renameat2((struct os_names){ v->blobs_fd, temp, v->blobs_fd, path }, 0);
+	if (r >= 0)
+		r = os_fstatat(temp_fd, "", &st, AT_EMPTY_PATH);
+	if (r < 0)
+		return err_sys(e, -r, "name a blob");
+	*kept += (uint64_t)st.st_blocks * 512;
+	return 0;
+}
+
+int blob_open(const struct vault *v, const uint8_t hash[BLOB_HASH], struct err *e)
+{
+	char path[BLOB_PATH_MAX];
+
+	blob_path(hash, path);
+	int fd = os_openat(v->blobs_fd, path, O_RDONLY | O_NOFOLLOW, 0);
+	if (fd == -ENOENT)
+		return err_new(e, ERR_NOT_FOUND, "blob %s is missing", path);
+	return fd < 0 ? err_sys(e, -fd, "open blob %s", path) : fd;
+}
+
+int blob_copy(int from_fd, int to_fd, uint64_t size, struct err *e)
+{
+	struct pass p = { .to_fd = to_fd };
+
+	return do_file(&p, from_fd, size, e) < 0 ? -1 : finish(&p, size, e);
+}

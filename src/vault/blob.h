@@ -1,0 +1,25 @@
+/*
+ * blob.h - what files held, by its hash.
+ *
+ * A file is cut into pieces of 64 KiB. Its name is the SHA-256 of its size and of every piece that
+ * is not all zeros, with its place: so a file with holes is named, kept and copied at the price of
+ * what it holds, and verified whatever holes the copy has. On disk: blobs/XX/REST. A blob appears
+ * whole, by rename(2). Whoever keeps one holds the shared lock of the blobs until a checkpoint
+ * names it (vault/points.h), and makes it young: the sweep removes only what is old.
+ */
+#pragma once
+
+#include "vault/vault-internal.h"
+
+#define BLOB_HASH 32
+#define BLOB_PATH_MAX 72
+
+void blob_path(const uint8_t hash[BLOB_HASH], char out[BLOB_PATH_MAX]);
+int blob_hash(int fd, uint64_t size, uint8_t hash[BLOB_HASH], struct err *e) MUST_USE;
+
+/* Keeps what `fd` holds. *kept grows by its bytes unless they were there already. */
+int blob_keep(const struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH], uint64_t *kept,
+              struct err *e) MUST_USE;
+int blob_open(const struct vault *v, const uint8_t hash[BLOB_HASH], struct err *e) MUST_USE;
+/* Into a file that is empty; holes stay holes. */
+int blob_copy(int from_fd, int to_fd, uint64_t size, struct err *e) MUST_USE;

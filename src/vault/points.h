@@ -1,0 +1,25 @@
+/*
+ * points.h - checkpoints on disk: blobs/p/NUMBER.
+ *
+ * Each says what differs from the one before of the same top, and now and then one says all; so a
+ * history of thousands stays small, and reading one is bounded. Who writes or removes holds the
+ * lock of the blobs (vault/blob.h).
+ */
+#pragma once
+
+#include "vault/manifest.h"
+#include "vault/vault-internal.h"
+
+#define POINTS_CHAIN_MAX 32
+
+int points_open(struct vault *v, struct err *e) MUST_USE;       /* once */
+int points_lock(const struct vault *v, struct err *e) MUST_USE; /* shared */
+void points_unlock(const struct vault *v);
+
+/* 0 is the empty one. `out` is replaced on success. */
+int points_load(const struct vault *v, uint64_t number, struct manifest *out,
+                struct err *e) MUST_USE;
+/* As what differs from `before`, when that is worth it (NULL: all of it). Sets m->base, m->chain.
+ */
+int points_save(const struct vault *v, struct manifest *m, const struct manifest *before,
+                struct err *e) MUST_USE;

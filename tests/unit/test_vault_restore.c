@@ -1,0 +1,155 @@
+#include "test_vault.h"
+
+static const struct change {
+	const char *name, *script;
+} changes[] = {
+	{ "nothing", ":" },
+	{ "a file of the layer", "echo more >>src/f4" },
+	{ "a file of the top", "echo more >>new/n1" },
+	{ "a file back to what the layer has", "printf 'file 1\\n' >src/f1" },
+	{ "new files", "mkdir -p a/b/c; echo 1 >a/b/c/1; echo 2 >a/2; : >a/0" },
+	{ "a removed file of the layer", "rm src/f5" },
+	{ "a removed file of the top", "rm new/n1" },
+	{ "a removed directory of the layer", "rm -rf docs" },
+	{ "a removed directory of the top", "rm -rf new" },
+	{ "everything", "rm -rf ./* ./.[a-z]* 2>/dev/null; true" },
+	{ "a directory made anew", "rm -rf docs; mkdir docs; echo only >docs/only" },
+	{ "a renamed directory of the layer", "mv docs papers" },
+	{ "a renamed directory, changed in it",
+	  "mv docs papers; echo x >>papers/d2; rm papers/d3" },
+	{ "a directory renamed twice", "mv docs a; mv a b" },
+	{ "a moved one renamed again", "mv src/moved src/again" },
+	{ "a moved one moved back", "mv src/moved src/lib" },
+	{ "a directory below another", "mkdir deep; mv docs deep/docs; mv src deep/src" },
+	{ "two that changed places", "mv docs t; mv bin docs; mv t bin" },
+	{ "a renamed parent of a renamed one", "mv src code; mv code/moved code/lib" },
+	{ "a renamed directory of the top", "mv new newer; echo 2 >newer/n2" },
+	{ "a renamed file", "mv src/f1 src/f9; mv docs/d2 new/d2" },
+	{ "a file that became a directory", "rm src/f1; mkdir src/f1; echo x >src/f1/x" },
+	{ "a directory that became a file", "rm -rf docs; echo x >docs" },
+	{ "a link that became a file", "rm docs/link; echo x >docs/link" },
+	{ "a file that became a link", "rm src/f1; ln -s /etc src/f1" },
+	{ "another target", "ln -sfn /etc/passwd docs/link" },
+	{ "modes", "chmod 700 src/f1 docs bin/run; chmod 4755 src/f4" },
+	{ "times", "touch -d '2001-01-01' src/f1 docs new src/f4" },
+	{ "times of a link", "touch -h -d '2001-01-01' docs/link new/dangling" },
+	{ "links apart", "rm new/n1-hard; cp new/n1 new/n1-hard" },
+	{ "a link to another", "ln -f src/f1 new/n1-hard" },
+	{ "a third name", "ln new/n1 new/n1-third; echo x >>new/n1" },
+	{ "a hard link of the layer", "echo more >>src/f2" },
+	{ "a fifo less, one more", "rm new/pipe; mkfifo p2" },
+	{ "a sparse file", "truncate -s 5G big; printf x | dd of=big bs=1 seek=4000000000 "
+	                   "conv=notrunc 2>/dev/null" },
+	{ "odd names", "echo x >\"$(printf 'x\\377\\n\\t\"y')\"; rm odd*" },
+	{ "a long name",
+	  "mkdir $(printf %0255d 7); echo x >$(printf %0255d 7)/$(printf %0255d 8)" },
+	{ "a larger file", "head -c 3000000 /dev/urandom >rnd; cp rnd src/f1" },
+	{ "a running program", "cp /bin/sleep new/prog; new/prog 0.1" },
+};
+
+static void try_change(const struct change *c)
+{
+	struct rig r;
+
+	rig_begin(&r);
+	rig_checkpoint(&r, 1, 0);
+	char *one = rig_look(&r);
+	rig_do(&r, c->script);
+	char *two = rig_look(&r);
+	struct vault_done d = rig_checkpoint(&r, 2, 1);
+	uint64_t now = d.files ? 2 : 1;
+	rig_restore(&r, 1, now);
+	rig_see_same(one, rig_look(&r), "undo");
+	CHECK_INT(rig_restore(&r, 1, now).files, 0); /* again: nothing to do */
+	rig_see_same(one, rig_look(&r), "undo again");
+	uint64_t again = rig_checkpoint(&r, 3, 1).files ? 3 : 1;
+	rig_restore(&r, now, again);
+	rig_see_same(two, rig_look(&r), "redo");
+	rig_restore(&r, again, 0);
+	rig_see_same(one, rig_look(&r), "undo of the redo");
+	free(one);
+	free(two);
+	rig_end(&r);
+}
+
+TEST(every_change_is_undone_and_redone)
+{
+	for (size_t i = 0; i < COUNT(changes); i++) {
+		printf("# %s\n", changes[i].name);
+		try_change(&changes[i]);
+	}
+}
+
+TEST(a_new_vault_goes_on_where_the_last_one_died)
+{
+	struct rig r;
+
+	rig_begin(&r);
+	rig_checkpoint(&r, 1, 0);
+	char *one = rig_look(&r);
+	rig_do(&r, "echo x >>src/f4");
+	rig_kill(&r);
+	rig_spawn(&r);
+	rig_open(&r);
+	CHECK_INT(rig_checkpoint(&r, 2, 1).files, 1);
+	CHECK_INT(rig_checkpoint(&r, 3, 2).files, 0);
+	rig_restore(&r, 1, 2);
+	rig_see_same(one, rig_look(&r), "undo");
+	free(one);
+	rig_end(&r);
+}
+
+TEST(what_is_open_and_where_one_stands_survives)
+{
+	struct rig r;
+	char path[256], text[64];
+
+	rig_begin(&r);
+	rig_checkpoint(&r, 1, 0);
+	snprintf(path, sizeof path, "%s/src/f1", r.work);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	snprintf(path, sizeof path, "%s/docs", r.work);
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rig_do(&r, "echo log >>src/f1; mv docs papers; echo x >>papers/d2");
+	rig_checkpoint(&r, 2, 1);
+	rig_restore(&r, 1, 2);
+	CHECK_INT(pread(fd, text, sizeof text, 0), 15);
+	CHECK(memcmp(text, "file 1\nchanged\n", 15) == 0);
+	CHECK_INT(openat(dir, "d2", O_RDONLY | O_CLOEXEC) >= 0, 1);
+	CHECK_STR(rig_do(&r, "cat docs/d2"), "doc 2\n");
+	close(fd);
+	close(dir);
+	rig_end(&r);
+}
+
+TEST(a_store_through_a_mapping_is_seen)
+{
+	struct rig r;
+	char path[256];
+
+	rig_begin(&r);
+	rig_do(&r, "head -c 65536 /dev/zero | tr '\\0' x >map; head -c 6000000 /dev/zero >large");
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/%s", r.work, i ? "large" : "map");
+		int fd = open(path, O_RDWR | O_CLOEXEC);
+		char *at = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		CHECK(at != MAP_FAILED);
+		close(fd);
+		uint64_t base_number = 10 * (uint64_t)i + 1;
+		at[0] = 'a'; /* dirty from here on */
+		rig_checkpoint(&r, base_number, 0);
+		usleep(50000);
+		for (uint64_t k = 1; k < 4; k++) {
+			at[k] = 'b'; /* in the same page */
+			printf("# %s, store %d\n", path, (int)k);
+			CHECK_INT(rig_checkpoint(&r, base_number + k, base_number + k - 1).files,
+			          1);
+		}
+		CHECK_INT(rig_checkpoint(&r, base_number + 4, base_number + 3).files, 0);
+		rig_restore(&r, base_number + 1, base_number + 3);
+		CHECK_INT(at[1], 'b');
+		CHECK_INT(at[2], i ? 0 : 'x');
+		munmap(at, 65536);
+	}
+	rig_end(&r);
+}
