@@ -15,10 +15,8 @@
 #include "core/sandbox.h"
 #include "store/images.h"
 
-#define IMAGE_BYTES_MAX (16ull << 30)  /* of one, unpacked; TREE_STREAM_MAX says the same of files \
-	                                */
-#define IMAGE_RESERVE_MAX (1ull << 30) /* of a disk that stays free; of a small one its 20th part  \
-	                                */
+#define IMAGE_BYTES_MAX (16ull << 30)  /* of one, unpacked: as TREE_STREAM_MAX of files */
+#define IMAGE_RESERVE_MAX (1ull << 30) /* that a disk keeps free; a small one its 20th part */
 #define IMAGE_IMPORTS_MAX 4            /* at a time: each has a sandbox, and the disk is one */
 
 struct image_import;

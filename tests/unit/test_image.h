@@ -145,7 +145,7 @@ static inline void image_rig(struct rig *r)
 {
 	char root[80];
 
-	*r = (struct rig){ 0 };
+	*r = (struct rig){ .is_confined = true };
 	snprintf(r->root, sizeof r->root, "/tmp/tree-test-XXXXXX");
 	CHECK(mkdtemp(r->root));
 	snprintf(root, sizeof root, "%s/image", r->root);
