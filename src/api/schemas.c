@@ -674,8 +674,11 @@ static const struct member changes_of[] = {
 };
 static const struct member change_of[] = {
 	{ "path",   NEEDED | BYTES, "text", "from the workspace's root" },
-	{ "status", NEEDED,         "text", "A added, M modified, D deleted, R renamed, T another type, mode or attributes" },
-	{ "from",   BYTES,          "text", "of a renamed one: what it was" },
+	{ "status", NEEDED,         "=A|=M|=D|=R|=T|=mode|=xattr", "A added, M content, D deleted, R renamed, T another type; mode: mode or owner, xattr: attributes" },
+	{ "type",   NEEDED,         "text",  "file, dir, symlink, fifo, socket" },
+	{ "mode",   NEEDED,         "text",  "octal digits; of a deleted one what it had" },
+	{ "bytes",  NEEDED,         "count", "of a file" },
+	{ "from",   BYTES,          "text",  "of a renamed one: what it was; what else changed in it has entries of its own" },
 };
 static const struct member workspace_left[] = {
 	{ "id",         NEEDED, "text",      "ws_…" },

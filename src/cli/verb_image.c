@@ -9,7 +9,7 @@
 
 #include "base/fd.h"
 #include "cli/layout.h"
-#include "cli/packer.h"
+#include "cli/pack.h"
 #include "cli/table.h"
 
 #define PATH_BYTES_MAX 8192
@@ -41,41 +41,43 @@ static int tell(const struct image *x, json_t *made, struct err *e)
 	return print_text(&out, e);
 }
 
-static int send_body(const struct import *im, client_source *source, void *arg, struct err *e)
+static void fill_path(const struct import *im, struct str *path)
 {
 	const struct image *x = im->call->opts;
 	const char *texts[] = { im->name, x->ref ? x->ref : "" };
-	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
-	AUTO(json_decrefp) json_t *made = NULL;
 
-	client_path(&path, x->ref ? "/v1/images/{}?ref={}" : "/v1/images/{}", texts);
+	client_path(path, x->ref ? "/v1/images/{}?ref={}" : "/v1/images/{}", texts);
 	if (x->is_replace)
-		str_add(&path, x->ref ? "&replace=1" : "?replace=1");
-	const struct client_ask ask = { .method = "PUT",
-		                        .path = str_text(&path),
-		                        .type = im->is_oci ? LAYOUT : TAR,
-		                        .source = source,
-		                        .arg = arg };
-
-	im->call->client.doing = "importing";
-	return client_json(&im->call->client, &ask, &made, e) < 0 ? -1 : tell(x, made, e);
+		str_add(path, x->ref ? "&replace=1" : "?replace=1");
 }
 
-static int send_layout(const struct import *im, struct err *e)
+/* The files of a folder that are needed; or what `fd` holds, as it is: the worker looks whether it
+ * is packed. */
+static int send_body(const struct import *im, int fd, bool is_folder, struct err *e)
 {
 	const struct image *x = im->call->opts;
+	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 	AUTO(arena_done) struct arena a = { 0 };
-	struct packer packer = { .fd = -1, .path = im->path };
+	AUTO(json_decrefp) json_t *made = NULL;
+	struct pack_what what = { .path = im->path };
 
-	packer.names = layout_files(im->path, x->ref ? x->ref : "", &a, e);
-	if (!packer.names || packer_start(&packer, e) < 0)
+	fill_path(im, &path);
+	struct client_ask ask = { .method = "PUT",
+		                  .path = str_text(&path),
+		                  .type = im->is_oci ? LAYOUT : TAR,
+		                  .source = file_source,
+		                  .arg = &fd };
+
+	if (is_folder)
+		what.names = layout_files(im->path, x->ref ? x->ref : "", &a, e);
+	if (is_folder && !what.names)
 		return -1;
-	int r = send_body(im, packer_read, &packer, e);
-	(void)packer_wait(&packer); /* it has ended, or nobody reads what it says */
-	return r;
+	im->call->client.doing = "importing";
+	int r = is_folder ? pack_send(&im->call->client, &ask, what, &made, e)
+	                  : client_json(&im->call->client, &ask, &made, e);
+	return r < 0 ? -1 : tell(x, made, e);
 }
 
-/* A file is sent as it is: the worker looks whether it is packed. */
 static int send_file(const struct import *im, struct err *e)
 {
 	bool is_stdin = strcmp(im->path, "-") == 0;
@@ -84,15 +86,13 @@ static int send_file(const struct import *im, struct err *e)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(e, errno, "open %s", im->path);
-	if (S_ISDIR(st.st_mode) && im->is_oci)
-		return send_layout(im, e);
-	if (S_ISDIR(st.st_mode))
+	if (S_ISDIR(st.st_mode) && !im->is_oci)
 		return err_new(
 		    e, ERR_INVALID,
 		    "%s is a folder: use it as --image dir:%s, or as oci:%s when it is an "
 		    "OCI layout",
 		    im->path, im->path, im->path);
-	return send_body(im, file_read, &fd, e);
+	return send_body(im, fd, S_ISDIR(st.st_mode), e);
 }
 
 static int import(struct verb_call *c, struct err *e)
