@@ -7,7 +7,7 @@ static void found(const char *what, bool is_gone)
 {
 	left += !is_gone;
 	if (!is_json)
-		printf("sandbox %s: %s\n", what,
+		printf("%s: %s\n", what,
 		       is_gone  ? "removed"
 		       : is_dry ? "left over"
 		                : "resists");
