@@ -29,6 +29,11 @@ handler_fn workspace_untrash, workspace_fork, workspace_exec, workspace_snapshot
 handler_fn workspace_redo, workspace_restore, workspace_history, workspace_changes;
 /* net.c */
 handler_fn connection_list, net_why, net_change;
+/* git.c */
+handler_fn workspace_commit, workspace_merge, workspace_push, workspace_export;
+void workspace_patch(struct call *c, struct wsx *w); /* changes as git has them */
+/* repos.c */
+handler_fn repos_put, repos_get, repos_list, repos_refresh, repos_delete;
 /* ports.c */
 handler_fn port_list, port_forward, port_delete, port_connect;
 /* admin.c */

@@ -133,6 +133,33 @@ static const struct member sandbox_list_of[] = {
 	{ "sandboxes", NEEDED, "[Sandbox]", "newest first" },
 	{ "next",      NEEDED, "text|null", "the cursor of the next page; null: this was the last" },
 };
+static const struct member repo_ask_of[] = {
+	{ "url",     NEEDED, "text",        "https://HOST[:PORT]/PATH, or a folder of the caller's: file:///PATH, /PATH" },
+	{ "cred",    0,      "text|null",   "the name of a credential; there are none yet" },
+	{ "refs",    0,      "[text]|null", "what is mirrored; branches and tags unless given" },
+	{ "refresh", 0,      "text|null",   "before a branch is used: always, manual, or when the last fetch is older than this duration; always unless given" },
+};
+static const struct member repo_of[] = {
+	{ "id",         NEEDED, "text",       "rp_…" },
+	{ "key",        NEEDED, "text",       "as given" },
+	{ "url",        NEEDED, "text",       "in canonical form" },
+	{ "cred",       NEEDED, "text|null",  "as given" },
+	{ "refs",       NEEDED, "[text]",     "what is mirrored" },
+	{ "refresh",    NEEDED, "text",       "always, manual or milliseconds" },
+	{ "state",      NEEDED, "repo_state", "one that is refreshing can be used" },
+	{ "reason",     NEEDED, "text|null",  "why it failed, or why the last refresh did" },
+	{ "progress",   NEEDED, "text|null",  "the last word of a clone or fetch that is under way" },
+	{ "head",       NEEDED, "text|null",  "its main branch" },
+	{ "fetches",    NEEDED, "count",      "that worked" },
+	{ "created_ms", NEEDED, "time",       "when it was asked for" },
+	{ "fetched_ms", NEEDED, "time|null",  "when it was last brought up to date" },
+	{ "old",        0,      "text|null",  "of a refresh: the commit of the main branch before" },
+	{ "new",        0,      "text|null",  "and after" },
+};
+static const struct member repo_list_of[] = {
+	{ "repos", NEEDED, "[Repo]",    "newest first" },
+	{ "next",  NEEDED, "text|null", "the cursor of the next page; null: this was the last" },
+};
 static const struct member sandbox_usage_of[] = {
 	{ "cpu_ms",      NEEDED, "count", "processor time so far" },
 	{ "mem",         NEEDED, "count", "bytes of memory now" },
@@ -502,6 +529,9 @@ static const struct member watch_event[] = {
 };
 
 static const struct member workspace_ask[] = {
+	{ "repo",   0, "text|null",        "the key, id or URL of a repository that it begins with; a URL that is new is mirrored first" },
+	{ "base",   0, "text|null",        "of it: a branch, a tag or a commit; its main branch unless given" },
+	{ "branch", 0, "text|null",        "the name of a new branch for its commits; the base unless given" },
 	{ "mode",   0, "=edit|=read|null", "read: nobody can write to it, the mount holds that; edit unless given" },
 	{ "pin",    0, "bool|null",        "it never expires" },
 	{ "ttl",    0, "Duration|null",    "to the trash after this long without use" },
@@ -599,14 +629,43 @@ static const struct member history_of[] = {
 	{ "redo",   NEEDED, "count",     "steps that can be done again" },
 	{ "next",   NEEDED, "text|null", "the cursor of the next page; null: this was the last" },
 };
+static const struct member commit_ask[] = {
+	{ "message",     NEEDED, "text",             "at most 64 KiB" },
+	{ "paths",       0,      "[text]|null",      "only these, from the workspace's root; everything that is not ignored unless given" },
+	{ "author",      0,      "CommitAuthor|null", "agent unless given" },
+	{ "allow_empty", 0,      "bool|null",        "also when nothing has changed" },
+};
+static const struct member commit_author[] = {
+	{ "name",  0, "text", "on one line" },
+	{ "email", 0, "text", "on one line" },
+};
+static const struct member merge_ask[] = {
+	{ "from", NEEDED, "text", "a workspace, or a branch, tag or commit of its repository" },
+};
+static const struct member push_ask[] = {
+	{ "branch",           0, "text|null",      "its own unless given, or caisson/KEY" },
+	{ "force_with_lease", 0, "bool|text|null", "true: over what was last seen there; a commit: over that; \"\": only when it is not there" },
+	{ "cred",             0, "text|null",      "the name of a credential; there are none yet" },
+};
+static const struct member committed_of[] = {
+	{ "sha",       0, "text",       "HEAD of the workspace" },
+	{ "remote",    0, "text",       "the branch that it was pushed to" },
+	{ "conflicts", 0, "[Conflict]", "nothing was changed" },
+};
+static const struct member conflict_of[] = {
+	{ "path", NEEDED | BYTES, "text", "from the workspace's root" },
+};
 static const struct member changes_of[] = {
 	{ "counts", NEEDED, "{count}",   "files by their status" },
 	{ "files",  0,      "[Change]",  "unless only `stat` was asked for" },
 };
 static const struct member change_of[] = {
 	{ "path",   NEEDED | BYTES, "text", "from the workspace's root" },
-	{ "status", NEEDED,         "text", "A added, M modified, D deleted, R renamed, T another type, mode or attributes" },
-	{ "from",   BYTES,          "text", "of a renamed one: what it was" },
+	{ "status", NEEDED,         "=A|=M|=D|=R|=T|=mode|=xattr", "A added, M content, D deleted, R renamed, T another type; mode: mode or owner, xattr: attributes" },
+	{ "type",   NEEDED,         "text",  "file, dir, symlink, fifo, socket" },
+	{ "mode",   NEEDED,         "text",  "octal digits; of a deleted one what it had" },
+	{ "bytes",  NEEDED,         "count", "of a file" },
+	{ "from",   BYTES,          "text",  "of a renamed one: what it was; what else changed in it has entries of its own" },
 };
 static const struct member workspace_left[] = {
 	{ "id",         NEEDED, "text",      "ws_…" },
@@ -640,6 +699,9 @@ const struct schema schemas[] = {
 	{ "Sandbox", "A sandbox.", MEMBERS(sandbox) },
 	{ "SandboxList", "A page of sandboxes.", MEMBERS(sandbox_list_of) },
 	{ "Usage", "What a sandbox uses.", MEMBERS(sandbox_usage_of) },
+	{ "RepoAsk", "What is mirrored.", MEMBERS(repo_ask_of), ASK },
+	{ "Repo", "A mirror of a repository.", MEMBERS(repo_of) },
+	{ "RepoList", "A page of repositories.", MEMBERS(repo_list_of) },
 	{ "WorkspaceAsk", "A workspace.", MEMBERS(workspace_ask), ASK },
 	{ "WorkspaceChange", "What to change.", MEMBERS(workspace_change_of), ASK },
 	{ "Workspace", "A durable tree.", MEMBERS(workspace) },
@@ -654,6 +716,12 @@ const struct schema schemas[] = {
 	{ "Restored", "What became of it.", MEMBERS(restored_of) },
 	{ "Point", "A state that was kept.", MEMBERS(point) },
 	{ "History", "A page of points.", MEMBERS(history_of) },
+	{ "CommitAsk", "A commit.", MEMBERS(commit_ask), ASK },
+	{ "CommitAuthor", "Who commits.", MEMBERS(commit_author), ASK },
+	{ "MergeAsk", "What is merged.", MEMBERS(merge_ask), ASK },
+	{ "PushAsk", "Where to.", MEMBERS(push_ask), ASK },
+	{ "Committed", "What became of it.", MEMBERS(committed_of) },
+	{ "Conflict", "A file that both have changed.", MEMBERS(conflict_of) },
 	{ "Changes", "What differs.", MEMBERS(changes_of) },
 	{ "Change", "One file that differs.", MEMBERS(change_of) },
 	{ "PortList", "Ports of a sandbox.", MEMBERS(port_list_of) },

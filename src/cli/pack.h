@@ -3,10 +3,14 @@
  */
 #pragma once
 
-#include "base/err.h"
+#include "cli/client.h"
 
 /* A folder's content, written to `fd`. What is no file, folder or link is left out. */
 int pack_folder(const char *path, int fd, struct err *e) MUST_USE;
+
+/* The same as the body of a request; its answer is not looked at. */
+int pack_send(struct client *c, const struct client_ask *ask, const char *path,
+              struct err *e) MUST_USE;
 
 /* More of an archive: bytes at *bytes, 0 at its end, -1 with the error in `e`. */
 typedef long unpack_source(void *arg, const void **bytes, struct err *e);

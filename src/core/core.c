@@ -9,9 +9,11 @@
 
 #include "base/fd.h"
 #include "core/birth.h"
+#include "core/checkout.h"
 #include "core/expire.h"
 #include "core/maker.h"
 #include "core/process.h"
+#include "core/repo.h"
 #include "core/trees.h"
 #include "core/workspace.h"
 #include "os/file.h"
@@ -253,6 +255,7 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 		return -1;
 	wsx_recover(c);
 	birth_recover(c);
+	repo_recover(c);
 	return 0;
 }
 
@@ -289,6 +292,8 @@ void core_close(struct core *c)
 	c->is_closing = true;
 	store_close(c->store); /* all that was said is on record, and whoever waits has been told */
 	c->store = NULL;
+	checkout_close(c);
+	repo_close(c);
 	roster_each(&c->sandboxes, free_sandbox, NULL);
 	roster_done(&c->sandboxes);
 	roster_done(&c->processes);

@@ -365,7 +365,7 @@ static int record(struct sbx *s, struct fail *f)
 
 static void copy_trees(struct sbx *s, const struct sbx_ask *ask)
 {
-	assert(ask->n_trees + s->spec.fs.len <= FS_ENTRIES_MAX);
+	assert(!ask->n_trees || ask->n_trees + s->spec.fs.len < FS_ENTRIES_MAX);
 	s->trees = ask->n_trees ? mem_alloc(ask->n_trees * sizeof *s->trees) : NULL;
 	for (size_t i = 0; i < ask->n_trees; i++) {
 		s->trees[i] = ask->trees[i];
@@ -416,6 +416,7 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	s->expires_ms = s->ttl_ms ? s->created_ms + (int64_t)s->ttl_ms : 0;
 	s->is_one_shot = ask->is_one_shot;
 	s->is_service = ask->is_service;
+	s->is_work_read_only = ask->is_work_read_only;
 	copy_trees(s, ask);
 	s->needs = s->is_service ? (struct quota){ 0 } : quota_needs(&s->spec);
 	if (quota_admit(c, s->tenant, &s->needs, f) < 0) {
