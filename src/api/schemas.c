@@ -528,19 +528,6 @@ static const struct member watch_event[] = {
 	{ "why",   0,      "text", "of an overflow" },
 };
 
-static const struct member image[] = {
-	{ "name",       NEEDED, "text",      "for `image` of a spec" },
-	{ "source",     NEEDED, "=tar|=oci", "what it was made from" },
-	{ "digest",     NEEDED, "hash",      "of the archive as it was sent, or of the manifest" },
-	{ "bytes",      NEEDED, "count",     "of its files, unpacked" },
-	{ "files",      NEEDED, "count",     "and links, without folders" },
-	{ "layers",     NEEDED, "count",     "that lay over each other; it is one tree now" },
-	{ "dropped",    NEEDED, "count",     "setuid and setgid bits, and attributes other than `user.`, that were not taken" },
-	{ "created_ms", NEEDED, "time",      "when it was imported" },
-};
-static const struct member image_list_of[] = {
-	{ "images", NEEDED, "[Image]", "by name" },
-};
 static const struct member workspace_ask[] = {
 	{ "repo",   0, "text|null",        "the key, id or URL of a repository that it begins with; a URL that is new is mirrored first" },
 	{ "base",   0, "text|null",        "of it: a branch, a tag or a commit; its main branch unless given" },
@@ -712,8 +699,8 @@ const struct schema schemas[] = {
 	{ "Sandbox", "A sandbox.", MEMBERS(sandbox) },
 	{ "SandboxList", "A page of sandboxes.", MEMBERS(sandbox_list_of) },
 	{ "Usage", "What a sandbox uses.", MEMBERS(sandbox_usage_of) },
-	{ "Image", "A root file system that was imported.", MEMBERS(image) },
-	{ "ImageList", "All images of the tenant.", MEMBERS(image_list_of) },
+	{ "Image", "A root file system that was imported.", MEMBERS(image_members) },
+	{ "ImageList", "All images of the tenant.", MEMBERS(image_list_members) },
 	{ "RepoAsk", "What is mirrored.", MEMBERS(repo_ask_of), ASK },
 	{ "Repo", "A mirror of a repository.", MEMBERS(repo_of) },
 	{ "RepoList", "A page of repositories.", MEMBERS(repo_list_of) },

@@ -476,14 +476,15 @@ static int adopt(struct vaults *all, const char *name, struct err *e)
 		return 0;
 	struct vault *v = add(all, workspace);
 	v->work = work;
-	int fd = os_connect_at(all->vt_fd, name, SOCK_SEQPACKET);
-	if (fd >= 0) {
-		v->is_open = true;
-		return watch_it(v, fd, e);
-	}
-	if (is_clear(v))
+	if (is_clear(v)) {
 		forget(v);
-	return 0;
+		return 0;
+	}
+	int fd = os_connect_at(all->vt_fd, name, SOCK_SEQPACKET);
+	if (fd < 0) /* only sandboxes are left that have its mount */
+		return 0;
+	v->is_open = true;
+	return watch_it(v, fd, e);
 }
 
 int vaults_init(struct vaults *all, struct err *e)
@@ -498,6 +499,35 @@ int vaults_init(struct vaults *all, struct err *e)
 		r = adopt(all, d->d_name, e);
 	closedir(dir);
 	return r;
+}
+
+/* Its lock says whether it lives; who connects to it would take its launcher's place. */
+int vaults_sweep(int run_fd, int slots_fd, bool dry_run,
+                 void (*found)(const char *what, bool is_gone))
+{
+	AUTO(fd_close)
+	int vt = os_openat(run_fd, "vt", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int again = vt < 0 ? vt : os_openat(vt, ".", O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = again < 0 ? NULL : fdopendir(again);
+	int n = 0;
+
+	for (struct dirent *d = dir ? readdir(dir) : NULL; d; d = readdir(dir)) {
+		char what[48];
+		uint64_t workspace;
+		int work;
+
+		if (!read_name(d->d_name, &workspace, &work) || !slot_work_is_free(slots_fd, work))
+			continue;
+		snprintf(what, sizeof what, "keeper of workspace %llu",
+		         (unsigned long long)workspace);
+		bool is_gone = !dry_run && os_unlinkat(vt, d->d_name) >= 0;
+		if (found)
+			found(what, is_gone);
+		n++;
+	}
+	if (dir)
+		closedir(dir);
+	return n;
 }
 
 /* ---- the end ----------------------------------------------------------------------------- */

@@ -54,3 +54,8 @@ int vaults_work(const struct vaults *all, uint64_t workspace);
 
 void vaults_tick(struct vaults *all, uint64_t now_ms);
 uint64_t vaults_due(const struct vaults *all);
+
+/* Removes the names of those that died with their launcher, below vt/ of the run folder. Returns
+ * how many there were. */
+int vaults_sweep(int run_fd, int slots_fd, bool dry_run,
+                 void (*found)(const char *what, bool is_gone));
