@@ -19,7 +19,7 @@ static const struct param query[] = {
 	{ "depth",     "count",         "levels to list; 1 unless given, at most 64" },
 	{ "follow",    "flag",          "go on until it has ended" },
 	{ "force",     "flag",          "although it has changes or sandboxes, which are ended" },
-	{ "format",    "=tar|=json|=stat", "of the archive `tar`; of changes `json`, or `stat` without the files" },
+	{ "format",    "=tar|=json|=stat|=patch|=bundle", "of the archive `tar`; of changes `json`, `stat` without the files, or `patch` (not with `to`; `base` is a commit then); of an export `patch` or `bundle`" },
 	{ "hash",      "flag",          "with the hash of the file" },
 	{ "hidden",    "flag",          "also names that begin with a dot" },
 	{ "host",      "text",          "a name, or an address" },
@@ -34,7 +34,9 @@ static const struct param query[] = {
 	{ "path",      "text",          "the folder that names are taken from; without a slash in front from the working folder, which it is unless given" },
 	{ "port",      "count",         "1 to 65535; 443 unless given" },
 	{ "recursive", "flag",          "with all that is below" },
+	{ "ref",       "text",          "the name of an image in an OCI layout that has several" },
 	{ "relative",  "flag",          "the path is taken from the working folder, unless a slash is in front of it" },
+	{ "replace",   "flag",          "an image of that name gives way, when the new one is whole" },
 	{ "sandbox",   "text",          "only those of this one" },
 	{ "stat",      "flag",          "what it is, not what is in it" },
 	{ "state",     "process_state", "only those in this state" },
@@ -88,6 +90,7 @@ static const struct {
 	{ file_grep,   { JSON, "GrepAsk", true } },
 	{ file_glob,   { JSON, "GlobAsk", true } },
 	{ archive_put, { "application/x-tar", "octets", true } },
+	{ image_put,   { "application/x-tar", "octets", true } },
 };
 
 static const struct answer_form answers[] = {
@@ -100,8 +103,25 @@ static const struct answer_form answers[] = {
 	{ sandbox_create, 201, JSON, "Sandbox", "it was made", NULL },
 	{ sandbox_create, 200, JSON, "Sandbox", "one with this key and this spec exists", NULL },
 	{ sandbox_delete, 204, NULL, NULL, "it is gone", NULL },
+	{ image_put,      201, JSON, "Image", "it was imported", NULL },
+	{ image_delete,   204, NULL, NULL, "its name is free; its files go", NULL },
+	{ repos_put,      201, JSON, "Repo", "it was mirrored", NULL },
+	{ repos_put,      200, JSON, "Repo", "it was there", NULL },
+	{ repos_put,      202, JSON, "Repo", "it is still being mirrored, and `wait` is over", NULL },
+	{ repos_get,      200, JSON, "Repo", "how it is; with `follow` lines, the last when nothing is under way", NULL },
+	{ repos_get,      200, NDJSON, "Repo", "", "" },
+	{ repos_refresh,  200, JSON, "Repo", "it is as new as its origin was", NULL },
+	{ repos_refresh,  202, JSON, "Repo", "it is still under way, and `wait` is over", NULL },
+	{ repos_delete,   204, NULL, NULL, "it is gone", NULL },
 	{ workspace_put,  201, JSON, "Workspace", "it was made", NULL },
 	{ workspace_put,  200, JSON, "Workspace", "one with this key exists", NULL },
+	{ workspace_changes, 200, JSON, "Changes", "the files; with `patch` a patch that git applies", NULL },
+	{ workspace_changes, 200, "text/x-patch", "text", "", "" },
+	{ workspace_commit, 200, JSON, "Committed", "it was committed", NULL },
+	{ workspace_merge, 200, JSON, "Committed", "it was merged; or these names conflict, and nothing was changed", NULL },
+	{ workspace_push, 200, JSON, "Committed", "it is there", NULL },
+	{ workspace_export, 200, "application/x-git-bundle", "octets", "a bundle, or with `patch` a mailbox of patches, of the commits since its base", NULL },
+	{ workspace_export, 200, "text/x-patch", "text", "", "" },
 	{ workspace_delete, 204, NULL, NULL, "it is in the trash", NULL },
 	{ workspace_fork, 201, JSON, "WorkspaceList", "they were made", NULL },
 	{ workspace_snapshot, 201, JSON, "Point", "it was kept, and is on disk", NULL },
@@ -135,7 +155,7 @@ static const struct answer_form answers[] = {
 
 /* ---- groups -------------------------------------------------------------------------- */
 
-enum { FILES, SANDBOXES, WORKSPACES, PROCESSES, TOKENS, OPERATING };
+enum { FILES, IMAGES, REPOS, SANDBOXES, WORKSPACES, PROCESSES, TOKENS, OPERATING };
 
 static const struct group groups[] = {
 	[SANDBOXES] = { "Sandboxes", "A sandbox outlives its commands, its clients and the daemon." },
@@ -144,6 +164,9 @@ static const struct group groups[] = {
 	[PROCESSES] = { "Processes", "Everything that was executed, with its output, running or not." },
 	[FILES]     = { "Files", "All of it is done inside the walls. A path in a URL is bytes, from the sandbox's root (of a workspace: from its own), or with `relative` from its working "
 	                "folder, where commands start: /work. Names in a body without a slash in front are taken from `path`." },
+	[IMAGES]    = { "Images", "Root file systems by name, for `image` of a spec. What is sent is unpacked inside walls, all of it or nothing: `Content-Type: application/x-tar` for a root file "
+	                "system, `application/vnd.oci.image.layout.v1+tar` for a tar of an OCI layout; either may be packed by gzip or zstd." },
+	[REPOS]     = { "Repositories", "A mirror is cloned once and never edited. `{id}` is the id, the key or, escaped, the URL." },
 	[TOKENS]    = { "Tokens", "Who may come by TCP." },
 	[OPERATING] = { "Operating it", "For those who run the daemon." },
 };
@@ -164,10 +187,12 @@ static const struct {
 	{ "/v1/workspaces/{id}/glob", FILES },
 	{ "/v1/workspaces/{id}/archive", FILES },
 	{ "/v1/workspaces", WORKSPACES },
+	{ "/v1/images", IMAGES },
 	{ "/v1/sandboxes/{id}/shells", PROCESSES },
 	{ "/v1/sandboxes", SANDBOXES },
 	{ "/v1/run", SANDBOXES },
 	{ "/v1/processes", PROCESSES },
+	{ "/v1/repos", REPOS },
 	{ "/v1/tokens", TOKENS },
 	{ "", OPERATING },
 };
@@ -175,7 +200,8 @@ static const struct {
 
 const struct group *group_at(size_t i)
 {
-	static const int order[] = { SANDBOXES, WORKSPACES, PROCESSES, FILES, TOKENS, OPERATING };
+	static const int order[] = { SANDBOXES, WORKSPACES, PROCESSES, FILES,
+		                     REPOS,     IMAGES,     TOKENS,    OPERATING };
 
 	return i < COUNT(order) ? &groups[order[i]] : NULL;
 }

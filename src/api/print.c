@@ -3,6 +3,7 @@
 #include "api/forward.h"
 #include "core/details.h"
 #include "store/connections.h"
+#include "store/repos.h"
 #include "wire/base64.h"
 
 static json_t *parsed(const char *text)
@@ -85,6 +86,28 @@ json_t *print_sandbox(const struct sbx *s)
 		n += !p->has_end;
 	set(o, "processes", json_integer((json_int_t)n));
 	set(o, "ports", forward_list(s->id));
+	return o;
+}
+
+/* ---- repositories -------------------------------------------------------------------- */
+
+json_t *print_repo(const struct repo_row *row, const char *progress)
+{
+	json_t *o = json_object();
+
+	set(o, "id", json_string(row->id));
+	set(o, "key", json_string(row->key));
+	set(o, "url", details_text(row->url));
+	set(o, "cred", text_or_null(row->cred));
+	set(o, "refs", parsed(row->refs));
+	set(o, "refresh", json_string(row->refresh));
+	set(o, "state", json_string(repo_state_name(row->state)));
+	set(o, "reason", text_or_null(row->state_reason));
+	set(o, "progress", text_or_null(progress));
+	set(o, "head", text_or_null(row->head));
+	set(o, "fetches", json_integer(row->generation));
+	set(o, "created_ms", time_or_null(row->created_ms));
+	set(o, "fetched_ms", time_or_null(row->fetched_ms));
 	return o;
 }
 

@@ -10,6 +10,7 @@
 struct connection_row;
 struct point_list;
 struct point_row;
+struct repo_row;
 struct workspace_row;
 struct wsx;
 
@@ -20,6 +21,8 @@ json_t *print_sandbox_row(const struct sandbox_row *row);
 json_t *print_end(const struct px *p);
 json_t *print_process(const struct px *p, const struct keep *kept, uint64_t seq);
 json_t *print_connection(const struct connection_row *row);
+/* `progress`: the last word of a clone or fetch that is under way, or NULL. */
+json_t *print_repo(const struct repo_row *row, const char *progress);
 json_t *print_process_row(const struct process_row *row);
 json_t *print_workspace(const struct wsx *w);
 json_t *print_workspace_row(const struct workspace_row *row);

@@ -4,6 +4,7 @@
 #include "api/print.h"
 #include "core/details.h"
 #include "core/workspace.h"
+#include "wire/base64.h"
 
 static void set(json_t *o, const char *key, json_t *v)
 {
@@ -145,6 +146,16 @@ json_t *print_history(const struct wsx *w, const struct point_list *own,
 
 /* ---- changes ------------------------------------------------------------------------- */
 
+/* A name that is not UTF-8 is shown too, as far as it can be. */
+static void show_name(json_t *line, const char *key, const char *key_base64)
+{
+	const json_t *coded = json_object_get(line, key_base64);
+	AUTO(str_done) struct str bytes = { .max = PATH_TEXT_MAX * 2 };
+
+	if (coded && base64_decode(json_string_value(coded), json_string_length(coded), &bytes))
+		set(line, key, details_text(str_text(&bytes)));
+}
+
 /* Lines of the keeper: it is ours, but the names in there are anybody's. */
 json_t *print_changes(const char *text, size_t len, bool is_stat)
 {
@@ -161,8 +172,11 @@ json_t *print_changes(const char *text, size_t len, bool is_stat)
 		if (status)
 			set(counts, status,
 			    json_integer(json_integer_value(json_object_get(counts, status)) + 1));
-		if (line && !is_stat)
+		if (line && !is_stat) {
+			show_name(line, "path", "path_base64");
+			show_name(line, "from", "from_base64");
 			json_array_append(files, line);
+		}
 		json_decref(line);
 	}
 	json_t *o = json_pack("{so}", "counts", counts);

@@ -1,5 +1,7 @@
 #include "api/schemas.h"
 
+#include "api/schemas-workspace-internal.h"
+
 /* ---- the objects --------------------------------------------------------------------- */
 
 /* clang-format off */
@@ -501,121 +503,6 @@ static const struct member watch_event[] = {
 	{ "why",   0,      "text", "of an overflow" },
 };
 
-static const struct member workspace_ask[] = {
-	{ "mode",   0, "=edit|=read|null", "read: nobody can write to it, the mount holds that; edit unless given" },
-	{ "pin",    0, "bool|null",        "it never expires" },
-	{ "ttl",    0, "Duration|null",    "to the trash after this long without use" },
-	{ "spec",   0, "Spec|null",        "of the sandbox that its commands run in by default" },
-	{ "disk",   0, "Size|null",        "the most that its own files may need" },
-	{ "inodes", 0, "count|null",       "how many files of its own it may have" },
-};
-static const struct member workspace_change_of[] = {
-	{ "pin",  0, "bool|null",     "it never expires" },
-	{ "ttl",  0, "Duration|null", "to the trash after this long without use; 0: never" },
-	{ "spec", 0, "Spec|null",     "of the sandbox that its commands run in by default; the one that runs stays as it is" },
-};
-static const struct member workspace[] = {
-	{ "id",          NEEDED, "text",            "ws_…" },
-	{ "key",         NEEDED, "text|null",       "as given" },
-	{ "state",       NEEDED, "workspace_state", "in the trash it can be had back for a day" },
-	{ "reason",      NEEDED, "text|null",       "why it is in that state" },
-	{ "mode",        NEEDED, "=edit|=read",     "as given" },
-	{ "repo",        NEEDED, "text|null",       "the repository that it is of" },
-	{ "base",        NEEDED, "text|null",       "what was asked for: a branch, a tag, a commit" },
-	{ "base_commit", NEEDED, "text|null",       "what that was" },
-	{ "branch",      NEEDED, "text|null",       "that it works on" },
-	{ "parent",      NEEDED, "text|null",       "the one that it is a fork of" },
-	{ "rev",         NEEDED, "count",           "grows with every change that was noticed" },
-	{ "dirty",       NEEDED, "bool",            "it is not what it began as" },
-	{ "pin",         NEEDED, "bool",            "it never expires" },
-	{ "ttl_ms",      NEEDED, "count|null",      "without use; null: for ever" },
-	{ "spec",        NEEDED, "Spec|null",       "of its default sandbox" },
-	{ "disk",        NEEDED, "count|null",      "bound of its own files; null: none" },
-	{ "created_ms",  NEEDED, "time",            "when it was made" },
-	{ "used_ms",     NEEDED, "time",            "when it was last opened" },
-	{ "ended_ms",    NEEDED, "time|null",       "since when it is in the trash" },
-	{ "expires_ms",  NEEDED, "time|null",       "when it goes there by itself" },
-	{ "sandboxes",   0,      "[text]",          "that work on it now" },
-	{ "usage",       0,      "WorkspaceUsage",  "when it was asked for" },
-};
-static const struct member workspace_usage[] = {
-	{ "unique", NEEDED, "count", "bytes that are its own" },
-	{ "shared", NEEDED, "count", "bytes that others have too" },
-	{ "inodes", NEEDED, "count", "files of its own" },
-};
-static const struct member workspace_list_of[] = {
-	{ "workspaces", NEEDED, "[Workspace]", "newest first" },
-	{ "next",       0,      "text|null",   "the cursor of the next page; null: this was the last" },
-};
-static const struct member fork_ask[] = {
-	{ "n",   0, "count|null", "how many; 1 unless given, at most 1000" },
-	{ "key", 0, "text|null",  "of the only one; of several KEY-1, KEY-2 and so on" },
-	{ "at",  0, "text|null",  "the point that they begin with; as it is now unless given" },
-};
-static const struct member snapshot_ask[] = {
-	{ "label", 0, "text|null", "to know it by" },
-};
-static const struct member undo_ask[] = {
-	{ "steps",     0, "count|null",           "1 unless given" },
-	{ "to",        0, "text|null",            "px_…: that command and all after it" },
-	{ "processes", 0, "=keep|=kill|null",     "kill: end those that are in the way of a large change; else it is `busy`" },
-};
-static const struct member redo_ask[] = {
-	{ "steps",     0, "count|null",           "1 unless given" },
-	{ "processes", 0, "=keep|=kill|null",     "as of undo" },
-};
-static const struct member restore_ask[] = {
-	{ "to",        0, "text|null",            "a point: cp_…, sn_…, px_… or `base`" },
-	{ "snapshot",  0, "text|null",            "the same" },
-	{ "processes", 0, "=keep|=kill|null",     "as of undo" },
-};
-static const struct member restored_of[] = {
-	{ "from",      NEEDED, "text|null", "the point that it was at" },
-	{ "to",        NEEDED, "text|null", "the point that it is at" },
-	{ "files",     NEEDED, "count",     "that were different" },
-	{ "workspace", NEEDED, "Workspace", "as it is now" },
-};
-static const struct member point[] = {
-	{ "id",            NEEDED, "text",                   "cp_…, of a snapshot sn_…" },
-	{ "workspace",     NEEDED, "text",                   "whose it is" },
-	{ "kind",          NEEDED, "=auto|=snapshot|=undo",  "undo: what was there before one" },
-	{ "label",         NEEDED, "text|null",              "as given, or what made it" },
-	{ "before",        NEEDED, "text|null",              "the point that it follows" },
-	{ "files",         NEEDED, "count",                  "that differ from that" },
-	{ "bytes",         NEEDED, "count",                  "that were kept for it" },
-	{ "durable",       NEEDED, "bool",                   "it would survive a loss of power" },
-	{ "created_ms",    NEEDED, "time",                   "when it was kept" },
-	{ "process",       NEEDED, "text|null",              "the command whose end it is" },
-	{ "cmd",           0,      "[text]|null",            "of that" },
-	{ "process_state", 0,      "process_state",          "of that" },
-	{ "exit_code",     0,      "integer|null",           "of that" },
-	{ "current",       0,      "bool",                   "it leads to what is there now; else it was undone" },
-};
-static const struct member history_of[] = {
-	{ "points", NEEDED, "[Point]",   "newest first" },
-	{ "head",   NEEDED, "text|null", "the last point, which it is at or has changed since" },
-	{ "origin", NEEDED, "text|null", "the point that it began with; of a fork one of its parent's" },
-	{ "undo",   NEEDED, "count",     "steps that can be undone, a thousand at most" },
-	{ "redo",   NEEDED, "count",     "steps that can be done again" },
-	{ "next",   NEEDED, "text|null", "the cursor of the next page; null: this was the last" },
-};
-static const struct member changes_of[] = {
-	{ "counts", NEEDED, "{count}",   "files by their status" },
-	{ "files",  0,      "[Change]",  "unless only `stat` was asked for" },
-};
-static const struct member change_of[] = {
-	{ "path",   NEEDED | BYTES, "text", "from the workspace's root" },
-	{ "status", NEEDED,         "text", "A added, M modified, D deleted, R renamed, T another type, mode or attributes" },
-	{ "from",   BYTES,          "text", "of a renamed one: what it was" },
-};
-static const struct member workspace_left[] = {
-	{ "id",         NEEDED, "text",      "ws_…" },
-	{ "rev",        NEEDED, "count",     "of it then" },
-	{ "dirty",      NEEDED, "bool",      "it was not what it began as" },
-	{ "checkpoint", NEEDED, "text|null", "the point; null: nothing had changed" },
-	{ "files",      NEEDED, "count",     "that differed" },
-	{ "reason",     0,      "text",      "why there is no point" },
-};
 
 #define MEMBERS(table) .members = (table), .n = COUNT(table)
 #define ASK .is_request = true
@@ -640,6 +527,11 @@ const struct schema schemas[] = {
 	{ "Sandbox", "A sandbox.", MEMBERS(sandbox) },
 	{ "SandboxList", "A page of sandboxes.", MEMBERS(sandbox_list_of) },
 	{ "Usage", "What a sandbox uses.", MEMBERS(sandbox_usage_of) },
+	{ "Image", "A root file system that was imported.", MEMBERS(image_members) },
+	{ "ImageList", "All images of the tenant.", MEMBERS(image_list_members) },
+	{ "RepoAsk", "What is mirrored.", MEMBERS(repo_ask_of), ASK },
+	{ "Repo", "A mirror of a repository.", MEMBERS(repo_of) },
+	{ "RepoList", "A page of repositories.", MEMBERS(repo_list_of) },
 	{ "WorkspaceAsk", "A workspace.", MEMBERS(workspace_ask), ASK },
 	{ "WorkspaceChange", "What to change.", MEMBERS(workspace_change_of), ASK },
 	{ "Workspace", "A durable tree.", MEMBERS(workspace) },
@@ -654,6 +546,12 @@ const struct schema schemas[] = {
 	{ "Restored", "What became of it.", MEMBERS(restored_of) },
 	{ "Point", "A state that was kept.", MEMBERS(point) },
 	{ "History", "A page of points.", MEMBERS(history_of) },
+	{ "CommitAsk", "A commit.", MEMBERS(commit_ask), ASK },
+	{ "CommitAuthor", "Who commits.", MEMBERS(commit_author), ASK },
+	{ "MergeAsk", "What is merged.", MEMBERS(merge_ask), ASK },
+	{ "PushAsk", "Where to.", MEMBERS(push_ask), ASK },
+	{ "Committed", "What became of it.", MEMBERS(committed_of) },
+	{ "Conflict", "A file that both have changed.", MEMBERS(conflict_of) },
 	{ "Changes", "What differs.", MEMBERS(changes_of) },
 	{ "Change", "One file that differs.", MEMBERS(change_of) },
 	{ "PortList", "Ports of a sandbox.", MEMBERS(port_list_of) },

@@ -7,6 +7,7 @@
 
 #include "api/routes.h"
 #include "store/processes.h"
+#include "store/repos.h"
 #include "store/sandboxes.h"
 #include "store/workspaces.h"
 #include "wire/gate.h"
@@ -16,6 +17,11 @@
 static const char *process_word(size_t i)
 {
 	return i < PROCESS_STATE_COUNT ? process_state_name((enum process_state)i) : NULL;
+}
+
+static const char *repo_word(size_t i)
+{
+	return i < REPO_STATE_COUNT ? repo_state_name((enum repo_state)i) : NULL;
 }
 
 static const char *sandbox_word(size_t i)
@@ -61,6 +67,7 @@ static const struct basic basics[] = {
 	{ "flag",     "{\"type\":\"string\"}", "it counts that it is there; no value is needed", NULL },
 	{ "process_state", NULL, "the state of a process", process_word },
 	{ "sandbox_state", NULL, "the state of a sandbox", sandbox_word },
+	{ "repo_state",    NULL, "the state of a repository", repo_word },
 	{ "workspace_state", NULL, "the state of a workspace", workspace_word },
 	{ "error_code",    NULL, "a code of the list below", error_word },
 	{ "scope",         NULL, "what a token may", scope_word },

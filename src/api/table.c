@@ -58,6 +58,11 @@ const struct route routes[] = {
 	{ "GET",    S "/archive",          archive_get,     SCOPE_READ,   BODY_NONE,   "A folder as tar", NULL, NULL, "path format" },
 	{ "PUT",    S "/archive",          archive_put,     SCOPE_EXEC,   BODY_STREAM, "Unpack a tar archive", NULL, "Any", "path" },
 
+	{ "PUT",    "/v1/repos/{id}",      repos_put,       SCOPE_MANAGE, BODY_WHOLE,  "Mirror a repository under a key of yours; get it when it is there", "RepoAsk", "Repo", "wait" },
+	{ "GET",    "/v1/repos",           repos_list,      SCOPE_READ,   BODY_NONE,   "The repositories, newest first", NULL, "RepoList", "limit cursor" },
+	{ "GET",    "/v1/repos/{id}",      repos_get,       SCOPE_READ,   BODY_NONE,   "One repository; with follow: how far it is, line by line", NULL, "Repo", "follow" },
+	{ "POST",   "/v1/repos/{id}/refresh", repos_refresh, SCOPE_MANAGE, BODY_WHOLE, "Fetch what is new", "Nothing", "Repo", "wait" },
+	{ "DELETE", "/v1/repos/{id}",      repos_delete,    SCOPE_MANAGE, BODY_NONE,   "Remove the mirror and its checkouts; refused while a workspace needs them", NULL, NULL, NULL },
 	{ "PUT",    W,                     workspace_put,   SCOPE_MANAGE, BODY_WHOLE,  "Get the workspace with this key, or make it", "WorkspaceAsk", "Workspace", NULL },
 	{ "GET",    "/v1/workspaces",      workspace_list,  SCOPE_READ,   BODY_NONE,   "The workspaces, newest first", NULL, "WorkspaceList", "limit cursor parent trash" },
 	{ "GET",    W,                     workspace_get,   SCOPE_READ,   BODY_NONE,   "One workspace", NULL, "Workspace", "usage" },
@@ -71,7 +76,11 @@ const struct route routes[] = {
 	{ "POST",   W "/redo",             workspace_redo,  SCOPE_EXEC,   BODY_WHOLE,  "Forward again", "RedoAsk", "Restored", NULL },
 	{ "POST",   W "/restore",          workspace_restore, SCOPE_EXEC, BODY_WHOLE,  "To any point of its history, or a snapshot", "RestoreAsk", "Restored", NULL },
 	{ "GET",    W "/history",          workspace_history, SCOPE_READ, BODY_NONE,   "What changed it, newest first", NULL, "History", "limit cursor" },
-	{ "GET",    W "/changes",          workspace_changes, SCOPE_READ, BODY_NONE,   "Which files differ between two points; to now unless given", NULL, "Changes", "base to format" },
+	{ "GET",    W "/changes",          workspace_changes, SCOPE_READ, BODY_NONE,   "Which files differ between two points; to now unless given", NULL, "Changes", "base to format path" },
+	{ "POST",   W "/commits",          workspace_commit, SCOPE_EXEC,  BODY_WHOLE,  "Commit its files, without any hook, filter or setting of theirs", "CommitAsk", "Committed", NULL },
+	{ "POST",   W "/merge",            workspace_merge, SCOPE_EXEC,   BODY_WHOLE,  "Merge what another workspace, or a commit, has", "MergeAsk", "Committed", NULL },
+	{ "POST",   W "/push",             workspace_push,  SCOPE_MANAGE, BODY_WHOLE,  "Push its commits to a branch of its repository", "PushAsk", "Committed", NULL },
+	{ "GET",    W "/export",           workspace_export, SCOPE_READ,  BODY_NONE,   "Its commits as a file", NULL, NULL, "format base" },
 
 	{ "GET",    W "/files/{path*}",    file_get,        SCOPE_READ,   BODY_NONE,   "Read a file: bytes, a range, lines; stat, list, watch", NULL, NULL, "lines stat hash list depth max hidden watch recursive relative" },
 	{ "PUT",    W "/files/{path*}",    file_put,        SCOPE_EXEC,   BODY_STREAM, "Write a file, whole and atomically", NULL, "FileWritten", "mode relative" },
@@ -86,6 +95,11 @@ const struct route routes[] = {
 	{ "POST",   W "/glob",             file_glob,       SCOPE_READ,   BODY_WHOLE,  "Find files by name", NULL, "GlobFound", "path" },
 	{ "GET",    W "/archive",          archive_get,     SCOPE_READ,   BODY_NONE,   "A folder as tar", NULL, NULL, "path format" },
 	{ "PUT",    W "/archive",          archive_put,     SCOPE_EXEC,   BODY_STREAM, "Unpack a tar archive", NULL, "Any", "path" },
+
+	{ "PUT",    "/v1/images/{name}",   image_put,       SCOPE_MANAGE, BODY_STREAM, "Import a root file system: a tar, or an OCI layout as one", NULL, "Image", "ref replace" },
+	{ "GET",    "/v1/images",          image_list,      SCOPE_READ,   BODY_NONE,   "The images, by name", NULL, "ImageList", NULL },
+	{ "GET",    "/v1/images/{name}",   image_get,       SCOPE_READ,   BODY_NONE,   "One image", NULL, "Image", NULL },
+	{ "DELETE", "/v1/images/{name}",   image_delete,    SCOPE_MANAGE, BODY_NONE,   "Remove an image that no sandbox has", NULL, NULL, NULL },
 
 	{ "GET",    "/v1/processes",       process_list,    SCOPE_READ,   BODY_NONE,   "The processes, newest first", NULL, "ProcessList", "limit cursor sandbox label state" },
 	{ "GET",    P,                     process_get,     SCOPE_READ,   BODY_NONE,   "One process; with wait: when it has ended", NULL, "Process", "wait" },

@@ -6,6 +6,7 @@
 
 #include "api/handlers.h"
 #include "api/print.h"
+#include "core/checkout.h"
 #include "core/workspace.h"
 #include "os/extent.h"
 
@@ -81,7 +82,8 @@ static int take_mode(const json_t *body, const char **mode, struct fail *f)
 
 static int take_ask(struct call *c, struct wsx_ask *ask, struct str *spec, struct fail *f)
 {
-	static const char *const known[] = { "mode", "pin", "ttl", "spec", "disk", "inodes", NULL };
+	static const char *const known[] = { "mode",   "pin",  "ttl",  "spec",   "disk",
+		                             "inodes", "repo", "base", "branch", NULL };
 
 	if (c->body && members_known(c->body, known, f) < 0)
 		return -1;
@@ -89,6 +91,9 @@ static int take_ask(struct call *c, struct wsx_ask *ask, struct str *spec, struc
 		return fail_set(f, FAIL_INVALID, "key: 1 to 128 of letters, digits and ._:@-");
 	*ask = (struct wsx_ask){ .tenant = c->tenant, .key = c->params[0] };
 	if (take_mode(c->body, &ask->mode, f) < 0 ||
+	    member_text(c->body, "repo", &ask->repo, f) < 0 ||
+	    member_text(c->body, "base", &ask->base, f) < 0 ||
+	    member_text(c->body, "branch", &ask->branch, f) < 0 ||
 	    member_bool(c->body, "pin", &ask->is_pinned, f) < 0 ||
 	    member_duration(c->body, "ttl", &ask->ttl_ms, f) < 0 ||
 	    member_size(c->body, "disk", &ask->disk_bytes, f) < 0 ||
@@ -98,8 +103,63 @@ static int take_ask(struct call *c, struct wsx_ask *ask, struct str *spec, struc
 	if (!c->api->core->host.is_root && (ask->disk_bytes || ask->inodes))
 		return fail_set(f, FAIL_UNENFORCEABLE,
 		                "unenforceable: disk (a volume of its own takes root)");
-	ask->spec_text = str_text(spec);
+	if (!ask->repo && (ask->base || ask->branch))
+		return fail_set(f, FAIL_INVALID, "%s: of which repo?",
+		                ask->base ? "base" : "branch");
+	ask->spec_text = arena_strdup(&c->arena, str_text(spec));
 	return 0;
+}
+
+/* ---- of a repository ------------------------------------------------------------------ */
+
+struct put_op {
+	struct call *call;
+	struct wsx_ask ask; /* its texts are the call's */
+};
+
+static void checked_out(void *arg, const struct checkout *out, const struct fail *f)
+{
+	struct put_op *o = arg;
+	struct call *c = o->call;
+	struct fail bad = { 0 };
+
+	if (f) {
+		refused(c, f);
+		free(o);
+		return;
+	}
+	o->ask.repo = out->repo;
+	o->ask.base_commit = out->commit;
+	o->ask.n_layers = out->n_layers;
+	memcpy(o->ask.layers, out->layers, out->n_layers * sizeof *out->layers);
+	if (wsx_create(c->api->core, &o->ask, created, c, &bad) < 0)
+		refused(c, &bad);
+	free(o);
+}
+
+static void put_checkout(struct call *c, const struct wsx_ask *ask)
+{
+	struct put_op *o = mem_alloc(sizeof *o);
+	const struct checkout_ask wish = {
+		.tenant = c->tenant,
+		.repo = ask->repo,
+		.base = ask->base,
+		.branch = ask->branch,
+		.client_fd = c->r->door == DOOR_UNIX ? c->r->socket_fd : -1,
+	};
+
+	*o = (struct put_op){ call_ref(c), *ask };
+	checkout_get(c->api->core, &wish, checked_out, o);
+}
+
+/* Of the same repository, by whatever name. */
+static bool is_of(struct call *c, const struct wsx *w, const char *name)
+{
+	struct repo_row row;
+	struct fail f;
+
+	return w->row.repo && repo_find(c->api->core, c->tenant, name, &c->arena, &row, &f) == 0 &&
+	       strcmp(w->row.repo, row.id) == 0;
 }
 
 /* Get or create: what exists is what was asked for, or it is said how it differs. */
@@ -110,6 +170,12 @@ static void answer_existing(struct call *c, const struct wsx *w, const struct ws
 	if (ask->mode && strcmp(w->row.mode, ask->mode) != 0)
 		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists, and its mode is %s",
 		         w->row.mode);
+	else if (ask->repo && !is_of(c, w, ask->repo))
+		fail_set(&f, FAIL_EXISTS,
+		         "a workspace with this key exists, and is not of that repository");
+	else if (ask->base && strcmp(w->row.base ? w->row.base : "", ask->base) != 0)
+		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists, and its base is %s",
+		         w->row.base ? w->row.base : "the main branch");
 	else if (json_object_get(c->body, "spec") && strcmp(w->row.spec, ask->spec_text) != 0)
 		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists and has another spec");
 	if (f.code != FAIL_NONE)
@@ -131,6 +197,10 @@ void workspace_put(struct call *c)
 	const struct wsx *w = wsx_find(c->api->core, c->tenant, c->params[0], &none);
 	if (w) {
 		answer_existing(c, w, &ask);
+		return;
+	}
+	if (ask.repo) {
+		put_checkout(c, &ask);
 		return;
 	}
 	call_ref(c);
@@ -488,8 +558,12 @@ void workspace_changes(struct call *c)
 
 	if (!w)
 		return;
+	if (format && strcmp(format, "patch") == 0 && !call_query(c, "to")) {
+		workspace_patch(c, w);
+		return;
+	}
 	if (format && strcmp(format, "json") != 0 && strcmp(format, "stat") != 0) {
-		fail_set(&f, FAIL_INVALID, "format: \"json\" or \"stat\"");
+		fail_set(&f, FAIL_INVALID, "format: \"json\", \"stat\", or without `to` \"patch\"");
 		answer_fail(c, &f);
 		return;
 	}

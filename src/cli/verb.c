@@ -209,6 +209,35 @@ int fetch_lines(struct client *c, const char *path,
 	return r;
 }
 
+const char *place_of(struct client *c, const char *name, struct err *e)
+{
+	static const char *const places[] = { "sandboxes", "workspaces" };
+	const char *texts[] = { places[0], name };
+	AUTO(str_done) struct str path = { .max = PATH_MAX_BYTES };
+
+	if (strncmp(name, "ws_", 3) == 0)
+		return places[1];
+	if (strncmp(name, "sb_", 3) == 0)
+		return places[0];
+	client_path(&path, "/v1/{}/{}", texts);
+	if (client_call(c, "GET", str_text(&path), NULL, NULL, e) == 0)
+		return places[0];
+	if (e->kind != ERR_NOT_FOUND)
+		return NULL;
+	*e = (struct err){ 0 };
+	return places[1]; /* it says itself when there is none */
+}
+
+const char *place_path(const char *place, const char *path)
+{
+	static const char folder[] = "/work";
+	size_t n = strlen(folder);
+
+	if (place[0] != 'w' || strncmp(path, folder, n) != 0 || (path[n] && path[n] != '/'))
+		return path;
+	return path[n] ? path + n + 1 : "";
+}
+
 int sandbox_call(struct verb_call *c, const char *method, const char *pattern, json_t *body,
                  json_t **out, struct err *e)
 {

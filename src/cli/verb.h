@@ -36,8 +36,9 @@ struct verb {
 	const char *more;  /* sentences for help and man page, or NULL */
 	const struct flag *flags;
 	size_t n_flags;
-	/* What the words are, for the completion: sandbox, process, file, verb, remote (SB:PATH);
-	 * one for each, the last one repeats. Or a list of plain words in [ ]. */
+	/* What the words are, for the completion: sandbox, workspace, place (either), process,
+	 * file, verb, remote (SB:PATH); one for each, the last one repeats. Or a list of plain
+	 * words in [ ]. */
 	const char *words;
 	bool takes_spec;   /* spec flags too, and --spec */
 	bool takes_config; /* flags of the config's table too */
@@ -83,5 +84,10 @@ int fetch_lines(struct client *c, const char *path,
                 struct err *e) MUST_USE;
 /* One request with the id in its path, and its answer printed: with --json, or when it is all
  * there is to say. */
+/* Where the first of them is in the API, "sandboxes" or "workspaces": an id tells, a key may be of
+ * either, and is a sandbox's first. NULL: it could not be asked. */
+const char *place_of(struct client *c, const char *name, struct err *e) MUST_USE;
+/* A path as a command inside would mean it; of a workspace what lies in its folder. */
+const char *place_path(const char *place, const char *path);
 int sandbox_call(struct verb_call *c, const char *method, const char *pattern, json_t *body,
                  json_t **out, struct err *e) MUST_USE;

@@ -4,20 +4,18 @@
 #include "cli/verbs.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/limits.h"
-#include "cli/escape.h"
 #include "cli/pack.h"
 
 #define PATH_BYTES_MAX (32u << 10)
 
 struct cp {
 	struct verb_call *call;
+	const char *place;
 	char sandbox[NAME_TEXT_MAX];
 	char remote[PATH_TEXT_MAX], local[PATH_TEXT_MAX];
 };
@@ -38,7 +36,8 @@ static int take_remote(struct cp *p, const char *word, struct err *e)
 	if (n >= sizeof p->sandbox || len < 1 || (size_t)len >= sizeof p->remote)
 		return err_new(e, ERR_INVALID, "SANDBOX:PATH is expected, not \"%.64s\"", word);
 	snprintf(p->sandbox, sizeof p->sandbox, "%.*s", (int)n, word);
-	return 0;
+	p->place = place_of(&p->call->client, p->sandbox, e);
+	return p->place ? 0 : -1;
 }
 
 static const char *base_of(const char *path)
@@ -73,12 +72,12 @@ static int go_into(char *to, const char *from, struct err *e)
 /* Its type as the API says it; "" when there is none. */
 static int remote_type(struct cp *p, char type[32], struct err *e)
 {
-	const char *texts[] = { p->sandbox, p->remote };
+	const char *texts[] = { p->place, p->sandbox, place_path(p->place, p->remote) };
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 	AUTO(json_decrefp) json_t *stat = NULL;
 
 	type[0] = '\0';
-	client_path(&path, "/v1/sandboxes/{}/files/{}?relative=1&stat=1", texts);
+	client_path(&path, "/v1/{}/{}/files/{}?relative=1&stat=1", texts);
 	if (client_call(&p->call->client, "GET", str_text(&path), NULL, &stat, e) == 0)
 		snprintf(type, 32, "%s", text_of(stat, "type"));
 	else if (e->kind != ERR_NOT_FOUND)
@@ -88,110 +87,29 @@ static int remote_type(struct cp *p, char type[32], struct err *e)
 
 /* ---- into the sandbox ---------------------------------------------------------------- */
 
-static ssize_t read_file(void *arg, char *buf, size_t size, struct err *e)
-{
-	const int *fd = arg;
-	ssize_t n;
-
-	do
-		n = read(*fd, buf, size);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? err_sys(e, errno, "read") : n;
-}
-
 static int send_file(struct cp *p, int fd, mode_t mode, struct err *e)
 {
-	const char *texts[] = { p->sandbox, p->remote };
+	const char *texts[] = { p->place, p->sandbox, place_path(p->place, p->remote) };
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 
-	client_path(&path, "/v1/sandboxes/{}/files/{}?relative=1", texts);
+	client_path(&path, "/v1/{}/{}/files/{}?relative=1", texts);
 	str_addf(&path, "&mode=%04o", (unsigned int)(mode & 0777));
 	struct client_ask ask = { .method = "PUT",
 		                  .path = str_text(&path),
 		                  .type = "application/octet-stream",
-		                  .source = read_file,
+		                  .source = file_source,
 		                  .arg = &fd };
 	return client_json(&p->call->client, &ask, NULL, e);
 }
 
-/* A child packs while we send. */
-struct packer {
-	int fd;
-	pid_t pid;
-	const char *path;
-};
-
-/* In the child: everything of the caller's, nothing of the connection matters. */
-static _Noreturn void pack_and_exit(const char *path, int fd)
-{
-	struct err e = { 0 };
-
-	signal(SIGPIPE, SIG_DFL); /* when the reader gives up */
-	if (pack_folder(path, fd, &e) < 0) {
-		fprintf(stderr, "caisson: %s\n", escape_brief(e.msg));
-		_exit(EXIT_FAILURE);
-	}
-	_exit(EXIT_SUCCESS);
-}
-
-static int packer_start(struct packer *p, struct err *e)
-{
-	int fds[2];
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return err_sys(e, errno, "pipe");
-	p->pid = fork();
-	if (p->pid == 0)
-		pack_and_exit(p->path, fds[1]);
-	close(fds[1]);
-	p->fd = fds[0];
-	if (p->pid < 0) {
-		fd_close(&p->fd);
-		return err_sys(e, errno, "fork");
-	}
-	return 0;
-}
-
-static int packer_wait(struct packer *p)
-{
-	int status = -1;
-
-	fd_close(&p->fd);
-	if (p->pid > 0)
-		while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
-			;
-	p->pid = -1;
-	return status;
-}
-
-/* An archive that is not whole must not look like one. */
-static ssize_t read_packed(void *arg, char *buf, size_t size, struct err *e)
-{
-	struct packer *p = arg;
-	ssize_t n = read_file(&p->fd, buf, size, e);
-
-	if (n == 0 && packer_wait(p) != 0)
-		return err_new(e, ERR_INVALID, "%s could not be read", p->path);
-	return n;
-}
-
 static int send_folder(struct cp *p, struct err *e)
 {
-	const char *texts[] = { p->sandbox, p->remote };
-	struct packer packer = { .fd = -1, .path = p->local };
+	const char *texts[] = { p->place, p->sandbox, place_path(p->place, p->remote) };
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 
-	client_path(&path, "/v1/sandboxes/{}/archive?path={}", texts);
-	if (packer_start(&packer, e) < 0)
-		return -1;
-	struct client_ask ask = { .method = "PUT",
-		                  .path = str_text(&path),
-		                  .type = "application/x-tar",
-		                  .source = read_packed,
-		                  .arg = &packer };
-	int r = client_json(&p->call->client, &ask, NULL, e);
-	(void)packer_wait(&packer); /* it has ended, or nobody reads what it says */
-	return r;
+	client_path(&path, "/v1/{}/{}/archive?path={}", texts);
+	struct client_ask ask = { .method = "PUT", .path = str_text(&path) };
+	return pack_send(&p->call->client, &ask, (struct pack_what){ p->local, NULL }, NULL, e);
 }
 
 static int copy_in(struct cp *p, struct err *e)
@@ -218,13 +136,13 @@ static int copy_in(struct cp *p, struct err *e)
 /* Under another name first: what is there stays until the new one is whole. */
 static int fetch_file(struct cp *p, struct err *e)
 {
-	const char *texts[] = { p->sandbox, p->remote };
+	const char *texts[] = { p->place, p->sandbox, place_path(p->place, p->remote) };
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 	char part[PATH_TEXT_MAX + 16];
 	mode_t mask = umask(022);
 
 	umask(mask);
-	client_path(&path, "/v1/sandboxes/{}/files/{}?relative=1", texts);
+	client_path(&path, "/v1/{}/{}/files/{}?relative=1", texts);
 	snprintf(part, sizeof part, "%s.XXXXXX", p->local);
 	AUTO(fd_close) int fd = mkostemp(part, O_CLOEXEC);
 	if (fd < 0)
@@ -255,12 +173,12 @@ static long read_archive(void *arg, const void **bytes, struct err *e)
 
 static int fetch_folder(struct cp *p, struct err *e)
 {
-	const char *texts[] = { p->sandbox, p->remote };
+	const char *texts[] = { p->place, p->sandbox, place_path(p->place, p->remote) };
 	struct download d = { .client = &p->call->client };
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 	struct unpacked got;
 
-	client_path(&path, "/v1/sandboxes/{}/archive?path={}", texts);
+	client_path(&path, "/v1/{}/{}/archive?path={}", texts);
 	struct client_ask ask = { .method = "GET", .path = str_text(&path) };
 	if (client_begin(d.client, &ask, &d.answer, e) < 0 ||
 	    client_check(d.client, &d.answer, e) < 0)
@@ -312,7 +230,8 @@ static int cp_run(struct verb_call *c, struct err *e)
 const struct verb cmd_cp = { .name = "cp",
 	                     .usage = "FILE SANDBOX:PATH | SANDBOX:PATH FILE",
 	                     .does = "copy a file or a folder in or out",
-	                     .more = "A folder is copied whole. Into a folder that exists, it goes "
+	                     .more = "A workspace may stand for a sandbox. A folder is copied "
+	                             "whole. Into a folder that exists, it goes "
 	                             "under its own name. What comes out keeps no owner, no setuid "
 	                             "bit, and no link that leads out of it.",
 	                     .words = "remote",

@@ -118,13 +118,15 @@ static int exec_body(const struct exec *x, char *const *argv, json_t *o, struct 
 
 static int run_live(struct verb_call *c, const struct exec *x, json_t *body, struct err *e)
 {
-	const char *texts[] = { c->words.at[0] };
+	const char *texts[] = { place_of(&c->client, c->words.at[0], e), c->words.at[0] };
 	AUTO(str_done) struct str path = { .max = BODY_MAX };
 	AUTO(freep) char *text = NULL;
 
+	if (!texts[0])
+		return -1;
 	json_object_set_new(body, "stdin", json_boolean(x->has_stdin));
 	text = json_dumps(body, JSON_COMPACT);
-	client_path(&path, "/v1/sandboxes/{}/exec", texts);
+	client_path(&path, "/v1/{}/{}/exec", texts);
 	struct client_ask ask = { .method = "POST",
 		                  .path = str_text(&path),
 		                  .body = span_of(text) };
@@ -179,15 +181,20 @@ static int report_answer(const struct exec *x, json_t *process, struct err *e)
 
 static int run_once(struct verb_call *c, struct exec *x, json_t *body, struct err *e)
 {
+	const char *texts[] = { place_of(&c->client, c->words.at[0], e), c->words.at[0] };
+	AUTO(str_done) struct str path = { .max = BODY_MAX };
 	AUTO(json_decrefp) json_t *process = NULL;
 
+	if (!texts[0])
+		return -1;
+	client_path(&path, "/v1/{}/{}/exec", texts);
 	if (x->is_background)
 		x->wait = (struct flag_number){ true, 0 };
 	set_duration(body, "wait", &x->wait);
 	if (x->has_stdin && set_stdin(body, e) < 0)
 		return -1;
 	c->client.doing = "running";
-	if (sandbox_call(c, "POST", "/v1/sandboxes/{}/exec", json_incref(body), &process, e) < 0 ||
+	if (client_call(&c->client, "POST", str_text(&path), json_incref(body), &process, e) < 0 ||
 	    report_answer(x, process, e) < 0)
 		return -1;
 	return is_over(process) ? remote_exit_status(process) : 0;
@@ -236,12 +243,12 @@ static const char exec_more[] =
     "denied or not executable; 127 not found; 128+n by signal (oom 137).";
 
 const struct verb cmd_exec = { .name = "exec",
-	                       .usage = "SANDBOX [options] -- CMD [ARG]...",
-	                       .does = "run a command in a sandbox",
+	                       .usage = "SANDBOX|WORKSPACE [options] -- CMD [ARG]...",
+	                       .does = "run a command in a sandbox, or in a workspace's own",
 	                       .more = exec_more,
 	                       .flags = exec_flags,
 	                       .n_flags = COUNT(exec_flags),
-	                       .words = "sandbox",
+	                       .words = "place",
 	                       .opts_size = sizeof(struct exec),
 	                       .words_min = 2,
 	                       .words_max = SIZE_MAX,
@@ -273,13 +280,13 @@ static const struct flag sh_flags[] = {
 /* clang-format on */
 
 const struct verb cmd_sh = { .name = "sh",
-	                     .usage = "SANDBOX [options]",
-	                     .does = "a shell in a sandbox",
+	                     .usage = "SANDBOX|WORKSPACE [options]",
+	                     .does = "a shell in a sandbox, or in a workspace's own",
 	                     .more = "bash where there is one, else sh; with a terminal of its "
 	                             "own when standard input is one.",
 	                     .flags = sh_flags,
 	                     .n_flags = COUNT(sh_flags),
-	                     .words = "sandbox",
+	                     .words = "place",
 	                     .opts_size = sizeof(struct exec),
 	                     .words_min = 1,
 	                     .words_max = 1,

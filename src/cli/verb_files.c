@@ -55,11 +55,17 @@ static void put_switch(json_t *o, const char *key, bool is_on)
 
 /* "/v1/sandboxes/ID/files/PATH?relative=1" of the first two words: a path is meant as a command of
  * the sandbox would mean it. */
-static void file_path(const struct verb_call *c, struct str *out)
+static int file_path(struct verb_call *c, struct str *out, struct err *e)
 {
-	const char *texts[] = { c->words.at[0], c->words.n > 1 ? c->words.at[1] : "" };
+	const char *place = place_of(&c->client, c->words.at[0], e);
 
-	client_path(out, "/v1/sandboxes/{}/files/{}?relative=1", texts);
+	if (!place)
+		return -1;
+	const char *texts[] = { place, c->words.at[0],
+		                place_path(place, c->words.n > 1 ? c->words.at[1] : "") };
+
+	client_path(out, "/v1/{}/{}/files/{}?relative=1", texts);
+	return 0;
 }
 
 /* The body of an answer to standard output; harmless when that is a terminal. */
@@ -86,9 +92,20 @@ static int show_body(struct client *c, const struct client_ask *ask, bool is_raw
 	return r < 0 ? -1 : print_text(&shown, e);
 }
 
-static int post(struct verb_call *c, const char *pattern, json_t *body, json_t **out, struct err *e)
+/* The body is for a search: its path is the third word. */
+static int post(struct verb_call *c, const char *verb, json_t *body, json_t **out, struct err *e)
 {
-	return sandbox_call(c, "POST", pattern, body, out, e);
+	const char *texts[] = { place_of(&c->client, c->words.at[0], e), c->words.at[0], verb };
+	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
+
+	if (!texts[0]) {
+		json_decref(body);
+		return -1;
+	}
+	if (c->words.n > 2)
+		put_text(body, "path", place_path(texts[0], c->words.at[2]));
+	client_path(&path, "/v1/{}/{}/{}", texts);
+	return client_call(&c->client, "POST", str_text(&path), body, out, e);
 }
 
 /* ---- read ---------------------------------------------------------------------------- */
@@ -126,7 +143,8 @@ static int read_run(struct verb_call *c, struct err *e)
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 	AUTO(json_decrefp) json_t *answer = NULL;
 
-	file_path(c, &path);
+	if (file_path(c, &path, e) < 0)
+		return -1;
 	if (x->lines)
 		client_path(&path, "&lines={}", texts);
 	struct client_ask ask = { .method = "GET", .path = str_text(&path) };
@@ -148,13 +166,13 @@ static const struct flag read_flags[] = {
 /* clang-format on */
 
 const struct verb cmd_read = { .name = "read",
-	                       .usage = "SANDBOX PATH [options]",
+	                       .usage = "SANDBOX|WORKSPACE PATH [options]",
 	                       .does = "a file's content",
 	                       .more =
 	                           "On a terminal, control characters are shown instead of obeyed.",
 	                       .flags = read_flags,
 	                       .n_flags = COUNT(read_flags),
-	                       .words = "sandbox",
+	                       .words = "place",
 	                       .opts_size = sizeof(struct read_opts),
 	                       .words_min = 2,
 	                       .words_max = 2,
@@ -192,7 +210,8 @@ static int write_run(struct verb_call *c, struct err *e)
 
 	if (x->from && file < 0)
 		return err_sys(e, errno, "open %s", x->from);
-	file_path(c, &path);
+	if (file_path(c, &path, e) < 0)
+		return -1;
 	if (x->mode)
 		client_path(&path, "&mode={}", texts);
 	if (x->match) {
@@ -225,11 +244,11 @@ static const struct flag write_flags[] = {
 /* clang-format on */
 
 const struct verb cmd_write = { .name = "write",
-	                        .usage = "SANDBOX PATH [options] <FILE",
+	                        .usage = "SANDBOX|WORKSPACE PATH [options] <FILE",
 	                        .does = "standard input becomes a file, whole or not at all",
 	                        .flags = write_flags,
 	                        .n_flags = COUNT(write_flags),
-	                        .words = "sandbox",
+	                        .words = "place",
 	                        .opts_size = sizeof(struct write_opts),
 	                        .words_min = 2,
 	                        .words_max = 2,
@@ -330,7 +349,8 @@ static int edit_run(struct verb_call *c, struct err *e)
 	if (edit_body(c, body, e) < 0)
 		return -1;
 	AUTO(freep) char *text = json_dumps(body, JSON_COMPACT);
-	file_path(c, &path);
+	if (file_path(c, &path, e) < 0)
+		return -1;
 	struct client_ask ask = { .method = "PATCH", .path = str_text(&path), .headers = headers };
 	ask.body = span_of(text);
 	if (client_json(&c->client, &ask, &answer, e) < 0)
@@ -350,12 +370,12 @@ static const struct flag edit_flags[] = {
 /* clang-format on */
 
 const struct verb cmd_edit = { .name = "edit",
-	                       .usage = "SANDBOX PATH OLD NEW [options]",
+	                       .usage = "SANDBOX|WORKSPACE PATH OLD NEW [options]",
 	                       .does = "replace a text of a file; prints the difference",
 	                       .more = "OLD must be there once, unless --all is given.",
 	                       .flags = edit_flags,
 	                       .n_flags = COUNT(edit_flags),
-	                       .words = "sandbox",
+	                       .words = "place",
 	                       .opts_size = sizeof(struct edit_opts),
 	                       .words_min = 2,
 	                       .words_max = 4,
@@ -419,7 +439,6 @@ static int grep_run(struct verb_call *c, struct err *e)
 	json_t *body = json_object();
 
 	put_text(body, "pattern", c->words.at[1]);
-	put_text(body, "path", c->words.n > 2 ? c->words.at[2] : NULL);
 	put_switch(body, "literal", x->is_literal);
 	put_switch(body, "ignore_case", x->ignores_case);
 	put_switch(body, "multiline", x->is_multiline);
@@ -432,7 +451,7 @@ static int grep_run(struct verb_call *c, struct err *e)
 		json_array_append_new(json_object_get(body, "glob"), json_string(x->globs.at[i]));
 	}
 	c->client.doing = "searching";
-	if (post(c, "/v1/sandboxes/{}/grep", body, &answer, e) < 0)
+	if (post(c, "grep", body, &answer, e) < 0)
 		return -1;
 	int r = x->common.is_json ? print_json(json_incref(answer), e)
 	                          : print_matches(answer, x->context.value > 0, e);
@@ -455,12 +474,12 @@ static const struct flag grep_flags[] = {
 /* clang-format on */
 
 const struct verb cmd_grep = { .name = "grep",
-	                       .usage = "SANDBOX PATTERN [PATH] [options]",
+	                       .usage = "SANDBOX|WORKSPACE PATTERN [PATH] [options]",
 	                       .does = "search in files",
 	                       .more = "Exit status: 0 found, 1 nothing found.",
 	                       .flags = grep_flags,
 	                       .n_flags = COUNT(grep_flags),
-	                       .words = "sandbox",
+	                       .words = "place",
 	                       .opts_size = sizeof(struct grep_opts),
 	                       .words_min = 2,
 	                       .words_max = 3,
@@ -499,12 +518,11 @@ static int glob_run(struct verb_call *c, struct err *e)
 	json_t *body = json_object();
 
 	put_text(body, "pattern", c->words.at[1]);
-	put_text(body, "path", c->words.n > 2 ? c->words.at[2] : NULL);
 	put_text(body, "sort", x->sort);
 	put_switch(body, "ignored", x->with_ignored);
 	put_number(body, "max", &x->max);
 	c->client.doing = "searching";
-	if (post(c, "/v1/sandboxes/{}/glob", body, &answer, e) < 0)
+	if (post(c, "glob", body, &answer, e) < 0)
 		return -1;
 	return x->common.is_json ? print_json(json_incref(answer), e) : print_paths(answer, e);
 }
@@ -519,11 +537,11 @@ static const struct flag glob_flags[] = {
 /* clang-format on */
 
 const struct verb cmd_glob = { .name = "glob",
-	                       .usage = "SANDBOX PATTERN [PATH] [options]",
+	                       .usage = "SANDBOX|WORKSPACE PATTERN [PATH] [options]",
 	                       .does = "find files by name",
 	                       .flags = glob_flags,
 	                       .n_flags = COUNT(glob_flags),
-	                       .words = "sandbox",
+	                       .words = "place",
 	                       .opts_size = sizeof(struct glob_opts),
 	                       .words_min = 2,
 	                       .words_max = 3,
@@ -582,7 +600,8 @@ static int ls_run(struct verb_call *c, struct err *e)
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 	AUTO(json_decrefp) json_t *answer = NULL;
 
-	file_path(c, &path);
+	if (file_path(c, &path, e) < 0)
+		return -1;
 	str_add(&path, "&list=1");
 	if (x->is_all)
 		str_add(&path, "&hidden=1");
@@ -604,11 +623,11 @@ static const struct flag ls_flags[] = {
 /* clang-format on */
 
 const struct verb cmd_ls = { .name = "ls",
-	                     .usage = "SANDBOX [PATH] [options]",
+	                     .usage = "SANDBOX|WORKSPACE [PATH] [options]",
 	                     .does = "what is in a folder",
 	                     .flags = ls_flags,
 	                     .n_flags = COUNT(ls_flags),
-	                     .words = "sandbox",
+	                     .words = "place",
 	                     .opts_size = sizeof(struct ls_opts),
 	                     .words_min = 1,
 	                     .words_max = 2,

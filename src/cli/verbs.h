@@ -12,6 +12,10 @@ extern const struct verb cmd_ps, cmd_logs, cmd_kill;
 /* verb_life.c */
 extern const struct verb cmd_create, cmd_list, cmd_inspect, cmd_stop, cmd_start, cmd_pause;
 extern const struct verb cmd_resume, cmd_replace, cmd_extend, cmd_rm;
+/* verb_ws.c */
+extern const struct verb cmd_ws, cmd_up, cmd_fork;
+/* verb_undo.c */
+extern const struct verb cmd_snap, cmd_restore, cmd_undo, cmd_redo, cmd_history, cmd_diff;
 /* verb_files.c */
 extern const struct verb cmd_read, cmd_write, cmd_edit, cmd_grep, cmd_glob, cmd_ls;
 /* verb_cp.c */
@@ -22,6 +26,12 @@ extern const struct verb cmd_top;
 extern const struct verb cmd_net, cmd_why;
 /* verb_port.c */
 extern const struct verb cmd_ports, cmd_port;
+/* verb_git.c */
+extern const struct verb cmd_commit, cmd_merge, cmd_push, cmd_export;
+/* verb_image.c */
+extern const struct verb cmd_image;
+/* verb_repo.c */
+extern const struct verb cmd_repo;
 /* verb_token.c */
 extern const struct verb cmd_token;
 /* verb_serve.c */

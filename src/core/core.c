@@ -9,9 +9,12 @@
 
 #include "base/fd.h"
 #include "core/birth.h"
+#include "core/checkout.h"
 #include "core/expire.h"
+#include "core/image.h"
 #include "core/maker.h"
 #include "core/process.h"
+#include "core/repo.h"
 #include "core/trees.h"
 #include "core/workspace.h"
 #include "os/file.h"
@@ -252,7 +255,9 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 	    dismiss_strangers(c, e) < 0)
 		return -1;
 	wsx_recover(c);
+	images_sweep(c);
 	birth_recover(c);
+	repo_recover(c);
 	return 0;
 }
 
@@ -289,10 +294,13 @@ void core_close(struct core *c)
 	c->is_closing = true;
 	store_close(c->store); /* all that was said is on record, and whoever waits has been told */
 	c->store = NULL;
+	checkout_close(c);
+	repo_close(c);
 	roster_each(&c->sandboxes, free_sandbox, NULL);
 	roster_done(&c->sandboxes);
 	roster_done(&c->processes);
 	wsx_close_all(c);
+	images_close(c);
 	trees_close(c);
 	maker_close(c);
 	timers_done(&c->timers, c->loop);

@@ -12,10 +12,14 @@
  *   birth.c     a log that speaks for a row that is not there yet
  *   quota.c     what one tenant has, and may have
  *   gate.c      the gate of a sandbox: its child, its rules
+ *   service.c   one command of ours in a throw-away sandbox
+ *   repo.c      repositories: their mirrors
+ *   checkout.c  a commit as trees of a workspace
  *   trees.c     folders of the store; vault.c: the link to who keeps them
  *   workspace.c and its siblings: durable trees, their points, who works with them
  *   files.c     the tree worker of a sandbox: requests and answers about files
  *   dial.c      connections to ports inside
+ *   image.c     names of imported root file systems; image_import.c how they come
  *   expire.c    what ends by itself: time to live, idle ones, old records
  *
  * One thread, one loop. Truth is in three places, and each knows what the others may not: a monitor
@@ -68,10 +72,14 @@ struct core {
 	char boot_id[40];
 
 	struct maker *maker;
-	struct trees *trees;      /* trees.h */
-	struct roster sandboxes;  /* by id: every one that is not gone */
-	struct roster processes;  /* by id: those that live, or that somebody waits for */
-	struct roster workspaces; /* by id: those that somebody works with */
+	struct trees *trees;          /* trees.h */
+	struct image_import *imports; /* image.h */
+	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
+	struct layer_job *layer_jobs; /* checkouts that are being made */
+	struct asking *askings;       /* who waits for one */
+	struct roster sandboxes;      /* by id: every one that is not gone */
+	struct roster processes;      /* by id: those that live, or that somebody waits for */
+	struct roster workspaces;     /* by id: those that somebody works with */
 	struct watch store_watch;
 	struct timer expire;
 	struct timer nudge; /* lazy records go now */

@@ -49,8 +49,10 @@ struct sbx {
 	bool is_one_shot;         /* made by /v1/run: dies with its command and with its client */
 	bool is_spent;            /* and its command has ended: nobody finds it any more */
 	bool is_service;          /* ours (service.h): nobody finds it, and no row tells of it */
+	bool is_work_read_only;   /* whatever the mode of its workspace */
 	struct maker_tree *trees; /* mounted besides what its spec says */
 	size_t n_trees;
+	uint64_t image_tree; /* of an imported image that is below it (image.h); 0: none */
 
 	struct wsx *workspace; /* what fs workspace:AT shows (workspace.h); a reference, or NULL */
 	struct sbx *next_attached;   /* with the same one */
@@ -104,7 +106,7 @@ struct sbx_ask {
 	const char *labels;
 	uint64_t ttl_ms, idle_ms;
 	int client_fd; /* whose host paths; -1: nobody's */
-	bool is_one_shot, is_service;
+	bool is_one_shot, is_service, is_work_read_only;
 	const struct maker_tree *trees; /* copied */
 	size_t n_trees;
 };

@@ -3,9 +3,12 @@
  * launcher makes it.
  */
 #include "core/gate.h"
+#include "core/gitscript.h"
+#include "core/image.h"
 #include "core/maker.h"
 #include "core/sandbox-internal.h"
 #include "core/workspace.h"
+#include "store/repos.h"
 
 static const uint32_t mount_kinds[] = {
 	[FS_EPHEMERAL] = LAUNCH_EPHEMERAL,
@@ -26,14 +29,35 @@ static struct maker_tree work_of(const struct sbx *s, const char *at)
 {
 	return (struct maker_tree){ .tree = (uint64_t)s->workspace->row.num,
 		                    .at = at,
-		                    .is_read_only = strcmp(s->workspace->row.mode, "read") == 0 };
+		                    .is_read_only = s->is_work_read_only ||
+		                                    strcmp(s->workspace->row.mode, "read") == 0 };
 }
 
-static void fill_make(const struct sbx *s, struct launch_make *m, struct str *text)
+/* Its git folder borrows the objects of the mirror (checkout.h), which only grows. */
+static bool add_mirror(const struct sbx *s, struct launch_make *m, struct str *text)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct repo_row repo;
+	struct err e = { 0 };
+
+	if (!s->workspace || !s->workspace->row.repo ||
+	    store_repo_get(s->core->store, s->tenant, s->workspace->row.repo, &a, &repo, &e) < 0 ||
+	    repo.tree == 0)
+		return true;
+	return maker_add_tree(m, text,
+	                      (struct maker_tree){ .tree = (uint64_t)repo.tree,
+	                                           .at = GIT_MIRROR,
+	                                           .is_read_only = true });
+}
+
+static bool fill_make(const struct sbx *s, struct launch_make *m, struct str *text)
 {
 	const struct spec *spec = &s->spec;
 
-	*m = (struct launch_make){ .uid = s->uid, .gid = s->gid, .image = s->change.tickets[0] };
+	*m = (struct launch_make){ .uid = s->uid,
+		                   .gid = s->gid,
+		                   .image = s->change.tickets[0],
+		                   .image_tree = s->image_tree };
 	m->flags = (s->is_one_shot ? 0 : LAUNCH_KEPT) |
 	           (spec->profile == PROFILE_ROOTFUL ? LAUNCH_ROOTFUL : 0) |
 	           (spec->net.mode != NET_DENY ? LAUNCH_NET : 0);
@@ -54,6 +78,7 @@ static void fill_make(const struct sbx *s, struct launch_make *m, struct str *te
 			};
 	for (size_t i = 0; i < s->n_trees; i++)
 		(void)maker_add_tree(m, text, s->trees[i]); /* there is room: copy_trees() */
+	return add_mirror(s, m, text);
 }
 
 static void make(struct sbx *s)
@@ -61,7 +86,13 @@ static void make(struct sbx *s)
 	AUTO(str_done) struct str text = { .max = LAUNCH_TEXT_MAX };
 	struct launch_make m;
 
-	fill_make(s, &m, &text);
+	struct fail f = { 0 };
+
+	if (!fill_make(s, &m, &text)) {
+		fail_set(&f, FAIL_INVALID, "fs: more than %d entries", FS_ENTRIES_MAX);
+		sbx_build_failed(s, &f);
+		return;
+	}
 	if (s->is_one_shot)
 		link_expect(&s->link);
 	gate_begin(s);
@@ -144,7 +175,13 @@ static void open_next(struct sbx *s)
 
 void sbx_build(struct sbx *s)
 {
+	struct fail f = { 0 };
+
 	memset(s->change.tickets, 0, sizeof s->change.tickets);
 	s->change.next_source = 0;
-	open_next(s);
+	/* Another one may have the name by now: a new generation gets that. */
+	if (s->generation > 1 && (image_resolve(s, &f) < 0 || sbx_user_of(s, -1, &f) < 0))
+		sbx_build_failed(s, &f);
+	else
+		open_next(s);
 }

@@ -342,6 +342,10 @@ static void fill_spec(struct spec *spec, const struct service_ask *ask)
 		folder.src = arena_strdup(&spec->arena, ask->folder);
 		vec_push(&spec->fs, folder);
 	}
+	if (ask->workspace) {
+		spec->workspace = arena_strdup(&spec->arena, ask->workspace);
+		vec_push(&spec->fs, (struct fs_entry){ .kind = FS_WORKSPACE, .at = "/work" });
+	}
 	if (ask->net) {
 		spec->net.mode = NET_LIST;
 		vec_push(&spec->net.allow, arena_strdup(&spec->arena, ask->net));
@@ -376,6 +380,7 @@ struct service *service_start(struct core *c, const struct service_ask *ask, str
 		                     .client_fd = ask->folder ? ask->client_fd : -1,
 		                     .is_one_shot = true,
 		                     .is_service = true,
+		                     .is_work_read_only = ask->is_read_only,
 		                     .trees = ask->trees,
 		                     .n_trees = ask->n_trees };
 	s->sandbox = sbx_create(c, &box, made, s, f);

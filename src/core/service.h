@@ -33,10 +33,12 @@ struct service_ask {
 	const char *const *args; /* "$1", ...; NULL-terminated, or NULL */
 	const struct maker_tree *trees;
 	size_t n_trees;
-	const char *folder; /* a path of the caller's, or NULL */
-	int client_fd;      /* whose rights open it; -1: the operator's list */
-	const char *net;    /* "host:port", or NULL: no network */
-	const void *input;  /* for standard input; copied */
+	const char *workspace; /* the id of one that is seen at /work, with its mirror; or NULL */
+	bool is_read_only;     /* nothing of it can be changed */
+	const char *folder;    /* a path of the caller's, or NULL */
+	int client_fd;         /* whose rights open it; -1: the operator's list */
+	const char *net;       /* "host:port", or NULL: no network */
+	const void *input;     /* for standard input; copied */
 	size_t input_len;
 	int input_fd; /* or this file from its beginning, input_len bytes; taken; 0: none */
 	uint64_t timeout_ms;

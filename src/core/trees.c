@@ -55,7 +55,7 @@ static void vault_gone(void *arg, const struct err *e)
 static void ask_with(struct core *c, const struct vault_packet *p, vault_done_fn *done, void *arg)
 {
 	struct trees *t = c->trees;
-	struct vault_open store = { .flags = c->host.is_root ? 0 : VAULT_ROOTLESS };
+	struct vault_open store = { .workspace = 0 };
 
 	if (!t->vault)
 		t->vault =

@@ -294,7 +294,6 @@ static void open_vault(void *arg, const struct fail *f)
 	o.n_layers = (uint32_t)n;
 	o.top = is_read_only ? 0 : (uint64_t)w->row.top;
 	o.flags = (is_read_only ? VAULT_READ_ONLY : 0) |
-	          (w->core->host.is_root ? 0 : VAULT_ROOTLESS) |
 	          (w->row.disk_bytes > 0 && !is_read_only ? VAULT_BOUNDED : 0);
 	w->vault =
 	    vault_open(w->core, &o,

@@ -62,12 +62,14 @@ struct wsx *wsx_find(struct core *c, const char *tenant, const char *name, struc
 void wsx_ref(struct wsx *w);
 void wsx_unref(struct wsx *w);
 
+#define WSX_LAYERS_MAX 2
 struct wsx_ask {
 	const char *tenant, *key;
 	const char *mode;      /* NULL: edit */
 	const char *spec_text; /* of the default sandbox; NULL: {} */
 	const char *repo, *base, *base_commit, *branch;
-	uint64_t layer; /* a sealed tree below its top; 0: empty */
+	uint64_t layers[WSX_LAYERS_MAX]; /* sealed trees below its top, the uppermost first */
+	size_t n_layers;                 /* 0: empty */
 	uint64_t ttl_ms, disk_bytes, inodes;
 	bool is_pinned;
 };

@@ -33,9 +33,16 @@ static void created(void *arg, const struct store_answer *a)
 	free(o);
 }
 
-static void stack_of(uint64_t layer, char out[32])
+static void stack_of(const struct wsx_ask *ask, char out[64])
 {
-	snprintf(out, 32, "[%llu]", (unsigned long long)(layer ? layer : VAULT_EMPTY_TREE));
+	const uint64_t empty = VAULT_EMPTY_TREE;
+	const uint64_t *at = ask->n_layers ? ask->layers : &empty;
+	size_t n = ask->n_layers ? ask->n_layers : 1;
+	int len = snprintf(out, 64, "[%llu", (unsigned long long)at[0]);
+
+	for (size_t i = 1; i < n; i++)
+		len += snprintf(out + len, 64 - (size_t)len, ",%llu", (unsigned long long)at[i]);
+	snprintf(out + len, 64 - (size_t)len, "]");
 }
 
 int wsx_create(struct core *c, const struct wsx_ask *ask, wsx_done_fn *done, void *arg,
@@ -43,12 +50,12 @@ int wsx_create(struct core *c, const struct wsx_ask *ask, wsx_done_fn *done, voi
 {
 	struct creating *o = mem_alloc(sizeof *o);
 	int64_t now = core_now_ms();
-	char stack[32];
+	char stack[64];
 	struct err e = { 0 };
 
 	*o = (struct creating){ .core = c, .done = done, .arg = arg };
 	id_make(o->id, "ws");
-	stack_of(ask->layer, stack);
+	stack_of(ask, stack);
 	struct workspace_row row = { .id = o->id,
 		                     .tenant = ask->tenant,
 		                     .key = ask->key,
@@ -212,7 +219,9 @@ void ws_shut(struct wsx *w, ws_stored_fn *done, void *arg)
 struct close_op {
 	struct ws_op op; /* first */
 	struct ws_kept kept;
-	bool is_trash; /* it goes there then */
+	bool is_trash;  /* it goes there then; */
+	bool is_forced; /* also with changes */
+	bool was_open;
 	wsx_done_fn *done;
 	void *arg;
 };
@@ -244,8 +253,10 @@ static void close_shut(void *arg, const struct fail *f)
 		close_end(o, f);
 		return;
 	}
-	w->row.clean = 1; /* the keeper has synced what it had */
-	ws_text(&w->pending, NULL, &w->row.pending);
+	if (o->was_open) { /* the keeper has synced what it had */
+		w->row.clean = 1;
+		ws_text(&w->pending, NULL, &w->row.pending);
+	}
 	if (o->is_trash) {
 		w->row.state = WORKSPACE_TRASH;
 		w->row.ended_ms = core_now_ms();
@@ -273,13 +284,25 @@ static void close_synced(void *arg, const struct vault_done *d, const struct err
 	ws_shut(w, close_shut, o);
 }
 
+/* Only now it is known. */
+static bool is_wanted(const struct close_op *o, struct fail *f)
+{
+	if (!o->is_trash || o->is_forced || !wsx_is_dirty(o->op.w))
+		return false;
+	fail_set(f, FAIL_CONFLICT, "the workspace has changes; force moves it to the trash anyway");
+	return true;
+}
+
 static void close_recorded(void *arg, const struct fail *f)
 {
 	struct close_op *o = arg;
 	struct vault_packet p = { .head.type = V_SYNC };
+	struct fail wanted = { 0 };
 
 	if (f)
 		close_end(o, f);
+	else if (is_wanted(o, &wanted))
+		close_end(o, &wanted);
 	else
 		ws_ask(o->op.w, &p, -1, close_synced, o);
 }
@@ -304,11 +327,13 @@ static void close_run(struct ws_op *op)
 {
 	static const struct wsx_point_ask ask = { .label = "what was left" };
 	struct close_op *o = (struct close_op *)op;
+	struct fail f = { 0 };
 
 	if (op->w->link != WSX_OPEN) {
-		close_shut(o, NULL);
+		close_shut(o, is_wanted(o, &f) ? &f : NULL);
 		return;
 	}
+	o->was_open = true;
 	o->kept = (struct ws_kept){ .done = close_kept, .arg = o };
 	if (strcmp(op->w->row.mode, "read") == 0)
 		close_recorded(o, NULL);
@@ -316,19 +341,17 @@ static void close_run(struct ws_op *op)
 		ws_keep(&o->kept, op->w, &ask);
 }
 
-static void close_add(struct wsx *w, bool is_trash, wsx_done_fn *done, void *arg)
+static struct close_op *close_new(wsx_done_fn *done, void *arg)
 {
 	struct close_op *o = mem_alloc(sizeof *o);
 
-	*o = (struct close_op){
-		.op = { .run = close_run }, .is_trash = is_trash, .done = done, .arg = arg
-	};
-	ws_add(w, &o->op);
+	*o = (struct close_op){ .op = { .run = close_run }, .done = done, .arg = arg };
+	return o;
 }
 
 void ws_close(struct wsx *w)
 {
-	close_add(w, false, NULL, NULL);
+	ws_add(w, &close_new(NULL, NULL)->op);
 }
 
 /* ---- the trash ----------------------------------------------------------------------- */
@@ -348,16 +371,16 @@ int wsx_delete(struct wsx *w, bool is_forced, wsx_done_fn *done, void *arg, stru
 	name_sandboxes(w, &names);
 	if (names.len > 0 && !is_forced)
 		return fail_set(f, FAIL_BUSY, "sandboxes work on it: %s", str_text(&names));
-	if (wsx_is_dirty(w) && !is_forced)
-		return fail_set(f, FAIL_CONFLICT,
-		                "the workspace has changes; force moves it to the trash anyway");
-	for (struct sbx *s = w->attached; s; s = next) {
+	for (struct sbx *s = is_forced ? w->attached : NULL; s; s = next) {
 		struct fail ignored;
 
 		next = s->next_attached;
 		(void)sbx_delete(s, NULL, NULL, &ignored); /* whoever stays is in the way below */
 	}
-	close_add(w, true, done, arg);
+	struct close_op *o = close_new(done, arg);
+	o->is_trash = true;
+	o->is_forced = is_forced;
+	ws_add(w, &o->op);
 	return 0;
 }
 

@@ -1,0 +1,280 @@
+/*
+ * git.c - what leaves a workspace by git: commits, merges, pushes; patches and bundles as files.
+ */
+#include "core/git.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "api/handlers.h"
+#include "api/print.h"
+#include "base/fd.h"
+#include "core/details.h"
+#include "os/extent.h"
+
+#define PIECE (64u << 10)
+
+/* ---- answers ------------------------------------------------------------------------- */
+
+static json_t *print_conflicts(const struct git_end *end)
+{
+	json_t *list = json_array();
+	size_t n;
+
+	for (size_t at = 0; at < end->conflicts_len; at += n + 1) {
+		n = strlen(end->conflicts + at);
+		if (n > 0) {
+			json_t *o = json_object();
+
+			print_bytes(o, "path", end->conflicts + at, n);
+			json_array_append_new(list, o);
+		}
+	}
+	return list;
+}
+
+static void ended(void *arg, const struct git_end *end)
+{
+	struct call *c = arg;
+
+	if (end->fail) {
+		answer_fail(c, end->fail);
+	} else if (end->conflicts_len > 0) {
+		answer_json(c, 200, json_pack("{so}", "conflicts", print_conflicts(end)));
+	} else {
+		json_t *o = json_pack("{ss}", "sha", end->sha);
+
+		if (end->remote[0])
+			json_object_set_new(o, "remote", details_text(end->remote));
+		answer_json(c, 200, o);
+	}
+	call_unref(c);
+}
+
+static void start(struct call *c, struct wsx *w, const struct git_ask *ask, git_done_fn *done,
+                  void *arg)
+{
+	struct fail f = { 0 };
+
+	call_ref(c);
+	if (git_start(w, ask, done, arg, &f) == 0)
+		return;
+	answer_fail(c, &f);
+	call_unref(c);
+}
+
+/* ---- a file as an answer ------------------------------------------------------------- */
+
+struct sending {
+	struct call *call;
+	int fd;
+	uint64_t at, bytes;
+};
+
+static void send_on(struct sending *s)
+{
+	char buf[PIECE];
+	bool has_room = true;
+
+	while (s->call->r && has_room && s->at < s->bytes) {
+		int n = os_pread(s->fd, buf, sizeof buf, s->at);
+
+		if (n <= 0) { /* shorter than announced: the client sees that */
+			s->at = s->bytes;
+			break;
+		}
+		s->at += (uint64_t)n;
+		has_room = reply_write(s->call->r, buf, (size_t)n);
+	}
+	if (s->call->r && s->at >= s->bytes) {
+		s->call->is_answered = true;
+		reply_end(s->call->r);
+	}
+}
+
+static void on_room(struct request *r)
+{
+	send_on(((struct call *)r->route)->state);
+}
+
+static void send_over(struct call *c)
+{
+	struct sending *s = c->state;
+
+	fd_close(&s->fd);
+	call_unref(s->call);
+	free(s);
+}
+
+static void send_file(struct call *c, const struct git_end *end, const char *type)
+{
+	struct sending *s = mem_alloc(sizeof *s);
+
+	*s = (struct sending){ .call = call_ref(c),
+		               .fd = fcntl(end->fd, F_DUPFD_CLOEXEC, 3),
+		               .bytes = end->bytes };
+	c->state = s;
+	c->over = send_over;
+	c->r->on_room = on_room;
+	reply_begin(c->r, 200, type, (int64_t)s->bytes,
+	            (const char *[]){ "Cache-Control", "no-store", NULL });
+	send_on(s);
+}
+
+static void filed(struct call *c, const struct git_end *end, const char *type)
+{
+	if (end->fail)
+		answer_fail(c, end->fail);
+	else if (c->r)
+		send_file(c, end, type);
+	call_unref(c);
+}
+
+static void patched(void *arg, const struct git_end *end)
+{
+	filed(arg, end, "text/x-patch");
+}
+
+static void bundled(void *arg, const struct git_end *end)
+{
+	filed(arg, end, "application/x-git-bundle");
+}
+
+/* ---- verbs --------------------------------------------------------------------------- */
+
+/* A list of texts, NULL-terminated in the call's arena. */
+static int member_list(struct call *c, const char *key, const char *const **out, struct fail *f)
+{
+	const json_t *list = json_object_get(c->body, key);
+	size_t n = json_array_size(list);
+
+	if (!list || json_is_null(list))
+		return 0;
+	if (!json_is_array(list) || n > GIT_PATHS_MAX)
+		return fail_set(f, FAIL_INVALID, "%s: a list of at most %d texts is expected", key,
+		                GIT_PATHS_MAX);
+	const char **texts = arena_alloc(&c->arena, (n + 1) * sizeof *texts);
+	for (size_t i = 0; i < n; i++) {
+		texts[i] = json_string_value(json_array_get(list, i));
+		if (!texts[i])
+			return fail_set(f, FAIL_INVALID, "%s: texts are expected", key);
+	}
+	*out = n > 0 ? texts : NULL;
+	return 0;
+}
+
+static int take_author(const struct call *c, struct git_ask *ask, struct fail *f)
+{
+	const json_t *author = json_object_get(c->body, "author");
+
+	if (!author || json_is_null(author))
+		return 0;
+	if (!json_is_object(author) ||
+	    members_known(author, (const char *const[]){ "name", "email", NULL }, f) < 0 ||
+	    member_text(author, "name", &ask->name, f) < 0 ||
+	    member_text(author, "email", &ask->email, f) < 0)
+		return f->code != FAIL_NONE
+		           ? -1
+		           : fail_set(f, FAIL_INVALID, "author: name and email are expected");
+	return 0;
+}
+
+void workspace_commit(struct call *c)
+{
+	static const char *const known[] = { "message", "paths", "author", "allow_empty", NULL };
+	struct wsx *w = call_workspace(c);
+	struct git_ask ask = { .verb = GIT_COMMIT };
+	struct fail f = { 0 };
+
+	if (!w)
+		return;
+	if (members_known(c->body, known, &f) < 0 ||
+	    member_text(c->body, "message", &ask.message, &f) < 0 ||
+	    member_bool(c->body, "allow_empty", &ask.is_empty_fine, &f) < 0 ||
+	    member_list(c, "paths", &ask.paths, &f) < 0 || take_author(c, &ask, &f) < 0)
+		answer_fail(c, &f);
+	else
+		start(c, w, &ask, ended, c);
+}
+
+void workspace_merge(struct call *c)
+{
+	static const char *const known[] = { "from", NULL };
+	struct wsx *w = call_workspace(c);
+	struct git_ask ask = { .verb = GIT_MERGE };
+	struct fail f = { 0 };
+
+	if (!w)
+		return;
+	if (members_known(c->body, known, &f) < 0 ||
+	    member_text(c->body, "from", &ask.from, &f) < 0)
+		answer_fail(c, &f);
+	else
+		start(c, w, &ask, ended, c);
+}
+
+/* true: over what the mirror last saw; a commit: over that; "": only where nothing is. */
+static int take_lease(const struct call *c, struct git_ask *ask, struct fail *f)
+{
+	const json_t *lease = json_object_get(c->body, "force_with_lease");
+
+	if (json_is_string(lease))
+		ask->lease = json_string_value(lease);
+	else if (json_is_true(lease))
+		ask->is_forced = true;
+	else if (lease && !json_is_null(lease) && !json_is_false(lease))
+		return fail_set(f, FAIL_INVALID, "force_with_lease: true, or the hash of a commit");
+	return 0;
+}
+
+void workspace_push(struct call *c)
+{
+	static const char *const known[] = { "branch", "force_with_lease", "cred", NULL };
+	struct wsx *w = call_workspace(c);
+	struct git_ask ask = { .verb = GIT_PUSH };
+	const char *cred = NULL;
+	struct fail f = { 0 };
+
+	if (!w)
+		return;
+	if (members_known(c->body, known, &f) < 0 ||
+	    member_text(c->body, "branch", &ask.branch, &f) < 0 ||
+	    member_text(c->body, "cred", &cred, &f) < 0 || take_lease(c, &ask, &f) < 0 ||
+	    (cred && fail_set(&f, FAIL_UNENFORCEABLE,
+	                      "cred: there are no credentials here; only repositories that need "
+	                      "none can be pushed to") < 0))
+		answer_fail(c, &f);
+	else
+		start(c, w, &ask, ended, c);
+}
+
+void workspace_patch(struct call *c, struct wsx *w)
+{
+	const char *base = call_query(c, "base");
+	const char *path = call_query(c, "path");
+	const char **paths = arena_alloc(&c->arena, 2 * sizeof *paths);
+	struct git_ask ask = { .verb = GIT_PATCH, .paths = path ? paths : NULL };
+
+	paths[0] = path;
+	ask.base = base && strcmp(base, "base") != 0 ? base : NULL;
+	start(c, w, &ask, patched, c);
+}
+
+void workspace_export(struct call *c)
+{
+	struct wsx *w = call_workspace(c);
+	const char *format = call_query(c, "format");
+	struct git_ask ask = { .base = call_query(c, "base") };
+	struct fail f = { 0 };
+
+	if (!w)
+		return;
+	bool is_bundle = format && strcmp(format, "bundle") == 0;
+	if (!is_bundle && (!format || strcmp(format, "patch") != 0)) {
+		fail_set(&f, FAIL_INVALID, "format: \"bundle\" or \"patch\"");
+		answer_fail(c, &f);
+		return;
+	}
+	ask.verb = is_bundle ? GIT_BUNDLE : GIT_MAILS;
+	start(c, w, &ask, is_bundle ? bundled : patched, c);
+}

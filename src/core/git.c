@@ -1,0 +1,443 @@
+#include "core/git.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "core/gitscript.h"
+#include "core/repo.h"
+#include "os/file.h"
+
+#define GIT_MS (30ull * 60 * 1000)
+#define ANSWER_BYTES 4096
+
+/* One request on its way; what it needs is copied. */
+struct git_op {
+	struct core *core;
+	struct wsx *w;      /* a reference */
+	struct wsx *source; /* MERGE from another workspace: a reference, or NULL */
+	enum git_verb verb;
+	struct arena arena;
+	const char *args[GIT_PATHS_MAX + 6];
+	size_t n_args;
+	const char *input;
+	bool is_forced;
+	const char *branch, *lease;
+	struct repo_row repo; /* id "": none */
+	struct git_url url;
+	int out_fd; /* -1: what it prints is small */
+	uint64_t n_out;
+	bool is_full; /* the file takes no more */
+	char sha[GIT_SHA_SIZE];
+	char *conflicts;
+	size_t conflicts_len;
+	struct fail fail;
+	git_done_fn *done;
+	void *arg;
+};
+
+static const struct {
+	const char *script, *what;
+	bool is_writing, is_large;
+} verbs[] = {
+	[GIT_COMMIT] = { git_script_commit, "commit", true, false },
+	[GIT_MERGE] = { git_script_merge, "merge", true, false },
+	[GIT_PUSH] = { git_script_push, "push", false, false },
+	[GIT_PATCH] = { git_script_patch, "patch", false, true },
+	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true },
+	[GIT_MAILS] = { git_script_mails, "patch", false, true },
+};
+
+/* ---- the end ------------------------------------------------------------------------- */
+
+static void op_free(struct git_op *o)
+{
+	wsx_unref(o->w);
+	if (o->source)
+		wsx_unref(o->source);
+	fd_close(&o->out_fd);
+	free(o->conflicts);
+	arena_done(&o->arena);
+	free(o);
+}
+
+static void finish(struct git_op *o)
+{
+	const struct git_end end = { .sha = o->sha,
+		                     .remote = o->branch ? o->branch : "",
+		                     .conflicts = o->conflicts,
+		                     .conflicts_len = o->conflicts_len,
+		                     .fd = o->out_fd,
+		                     .bytes = o->n_out,
+		                     .fail = o->fail.code == FAIL_NONE ? NULL : &o->fail };
+
+	o->done(o->arg, &end);
+	op_free(o);
+}
+
+/* What was written is told of with the state that can be gone back to. */
+static void pointed(void *arg, struct wsx *w, const struct point_row *point, const struct fail *f)
+{
+	(void)w;
+	(void)point;
+	(void)f; /* the commit is made; a point that is not is made with the next command */
+	finish(arg);
+}
+
+/* The mirror hears of what we pushed at once: others may begin there, and a lease is what it knows.
+ */
+static void refreshed(void *arg, const struct repo_end *end)
+{
+	(void)end; /* it is pushed, whether or not we can look */
+	finish(arg);
+}
+
+static void conclude(struct git_op *o)
+{
+	struct fail ignored = { 0 };
+	const struct wsx_point_ask point = { .kind = POINT_AUTO, .label = verbs[o->verb].what };
+
+	if (o->fail.code != FAIL_NONE || o->conflicts_len > 0)
+		finish(o);
+	else if (verbs[o->verb].is_writing)
+		wsx_point(o->w, &point, pointed, o);
+	else if (o->verb != GIT_PUSH ||
+	         repo_refresh(o->core, &o->repo, -1, refreshed, o, &ignored) < 0)
+		finish(o);
+}
+
+static void ran(void *arg, const struct service_end *end)
+{
+	struct git_op *o = arg;
+	size_t n = strcspn(end->out, "\n");
+
+	if (end->fail.code == FAIL_NONE && end->exit_code == GIT_EXIT_CONFLICT &&
+	    end->out_len > 0) {
+		o->conflicts = mem_alloc(end->out_len + 1);
+		memcpy(o->conflicts, end->out, end->out_len);
+		o->conflicts[end->out_len] = '\0';
+		o->conflicts_len = end->out_len;
+	} else {
+		git_explain(end, verbs[o->verb].what, &o->fail);
+	}
+	if (o->is_full && o->fail.code == FAIL_NONE)
+		fail_set(&o->fail, FAIL_QUOTA, "%s: the disk is full", verbs[o->verb].what);
+	if (o->fail.code == FAIL_NONE && !verbs[o->verb].is_large && git_sha_is(end->out, n))
+		snprintf(o->sha, sizeof o->sha, "%.*s", (int)n, end->out);
+	conclude(o);
+}
+
+/* ---- the work ------------------------------------------------------------------------ */
+
+static void keep_out(void *arg, const void *bytes, size_t n)
+{
+	struct git_op *o = arg;
+
+	if (!o->is_full && pwrite(o->out_fd, bytes, n, (off_t)o->n_out) != (ssize_t)n)
+		o->is_full = true;
+	o->n_out += n;
+}
+
+static int open_out(struct git_op *o)
+{
+	o->out_fd = openat(o->core->logs_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	if (o->out_fd < 0)
+		fail_set(&o->fail, FAIL_BACKEND_ERROR, "no file can be made: %s", strerror(errno));
+	return o->out_fd;
+}
+
+/* `input_fd` (0: none) has what the script reads; taken. */
+static void run(struct git_op *o, int input_fd)
+{
+	bool is_large = verbs[o->verb].is_large;
+	char net[GATE_NAME_SIZE + 8];
+
+	snprintf(net, sizeof net, "%s:%u", o->url.host, o->url.port);
+	const struct service_ask ask = { .tenant = o->w->row.tenant,
+		                         .script = verbs[o->verb].script,
+		                         .args = o->args,
+		                         .workspace = o->w->row.id,
+		                         .is_read_only = !verbs[o->verb].is_writing,
+		                         .net = o->verb == GIT_PUSH ? net : NULL,
+		                         .input = o->input,
+		                         .input_fd = input_fd,
+		                         .input_len = input_fd > 0 ? o->n_out
+		                                      : o->input   ? strlen(o->input)
+		                                                   : 0,
+		                         .timeout_ms = GIT_MS,
+		                         .out_max = is_large ? GIT_OUT_MAX : GIT_CONFLICTS_MAX,
+		                         .out = is_large ? keep_out : NULL,
+		                         .done = ran,
+		                         .arg = o };
+
+	o->n_out = 0;
+	if ((is_large && open_out(o) < 0) || !service_start(o->core, &ask, &o->fail))
+		conclude(o);
+}
+
+/* ---- merge: two workspaces have two ranges of ids, so one after the other ------------- */
+
+static void packed(void *arg, const struct service_end *end)
+{
+	struct git_op *o = arg;
+
+	git_explain(end, "merge", &o->fail);
+	if (o->is_full && o->fail.code == FAIL_NONE)
+		fail_set(&o->fail, FAIL_QUOTA, "merge: the disk is full");
+	if (o->fail.code != FAIL_NONE)
+		finish(o);
+	else
+		run(o, fd_take(&o->out_fd));
+}
+
+static void pack(struct git_op *o)
+{
+	const char *args[] = { o->source->row.base_commit ? o->source->row.base_commit : "", NULL };
+	const struct service_ask ask = { .tenant = o->source->row.tenant,
+		                         .script = git_script_pack,
+		                         .args = args,
+		                         .workspace = o->source->row.id,
+		                         .is_read_only = true,
+		                         .timeout_ms = GIT_MS,
+		                         .out_max = GIT_OUT_MAX,
+		                         .out = keep_out,
+		                         .done = packed,
+		                         .arg = o };
+
+	if (open_out(o) < 0 || !service_start(o->core, &ask, &o->fail))
+		finish(o);
+}
+
+static void resolved(void *arg, const struct service_end *end)
+{
+	struct git_op *o = arg;
+	size_t n = strcspn(end->out, "\n");
+
+	git_explain(end, "merge", &o->fail);
+	if (o->fail.code == FAIL_NONE && !git_sha_is(end->out, n))
+		fail_set(&o->fail, FAIL_BACKEND_ERROR, "merge: git said something else");
+	if (o->fail.code != FAIL_NONE) {
+		finish(o);
+		return;
+	}
+	AUTO(str_done) struct str input = { .max = ANSWER_BYTES };
+
+	str_addf(&input, "%.*s\n-\n", (int)n, end->out);
+	o->input = arena_strdup(&o->arena, str_text(&input));
+	run(o, 0);
+}
+
+/* A name of the mirror means what it means there. */
+static void resolve(struct git_op *o, const char *name)
+{
+	const struct maker_tree mirror = { .tree = (uint64_t)o->repo.tree,
+		                           .at = GIT_MIRROR,
+		                           .is_read_only = true };
+	const char *args[] = { name, NULL };
+	const struct service_ask ask = { .tenant = o->w->row.tenant,
+		                         .script = git_script_resolve,
+		                         .args = args,
+		                         .trees = &mirror,
+		                         .n_trees = 1,
+		                         .timeout_ms = GIT_MS,
+		                         .out_max = ANSWER_BYTES,
+		                         .done = resolved,
+		                         .arg = o };
+
+	if (!service_start(o->core, &ask, &o->fail))
+		finish(o);
+}
+
+/* ---- what is asked ------------------------------------------------------------------- */
+
+static void add_arg(struct git_op *o, const char *text)
+{
+	o->args[o->n_args++] = arena_strdup(&o->arena, text);
+	o->args[o->n_args] = NULL;
+}
+
+static int add_paths(struct git_op *o, const char *const *paths, struct fail *f)
+{
+	for (size_t i = 0; paths && paths[i]; i++) {
+		if (i >= GIT_PATHS_MAX)
+			return fail_set(f, FAIL_INVALID, "paths: more than %d", GIT_PATHS_MAX);
+		if (!paths[i][0] || paths[i][0] == '/')
+			return fail_set(f, FAIL_INVALID,
+			                "paths: names below the workspace's folder");
+		add_arg(o, paths[i]);
+	}
+	return 0;
+}
+
+static int take_commit(struct git_op *o, const struct git_ask *ask, struct fail *f)
+{
+	const char *name = ask->name ? ask->name : "agent";
+	const char *email = ask->email ? ask->email : "agent@localhost";
+
+	if (!ask->message || strspn(ask->message, " \t\r\n") == strlen(ask->message))
+		return fail_set(f, FAIL_INVALID, "message: it is needed");
+	if (strlen(ask->message) > GIT_MESSAGE_MAX)
+		return fail_set(f, FAIL_TOO_LARGE, "message: more than %u bytes", GIT_MESSAGE_MAX);
+	if (!git_person_is(name) || !git_person_is(email))
+		return fail_set(f, FAIL_INVALID, "author: a name and an address, each on one line");
+	add_arg(o, name);
+	add_arg(o, email);
+	add_arg(o, ask->is_empty_fine ? "1" : "0");
+	o->input = arena_strdup(&o->arena, ask->message);
+	return add_paths(o, ask->paths, f);
+}
+
+static int take_base(struct git_op *o, const struct git_ask *ask, struct fail *f)
+{
+	const char *base = ask->base ? ask->base : o->w->row.base_commit;
+
+	if (base && !git_sha_is(base, strlen(base)))
+		return fail_set(f, FAIL_INVALID, "base: the hash of a commit is expected");
+	add_arg(o, base ? base : "");
+	return add_paths(o, ask->paths, f);
+}
+
+static int take_push(struct git_op *o, const struct git_ask *ask, struct fail *f)
+{
+	AUTO(str_done) struct str made = { .max = GIT_REF_MAX + 16 };
+	const char *branch = ask->branch ? ask->branch : o->w->row.branch;
+	struct err e = { 0 };
+
+	if (!o->repo.id)
+		return fail_set(f, FAIL_CONFLICT, "push: the workspace is of no repository");
+	if (git_url_read(o->repo.url, &o->url, &e) < 0)
+		return fail_err(f, &e);
+	if (o->url.is_folder)
+		return fail_set(f, FAIL_UNENFORCEABLE,
+		                "push: %s is a folder of the host, which no sandbox writes to; use "
+		                "export",
+		                o->repo.url);
+	if (!branch) {
+		str_addf(&made, "caisson/%s", o->w->row.key ? o->w->row.key : o->w->row.id);
+		branch = str_text(&made);
+	}
+	if (!git_ref_is(branch) || strncmp(branch, "refs/", 5) == 0)
+		return fail_set(f, FAIL_INVALID, "branch: not a name for a branch");
+	if (ask->lease && ask->lease[0] && !git_sha_is(ask->lease, strlen(ask->lease)))
+		return fail_set(f, FAIL_INVALID, "force_with_lease: true, or the hash of a commit");
+	o->branch = arena_strdup(&o->arena, branch);
+	o->is_forced = ask->is_forced;
+	o->lease = ask->lease ? arena_strdup(&o->arena, ask->lease) : NULL;
+	add_arg(o, o->url.text);
+	add_arg(o, o->branch);
+	return 0;
+}
+
+static int take_merge(struct git_op *o, const struct git_ask *ask, struct fail *f)
+{
+	if (!ask->from)
+		return fail_set(f, FAIL_INVALID, "from: a workspace or a commit is needed");
+	struct wsx *source = wsx_find(o->core, o->w->row.tenant, ask->from, f);
+
+	if (source == o->w)
+		return fail_set(f, FAIL_INVALID, "from: it is the workspace itself");
+	if (source) {
+		o->source = source;
+		wsx_ref(source);
+		return 0;
+	}
+	if (id_is(ask->from, strlen(ask->from), "ws"))
+		return -1;
+	if (!o->repo.id || !git_ref_is(ask->from))
+		return fail_set(f, FAIL_NOT_FOUND, "from: no such workspace");
+	o->branch = arena_strdup(&o->arena, ask->from);
+	return 0;
+}
+
+static int take(struct git_op *o, const struct git_ask *ask, struct fail *f)
+{
+	switch (ask->verb) {
+	case GIT_COMMIT:
+		return take_commit(o, ask, f);
+	case GIT_MERGE:
+		return take_merge(o, ask, f);
+	case GIT_PUSH:
+		return take_push(o, ask, f);
+	case GIT_PATCH:
+	case GIT_BUNDLE:
+	case GIT_MAILS:
+		return take_base(o, ask, f);
+	}
+	return -1;
+}
+
+/* The lease is what the mirror last saw, unless the caller says what he saw. */
+static void leased(void *arg, const struct service_end *end)
+{
+	struct git_op *o = arg;
+	size_t n = strcspn(end->out, "\n");
+	char lease[GIT_SHA_SIZE] = "-"; /* it was not there */
+
+	if (end->fail.code == FAIL_NONE && end->exit_code == 0 && git_sha_is(end->out, n))
+		snprintf(lease, sizeof lease, "%.*s", (int)n, end->out);
+	add_arg(o, lease);
+	run(o, 0);
+}
+
+static void look_at_lease(struct git_op *o)
+{
+	AUTO(str_done) struct str ref = { .max = GIT_REF_MAX + 16 };
+	const struct maker_tree mirror = { .tree = (uint64_t)o->repo.tree,
+		                           .at = GIT_MIRROR,
+		                           .is_read_only = true };
+
+	str_addf(&ref, "refs/heads/%s", o->branch);
+	const char *args[] = { str_text(&ref), NULL };
+	const struct service_ask ask = { .tenant = o->w->row.tenant,
+		                         .script = git_script_resolve,
+		                         .args = args,
+		                         .trees = &mirror,
+		                         .n_trees = 1,
+		                         .timeout_ms = GIT_MS,
+		                         .out_max = ANSWER_BYTES,
+		                         .done = leased,
+		                         .arg = o };
+
+	if (!service_start(o->core, &ask, &o->fail))
+		finish(o);
+}
+
+static void begin(struct git_op *o)
+{
+	if (o->verb == GIT_PUSH && o->is_forced && !o->lease) {
+		look_at_lease(o);
+		return;
+	}
+	if (o->verb == GIT_PUSH)
+		add_arg(o, !o->lease ? "" : o->lease[0] ? o->lease : "-");
+	if (o->verb == GIT_MERGE && o->source)
+		pack(o);
+	else if (o->verb == GIT_MERGE)
+		resolve(o, o->branch);
+	else
+		run(o, 0);
+}
+
+int git_start(struct wsx *w, const struct git_ask *ask, git_done_fn *done, void *arg,
+              struct fail *f)
+{
+	struct git_op *o = mem_alloc(sizeof *o);
+	struct err e = { 0 };
+
+	*o = (struct git_op){
+		.core = w->core, .w = w, .verb = ask->verb, .out_fd = -1, .done = done, .arg = arg
+	};
+	wsx_ref(w);
+	if (w->row.repo &&
+	    store_repo_get(w->core->store, w->row.tenant, w->row.repo, &o->arena, &o->repo, &e) < 0)
+		o->repo = (struct repo_row){ 0 };
+	if (verbs[ask->verb].is_writing && strcmp(w->row.mode, "read") == 0)
+		fail_set(f, FAIL_PERMISSION_DENIED, "%s: the workspace can only be read",
+		         verbs[ask->verb].what);
+	else if (take(o, ask, f) == 0) {
+		begin(o);
+		return 0;
+	}
+	op_free(o);
+	return -1;
+}

@@ -1,0 +1,46 @@
+/*
+ * git.h - what leaves a workspace by git: commits, merges, pushes, patches, bundles.
+ *
+ * All of it runs in service sandboxes that have the workspace at /work: to commit and to merge
+ * writable, else read-only; only a push has a network, and that is one host. No sandbox of the
+ * caller's is needed. What was committed or merged is a point of the workspace's history.
+ */
+#pragma once
+
+#include "core/workspace.h"
+#include "wire/git.h"
+
+#define GIT_MESSAGE_MAX (64u << 10)
+#define GIT_PATHS_MAX 50
+#define GIT_OUT_MAX (4ull << 30) /* of a patch or a bundle */
+#define GIT_CONFLICTS_MAX (256u << 10)
+
+struct git_end {
+	const char *sha;         /* HEAD of the workspace now; "" where that means nothing */
+	const char *remote;      /* PUSH: the branch that it went to */
+	const char *conflicts;   /* MERGE: names, each with its NUL; nothing was changed then */
+	size_t conflicts_len;    /* 0: none */
+	int fd;                  /* PATCH, BUNDLE, MAILS: a file with what came of it; borrowed */
+	uint64_t bytes;          /* of it */
+	const struct fail *fail; /* NULL: it worked, or there are conflicts */
+};
+typedef void git_done_fn(void *arg, const struct git_end *end);
+
+enum git_verb { GIT_COMMIT, GIT_MERGE, GIT_PUSH, GIT_PATCH, GIT_BUNDLE, GIT_MAILS };
+
+struct git_ask {
+	enum git_verb verb;
+	const char *const *paths; /* COMMIT, PATCH: only these; NULL-terminated, or NULL */
+	const char *message;      /* COMMIT */
+	const char *name, *email; /* COMMIT: the author; NULL: "agent" */
+	bool is_empty_fine;       /* COMMIT */
+	const char *from;         /* MERGE: another workspace, or a commit or name of the mirror */
+	const char *branch;       /* PUSH; NULL: the workspace's own */
+	bool is_forced;           /* PUSH: over what was last seen there, and nothing else */
+	const char *lease;        /* PUSH: that commit instead; "" for none at all; NULL */
+	const char *base;         /* PATCH, BUNDLE, MAILS: a commit; NULL: what it began with */
+	int client_fd;            /* PUSH: -1, or whose rights */
+};
+/* done() later, or right in the call when nothing can be started; -1: it was refused. */
+int git_start(struct wsx *w, const struct git_ask *ask, git_done_fn *done, void *arg,
+              struct fail *f) MUST_USE;
