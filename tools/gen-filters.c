@@ -1,6 +1,6 @@
 /*
- * gen-filters.c - compiles src/engine/policy.h and src/gate/policy.h into the programs that the
- * kernel runs.
+ * gen-filters.c - compiles src/engine/policy.h, src/gate/policy.h and src/vault/policy.h into the
+ * programs that the kernel runs.
  *
  *     gen-filters OUT.h
  *
@@ -23,6 +23,7 @@
 #include "base/base.h"
 #include "engine/policy.h"
 #include "gate/policy.h"
+#include "vault/policy.h"
 
 #define NUMBERS_MAX 1024
 #define X32_BIT 0x40000000u
@@ -74,6 +75,7 @@ static const struct filter filters[] = {
 	{ "filter_init",          policy_init,        COUNT(policy_init),        NOTIFY, policy_args },
 	{ "filter_gate_master",   policy_gate_master, COUNT(policy_gate_master), NOTIFY, policy_gate_args },
 	{ "filter_gate_child",    policy_gate_child,  COUNT(policy_gate_child),  NOTIFY, policy_gate_args },
+	{ "filter_vault",         policy_vault,       COUNT(policy_vault),       NOTIFY, policy_vault_args },
 };
 /* clang-format on */
 

@@ -10,7 +10,7 @@
 typedef int verb(struct vault *v, const struct vault_packet *ask, int fd, struct vault_done *done,
                  struct err *e);
 
-verb verb_make_tree, verb_seal_tree, verb_remove_tree;
+verb verb_make_tree, verb_seal_tree, verb_remove_tree, verb_remove_volume;
 verb verb_checkpoint, verb_restore, verb_changes, verb_relayer;
 verb verb_remove_points, verb_sweep, verb_usage, verb_verify, verb_sync;
 

@@ -58,6 +58,7 @@ enum vault_type {
 	V_MAKE_TREE, /* vault_tree: an empty one */
 	V_SEAL_TREE, /* vault_tree: synced and never written again */
 	V_REMOVE_TREE,   /* vault_tree */
+	V_REMOVE_VOLUME, /* vault_tree: of the workspace with this number, that nobody has open */
 	V_REMOVE_POINTS, /* vault_points: checkpoints that nobody needs */
 	V_SWEEP,         /* what no checkpoint of any workspace holds is removed; done: how much */
 	V_VERIFY,        /* descriptor: findings as JSON lines; done.files: how many */
