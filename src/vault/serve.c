@@ -49,6 +49,7 @@ static verb *const verbs[V_TYPES] = {
 	[V_REMOVE_POINTS] = verb_remove_points,
 	[V_SWEEP]         = verb_sweep,
 	[V_VERIFY]        = verb_verify,
+	[V_FLATTEN]       = verb_flatten,
 };
 /* clang-format on */
 

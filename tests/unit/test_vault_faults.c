@@ -74,13 +74,13 @@ static int run_faulty(struct rig *r, char *fault, enum vault_type (*order)(struc
 
 	r->fault = fault;
 	rig_spawn(r);
-	r->fault = NULL;
 	if (rig_try_open(r) == V_OPENED) {
 		rig_attach(r);
 		rig_connect(r);
 		enum vault_type t = order(r);
 		done = t == V_DONE ? 1 : t == V_FAILED ? 0 : -1;
 	}
+	r->fault = NULL;
 	rig_kill(r);
 	return done;
 }
