@@ -30,13 +30,18 @@ static struct vault vault = {
 
 /* clang-format off */
 static verb *const verbs[V_TYPES] = {
-	[V_CHECKPOINT]  = verb_checkpoint,
-	[V_RESTORE]     = verb_restore,
-	[V_CHANGES]     = verb_changes,
-	[V_RELAYER]     = verb_relayer,
-	[V_MAKE_TREE]   = verb_make_tree,
-	[V_SEAL_TREE]   = verb_seal_tree,
-	[V_REMOVE_TREE] = verb_remove_tree,
+	[V_CHECKPOINT]    = verb_checkpoint,
+	[V_RESTORE]       = verb_restore,
+	[V_CHANGES]       = verb_changes,
+	[V_RELAYER]       = verb_relayer,
+	[V_SYNC]          = verb_sync,
+	[V_USAGE]         = verb_usage,
+	[V_MAKE_TREE]     = verb_make_tree,
+	[V_SEAL_TREE]     = verb_seal_tree,
+	[V_REMOVE_TREE]   = verb_remove_tree,
+	[V_REMOVE_POINTS] = verb_remove_points,
+	[V_SWEEP]         = verb_sweep,
+	[V_VERIFY]        = verb_verify,
 };
 /* clang-format on */
 
