@@ -84,7 +84,7 @@ def strike(place, victim, operation, seconds):
     place.again()
 
 
-def matrix(name, prepare, operation, states, slowest=0.03):
+def matrix(name, prepare, operation, states, slowest=0.012):
     """`states(place)`: name -> hash, what it may be afterwards."""
     def run(_api):
         d = Daemon(f"crash-{name}").start()
@@ -129,14 +129,6 @@ def known_change(place):
     fork.shell(CHANGE)
     place.new = fork.hash()
     fork.remove()
-
-
-def execute(place, c):
-    c.ok("POST", f"/v1/sandboxes/{place.s['id']}/exec", {"cmd": CHANGE})
-
-
-def execute_states(place):
-    return {"old": place.old, "new": place.new}
 
 
 # A command that is killed half-way is half done: only its point is looked at here.
@@ -198,7 +190,7 @@ def _(_api):
     for victim in ("daemon", "both", "keeper", "all"):
         for i in range(ROUNDS):
             place = Place(d)
-            place.c.execute(place.s, "echo unkept > late", wait="0s")
+            place.c.execute(place.s, "echo more > late")
             strike(place, victim, lambda c, p=place: c.ok("POST", p.w.path + "/fork", {"n": 20, "key": "f"}),
                    0.01 * (i + chooser.random()) / ROUNDS)
             forks = place.c.ok("GET", f"/v1/workspaces?parent={place.w.id}")["workspaces"]

@@ -51,6 +51,11 @@ def end_vaults():
     wait_until(lambda: (lib.census.reap(), not vaults())[1], 5, "keepers end")
 
 
+def is_again(answer):
+    """Nothing was done, and somebody is about to come back."""
+    return answer.status >= 500 and answer.json.get("retry_safe") is True
+
+
 # ---- one workspace ---------------------------------------------------------------------------
 
 class Work:
@@ -94,7 +99,7 @@ class Work:
 
     def tree(self):
         """name -> what it is, of everything in it, through the API alone."""
-        answer = self.c.get(self.path + "/archive")
+        answer = wait_until(lambda: None if is_again(a := self.c.get(self.path + "/archive")) else a, 10, "an archive")
         same(answer.status, 200, f"archive: {answer}")
         found = {}
         with tarfile.open(fileobj=io.BytesIO(answer.body)) as tar:
