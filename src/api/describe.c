@@ -34,7 +34,9 @@ static const struct param query[] = {
 	{ "path",      "text",          "the folder that names are taken from; without a slash in front from the working folder, which it is unless given" },
 	{ "port",      "count",         "1 to 65535; 443 unless given" },
 	{ "recursive", "flag",          "with all that is below" },
+	{ "ref",       "text",          "the name of an image in an OCI layout that has several" },
 	{ "relative",  "flag",          "the path is taken from the working folder, unless a slash is in front of it" },
+	{ "replace",   "flag",          "an image of that name gives way, when the new one is whole" },
 	{ "sandbox",   "text",          "only those of this one" },
 	{ "stat",      "flag",          "what it is, not what is in it" },
 	{ "state",     "process_state", "only those in this state" },
@@ -88,6 +90,7 @@ static const struct {
 	{ file_grep,   { JSON, "GrepAsk", true } },
 	{ file_glob,   { JSON, "GlobAsk", true } },
 	{ archive_put, { "application/x-tar", "octets", true } },
+	{ image_put,   { "application/x-tar", "octets", true } },
 };
 
 static const struct answer_form answers[] = {
@@ -100,6 +103,8 @@ static const struct answer_form answers[] = {
 	{ sandbox_create, 201, JSON, "Sandbox", "it was made", NULL },
 	{ sandbox_create, 200, JSON, "Sandbox", "one with this key and this spec exists", NULL },
 	{ sandbox_delete, 204, NULL, NULL, "it is gone", NULL },
+	{ image_put,      201, JSON, "Image", "it was imported", NULL },
+	{ image_delete,   204, NULL, NULL, "its name is free; its files go", NULL },
 	{ repos_put,      201, JSON, "Repo", "it was mirrored", NULL },
 	{ repos_put,      200, JSON, "Repo", "it was there", NULL },
 	{ repos_put,      202, JSON, "Repo", "it is still being mirrored, and `wait` is over", NULL },
@@ -150,7 +155,7 @@ static const struct answer_form answers[] = {
 
 /* ---- groups -------------------------------------------------------------------------- */
 
-enum { FILES, REPOS, SANDBOXES, WORKSPACES, PROCESSES, TOKENS, OPERATING };
+enum { FILES, IMAGES, REPOS, SANDBOXES, WORKSPACES, PROCESSES, TOKENS, OPERATING };
 
 static const struct group groups[] = {
 	[SANDBOXES] = { "Sandboxes", "A sandbox outlives its commands, its clients and the daemon." },
@@ -159,6 +164,8 @@ static const struct group groups[] = {
 	[PROCESSES] = { "Processes", "Everything that was executed, with its output, running or not." },
 	[FILES]     = { "Files", "All of it is done inside the walls. A path in a URL is bytes, from the sandbox's root (of a workspace: from its own), or with `relative` from its working "
 	                "folder, where commands start: /work. Names in a body without a slash in front are taken from `path`." },
+	[IMAGES]    = { "Images", "Root file systems by name, for `image` of a spec. What is sent is unpacked inside walls, all of it or nothing: `Content-Type: application/x-tar` for a root file "
+	                "system, `application/vnd.oci.image.layout.v1+tar` for a tar of an OCI layout; either may be packed by gzip or zstd." },
 	[REPOS]     = { "Repositories", "A mirror is cloned once and never edited. `{id}` is the id, the key or, escaped, the URL." },
 	[TOKENS]    = { "Tokens", "Who may come by TCP." },
 	[OPERATING] = { "Operating it", "For those who run the daemon." },
@@ -180,6 +187,7 @@ static const struct {
 	{ "/v1/workspaces/{id}/glob", FILES },
 	{ "/v1/workspaces/{id}/archive", FILES },
 	{ "/v1/workspaces", WORKSPACES },
+	{ "/v1/images", IMAGES },
 	{ "/v1/sandboxes/{id}/shells", PROCESSES },
 	{ "/v1/sandboxes", SANDBOXES },
 	{ "/v1/run", SANDBOXES },
@@ -193,7 +201,7 @@ static const struct {
 const struct group *group_at(size_t i)
 {
 	static const int order[] = { SANDBOXES, WORKSPACES, PROCESSES, FILES,
-		                     REPOS,     TOKENS,     OPERATING };
+		                     REPOS,     IMAGES,     TOKENS,    OPERATING };
 
 	return i < COUNT(order) ? &groups[order[i]] : NULL;
 }

@@ -699,6 +699,8 @@ const struct schema schemas[] = {
 	{ "Sandbox", "A sandbox.", MEMBERS(sandbox) },
 	{ "SandboxList", "A page of sandboxes.", MEMBERS(sandbox_list_of) },
 	{ "Usage", "What a sandbox uses.", MEMBERS(sandbox_usage_of) },
+	{ "Image", "A root file system that was imported.", MEMBERS(image_members) },
+	{ "ImageList", "All images of the tenant.", MEMBERS(image_list_members) },
 	{ "RepoAsk", "What is mirrored.", MEMBERS(repo_ask_of), ASK },
 	{ "Repo", "A mirror of a repository.", MEMBERS(repo_of) },
 	{ "RepoList", "A page of repositories.", MEMBERS(repo_list_of) },

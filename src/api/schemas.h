@@ -57,3 +57,6 @@ json_t *type_json(const char *type); /* the type is ours, so it is well-formed *
 /* schemas_spec.c */
 json_t *spec_properties(void);
 json_t *net_properties(void);
+
+/* schemas_image.c: for the table in schemas.c, which has to know how many */
+extern const struct member image_members[8], image_list_members[1];

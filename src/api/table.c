@@ -96,6 +96,11 @@ const struct route routes[] = {
 	{ "GET",    W "/archive",          archive_get,     SCOPE_READ,   BODY_NONE,   "A folder as tar", NULL, NULL, "path format" },
 	{ "PUT",    W "/archive",          archive_put,     SCOPE_EXEC,   BODY_STREAM, "Unpack a tar archive", NULL, "Any", "path" },
 
+	{ "PUT",    "/v1/images/{name}",   image_put,       SCOPE_MANAGE, BODY_STREAM, "Import a root file system: a tar, or an OCI layout as one", NULL, "Image", "ref replace" },
+	{ "GET",    "/v1/images",          image_list,      SCOPE_READ,   BODY_NONE,   "The images, by name", NULL, "ImageList", NULL },
+	{ "GET",    "/v1/images/{name}",   image_get,       SCOPE_READ,   BODY_NONE,   "One image", NULL, "Image", NULL },
+	{ "DELETE", "/v1/images/{name}",   image_delete,    SCOPE_MANAGE, BODY_NONE,   "Remove an image that no sandbox has", NULL, NULL, NULL },
+
 	{ "GET",    "/v1/processes",       process_list,    SCOPE_READ,   BODY_NONE,   "The processes, newest first", NULL, "ProcessList", "limit cursor sandbox label state" },
 	{ "GET",    P,                     process_get,     SCOPE_READ,   BODY_NONE,   "One process; with wait: when it has ended", NULL, "Process", "wait" },
 	{ "DELETE", P,                     process_kill,    SCOPE_EXEC,   BODY_NONE,   "End it and all it started", NULL, "Process", NULL },

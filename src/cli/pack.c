@@ -140,7 +140,37 @@ static la_ssize_t put(struct archive *archive, void *data, const void *bytes, si
 	return w;
 }
 
-int pack_folder(const char *path, int fd, struct err *e)
+static int put_file(struct pack *p, int dir_fd, const char *name)
+{
+	AUTO(entry_freep) struct archive_entry *entry = archive_entry_new();
+	AUTO(fd_close)
+	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(p->e, errno, "open %s", name);
+	if (!S_ISREG(st.st_mode))
+		return err_new(p->e, ERR_INVALID, "%s is not a file", name);
+	archive_entry_copy_pathname(entry, name);
+	archive_entry_set_mode(entry, S_IFREG | 0644);
+	archive_entry_set_size(entry, st.st_size);
+	if (archive_write_header(p->archive, entry) < ARCHIVE_WARN)
+		return library_fails(p, name);
+	return put_bytes(p, fd, name, (uint64_t)st.st_size);
+}
+
+static int put_files(struct pack *p, const char *path, const char *const *names)
+{
+	AUTO(fd_close) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = dir < 0 ? err_sys(p->e, errno, "open %s", path) : 0;
+
+	for (; r == 0 && *names; names++)
+		r = put_file(p, dir, *names);
+	return r;
+}
+
+/* `names` NULL: all. */
+static int pack_some(const char *path, const char *const *names, int fd, struct err *e)
 {
 	struct pack p = { .archive = archive_write_new(), .fd = fd, .e = e };
 
@@ -148,11 +178,23 @@ int pack_folder(const char *path, int fd, struct err *e)
 	archive_write_set_bytes_per_block(p.archive, PIECE);
 	archive_write_set_bytes_in_last_block(p.archive, 1);
 	int r = archive_write_open(p.archive, &p, NULL, put, NULL) == ARCHIVE_OK
-	            ? put_tree(&p, path)
+	            ? 0
 	            : library_fails(&p, path);
+	if (r == 0)
+		r = names ? put_files(&p, path, names) : put_tree(&p, path);
 	if (r == 0 && archive_write_close(p.archive) != ARCHIVE_OK)
 		r = library_fails(&p, path);
 	p.is_failed = r < 0;
 	archive_write_free(p.archive);
 	return r;
+}
+
+int pack_folder(const char *path, int fd, struct err *e)
+{
+	return pack_some(path, NULL, fd, e);
+}
+
+int pack_files(const char *path, const char *const *names, int fd, struct err *e)
+{
+	return pack_some(path, names, fd, e);
 }

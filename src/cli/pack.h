@@ -8,9 +8,17 @@
 /* A folder's content, written to `fd`. What is no file, folder or link is left out. */
 int pack_folder(const char *path, int fd, struct err *e) MUST_USE;
 
-/* The same as the body of a request; its answer is not looked at. */
-int pack_send(struct client *c, const struct client_ask *ask, const char *path,
+/* These files of it, in this order; links are not followed. */
+int pack_files(const char *path, const char *const *names, int fd, struct err *e) MUST_USE;
+
+/* Either as the body of a request, of the type that it says, else tar. */
+struct pack_what {
+	const char *path;
+	const char *const *names; /* NULL: all of it */
+};
+int pack_send(struct client *c, const struct client_ask *ask, struct pack_what what, json_t **out,
               struct err *e) MUST_USE;
+client_source file_source; /* of an open file, int * */
 
 /* More of an archive: bytes at *bytes, 0 at its end, -1 with the error in `e`. */
 typedef long unpack_source(void *arg, const void **bytes, struct err *e);

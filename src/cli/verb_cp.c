@@ -87,17 +87,6 @@ static int remote_type(struct cp *p, char type[32], struct err *e)
 
 /* ---- into the sandbox ---------------------------------------------------------------- */
 
-static ssize_t read_file(void *arg, char *buf, size_t size, struct err *e)
-{
-	const int *fd = arg;
-	ssize_t n;
-
-	do
-		n = read(*fd, buf, size);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? err_sys(e, errno, "read") : n;
-}
-
 static int send_file(struct cp *p, int fd, mode_t mode, struct err *e)
 {
 	const char *texts[] = { p->place, p->sandbox, place_path(p->place, p->remote) };
@@ -108,7 +97,7 @@ static int send_file(struct cp *p, int fd, mode_t mode, struct err *e)
 	struct client_ask ask = { .method = "PUT",
 		                  .path = str_text(&path),
 		                  .type = "application/octet-stream",
-		                  .source = read_file,
+		                  .source = file_source,
 		                  .arg = &fd };
 	return client_json(&p->call->client, &ask, NULL, e);
 }
@@ -120,7 +109,7 @@ static int send_folder(struct cp *p, struct err *e)
 
 	client_path(&path, "/v1/{}/{}/archive?path={}", texts);
 	struct client_ask ask = { .method = "PUT", .path = str_text(&path) };
-	return pack_send(&p->call->client, &ask, p->local, e);
+	return pack_send(&p->call->client, &ask, (struct pack_what){ p->local, NULL }, NULL, e);
 }
 
 static int copy_in(struct cp *p, struct err *e)

@@ -252,17 +252,6 @@ static json_t *up_body(struct up *x, struct err *e)
 	return body;
 }
 
-static ssize_t read_file(void *arg, char *buf, size_t size, struct err *e)
-{
-	const int *fd = arg;
-	ssize_t n;
-
-	do
-		n = read(*fd, buf, size);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? err_sys(e, errno, "read") : n;
-}
-
 /* A folder is packed on the way; a file is an archive already. It is unpacked behind walls. */
 static int import(struct verb_call *c, const char *id, const char *from, struct err *e)
 {
@@ -277,11 +266,11 @@ static int import(struct verb_call *c, const char *id, const char *from, struct 
 	struct client_ask ask = { .method = "PUT",
 		                  .path = str_text(&path),
 		                  .type = "application/x-tar",
-		                  .source = read_file,
+		                  .source = file_source,
 		                  .arg = &fd };
 	c->client.doing = "importing";
 	if (S_ISDIR(st.st_mode))
-		return pack_send(&c->client, &ask, from, e);
+		return pack_send(&c->client, &ask, (struct pack_what){ from, NULL }, NULL, e);
 	return client_json(&c->client, &ask, NULL, e);
 }
 

@@ -11,6 +11,7 @@
 #include "core/birth.h"
 #include "core/checkout.h"
 #include "core/expire.h"
+#include "core/image.h"
 #include "core/maker.h"
 #include "core/process.h"
 #include "core/repo.h"
@@ -254,6 +255,7 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 	    dismiss_strangers(c, e) < 0)
 		return -1;
 	wsx_recover(c);
+	images_sweep(c);
 	birth_recover(c);
 	repo_recover(c);
 	return 0;
@@ -298,6 +300,7 @@ void core_close(struct core *c)
 	roster_done(&c->sandboxes);
 	roster_done(&c->processes);
 	wsx_close_all(c);
+	images_close(c);
 	trees_close(c);
 	maker_close(c);
 	timers_done(&c->timers, c->loop);

@@ -19,6 +19,7 @@
  *   workspace.c and its siblings: durable trees, their points, who works with them
  *   files.c     the tree worker of a sandbox: requests and answers about files
  *   dial.c      connections to ports inside
+ *   image.c     names of imported root file systems; image_import.c how they come
  *   expire.c    what ends by itself: time to live, idle ones, old records
  *
  * One thread, one loop. Truth is in three places, and each knows what the others may not: a monitor
@@ -72,6 +73,7 @@ struct core {
 
 	struct maker *maker;
 	struct trees *trees;          /* trees.h */
+	struct image_import *imports; /* image.h */
 	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
 	struct layer_job *layer_jobs; /* checkouts that are being made */
 	struct asking *askings;       /* who waits for one */

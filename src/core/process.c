@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "core/birth.h"
 #include "core/details.h"
+#include "core/image.h"
 #include "core/quota.h"
 #include "core/shells.h"
 #include "core/workspace.h"
@@ -367,7 +368,7 @@ static int make_command(const struct sbx *s, const struct px_ask *ask, struct co
 		shell[1] = str_text(&script);
 	else if (ask->script)
 		shell_argv(s, ask->script, shell);
-	if (ask->user && plan_ids(ask->user, -1, &q.uid, &q.gid, &e) < 0)
+	if (ask->user && image_ids(s, ask->user, &q.uid, &q.gid, &e) < 0)
 		return fail_err(f, &e);
 	if (!s->core->host.is_root && (q.uid != s->uid || q.gid != s->gid))
 		return fail_set(f, FAIL_UNENFORCEABLE,

@@ -1,6 +1,7 @@
 #include "core/quota.h"
 
 #include "core/process.h"
+#include "store/images.h"
 
 struct quota quota_needs(const struct spec *s)
 {
@@ -39,8 +40,13 @@ void quota_used(struct core *c, const char *tenant, struct quota *out)
 {
 	struct count n = { tenant, out };
 
+	struct err e = { 0 };
+	int64_t images = 0;
+
 	*out = (struct quota){ 0 };
 	roster_each(&c->sandboxes, count_one, &n);
+	if (c->store && store_image_bytes(c->store, tenant, &images, &e) == 0)
+		out->of[QUOTA_DISK] += (uint64_t)images;
 }
 
 static int refuse(const struct core *c, enum quota_id id, const uint64_t amounts[2], struct fail *f)

@@ -8,6 +8,7 @@
 #include "core/enforced.h"
 #include "core/files.h"
 #include "core/gate.h"
+#include "core/image.h"
 #include "core/maker.h"
 #include "core/net.h"
 #include "core/process.h"
@@ -127,7 +128,8 @@ void sbx_update(struct sbx *s, uint32_t fields, struct store_call call)
 		                   .backend = s->spec.backend,
 		                   .started_ms = s->started_ms,
 		                   .ended_ms = core_now_ms(),
-		                   .expires_ms = s->expires_ms };
+		                   .expires_ms = s->expires_ms,
+		                   .image_tree = (int64_t)s->image_tree };
 	struct err e = { 0 };
 
 	if (store_sandbox_update(s->core->store, &row, fields, call, &e) < 0)
@@ -249,7 +251,10 @@ int sbx_user_of(struct sbx *s, int image_fd, struct fail *f)
 	bool is_later = image_fd < 0 && strncmp(s->spec.image, "dir:", 4) == 0;
 	struct err e = { 0 };
 
-	if (plan_ids(s->spec.user, image_fd, &s->uid, &s->gid, &e) < 0 && !is_later)
+	int r = s->image_tree ? image_ids(s, s->spec.user, &s->uid, &s->gid, &e)
+	                      : plan_ids(s->spec.user, image_fd, &s->uid, &s->gid, &e);
+
+	if (r < 0 && !is_later)
 		return fail_err(f, &e);
 	return 0;
 }
@@ -278,7 +283,8 @@ static int insert(struct sbx *s, struct store_call call, struct fail *f)
 		                   .cpu_milli = (int64_t)s->needs.of[QUOTA_CPU],
 		                   .pids = (int64_t)s->needs.of[QUOTA_PIDS],
 		                   .disk_bytes = (int64_t)s->needs.of[QUOTA_DISK],
-		                   .workspace = s->workspace ? s->workspace->row.id : NULL };
+		                   .workspace = s->workspace ? s->workspace->row.id : NULL,
+		                   .image_tree = (int64_t)s->image_tree };
 	struct err e = { 0 };
 
 	if (s->is_service)
@@ -428,8 +434,9 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	int judged = enforced_judge(c, &s->spec, &texts, f);
 	s->enforced = texts.by;
 	s->note = texts.note;
-	if (judged < 0 || find_workspace(s, f) < 0 || sbx_user_of(s, -1, f) < 0 ||
-	    sbx_change_begin(s, done, arg, f) < 0 || record(s, f) < 0) {
+	if (judged < 0 || find_workspace(s, f) < 0 || image_resolve(s, f) < 0 ||
+	    sbx_user_of(s, -1, f) < 0 || sbx_change_begin(s, done, arg, f) < 0 ||
+	    record(s, f) < 0) {
 		sbx_free(s);
 		return NULL;
 	}
@@ -541,9 +548,13 @@ static void gone_on_record(void *arg, const struct store_answer *a)
 
 	(void)a;
 	struct fail f = s->change.fail;
+	struct core *c = s->core;
+	bool has_image = s->image_tree != 0;
 
 	sbx_change_end(s, f.code == FAIL_NONE ? NULL : &f);
 	sbx_free(s);
+	if (has_image)
+		images_sweep(c);
 }
 
 /* Before its row says gone: whoever dies in between finds rows of a sandbox that still is. */

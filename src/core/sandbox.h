@@ -52,6 +52,7 @@ struct sbx {
 	bool is_work_read_only;   /* whatever the mode of its workspace */
 	struct maker_tree *trees; /* mounted besides what its spec says */
 	size_t n_trees;
+	uint64_t image_tree; /* of an imported image that is below it (image.h); 0: none */
 
 	struct wsx *workspace; /* what fs workspace:AT shows (workspace.h); a reference, or NULL */
 	struct sbx *next_attached;   /* with the same one */

@@ -4,6 +4,7 @@
  */
 #include "core/gate.h"
 #include "core/gitscript.h"
+#include "core/image.h"
 #include "core/maker.h"
 #include "core/sandbox-internal.h"
 #include "core/workspace.h"
@@ -53,7 +54,10 @@ static bool fill_make(const struct sbx *s, struct launch_make *m, struct str *te
 {
 	const struct spec *spec = &s->spec;
 
-	*m = (struct launch_make){ .uid = s->uid, .gid = s->gid, .image = s->change.tickets[0] };
+	*m = (struct launch_make){ .uid = s->uid,
+		                   .gid = s->gid,
+		                   .image = s->change.tickets[0],
+		                   .image_tree = s->image_tree };
 	m->flags = (s->is_one_shot ? 0 : LAUNCH_KEPT) |
 	           (spec->profile == PROFILE_ROOTFUL ? LAUNCH_ROOTFUL : 0) |
 	           (spec->net.mode != NET_DENY ? LAUNCH_NET : 0);
@@ -171,7 +175,13 @@ static void open_next(struct sbx *s)
 
 void sbx_build(struct sbx *s)
 {
+	struct fail f = { 0 };
+
 	memset(s->change.tickets, 0, sizeof s->change.tickets);
 	s->change.next_source = 0;
-	open_next(s);
+	/* Another one may have the name by now: a new generation gets that. */
+	if (s->generation > 1 && (image_resolve(s, &f) < 0 || sbx_user_of(s, -1, &f) < 0))
+		sbx_build_failed(s, &f);
+	else
+		open_next(s);
 }

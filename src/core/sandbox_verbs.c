@@ -209,6 +209,7 @@ struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row)
 	s->state = row->state;
 	s->slot = (int)row->slot;
 	s->is_adopted = true;
+	s->image_tree = (uint64_t)row->image_tree;
 	s->created_ms = row->created_ms;
 	s->started_ms = row->started_ms;
 	s->expires_ms = row->expires_ms;

@@ -9,22 +9,8 @@
 
 #define READ                                                                                       \
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define ABI_1 ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
-#define ABI_2_REFER (1ull << 13)    /* rename and link between folders, Linux 5.19 */
-#define ABI_3_TRUNCATE (1ull << 14) /* Linux 6.2 */
 
 static const char *const writable[] = { "/tmp", "/run", "/home", "/root", "/var", "/dev", "/work" };
-
-static uint64_t handled(int abi)
-{
-	uint64_t all = ABI_1;
-
-	if (abi >= 2)
-		all |= ABI_2_REFER;
-	if (abi >= 3)
-		all |= ABI_3_TRUNCATE;
-	return all;
-}
 
 static int allow(int ruleset, const char *path, uint64_t access, struct err *e)
 {
@@ -82,11 +68,11 @@ static int make_rules(const struct plan *p, bool is_installer, struct err *e)
 
 	if (abi < 0)
 		return err_sys(e, -abi, "landlock");
-	AUTO(fd_close) int ruleset = os_landlock_ruleset(handled(abi));
+	AUTO(fd_close) int ruleset = os_landlock_ruleset(os_landlock_all(abi));
 	if (ruleset < 0)
 		return err_sys(e, -ruleset, "make the ruleset");
-	if (allow(ruleset, "/", is_installer ? handled(abi) : READ, e) < 0 ||
-	    (!is_installer && allow_writable(ruleset, p, handled(abi), e) < 0))
+	if (allow(ruleset, "/", is_installer ? os_landlock_all(abi) : READ, e) < 0 ||
+	    (!is_installer && allow_writable(ruleset, p, os_landlock_all(abi), e) < 0))
 		return -1;
 	return fd_take(&ruleset);
 }

@@ -74,7 +74,8 @@ static int draft_image(struct plan *p, const char *image, struct err *e)
 	if (strcmp(image, "host") == 0)
 		return 0;
 	if (strncmp(image, "dir:", 4) != 0)
-		return err_new(e, ERR_INVALID, "image: %s: known are host and dir:PATH", image);
+		return err_new(e, ERR_INVALID,
+		               "image: %s: without a daemon there are host and dir:PATH", image);
 	p->image = IMAGE_DIR;
 	p->image_source = add_text(p, image + 4);
 	return 0;
@@ -105,8 +106,9 @@ static bool passwd_line(const char *line, const char *name, uint32_t *uid, uint3
 	return true;
 }
 
-static bool passwd_find(char *text, const char *name, uint32_t *uid, uint32_t *gid)
+static bool passwd_find(const char *passwd, const char *name, uint32_t *uid, uint32_t *gid)
 {
+	AUTO(freep) char *text = mem_strdup(passwd);
 	char *save = NULL;
 
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
@@ -115,23 +117,7 @@ static bool passwd_find(char *text, const char *name, uint32_t *uid, uint32_t *g
 	return false;
 }
 
-static bool image_user(int image_fd, const char *name, uint32_t *uid, uint32_t *gid)
-{
-	enum { PASSWD_BYTES_MAX = 256 * 1024 };
-
-	if (image_fd < 0)
-		return false;
-	AUTO(freep) char *text = mem_alloc(PASSWD_BYTES_MAX);
-	AUTO(fd_close)
-	int fd = os_openat2(image_fd, "etc/passwd", O_RDONLY | O_NONBLOCK, 0,
-	                    0x10 /* RESOLVE_IN_ROOT */);
-	if (fd < 0)
-		return false;
-	ssize_t n = read(fd, text, PASSWD_BYTES_MAX - 1);
-	return n > 0 && passwd_find(text, name, uid, gid);
-}
-
-int plan_ids(const char *user, int image_fd, uint32_t *uid, uint32_t *gid, struct err *e)
+int plan_ids_in(const char *user, const char *passwd, uint32_t *uid, uint32_t *gid, struct err *e)
 {
 	struct user_ref u;
 
@@ -143,7 +129,7 @@ int plan_ids(const char *user, int image_fd, uint32_t *uid, uint32_t *gid, struc
 			               IDS_INSIDE_MAX);
 		*uid = u.uid;
 		*gid = u.has_gid ? u.gid : u.uid;
-	} else if (image_user(image_fd, u.name, uid, gid)) {
+	} else if (passwd && passwd_find(passwd, u.name, uid, gid)) {
 		return 0;
 	} else if (strcmp(u.name, "agent") == 0) {
 		*uid = *gid = 1000;
@@ -154,6 +140,21 @@ int plan_ids(const char *user, int image_fd, uint32_t *uid, uint32_t *gid, struc
 		               "user: %s is not in the image; known are agent and root", user);
 	}
 	return 0;
+}
+
+int plan_ids(const char *user, int image_fd, uint32_t *uid, uint32_t *gid, struct err *e)
+{
+	enum { PASSWD_BYTES_MAX = 256 * 1024 };
+
+	if (image_fd < 0)
+		return plan_ids_in(user, NULL, uid, gid, e);
+	AUTO(freep) char *text = mem_alloc(PASSWD_BYTES_MAX);
+	AUTO(fd_close)
+	int fd = os_openat2(image_fd, "etc/passwd", O_RDONLY | O_NONBLOCK, 0,
+	                    0x10 /* RESOLVE_IN_ROOT */);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, PASSWD_BYTES_MAX - 1);
+
+	return plan_ids_in(user, n > 0 ? text : NULL, uid, gid, e);
 }
 
 /* What lies in another mount is mounted after it, whatever the order they were written in. */

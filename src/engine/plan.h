@@ -61,6 +61,8 @@ int plan_give(struct plan *p, size_t which, int fd, struct err *e) MUST_USE;
 int plan_finish(struct plan *p, const struct spec *s, struct err *e) MUST_USE;
 
 /* "agent", "root", "uid[:gid]", or a name in the image; image_fd -1: none to ask. */
+int plan_ids_in(const char *user, const char *passwd, uint32_t *uid, uint32_t *gid,
+                struct err *e) MUST_USE; /* passwd: the file of the image as text, or NULL */
 int plan_ids(const char *user, int image_fd, uint32_t *uid, uint32_t *gid, struct err *e) MUST_USE;
 
 static inline bool plan_is_read_only(const struct plan_mount *m)

@@ -98,6 +98,19 @@ int os_statfs_type(int fd, const char *path, int64_t *type)
 	return r;
 }
 
+int os_room(int fd, uint64_t *free_bytes, uint64_t *all_bytes)
+{
+	struct statvfs sv;
+
+	OS_FAULT("statvfs");
+	int r = os_ret(fstatvfs(fd, &sv));
+	if (r == 0) {
+		*free_bytes = (uint64_t)sv.f_bavail * sv.f_frsize;
+		*all_bytes = (uint64_t)sv.f_blocks * sv.f_frsize;
+	}
+	return r;
+}
+
 int os_is_read_only(int fd)
 {
 	struct statvfs sv;

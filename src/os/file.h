@@ -20,6 +20,8 @@ int os_readlinkat(int dirfd, const char *path, char *buf, size_t size); /* NUL-t
 int os_fchownat(int dirfd, const char *path, uid_t uid, gid_t gid);
 int os_fstatat(int dirfd, const char *path, struct stat *st, int flags);
 int os_statfs_type(int fd, const char *path, int64_t *type); /* path NULL: of fd */
+/* Of its file system: bytes that anybody may still use, and all. */
+int os_room(int fd, uint64_t *free_bytes, uint64_t *all_bytes);
 int os_is_read_only(int fd); /* the mount, or its file system: 1, else 0 */
 int os_fchdir(int fd);
 int os_chdir(const char *path);

@@ -12,6 +12,17 @@ int os_landlock_abi(void)
 	    syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION));
 }
 
+uint64_t os_landlock_all(int abi)
+{
+	uint64_t all = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+
+	if (abi >= 2)
+		all |= 1ull << 13; /* rename and link between folders, Linux 5.19 */
+	if (abi >= 3)
+		all |= 1ull << 14; /* truncate, Linux 6.2 */
+	return all;
+}
+
 int os_landlock_ruleset(uint64_t handled_fs)
 {
 	struct landlock_ruleset_attr attr = { .handled_access_fs = handled_fs };

@@ -3,7 +3,7 @@
  */
 #include "spec/opts.h"
 
-static const char *const image_words[] = { "host", "dir:PATH", NULL };
+static const char *const image_words[] = { "host", "dir:PATH", "NAME", NULL };
 static const char *const backend_words[] = { "native", NULL };
 static const char *const switch_words[] = { "on", "off", NULL };
 static const char *const profile_words[] = {
@@ -39,7 +39,8 @@ static const struct opt rows[] = {
 	  .help = "name, uid or uid:gid inside; root is nobody outside" },
 	{ .key = "image", .flag = "image", .arg = "IMAGE", .dflt = "host",
 	  .type = &opt_text, .check = check_image, .words = image_words, FIELD(image),
-	  .forms = "`host`, `dir:/path`", .help = "the root file system: host or dir:PATH" },
+	  .forms = "`host`, `dir:/path`, the name of an imported one (`caisson image`)",
+	  .help = "the root file system: host, dir:PATH or the name of an imported one" },
 	{ .key = "backend", .flag = "backend", .arg = "NAME", .dflt = "native",
 	  .type = &opt_text, .check = check_word, .words = backend_words, FIELD(backend),
 	  .forms = "`native`", .help = "who makes the walls" },

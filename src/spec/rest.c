@@ -17,13 +17,29 @@ int check_user(const struct opt *o, struct arena *a, const char *text, const cha
 	return 0;
 }
 
-/* "host", or "dir:" and a path. */
+bool image_name_is(const char *text)
+{
+	size_t n = strlen(text);
+
+	if (n == 0 || n >= NAME_TEXT_MAX || !isalnum((unsigned char)text[0]))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)text[i]) && !strchr("._-:", text[i]))
+			return false;
+	return strcmp(text, "host") != 0 && strncmp(text, "dir:", 4) != 0;
+}
+
+/* "host", "dir:" and a path, or the name of one that was imported: the daemon knows which. */
 int check_image(const struct opt *o, struct arena *a, const char *text, const char **out,
                 struct err *e)
 {
 	const char *prefix = "dir:";
 	const char *path = NULL;
 
+	if (image_name_is(text)) {
+		*out = arena_strdup(a, text);
+		return 0;
+	}
 	if (strncmp(text, prefix, strlen(prefix)) != 0)
 		return check_word(o, a, text, out, e);
 	if (check_source(o, a, text + strlen(prefix), &path, e) < 0)

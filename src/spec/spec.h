@@ -153,6 +153,9 @@ bool spec_weaker(const struct spec *s, const char *field);       /* it is listed
 enum net_entry net_entry_kind(const char *entry, const char **name);
 extern const char *const net_presets[]; /* "pip", ...; ends with NULL */
 
+/* What an imported image may be called: letters, digits, then . _ - : too; not host, not dir:. */
+bool image_name_is(const char *text);
+
 /* The image's user by strict rules: name, "uid" or "uid:gid"; nothing is parsed half-way. */
 struct user_ref {
 	const char *name; /* NULL when numeric */

@@ -95,6 +95,7 @@ static const struct column columns[] = {
 	F(pids,           COL_INT,   0,              SANDBOX_SET_SPEC),
 	F(disk_bytes,     COL_INT,   0,              SANDBOX_SET_SPEC),
 	F(workspace,      COL_TEXT,  STORE_ID_MAX,   0),
+	F(image_tree,     COL_SOME,  0,              SANDBOX_SET_SLOT),
 };
 /* clang-format on */
 static const struct table table = {

@@ -61,6 +61,7 @@ struct sandbox_row {
 	int64_t created_ms, started_ms, ended_ms, expires_ms, idle_ms, last_active_ms;
 	int64_t mem_bytes, cpu_milli, pids, disk_bytes; /* what it counts against the quota */
 	const char *workspace; /* the id of the one that it works on, or NULL */
+	int64_t image_tree;    /* of the image that was below it when it was made; 0: none */
 };
 
 /* What an update writes: the fields of the row that its bits name. */
@@ -70,7 +71,7 @@ enum sandbox_field {
 	SANDBOX_SET_SPEC = 1 << 2, /* and the four of the quota */
 	SANDBOX_SET_LABELS = 1 << 3,
 	SANDBOX_SET_ENFORCED = 1 << 4, /* and backend */
-	SANDBOX_SET_SLOT = 1 << 5,     /* and boot_id, socket */
+	SANDBOX_SET_SLOT = 1 << 5,     /* and boot_id, socket, image_tree */
 	SANDBOX_SET_STARTED = 1 << 6,
 	SANDBOX_SET_ENDED = 1 << 7,
 	SANDBOX_SET_EXPIRES = 1 << 8,

@@ -324,11 +324,28 @@ static const char repos[] =
     " PRIMARY KEY(repo,name)"
     ") STRICT, WITHOUT ROWID;";
 
+/* A name of a tenant's for a sealed tree; and which tree a sandbox has below it, whatever became of
+ * the name. */
+static const char images[] = "CREATE TABLE images("
+			     " tenant TEXT NOT NULL,"
+			     " node TEXT NOT NULL,"
+			     " name TEXT NOT NULL,"
+			     " tree INTEGER NOT NULL UNIQUE,"
+			     " source TEXT NOT NULL,"
+			     " digest TEXT NOT NULL,"
+			     " bytes INTEGER NOT NULL,"
+			     " files INTEGER NOT NULL,"
+			     " layers INTEGER NOT NULL,"
+			     " dropped INTEGER NOT NULL,"
+			     " passwd TEXT,"
+			     " created_ms INTEGER NOT NULL,"
+			     " PRIMARY KEY(tenant,name)"
+			     ") STRICT, WITHOUT ROWID;"
+			     "ALTER TABLE sandboxes ADD COLUMN image_tree INTEGER;";
+
 static const struct schema_step our_steps[] = {
-	{ "the first tables", first },
-	{ "connections", connections },
-	{ "workspaces", workspaces },
-	{ "repositories", repos },
+	{ "the first tables", first }, { "connections", connections }, { "workspaces", workspaces },
+	{ "repositories", repos },     { "images", images },
 };
 
 static int run_steps(struct db *db, const struct schema_step *steps, size_t from, size_t to,

@@ -44,5 +44,11 @@
 #define TREE_EVENTS_MAX 1024           /* waiting to be merged or sent; then one overflow */
 #define TREE_EVENT_WAIT_MS 20          /* events of one file within it are one */
 #define TREE_ARCHIVE_ENTRIES_MAX 1000000
+#define TREE_RATIO_FREE (64u << 20)    /* bytes that may be unpacked from anything */
+#define TREE_RATIO_MAX 200             /* beyond: bytes from one; systems pack 3 to 20 times */
+#define TREE_BLOBS_MAX 512             /* of an OCI layout: each is an open file */
+#define TREE_PASSWD_MAX (64u << 10)    /* of an image, to find its users by name */
+#define TREE_XATTR_MAX (64u << 10)     /* bytes of one attribute; the kernel's own limit */
+#define TREE_FREE_EVERY (16u << 20)    /* bytes written between two looks at the disk */
 #define TREE_DIFF_EDITS_MAX 1024       /* the diff algorithm needs the square of it */
 /* clang-format on */

@@ -35,6 +35,7 @@ static const struct {
 	[TREE_WATCH]   = { verb_watch,   0,            0,           false },
 	[TREE_TAR_OUT] = { verb_tar_out, 0,            0,           false },
 	[TREE_TAR_IN]  = { verb_tar_in,  0,            0,           true },
+	[TREE_IMAGE]   = { verb_image,   1800 * SECOND, 7200 * SECOND, true },
 	[TREE_PORTS]   = { verb_ports,   5 * SECOND,   10 * SECOND, false },
 	[TREE_DIAL]    = { verb_dial,    5 * SECOND,   60 * SECOND, false },
 };

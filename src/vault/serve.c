@@ -185,6 +185,11 @@ static void serve_launcher(struct vault *v, struct watch *w, const struct vault_
 		                   on_client); /* it then hears the end */
 		return;
 	}
+	if (ask->head.type == V_CLOSE) { /* it goes, and nobody comes to ask for us */
+		if (!close_all(v, &e))
+			fail(v, w, ask->head.tag, &e);
+		return;
+	}
 	if (ask->head.type == V_OPEN && open_workspace(v, &ask->open, *fd, &p.opened, &e) < 0) {
 		fail(v, w, ask->head.tag, &e);
 		v->loop.is_done = !v->is_open; /* half open is no use: the next one begins anew */

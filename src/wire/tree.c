@@ -1,7 +1,5 @@
 #include "wire/tree.h"
 
-#include "wire/code.h"
-
 static const char *const verb_names[] = {
 	[TREE_STAT] = "stat",       [TREE_LIST] = "list",     [TREE_READ] = "read",
 	[TREE_LINES] = "lines",     [TREE_WRITE] = "write",   [TREE_EDIT] = "edit",
@@ -9,7 +7,7 @@ static const char *const verb_names[] = {
 	[TREE_MKDIR] = "mkdir",     [TREE_BATCH] = "batch",   [TREE_PATCH] = "patch",
 	[TREE_GREP] = "grep",       [TREE_GLOB] = "glob",     [TREE_WATCH] = "watch",
 	[TREE_TAR_OUT] = "tar_out", [TREE_TAR_IN] = "tar_in", [TREE_PORTS] = "ports",
-	[TREE_DIAL] = "dial",
+	[TREE_DIAL] = "dial",       [TREE_IMAGE] = "image",
 };
 _Static_assert(COUNT(verb_names) == TREE_VERBS, "a verb has no name");
 
@@ -49,19 +47,19 @@ const char *tree_verb_name(enum tree_verb verb)
 	return (size_t)verb < COUNT(verb_names) ? verb_names[verb] : "?";
 }
 
-static enum fail_code code_of(enum tree_code code)
+enum fail_code tree_code_fail(enum tree_code code)
 {
 	return codes[(size_t)code < COUNT(codes) ? code : TREE_BACKEND_ERROR];
 }
 
 const char *tree_code_name(enum tree_code code)
 {
-	return fail_name(code_of(code));
+	return fail_name(tree_code_fail(code));
 }
 
 int tree_code_status(enum tree_code code)
 {
-	return fail_status(code_of(code));
+	return fail_status(tree_code_fail(code));
 }
 
 const char *tree_content_type(enum tree_content content)

@@ -35,6 +35,7 @@
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "wire/code.h"
 #include "wire/span.h"
 
 #define TREE_PACKET_MAX (64u << 10)
@@ -67,7 +68,11 @@ enum tree_verb {
 	TREE_WATCH,   /* RECURSIVE, time_ms → NDJSON {event,path?,dir?,why?}, until cancelled */
 	TREE_TAR_OUT, /* → TAR */
 	TREE_TAR_IN,  /* a tar archive → {path,files,bytes} */
-	TREE_PORTS,   /* max → RAW, struct tree_listener after struct tree_listener */
+	TREE_IMAGE, /* OCI, OWNERS, path: the name of the image in a layout, or "", count: bytes at
+	             * most, from: bytes that the disk keeps free; a tar of a root file system or
+	             * of an OCI layout → {files,bytes,layers,digest,dropped,passwd?}, in the
+	             * worker's root, which is empty; when it fails all is the asker's to remove */
+	TREE_PORTS, /* max → RAW, struct tree_listener after struct tree_listener */
 	TREE_DIAL, /* from: a port, FD: one end of a stream → the ANSWER when it is connected; then
 	            * bytes are carried between both until both have ended. A DATA of one byte:
 	            * the far end has closed its side, in good order */
@@ -84,7 +89,9 @@ enum tree_flag {
 	TREE_HAS_RANGE = 1 << 6, /* `from` and `count` count */
 	TREE_ATOMIC = 1 << 7,    /* all or nothing */
 	TREE_HASH = 1 << 8,      /* the hash is wanted where it costs a read */
-	TREE_FLAGS = (1 << 9) - 1
+	TREE_OCI = 1 << 9,       /* a layout, not a root file system */
+	TREE_OWNERS = 1 << 10,   /* ids of an archive are those of its files; else all are ours */
+	TREE_FLAGS = (1 << 11) - 1
 };
 
 /* The part of the API's closed list that a file verb can end with. */
@@ -174,4 +181,5 @@ size_t tree_piece_build(struct tree_head head, const void *bytes, void *buf);
 const char *tree_verb_name(enum tree_verb verb);
 const char *tree_code_name(enum tree_code code);
 int tree_code_status(enum tree_code code); /* of HTTP */
+enum fail_code tree_code_fail(enum tree_code code);
 const char *tree_content_type(enum tree_content content);

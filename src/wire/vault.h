@@ -62,7 +62,8 @@ enum vault_type {
 	V_SWEEP,         /* what no checkpoint of any workspace holds is removed; done: how much */
 	V_VERIFY,        /* descriptor: findings as JSON lines; done.files: how many */
 	V_FLATTEN,       /* vault_flatten: some sealed trees become one new sealed tree, by links */
-	V_CLOSE,         /* unmounts and ends; V_FAILED (EBUSY) while a sandbox has it */
+	V_CLOSE,         /* unmounts and ends; V_FAILED (EBUSY) while a sandbox has it. A launcher
+	                  * that ends in order says it too: its answer is the end, or V_FAILED */
 
 	/* the vault */
 	V_OPENED, /* to the launcher: struct vault_opened; descriptor: a detached mount, for one

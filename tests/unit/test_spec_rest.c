@@ -10,6 +10,7 @@ TEST(every_form_of_the_rest)
 {
 	static const struct row rows[] = {
 		{ "{\"image\":\"host\"}", WITH("\"image\":\"host\"") },
+		{ "{\"image\":\"python:3.12-slim\"}", WITH("\"image\":\"python:3.12-slim\"") },
 		{ "{\"image\":\"dir:/srv//root/\"}", WITH("\"image\":\"dir:/srv/root\"") },
 		{ "{\"backend\":\"native\"}", WITH("\"backend\":\"native\"") },
 		{ "{\"workspace\":\"task-123\"}", WITH("\"workspace\":\"task-123\"") },
@@ -47,8 +48,10 @@ TEST(wrong_rest)
 		{ "{\"allow-weaker\":[]}", "did you mean \"allow_weaker\"?" },
 		{ "{\"mem\":\"4g\"}", "unknown key \"mem\"" },
 		{ "{\"\":1}", "unknown key \"\"" },
-		{ "{\"image\":\"hots\"}", "image: \"hots\" is not valid; did you mean \"host\"?" },
-		{ "{\"image\":\"python\"}", "valid: host, dir:PATH" },
+		{ "{\"image\":\"ho st\"}",
+		  "image: \"ho st\" is not valid; did you mean \"host\"?" },
+		{ "{\"image\":\"some/python\"}", "valid: host, dir:PATH, NAME" },
+		{ "{\"image\":\":x\"}", "is not valid" },
 		{ "{\"image\":\"dir:\"}", "is empty" },
 		{ "{\"image\":\"dir:root\"}", "is relative" },
 		{ "{\"image\":\"dir:/a/../b\"}", "not allowed" },

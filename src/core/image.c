@@ -1,0 +1,123 @@
+#include "core/image.h"
+
+#include "core/trees.h"
+#include "engine/plan.h"
+#include "io/journal.h"
+#include "spec/opts.h"
+
+/* ---- names --------------------------------------------------------------------------- */
+
+/* "; did you mean ...?" of those that there are. */
+static void unknown(struct core *c, const char *tenant, const char *name, struct fail *f)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct image_list list = { 0 };
+	struct err e = { 0 };
+
+	if (store_image_list(c->store, tenant, &a, &list, &e) < 0)
+		list.n = 0;
+	const char **words = arena_alloc(&a, (list.n + 2) * sizeof *words);
+	for (size_t i = 0; i < list.n; i++)
+		words[i] = list.rows[i].name;
+	words[list.n] = "host";
+	words[list.n + 1] = NULL;
+	fail_set(f, FAIL_NOT_FOUND, "image: there is no \"%.128s\"%s", name,
+	         hint(name, words).text);
+}
+
+int image_find(struct core *c, const char *tenant, const char *name, struct arena *a,
+               struct image_row *out, struct fail *f)
+{
+	struct err e = { 0 };
+
+	if (store_image_get(c->store, tenant, name, a, out, &e) == 0)
+		return 0;
+	if (e.kind == ERR_NOT_FOUND)
+		unknown(c, tenant, name, f);
+	else
+		fail_err(f, &e);
+	return -1;
+}
+
+struct users {
+	int64_t tree;
+	const struct sbx *found;
+};
+
+static void look_for_user(void *entry, void *arg)
+{
+	const struct sbx *s = entry;
+	struct users *u = arg;
+
+	if ((int64_t)s->image_tree == u->tree)
+		u->found = s;
+}
+
+static const struct sbx *user_of(struct core *c, int64_t tree)
+{
+	struct users u = { .tree = tree };
+
+	roster_each(&c->sandboxes, look_for_user, &u);
+	return u.found;
+}
+
+int image_remove(struct core *c, const char *tenant, const char *name, struct store_call call,
+                 struct fail *f)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct image_row row;
+	struct err e = { 0 };
+
+	if (image_find(c, tenant, name, &a, &row, f) < 0)
+		return -1;
+	const struct sbx *s = user_of(c, row.tree);
+	if (s)
+		return fail_set(f, FAIL_BUSY, "image: sandbox %s has it", s->id);
+	if (store_image_drop(c->store, tenant, name, row.tree, call, &e) < 0)
+		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
+	return 0;
+}
+
+/* ---- who uses them ------------------------------------------------------------------- */
+
+int image_resolve(struct sbx *s, struct fail *f)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct image_row row = { 0 };
+
+	if (image_name_is(s->spec.image) &&
+	    image_find(s->core, s->tenant, s->spec.image, &a, &row, f) < 0)
+		return -1;
+	s->image_tree = (uint64_t)row.tree;
+	return 0;
+}
+
+int image_ids(const struct sbx *s, const char *user, uint32_t *uid, uint32_t *gid, struct err *e)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct image_row row = { 0 };
+	struct err gone = { 0 };
+
+	/* A name that was dropped meanwhile: its users are not known any more. */
+	if (s->image_tree &&
+	    store_image_get(s->core->store, s->tenant, s->spec.image, &a, &row, &gone) < 0)
+		row.passwd = NULL;
+	return plan_ids_in(user, row.passwd, uid, gid, e);
+}
+
+void images_sweep(struct core *c)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct number_list loose;
+	struct err e = { 0 };
+
+	if (c->is_closing)
+		return;
+	if (store_image_loose(c->store, &a, &loose, &e) < 0) {
+		journal(JOURNAL_ERROR, e.msg, NULL);
+		return;
+	}
+	for (size_t i = 0; i < loose.n; i++)
+		if (!user_of(c, loose.at[i]) && !image_is_coming(c, (uint64_t)loose.at[i]))
+			tree_remove(c, (uint64_t)loose.at[i]);
+}

@@ -1,0 +1,62 @@
+/*
+ * image.h - images: names of a tenant's for root file systems that were imported (spec `image`).
+ *
+ * An image is one sealed tree (core/trees.h). It comes of an archive that a client sends; a file
+ * worker unpacks it (TREE_IMAGE of wire/tree.h) in a sandbox of ours that has nothing but the new
+ * tree, and no network. Nothing of the archive is looked at here: its bytes go through.
+ *
+ *   name is free ─▷ tree ─▷ sandbox ─▷ worker takes the body ─▷ sandbox gone ─▷ sealed ─▷ named
+ *
+ * Whatever fails, or a client that leaves, removes the tree. A name that is given to another tree
+ * leaves the old one to the sandboxes that have it; images_sweep() removes it after the last.
+ */
+#pragma once
+
+#include "core/sandbox.h"
+#include "store/images.h"
+
+#define IMAGE_BYTES_MAX (16ull << 30)  /* of one, unpacked: as TREE_STREAM_MAX of files */
+#define IMAGE_RESERVE_MAX (1ull << 30) /* that a disk keeps free; a small one its 20th part */
+#define IMAGE_IMPORTS_MAX 4            /* at a time: each has a sandbox, and the disk is one */
+
+struct image_import;
+
+struct image_ask {
+	const char *tenant, *name;
+	const char *ref; /* of a layout: the name of the image in it, or NULL */
+	bool is_oci, is_replace;
+};
+
+/* Of whoever sends the body. None of them comes from within a call to here. */
+struct image_owner {
+	void (*room)(void *arg); /* more of the body may be given */
+	/* It is over: one of both is NULL. The import is freed behind it. */
+	void (*done)(void *arg, const struct image_row *row, const struct fail *f);
+	void *arg;
+};
+
+struct image_import *image_import(struct core *c, const struct image_ask *ask,
+                                  struct image_owner owner, struct fail *f) MUST_USE;
+/* The next piece, of TREE_PIECE_MAX bytes at most. False: not now, room() tells. */
+bool image_import_body(struct image_import *im, const void *bytes, size_t n, bool is_last);
+/* The owner has left: it is told nothing more. */
+void image_import_cancel(struct image_import *im);
+
+/* Refused while a sandbox has it: `busy`. */
+int image_remove(struct core *c, const char *tenant, const char *name, struct store_call call,
+                 struct fail *f) MUST_USE;
+int image_find(struct core *c, const char *tenant, const char *name, struct arena *a,
+               struct image_row *out, struct fail *f) MUST_USE;
+
+/* ---- for sandboxes ---- */
+/* Sets s->image_tree by what its spec names now; 0 when that is no imported image. */
+int image_resolve(struct sbx *s, struct fail *f) MUST_USE;
+/* A user of its image by name, as plan_ids(). */
+int image_ids(const struct sbx *s, const char *user, uint32_t *uid, uint32_t *gid,
+              struct err *e) MUST_USE;
+
+/* ---- for core.c ---- */
+void images_sweep(struct core *c); /* what has no name and no sandbox */
+void images_close(struct core *c); /* imports are forgotten; the next start removes their trees */
+/* Is the tree that of an import under way? */
+bool image_is_coming(const struct core *c, uint64_t tree);
