@@ -44,7 +44,7 @@ def _(_api):
 @test("they do what they say, and what was pushed is what was wanted")
 def _(api):
     for role in place.ROLES:
-        source = g.make(f"shop-{role}", {"shop.py": SHOP, "test_shop.py": TESTS})
+        source = g.make(f"shop-{role}", {"shop.py": SHOP, "test_shop.py": TESTS, ".gitignore": "__pycache__/\n"})
         url = g.serve(source, "shop.git")
         daemon = place.daemon_of(api, role)
         done = run_day(daemon, DAY)
@@ -55,6 +55,7 @@ def _(api):
         bare = g.ORIGIN / "shop.git"
         pushed = g.git(bare, "show", "fix-total:shop.py")
         check("price * count" in pushed and "def sum_up(basket)" in pushed, pushed)
+        same(g.git(bare, "diff", "--name-only", "main..fix-total"), "shop.py", "nothing else was committed")
         same(g.git(bare, "log", "--format=%s", "main..fix-total"), "the total counts what is in the basket", "the commit")
         same(g.git(bare, "rev-parse", "main"), g.git(source, "rev-parse", "main"), "main is as it was")
         client = place.client_of(api, role)
