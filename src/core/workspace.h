@@ -155,7 +155,8 @@ typedef void wsx_changes_fn(void *arg, struct wsx *w, int fd, const struct fail 
 int wsx_changes(struct wsx *w, const char *from, const char *to, wsx_changes_fn *done, void *arg,
                 struct fail *f) MUST_USE;
 struct wsx_usage {
-	uint64_t bytes, shared, inodes;
+	uint64_t bytes, files; /* of its top */
+	uint64_t kept, shared; /* in its points, each content once; of that also in others' */
 };
 typedef void wsx_usage_fn(void *arg, struct wsx *w, const struct wsx_usage *u,
                           const struct fail *f);

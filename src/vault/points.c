@@ -120,8 +120,9 @@ int points_save(const struct vault *v, struct manifest *m, const struct manifest
 		return err_new(e, ERR_LIMIT, "the checkpoint has too many files");
 	trees_name(m->number, name);
 	snprintf(temp, sizeof temp, "tmp-%llu", (unsigned long long)m->workspace);
-	(void)os_unlinkat(v->points_fd, temp); /* of one that was cut short */
-	int r = os_make_file(v->points_fd, temp, bytes.data, bytes.len, 0600);
+	AUTO(fd_close)
+	int fd = os_openat(v->points_fd, temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+	int r = fd < 0 ? fd : os_write_all(fd, bytes.data, bytes.len);
 	if (r >= 0)
 		r = os_renameat2((struct os_names){ v->points_fd, temp, v->points_fd, name }, 0);
 	return r < 0 ? err_sys(e, -r, "write checkpoint %s", name) : 0;

@@ -14,6 +14,7 @@
 #include "os/node.h"
 #include "vault/held.h"
 #include "vault/names.h"
+#include "vault/pack.h"
 #include "vault/trees.h"
 #include "vault/verbs.h"
 
@@ -113,7 +114,9 @@ int verb_sweep(struct vault *v, const struct vault_packet *ask, int fd, struct v
 	(void)fd;
 	/* A clock that ticks in whole seconds for files: what is made in this one stays. */
 	s.started = time(NULL);
-	int r = held_find(v, &s.held, e);
+	int r = pack_unpack_all(v, e);
+	if (r >= 0)
+		r = held_find(v, &s.held, e);
 	if (r >= 0 && s.held.broken.len > 0)
 		r = err_new(e, ERR_INTERNAL, "checkpoint %llu is broken: nothing is removed",
 		            (unsigned long long)s.held.broken.at[0]);

@@ -27,13 +27,14 @@ static const char *look_at_blob(const struct vault *v, const struct held *h)
 	struct err e = { 0 };
 	struct stat st;
 	uint8_t hash[BLOB_HASH];
-	AUTO(fd_close) int fd = blob_open(v, h->hash, &e);
+	AUTO(content_done) struct content from = { .fd = -1 };
 
-	if (fd < 0)
+	if (blob_open(v, h->hash, &from, &e) < 0)
 		return e.kind == ERR_NOT_FOUND ? "missing" : "unreadable";
-	if (os_fstatat(fd, "", &st, AT_EMPTY_PATH) < 0 || (uint64_t)st.st_size != h->size)
+	if (from.at == 0 &&
+	    (os_fstatat(from.fd, "", &st, AT_EMPTY_PATH) < 0 || (uint64_t)st.st_size != h->size))
 		return "another size";
-	if (blob_hash(fd, h->size, hash, &e) < 0)
+	if (blob_hash(from, h->size, hash, &e) < 0)
 		return "unreadable";
 	return memcmp(hash, h->hash, sizeof hash) == 0 ? NULL : "changed";
 }

@@ -116,6 +116,8 @@ TEST(what_a_disk_lost_is_found)
 	rig_do(&r, "echo one >a; head -c 70000 /dev/zero | tr '\\0' y >b");
 	rig_checkpoint(&r, 1, 0);
 	CHECK_STR(verify(&r), "");
+	CHECK_INT(rig_must(&r, ask(V_SWEEP), -1).files, 0); /* no pack is left */
+	CHECK_STR(verify(&r), "");
 	rig_host(&r, "f=$(find blobs -size 1 -path '*/[0-9a-f][0-9a-f]/*' -type f); mv $f x");
 	CHECK(strstr(verify(&r), "\"problem\":\"missing\""));
 	rig_host(&r, "f=$(find blobs -size +100 -type f); printf z | dd of=$f bs=1 seek=5 "
