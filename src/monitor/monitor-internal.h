@@ -162,9 +162,9 @@ struct monitor {
 	bool asks_pause, asks_hold;  /* the client waits for an answer */
 	bool is_lease_over;          /* the moment was longer than it was said to be */
 	int freeze_tries;
+	pid_t stopper_pid;                 /* stopper.c; 0: none */
 	struct later *later, **later_last; /* heard after that */
 	struct watch stopper;              /* stopper.c */
-	pid_t stopper_pid;                 /* 0: none */
 
 	bool is_init_lost; /* pid 1 died before it was told to */
 	enum run_state cause;
