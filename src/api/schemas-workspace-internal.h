@@ -74,9 +74,9 @@ static const struct member workspace[] = {
 	{ "usage",       0,      "WorkspaceUsage",  "when it was asked for" },
 };
 static const struct member workspace_usage[] = {
-	{ "unique", NEEDED, "count", "bytes that are its own" },
-	{ "shared", NEEDED, "count", "bytes that others have too" },
-	{ "inodes", NEEDED, "count", "files of its own" },
+	{ "unique", NEEDED, "count", "bytes that are its own: files and what its points keep" },
+	{ "shared", NEEDED, "count", "bytes of its points that those of others keep too" },
+	{ "files",  NEEDED, "count", "of its own, besides what it began with" },
 };
 static const struct member workspace_list_of[] = {
 	{ "workspaces", NEEDED, "[Workspace]", "newest first" },
@@ -179,5 +179,6 @@ static const struct member workspace_left[] = {
 	{ "checkpoint", NEEDED, "text|null", "the point; null: nothing had changed" },
 	{ "files",      NEEDED, "count",     "that differed" },
 	{ "reason",     0,      "text",      "why there is no point" },
+	{ "at",         NEEDED, "count",     "the number of the point that it was at then" },
 };
 /* clang-format on */

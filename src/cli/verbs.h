@@ -32,6 +32,7 @@ extern const struct verb cmd_commit, cmd_merge, cmd_push, cmd_export;
 extern const struct verb cmd_image;
 /* verb_repo.c */
 extern const struct verb cmd_repo;
+int repo_prepare(struct client *c, const char *url, struct err *e) MUST_USE;
 /* verb_token.c */
 extern const struct verb cmd_token;
 /* verb_serve.c */

@@ -90,21 +90,28 @@ const char git_script_patch[] = PRELUDE OWN OBJECTS_OURS
 	"--submodule=short --src-prefix=a/ --dst-prefix=b/ \"$base\" -- \"$@\"\n";
 
 const char git_script_pack[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
+	"base=-\n"
+	"if read -r x; then read -r base; read -r x; git unpack-objects -q --strict; fi\n"
 	ADD "add\n"
 	"work=$(git commit-tree $(git write-tree) -p $head -m work)\n"
-	"printf '%s\\n%s\\n' $head $work\n"
-	"printf '%s\\n%s\\n' $work ^${1:-$head} | git pack-objects -q --revs --stdout\n";
+	"printf '%s\\n%s\\n%s\\n' $head $work $base\n"
+	"printf '%s\\n' $work ${base#-} ^${1:-$head} | git pack-objects -q --revs --stdout\n";
 
 /* What the other has committed is merged as commits, what it has not as files: nothing of either
  * is committed that was not. Nothing is written before both went well. */
 const char git_script_merge[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD IS_AT_REST
-	"read -r from; read -r work\n"
+	"read -r from; read -r work; read -r base\n"
 	"if [ \"$work\" = - ]; then work=$from; else git unpack-objects -q --strict; fi\n"
 	"from=$(git rev-parse -q --verify \"$from^{commit}\") || exit 12\n"
 	"work=$(git rev-parse -q --verify \"$work^{commit}\") || exit 12\n"
 	ADD "add\n"
 	"tree=$(git write-tree)\n"
-	"mine=$(git commit-tree $tree -p $head -m work)\n"
+	"if [ \"$base\" = -  ]; then mine=$(git commit-tree $tree -p $head -m work)\n"
+	"else\n" /* what both were when one became two */
+	"	base=$(git commit-tree \"$base^{tree}\" -m base)\n"
+	"	mine=$(git commit-tree $tree -p $base -m work)\n"
+	"	work=$(git commit-tree \"$work^{tree}\" -p $base -m work)\n"
+	"fi\n"
 	"join() { git merge-tree --write-tree --name-only -z --no-messages \"$1\" \"$2\" >/tmp/joined && return; [ $? = 1 ] || exit 20; tail -z -n +2 /tmp/joined; exit 16; }\n"
 	"joined() { head -z -n 1 /tmp/joined | tr -d '\\0\\n'; }\n"
 	"if git merge-base --is-ancestor $from $head; then new=$head\n"
