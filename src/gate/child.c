@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "gate/gate-internal.h"
 #include "gate/harden.h"
+#include "gate/play.h"
 #include "io/journal.h"
 #include "os/extent.h"
 #include "os/sock.h"
@@ -93,32 +94,6 @@ static void say_ca(struct gate *g)
 	gate_say(g, &p);
 }
 
-static void mocks_drop(struct gate *g)
-{
-	for (size_t i = 0; i < g->mocks.len; i++)
-		mock_done(&g->mocks.at[i]);
-	vec_done(&g->mocks);
-}
-
-/* A host that cannot be played is not played: nothing fits its requests. */
-static struct mock read_mock(const struct gate *g, const struct mock_rule *rule)
-{
-	struct mock m = { 0 };
-	struct err e = { 0 };
-
-	if (mock_read(&m, rule->content, strlen(rule->content), &e) < 0)
-		journal(JOURNAL_WARN, "a mock is not usable", "sandbox", g->id, "file", rule->file,
-		        "reason", e.msg, NULL);
-	return m;
-}
-
-static void read_mocks(struct gate *g)
-{
-	mocks_drop(g);
-	for (size_t i = 0; i < g->rules.mock.len; i++)
-		vec_push(&g->mocks, read_mock(g, &g->rules.mock.at[i]));
-}
-
 static int read_rules(struct gate *g, int fd, struct err *e)
 {
 	AUTO(freep) char *text = mem_alloc(GATE_RULES_MAX + 1);
@@ -131,7 +106,7 @@ static int read_rules(struct gate *g, int fd, struct err *e)
 	if (rules_read(&g->rules, text, (size_t)n, e) < 0)
 		return -1;
 	rules_own(&g->rules, g->own, g->n_own);
-	read_mocks(g);
+	play_read(g);
 	bucket_set(&g->connections, g->rules.rates.connections, g->rules.rates.connections_ms);
 	g->meters[0].max = g->rules.rates.bytes_up ? g->rules.rates.bytes_up : UINT64_MAX;
 	g->meters[1].max = g->rules.rates.bytes_down ? g->rules.rates.bytes_down : UINT64_MAX;
@@ -327,7 +302,7 @@ int child_run(int monitor_fd, pid_t master, struct err *e)
 	lookups_done(&g->lookups);
 	ends_done(&g->ends);
 	names_done(&g->names);
-	mocks_drop(g);
+	play_done(g);
 	rules_done(&g->rules);
 	timers_done(&g->timers, &g->loop);
 	loop_close(&g->loop);

@@ -5,6 +5,7 @@
  *   resolver.c   DNS
  *   conn.c       a connection: who is meant, may it, its first bytes, and what follows from them
  *   web.c        one that speaks HTTP
+ *   play.c       hosts that are played here
  *   asks.c       connections that wait for a person
  *   records.c    what is told about all that
  *
@@ -83,6 +84,7 @@ struct gate {
 	char id[GATE_ID_SIZE];
 	struct rules rules;
 	VEC(struct mock) mocks; /* one for each of rules.mock */
+	uint64_t play_count;    /* how often they were read: others then, at other places */
 	uint32_t generation;
 	struct rules_addr own[OWN_MAX]; /* addresses of this host */
 	size_t n_own;

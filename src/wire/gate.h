@@ -25,14 +25,15 @@
 #pragma once
 
 #include "base/base.h"
+#include "base/limits.h"
 
 #define GATE_NAME_SIZE 254 /* of a host, lower case, no trailing dot; with its NUL */
 #define GATE_ALPN_SIZE 32
 #define GATE_METHOD_SIZE 16
 #define GATE_PATH_SIZE 512 /* of a request; longer ones are cut, and say so */
 #define GATE_RULE_SIZE 288 /* the rule that decided, as written: "allow: *.example.org:443" */
-#define GATE_RULES_MAX (1u << 20) /* bytes of a rules document */
-#define GATE_CREDIT 256           /* records that one child may have under way */
+#define GATE_RULES_MAX SPEC_BYTES_MAX /* bytes of a rules document */
+#define GATE_CREDIT 256               /* records that one child may have under way */
 #define GATE_ID_SIZE 40
 #define GATE_SEED_SIZE 32
 #define GATE_PEM_SIZE 1024
