@@ -317,3 +317,13 @@ void gate_on_ask(struct sbx *s, const void *bytes, size_t n)
 	if (gate_check(&p, gate_size(&p), 0))
 		s->core->on_ask.tell(s->core->on_ask.arg, s, &p.ask);
 }
+
+void gate_on_unask(struct sbx *s, const void *bytes, size_t n)
+{
+	struct gate_unask over;
+
+	if (n != sizeof over || !s->core->on_ask.withdrawn)
+		return;
+	memcpy(&over, bytes, sizeof over);
+	s->core->on_ask.withdrawn(s->core->on_ask.arg, s, over.ask);
+}

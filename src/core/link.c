@@ -234,6 +234,9 @@ static void take(struct link *l, const struct channel_packet *m)
 	case CH_ASK:
 		gate_on_ask(s, m->data, m->head.len);
 		break;
+	case CH_UNASK:
+		gate_on_unask(s, m->data, m->head.len);
+		break;
 	/* clang-format off */
 	case CH_GO: case CH_EXEC: case CH_TREE: case CH_IN: case CH_EOF: case CH_SIGNAL:
 	case CH_RESIZE: case CH_KILL: case CH_ACK: case CH_WATCH: case CH_FORGET: case CH_STOP:

@@ -40,7 +40,7 @@ struct spooled {
 struct pending_ask {
 	struct gate_ask ask;
 	uint64_t until_ms;
-	bool is_told;
+	bool is_told, is_over; /* is_over: nobody waits for its answer */
 };
 
 struct gatekeep {
@@ -77,6 +77,29 @@ static void tell_records(struct monitor *m, size_t window)
 	}
 }
 
+/* False: it is over, and nobody who was told of it has to be told. */
+static bool tell_ask(struct monitor *m, struct pending_ask *a)
+{
+	const struct gate_unask over = { .ask = a->ask.ask };
+
+	if (a->is_over)
+		return a->is_told && !talk_about(m, CH_UNASK, 0, &over, sizeof over);
+	if (!a->is_told)
+		a->is_told = talk_about(m, CH_ASK, 0, &a->ask, sizeof a->ask);
+	return true;
+}
+
+static void tell_asks(struct monitor *m)
+{
+	struct gatekeep *g = m->gate;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < g->asks.len; i++)
+		if (tell_ask(m, &g->asks.at[i]))
+			g->asks.at[kept++] = g->asks.at[i];
+	g->asks.len = kept;
+}
+
 void gatekeep_tell(struct monitor *m)
 {
 	struct gatekeep *g = m->gate;
@@ -86,10 +109,7 @@ void gatekeep_tell(struct monitor *m)
 	tell_records(m, m->is_ending ? SIZE_MAX : WINDOW);
 	if (g->due_ruled)
 		g->due_ruled = !talk_about(m, CH_RULED, 0, &g->ruled, sizeof g->ruled);
-	for (size_t i = 0; i < g->asks.len; i++)
-		if (!g->asks.at[i].is_told)
-			g->asks.at[i].is_told =
-			    talk_about(m, CH_ASK, 0, &g->asks.at[i].ask, sizeof g->asks.at[i].ask);
+	tell_asks(m);
 	if (g->due_gateless)
 		g->due_gateless = !talk_about(m, CH_GATELESS, 0, NULL, 0);
 }
@@ -227,7 +247,8 @@ static void lose(struct gatekeep *g)
 	}
 	g->is_started = g->is_up = g->is_next_sent = false;
 	g->credit = 0;
-	g->asks.len = 0; /* those that waited are closed */
+	for (size_t i = 0; i < g->asks.len; i++)
+		g->asks.at[i].is_over = true; /* those that waited are closed */
 	g->due_gateless = true;
 }
 
@@ -304,13 +325,33 @@ static void hear_record(struct gatekeep *g, const struct gate_packet *p)
 	give_credit(g);
 }
 
+/* Whoever is not told that they are over finds out by their time. */
+static void drop_over(struct gatekeep *g)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < g->asks.len; i++)
+		if (!g->asks.at[i].is_over)
+			g->asks.at[kept++] = g->asks.at[i];
+	g->asks.len = kept;
+}
+
 static void hear_ask(struct gatekeep *g, const struct gate_packet *p)
 {
 	drop_asks(g, p->ask.ask);
+	if (g->asks.len >= ASKS_MAX)
+		drop_over(g);
 	if (g->asks.len < ASKS_MAX) /* else it ends by itself, with no */
 		vec_push(&g->asks,
 		         (struct pending_ask){ .ask = p->ask,
 		                               .until_ms = timer_now_ms() + p->ask.timeout_ms });
+}
+
+static void hear_unask(struct gatekeep *g, const struct gate_packet *p)
+{
+	for (size_t i = 0; i < g->asks.len; i++)
+		if (g->asks.at[i].ask.ask == p->unask.ask)
+			g->asks.at[i].is_over = true;
 }
 
 /* Nothing inside trusts it: the certificate is not placed there (docs/gate.md). */
@@ -322,7 +363,7 @@ static void hear_ca(struct gatekeep *g, const struct gate_packet *p)
 
 static void (*const words[G_TYPES])(struct gatekeep *g, const struct gate_packet *p) = {
 	[G_UP] = hear_up,         [G_CA] = hear_ca,   [G_RULED] = hear_ruled,
-	[G_RECORD] = hear_record, [G_ASK] = hear_ask,
+	[G_RECORD] = hear_record, [G_ASK] = hear_ask, [G_UNASK] = hear_unask,
 };
 
 /* True: there may be more. */

@@ -81,6 +81,7 @@ enum channel_type {
 	CH_RULED,   /* struct gate_ruled: also when a child begins */
 	CH_NET,     /* struct channel_net. A new client gets all again that no ACK has come for */
 	CH_ASK,     /* struct gate_ask; a new client gets those that still wait */
+	CH_UNASK,   /* struct gate_unask: an ASK that was told is over, and nobody waits for its answer */
 	CH_END,     /* struct channel_gone: everything inside is dead; the last message */
 	CH_TYPES
 };

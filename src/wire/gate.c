@@ -17,6 +17,7 @@ static const struct row {
 	[G_RULED]  = { sizeof(struct gate_ruled), 0 },
 	[G_RECORD] = { sizeof(struct gate_record), 0 },
 	[G_ASK]    = { sizeof(struct gate_ask), 0 },
+	[G_UNASK]  = { sizeof(struct gate_unask), 0 },
 };
 _Static_assert(COUNT(rows) == G_TYPES, "a type has no row");
 
@@ -140,6 +141,7 @@ static bool check_body(const struct gate_packet *p)
 		return check_record(&p->record);
 	case G_ASK:
 		return check_ask(&p->ask);
+	case G_UNASK:
 	case G_UP:
 		return true;
 	case G_TYPES:

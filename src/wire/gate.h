@@ -13,6 +13,7 @@
  *                   ◁──  RECORD: one connection, when it is decided and when it is closed
  *   CREDIT ──────────▷   (so many more records may be sent; without credit all are denied)
  *                   ◁──  ASK: a connection is held
+ *                   ◁──  UNASK: nobody waits for the answer any more
  *   ANSWER ──────────▷   (it goes on or is closed; all that wait for the same name and port too)
  *
  * A denied connection is told of before its client can see that it was: the end of a command then
@@ -50,6 +51,7 @@ enum gate_type {
 	G_RULED,  /* struct gate_ruled */
 	G_RECORD, /* struct gate_record */
 	G_ASK,    /* struct gate_ask */
+	G_UNASK,  /* struct gate_unask; its number does not come again */
 	G_TYPES
 };
 
@@ -195,6 +197,10 @@ struct gate_ask {
 	char rule[GATE_RULE_SIZE];
 };
 
+struct gate_unask {
+	uint64_t ask;
+};
+
 struct gate_packet {
 	struct gate_head head;
 	union {
@@ -206,6 +212,7 @@ struct gate_packet {
 		struct gate_ca ca;
 		struct gate_record record;
 		struct gate_ask ask;
+		struct gate_unask unask;
 	};
 };
 

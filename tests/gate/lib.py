@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD", HERE.parent.parent / "build"))
 
-START, RULES, CREDIT, ANSWER, UP, CA, RULED, RECORD, ASK = range(9)
+START, RULES, CREDIT, ANSWER, UP, CA, RULED, RECORD, ASK, UNASK = range(10)
 KINDS = ["opened", "closed", "lookup", "request"]
 DECISIONS = ["allow", "deny", "ask_deny", "ask_allow"]
 REASONS = ["none", "no_rule", "rule", "literal", "name_mismatch", "no_sni", "protocol", "special", "metadata", "unresolved", "unreachable",
@@ -222,6 +222,9 @@ class Gate:
     def ask(self, timeout=5):
         number, seq, ms, port, _, name, rule = struct.unpack("=QQIHH254s288s2x", self.expect(ASK, timeout))
         return Record(ask=number, seq=seq, ms=ms, port=port, name=text_of(name), rule=text_of(rule))
+
+    def unask(self, timeout=5):
+        return struct.unpack("=Q", self.expect(UNASK, timeout))[0]
 
     def answer(self, ask, is_allowed):
         self.send(ANSWER, struct.pack("=QII", ask, is_allowed, 0))

@@ -542,3 +542,80 @@ TEST(who_asks_is_told_to_every_client_until_somebody_answers)
 	} while (t.packet.head.type != CH_SYNCED);
 	stop();
 }
+
+static void say_ask(uint64_t ask)
+{
+	p = (struct gate_packet){ .ask = { .ask = ask,
+		                           .seq = ask,
+		                           .timeout_ms = 60000,
+		                           .port = 443,
+		                           .name = "a.test" } };
+	say(G_ASK);
+}
+
+static void say_unask(uint64_t ask)
+{
+	p = (struct gate_packet){ .unask.ask = ask };
+	say(G_UNASK);
+}
+
+static uint64_t await_number(enum channel_type type)
+{
+	uint64_t number;
+
+	box_await(&t, type, 0);
+	memcpy(&number, t.packet.data, sizeof number); /* the first field of both */
+	return number;
+}
+
+TEST(an_ask_that_nobody_waits_for_is_withdrawn)
+{
+	serve();
+	say_ask(11);
+	CHECK_INT(await_number(CH_ASK), 11);
+	say_ask(12);
+	CHECK_INT(await_number(CH_ASK), 12);
+	say_unask(11);
+	CHECK_INT(await_number(CH_UNASK), 11);
+	say_unask(77); /* of none */
+	box_connect(&t);
+	box_await(&t, CH_READY, 0);
+	box_say(&t, CH_SYNC, 0, NULL, 0);
+	CHECK_INT(await_number(CH_ASK), 12);
+	say_unask(12);
+	CHECK_INT(await_number(CH_UNASK), 12);
+	box_say(&t, CH_SYNC, 0, NULL, 0);
+	do {
+		CHECK(box_hear(&t, 5000));
+		CHECK(t.packet.head.type != CH_ASK && t.packet.head.type != CH_UNASK);
+	} while (t.packet.head.type != CH_SYNCED);
+	stop();
+}
+
+TEST(asks_of_a_child_that_dies_are_withdrawn)
+{
+	serve();
+	say_ask(11);
+	CHECK_INT(await_number(CH_ASK), 11);
+	fd_close(&child);
+	CHECK_INT(await_number(CH_UNASK), 11);
+	box_await(&t, CH_GATELESS, 0);
+	stop();
+}
+
+/* What was withdrawn while nobody listened takes no room from those that wait. */
+TEST(asks_that_come_and_go_leave_room)
+{
+	serve();
+	fd_close(&t.fd);
+	for (uint64_t i = 1; i <= 200; i++) {
+		say_ask(i);
+		say_unask(i);
+	}
+	say_ask(201);
+	box_connect(&t);
+	box_await(&t, CH_READY, 0);
+	while (await_number(CH_ASK) != 201)
+		; /* it may be in the middle of them */
+	stop();
+}
