@@ -138,13 +138,13 @@ class Box:
 
 class Gate:
     """The program, one child, and what the child has said."""
-    def __init__(self, box, rules, credit=256, ident="sb_test", names=None, args=()):
+    def __init__(self, box, rules, credit=256, ident="sb_test", names=None, args=(), program="caisson-gate"):
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.launcher, self.box, self.generation, self.ident, self.credit = mine, box, 1, ident, credit
         self.names = names if names is not None else os.memfd_create("names")
         self.seed = bytes(range(32))
         self.log = open(f"{os.environ['GATE_FOLDER']}/gate.log", "ab")
-        self.p = subprocess.Popen([*os.environ.get("GATE_WRAP", "").split(), str(BUILD / "caisson-gate"), *args], preexec_fn=lambda: os.dup2(its.fileno(), 3), pass_fds=(3,), stderr=self.log)
+        self.p = subprocess.Popen([*os.environ.get("GATE_WRAP", "").split(), str(BUILD / program), *args], preexec_fn=lambda: os.dup2(its.fileno(), 3), pass_fds=(3,), stderr=self.log)
         its.close()
         self.records, self.others, self.ca = [], [], None
         self.connect(rules)
@@ -281,7 +281,7 @@ class Place:
         self.gates = []
 
     def gate(self, net, **more):
-        names = {k: more.pop(k) for k in ("credit", "ident", "names", "args") if k in more}
+        names = {k: more.pop(k) for k in ("credit", "ident", "names", "args", "program") if k in more}
         g = Gate(self.box, {"net": net, **more}, **names)
         self.gates.append(g)
         return g
