@@ -171,7 +171,7 @@ void gate_found(struct sbx *s)
 {
 	struct fail f = { 0 };
 
-	if (s->spec.net.mode == NET_DENY || s->gate)
+	if (!s->link.ready.has_net || s->gate)
 		return;
 	s->gate = gate_new(s);
 	s->gate->is_linked = s->gate->is_up = true;

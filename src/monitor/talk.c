@@ -113,6 +113,7 @@ static void say_ready(struct monitor *m)
 		.can_freeze = cgroup_can_freeze(&m->box->cgroup),
 		.has_leaves = cgroup_has_leaves(&m->box->cgroup),
 		.is_frozen = m->is_frozen,
+		.has_net = m->gate != NULL,
 	};
 
 	m->due_ready = !say_plain(m, CH_READY, &ready, sizeof ready);
