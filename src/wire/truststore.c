@@ -136,9 +136,11 @@ static bool decode(const char *text, size_t n, struct str *der)
 	AUTO(str_done) struct str digits = { .max = CERT_MAX };
 
 	str_clear(der);
-	for (size_t i = 0; i < n && !digits.overflow; i++)
-		if (!strchr(" \t\r\n", text[i]) || text[i] == '\0')
-			str_addn(&digits, text + i, 1);
+	for (size_t i = 0, from = 0; i <= n; i++)
+		if (i == n || (text[i] && strchr(" \t\r\n", text[i]))) {
+			str_addn(&digits, text + from, i - from);
+			from = i + 1;
+		}
 	return !digits.overflow && base64_decode(str_text(&digits), digits.len, der) &&
 	       is_whole(der);
 }
