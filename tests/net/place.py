@@ -87,6 +87,16 @@ def need(*programs):
             raise Skip(f"{program} is not installed; make check-gate does it")
 
 
+def caisson(daemon, *words, status=0, **options):
+    """The command; its exit status is checked, or one of several."""
+    who = {} if daemon.uid is None else {"user": daemon.uid, "group": daemon.uid, "extra_groups": []}
+    done = subprocess.run([str(lib.cell.BIN / "caisson"), *map(str, words)], capture_output=True, text=True, timeout=60, cwd="/",
+                          env={"PATH": PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(daemon.socket)}, stdin=subprocess.DEVNULL,
+                          check=False, **who, **options)
+    check(done.returncode in (status if isinstance(status, tuple) else (status,)), lambda: f"caisson {' '.join(map(str, words))}: {done}")
+    return done
+
+
 def wait_end(client, process, seconds=10):
     """Of a process that was started and not waited for; with its output."""
     path = f"/v1/processes/{process['id']}"
