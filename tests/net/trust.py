@@ -139,6 +139,7 @@ def _(api):
         if image == listed:
             box.good(["/bin/cat", f"{CERTS}/more.pem"], "more")
         box.remove()
+    subprocess.run(["chown", "-R", f"{lib.USER_ID}:{lib.USER_ID}", bare, listed], check=True)
     for image in (bare, listed):  # a user's own command, since the daemon opens what its client may
         done = caisson(place.daemon_of(api, "user"), "run", "--spec", http_spec(), "--image", f"dir:{image}", "--", "/bin/sh", "-c",
                        f"{FETCH} && cat {CERTS}/ca-certificates.crt && ! touch {CERTS}/x")
