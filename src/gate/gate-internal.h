@@ -29,7 +29,7 @@
 #define OWNER_OF(at, type, member) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 
 #define OWN_MAX 256
-#define WEBS_MAX 4096 /* connections that are read: with TLS on both sides one takes 70 KiB */
+#define ENDED_MAX 4096 /* connections whose TLS ends here: on both sides one takes 70 KiB */
 
 struct conn;
 struct web;
@@ -100,7 +100,7 @@ struct gate {
 	struct meter meters[2]; /* bytes: up, down */
 	struct pipes pipes;
 	struct conn *conns;
-	size_t n_conns, n_conns_max, n_webs;
+	size_t n_conns, n_conns_max, n_ended;
 	struct legs legs;
 	bool is_up;
 };

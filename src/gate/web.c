@@ -55,7 +55,7 @@ void web_free(struct web *w)
 {
 	if (!w)
 		return;
-	w->conn->gate->n_webs--;
+	w->conn->gate->n_ended -= w->client.tls != NULL;
 	leg_done(&w->client);
 	leg_done(&w->server);
 	str_done(&w->up_trailers);
@@ -776,7 +776,7 @@ void web_start(struct conn *c, struct tls *tls)
 		                       .is_readable = true },
 		           .decision = GATE_ALLOW,
 		           .is_recorded = tls != NULL };
-	g->n_webs++;
+	g->n_ended += tls != NULL;
 	c->web = w;
 	c->state = CONN_WEB;
 	c->is_patient = false;
