@@ -48,6 +48,11 @@ public class Fetch {
 END
 [ -e /work/store ] || keytool -importcert -noprompt -file /work/ca.pem -keystore /work/store -storepass changeit >/dev/null 2>&1
 java -Xmx256m -Djavax.net.ssl.trustStore=/work/store -Djavax.net.ssl.trustStorePassword=changeit /work/Fetch.java https://HOST/hello.txt"""
+# A sparse index was a thing to try when Debian 12 was made; later ones take the flag and say so.
+CARGO = f"""set -e; mkdir -p /work/rust/src; cd /work/rust; : >src/lib.rs; export CARGO_HOME=/work/cargo-HOST CARGO_NET_RETRY=0 RUSTC_BOOTSTRAP=1
+printf '[package]\\nname = "user"\\nversion = "1.0.0"\\n[dependencies]\\n{servers.PACKAGE} = {{ version = "1", registry = "own" }}\\n' >Cargo.toml
+CARGO_HTTP_CAINFO=/work/ca.pem CARGO_REGISTRIES_OWN_INDEX=sparse+https://HOST/ cargo -q -Z sparse-registry fetch
+cat $CARGO_HOME/registry/src/*/{servers.PACKAGE}-1.0.0/src/lib.rs"""
 
 SMTP = "import smtplib, sys; print(smtplib.SMTP(sys.argv[1], 2525, timeout=20).noop())"
 
@@ -75,9 +80,10 @@ CLIENTS = [
     Client("psql, TLS after a word in clear", ["psql"], "db.test", PSQL.replace("MODE", "verify-full sslrootcert=/work/ca.pem"), "42visitor", "tcp", 5432),
     Client("Java",               ["java"],    "web.test",   JAVA, servers.TEXT, "tls", 443),
     Client("go mod download",    ["go"],      "go.test",    f"mkdir -p /work/go && cd /work/go && GOFLAGS=-modcacherw GOPATH=/work/gopath-HOST GOPROXY=https://HOST GONOSUMDB=* GOTOOLCHAIN=local go mod download -json go.test/{servers.PACKAGE}@v1.0.0", '"Version": "v1.0.0"', "tls", 443),
+    Client("cargo fetch",        ["cargo", "rustc"], "cargo.test", CARGO, servers.TEXT.strip(), "tls", 443),
 ]
 # pylint: enable=line-too-long
-SLOW = {"npm install": 15.0, "go mod download": 15.0, "Java": 15.0}  # to start, and to say no
+SLOW = {"npm install": 15.0, "cargo fetch": 15.0, "go mod download": 15.0, "Java": 15.0}  # to start, and to say no
 
 
 def text_of(command, host):
@@ -137,9 +143,10 @@ def _(api):
 
 # What the commands above say about whom to trust; here the sandbox knows by itself.
 TRUST = ("--ca-certificate=/work/ca.pem ", "-CAfile /work/ca.pem ", "--cafile /work/ca.pem ",
-         "-Djavax.net.ssl.trustStore=/work/store -Djavax.net.ssl.trustStorePassword=changeit ")
+         "-Djavax.net.ssl.trustStore=/work/store -Djavax.net.ssl.trustStorePassword=changeit ", "CARGO_HTTP_CAINFO=/work/ca.pem ")
 PATHS = {"web.test": ["/hello.txt", "/host"], "git.test": ["/project.git/**"], "index.test": ["/simple/**"], "go.test": ["/go.test/**"],
-         "npm.test": [f"/{servers.PACKAGE}", f"/{servers.PACKAGE}-1.0.0.tgz"], "ws.test": ["/"]}
+         "npm.test": [f"/{servers.PACKAGE}", f"/{servers.PACKAGE}-1.0.0.tgz"], "ws.test": ["/"],
+         "cargo.test": ["/config.json", f"/ga/te/{servers.PACKAGE}", f"/{servers.PACKAGE}-1.0.0.crate"]}
 
 
 def without_trust(command):
@@ -199,7 +206,7 @@ def _(api):
 
 def is_here(client):
     """What make check does not install comes with make check-gate."""
-    return place.HAS_MORE or not {"npm", "psql", "java", "go"} & set(client.needs)
+    return place.HAS_MORE or not {"npm", "psql", "java", "go", "cargo"} & set(client.needs)
 
 
 def is_quick(client):

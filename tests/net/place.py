@@ -1,7 +1,7 @@
 """place.py - sandboxes with rules for the network, in a cell that has a world of its own around it.
 
 A program of this folder calls main() as those of tests/api do; its tests get the same Api. It can be
-told to leave out what is heavy: PostgreSQL, Verdaccio, Node, npm, Java, Go (make check-gate has them).
+told to leave out what is heavy: PostgreSQL, Verdaccio, Node, npm, Java, Go, Cargo (make check-gate has them).
 """
 import json
 import os
