@@ -23,7 +23,7 @@ check: ## all tests and checks; ONLY=unit,layers runs some of them
 	@tools/setup build check net
 	@tools/check $(ONLY)
 
-check-gate: ## the network's tests with more clients: PostgreSQL, Node, npm, Verdaccio, Java, Go; minutes
+check-gate: ## the network's tests with more clients: PostgreSQL, Node, npm, Verdaccio, Java, Go, Cargo; minutes
 	@tools/setup build check net net-more
 	@tests/net/verdaccio
 	@CAISSON_NET_MORE=1 tools/check gate,net

@@ -69,6 +69,15 @@ static int set_service_id(struct options *o, char **values, struct err *e)
 	return 0;
 }
 
+/* The one of them that is the gate's, whose arguments are ours to give. */
+static int set_net(struct options *o, char **values, struct err *e)
+{
+	(void)e;
+	if (strncmp(values[0], "ca=", 3) == 0)
+		o->server.gate_ca = values[0] + 3;
+	return 0;
+}
+
 static int set_on_demand(struct options *o, char **values, struct err *e)
 {
 	(void)values;
@@ -93,7 +102,7 @@ static const struct option {
 	{ "--ttl",          1, true,  NULL },
 	{ "--keep-records", 1, true,  NULL },
 	{ "--log",          1, true,  NULL },
-	{ "--net",          1, true,  NULL },
+	{ "--net",          1, true,  set_net },
 	{ "--quota",        1, true,  NULL },
 	{ "--default",      1, true,  NULL },
 	{ "--most",         1, true,  NULL },

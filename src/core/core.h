@@ -81,6 +81,7 @@ struct core {
 	} on_gone;
 	struct { /* NULL, or: is told of a connection that is held; gate_answer() ends that */
 		void (*tell)(void *arg, struct sbx *s, const struct gate_ask *a);
+		void (*withdrawn)(void *arg, struct sbx *s, uint64_t ask); /* nobody waits */
 		void *arg;
 	} on_ask;
 	struct core_stats {

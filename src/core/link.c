@@ -234,6 +234,9 @@ static void take(struct link *l, const struct channel_packet *m)
 	case CH_ASK:
 		gate_on_ask(s, m->data, m->head.len);
 		break;
+	case CH_UNASK:
+		gate_on_unask(s, m->data, m->head.len);
+		break;
 	/* clang-format off */
 	case CH_GO: case CH_EXEC: case CH_TREE: case CH_IN: case CH_EOF: case CH_SIGNAL:
 	case CH_RESIZE: case CH_KILL: case CH_ACK: case CH_WATCH: case CH_FORGET: case CH_STOP:
@@ -273,19 +276,23 @@ void link_expect(struct link *l)
 	l->is_expected = true;
 }
 
-int link_open(struct link *l, int fd)
+int link_open(struct link *l, int *fd)
 {
 	if (!l->is_expected)
 		link_close(l);
 	l->is_expected = false;
-	l->watch = (struct watch){ .fd = fd, .ready = ready };
-	(void)fcntl(fd, F_SETFL, O_NONBLOCK);
+	l->watch = (struct watch){ .fd = *fd, .ready = ready };
+	(void)fcntl(*fd, F_SETFL, O_NONBLOCK);
 	int r = loop_add(l->sandbox->core->loop, &l->watch, EPOLLIN);
-	if (r < 0)
+	if (r < 0) {
+		l->watch.fd = -1;
 		link_close(l);
-	else if (l->first)
+		return r;
+	}
+	*fd = -1;
+	if (l->first)
 		flush(l);
-	return r;
+	return 0;
 }
 
 /* By the folder's descriptor: the name has no room in sun_path, and nothing else can be meant. */
@@ -306,18 +313,24 @@ static int dial(int dir_fd, const char *name)
 
 int link_connect(struct link *l, int dir_fd, const char *name)
 {
-	int fd = dial(dir_fd, name);
+	AUTO(fd_close) int fd = dial(dir_fd, name);
 
-	return fd < 0 ? fd : link_open(l, fd);
+	return fd < 0 ? fd : link_open(l, &fd);
+}
+
+void link_refuse(int fd)
+{
+	struct channel_head head = { .type = CH_CLOSE };
+
+	(void)os_send(fd, &head, sizeof head, NULL, 0); /* or it is dead already */
 }
 
 void link_dismiss(int dir_fd, const char *name)
 {
-	struct channel_head head = { .type = CH_CLOSE };
 	AUTO(fd_close) int fd = dial(dir_fd, name);
 
 	if (fd >= 0)
-		(void)os_send(fd, &head, sizeof head, NULL, 0); /* or it is dead already */
+		link_refuse(fd);
 }
 
 void link_close(struct link *l)

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "gate/gate-internal.h"
 #include "gate/harden.h"
+#include "gate/play.h"
 #include "io/journal.h"
 #include "os/extent.h"
 #include "os/sock.h"
@@ -90,33 +91,8 @@ static void say_ca(struct gate *g)
 		return;
 	}
 	snprintf(p.ca.pem, sizeof p.ca.pem, "%s", ca_pem(g->ends.ca));
+	p.ca.hash = ca_hash(g->ends.ca);
 	gate_say(g, &p);
-}
-
-static void mocks_drop(struct gate *g)
-{
-	for (size_t i = 0; i < g->mocks.len; i++)
-		mock_done(&g->mocks.at[i]);
-	vec_done(&g->mocks);
-}
-
-/* A host that cannot be played is not played: nothing fits its requests. */
-static struct mock read_mock(const struct gate *g, const struct mock_rule *rule)
-{
-	struct mock m = { 0 };
-	struct err e = { 0 };
-
-	if (mock_read(&m, rule->content, strlen(rule->content), &e) < 0)
-		journal(JOURNAL_WARN, "a mock is not usable", "sandbox", g->id, "file", rule->file,
-		        "reason", e.msg, NULL);
-	return m;
-}
-
-static void read_mocks(struct gate *g)
-{
-	mocks_drop(g);
-	for (size_t i = 0; i < g->rules.mock.len; i++)
-		vec_push(&g->mocks, read_mock(g, &g->rules.mock.at[i]));
 }
 
 static int read_rules(struct gate *g, int fd, struct err *e)
@@ -131,7 +107,7 @@ static int read_rules(struct gate *g, int fd, struct err *e)
 	if (rules_read(&g->rules, text, (size_t)n, e) < 0)
 		return -1;
 	rules_own(&g->rules, g->own, g->n_own);
-	read_mocks(g);
+	play_read(g);
 	bucket_set(&g->connections, g->rules.rates.connections, g->rules.rates.connections_ms);
 	g->meters[0].max = g->rules.rates.bytes_up ? g->rules.rates.bytes_up : UINT64_MAX;
 	g->meters[1].max = g->rules.rates.bytes_down ? g->rules.rates.bytes_down : UINT64_MAX;
@@ -150,14 +126,6 @@ static uint32_t judge_all(struct gate *g)
 	return closed;
 }
 
-/* Texts of a packet are printable. */
-static void make_plain(char *text)
-{
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
-
 static int on_rules(struct gate *g, struct message *m, struct err *e)
 {
 	struct gate_packet p = { .head = { G_RULED, sizeof p.ruled },
@@ -168,7 +136,7 @@ static int on_rules(struct gate *g, struct message *m, struct err *e)
 	if (read_rules(g, m->fds[0], &why) < 0) {
 		p.ruled.is_refused = 1;
 		snprintf(p.ruled.reason, sizeof p.ruled.reason, "%s", why.msg);
-		make_plain(p.ruled.reason);
+		gate_plain(p.ruled.reason);
 	} else {
 		g->generation = m->packet.rules.generation;
 		p.ruled.closed = judge_all(g);
@@ -327,7 +295,7 @@ int child_run(int monitor_fd, pid_t master, struct err *e)
 	lookups_done(&g->lookups);
 	ends_done(&g->ends);
 	names_done(&g->names);
-	mocks_drop(g);
+	play_done(g);
 	rules_done(&g->rules);
 	timers_done(&g->timers, &g->loop);
 	loop_close(&g->loop);

@@ -181,11 +181,9 @@ static void go_on(struct conn *c)
 }
 
 /* A server that has spoken first speaks something else. */
-static enum gate_reason why_not_web(const struct conn *c)
+static bool has_heard(const struct conn *c)
 {
-	if (c->relay.down.bytes > 0)
-		return GATE_PROTOCOL;
-	return c->gate->n_webs >= WEBS_MAX ? GATE_BUDGET : GATE_NONE;
+	return c->relay.down.bytes > 0;
 }
 
 /* Of a name, and TLS: the rules see to both. The hello is still in the socket. */
@@ -195,11 +193,12 @@ static void terminate(struct conn *c)
 	struct tls *tls = x->ca ? ends_accept(x, c->relay.client.watch.fd, c->name) : NULL;
 
 	c->is_terminated = true;
-	if (!tls || why_not_web(c) != GATE_NONE) {
-		enum gate_reason why = !tls ? GATE_TLS : why_not_web(c);
-
+	if (!tls || has_heard(c) || c->gate->n_ended >= ENDED_MAX) {
 		tls_free(tls);
-		conn_deny(c, GATE_DENY, why);
+		conn_deny(c, GATE_DENY,
+		          !tls           ? GATE_TLS
+		          : has_heard(c) ? GATE_PROTOCOL
+		                         : GATE_BUDGET);
 		return;
 	}
 	relay_stop(&c->relay);
@@ -261,8 +260,8 @@ static void judge_tls(struct conn *c, const uint8_t *in, size_t n)
 static void judge_http(struct conn *c)
 {
 	c->proto = GATE_PROTO_HTTP;
-	if (why_not_web(c) != GATE_NONE) {
-		conn_deny(c, GATE_DENY, why_not_web(c));
+	if (has_heard(c)) {
+		conn_deny(c, GATE_DENY, GATE_PROTOCOL);
 		return;
 	}
 	relay_stop(&c->relay);

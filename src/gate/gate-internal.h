@@ -5,6 +5,7 @@
  *   resolver.c   DNS
  *   conn.c       a connection: who is meant, may it, its first bytes, and what follows from them
  *   web.c        one that speaks HTTP
+ *   play.c       hosts that are played here
  *   asks.c       connections that wait for a person
  *   records.c    what is told about all that
  *
@@ -28,7 +29,7 @@
 #define OWNER_OF(at, type, member) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 
 #define OWN_MAX 256
-#define WEBS_MAX 4096 /* connections that are read: with TLS on both sides one takes 70 KiB */
+#define ENDED_MAX 4096 /* connections whose TLS ends here: on both sides one takes 70 KiB */
 
 struct conn;
 struct web;
@@ -83,6 +84,7 @@ struct gate {
 	char id[GATE_ID_SIZE];
 	struct rules rules;
 	VEC(struct mock) mocks; /* one for each of rules.mock */
+	uint64_t play_count;    /* how often they were read: others then, at other places */
 	uint32_t generation;
 	struct rules_addr own[OWN_MAX]; /* addresses of this host */
 	size_t n_own;
@@ -98,7 +100,7 @@ struct gate {
 	struct meter meters[2]; /* bytes: up, down */
 	struct pipes pipes;
 	struct conn *conns;
-	size_t n_conns, n_conns_max, n_webs;
+	size_t n_conns, n_conns_max, n_ended;
 	struct legs legs;
 	bool is_up;
 };

@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "gate/leg.h"
+#include "gate/play.h"
 #include "gate/webhead.h"
 #include "os/net.h"
 #include "wire/target.h"
@@ -15,7 +16,7 @@
 #define AHEAD_MAX (16u << 10) /* of the next request, while one is answered */
 
 enum asking { ASK_HEAD, ASK_BODY, ASK_DONE };
-enum answering { ANSWER_NONE, ANSWER_HEAD, ANSWER_BODY, ANSWER_MOCK };
+enum answering { ANSWER_NONE, ANSWER_HEAD, ANSWER_BODY, ANSWER_MOCK, ANSWER_MOCK_BODY };
 
 struct web {
 	struct conn *conn;
@@ -29,7 +30,10 @@ struct web {
 	enum gate_reason why;
 	enum conn_by by;
 	uint64_t n_requests;
-	uint64_t due_ms; /* ANSWER_MOCK: not before; is_closing: not later */
+	uint64_t due_ms;                  /* ANSWER_MOCK: not before; is_closing: not later */
+	const struct mock_answer *played; /* ANSWER_MOCK_BODY: while play_count is the same */
+	size_t n_played;
+	uint64_t play_count;
 	char method[GATE_METHOD_SIZE];
 	char *path;
 	bool is_recorded;        /* requests are told one by one */
@@ -51,7 +55,7 @@ void web_free(struct web *w)
 {
 	if (!w)
 		return;
-	w->conn->gate->n_webs--;
+	w->conn->gate->n_ended -= w->client.tls != NULL;
 	leg_done(&w->client);
 	leg_done(&w->server);
 	str_done(&w->up_trailers);
@@ -160,15 +164,6 @@ static bool has_scheme_of(const struct web *w, const struct http_head *h)
 	       (h->target.len > 4 && span_lower(h->target.at[4]) == 's') == (w->client.tls != NULL);
 }
 
-static const struct mock *mock_of(const struct web *w)
-{
-	const struct gate *g = w->conn->gate;
-	struct question q = conn_question(w->conn, STAGE_CONNECT);
-	const struct mock_rule *rule = rules_decide(&g->rules, &q).mock;
-
-	return rule ? &g->mocks.at[rule - g->rules.mock.at] : NULL;
-}
-
 static struct verdict judge(struct web *w, const struct http_head *h)
 {
 	struct conn *c = w->conn;
@@ -210,18 +205,10 @@ static void begin_body(struct http_body *b, const struct http_head *h, struct st
 	b->skips_extensions = true;
 }
 
-/* NULL: nothing fits. The rules may have changed since it was asked. */
-static const struct mock_answer *find_mock(const struct web *w, const struct mock *m)
-{
-	return m && w->path[0] ? mock_find(m, w->method, w->path) : NULL;
-}
-
 /* Nobody is dialled: what is asked here never leaves. */
-static void meet_mock(struct web *w, const struct mock *m, bool expects)
+static void meet_mock(struct web *w, bool expects)
 {
-	const struct mock_answer *a = find_mock(w, m);
-
-	w->due_ms = timer_now_ms() + (a ? a->delay_ms : 0);
+	w->due_ms = timer_now_ms() + play_answer(w->conn, w->method, w->path)->delay_ms;
 	if (expects)
 		str_add(leg_out(&w->client), "HTTP/1.1 100 Continue\r\n\r\n");
 	if (!w->conn->is_opened)
@@ -237,9 +224,9 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 		refuse(w, status_of(v.reason), GATE_DENY, v.reason);
 		return;
 	}
-	const struct mock *mock = mock_of(w);
+	bool is_played = play_has(w->conn);
 
-	if (!mock && webhead_request(h, leg_out(&w->server), &e) < 0) {
+	if (!is_played && webhead_request(h, leg_out(&w->server), &e) < 0) {
 		refuse(w, 431, GATE_DENY, GATE_HTTP_BAD);
 		return;
 	}
@@ -249,11 +236,11 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 	w->is_last = !h->keep_alive;
 	w->has_answered = false;
 	w->asking = ASK_BODY;
-	w->answering = mock ? ANSWER_MOCK : ANSWER_HEAD;
-	if (mock)
-		meet_mock(w, mock, h->expect_continue);
+	w->answering = is_played ? ANSWER_MOCK : ANSWER_HEAD;
+	if (is_played)
+		meet_mock(w, h->expect_continue);
 	leg_take(&w->client, n);
-	if (!mock && !has_server(w) && !w->conn->dial)
+	if (!is_played && !has_server(w) && !w->conn->dial)
 		conn_dial(w->conn);
 }
 
@@ -486,20 +473,39 @@ static bool answer_none(struct web *w)
 
 static bool answer_mock(struct web *w)
 {
-	static const struct mock_answer none = { .status = 404,
-		                                 .body = "caisson: no answer fits\n" };
-	const struct mock_answer *a = find_mock(w, mock_of(w));
-	struct webhead_way way = { .is_last = w->is_last };
-	struct err e;
-
 	if (w->asking != ASK_DONE || timer_now_ms() < w->due_ms)
 		return false;
-	if (!a)
-		a = &none;
+	const struct mock_answer *a = play_answer(w->conn, w->method, w->path);
+	bool is_bare = a->status == 204 || a->status == 304;
+	struct webhead_way way = { .is_last = w->is_last,
+		                   .body = is_bare ? HTTP_NO_BODY : HTTP_LENGTH };
+	struct err e;
+
 	record(w, (int)a->status, GATE_NONE);
-	if (webhead_mock(a, &way, w->asked != HTTP_ASKED_HEAD, leg_out(&w->client), &e) < 0)
+	w->played = a;
+	w->n_played = is_bare || w->asked == HTTP_ASKED_HEAD ? a->body_len : 0;
+	w->play_count = w->conn->gate->play_count;
+	w->answering = ANSWER_MOCK_BODY;
+	w->has_answered = true;
+	if (webhead_mock(a, &way, leg_out(&w->client), &e) < 0)
 		cut(w, GATE_HTTP_BAD, BY_GATE);
-	else
+	return true;
+}
+
+/* A file may be long, and its client slow. Other rules may have another one. */
+static bool answer_mock_body(struct web *w)
+{
+	if (leg_is_full(&w->client))
+		return false;
+	if (w->play_count != w->conn->gate->play_count) {
+		cut(w, GATE_RELOADED, BY_GATE);
+		return true;
+	}
+	size_t left = w->played->body_len - w->n_played, n = left < LEG_FULL ? left : LEG_FULL;
+
+	str_addn(leg_out(&w->client), w->played->body + w->n_played, n);
+	w->n_played += n;
+	if (n == left)
 		answered(w);
 	return true;
 }
@@ -508,6 +514,8 @@ static bool answer(struct web *w)
 {
 	if (w->answering == ANSWER_MOCK)
 		return answer_mock(w);
+	if (w->answering == ANSWER_MOCK_BODY)
+		return answer_mock_body(w);
 	if (!has_server(w))
 		return false;
 	switch (w->answering) {
@@ -518,6 +526,7 @@ static bool answer(struct web *w)
 	case ANSWER_BODY:
 		return answer_body(w);
 	case ANSWER_MOCK:
+	case ANSWER_MOCK_BODY:
 		break;
 	}
 	return false;
@@ -767,7 +776,7 @@ void web_start(struct conn *c, struct tls *tls)
 		                       .is_readable = true },
 		           .decision = GATE_ALLOW,
 		           .is_recorded = tls != NULL };
-	g->n_webs++;
+	g->n_ended += tls != NULL;
 	c->web = w;
 	c->state = CONN_WEB;
 	c->is_patient = false;

@@ -83,22 +83,16 @@ int webhead_last_chunk(const struct str *trailers, struct str *out, struct err *
 	return http_print_end(&p, e);
 }
 
-int webhead_mock(const struct mock_answer *a, const struct webhead_way *way, bool has_body,
-                 struct str *out, struct err *e)
+int webhead_mock(const struct mock_answer *a, const struct webhead_way *way, struct str *out,
+                 struct err *e)
 {
 	struct http_print p = http_print_response(out, (int)a->status);
-	bool is_bare = a->status == 204 || a->status == 304;
 
 	for (size_t i = 0; i < a->headers.len; i++)
 		http_print_text(&p, a->headers.at[i].key, a->headers.at[i].value);
-	if (!is_bare)
-		http_print_framing(&p, HTTP_LENGTH, strlen(a->body));
+	http_print_framing(&p, way->body, a->body_len);
 	print_connection(&p, false, way->is_last);
-	if (http_print_end(&p, e) < 0)
-		return -1;
-	if (has_body && !is_bare)
-		str_add(out, a->body);
-	return 0;
+	return http_print_end(&p, e);
 }
 
 void webhead_refusal(int status, const char *text, bool has_body, struct str *out)

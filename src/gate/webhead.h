@@ -24,9 +24,9 @@ int webhead_answer(const struct http_head *h, const struct webhead_way *way, str
  * is left out. */
 int webhead_last_chunk(const struct str *trailers, struct str *out, struct err *e) MUST_USE;
 
-/* What a mock says, whole. */
-int webhead_mock(const struct mock_answer *a, const struct webhead_way *way, bool has_body,
-                 struct str *out, struct err *e) MUST_USE;
+/* What a mock says; its body follows. */
+int webhead_mock(const struct mock_answer *a, const struct webhead_way *way, struct str *out,
+                 struct err *e) MUST_USE;
 
 /* An answer of our own, whole; the connection ends behind it. */
 void webhead_refusal(int status, const char *text, bool has_body, struct str *out);

@@ -22,8 +22,9 @@
 /* In the child: from the launcher's rights to none, for good. */
 static _Noreturn void become_gate(const struct gates *g, const char *path, int channel_fd)
 {
-	char name[] = "caisson-gate";
-	char *const argv[] = { name, NULL }, *const env[] = { NULL };
+	char name[] = "caisson-gate", option[] = "--ca";
+	char *ca = (char *)(uintptr_t)g->ca; /* execve(2) changes none of them */
+	char *const argv[] = { name, ca ? option : NULL, ca, NULL }, *const env[] = { NULL };
 	int keep[] = { 0, 1, 2, CHANNEL_FD };
 	int r = channel_fd == CHANNEL_FD ? 0 : os_dup3(channel_fd, CHANNEL_FD, 0);
 

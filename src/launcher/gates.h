@@ -13,6 +13,7 @@
 struct gates {
 	bool is_root; /* root mode: it gets an id of its own */
 	uid_t id;
+	const char *ca;              /* file of more certificates that it trusts; or NULL */
 	const struct cgroup *cgroup; /* that the launcher lives in, and it does not; or NULL */
 	pid_t pid;                   /* 0: not running */
 	int channel_fd;              /* -1: the same */

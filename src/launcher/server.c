@@ -640,6 +640,7 @@ static int open_all(struct server *s, struct err *e)
 		return -1;
 	s->opener.is_root = s->gates.is_root = s->kit.host.is_root;
 	s->gates.id = s->opts->service_id + 1;
+	s->gates.ca = s->opts->gate_ca;
 	s->gates.cgroup = &s->kit.host.cgroup;
 	s->opener.api_dev = s->dirs.api_dev;
 	s->opener.api_ino = s->dirs.api_ino;

@@ -257,6 +257,8 @@ static const struct opt own_net_rows[] = {
 	{ .key = "proxy", .type = &opt_text, .check = check_proxy, NET(proxy),
 	  .forms = "`http://HOST:PORT` or `socks5://HOST:PORT`",
 	  .help = "the gate reaches everything through it" },
+	{ .key = "ca", .type = &opt_text, .check = check_path, NET(ca), .forms = "a path",
+	  .help = "certificates (PEM) that servers may have besides those the host trusts, where the gate reads TLS" },
 	{ .key = "ask", .type = &opt_number, NET(ask_ms), BOUNDS(unit_duration, SECOND_MS, DAY_MS),
 	  .forms = DURATION, .help = "how long a connection waits for an answer; `5m` unless given" },
 };

@@ -47,6 +47,7 @@ struct config_net {
 	struct pair_list presets, sets; /* name -> hosts, separated by commas */
 	struct text_list grant;         /* special-purpose ranges that anybody may name */
 	const char *proxy;              /* through which the gate goes; NULL: none */
+	const char *ca;                 /* PEM file of whom it trusts besides the host's; or NULL */
 	uint64_t ask_ms;                /* how long a connection waits for a person */
 };
 

@@ -254,6 +254,11 @@ int check_rules_file(const struct opt *o, struct arena *a, const char *text, con
 
 	if (text_plain(text, PATH_TEXT_MAX - 2, e) < 0)
 		return -1;
+	if (strncmp(text, "socket:", 7) == 0)
+		return err_new(e, ERR_INVALID,
+		               "\"%s\": sockets of the host are not carried; let the service "
+		               "listen on a port, which the operator can open by net.grant",
+		               quote(text).text);
 	char *absolute = arena_alloc(a, strlen(text) + 2);
 
 	snprintf(absolute, strlen(text) + 2, "/%s", text);
@@ -294,10 +299,12 @@ static const struct opt net_rows[] = {
 	  .forms = "list: `10.1.2.0/24:5432`", .help = "the only way to reach an address" },
 	{ .key = "mock", .type = &opt_map, .check_key = check_host, .check = check_rules_file,
 	  FIELD(mock),
-	  .forms = "object of host: file", .help = "answered from a rules file, never leaves" },
+	  .forms = "object of host: file or folder",
+	  .help = "answered from a rules file or a folder, never leaves" },
 	{ .key = "mocks", .type = &opt_map, .check_key = check_rules_file, .check = check_any,
 	  FIELD(mocks), .forms = "object of file: text",
-	  .help = "the rules files of `mock`; the CLI reads them from beside the spec" },
+	  .help = "what `mock` names: the CLI reads it from beside the spec; a folder is "
+		  "`{\"files\": {\"a/b.json\": \"base64\"}}`" },
 	{ .key = "http", .type = &opt_http, .members = &http_table,
 	  .forms = "list of objects", .help = "methods and paths of a host" },
 	{ .key = "inspect", .type = &opt_list, .check = check_host, FIELD(inspect),
@@ -332,6 +339,11 @@ void net_clear(struct net_spec *n)
 	vec_done(&n->rate);
 	n->is_offline = false;
 	n->mode = NET_DENY;
+}
+
+bool net_reads_tls(const struct net_spec *n)
+{
+	return n->http.len > 0 || n->inspect.len > 0 || n->mock.len > 0;
 }
 
 /* "denny", "alow:example.org", "example.org": a slip must never become a rule. */

@@ -17,6 +17,7 @@ static const struct row {
 	[G_RULED]  = { sizeof(struct gate_ruled), 0 },
 	[G_RECORD] = { sizeof(struct gate_record), 0 },
 	[G_ASK]    = { sizeof(struct gate_ask), 0 },
+	[G_UNASK]  = { sizeof(struct gate_unask), 0 },
 };
 _Static_assert(COUNT(rows) == G_TYPES, "a type has no row");
 
@@ -101,7 +102,7 @@ static bool check_ca(const struct gate_ca *c)
 	const char *end = memchr(c->pem, '\0', sizeof c->pem);
 	size_t len = end ? (size_t)(end - c->pem) : 0, head = strlen(first), tail = strlen(last);
 
-	if (len < head + tail || memcmp(c->pem, first, head) != 0 ||
+	if (c->zero || len < head + tail || memcmp(c->pem, first, head) != 0 ||
 	    memcmp(end - tail, last, tail) != 0)
 		return false;
 	for (const char *p = c->pem + head; p < end - tail; p++)
@@ -140,6 +141,7 @@ static bool check_body(const struct gate_packet *p)
 		return check_record(&p->record);
 	case G_ASK:
 		return check_ask(&p->ask);
+	case G_UNASK:
 	case G_UP:
 		return true;
 	case G_TYPES:
@@ -161,6 +163,13 @@ bool gate_check(const struct gate_packet *p, size_t n, size_t n_fds)
 size_t gate_size(const struct gate_packet *p)
 {
 	return sizeof p->head + (p->head.type < G_TYPES ? rows[p->head.type].size : 0);
+}
+
+void gate_plain(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
 }
 
 const char *gate_reason_name(enum gate_reason r)

@@ -52,6 +52,7 @@ TEST(good_files)
 		  "10.1.0.0/16,fd00::/8" },
 		{ "net: {proxy: \"http://proxy.test:3128\"}", "net.proxy",
 		  "http://proxy.test:3128" },
+		{ "net: {ca: /etc/own.pem}", "net.ca", "/etc/own.pem" },
 		{ "net: {ask: 90}", "net.ask", "90s" },
 		{ "most: {mem: 8g}\ndefaults: {mem: 8g}", "most.mem", "8g" },
 	};
@@ -112,6 +113,7 @@ TEST(what_is_wrong_is_named_with_its_line)
 		{ "net: {proxy: \"http://u:secret@p.test:1\"}",
 		  "line 1: net.proxy: wants http://HOST:PORT or socks5://HOST:PORT" },
 		{ "net: {proxy: p.test}", "net.proxy: wants http://HOST:PORT" },
+		{ "net: {ca: own.pem}", "line 1: net.ca: \"own.pem\" is relative" },
 		{ "net: {ask: 48h}", "net.ask: \"48h\" is too large, the most is 1d" },
 		{ "most: {mem: 1g}\ndefaults: {mem: 2g}", "defaults.mem: \"2g\" is more than "
 		                                          "most.mem, 1g" },
@@ -240,7 +242,7 @@ TEST(texts_are_read_back)
 	         "ttl: 90s\nkeep_records: 1d\nidle_exit: 5\n"
 	         "net: {presets: {pip: [a.test, b.test], npm: [c.test]}, sets: {x: [d.test]},\n"
 	         "      grant: [10.0.0.0/8, 127.0.0.0/8:80], proxy: \"socks5://p.test:1\", ask: "
-	         "1m}\n"
+	         "1m, ca: \"/a=b,c\"}\n"
 	         "quota: {sandboxes: 1, processes: 2, cpu: 1.5, mem: 3g, pids: 4, disk: 5m}\n"
 	         "defaults: {cpu: 0.5, wall: 90s}\nmost: {output: 1m, io: 4k}",
 	         &e),
@@ -282,13 +284,14 @@ TEST(a_full_config_has_room)
 	str_add(&text, "]\nhost_paths: [");
 	for (int i = 0; i < CONFIG_HOST_PATHS_MAX; i++)
 		str_addf(&text, "%s/p%d", i ? ", " : "", i);
-	str_add(&text, "]\nnet:\n  proxy: http://p.test:1\n  ask: 1\n  grant: [10.0.0.0/8]\n"
-	               "  presets: {pip: [a.test], npm: [a.test], cargo: [a.test], go: [a.test], "
-	               "apt: [a.test]}\n  sets:\n");
+	str_add(&text,
+	        "]\nnet:\n  proxy: http://p.test:1\n  ask: 1\n  ca: /c\n  grant: [10.0.0.0/8]\n"
+	        "  presets: {pip: [a.test], npm: [a.test], cargo: [a.test], go: [a.test], "
+	        "apt: [a.test]}\n  sets:\n");
 	for (int i = 0; i < CONFIG_SETS_MAX; i++)
 		str_addf(&text, "    s%d: [a.test]\n", i);
 	CHECK_INT(load(&c, str_text(&text), &e), 0);
-	CHECK_INT(config_texts(&c, texts), 288);
+	CHECK_INT(config_texts(&c, texts), 290);
 	config_done(&c);
 }
 

@@ -138,6 +138,8 @@ TEST(net_objects_are_checked_to_the_leaf)
 		  "net.mock.example.org: wants text" },
 		{ "{\"net\":{\"mock\":{\"example.org\":\"\"}}}", "is empty" },
 		{ "{\"net\":{\"mock\":{\"example.org\":\"/etc/x\"}}}", "is absolute" },
+		{ "{\"net\":{\"mock\":{\"example.org\":\"socket:x\"}}}",
+		  "sockets of the host are not carried" },
 		{ "{\"net\":{\"mock\":{\"example.org\":\"../x\"}}}", "\"..\" is not allowed" },
 		{ "{\"net\":{\"mock\":{\"example.org\":\"a\",\"EXAMPLE.org\":\"b\"}}}",
 		  "given twice" },
