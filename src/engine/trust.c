@@ -132,7 +132,7 @@ static int put_hash(struct placing *p, struct err *e)
 
 static int put_store(struct placing *p, struct err *e)
 {
-	AUTO(str_done) struct str store = { .max = 2 * BUNDLE_MAX };
+	AUTO(str_done) struct str store = { .max = 2ul * BUNDLE_MAX };
 	struct stat st;
 
 	if (!p->trust->make_store(str_text(&p->bundle), p->bundle.len, &store))
