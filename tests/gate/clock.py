@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """caisson-gate alone, when somebody sets the wall clock: a year on, a year back, and so on. TAP.
 
-The program is caisson-gate-clock (clock.c): the same, but its wall clock is the tests'. Clients that have
-to agree about the time run with the same one.
+The program is caisson-gate-clock (clock.c): the same, but its wall clock is the tests'; only in build/, where
+libraries are linked in. Clients look at certificates as of that time.
 
     tests/gate/clock.py          all; needs user namespaces, no rights
 """
@@ -114,7 +114,6 @@ def _(p):
     for jump in JUMPS:
         clock.set(jump)
         when = int(clock.now(jump) / 1000)
-        # python's TLS, with the time that is set: OpenSSL takes one for its checks
         r = p.box.run("openssl", "s_client", "-connect", "api.payments.test:443", "-servername", "api.payments.test", "-verify_hostname", "api.payments.test",
                       "-CAfile", ca, "-attime", str(when), "-verify_return_error", "-brief", input="")
         check("Verification: OK" in r.out + r.err, f"{jump}: {r.out} {r.err}")
