@@ -32,6 +32,9 @@ struct web {
 	uint64_t due_ms; /* ANSWER_MOCK: not before; is_closing: not later */
 	char method[GATE_METHOD_SIZE];
 	char *path;
+	struct str again; /* what the cache was asked, for the server if that does not answer */
+	enum cache_word cache;   /* what it did */
+	bool is_asking_cache;    /* the server is the package cache */
 	bool is_recorded;        /* requests are told one by one */
 	bool is_upgrade, is_old; /* the client is of HTTP/1.0 */
 	bool is_last;            /* nothing follows this answer */
@@ -56,6 +59,7 @@ void web_free(struct web *w)
 	leg_done(&w->server);
 	str_done(&w->up_trailers);
 	str_done(&w->down_trailers);
+	str_done(&w->again);
 	free(w->path);
 	free(w);
 }
@@ -95,6 +99,7 @@ static void record(struct web *w, int status, enum gate_reason why)
 		                                                .method = w->method,
 		                                                .path = w->path,
 		                                                .status = status,
+		                                                .cache = w->cache,
 		                                                .reason = why });
 	w->method[0] = '\0';
 }
@@ -228,6 +233,47 @@ static void meet_mock(struct web *w, const struct mock *m, bool expects)
 		record_opened(w->conn);
 }
 
+static void server_ready(struct watch *watch, uint32_t events);
+
+/* The next one is another, and knows nothing of the last. */
+static void renew_server(struct web *w)
+{
+	drop_server(w);
+	w->server = (struct leg){ .end = &w->conn->relay.server,
+		                  .flow = &w->conn->relay.down,
+		                  .meter = &w->conn->gate->meters[1],
+		                  .legs = &w->conn->gate->legs,
+		                  .is_readable = true };
+	w->is_asking_cache = false;
+}
+
+static bool meet_cache(struct web *w)
+{
+	struct conn *c = w->conn;
+	int fd = cached_open(c, w->client.tls != NULL);
+
+	if (fd < 0)
+		return false;
+	c->relay.server.watch = (struct watch){ .fd = fd, .ready = server_ready };
+	w->is_asking_cache = true;
+	if (!c->is_opened)
+		record_opened(c);
+	return true;
+}
+
+/* Whom it is for decides who is asked; false: nobody can be. */
+static bool choose_server(struct web *w, const struct http_head *h)
+{
+	bool is_cached = cached_is(w->conn, h);
+
+	w->cache = CACHE_NONE;
+	if (has_server(w) && w->is_asking_cache != is_cached)
+		renew_server(w);
+	if (is_cached && !has_server(w))
+		is_cached = meet_cache(w);
+	return is_cached || !w->conn->gate->rules.is_offline;
+}
+
 static void take_request(struct web *w, const struct http_head *h, size_t n)
 {
 	struct verdict v = judge(w, h);
@@ -239,9 +285,18 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 	}
 	const struct mock *mock = mock_of(w);
 
+	if (!mock && !choose_server(w, h)) {
+		refuse(w, 504, GATE_DENY, GATE_OFFLINE);
+		return;
+	}
 	if (!mock && webhead_request(h, leg_out(&w->server), &e) < 0) {
 		refuse(w, 431, GATE_DENY, GATE_HTTP_BAD);
 		return;
+	}
+	if (w->is_asking_cache) {
+		w->again.max = WEB_HEAD_MAX;
+		str_clear(&w->again);
+		str_addn(&w->again, w->server.out.data, w->server.out.len);
 	}
 	begin_body(&w->up, h, &w->up_trailers);
 	w->is_upgrade = h->is_upgrade_websocket;
@@ -391,7 +446,7 @@ static void bad_answer(struct web *w)
 static void take_answer(struct web *w, const struct http_head *h)
 {
 	bool is_interim = h->status < 200 && h->status != 101;
-	struct webhead_way way = { .body = h->body };
+	struct webhead_way way = { .body = h->body, .is_cached = w->is_asking_cache };
 	struct err e;
 
 	if (h->status == 101 && !w->is_upgrade) {
@@ -419,10 +474,34 @@ static void take_answer(struct web *w, const struct http_head *h)
 	w->answering = ANSWER_BODY;
 }
 
+/* The cache leaves it to the server, or is gone. Nobody has heard of an answer yet. */
+static void ask_again(struct web *w)
+{
+	w->cache = CACHE_PASS;
+	renew_server(w);
+	if (w->conn->gate->rules.is_offline) {
+		refuse(w, 504, allowed(w), GATE_OFFLINE);
+		return;
+	}
+	str_addn(leg_out(&w->server), w->again.data, w->again.len);
+	conn_dial(w->conn);
+}
+
+/* What the cache says about its answer. False: it has none. */
+static bool hear_cache(struct web *w, const struct http_head *h)
+{
+	const struct span *word = http_header(h, CACHE_FIELD);
+
+	w->cache = word ? cache_word_read(*word) : CACHE_NONE;
+	return w->cache != CACHE_PASS && w->cache != CACHE_NONE;
+}
+
 /* One that ended while it was idle: the client sees just that, and may try again. */
 static void no_answer(struct web *w)
 {
-	if (w->n_requests > 1 && leg_input(&w->server).len == 0) {
+	if (w->is_asking_cache)
+		ask_again(w);
+	else if (w->n_requests > 1 && leg_input(&w->server).len == 0) {
 		record(w, 0, GATE_NONE);
 		leave(w, allowed(w), GATE_NONE, BY_SERVER);
 	} else {
@@ -436,6 +515,10 @@ static bool answer_head(struct web *w)
 	struct span in = leg_input(&w->server);
 	int n = http_response_head(in.at, in.len, w->asked, &h);
 
+	if (n > 0 && w->is_asking_cache && !hear_cache(w, &h)) {
+		ask_again(w);
+		return true;
+	}
 	if (n > 0) {
 		take_answer(w, &h);
 		leg_take(&w->server, (size_t)n);
@@ -480,6 +563,10 @@ static bool answer_none(struct web *w)
 {
 	if (!leg_fill(&w->server))
 		return false;
+	if (w->is_asking_cache && leg_input(&w->server).len == 0) { /* it was replaced */
+		renew_server(w);
+		return true;
+	}
 	leave(w, allowed(w), leg_input(&w->server).len > 0 ? GATE_HTTP_BAD : GATE_NONE, BY_SERVER);
 	return true;
 }
@@ -722,7 +809,7 @@ static void meet_server(struct web *w)
 	struct conn *c = w->conn;
 
 	w->server.is_readable = true;
-	if (!w->client.tls)
+	if (!w->client.tls || w->is_asking_cache)
 		return;
 	w->server.tls = ends_connect(&c->gate->ends, c->relay.server.watch.fd, c->name);
 	if (!w->server.tls)
@@ -743,7 +830,8 @@ void web_dialled(struct conn *c, int fd, enum gate_reason why)
 	} else {
 		c->relay.server.watch = (struct watch){ .fd = fd, .ready = server_ready };
 		meet_server(w);
-		record_opened(c);
+		if (!c->is_opened)
+			record_opened(c);
 	}
 	run(w);
 }

@@ -158,6 +158,20 @@ static bool allows_no_name_more(const struct rules *now, const struct rules *nex
 	return next->mode != NET_ALLOW || now->mode == NET_ALLOW;
 }
 
+/* Who is offline has what is cached, and nothing else. */
+static bool caches_no_more(const struct rules *now, const struct rules *next)
+{
+	for (size_t i = 0; now->is_offline && i < next->cache.len; i++) {
+		bool is_met = false;
+
+		for (size_t k = 0; k < now->cache.len; k++)
+			is_met |= host_contains(&now->cache.at[k].host, &next->cache.at[i].host);
+		if (!is_met)
+			return false;
+	}
+	return true;
+}
+
 static bool ranges_contain(const struct range_rules *l, const struct range_rule *inner)
 {
 	for (size_t i = 0; i < l->len; i++)
@@ -204,5 +218,5 @@ bool rules_tightens(const struct rules *now, const struct rules *next)
 		return true;
 	return now->mode != NET_DENY && is_same_proxy(now, next) && keeps_restrictions(now, next) &&
 	       allows_no_name_more(now, next) && allows_no_address_more(now, next) &&
-	       keeps_rates(&now->rates, &next->rates);
+	       caches_no_more(now, next) && keeps_rates(&now->rates, &next->rates);
 }

@@ -19,7 +19,7 @@ import servers  # noqa: E402
 import internet  # noqa: E402
 from lib import Skip, check  # noqa: E402
 
-lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson", "caisson-gate")
+lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson", "caisson-gate", "caisson-cache")
 HAS_MORE = os.environ.get("CAISSON_NET_MORE") == "1"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"

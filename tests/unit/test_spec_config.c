@@ -96,7 +96,7 @@ TEST(what_is_wrong_is_named_with_its_line)
 		{ "ttl: 9000d", "line 1: ttl: \"9000d\" is too large, the most is 365d" },
 		{ "ttl: [1]", "line 1: ttl: wants seconds or a duration: `10m`, not a list" },
 		{ "service_id: 0", "\"0\" is too small, the least is 1" },
-		{ "service_id: 1879048192", "is too large, the most is 1879048190" },
+		{ "service_id: 1879048192", "is too large, the most is 1879048189" },
 		{ "quota: {mem: -1}", "line 1: quota.mem: \"-1\" is negative" },
 		{ "quota: {sandboxes: 99999999999}",
 		  "quota.sandboxes: \"99999999999\" is too large" },
