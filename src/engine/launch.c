@@ -222,6 +222,7 @@ static const struct {
 	{ "say who knows names",          root_resolver },
 	{ "mount the fs entries",         root_mounts },
 	{ "open the door",                root_door },
+	{ "make room for a certificate",  root_trust },
 	{ "forbid nested namespaces",     step_no_namespaces },
 	{ "await the first process",      step_await_first },
 	{ "forbid the other namespaces",  step_no_others },

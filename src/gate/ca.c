@@ -319,6 +319,11 @@ const char *ca_pem(const struct ca *ca)
 	return ca->pem;
 }
 
+uint32_t ca_hash(const struct ca *ca)
+{
+	return (uint32_t)X509_subject_name_hash(ca->cert);
+}
+
 struct ca *ca_new(const uint8_t seed[GATE_SEED_SIZE], const char *id, struct err *e)
 {
 	struct ca *ca = mem_alloc(sizeof *ca);

@@ -90,6 +90,7 @@ static void say_ca(struct gate *g)
 		return;
 	}
 	snprintf(p.ca.pem, sizeof p.ca.pem, "%s", ca_pem(g->ends.ca));
+	p.ca.hash = ca_hash(g->ends.ca);
 	gate_say(g, &p);
 }
 
@@ -153,14 +154,6 @@ static uint32_t judge_all(struct gate *g)
 	return closed;
 }
 
-/* Texts of a packet are printable. */
-static void make_plain(char *text)
-{
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
-
 static int on_rules(struct gate *g, struct message *m, struct err *e)
 {
 	struct gate_packet p = { .head = { G_RULED, sizeof p.ruled },
@@ -171,7 +164,7 @@ static int on_rules(struct gate *g, struct message *m, struct err *e)
 	if (read_rules(g, &m->fds[0], &why) < 0) {
 		p.ruled.is_refused = 1;
 		snprintf(p.ruled.reason, sizeof p.ruled.reason, "%s", why.msg);
-		make_plain(p.ruled.reason);
+		gate_plain(p.ruled.reason);
 	} else {
 		g->generation = m->packet.rules.generation;
 		p.ruled.closed = judge_all(g);

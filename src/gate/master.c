@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "gate/child.h"
+#include "gate/ends.h"
 #include "gate/harden.h"
 #include "io/journal.h"
 #include "os/file.h"
@@ -64,5 +65,6 @@ int master_run(int fd, int cache_fd, struct err *e)
 			journal(JOURNAL_ERROR, "no child for a sandbox", "reason", strerror(errno),
 			        NULL);
 		fd_close(&given); /* without a child its other end is told so */
+		ends_refresh();   /* for the next one; nobody waits for us now */
 	}
 }

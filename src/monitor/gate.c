@@ -9,6 +9,10 @@
  * there is none the next child begins with them, and if it ends before it is up they are dropped
  * for the old ones, unless there are no old ones.
  *
+ * The CA that the child tells of is placed inside before anything is served by it (engine/trust.h);
+ * later children have the same one. Where it cannot be placed the rules that need it are refused. A
+ * command that was said to need the gate is held until one has served.
+ *
  * The spool is bounded. What a child may still say is counted in: a child without credit denies,
  * and keeps what it has to tell of connections that were open. Only at the very end it says all of
  * it; for that there is some room of its own, and beyond it connections stay without an end.
@@ -20,17 +24,20 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "engine/trust.h"
 #include "monitor/monitor-internal.h"
 #include "os/extent.h"
 #include "os/sock.h"
+#include "wire/truststore.h"
 
 #define SPOOL_MAX 640 /* records: one MiB */
 #define DEBTS_MAX 640 /* as many that came without credit */
 #define WINDOW 64     /* of them, sent and not yet on record */
 #define HEAR_MAX 1024 /* at once */
 #define ASKS_MAX 64
-#define UP_MS 5000 /* for a child to begin */
-#define END_MS 200 /* for one to say the last */
+#define UP_MS 5000    /* for a child to begin */
+#define END_MS 200    /* for one to say the last */
+#define HOLD_MS 10000 /* for one to serve at all, while a command waits for that */
 
 struct spooled {
 	uint32_t num;
@@ -46,12 +53,14 @@ struct pending_ask {
 struct gatekeep {
 	struct watch link; /* to the child; fd -1: none */
 	struct monitor *monitor;
-	struct timer patience;
+	struct timer patience, hold;
 	int names_fd;
 	int rules_fd, next_fd; /* -1: none */
 	uint32_t generation, next_generation;
 	uint8_t seed[GATE_SEED_SIZE]; /* of its CA */
 	bool is_started, is_up, is_next_sent;
+	bool has_served; /* this child, or one before it */
+	bool is_ca_placed;
 
 	bool due_gateless, due_ruled;
 	struct gate_ruled ruled;
@@ -238,12 +247,14 @@ static void hear_up(struct gatekeep *g, const struct gate_packet *p)
 	(void)p;
 	if (!g->is_started || g->is_up)
 		return;
-	g->is_up = true;
+	g->is_up = g->has_served = true;
 	timer_stop(&g->monitor->timers, &g->patience);
+	timer_stop(&g->monitor->timers, &g->hold);
 	if (g->is_next_sent)
 		accept_next(g);
 	say_ruled(g, &(struct gate_ruled){ .generation = g->generation });
 	send_rules(g); /* such as came meanwhile */
+	execs_go_on(g->monitor);
 }
 
 static void hear_ruled(struct gatekeep *g, const struct gate_packet *p)
@@ -313,11 +324,35 @@ static void hear_ask(struct gatekeep *g, const struct gate_packet *p)
 		                               .until_ms = timer_now_ms() + p->ask.timeout_ms });
 }
 
-/* Nothing inside trusts it: the certificate is not placed there (docs/gate.md). */
+/* The child has taken the new rules, or is about to: the next one begins with the old ones, if
+ * there are any. */
+static void refuse_rules(struct gatekeep *g, const char *reason)
+{
+	struct gate_ruled refused = { .generation =
+		                          g->next_fd >= 0 ? g->next_generation : g->generation,
+		                      .is_refused = 1 };
+
+	snprintf(refused.reason, sizeof refused.reason, "%s", reason);
+	gate_plain(refused.reason);
+	say_ruled(g, &refused);
+	if (g->rules_fd >= 0)
+		refuse_next(g);
+	lose(g);
+}
+
+/* The key is always the same, and so is what is trusted: once is enough. */
 static void hear_ca(struct gatekeep *g, const struct gate_packet *p)
 {
-	(void)g;
-	(void)p;
+	struct monitor *m = g->monitor;
+	const struct trust trust = { .pem = p->ca.pem,
+		                     .hash = p->ca.hash,
+		                     .make_store = truststore_make };
+	struct err e = { 0 };
+
+	if (!g->is_ca_placed && trust_place(m->box, &m->init, &trust, &e) < 0)
+		refuse_rules(g, e.msg);
+	else
+		g->is_ca_placed = true;
 }
 
 static void (*const words[G_TYPES])(struct gatekeep *g, const struct gate_packet *p) = {
@@ -359,6 +394,26 @@ static void patience_fired(struct timer *t)
 
 	lose(g);
 	gatekeep_tell(g->monitor);
+}
+
+static void hold_fired(struct timer *t)
+{
+	struct gatekeep *g = OWNER_OF(t, struct gatekeep, hold);
+	struct err e = { 0 };
+
+	err_new(&e, ERR_INTERNAL, "the gate of the sandbox does not serve");
+	execs_refuse(g->monitor, &e);
+}
+
+bool gatekeep_holds(struct monitor *m)
+{
+	struct gatekeep *g = m->gate;
+
+	if (!g || g->has_served)
+		return false;
+	if (g->hold.at_ms == 0)
+		timer_set(&m->timers, &g->hold, HOLD_MS);
+	return true;
 }
 
 void gatekeep_hear(struct monitor *m)
@@ -441,6 +496,7 @@ int gatekeep_open(struct monitor *m, struct err *e)
 	*g = (struct gatekeep){ .link = { .fd = -1, .ready = link_ready },
 		                .monitor = m,
 		                .patience = { .fired = patience_fired },
+		                .hold = { .fired = hold_fired },
 		                .rules_fd = -1,
 		                .next_fd = -1 };
 	m->gate = g;

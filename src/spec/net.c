@@ -359,6 +359,11 @@ void net_clear(struct net_spec *n)
 	n->mode = NET_DENY;
 }
 
+bool net_reads_tls(const struct net_spec *n)
+{
+	return n->http.len > 0 || n->inspect.len > 0 || n->mock.len > 0;
+}
+
 /* "denny", "alow:example.org", "example.org": a slip must never become a rule. */
 static int bad_net_text(const char *text, struct arena *a, struct err *e)
 {

@@ -105,7 +105,9 @@ enum channel_exec_flags {
 	EXEC_USAGE = 16,   /* the end says what was used, started and left running */
 	EXEC_TEXT_FD = 32, /* the text is too long for a packet: it is in the second descriptor */
 	EXEC_SHELL = 64,   /* argv is the name of a shell and a script for it */
-	EXEC_ALONE = 128   /* what it leaves running is ended before its end is told */
+	EXEC_ALONE = 128,  /* what it leaves running is ended before its end is told */
+	EXEC_GATED =
+	    256 /* not executed before its gate has served; not at all if that takes too long */
 };
 
 /* Then the text: cwd, argv, env, each with its NUL. */

@@ -105,7 +105,7 @@ static bool check_ca(const struct gate_ca *c)
 	const char *end = memchr(c->pem, '\0', sizeof c->pem);
 	size_t len = end ? (size_t)(end - c->pem) : 0, head = strlen(first), tail = strlen(last);
 
-	if (len < head + tail || memcmp(c->pem, first, head) != 0 ||
+	if (c->zero || len < head + tail || memcmp(c->pem, first, head) != 0 ||
 	    memcmp(end - tail, last, tail) != 0)
 		return false;
 	for (const char *p = c->pem + head; p < end - tail; p++)
@@ -165,6 +165,13 @@ bool gate_check(const struct gate_packet *p, size_t n, size_t n_fds)
 size_t gate_size(const struct gate_packet *p)
 {
 	return sizeof p->head + (p->head.type < G_TYPES ? rows[p->head.type].size : 0);
+}
+
+void gate_plain(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
 }
 
 const char *gate_reason_name(enum gate_reason r)

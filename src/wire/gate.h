@@ -89,6 +89,8 @@ struct gate_start {
 /* The certificate of the CA as a file has it; the key stays in the child. */
 struct gate_ca {
 	char pem[GATE_PEM_SIZE];
+	uint32_t hash; /* of its subject: OpenSSL looks for a file of that name */
+	uint32_t zero;
 };
 
 struct gate_rules {
@@ -214,6 +216,7 @@ struct gate_packet {
  * ends with a NUL and is printable ASCII. */
 bool gate_check(const struct gate_packet *p, size_t n, size_t n_fds);
 size_t gate_size(const struct gate_packet *p); /* of the whole packet, by its type */
+void gate_plain(char *text);                   /* what may not be in a text becomes '?' */
 
 const char *gate_reason_name(enum gate_reason r);     /* "no_rule", "name_mismatch", ... */
 const char *gate_decision_name(enum gate_decision d); /* "allow", "deny", "ask_deny", "ask_allow" */
