@@ -199,15 +199,24 @@ static void claims_leave(struct store *s, struct entry *n)
 	s->n_claims -= n->n_claims;
 }
 
+/* The path is in a spelling of its own at times (pkg_target). */
+static void note_host(struct entry *n)
+{
+	const char *name = strstr(n->url, "//");
+	size_t len = name ? (size_t)(name - n->url) + 2 + strcspn(name + 2, "/") : 0;
+	struct weburl u;
+
+	if (weburl_read((struct span){ n->url, len }, &u) < 0)
+		return;
+	n->host = mem_strdup(u.host);
+	n->port = u.port;
+}
+
 static void entry_enter(struct store *s, struct entry *n, const store_claims *claims)
 {
 	struct entry **at = &s->entries[place_of(n->id)];
-	struct weburl u;
 
-	if (weburl_read(span_of(n->url), &u) == 0) {
-		n->host = mem_strdup(u.host);
-		n->port = u.port;
-	}
+	note_host(n);
 	n->next = *at;
 	*at = n;
 	n->size = blocks(n->size);

@@ -14,7 +14,7 @@
 bool cached_is(const struct conn *c, const struct http_head *h)
 {
 	static const char *const personal[] = { "Authorization", "Proxy-Authorization", "Cookie",
-		                                "X-Api-Key",     "Npm-Auth-Type",       "Npm-Otp" };
+		                                "X-Api-Key", "Npm-Otp" };
 	struct question q = conn_question(c, STAGE_CONNECT);
 
 	if (c->gate->cache_fd < 0 || !c->name ||

@@ -361,7 +361,7 @@ void net_clear(struct net_spec *n)
 
 bool net_reads_tls(const struct net_spec *n)
 {
-	return n->http.len > 0 || n->inspect.len > 0 || n->mock.len > 0;
+	return n->http.len > 0 || n->inspect.len > 0 || n->mock.len > 0 || n->cache.len > 0;
 }
 
 /* "denny", "alow:example.org", "example.org": a slip must never become a rule. */

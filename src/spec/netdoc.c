@@ -117,7 +117,11 @@ int net_expand_config(struct spec *s, const struct config_net *c, struct err *e)
 {
 	struct by_config by = { c, &s->arena };
 
-	return net_expand(s, hosts_of_config, &by, e);
+	if (net_expand(s, hosts_of_config, &by, e) < 0)
+		return -1;
+	if (config_cache_bytes(c) == 0)
+		vec_done(&s->net.cache); /* there is none: TLS has no reason to end at the gate */
+	return 0;
 }
 
 /* ---- ranges that are not everybody's to open ---- */

@@ -150,7 +150,7 @@ class Box:
 
     def shown(self):
         """Its records, for a message."""
-        keys = ("kind", "name", "dst", "port", "proto", "sni", "decision", "reason", "rule", "close")
+        keys = ("kind", "name", "dst", "port", "proto", "sni", "decision", "reason", "rule", "close", "path", "status", "cache")
         rows = self.records()
         return "\n".join(json.dumps({k: row[k] for k in keys if row.get(k)}) for row in rows[-20:]) or "no records"
 
