@@ -7,7 +7,6 @@
 
 #include "os/extent.h"
 #include "os/file.h"
-#include "wire/http-internal.h"
 
 #define CLAIM_LINE_MAX (DIGEST_TEXT_SIZE + 2ul * STORE_KEY_SIZE + 2)
 
@@ -22,11 +21,16 @@ void hex_print(const uint8_t *bytes, size_t n, char *out)
 	out[2 * n] = '\0';
 }
 
+static int digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 bool hex_read(const char *text, uint8_t *out, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		int high = http_hex(text[2 * i]);
-		int low = high < 0 ? -1 : http_hex(text[2 * i + 1]);
+		int high = digit(text[2 * i]);
+		int low = high < 0 ? -1 : digit(text[2 * i + 1]);
 
 		if (low < 0)
 			return false;

@@ -30,6 +30,14 @@ bool cached_is(const struct conn *c, const struct http_head *h)
 	return true;
 }
 
+enum cache_word cached_word(const struct http_head *h)
+{
+	const struct span *said = http_header(h, CACHE_FIELD);
+	enum cache_word word = said ? cache_word_read(*said) : CACHE_NONE;
+
+	return word == CACHE_NONE ? CACHE_PASS : word;
+}
+
 int cached_open(const struct conn *c, bool is_tls)
 {
 	struct cache_hello h = { .version = CACHE_VERSION, .port = c->to.port, .is_tls = is_tls };

@@ -169,6 +169,8 @@ bool conn_rejudge(struct conn *c);
 struct http_head;
 /* Is this one for the package cache? */
 bool cached_is(const struct conn *c, const struct http_head *h);
+/* What it did for this answer; CACHE_PASS: nothing. */
+enum cache_word cached_word(const struct http_head *h);
 /* A stream to it, for this connection; or -errno. */
 int cached_open(const struct conn *c, bool is_tls);
 

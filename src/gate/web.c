@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "gate/leg.h"
+#include "gate/webbody.h"
 #include "gate/webhead.h"
 #include "os/net.h"
 #include "wire/target.h"
@@ -150,14 +151,6 @@ static void refuse(struct web *w, int status, enum gate_decision d, enum gate_re
 
 /* ---- judging ------------------------------------------------------------------------- */
 
-static int status_of(enum gate_reason why)
-{
-	return why == GATE_NAME_MISMATCH                      ? 421
-	       : why == GATE_HTTP_BAD || why == GATE_NAME_BAD ? 400
-	       : why == GATE_SPOOL                            ? 503
-	                                                      : 403;
-}
-
 /* A target with the other scheme would be read in two ways. */
 static bool has_scheme_of(const struct web *w, const struct http_head *h)
 {
@@ -206,15 +199,6 @@ static struct verdict judge(struct web *w, const struct http_head *h)
 
 /* ---- requests ------------------------------------------------------------------------ */
 
-static void begin_body(struct http_body *b, const struct http_head *h, struct str *trailers)
-{
-	http_body_init(b, h, UINT64_MAX);
-	str_done(trailers);
-	trailers->max = HTTP_TRAILERS_MAX + 1;
-	b->trailers = trailers;
-	b->skips_extensions = true;
-}
-
 /* NULL: nothing fits. The rules may have changed since it was asked. */
 static const struct mock_answer *find_mock(const struct web *w, const struct mock *m)
 {
@@ -235,15 +219,20 @@ static void meet_mock(struct web *w, const struct mock *m, bool expects)
 
 static void server_ready(struct watch *watch, uint32_t events);
 
+static struct leg server_leg(struct conn *c)
+{
+	return (struct leg){ .end = &c->relay.server,
+		             .flow = &c->relay.down,
+		             .meter = &c->gate->meters[1],
+		             .legs = &c->gate->legs,
+		             .is_readable = true };
+}
+
 /* The next one is another, and knows nothing of the last. */
 static void renew_server(struct web *w)
 {
 	drop_server(w);
-	w->server = (struct leg){ .end = &w->conn->relay.server,
-		                  .flow = &w->conn->relay.down,
-		                  .meter = &w->conn->gate->meters[1],
-		                  .legs = &w->conn->gate->legs,
-		                  .is_readable = true };
+	w->server = server_leg(w->conn);
 	w->is_asking_cache = false;
 }
 
@@ -280,7 +269,7 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 	struct err e;
 
 	if (v.what != VERDICT_ALLOW) {
-		refuse(w, status_of(v.reason), GATE_DENY, v.reason);
+		refuse(w, webhead_status(v.reason), GATE_DENY, v.reason);
 		return;
 	}
 	const struct mock *mock = mock_of(w);
@@ -298,7 +287,7 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 		str_clear(&w->again);
 		str_addn(&w->again, w->server.out.data, w->server.out.len);
 	}
-	begin_body(&w->up, h, &w->up_trailers);
+	webbody_begin(&w->up, h, &w->up_trailers);
 	w->is_upgrade = h->is_upgrade_websocket;
 	w->is_old = h->minor == 0;
 	w->is_last = !h->keep_alive;
@@ -333,43 +322,6 @@ static bool ask_head(struct web *w)
 	return true;
 }
 
-/* One piece, as the next hop gets it. */
-static void pass(const struct http_body *b, bool is_raw, struct span data, struct str *out)
-{
-	if (b->kind == HTTP_CHUNKED && !is_raw)
-		http_print_chunk(out, data.at, data.len);
-	else
-		str_addn(out, data.at, data.len);
-}
-
-/* Input becomes output until one of them is used up. MORE, DONE or an http_error. */
-static int move_body(struct http_body *b, struct leg *from, struct leg *to, bool is_raw)
-{
-	int r = HTTP_BODY_MORE;
-	struct span in;
-
-	do {
-		struct http_piece piece;
-
-		in = leg_input(from);
-		r = http_body_feed(b, in.at, in.len, &piece);
-		if (piece.data.len > 0)
-			pass(b, is_raw, piece.data, leg_out(to));
-		leg_take(from, piece.consumed);
-		in = leg_input(from);
-	} while (r == HTTP_BODY_MORE && in.len > 0 && !leg_is_full(to));
-	return r;
-}
-
-static int end_body(const struct http_body *b, const struct str *trailers, bool is_raw,
-                    struct leg *to)
-{
-	struct err e;
-
-	return b->kind == HTTP_CHUNKED && !is_raw ? webhead_last_chunk(trailers, leg_out(to), &e)
-	                                          : 0;
-}
-
 static bool ask_body(struct web *w)
 {
 	int r = HTTP_BODY_MORE;
@@ -377,10 +329,10 @@ static bool ask_body(struct web *w)
 	if (leg_is_full(&w->server))
 		return false;
 	if (leg_input(&w->client).len > 0 || w->up.kind != HTTP_CHUNKED)
-		r = move_body(&w->up, &w->client, &w->server, false);
+		r = webbody_move(&w->up, &w->client, &w->server, false);
 	if (r == HTTP_BODY_DONE) {
 		w->asking = ASK_DONE;
-		r = end_body(&w->up, &w->up_trailers, false, &w->server);
+		r = webbody_end(&w->up, &w->up_trailers, false, &w->server);
 	}
 	if (w->answering == ANSWER_MOCK)
 		str_done(leg_out(&w->server));
@@ -470,14 +422,14 @@ static void take_answer(struct web *w, const struct http_head *h)
 	w->has_answered = true;
 	record(w, h->status, GATE_NONE);
 	w->is_raw = h->status == 101;
-	begin_body(&w->down, h, &w->down_trailers);
+	webbody_begin(&w->down, h, &w->down_trailers);
 	w->answering = ANSWER_BODY;
 }
 
 /* The cache leaves it to the server, or is gone. Nobody has heard of an answer yet. */
 static void ask_again(struct web *w)
 {
-	w->cache = CACHE_PASS;
+	w->cache = CACHE_PASS; /* also when it died */
 	renew_server(w);
 	if (w->conn->gate->rules.is_offline) {
 		refuse(w, 504, allowed(w), GATE_OFFLINE);
@@ -485,15 +437,6 @@ static void ask_again(struct web *w)
 	}
 	str_addn(leg_out(&w->server), w->again.data, w->again.len);
 	conn_dial(w->conn);
-}
-
-/* What the cache says about its answer. False: it has none. */
-static bool hear_cache(struct web *w, const struct http_head *h)
-{
-	const struct span *word = http_header(h, CACHE_FIELD);
-
-	w->cache = word ? cache_word_read(*word) : CACHE_NONE;
-	return w->cache != CACHE_PASS && w->cache != CACHE_NONE;
 }
 
 /* One that ended while it was idle: the client sees just that, and may try again. */
@@ -515,7 +458,7 @@ static bool answer_head(struct web *w)
 	struct span in = leg_input(&w->server);
 	int n = http_response_head(in.at, in.len, w->asked, &h);
 
-	if (n > 0 && w->is_asking_cache && !hear_cache(w, &h)) {
+	if (n > 0 && w->is_asking_cache && (w->cache = cached_word(&h)) == CACHE_PASS) {
 		ask_again(w);
 		return true;
 	}
@@ -542,7 +485,7 @@ static bool answer_body(struct web *w)
 	int r = HTTP_BODY_MORE;
 
 	if (leg_input(&w->server).len > 0 || w->down.kind != HTTP_CHUNKED)
-		r = move_body(&w->down, &w->server, &w->client, w->is_down_raw);
+		r = webbody_move(&w->down, &w->server, &w->client, w->is_down_raw);
 	if (r == HTTP_BODY_MORE && leg_input(&w->server).len > 0)
 		return true; /* the client has to take some first */
 	if (r == HTTP_BODY_MORE && leg_fill(&w->server))
@@ -550,7 +493,8 @@ static bool answer_body(struct web *w)
 	if (r == HTTP_BODY_MORE && w->server.is_eof)
 		r = http_body_eof(&w->down);
 	if (r == HTTP_BODY_DONE)
-		r = end_body(&w->down, &w->down_trailers, w->is_down_raw, &w->client) < 0 ? -1 : r;
+		r = webbody_end(&w->down, &w->down_trailers, w->is_down_raw, &w->client) < 0 ? -1
+		                                                                             : r;
 	if (r < 0)
 		cut(w, r == HTTP_E_CUT ? GATE_NONE : GATE_HTTP_BAD, BY_SERVER);
 	else if (r == HTTP_BODY_DONE)
@@ -612,28 +556,11 @@ static bool answer(struct web *w)
 
 /* ---- behind 101 ---------------------------------------------------------------------- */
 
-static bool pass_raw(struct leg *from, struct leg *to)
-{
-	struct span in = leg_input(from);
-	bool has_moved = in.len > 0;
-
-	if (leg_is_full(to))
-		return false;
-	if (in.len > 0) {
-		str_addn(leg_out(to), in.at, in.len);
-		leg_take(from, in.len);
-	}
-	has_moved |= leg_fill(from);
-	if (from->is_eof && leg_unsent(to) == 0 && leg_input(from).len == 0)
-		leg_shut(to);
-	return has_moved;
-}
-
 static bool run_raw(struct web *w)
 {
-	bool has_moved = pass_raw(&w->client, &w->server);
+	bool has_moved = webbody_pass(&w->client, &w->server);
 
-	has_moved |= pass_raw(&w->server, &w->client);
+	has_moved |= webbody_pass(&w->server, &w->client);
 	if (w->client.is_shut && w->server.is_shut)
 		over(w, GATE_NONE, w->client.is_eof ? BY_CLIENT : BY_SERVER);
 	return has_moved;
@@ -848,11 +775,7 @@ void web_start(struct conn *c, struct tls *tls)
 		                       .meter = &g->meters[0],
 		                       .legs = &g->legs,
 		                       .is_readable = true },
-		           .server = { .end = &c->relay.server,
-		                       .flow = &c->relay.down,
-		                       .meter = &g->meters[1],
-		                       .legs = &g->legs,
-		                       .is_readable = true },
+		           .server = server_leg(c),
 		           .decision = GATE_ALLOW,
 		           .is_recorded = tls != NULL };
 	g->n_webs++;

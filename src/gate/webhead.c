@@ -102,6 +102,14 @@ int webhead_mock(const struct mock_answer *a, const struct webhead_way *way, boo
 	return 0;
 }
 
+int webhead_status(enum gate_reason why)
+{
+	return why == GATE_NAME_MISMATCH                      ? 421
+	       : why == GATE_HTTP_BAD || why == GATE_NAME_BAD ? 400
+	       : why == GATE_SPOOL                            ? 503
+	                                                      : 403;
+}
+
 void webhead_refusal(int status, const char *text, bool has_body, struct str *out)
 {
 	struct err unused;

@@ -30,5 +30,6 @@ int webhead_last_chunk(const struct str *trailers, struct str *out, struct err *
 int webhead_mock(const struct mock_answer *a, const struct webhead_way *way, bool has_body,
                  struct str *out, struct err *e) MUST_USE;
 
+int webhead_status(enum gate_reason why); /* of a refusal */
 /* An answer of our own, whole; the connection ends behind it. */
 void webhead_refusal(int status, const char *text, bool has_body, struct str *out);

@@ -58,7 +58,7 @@ struct connection_row {
 	const char *method, *path;
 	int64_t status;
 	const char *cache; /* what the package cache did for a request, or NULL */
-	int64_t count; /* how many the row stands for */
+	int64_t count;     /* how many the row stands for */
 };
 
 struct connection_query {

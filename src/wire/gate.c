@@ -86,8 +86,7 @@ static bool check_record(const struct gate_record *r)
 	if (r->kind >= GATE_KINDS || r->decision >= GATE_DECISIONS || r->reason >= GATE_REASONS ||
 	    r->proto >= GATE_PROTOS)
 		return false;
-	if (r->is_v6 > 1 || r->is_terminated > 1 || r->close_by > 3 ||
-	    r->cache >= CACHE_WORDS)
+	if (r->is_v6 > 1 || r->is_terminated > 1 || r->close_by > 3 || r->cache >= CACHE_WORDS)
 		return false;
 	if ((r->seq == 0 && r->kind != GATE_LOOKUP) || r->unix_ms < 0)
 		return false;
