@@ -102,6 +102,8 @@ TEST(what_is_wrong_is_named_with_its_line)
 		  "quota.sandboxes: \"99999999999\" is too large" },
 		{ "most: {mem: 1}", "line 1: most.mem: \"1\" is too small, the least is 4m" },
 		{ "tls: {cert: /c}", "tls: a certificate needs its key" },
+		{ "net: {cache: 1m}", "line 1: net.cache: \"1m\" is neither a size" },
+		{ "net: {cache: some}", "is neither a size from 64m on nor off" },
 		{ "net: {presets: {pop: [a.test]}}", "line 1: net.presets: \"pop\" is not valid" },
 		{ "net:\n  sets:\n    docs: []", "line 3: net.sets: docs: names no host" },
 		{ "net: {sets: {docs: 5}}", "net.sets: wants a list of hosts, not a number" },

@@ -110,6 +110,12 @@ static const struct row {
 	  NET("{\"allow\":[\"a.test\"],\"tls_any\":[\"a.test\"]}"), true },
 	{ NET("[\"a.test\"]"), NET("{\"allow\":[\"a.test\"],\"offline\":true}"), true },
 	{ NET("{\"allow\":[\"a.test\"],\"offline\":true}"), NET("[\"a.test\"]"), false },
+	{ NET("{\"allow\":[\"a.test\"],\"cache\":[\"pip:a.test\"]}"), NET("[\"a.test\"]"), true },
+	{ NET("[\"a.test\"]"), NET("{\"allow\":[\"a.test\"],\"cache\":[\"pip:a.test\"]}"), true },
+	{ NET("{\"allow\":[\"*\"],\"cache\":[\"pip:a.test\"],\"offline\":true}"),
+	  NET("{\"allow\":[\"*\"],\"cache\":[\"pip:a.test:443\"],\"offline\":true}"), true },
+	{ NET("{\"allow\":[\"*\"],\"cache\":[\"pip:a.test\"],\"offline\":true}"),
+	  NET("{\"allow\":[\"*\"],\"cache\":[\"pip:b.test\"],\"offline\":true}"), false },
 	/* mock */
 	{ "{\"net\":{\"mock\":{\"a.test\":\"m\"}},\"mocks\":{\"m\":\"1\"}}",
 	  "{\"net\":{\"mock\":{\"a.test\":\"n\"}},\"mocks\":{\"n\":\"1\"}}", true },
