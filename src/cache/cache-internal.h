@@ -4,6 +4,7 @@
  *   serve.c   start, who comes, rights
  *   client.c  one stream of a child of the gate: requests, and answers from a file
  *   fetch.c   one file that comes from its server, for all who wait for it
+ *   line.c    connections to servers
  *   asks.c    what an operator asks
  *   store.c   what is kept
  *
@@ -50,8 +51,9 @@ struct cache {
 	size_t n_own;
 	struct client *clients;
 	struct fetch *fetches;
+	struct line *idle; /* the last that was left first */
 	struct ask *asks;
-	size_t n_clients, n_fetches;
+	size_t n_clients, n_fetches, n_idle;
 };
 
 /* The rules by which a sandbox lives; shared by its client and what that fetches. */
@@ -96,6 +98,30 @@ void client_cut(struct client *c);  /* it was for us, and went wrong */
 const struct view *client_view(const struct client *c);
 struct client **client_next(struct client *c); /* of those that wait for the same */
 void clients_done(struct cache *c);
+
+/* ---- line.c -------------------------------------------------------------------------- */
+
+struct line {
+	struct side side;
+	struct cache *cache;
+	struct line *next;
+	void (*ready)(void *owner); /* something can be read or written; NULL: it waits */
+	void *owner;
+	struct timer timer;
+	bool is_tls;
+	uint16_t port;
+	char host[GATE_NAME_SIZE];
+	struct rules_addr real;
+};
+
+/* Takes the socket, which is connected. NULL: no TLS can be spoken. */
+struct line *line_open(struct cache *c, const struct weburl *to, int fd,
+                       const struct rules_addr *real);
+/* One that waits, and that who has these rules might have dialled; NULL: none does. */
+struct line *line_take(struct cache *c, const struct weburl *to, const struct view *view);
+void line_leave(struct line *l); /* for the next one */
+void line_close(struct line *l); /* NULL is fine */
+void lines_done(struct cache *c);
 
 /* ---- fetch.c ------------------------------------------------------------------------- */
 

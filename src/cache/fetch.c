@@ -18,7 +18,7 @@
 enum fetch_state { FETCH_DIALS, FETCH_HEAD, FETCH_BODY };
 
 struct fetch {
-	struct side side;
+	struct line *line; /* NULL: it dials */
 	struct cache *cache;
 	struct fetch *next, **link;
 	struct client *clients;
@@ -35,6 +35,9 @@ struct fetch {
 	uint64_t promised; /* of the store's room */
 	bool is_sized, is_over, is_busy;
 	bool has_more;         /* to do in the next turn, when others have had theirs */
+	bool is_used;          /* the line was another's before */
+	bool is_kept_alive;    /* as its server says */
+	bool is_reusable;      /* and may be another's after */
 	EVP_MD_CTX *hashes[2]; /* SHA-256; what its index has, if that is another */
 	char type[CACHE_TEXT_MAX], etag[CACHE_TEXT_MAX], modified[CACHE_TEXT_MAX],
 	    control[CACHE_TEXT_MAX];
@@ -50,7 +53,10 @@ static void fetch_free(struct fetch *f)
 	f->cache->n_fetches--;
 	dial_cancel(f->dial);
 	timer_stop(&f->cache->timers, &f->timer);
-	side_close(&f->side);
+	if (f->line && f->is_reusable)
+		line_leave(f->line);
+	else
+		line_close(f->line);
 	temp_drop(&f->cache->store, &f->temp);
 	f->cache->store.promised -= f->promised;
 	for (size_t i = 0; i < COUNT(f->hashes); i++)
@@ -263,6 +269,7 @@ static void end_index(struct fetch *f)
 
 static void finish(struct fetch *f)
 {
+	f->is_reusable = f->is_kept_alive;
 	f->is_over = true; /* who asks again now begins another one, or finds it */
 	if (f->wanted.is_index)
 		end_index(f);
@@ -298,7 +305,7 @@ static bool keep(struct fetch *f, struct span data)
 
 static bool take_body(struct fetch *f)
 {
-	struct leg *leg = &f->side.leg;
+	struct leg *leg = &f->line->side.leg;
 	int r = HTTP_BODY_MORE;
 	bool is_kept = true;
 
@@ -393,7 +400,9 @@ static void take_answer(struct fetch *f, const struct http_head *h)
 	note(h, "ETag", f->etag);
 	note(h, "Last-Modified", f->modified);
 	note(h, "Cache-Control", f->control);
+	f->is_kept_alive = h->keep_alive && h->body != HTTP_UNTIL_CLOSE;
 	if (h->status == 304 && f->wanted.is_index) {
+		f->is_reusable = f->is_kept_alive;
 		f->is_over = true;
 		each(f, tell_stored, true);
 	} else if (!begin_body(f, h)) {
@@ -401,23 +410,40 @@ static void take_answer(struct fetch *f, const struct http_head *h)
 	}
 }
 
+static void dial(struct fetch *f);
+
+/* The server is gone. One that had waited for us may have been so all the time. */
+static void lost(struct fetch *f)
+{
+	bool is_new =
+	    !f->is_used || f->state != FETCH_HEAD || leg_input(&f->line->side.leg).len > 0;
+
+	if (is_new) {
+		fail(f);
+		return;
+	}
+	line_close(f->line);
+	f->line = NULL;
+	f->is_used = false;
+	dial(f);
+}
+
 static bool take_head(struct fetch *f)
 {
 	static struct http_head h;
-	struct leg *leg = &f->side.leg;
+	struct leg *leg = &f->line->side.leg;
 	struct span in = leg_input(leg);
 	int n = http_response_head(in.at, in.len, HTTP_ASKED_BODY, &h);
 
 	if (n > 0) {
 		take_answer(f, &h);
-		if (!f->is_over)
-			leg_take(leg, (size_t)n);
+		leg_take(leg, (size_t)n); /* the fields of the head lie in it */
 		return true;
 	}
 	if (n == 0 && leg_fill(leg))
 		return true;
 	if (n < 0 || leg->is_eof)
-		fail(f);
+		lost(f);
 	return false;
 }
 
@@ -425,10 +451,11 @@ static bool take_head(struct fetch *f)
 
 static bool step(struct fetch *f)
 {
-	bool has_moved = leg_flush(&f->side.leg);
+	struct leg *leg = &f->line->side.leg;
+	bool has_moved = leg_flush(leg);
 
-	if (f->side.leg.is_broken) {
-		fail(f);
+	if (leg->is_broken) {
+		lost(f);
 		return false;
 	}
 	return (f->state == FETCH_HEAD ? take_head(f) : take_body(f)) || has_moved;
@@ -439,7 +466,7 @@ static void run(struct fetch *f)
 	bool has_moved = true;
 
 	f->is_busy = true;
-	for (int i = 0; i < ROUNDS && has_moved && !f->is_over; i++)
+	for (int i = 0; i < ROUNDS && has_moved && !f->is_over && f->line; i++)
 		has_moved = step(f);
 	f->is_busy = false;
 	f->has_more = has_moved;
@@ -447,16 +474,17 @@ static void run(struct fetch *f)
 		fetch_free(f);
 		return;
 	}
-	leg_watch(&f->side.relay, &f->side.leg, true);
+	if (!f->line) { /* it dials */
+		timer_stop(&f->cache->timers, &f->timer);
+		return;
+	}
+	leg_watch(&f->line->side.relay, &f->line->side.leg, true);
 	timer_set(&f->cache->timers, &f->timer, has_moved ? 0 : STALL_MS);
 }
 
-static void server_ready(struct watch *w, uint32_t events)
+static void server_ready(void *owner)
 {
-	struct fetch *f = OWNER_OF(w, struct fetch, side.relay.client.watch);
-
-	leg_heard(&f->side.leg, events);
-	run(f);
+	run(owner);
 }
 
 /* Either there is more to do, or nothing came for too long. */
@@ -480,7 +508,7 @@ static void print_request(struct fetch *f)
 	const struct wanted *w = &f->wanted;
 	const struct entry *have = w->is_index ? store_find(&f->cache->store, w->id) : NULL;
 	struct http_print p =
-	    http_print_request(leg_out(&f->side.leg), span_of("GET"), span_of(w->at.path));
+	    http_print_request(leg_out(&f->line->side.leg), span_of("GET"), span_of(w->at.path));
 	char host[GATE_NAME_SIZE + sizeof ":65535"];
 	struct err e;
 
@@ -496,36 +524,67 @@ static void print_request(struct fetch *f)
 		http_print_text(&p, "If-None-Match", have->etag);
 	if (have && have->modified)
 		http_print_text(&p, "If-Modified-Since", have->modified);
-	http_print_text(&p, "Connection", "close");
 	if (http_print_end(&p, &e) < 0)
 		fail(f);
 }
 
-static void dialled(void *owner, int fd, enum gate_reason why, const struct rules_addr *real)
+/* The line is there. */
+static void begin(struct fetch *f)
 {
-	struct fetch *f = owner;
-
-	(void)why; /* the gate finds out, and says so */
-	f->dial = NULL;
 	f->is_busy = true;
-	if (fd >= 0) {
-		f->state = FETCH_HEAD;
-		if (f->view->rules.proxy == PROXY_NONE)
-			f->real = *real;
-		side_open(f->cache, &f->side, fd, server_ready);
-		if (f->wanted.at.is_tls)
-			f->side.leg.tls = ends_connect(&f->cache->ends, fd, f->wanted.at.host);
-		each(f, tell_real, false);
-		print_request(f);
-	}
-	if (fd < 0 || (f->wanted.at.is_tls && !f->side.leg.tls))
-		fail(f);
+	f->state = FETCH_HEAD;
+	f->line->ready = server_ready;
+	f->line->owner = f;
+	f->real = f->line->real;
+	each(f, tell_real, false);
+	print_request(f);
 	if (f->is_over) {
 		fetch_free(f);
 		return;
 	}
 	timer_set(&f->cache->timers, &f->timer, HEAD_MS);
 	run(f);
+}
+
+static void dialled(void *owner, int fd, enum gate_reason why, const struct rules_addr *real)
+{
+	static const struct rules_addr unknown;
+	struct fetch *f = owner;
+	bool is_direct = f->view->rules.proxy == PROXY_NONE;
+
+	(void)why; /* the gate finds out, and says so */
+	f->dial = NULL;
+	if (fd >= 0)
+		f->line = line_open(f->cache, &f->wanted.at, fd, is_direct ? real : &unknown);
+	if (f->line) {
+		begin(f);
+		return;
+	}
+	f->is_busy = true;
+	fail(f);
+	fetch_free(f);
+}
+
+static void dial(struct fetch *f)
+{
+	f->state = FETCH_DIALS;
+	f->dial = dial_start(&f->view->dialer,
+	                     &(struct dial_to){ f->wanted.at.host, { .port = f->wanted.at.port } },
+	                     dialled, f);
+}
+
+/* In a turn of its own: whoever asks has to know first that it waits. */
+static void start(struct timer *t)
+{
+	struct fetch *f = OWNER_OF(t, struct fetch, timer);
+
+	t->fired = tick;
+	f->line = line_take(f->cache, &f->wanted.at, f->view);
+	f->is_used = f->line;
+	if (f->line)
+		begin(f);
+	else
+		dial(f);
 }
 
 static void join(struct fetch *f, struct client *client)
@@ -567,9 +626,8 @@ bool fetch_for(struct cache *c, const struct wanted *w, struct client *client, s
 		             .link = &c->fetches,
 		             .view = view_take(view),
 		             .wanted = *w,
-		             .timer.fired = tick,
+		             .timer.fired = start,
 		             .until_ms = timer_now_ms() + LIFE_MS,
-		             .side.relay.client.watch.fd = -1,
 		             .temp.fd = -1 };
 	if (f->next)
 		f->next->link = &f->next;
@@ -577,9 +635,7 @@ bool fetch_for(struct cache *c, const struct wanted *w, struct client *client, s
 	c->n_fetches++;
 	*out = f;
 	join(f, client);
-	f->dial = dial_start(&f->view->dialer,
-	                     &(struct dial_to){ f->wanted.at.host, { .port = f->wanted.at.port } },
-	                     dialled, f);
+	timer_set(&c->timers, &f->timer, 0);
 	return true;
 }
 

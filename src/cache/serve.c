@@ -170,6 +170,7 @@ int serve_run(const struct serve_opts *o, struct err *e)
 
 	clients_done(&c);
 	fetches_done(&c);
+	lines_done(&c);
 	asks_done(&c);
 	lookups_done(&c.lookups);
 	ends_done(&c.ends);

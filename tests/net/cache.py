@@ -218,6 +218,21 @@ def _(api):
     same(len(shop.asked(path)), 1, "fetches")
 
 
+@test("connections to a registry are used again; one that was closed meanwhile is no error")
+def _(api):
+    for i in range(6):
+        shop.pip(f"often{i}", "text")
+    box = box_for(api.client)
+    before = shop.connections
+    for i in range(6):
+        get_index(box, f"often{i}")
+    check(shop.connections - before <= 2, f"{shop.connections - before} connections")
+    shop.drop()
+    for i in range(6):
+        get_index(box, f"often{i}")
+    same(set(words(box, 12)), {"miss", "revalidated"}, box.shown())
+
+
 # ---- what a sandbox can try --------------------------------------------------------------------
 
 @test("what says who asks, or has a query, goes to the server; Range and forwarding fields change nothing")

@@ -47,6 +47,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 30
 
+    def setup(self):
+        super().setup()
+        with self.server.shop.lock:
+            self.server.shop.open_sockets.append(self.connection)
+
     def log_message(self, *_):
         pass
 
@@ -105,6 +110,10 @@ class Listener(http.server.ThreadingHTTPServer):
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # the catcher has 0.0.0.0
         super().server_bind()
 
+    def process_request(self, request, client_address):
+        self.shop.connections += 1
+        super().process_request(request, client_address)
+
     def handle_error(self, *_):
         pass
 
@@ -113,6 +122,7 @@ class Shop:
     """`pages`: (host, path) to Page; may change at any time. `seen`: (host, method, path, headers) of each request."""
 
     def __init__(self, address=servers.SHOP):
+        self.connections, self.open_sockets = 0, []
         self.address, self.pages, self.seen, self.lock, self.listeners = address, {}, [], threading.Lock(), []
         self.open()
 
@@ -131,6 +141,14 @@ class Shop:
             listener.shutdown()
             listener.server_close()
         self.listeners = []
+
+    def drop(self):
+        """Hangs up on all who wait."""
+        with self.lock:
+            kept, self.open_sockets = self.open_sockets, []
+        for s in kept:
+            with contextlib.suppress(OSError):
+                s.shutdown(socket.SHUT_RDWR)
 
     def asked(self, path):
         with self.lock:
