@@ -25,6 +25,8 @@ handler_fn file_get, file_put, file_edit, file_delete, file_move, file_copy, fil
 handler_fn file_patch, file_grep, file_glob, archive_get, archive_put;
 /* net.c */
 handler_fn connection_list, net_why, net_change;
+/* cache.c */
+handler_fn cache_list, cache_gc, cache_verify;
 /* ports.c */
 handler_fn port_list, port_forward, port_delete, port_connect;
 /* admin.c */

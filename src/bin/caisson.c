@@ -172,8 +172,8 @@ static const struct verb *const verbs[] = {
 	&cmd_kill,   &cmd_list,    &cmd_inspect, &cmd_top,   &cmd_stop,  &cmd_start, &cmd_pause,
 	&cmd_resume, &cmd_replace, &cmd_extend,  &cmd_rm,    &cmd_read,  &cmd_write, &cmd_edit,
 	&cmd_grep,   &cmd_glob,    &cmd_ls,      &cmd_cp,    &cmd_ports, &cmd_port,  &cmd_net,
-	&cmd_why,    &cmd_serve,   &cmd_config,  &cmd_token, &policy,    &doctor,    &gc,
-	&completion, &help,        &version,
+	&cmd_why,    &cmd_serve,   &cmd_config,  &cmd_token, &cmd_cache, &policy,    &doctor,
+	&gc,         &completion,  &help,        &version,
 };
 static const struct verb_table table = { verbs, COUNT(verbs) };
 

@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "core/birth.h"
+#include "core/cache.h"
 #include "core/expire.h"
 #include "core/maker.h"
 #include "core/process.h"
@@ -287,6 +288,7 @@ void core_close(struct core *c)
 	roster_each(&c->sandboxes, free_sandbox, NULL);
 	roster_done(&c->sandboxes);
 	roster_done(&c->processes);
+	cache_asks_done(c);
 	maker_close(c);
 	timers_done(&c->timers, c->loop);
 	fd_close(&c->logs_fd);

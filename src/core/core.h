@@ -66,8 +66,9 @@ struct core {
 	char boot_id[40];
 
 	struct maker *maker;
-	struct roster sandboxes; /* by id: every one that is not gone */
-	struct roster processes; /* by id: those that live, or that somebody waits for */
+	struct cache_ask *cache_asks; /* that are under way */
+	struct roster sandboxes;      /* by id: every one that is not gone */
+	struct roster processes;      /* by id: those that live, or that somebody waits for */
 	struct watch store_watch;
 	struct timer expire;
 	struct timer nudge; /* lazy records go now */

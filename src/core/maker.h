@@ -9,7 +9,8 @@
 typedef void made_fn(void *arg, const struct launch_made *m, int channel_fd, const struct err *e);
 typedef void opened_fn(void *arg, const struct launch_opened *o, int fd, const struct err *e);
 
-/* `fd` is the callee's to take: the socket of a new child of the gate; -1 with `e`. */
+/* `fd` is the callee's to take: the socket of a new child of the gate, or a stream to the package
+ * cache; -1 with `e`. */
 typedef void gated_fn(void *arg, int fd, const struct err *e);
 
 /* Asks what the host can do, waits for that one answer, then watches the channel. */
@@ -24,6 +25,7 @@ void maker_make(struct core *c, const struct launch_make *make, const struct str
  * of host paths. */
 void maker_path(struct core *c, const char *path, int client_fd, opened_fn *done, void *arg);
 void maker_gate(struct core *c, gated_fn *done, void *arg);
-void maker_cancel(struct core *c, const void *arg); /* of maker_gate(): nobody waits any more */
+void maker_cache(struct core *c, gated_fn *done, void *arg);
+void maker_cancel(struct core *c, const void *arg); /* of these two: nobody waits any more */
 void maker_clean(struct core *c,
                  int slot); /* its monitor is dead, and was no child of this launcher */

@@ -82,8 +82,8 @@ static void say_ca(struct gate *g)
 	struct gate_packet p = { .head = { G_CA, sizeof p.ca } };
 	struct err e = { 0 };
 
-	if (g->ends.ca ||
-	    (g->rules.http.len == 0 && g->rules.inspect.len == 0 && g->rules.mock.len == 0))
+	if (g->ends.ca || (g->rules.http.len == 0 && g->rules.inspect.len == 0 &&
+	                   g->rules.mock.len == 0 && g->rules.cache.len == 0))
 		return;
 	if (ends_init(&g->ends, g->seed, g->id, &e) < 0) {
 		journal(JOURNAL_ERROR, "no TLS can end here", "sandbox", g->id, "reason", e.msg,
@@ -95,10 +95,11 @@ static void say_ca(struct gate *g)
 	gate_say(g, &p);
 }
 
-static int read_rules(struct gate *g, int fd, struct err *e)
+/* Takes the descriptor when the rules hold: the package cache is shown it. */
+static int read_rules(struct gate *g, int *fd, struct err *e)
 {
 	AUTO(freep) char *text = mem_alloc(GATE_RULES_MAX + 1);
-	int n = os_pread(fd, text, GATE_RULES_MAX + 1, 0);
+	int n = os_pread(*fd, text, GATE_RULES_MAX + 1, 0);
 
 	if (n < 0)
 		return err_sys(e, -n, "read the rules");
@@ -106,6 +107,8 @@ static int read_rules(struct gate *g, int fd, struct err *e)
 		return err_new(e, ERR_LIMIT, "the rules have more than %u bytes", GATE_RULES_MAX);
 	if (rules_read(&g->rules, text, (size_t)n, e) < 0)
 		return -1;
+	fd_close(&g->rules_fd);
+	g->rules_fd = fd_take(fd);
 	rules_own(&g->rules, g->own, g->n_own);
 	play_read(g);
 	bucket_set(&g->connections, g->rules.rates.connections, g->rules.rates.connections_ms);
@@ -133,7 +136,7 @@ static int on_rules(struct gate *g, struct message *m, struct err *e)
 	struct err why = { 0 };
 
 	(void)e;
-	if (read_rules(g, m->fds[0], &why) < 0) {
+	if (read_rules(g, &m->fds[0], &why) < 0) {
 		p.ruled.is_refused = 1;
 		snprintf(p.ruled.reason, sizeof p.ruled.reason, "%s", why.msg);
 		gate_plain(p.ruled.reason);
@@ -171,7 +174,7 @@ static int on_start(struct gate *g, struct message *m, struct err *e)
 		return -1;
 	g->meters[0].used = names_bytes(&g->names, 0);
 	g->meters[1].used = names_bytes(&g->names, 1);
-	if (read_rules(g, m->fds[GATE_RULES], e) < 0)
+	if (read_rules(g, &m->fds[GATE_RULES], e) < 0)
 		return -1;
 	records_start(g);
 	int r = resolver_start(g, udp);
@@ -279,14 +282,16 @@ static int serve(struct gate *g, int monitor_fd, struct err *e)
 	return r < 0 ? err_sys(e, -r, "wait") : 0;
 }
 
-int child_run(int monitor_fd, pid_t master, struct err *e)
+int child_run(const struct child_opts *o, struct err *e)
 {
 	static struct child child;
 	struct gate *g = &child.gate;
 
 	g->n_conns_max = conns_max();
+	g->cache_fd = o->cache_fd;
+	g->rules_fd = -1;
 	find_own(g);
-	if (harden_child(master, e) < 0 || serve(g, monitor_fd, e) < 0)
+	if (harden_child(o->master, e) < 0 || serve(g, o->monitor_fd, e) < 0)
 		return -1;
 	conns_done(g);
 	asks_done(g);
@@ -297,6 +302,7 @@ int child_run(int monitor_fd, pid_t master, struct err *e)
 	names_done(&g->names);
 	play_done(g);
 	rules_done(&g->rules);
+	fd_close(&g->rules_fd);
 	timers_done(&g->timers, &g->loop);
 	loop_close(&g->loop);
 	*e = child.error;

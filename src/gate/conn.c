@@ -380,7 +380,7 @@ static bool is_still_allowed(struct conn *c)
 	if (v.what != VERDICT_ALLOW || (v.mock && c->relay.server.watch.fd >= 0) ||
 	    (has_spoken && v.is_terminated && !c->web) || (c->is_terminated && !v.is_terminated))
 		return false;
-	return !c->is_opened || c->gate->rules.proxy != PROXY_NONE ||
+	return !c->is_opened || c->real.port == 0 || c->gate->rules.proxy != PROXY_NONE ||
 	       rules_may_dial(&c->gate->rules, &c->real, &why);
 }
 
@@ -407,18 +407,6 @@ bool conn_rejudge(struct conn *c)
 }
 
 /* ---- arrival ------------------------------------------------------------------------- */
-
-struct rules_addr rules_addr_of(const union os_address *a)
-{
-	struct rules_addr out = { .is_v6 = a->any.sa_family == AF_INET6 };
-
-	out.port = ntohs(out.is_v6 ? a->v6.sin6_port : a->v4.sin_port);
-	if (out.is_v6)
-		memcpy(out.at, &a->v6.sin6_addr, 16);
-	else
-		memcpy(out.at, &a->v4.sin_addr, 4);
-	return out;
-}
 
 static struct conn *conn_new(struct gate *g, int fd, const struct rules_addr *to)
 {

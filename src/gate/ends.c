@@ -108,6 +108,13 @@ int ends_init(struct ends *x, const uint8_t seed[GATE_SEED_SIZE], const char *id
 	return err_new(e, ERR_INTERNAL, "start TLS");
 }
 
+int ends_init_outside(struct ends *x, struct err *e)
+{
+	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+	*x = (struct ends){ .outside = make_outside() };
+	return x->outside ? 0 : err_new(e, ERR_INTERNAL, "start TLS");
+}
+
 void ends_done(struct ends *x)
 {
 	ca_free(x->ca);

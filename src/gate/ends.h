@@ -14,6 +14,7 @@ struct ends {
 /* Once. */
 int ends_init(struct ends *x, const uint8_t seed[GATE_SEED_SIZE], const char *id,
               struct err *e) MUST_USE;
+int ends_init_outside(struct ends *x, struct err *e) MUST_USE; /* only for servers */
 void ends_done(struct ends *x);
 
 /* A client inside believes that we are `name`. NULL: no certificate for that. */

@@ -14,7 +14,8 @@
 #include "os/proc.h"
 #include "os/sock.h"
 
-#define CHANNEL_FD 3
+enum { CHANNEL_FD = CHILD_FIRST_FD, CACHE_FD };
+
 #define BACKOFF_MS_MIN 50
 #define BACKOFF_MS_MAX 2000
 #define STEADY_MS 2000 /* who lived that long starts again at once */
@@ -25,8 +26,9 @@ static _Noreturn void become_gate(const struct gates *g, const char *path, int c
 	char name[] = "caisson-gate", option[] = "--ca";
 	char *ca = (char *)(uintptr_t)g->ca; /* execve(2) changes none of them */
 	char *const argv[] = { name, ca ? option : NULL, ca, NULL }, *const env[] = { NULL };
-	int keep[] = { 0, 1, 2, CHANNEL_FD };
-	int r = channel_fd == CHANNEL_FD ? 0 : os_dup3(channel_fd, CHANNEL_FD, 0);
+	const int given[] = { channel_fd, g->cache_fd };
+	int keep[] = { 0, 1, 2, CHANNEL_FD, g->cache_fd < 0 ? -1 : CACHE_FD };
+	int r = child_place(given, COUNT(given));
 
 	if (g->cgroup) { /* that is removed with the last sandbox; it may take longer to end */
 		struct cgroup cg = *g->cgroup;

@@ -65,6 +65,18 @@ static int hand_over(int fd, const char *path, uid_t owner, struct err *e)
 	return r < 0 ? err_sys(e, -r, "hand over %s", path) : 0;
 }
 
+int rundir_own(int dir_fd, const char *name, uid_t owner, struct err *e)
+{
+	int r = os_mkdirat(dir_fd, name, 0700);
+
+	if (r < 0 && r != -EEXIST)
+		return err_sys(e, -r, "make %s", name);
+	AUTO(fd_close) int fd = os_openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return err_sys(e, -fd, "open %s", name);
+	return hand_over(fd, name, owner, e) < 0 ? -1 : fd_take(&fd);
+}
+
 static int open_state(const struct rundir_opts *o, struct err *e)
 {
 	if (make_parents(o->state, e) < 0)

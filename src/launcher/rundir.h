@@ -2,6 +2,7 @@
  * rundir.h - the folders of one daemon, its lock, and the socket of its API.
  *
  *   STATE/            0700, the daemon's: it is made or handed to the daemon, never read
+ *   STATE/cache/      0700, the package cache's
  *   RUN/              0711, the launcher's: the daemon passes and connects
  *   RUN/launcher.lock held while a launcher lives
  *   RUN/api.sock      0600, the daemon's
@@ -28,6 +29,10 @@ struct rundir {
 	dev_t api_dev;    /* root mode: the file of the socket */
 	ino_t api_ino;
 };
+
+/* A folder below one that belongs to somebody else: made, and handed to its owner unless it is
+ * another's already. */
+int rundir_own(int dir_fd, const char *name, uid_t owner, struct err *e) MUST_USE;
 
 /* e->sys is EBUSY when another launcher has these folders. */
 int rundir_open(struct rundir *d, const struct rundir_opts *o, struct err *e) MUST_USE;

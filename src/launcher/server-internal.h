@@ -8,6 +8,7 @@
 #pragma once
 
 #include "io/loop.h"
+#include "launcher/caches.h"
 #include "launcher/gates.h"
 #include "launcher/kit.h"
 #include "launcher/opener.h"
@@ -82,6 +83,7 @@ struct server {
 	bool is_blocked; /* the daemon takes nothing now, and is not read from */
 	struct daemon daemon;
 	struct gates gates;
+	struct caches caches;
 	bool is_leaving;
 	uint64_t leave_ms; /* the latest */
 	int status;        /* to exit with */

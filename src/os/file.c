@@ -55,6 +55,30 @@ int os_rename(const char *from, const char *to)
 	return os_ret(rename(from, to));
 }
 
+int os_rename_in(int dirfd, const char *from, const char *to)
+{
+	OS_FAULT("rename");
+	return os_ret(renameat(dirfd, from, dirfd, to));
+}
+
+int os_sync(int fd)
+{
+	OS_FAULT("fdatasync");
+	return os_ret(fdatasync(fd));
+}
+
+int os_room(int fd, uint64_t *left, uint64_t *all)
+{
+	struct statfs sf;
+
+	OS_FAULT("statfs");
+	if (fstatfs(fd, &sf) < 0)
+		return -errno;
+	*left = (uint64_t)sf.f_bavail * (uint64_t)sf.f_bsize;
+	*all = (uint64_t)sf.f_blocks * (uint64_t)sf.f_bsize;
+	return 0;
+}
+
 int os_symlinkat(const char *text, int dirfd, const char *path)
 {
 	OS_FAULT("symlinkat");

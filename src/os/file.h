@@ -15,6 +15,9 @@ int os_mkdirat(int dirfd, const char *path, mode_t mode); /* an existing entry i
 int os_rmdirat(int dirfd, const char *path);
 int os_unlinkat(int dirfd, const char *path);
 int os_rename(const char *from, const char *to);
+int os_rename_in(int dirfd, const char *from, const char *to); /* within one folder */
+int os_sync(int fd);                                           /* its bytes are on the disk */
+int os_room(int fd, uint64_t *left, uint64_t *all); /* bytes, for whoever has no rights */
 int os_symlinkat(const char *text, int dirfd, const char *path);
 int os_readlinkat(int dirfd, const char *path, char *buf, size_t size); /* NUL-terminated */
 int os_fchownat(int dirfd, const char *path, uid_t uid, gid_t gid);

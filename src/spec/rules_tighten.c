@@ -41,6 +41,15 @@ static bool http_contains(const struct rules *r, const struct host_rule *inner)
 	return false;
 }
 
+/* TLS ends at the gate for these too, and only HTTP is spoken. */
+static bool cache_contains(const struct rules *r, const struct host_rule *inner)
+{
+	for (size_t i = 0; i < r->cache.len; i++)
+		if (host_contains(&r->cache.at[i].host, inner))
+			return true;
+	return false;
+}
+
 static bool some_meets(const struct host_rules *l, const struct host_rule *h)
 {
 	for (size_t i = 0; i < l->len; i++)
@@ -85,6 +94,11 @@ static bool keeps_restrictions(const struct rules *now, const struct rules *next
 	for (size_t i = 0; i < now->inspect.len; i++)
 		if (is_reachable(next, &now->inspect.at[i]) &&
 		    !some_contains(&next->inspect, &now->inspect.at[i]))
+			return false;
+	for (size_t i = 0; i < now->cache.len; i++)
+		if (is_reachable(next, &now->cache.at[i].host) &&
+		    !cache_contains(next, &now->cache.at[i].host) &&
+		    !some_contains(&next->inspect, &now->cache.at[i].host))
 			return false;
 	for (size_t i = 0; i < now->http.len; i++)
 		if (is_reachable(next, &now->http.at[i].host) &&
@@ -158,6 +172,15 @@ static bool allows_no_name_more(const struct rules *now, const struct rules *nex
 	return next->mode != NET_ALLOW || now->mode == NET_ALLOW;
 }
 
+/* Who is offline has what is cached, and nothing else. */
+static bool caches_no_more(const struct rules *now, const struct rules *next)
+{
+	for (size_t i = 0; now->is_offline && i < next->cache.len; i++)
+		if (!cache_contains(now, &next->cache.at[i].host))
+			return false;
+	return true;
+}
+
 static bool ranges_contain(const struct range_rules *l, const struct range_rule *inner)
 {
 	for (size_t i = 0; i < l->len; i++)
@@ -204,5 +227,5 @@ bool rules_tightens(const struct rules *now, const struct rules *next)
 		return true;
 	return now->mode != NET_DENY && is_same_proxy(now, next) && keeps_restrictions(now, next) &&
 	       allows_no_name_more(now, next) && allows_no_address_more(now, next) &&
-	       keeps_rates(&now->rates, &next->rates);
+	       caches_no_more(now, next) && keeps_rates(&now->rates, &next->rates);
 }

@@ -76,6 +76,7 @@ struct net_spec {
 	struct text_list allow, deny, ask; /* "example.org:443", "preset:pip", "set:NAME" */
 	struct text_list cidr;
 	struct text_list inspect, tls_any; /* hosts */
+	struct text_list cache;            /* "pip:example.org": served by the package cache */
 	bool is_offline;                   /* packages only, and only from the cache */
 	struct pair_list mock;             /* host -> rules file */
 	struct pair_list mocks;            /* rules file -> its text */

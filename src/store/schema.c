@@ -209,6 +209,7 @@ static const char connections[] =
 static const struct schema_step our_steps[] = {
 	{ "the first tables", first },
 	{ "connections", connections },
+	{ "the package cache", "ALTER TABLE connections ADD COLUMN cache TEXT" },
 };
 
 static int run_steps(struct db *db, const struct schema_step *steps, size_t from, size_t to,

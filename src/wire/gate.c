@@ -1,5 +1,7 @@
 #include "wire/gate.h"
 
+#include "wire/cache.h"
+
 _Static_assert(sizeof(struct gate_head) == 8, "the body is aligned");
 _Static_assert(sizeof(struct gate_record) % 8 == 0, "no padding at the end");
 _Static_assert(GATE_RULE_SIZE >= sizeof "allow: " + GATE_NAME_SIZE + sizeof ":65535", "any rule");
@@ -44,6 +46,7 @@ static const char *const reasons[] = {
 	[GATE_HTTP_BAD] = "http_bad",
 	[GATE_TLS] = "tls",
 	[GATE_SILENT] = "silent",
+	[GATE_OFFLINE] = "offline",
 };
 _Static_assert(COUNT(reasons) == GATE_REASONS, "a reason has no name");
 
@@ -84,7 +87,7 @@ static bool check_record(const struct gate_record *r)
 	if (r->kind >= GATE_KINDS || r->decision >= GATE_DECISIONS || r->reason >= GATE_REASONS ||
 	    r->proto >= GATE_PROTOS)
 		return false;
-	if (r->is_v6 > 1 || r->is_terminated > 1 || r->close_by > 3 || r->zero)
+	if (r->is_v6 > 1 || r->is_terminated > 1 || r->close_by > 3 || r->cache >= CACHE_WORDS)
 		return false;
 	if ((r->seq == 0 && r->kind != GATE_LOOKUP) || r->unix_ms < 0)
 		return false;

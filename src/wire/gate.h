@@ -146,6 +146,7 @@ enum gate_reason {
 	GATE_HTTP_BAD,  /* an ambiguous or malformed request */
 	GATE_TLS,       /* a handshake that failed, on either side */
 	GATE_SILENT,    /* the client sent nothing in time */
+	GATE_OFFLINE,   /* the rules let only the package cache answer, and it has no answer */
 	GATE_REASONS
 };
 
@@ -177,8 +178,9 @@ struct gate_record {
 	uint32_t kind, decision, reason, proto;
 	uint32_t generation;     /* of the rules that decided */
 	uint16_t port, src_port; /* as the client sees them */
-	uint8_t is_v6, is_terminated, close_by,
-	    zero;         /* close_by: 0 open, 1 client, 2 server, 3 gate */
+	uint8_t is_v6, is_terminated;
+	uint8_t close_by; /* 0 open, 1 client, 2 server, 3 gate */
+	uint8_t cache;    /* GATE_REQUEST: enum cache_word of wire/cache.h */
 	uint8_t dst[16];  /* the address that the client used; an IPv4 one in the first four */
 	uint8_t real[16]; /* the address that was dialled; zero: none */
 	uint32_t status;  /* of a request */

@@ -34,6 +34,7 @@ enum launch_type {
 	L_SWEEP,
 	L_HOST,
 	L_GATE,
+	L_CACHE,
 	L_READY, /* the API answers */
 	/* launcher */
 	L_MADE,   /* launch_made; descriptor: the channel to the monitor (wire/channel.h) */
@@ -41,6 +42,7 @@ enum launch_type {
 	L_DONE,   /* launch_done: of L_CLEAN and L_SWEEP */
 	L_HOSTED, /* launch_host */
 	L_GATED,  /* descriptor: the socket of a new child of the gate (wire/gate.h) */
+	L_CACHED, /* descriptor: a stream to the package cache (cache/asks.c) */
 	L_FAILED, /* struct err: of any */
 	L_GONE,   /* launch_gone, tag 0: all of a sandbox is dead and removed */
 	L_TYPES

@@ -28,11 +28,11 @@ START, RULES, CREDIT, ANSWER, UP, CA, RULED, RECORD, ASK, UNASK = range(10)
 KINDS = ["opened", "closed", "lookup", "request"]
 DECISIONS = ["allow", "deny", "ask_deny", "ask_allow"]
 REASONS = ["none", "no_rule", "rule", "literal", "name_mismatch", "no_sni", "protocol", "special", "metadata", "unresolved", "unreachable",
-           "budget", "spool", "ask_timeout", "ask_denied", "ask_full", "reloaded", "name_bad", "http_rule", "http_bad", "tls", "silent"]
+           "budget", "spool", "ask_timeout", "ask_denied", "ask_full", "reloaded", "name_bad", "http_rule", "http_bad", "tls", "silent", "offline"]
 PROTOS = ["unknown", "tls", "http", "ssh", "tcp", "dns"]
 BY = ["nobody", "client", "server", "gate"]
 RECORD_FORM = "=QQqQQQIIIIIHHBBBB16s16sII254s254s32s16s512s288s"
-RECORD_FIELDS = ("seq request unix_ms bytes_up bytes_down ms kind decision reason proto generation port src_port is_v6 is_terminated close_by zero "
+RECORD_FIELDS = ("seq request unix_ms bytes_up bytes_down ms kind decision reason proto generation port src_port is_v6 is_terminated close_by cache "
                  "dst real status count name sni alpn method path rule").split()
 
 

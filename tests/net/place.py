@@ -19,7 +19,7 @@ import servers  # noqa: E402
 import internet  # noqa: E402
 from lib import Skip, check  # noqa: E402
 
-lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson", "caisson-gate")
+lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson", "caisson-gate", "caisson-cache")
 HAS_MORE = os.environ.get("CAISSON_NET_MORE") == "1"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"
 GRANT = "127.0.0.0/8"  # where the servers are: special, so the operator has to say that names may lead there
@@ -159,7 +159,7 @@ class Box:
 
     def shown(self):
         """Its records, for a message."""
-        keys = ("kind", "name", "dst", "port", "proto", "sni", "decision", "reason", "rule", "close")
+        keys = ("kind", "name", "dst", "port", "proto", "sni", "decision", "reason", "rule", "close", "path", "status", "cache")
         rows = self.records()
         return "\n".join(json.dumps({k: row[k] for k in keys if row.get(k)}) for row in rows[-20:]) or "no records"
 

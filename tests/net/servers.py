@@ -21,7 +21,8 @@ import internet
 
 FOLDER = internet.FOLDER
 CA = FOLDER / "ca.pem"
-WEB, SSH, DB, REGISTRY, MAIL = "127.0.0.10", "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.14"
+WEB, SSH, DB, REGISTRY, MAIL, SHOP = "127.0.0.10", "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.14", "127.0.0.15"
+INNER = "10.9.8.7"  # a private one
 
 # What is denied is as alive as what is allowed: web.test and denied.test are the same server.
 ZONE = {
@@ -30,6 +31,8 @@ ZONE = {
     "ssh.test": [SSH],
     "db.test": [DB],
     "mail.test": [MAIL],
+    **{name: [SHOP] for name in ("pkg.test", "files.test", "evil.test")},
+    "inner.test": [INNER],
 }
 TEXT = "hello from the other side\n"
 PACKAGE = "gatepackage"  # on every index: version 1.0, says TEXT

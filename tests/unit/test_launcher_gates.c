@@ -19,7 +19,9 @@ static void begin(void)
 
 	if (launcher_find("caisson-gate", path, &e) < 0)
 		SKIP("needs caisson-gate beside the test");
-	g = (struct gates){ .is_root = geteuid() == 0, .id = SERVER_ID + 1, .channel_fd = -1 };
+	g = (struct gates){
+		.is_root = geteuid() == 0, .id = SERVER_ID + 1, .cache_fd = -1, .channel_fd = -1
+	};
 }
 
 static int ask(uint64_t now_ms)

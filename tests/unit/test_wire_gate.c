@@ -1,5 +1,7 @@
 #include "wire/gate.h"
 
+#include "wire/cache.h"
+
 #include "test.h"
 
 #define PEM(text) "-----BEGIN CERTIFICATE-----\n" text "-----END CERTIFICATE-----\n"
@@ -112,7 +114,7 @@ TEST(ranges_of_a_record)
 		{ offsetof(struct gate_record, is_v6), 1, 1 },
 		{ offsetof(struct gate_record, is_terminated), 1, 1 },
 		{ offsetof(struct gate_record, close_by), 1, 3 },
-		{ offsetof(struct gate_record, zero), 1, 0 },
+		{ offsetof(struct gate_record, cache), 1, CACHE_WORDS - 1 },
 		{ offsetof(struct gate_record, unix_ms), 8, INT64_MAX },
 	};
 	/* clang-format on */
