@@ -74,7 +74,7 @@ static const struct {
 	{ "etc/pki/java/cacerts", "java/cacerts" },
 };
 
-/* Links are the image's, and lead nowhere but into it. */
+/* A file that everybody may read anyway. Links are the image's, and lead nowhere but into it. */
 static int open_inside(const struct placing *p, const char *path, int flags, struct stat *st)
 {
 	AUTO(fd_close)
@@ -84,7 +84,7 @@ static int open_inside(const struct placing *p, const char *path, int flags, str
 
 	if (r < 0)
 		return r;
-	return S_ISREG(st->st_mode) ? fd_take(&fd) : -ENOENT;
+	return S_ISREG(st->st_mode) && st->st_mode & S_IROTH ? fd_take(&fd) : -ENOENT;
 }
 
 static int read_bundle(struct placing *p, struct err *e)
@@ -132,7 +132,7 @@ static int put_hash(struct placing *p, struct err *e)
 
 static int put_store(struct placing *p, struct err *e)
 {
-	AUTO(str_done) struct str store = { .max = 2 * BUNDLE_MAX };
+	AUTO(str_done) struct str store = { .max = 2ul * BUNDLE_MAX };
 	struct stat st;
 
 	if (!p->trust->make_store(str_text(&p->bundle), p->bundle.len, &store))

@@ -390,7 +390,9 @@ static void hear_ca(struct gatekeep *g, const struct gate_packet *p)
 		                     .make_store = truststore_make };
 	struct err e = { 0 };
 
-	if (!g->is_ca_placed && trust_place(m->box, &m->init, &trust, &e) < 0)
+	if (g->is_ca_placed || m->is_ending)
+		return;
+	if (trust_place(m->box, &m->init, &trust, &e) < 0)
 		refuse_rules(g, e.msg);
 	else
 		g->is_ca_placed = true;

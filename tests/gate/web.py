@@ -360,6 +360,24 @@ def _(p):
         lib.subprocess.check_call(["umount", "/etc/ssl/certs/ca-certificates.crt"])
 
 
+@test("TLS: the host's list of certificates is read again when it changes, by the next child")
+def _(p):
+    g = p.gate(INSPECT)
+    ca = trust(p, g)
+
+    def answer():
+        g.s.close()
+        g.connect({"net": INSPECT})
+        return p.box.curl("--cacert", ca, "-o", "/dev/null", "-w", "%{http_code}", "https://www.example.org/").out
+    same([answer() for _ in range(3)], ["200"] * 3)
+    lib.subprocess.check_call(["mount", "--bind", f"{p.folder}/other.pem", "/etc/ssl/certs/ca-certificates.crt"])
+    try:
+        same([answer() for _ in range(3)], ["502"] * 3)
+    finally:
+        lib.subprocess.check_call(["umount", "/etc/ssl/certs/ca-certificates.crt"])
+    same([answer() for _ in range(3)], ["200"] * 3)
+
+
 @test("TLS: every request is judged; the inner Host must be the name")
 def _(p):
     g = p.gate({"http": [{"host": "www.example.org", "methods": ["GET"], "paths": ["/repos/**"]}]})

@@ -140,6 +140,28 @@ TEST(what_an_image_has_there_may_be_anything)
 	stop();
 }
 
+static void make_private(int root_fd)
+{
+	AUTO(fd_close) int fd = make_certs(root_fd);
+
+	CHECK_INT(os_make_file(fd, "ca-certificates.crt", "secret\n", 7, 0600), 0);
+	CHECK_INT(os_make_file(fd, "other.pem", "secret\n", 7, 0640), 0);
+	CHECK_INT(os_mkdirat(fd, "private", 0700), 0);
+	CHECK_INT(os_make_file(root_fd, "etc/ssl/cert.pem", "public\n", 7, 0644), 0);
+}
+
+TEST(what_not_everybody_may_read_is_not_shown_to_everybody)
+{
+	box_image = make_private;
+	start_child(FLAGS("net", "allow:example.org"));
+	say_ca(PEM);
+	say(G_UP);
+	CHECK_INT(await_ruled().is_refused, 0);
+	good(1, "cd /etc/ssl/certs; ls -A | tr '\\n' ' '; cat ca-certificates.crt",
+	     "000012ab.0 ca-certificates.crt caisson.pem java public\n" PEM);
+	stop();
+}
+
 /* As Fedora has it: the folder is a link, and Java's store lies elsewhere. */
 static void make_other(int root_fd)
 {

@@ -74,6 +74,17 @@ TEST(a_ca_is_one_certificate)
 	}
 }
 
+TEST(a_text_from_anywhere_can_be_made_one_of_a_packet)
+{
+	char text[] = "open a\x1b[0m\xc3\xa4\n~ !";
+	struct gate_packet p = good(G_RULED);
+
+	gate_plain(text);
+	CHECK_STR(text, "open a?[0m???~ !");
+	memcpy(p.ruled.reason, text, sizeof text);
+	CHECK(check(&p));
+}
+
 TEST(what_is_no_packet)
 {
 	struct gate_packet p = good(G_UP);
