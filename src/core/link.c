@@ -172,15 +172,23 @@ static void take_gone(struct sbx *s, const struct channel_packet *m)
 	sbx_on_end(s, gone.state == RUN_EXPIRED, gone.reason);
 }
 
-static void take(struct link *l, const struct channel_packet *m)
+/* NULL: it is about none, or none of ours. */
+static struct px *process_of(struct sbx *s, uint32_t num)
 {
-	struct sbx *s = l->sandbox;
-	struct px *p = m->head.num ? px_by_num(s, m->head.num) : NULL;
+	struct px *p = num ? px_by_num(s, num) : NULL;
 
 	if (p)
 		p->is_known = true;
-	if (m->head.num > s->next_num) /* used by a daemon before us, and on no record */
-		s->next_num = m->head.num;
+	if (num > s->next_num) /* used by a daemon before us, and on no record */
+		s->next_num = num;
+	return p;
+}
+
+static void take(struct link *l, const struct channel_packet *m)
+{
+	struct sbx *s = l->sandbox;
+	struct px *p = process_of(s, m->head.num);
+
 	switch ((enum channel_type)m->head.type) {
 	case CH_READY:
 		take_ready(l, m);
