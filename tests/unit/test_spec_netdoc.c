@@ -18,7 +18,7 @@ static void load(struct config *c, struct spec *s, const char *config, const cha
 TEST(names_that_stand_for_hosts_are_expanded)
 {
 	static const char config[] = "net: {presets: {pip: [a.test, b.test:8443], go: [d.test]}, "
-	                             "sets: {docs: [c.test, a.test]}}";
+				     "sets: {docs: [c.test, a.test]}}";
 	static const struct {
 		const char *spec, *net, *message;
 	} rows[] = {
