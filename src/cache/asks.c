@@ -170,16 +170,20 @@ static void verify_on(struct ask *a)
 	answer(a, json_pack("{sI,sO}", "checked", (json_int_t)a->checked, "bad", a->bad));
 }
 
+static void verify_later(struct ask *a, const struct entry *n)
+{
+	struct id id;
+
+	memcpy(id.at, n->id, sizeof id.at);
+	vec_push(&a->left, id);
+}
+
 static void op_verify(struct ask *a, const json_t *q)
 {
 	(void)q;
 	a->bad = json_array();
-	for (const struct entry *n = a->cache->store.newest; n; n = n->older) {
-		struct id id;
-
-		memcpy(id.at, n->id, sizeof id.at);
-		vec_push(&a->left, id);
-	}
+	for (const struct entry *n = a->cache->store.newest; n; n = n->older)
+		verify_later(a, n);
 	verify_on(a);
 }
 
@@ -212,11 +216,10 @@ static bool is_verifying(const struct ask *a)
 static void run(struct ask *a)
 {
 	struct leg *leg = &a->side.leg;
-	struct span in = leg_input(leg);
 
 	while (leg_fill(leg))
 		;
-	in = leg_input(leg);
+	struct span in = leg_input(leg);
 	const char *end = in.len > 0 ? memchr(in.at, '\n', in.len) : NULL;
 
 	if (end && !a->is_answered && !a->bad)
@@ -272,6 +275,8 @@ void ask_start(struct cache *c, int fd)
 
 void asks_done(struct cache *c)
 {
-	while (c->asks)
-		ask_free(c->asks);
+	for (struct ask *a = c->asks, *next; a; a = next) {
+		next = a->next;
+		ask_free(a);
+	}
 }

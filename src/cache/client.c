@@ -471,6 +471,8 @@ void client_start(struct cache *cache, const struct cache_hello *h, int stream_f
 
 void clients_done(struct cache *c)
 {
-	while (c->clients)
-		client_end(c->clients);
+	for (struct client *each = c->clients, *next; each; each = next) {
+		next = each->next;
+		client_end(each);
+	}
 }

@@ -641,6 +641,8 @@ bool fetch_for(struct cache *c, const struct wanted *w, struct client *client, s
 
 void fetches_done(struct cache *c)
 {
-	while (c->fetches)
-		fetch_free(c->fetches);
+	for (struct fetch *f = c->fetches, *next; f; f = next) {
+		next = f->next;
+		fetch_free(f);
+	}
 }

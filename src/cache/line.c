@@ -109,6 +109,8 @@ void line_leave(struct line *l)
 
 void lines_done(struct cache *c)
 {
-	while (c->idle)
-		line_close(c->idle);
+	for (struct line *l = c->idle, *next; l; l = next) {
+		next = l->next;
+		line_close(l);
+	}
 }

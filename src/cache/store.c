@@ -133,16 +133,23 @@ static void remove_file(struct store *s, enum store_folder folder, const uint8_t
 		        strerror(-r), NULL);
 }
 
-static void blob_leave(struct store *s, const uint8_t sha256[STORE_SHA_SIZE])
+/* True when nobody has it any more; its file stays. */
+static bool blob_forget(struct store *s, const uint8_t sha256[STORE_SHA_SIZE])
 {
 	struct blob **at = blob_at(s, sha256), *b = *at;
 
 	if (!b || --b->n > 0)
-		return;
+		return false;
 	*at = b->next;
 	s->used -= blocks(b->bytes);
-	remove_file(s, STORE_BLOBS, sha256);
 	free(b);
+	return true;
+}
+
+static void blob_leave(struct store *s, const uint8_t sha256[STORE_SHA_SIZE])
+{
+	if (blob_forget(s, sha256))
+		remove_file(s, STORE_BLOBS, sha256);
 }
 
 /* ---- entries ------------------------------------------------------------------------- */
@@ -526,6 +533,11 @@ static int by_age(const void *a, const void *b)
 
 typedef VEC(struct found) founds;
 
+static void found_add(founds *out, struct found f)
+{
+	vec_push(out, f);
+}
+
 /* False: it is none, and is removed. */
 static bool load_entry(struct store *s, enum store_folder folder, const char *name, founds *out)
 {
@@ -536,7 +548,7 @@ static bool load_entry(struct store *s, enum store_folder folder, const char *na
 	*f.entry = (struct entry){ .is_index = folder == STORE_META };
 	if (fd >= 0 && hex_read(name, f.entry->id, STORE_ID_SIZE) &&
 	    storefile_read(fd, f.entry, &f.claims, &e) == 0) {
-		vec_push(out, f);
+		found_add(out, f);
 		return true;
 	}
 	entry_free(f.entry);
@@ -626,18 +638,11 @@ int store_open(struct store *s, int dir_fd, uint64_t max, struct err *e)
 
 void store_done(struct store *s)
 {
-	while (s->oldest) {
-		struct entry *n = s->oldest;
-
+	for (struct entry *n = s->oldest, *next; n; n = next) {
+		next = n->newer;
 		entry_leave(s, n);
-		if (!n->is_index) {
-			struct blob **at = blob_at(s, n->sha256), *b = *at;
-
-			if (--b->n == 0) {
-				*at = b->next;
-				free(b);
-			}
-		}
+		if (!n->is_index)
+			(void)blob_forget(s, n->sha256);
 		entry_free(n);
 	}
 	for (enum store_folder f = 0; f < STORE_FOLDERS; f++)

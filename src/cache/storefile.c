@@ -98,6 +98,11 @@ size_t storefile_print(const struct entry *n, const store_claims *claims, struct
 
 /* ---- in ------------------------------------------------------------------------------ */
 
+static void claim_push(store_claims *out, const struct store_claim *c)
+{
+	vec_push(out, *c);
+}
+
 static bool take_claims(char *text, store_claims *out)
 {
 	for (char *rest = text, *line; (line = strsep(&rest, "\n")) && *line;) {
@@ -109,7 +114,7 @@ static bool take_claims(char *text, store_claims *out)
 		*key++ = '\0';
 		if (!digest_read(line, &c.digest) || !hex_read(key, c.key, sizeof c.key))
 			return false;
-		vec_push(out, c);
+		claim_push(out, &c);
 	}
 	return true;
 }

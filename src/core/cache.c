@@ -128,6 +128,8 @@ void cache_ask(struct core *c, json_t *ask, cache_answer_fn *done, void *arg)
 
 void cache_asks_done(struct core *c)
 {
-	while (c->cache_asks)
-		ask_free(c->cache_asks);
+	for (struct cache_ask *a = c->cache_asks, *next; a; a = next) {
+		next = a->next;
+		ask_free(a);
+	}
 }

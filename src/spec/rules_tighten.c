@@ -85,6 +85,19 @@ static const struct mock_rule *same_mock(const struct rules *r, const struct moc
 	return NULL;
 }
 
+/* What is read because it is cached stays so, or is looked at. */
+static bool keeps_reading(const struct rules *now, const struct rules *next)
+{
+	for (size_t i = 0; i < now->cache.len; i++) {
+		const struct host_rule *h = &now->cache.at[i].host;
+
+		if (is_reachable(next, h) && !cache_contains(next, h) &&
+		    !some_contains(&next->inspect, h))
+			return false;
+	}
+	return true;
+}
+
 static bool keeps_restrictions(const struct rules *now, const struct rules *next)
 {
 	for (size_t i = 0; i < now->deny.len; i++)
@@ -95,11 +108,6 @@ static bool keeps_restrictions(const struct rules *now, const struct rules *next
 		if (is_reachable(next, &now->inspect.at[i]) &&
 		    !some_contains(&next->inspect, &now->inspect.at[i]))
 			return false;
-	for (size_t i = 0; i < now->cache.len; i++)
-		if (is_reachable(next, &now->cache.at[i].host) &&
-		    !cache_contains(next, &now->cache.at[i].host) &&
-		    !some_contains(&next->inspect, &now->cache.at[i].host))
-			return false;
 	for (size_t i = 0; i < now->http.len; i++)
 		if (is_reachable(next, &now->http.at[i].host) &&
 		    !http_contains(next, &now->http.at[i].host))
@@ -107,7 +115,7 @@ static bool keeps_restrictions(const struct rules *now, const struct rules *next
 	for (size_t i = 0; i < now->mock.len; i++)
 		if (is_reachable(next, &now->mock.at[i].host) && !same_mock(next, &now->mock.at[i]))
 			return false;
-	return !now->is_offline || next->is_offline;
+	return keeps_reading(now, next) && (!now->is_offline || next->is_offline);
 }
 
 /* ---- what the new rules allow ---- */

@@ -16,7 +16,7 @@
 enum digest_kind { DIGEST_SHA256, DIGEST_SHA384, DIGEST_SHA512, DIGESTS };
 
 #define DIGEST_SIZE_MAX 64
-#define DIGEST_TEXT_SIZE (sizeof "sha512-" + 2 * DIGEST_SIZE_MAX)
+#define DIGEST_TEXT_SIZE (sizeof "sha512-" + 2ul * DIGEST_SIZE_MAX)
 
 struct digest {
 	enum digest_kind kind;

@@ -160,7 +160,7 @@ void weburl_key(const struct weburl *u, struct str *out)
 		int c = (unsigned char)*p;
 
 		if (c == '%') {
-			c = http_hex(p[1]) << 4 | http_hex(p[2]);
+			c = http_hex(p[1]) * 16 + http_hex(p[2]);
 			p += 2;
 		}
 		if (is_unreserved(c))

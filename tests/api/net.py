@@ -440,7 +440,8 @@ def _(_api):
 def _(_api):
     with daemon("sets", "--net", "presets.pip=web.test,b.test:8443", "--net", "sets.docs=other.test") as (_, c):
         s = c.create(net=["preset:pip", "set:docs", "x.test"])
-        same(s["spec"]["net"], {"mode": "list", "allow": ["web.test", "b.test:8443", "other.test", "x.test"]}, "expanded")
+        same(s["spec"]["net"], {"mode": "list", "allow": ["web.test", "b.test:8443", "other.test", "x.test"],
+                                "cache": ["pip:web.test", "pip:b.test:8443"]}, "expanded")
         same(c.execute(s, talk("other.test"))["stdout"], "hello\n", "reached")
         for net, part in ((["preset:npm"], "preset:npm: the config of this daemon names no hosts"),
                           (["set:other"], "set:other: the config of this daemon has no such set"),

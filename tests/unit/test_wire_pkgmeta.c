@@ -135,24 +135,24 @@ TEST(targets_in_one_spelling)
 TEST(what_is_an_index)
 {
 	static const struct {
-		enum pkg_kind kind;
 		const char *path;
+		enum pkg_kind kind;
 		bool is_index;
 	} paths[] = {
-		{ PKG_PIP, "/simple/p/", true },
-		{ PKG_PIP, "/f/p-1.whl", false },
-		{ PKG_NPM, "/p", true },
-		{ PKG_NPM, "/@s%2fn", true },
-		{ PKG_NPM, "/p/-/p-1.0.0.tgz", false },
-		{ PKG_NPM, "/p-1.0.0.tgz", false },
-		{ PKG_NPM, "/-/npm/v1/security", false },
-		{ PKG_NPM, "/", false },
-		{ PKG_CARGO, "/config.json", true },
-		{ PKG_CARGO, "/1/a", true },
-		{ PKG_CARGO, "/index/ab/cd/abcd", true },
-		{ PKG_CARGO, "/ab/ce/abcd", false },
-		{ PKG_CARGO, "/crates/a/1.0.0/download", false },
-		{ PKG_NONE, "/", false },
+		{ "/simple/p/", PKG_PIP, true },
+		{ "/f/p-1.whl", PKG_PIP, false },
+		{ "/p", PKG_NPM, true },
+		{ "/@s%2fn", PKG_NPM, true },
+		{ "/p/-/p-1.0.0.tgz", PKG_NPM, false },
+		{ "/p-1.0.0.tgz", PKG_NPM, false },
+		{ "/-/npm/v1/security", PKG_NPM, false },
+		{ "/", PKG_NPM, false },
+		{ "/config.json", PKG_CARGO, true },
+		{ "/1/a", PKG_CARGO, true },
+		{ "/index/ab/cd/abcd", PKG_CARGO, true },
+		{ "/ab/ce/abcd", PKG_CARGO, false },
+		{ "/crates/a/1.0.0/download", PKG_CARGO, false },
+		{ "/", PKG_NONE, false },
 	};
 
 	for (size_t i = 0; i < COUNT(paths); i++)
