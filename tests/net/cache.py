@@ -8,7 +8,6 @@ import collections
 import json
 import os
 import signal
-import subprocess
 import sys
 
 import place  # before lib, whose folder it knows
@@ -398,10 +397,7 @@ def _(api):
     same((len(first["entries"]), len(rest["entries"]), rest["next"]), (1, first["count"] - 1, None), "pages")
 
     def caisson(*words_, status=0):
-        done = subprocess.run([str(lib.cell.BIN / "caisson"), "cache", *words_], capture_output=True, text=True, timeout=60, cwd="/", check=False,
-                              env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(api.daemon.socket)}, stdin=subprocess.DEVNULL)
-        same(done.returncode, status, done)
-        return done.stdout
+        return place.caisson(api.daemon, "cache", *words_, status=status).stdout
     check("https://pkg.test/simple/red/" in caisson("ls"), "ls")
     check(json.loads(caisson("ls", "--json"))["entries"], "ls --json")
     check(caisson("verify").endswith(", bad 0\n"), "verify")
@@ -466,4 +462,4 @@ def _(api):
 
 
 if __name__ == "__main__":
-    sys.exit(lib.main(__file__, seconds=600, options=place.OPTIONS, prepare=prepare))
+    sys.exit(place.main(__file__, begin=prepare))
