@@ -188,7 +188,7 @@ void repos_list(struct call *c)
 {
 	AUTO(arena_done) struct arena a = { 0 };
 	struct store_page page = { 0 };
-	struct repo_list list;
+	struct repo_list list = { 0 };
 	struct fail f = { 0 };
 	struct err e = { 0 };
 

@@ -91,14 +91,18 @@ static void add_waiter(struct repo_job *j, repo_done_fn *done, void *arg, bool i
 	j->waiters = w;
 }
 
+static void unlist(struct repo_job *j)
+{
+	for (struct repo_job **at = &j->core->repo_jobs; *at; at = &(*at)->next)
+		if (*at == j) {
+			*at = j->next;
+			return;
+		}
+}
+
 static void job_free(struct repo_job *j)
 {
-	struct repo_job **at = &j->core->repo_jobs;
-
-	while (*at && *at != j)
-		at = &(*at)->next;
-	if (*at)
-		*at = j->next;
+	unlist(j);
 	while (j->waiters) {
 		struct waiter *w = j->waiters;
 
@@ -217,11 +221,7 @@ static void settled(void *arg, const struct store_answer *a)
 
 	tell_watches(j, NULL);
 	/* Out of the list first: who is told may ask for the next. */
-	struct repo_job **at = &j->core->repo_jobs;
-	while (*at && *at != j)
-		at = &(*at)->next;
-	if (*at)
-		*at = j->next;
+	unlist(j);
 	go_on(j, next);
 	while ((w = j->waiters)) {
 		j->waiters = w->next;
@@ -454,7 +454,8 @@ int repo_find(struct core *c, const char *tenant, const char *name, struct arena
 	else if (key_is(name, strlen(name)))
 		r = store_repo_by_key(c->store, tenant, name, a, out, &e);
 	else if (git_url_read(name, &u, &e) == 0)
-		r = store_repo_by_url(c->store, tenant, u.text, NULL, a, out, &e);
+		r = store_repo_by_url(
+		    c->store, &(struct repo_row){ .tenant = tenant, .url = u.text }, a, out, &e);
 	if (r < 0 || out->state == REPO_GONE)
 		return fail_set(f, FAIL_NOT_FOUND, "no such repository");
 	return 0;
@@ -542,7 +543,9 @@ int repo_put(struct core *c, const struct repo_ask *ask, repo_done_fn *done, voi
 	if (j)
 		row = j->row;
 	else if (store_repo_by_key(c->store, ask->tenant, ask->key, &a, &row, &e) < 0 &&
-	         store_repo_by_url(c->store, ask->tenant, u.text, NULL, &a, &row, &e) < 0)
+	         store_repo_by_url(c->store,
+	                           &(struct repo_row){ .tenant = ask->tenant, .url = u.text }, &a,
+	                           &row, &e) < 0)
 		return make_new(c, &checked, u.text, done, arg, f);
 	if (strcmp(row.url, u.text) != 0)
 		return fail_set(f, FAIL_EXISTS, "%s is another repository: %s", row.key, row.url);
@@ -651,6 +654,10 @@ void repo_recover(struct core *c)
 
 void repo_close(struct core *c)
 {
-	while (c->repo_jobs)
-		job_free(c->repo_jobs);
+	struct repo_job *next;
+
+	for (struct repo_job *j = c->repo_jobs; j; j = next) {
+		next = j->next;
+		job_free(j);
+	}
 }
