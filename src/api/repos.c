@@ -201,6 +201,8 @@ void repos_list(struct call *c)
 	}
 	json_t *rows = json_array();
 	for (size_t i = 0; i < list.n; i++)
+		repo_settle(c->api->core, &list.rows[i]);
+	for (size_t i = 0; i < list.n; i++)
 		json_array_append_new(
 		    rows, print_repo(&list.rows[i], repo_progress(c->api->core, list.rows[i].id)));
 	answer_json(c, 200, json_pack("{so,ss?}", "repos", rows, "next", list.next));

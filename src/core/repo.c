@@ -13,6 +13,7 @@
 #define CLONE_MS (2ull * 60 * 60 * 1000)
 #define ANSWER_BYTES 4096
 #define PATTERNS_MAX 16
+#define RESTARTED "the daemon was restarted meanwhile"
 #define DEFAULT_REFS "[\"refs/heads/*\",\"refs/tags/*\"]"
 
 struct waiter {
@@ -442,6 +443,17 @@ bool repo_is_due(const struct repo_row *row)
 	       core_now_ms() - row->fetched_ms >= strtoll(row->refresh, NULL, 10);
 }
 
+/* What a daemon before us left locked is not, though its row may say so for another moment. */
+void repo_settle(const struct core *c, struct repo_row *row)
+{
+	bool is_locked = row->state == REPO_CLONING || row->state == REPO_REFRESHING;
+
+	if (!is_locked || job_of(c, row->id))
+		return;
+	row->state = row->state == REPO_CLONING ? REPO_FAILED : REPO_READY;
+	row->state_reason = RESTARTED;
+}
+
 int repo_find(struct core *c, const char *tenant, const char *name, struct arena *a,
               struct repo_row *out, struct fail *f)
 {
@@ -458,6 +470,7 @@ int repo_find(struct core *c, const char *tenant, const char *name, struct arena
 		    c->store, &(struct repo_row){ .tenant = tenant, .url = u.text }, a, out, &e);
 	if (r < 0 || out->state == REPO_GONE)
 		return fail_set(f, FAIL_NOT_FOUND, "no such repository");
+	repo_settle(c, out);
 	return 0;
 }
 
@@ -547,6 +560,7 @@ int repo_put(struct core *c, const struct repo_ask *ask, repo_done_fn *done, voi
 	                           &(struct repo_row){ .tenant = ask->tenant, .url = u.text }, &a,
 	                           &row, &e) < 0)
 		return make_new(c, &checked, u.text, done, arg, f);
+	repo_settle(c, &row);
 	if (strcmp(row.url, u.text) != 0)
 		return fail_set(f, FAIL_EXISTS, "%s is another repository: %s", row.key, row.url);
 	if (strcmp(row.key, ask->key) != 0)
@@ -647,8 +661,7 @@ void repo_recover(struct core *c)
 {
 	struct err e = { 0 };
 
-	if (store_repo_unlock(c->store, "the daemon was restarted meanwhile",
-	                      (struct store_call){ 0 }, &e) < 0)
+	if (store_repo_unlock(c->store, RESTARTED, (struct store_call){ 0 }, &e) < 0)
 		journal(JOURNAL_ERROR, e.msg, NULL);
 }
 
