@@ -1,5 +1,9 @@
 /*
+<<<<<<< HEAD
  * gen-filters.c - compiles src/engine/policy.h, src/gate/policy.h and src/vault/policy.h into the
+=======
+ * gen-filters.c - compiles src/engine/policy.h, src/gate/policy.h and src/cache/policy.h into the
+>>>>>>> 2b8840d196edd1dadd22e3329542dbb83fc4c868
  * programs that the kernel runs.
  *
  *     gen-filters OUT.h
@@ -21,6 +25,7 @@
 #include <stdarg.h>
 
 #include "base/base.h"
+#include "cache/policy.h"
 #include "engine/policy.h"
 #include "gate/policy.h"
 #include "vault/policy.h"
@@ -75,7 +80,11 @@ static const struct filter filters[] = {
 	{ "filter_init",          policy_init,        COUNT(policy_init),        NOTIFY, policy_args },
 	{ "filter_gate_master",   policy_gate_master, COUNT(policy_gate_master), NOTIFY, policy_gate_args },
 	{ "filter_gate_child",    policy_gate_child,  COUNT(policy_gate_child),  NOTIFY, policy_gate_args },
+<<<<<<< HEAD
 	{ "filter_vault",         policy_vault,       COUNT(policy_vault),       NOTIFY, policy_vault_args },
+=======
+	{ "filter_cache",         policy_cache,       COUNT(policy_cache),       NOTIFY, policy_gate_args },
+>>>>>>> 2b8840d196edd1dadd22e3329542dbb83fc4c868
 };
 /* clang-format on */
 

@@ -88,45 +88,52 @@ static int follow(const struct flatten *f, int fd, char where[REDIRECT_MAX], boo
 	return 1;
 }
 
+/* A look-up on its way down. */
+struct way {
+	char where[REDIRECT_MAX]; /* in the folder of the parent, or from the root */
+	bool is_absolute;
+};
+
+/* What tree `i` has there: 1 when those below it are still to be looked at. */
+static int look(const struct flatten *f, uint32_t i, int at, struct way *w, struct found *out,
+                struct err *e)
+{
+	struct stat st;
+	int r = at < 0 ? -ENOENT : os_fstatat(at, w->where, &st, AT_SYMLINK_NOFOLLOW);
+
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 1;
+	if (r < 0)
+		return err_sys(e, -r, "look at a layer");
+	bool is_first = out->first == f->n, is_whiteout = S_ISCHR(st.st_mode) && st.st_rdev == 0;
+	if (!S_ISDIR(st.st_mode)) {
+		if (is_first && !is_whiteout) {
+			out->first = i;
+			out->dir_fd = at;
+			memcpy(out->name, w->where, sizeof out->name);
+		}
+		return 0;
+	}
+	out->is_dir = true;
+	out->first = is_first ? i : out->first;
+	r = os_openat(at, w->where, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r < 0)
+		return err_sys(e, -r, "open a folder of a layer");
+	out->dir.parts[i] = r;
+	return follow(f, r, w->where, &w->is_absolute, e);
+}
+
 static int find(const struct flatten *f, const struct dir *parent, const char *name,
                 struct found *out, struct err *e)
 {
-	char where[REDIRECT_MAX];
-	bool is_absolute = false;
-	int goes_on = 1;
+	struct way w = { .is_absolute = false };
+	int r = 1;
 
-	snprintf(where, sizeof where, "%s", name);
+	snprintf(w.where, sizeof w.where, "%s", name);
 	out->first = f->n;
-	for (uint32_t i = 0; i < f->n && goes_on; i++) {
-		int at = is_absolute ? f->roots[i] : parent->parts[i];
-		struct stat st;
-		int r = at < 0 ? -ENOENT : os_fstatat(at, where, &st, AT_SYMLINK_NOFOLLOW);
-
-		if (r == -ENOENT || r == -ENOTDIR)
-			continue;
-		if (r < 0)
-			return err_sys(e, -r, "look at a layer");
-		if (!S_ISDIR(st.st_mode)) {
-			bool is_whiteout = S_ISCHR(st.st_mode) && st.st_rdev == 0;
-
-			if (out->first == f->n && !is_whiteout) {
-				out->first = i;
-				out->dir_fd = at;
-				snprintf(out->name, sizeof out->name, "%s", where);
-			}
-			return 0;
-		}
-		out->is_dir = true;
-		out->first = out->first == f->n ? i : out->first;
-		r = os_openat(at, where, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-		if (r < 0)
-			return err_sys(e, -r, "open a folder of a layer");
-		out->dir.parts[i] = r;
-		goes_on = follow(f, r, where, &is_absolute, e);
-		if (goes_on < 0)
-			return -1;
-	}
-	return 0;
+	for (uint32_t i = 0; i < f->n && r > 0; i++)
+		r = look(f, i, w.is_absolute ? f->roots[i] : parent->parts[i], &w, out, e);
+	return r < 0 ? -1 : 0;
 }
 
 static int dress(const struct flatten *f, int from_fd, int to_fd, struct err *e)

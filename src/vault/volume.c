@@ -17,13 +17,16 @@
 #include "vault/trees.h"
 
 #define TRIES 64
-#define NAME_MAX_ 80
+#define VOLUME_NAME_MAX 80
 
 /* In the child: the vault's rights, the host's files. Only its standard descriptors stay. */
 static _Noreturn void become_mke2fs(int folder_fd, const char *name, const char *inodes)
 {
 	static const char *const paths[] = { "/usr/sbin/mke2fs", "/sbin/mke2fs" };
 	/* Its configuration has no say in what counts. */
+	static const char features[] =
+	    "none,has_journal,ext_attr,dir_index,filetype,extent,flex_bg,sparse_super,"
+	    "large_file,huge_file,dir_nlink,extra_isize,metadata_csum,64bit";
 	const char *const argv[] = { "mke2fs",
 		                     "-q",
 		                     "-F",
@@ -38,9 +41,7 @@ static _Noreturn void become_mke2fs(int folder_fd, const char *name, const char 
 		                     "-N",
 		                     inodes,
 		                     "-O",
-		                     "none,has_journal,ext_attr,dir_index,filetype,extent,flex_bg,"
-		                     "sparse_super,large_file,huge_file,dir_nlink,extra_isize,"
-		                     "metadata_csum,64bit",
+		                     features,
 		                     "-E",
 		                     "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
 		                     name,
@@ -87,7 +88,7 @@ static int make_sized(int folder_fd, const char *name, uint64_t bytes, struct er
 /* One for each size; whoever needs it first makes it, and it appears whole. */
 static int open_template(int folder_fd, const struct vault_open *o, struct err *e)
 {
-	char name[NAME_MAX_], temp[NAME_MAX_ + 32];
+	char name[VOLUME_NAME_MAX], temp[VOLUME_NAME_MAX + 32];
 
 	snprintf(name, sizeof name, "template-%llu-%llu", (unsigned long long)o->bytes,
 	         (unsigned long long)o->inodes);
@@ -105,7 +106,7 @@ static int open_template(int folder_fd, const struct vault_open *o, struct err *
 
 static int make_image(int folder_fd, const struct vault_open *o, const char *name, struct err *e)
 {
-	char temp[NAME_MAX_];
+	char temp[VOLUME_NAME_MAX];
 	AUTO(fd_close) int template = open_template(folder_fd, o, e);
 
 	if (template <0)
