@@ -539,7 +539,7 @@ void px_on_end(struct px *p, const struct channel_end *end)
 	if (p->sandbox && !p->is_service && wsx_wants_point(p->sandbox)) {
 		struct wsx_point_ask ask = { .process = p->id };
 
-		p->refs++;
+		/* Until its end is on record it stays, whoever lets go of it. */
 		wsx_point(p->sandbox->workspace, &ask, pointed, p);
 		return;
 	}
@@ -558,7 +558,6 @@ static void pointed(void *arg, struct wsx *w, const struct point_row *point, con
 	if (f)
 		json_object_set_new(p->workspace, "reason", details_text(f->detail));
 	tell_end(p);
-	px_unref(p);
 }
 
 static void tell_end(struct px *p)
@@ -609,9 +608,13 @@ void px_lose_all(struct sbx *s, enum process_state state, const char *reason)
 	struct px *next;
 
 	for (struct px *p = s->processes; p; p = next) {
+		uint32_t num = p->num;
+
 		next = p->next;
 		lose(p, state, reason);
-		leave_sandbox(p);
+		p = px_by_num(s, num); /* one of ours may be told at once, and forgotten */
+		if (p)
+			leave_sandbox(p);
 	}
 }
 
