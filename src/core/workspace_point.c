@@ -20,9 +20,7 @@
 /* Also who is paused: he could go on meanwhile. Ours, with nothing to do: it writes nothing. */
 static bool must_freeze(const struct sbx *s)
 {
-	bool can =
-	    s->is_one_shot ? s->link.watch.fd >= 0 : s->link.is_ready && s->link.ready.can_freeze;
-
+	bool can = s->is_one_shot ? s->link.watch.fd >= 0 : s->link.is_ready;
 	bool is_there = s->state == SANDBOX_RUNNING || s->state == SANDBOX_PAUSED;
 
 	return can && is_there && !(s->is_service && files_are_idle(s));
