@@ -32,6 +32,7 @@ static struct px *px_new(struct core *c)
 static void px_free(struct px *p)
 {
 	roster_remove(&p->core->processes, &p->entry);
+	timer_stop(&p->core->timers, &p->late);
 	fd_close(&p->log_fd);
 	free(p->argv);
 	free(p->cwd);
@@ -196,12 +197,18 @@ static void note_end(struct px *p, enum process_state state)
 	p->sandbox->last.ended_ms = p->ended_ms;
 }
 
+static void service_ended(struct timer *t)
+{
+	on_record((char *)t - offsetof(struct px, late), &(struct store_answer){ 0 });
+}
+
 static void record_end(struct px *p)
 {
 	struct err e = { 0 };
 
-	if (p->is_service) {
-		on_record(p, &(struct store_answer){ .code = STORE_OK });
+	if (p->is_service) { /* as if there were a row */
+		p->late.fired = service_ended;
+		timer_set(&p->core->timers, &p->late, 0);
 		return;
 	}
 	free(p->details);
@@ -608,13 +615,9 @@ void px_lose_all(struct sbx *s, enum process_state state, const char *reason)
 	struct px *next;
 
 	for (struct px *p = s->processes; p; p = next) {
-		uint32_t num = p->num;
-
 		next = p->next;
 		lose(p, state, reason);
-		p = px_by_num(s, num); /* one of ours may be told at once, and forgotten */
-		if (p)
-			leave_sandbox(p);
+		leave_sandbox(p);
 	}
 }
 
