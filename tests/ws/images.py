@@ -279,6 +279,18 @@ def room(_):
         filler.unlink()
         (lib.HOME / "more").unlink(missing_ok=True)
         daemon.stop()
+    daemon = lib.Daemon("quota", options=["--quota", "disk=3m"]).start()
+    try:
+        c = daemon.client()
+        imported(c, "first", SMALL)
+        same(c.ok("GET", "/v1/quota")["used"]["disk"], c.ok("GET", "/v1/images/first")["bytes"], "what is counted")
+        check(put(c, "second", SMALL).code in ("quota", "too_large"), "more than the tenant may have")
+        drop(c, "first")
+        imported(c, "second", SMALL)
+        drop(c, "second")
+        nothing_left(c, daemon)
+    finally:
+        daemon.stop()
 
 
 # ---- harm --------------------------------------------------------------------------------------
