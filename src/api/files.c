@@ -104,6 +104,7 @@ static void over(struct job *j, const struct tree_answer *a)
 	c->state = NULL;
 	if (!o->is_begun) {
 		fail_set(&f, FAIL_SANDBOX_UNAVAILABLE, "the file worker of the sandbox died");
+		f.is_retry_safe = !files_may_change((enum tree_verb)o->job.ask.request.verb);
 		answer_fail(c, &f);
 	} else if (c->r && !a) {
 		reply_abort(c->r); /* what was sent is not whole */

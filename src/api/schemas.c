@@ -1,5 +1,7 @@
 #include "api/schemas.h"
 
+#include "api/schemas-workspace-internal.h"
+
 /* ---- the objects --------------------------------------------------------------------- */
 
 /* clang-format off */
@@ -132,33 +134,6 @@ static const struct member port_made[] = {
 static const struct member sandbox_list_of[] = {
 	{ "sandboxes", NEEDED, "[Sandbox]", "newest first" },
 	{ "next",      NEEDED, "text|null", "the cursor of the next page; null: this was the last" },
-};
-static const struct member repo_ask_of[] = {
-	{ "url",     NEEDED, "text",        "https://HOST[:PORT]/PATH, or a folder of the caller's: file:///PATH, /PATH" },
-	{ "cred",    0,      "text|null",   "the name of a credential; there are none yet" },
-	{ "refs",    0,      "[text]|null", "what is mirrored; branches and tags unless given" },
-	{ "refresh", 0,      "text|null",   "before a branch is used: always, manual, or when the last fetch is older than this duration; always unless given" },
-};
-static const struct member repo_of[] = {
-	{ "id",         NEEDED, "text",       "rp_…" },
-	{ "key",        NEEDED, "text",       "as given" },
-	{ "url",        NEEDED, "text",       "in canonical form" },
-	{ "cred",       NEEDED, "text|null",  "as given" },
-	{ "refs",       NEEDED, "[text]",     "what is mirrored" },
-	{ "refresh",    NEEDED, "text",       "always, manual or milliseconds" },
-	{ "state",      NEEDED, "repo_state", "one that is refreshing can be used" },
-	{ "reason",     NEEDED, "text|null",  "why it failed, or why the last refresh did" },
-	{ "progress",   NEEDED, "text|null",  "the last word of a clone or fetch that is under way" },
-	{ "head",       NEEDED, "text|null",  "its main branch" },
-	{ "fetches",    NEEDED, "count",      "that worked" },
-	{ "created_ms", NEEDED, "time",       "when it was asked for" },
-	{ "fetched_ms", NEEDED, "time|null",  "when it was last brought up to date" },
-	{ "old",        0,      "text|null",  "of a refresh: the commit of the main branch before" },
-	{ "new",        0,      "text|null",  "and after" },
-};
-static const struct member repo_list_of[] = {
-	{ "repos", NEEDED, "[Repo]",    "newest first" },
-	{ "next",  NEEDED, "text|null", "the cursor of the next page; null: this was the last" },
 };
 static const struct member sandbox_usage_of[] = {
 	{ "cpu_ms",      NEEDED, "count", "processor time so far" },
@@ -528,153 +503,6 @@ static const struct member watch_event[] = {
 	{ "why",   0,      "text", "of an overflow" },
 };
 
-static const struct member workspace_ask[] = {
-	{ "repo",   0, "text|null",        "the key, id or URL of a repository that it begins with; a URL that is new is mirrored first" },
-	{ "base",   0, "text|null",        "of it: a branch, a tag or a commit; its main branch unless given" },
-	{ "branch", 0, "text|null",        "the name of a new branch for its commits; the base unless given" },
-	{ "mode",   0, "=edit|=read|null", "read: nobody can write to it, the mount holds that; edit unless given" },
-	{ "pin",    0, "bool|null",        "it never expires" },
-	{ "ttl",    0, "Duration|null",    "to the trash after this long without use" },
-	{ "spec",   0, "Spec|null",        "of the sandbox that its commands run in by default" },
-	{ "disk",   0, "Size|null",        "the most that its own files may need" },
-	{ "inodes", 0, "count|null",       "how many files of its own it may have" },
-};
-static const struct member workspace_change_of[] = {
-	{ "pin",  0, "bool|null",     "it never expires" },
-	{ "ttl",  0, "Duration|null", "to the trash after this long without use; 0: never" },
-	{ "spec", 0, "Spec|null",     "of the sandbox that its commands run in by default; the one that runs stays as it is" },
-};
-static const struct member workspace[] = {
-	{ "id",          NEEDED, "text",            "ws_…" },
-	{ "key",         NEEDED, "text|null",       "as given" },
-	{ "state",       NEEDED, "workspace_state", "in the trash it can be had back for a day" },
-	{ "reason",      NEEDED, "text|null",       "why it is in that state" },
-	{ "mode",        NEEDED, "=edit|=read",     "as given" },
-	{ "repo",        NEEDED, "text|null",       "the repository that it is of" },
-	{ "base",        NEEDED, "text|null",       "what was asked for: a branch, a tag, a commit" },
-	{ "base_commit", NEEDED, "text|null",       "what that was" },
-	{ "branch",      NEEDED, "text|null",       "that it works on" },
-	{ "parent",      NEEDED, "text|null",       "the one that it is a fork of" },
-	{ "rev",         NEEDED, "count",           "grows with every change that was noticed" },
-	{ "dirty",       NEEDED, "bool",            "it is not what it began as" },
-	{ "pin",         NEEDED, "bool",            "it never expires" },
-	{ "ttl_ms",      NEEDED, "count|null",      "without use; null: for ever" },
-	{ "spec",        NEEDED, "Spec|null",       "of its default sandbox" },
-	{ "disk",        NEEDED, "count|null",      "bound of its own files; null: none" },
-	{ "created_ms",  NEEDED, "time",            "when it was made" },
-	{ "used_ms",     NEEDED, "time",            "when it was last opened" },
-	{ "ended_ms",    NEEDED, "time|null",       "since when it is in the trash" },
-	{ "expires_ms",  NEEDED, "time|null",       "when it goes there by itself" },
-	{ "sandboxes",   0,      "[text]",          "that work on it now" },
-	{ "usage",       0,      "WorkspaceUsage",  "when it was asked for" },
-};
-static const struct member workspace_usage[] = {
-	{ "unique", NEEDED, "count", "bytes that are its own" },
-	{ "shared", NEEDED, "count", "bytes that others have too" },
-	{ "inodes", NEEDED, "count", "files of its own" },
-};
-static const struct member workspace_list_of[] = {
-	{ "workspaces", NEEDED, "[Workspace]", "newest first" },
-	{ "next",       0,      "text|null",   "the cursor of the next page; null: this was the last" },
-};
-static const struct member fork_ask[] = {
-	{ "n",   0, "count|null", "how many; 1 unless given, at most 1000" },
-	{ "key", 0, "text|null",  "of the only one; of several KEY-1, KEY-2 and so on" },
-	{ "at",  0, "text|null",  "the point that they begin with; as it is now unless given" },
-};
-static const struct member snapshot_ask[] = {
-	{ "label", 0, "text|null", "to know it by" },
-};
-static const struct member undo_ask[] = {
-	{ "steps",     0, "count|null",           "1 unless given" },
-	{ "to",        0, "text|null",            "px_…: that command and all after it" },
-	{ "processes", 0, "=keep|=kill|null",     "kill: end those that are in the way of a large change; else it is `busy`" },
-};
-static const struct member redo_ask[] = {
-	{ "steps",     0, "count|null",           "1 unless given" },
-	{ "processes", 0, "=keep|=kill|null",     "as of undo" },
-};
-static const struct member restore_ask[] = {
-	{ "to",        0, "text|null",            "a point: cp_…, sn_…, px_… or `base`" },
-	{ "snapshot",  0, "text|null",            "the same" },
-	{ "processes", 0, "=keep|=kill|null",     "as of undo" },
-};
-static const struct member restored_of[] = {
-	{ "from",      NEEDED, "text|null", "the point that it was at" },
-	{ "to",        NEEDED, "text|null", "the point that it is at" },
-	{ "files",     NEEDED, "count",     "that were different" },
-	{ "workspace", NEEDED, "Workspace", "as it is now" },
-};
-static const struct member point[] = {
-	{ "id",            NEEDED, "text",                   "cp_…, of a snapshot sn_…" },
-	{ "workspace",     NEEDED, "text",                   "whose it is" },
-	{ "kind",          NEEDED, "=auto|=snapshot|=undo",  "undo: what was there before one" },
-	{ "label",         NEEDED, "text|null",              "as given, or what made it" },
-	{ "before",        NEEDED, "text|null",              "the point that it follows" },
-	{ "files",         NEEDED, "count",                  "that differ from that" },
-	{ "bytes",         NEEDED, "count",                  "that were kept for it" },
-	{ "durable",       NEEDED, "bool",                   "it would survive a loss of power" },
-	{ "created_ms",    NEEDED, "time",                   "when it was kept" },
-	{ "process",       NEEDED, "text|null",              "the command whose end it is" },
-	{ "cmd",           0,      "[text]|null",            "of that" },
-	{ "process_state", 0,      "process_state",          "of that" },
-	{ "exit_code",     0,      "integer|null",           "of that" },
-	{ "current",       0,      "bool",                   "it leads to what is there now; else it was undone" },
-};
-static const struct member history_of[] = {
-	{ "points", NEEDED, "[Point]",   "newest first" },
-	{ "head",   NEEDED, "text|null", "the last point, which it is at or has changed since" },
-	{ "origin", NEEDED, "text|null", "the point that it began with; of a fork one of its parent's" },
-	{ "undo",   NEEDED, "count",     "steps that can be undone, a thousand at most" },
-	{ "redo",   NEEDED, "count",     "steps that can be done again" },
-	{ "next",   NEEDED, "text|null", "the cursor of the next page; null: this was the last" },
-};
-static const struct member commit_ask[] = {
-	{ "message",     NEEDED, "text",             "at most 64 KiB" },
-	{ "paths",       0,      "[text]|null",      "only these, from the workspace's root; everything that is not ignored unless given" },
-	{ "author",      0,      "CommitAuthor|null", "agent unless given" },
-	{ "allow_empty", 0,      "bool|null",        "also when nothing has changed" },
-};
-static const struct member commit_author[] = {
-	{ "name",  0, "text", "on one line" },
-	{ "email", 0, "text", "on one line" },
-};
-static const struct member merge_ask[] = {
-	{ "from", NEEDED, "text", "a workspace, or a branch, tag or commit of its repository" },
-};
-static const struct member push_ask[] = {
-	{ "branch",           0, "text|null",      "its own unless given, or caisson/KEY" },
-	{ "force_with_lease", 0, "bool|text|null", "true: over what was last seen there; a commit: over that; \"\": only when it is not there" },
-	{ "cred",             0, "text|null",      "the name of a credential; there are none yet" },
-};
-static const struct member committed_of[] = {
-	{ "sha",       0, "text",       "HEAD of the workspace" },
-	{ "remote",    0, "text",       "the branch that it was pushed to" },
-	{ "conflicts", 0, "[Conflict]", "nothing was changed" },
-};
-static const struct member conflict_of[] = {
-	{ "path", NEEDED | BYTES, "text", "from the workspace's root" },
-};
-static const struct member changes_of[] = {
-	{ "counts", NEEDED, "{count}",   "files by their status" },
-	{ "files",  0,      "[Change]",  "unless only `stat` was asked for" },
-};
-static const struct member change_of[] = {
-	{ "path",   NEEDED | BYTES, "text", "from the workspace's root" },
-	{ "status", NEEDED,         "=A|=M|=D|=R|=T|=mode|=xattr", "A added, M content, D deleted, R renamed, T another type; mode: mode or owner, xattr: attributes" },
-	{ "type",   NEEDED,         "text",  "file, dir, symlink, fifo, socket" },
-	{ "mode",   NEEDED,         "text",  "octal digits; of a deleted one what it had" },
-	{ "bytes",  NEEDED,         "count", "of a file" },
-	{ "from",   BYTES,          "text",  "of a renamed one: what it was; what else changed in it has entries of its own" },
-};
-static const struct member workspace_left[] = {
-	{ "id",         NEEDED, "text",      "ws_…" },
-	{ "rev",        NEEDED, "count",     "of it then" },
-	{ "dirty",      NEEDED, "bool",      "it was not what it began as" },
-	{ "checkpoint", NEEDED, "text|null", "the point; null: nothing had changed" },
-	{ "files",      NEEDED, "count",     "that differed" },
-	{ "reason",     0,      "text",      "why there is no point" },
-};
 
 #define MEMBERS(table) .members = (table), .n = COUNT(table)
 #define ASK .is_request = true

@@ -220,8 +220,9 @@ static void used(void *arg, struct wsx *w, const struct wsx_usage *u, const stru
 		return;
 	}
 	json_object_set_new(o, "usage",
-	                    json_pack("{sI,sI,sI}", "unique", (json_int_t)u->bytes, "shared",
-	                              (json_int_t)u->shared, "inodes", (json_int_t)u->inodes));
+	                    json_pack("{sI,sI,sI}", "unique",
+	                              (json_int_t)(u->bytes + u->kept - u->shared), "shared",
+	                              (json_int_t)u->shared, "files", (json_int_t)u->files));
 	answer_json(c, 200, o);
 	call_unref(c);
 }
@@ -485,28 +486,36 @@ void workspace_restore(struct call *c)
 	go_to(c, WSX_RESTORE);
 }
 
-void workspace_history(struct call *c)
+/* With what is under way: who wrote something finds it there. */
+static void has_settled(void *arg, struct wsx *w, const struct fail *fail)
 {
+	struct call *c = arg;
 	struct store *store = c->api->core->store;
-	struct wsx *w = call_workspace(c);
 	struct store_page page = { 0 };
 	struct point_list list, chain;
 	struct fail f = { 0 };
 	struct err e = { 0 };
 
-	if (!w)
-		return;
-	if (take_page(c, &page, &f) < 0) {
-		answer_fail(c, &f);
-		return;
+	(void)fail; /* whatever was before it is over */
+	if (c->r && take_page(c, &page, &f) == 0) {
+		if (store_point_list(store, w->row.id, &page, &c->arena, &list, &e) == 0 &&
+		    store_point_chain(store, w->row.head, STORE_LIST_MAX, &c->arena, &chain, &e) ==
+		        0)
+			answer_json(c, 200, print_history(w, &list, &chain));
+		else
+			fail_err(&f, &e);
 	}
-	if (store_point_list(store, w->row.id, &page, &c->arena, &list, &e) < 0 ||
-	    store_point_chain(store, w->row.head, STORE_LIST_MAX, &c->arena, &chain, &e) < 0) {
-		fail_err(&f, &e);
+	if (f.code != FAIL_NONE)
 		answer_fail(c, &f);
-		return;
-	}
-	answer_json(c, 200, print_history(w, &list, &chain));
+	call_unref(c);
+}
+
+void workspace_history(struct call *c)
+{
+	struct wsx *w = call_workspace(c);
+
+	if (w)
+		wsx_settle(w, has_settled, call_ref(c));
 }
 
 /* ---- changes ------------------------------------------------------------------------- */

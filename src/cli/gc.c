@@ -7,10 +7,7 @@ static void found(const char *what, bool is_gone)
 {
 	left += !is_gone;
 	if (!is_json)
-		printf("sandbox %s: %s\n", what,
-		       is_gone  ? "removed"
-		       : is_dry ? "left over"
-		                : "resists");
+		printf("%s: %s\n", what, is_gone ? "removed" : is_dry ? "left over" : "resists");
 }
 
 int gc_main(int argc, char **argv, const struct driver *driver)

@@ -212,20 +212,21 @@ int fetch_lines(struct client *c, const char *path,
 const char *place_of(struct client *c, const char *name, struct err *e)
 {
 	static const char *const places[] = { "sandboxes", "workspaces" };
-	const char *texts[] = { places[0], name };
-	AUTO(str_done) struct str path = { .max = PATH_MAX_BYTES };
 
 	if (strncmp(name, "ws_", 3) == 0)
 		return places[1];
-	if (strncmp(name, "sb_", 3) == 0)
-		return places[0];
-	client_path(&path, "/v1/{}/{}", texts);
-	if (client_call(c, "GET", str_text(&path), NULL, NULL, e) == 0)
-		return places[0];
-	if (e->kind != ERR_NOT_FOUND)
-		return NULL;
-	*e = (struct err){ 0 };
-	return places[1]; /* it says itself when there is none */
+	for (size_t i = 0; i < COUNT(places) && strncmp(name, "sb_", 3) != 0; i++) {
+		const char *texts[] = { places[i], name };
+		AUTO(str_done) struct str path = { .max = PATH_MAX_BYTES };
+
+		client_path(&path, "/v1/{}/{}", texts);
+		if (client_call(c, "GET", str_text(&path), NULL, NULL, e) == 0)
+			return places[i];
+		if (e->kind != ERR_NOT_FOUND)
+			return NULL;
+		*e = (struct err){ 0 };
+	}
+	return places[0]; /* which says itself that there is none */
 }
 
 const char *place_path(const char *place, const char *path)

@@ -88,6 +88,23 @@ static int print_one(const struct repo_opts *x, json_t *repo, struct err *e)
 	return print_text(&out, e);
 }
 
+/* Asked for, then looked after until it is there or has failed: that is in its state. */
+static int mirror(struct client *c, const char *key, json_t *body, json_t **out, struct err *e)
+{
+	const char *texts[] = { key };
+	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
+	AUTO(json_decrefp) json_t *repo = NULL;
+
+	client_path(&path, "/v1/repos/{}?wait=0", texts);
+	if (client_call(c, "PUT", str_text(&path), json_incref(body), &repo, e) < 0)
+		return -1;
+	if (strcmp(text_of(repo, "state"), "cloning") != 0) {
+		*out = json_incref(repo);
+		return 0;
+	}
+	return follow(c, text_of(repo, "id"), out, e);
+}
+
 /* A folder by its whole name: the daemon has another working folder. */
 static int add(struct verb_call *c, struct err *e)
 {
@@ -95,28 +112,43 @@ static int add(struct verb_call *c, struct err *e)
 	AUTO(freep)
 	char *folder = strstr(c->words.at[1], "://") ? NULL : realpath(c->words.at[1], NULL);
 	const char *url = folder ? folder : c->words.at[1];
-	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
-	AUTO(json_decrefp) json_t *body = NULL, *repo = NULL, *end = NULL;
+	AUTO(json_decrefp) json_t *body = NULL, *repo = NULL;
 	struct git_url u;
 	char key[64];
 
 	if (git_url_read(url, &u, e) < 0 || add_body(x, url, &body, e) < 0)
 		return -1;
 	git_url_key(&u, key, sizeof key);
-	const char *texts[] = { c->words.n > 2 ? c->words.at[2] : key };
-	client_path(&path, "/v1/repos/{}?wait=0", texts);
-	if (client_call(&c->client, "PUT", str_text(&path), json_incref(body), &repo, e) < 0)
+	if (mirror(&c->client, c->words.n > 2 ? c->words.at[2] : key, body, &repo, e) < 0)
 		return -1;
-	if (strcmp(text_of(repo, "state"), "cloning") == 0) {
-		if (follow(&c->client, text_of(repo, "id"), &end, e) < 0)
-			return -1;
-		json_decref(repo);
-		repo = json_incref(end);
-	}
 	if (strcmp(text_of(repo, "state"), "failed") != 0)
 		return print_one(x, repo, e);
 	fprintf(stderr, "caisson: %s\n", escape_brief(text_of(repo, "reason")));
 	return EXIT_REFUSED;
+}
+
+/* Of a URL or a folder that is new: mirrored, with progress. What else is wrong with it is said by
+ * whoever uses it. */
+int repo_prepare(struct client *c, const char *url, struct err *e)
+{
+	const char *texts[] = { url };
+	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
+	AUTO(json_decrefp) json_t *body = NULL, *repo = NULL;
+	const struct repo_opts none = { 0 };
+	struct err unknown = { 0 };
+	struct git_url u;
+	char key[64];
+
+	if (git_url_read(url, &u, &unknown) < 0)
+		return 0; /* a key or an id */
+	client_path(&path, "/v1/repos/{}", texts);
+	if (client_call(c, "GET", str_text(&path), NULL, &repo, &unknown) == 0)
+		return 0;
+	git_url_key(&u, key, sizeof key);
+	if (add_body(&none, url, &body, e) < 0)
+		return -1;
+	(void)!mirror(c, key, body, &repo, &unknown);
+	return 0;
 }
 
 /* ---- ls, refresh, rm ------------------------------------------------------------------ */

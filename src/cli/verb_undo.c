@@ -3,6 +3,8 @@
  */
 #include "cli/verbs.h"
 
+#include <unistd.h>
+
 #include "cli/escape.h"
 #include "cli/table.h"
 
@@ -237,7 +239,7 @@ const struct verb cmd_history = { .name = "history",
 
 struct diff {
 	struct verb_opts common;
-	bool is_stat;
+	bool is_stat, is_patch;
 };
 
 static int print_files(const json_t *answer, struct err *e)
@@ -285,7 +287,12 @@ static int diff_run(struct verb_call *c, struct err *e)
 	            c->words.n > 2 ? "/v1/workspaces/{}/changes?base={}&to={}"
 	                           : "/v1/workspaces/{}/changes?base={}",
 	            texts);
-	str_add(&path, x->is_stat ? "&format=stat" : "");
+	str_add(&path, x->is_patch ? "&format=patch" : x->is_stat ? "&format=stat" : "");
+	if (x->is_patch) {
+		const struct client_ask get = { .method = "GET", .path = str_text(&path) };
+
+		return client_fetch(&c->client, &get, STDOUT_FILENO, e);
+	}
 	if (client_call(&c->client, "GET", str_text(&path), NULL, &answer, e) < 0)
 		return -1;
 	if (x->common.is_json)
@@ -294,12 +301,14 @@ static int diff_run(struct verb_call *c, struct err *e)
 }
 
 static const struct flag diff_flags[] = {
+	{ 'p', FLAG_SWITCH, "patch", offsetof(struct diff, is_patch), NULL,
+	  "as a patch that git applies; POINT is a commit then", NULL },
 	{ '\0', FLAG_SWITCH, "stat", offsetof(struct diff, is_stat), NULL, "only how many", NULL },
 	FLAG_JSON,
 };
 
 const struct verb cmd_diff = { .name = "diff",
-	                       .usage = "WORKSPACE [POINT [POINT]] [--stat]",
+	                       .usage = "WORKSPACE [POINT [POINT]] [--stat|-p]",
 	                       .does = "which files differ, from the beginning or a point on",
 	                       .more = "Up to now, or between two points.",
 	                       .flags = diff_flags,

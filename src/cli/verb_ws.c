@@ -4,6 +4,7 @@
 #include "cli/verbs.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -212,8 +213,10 @@ const struct verb cmd_ws = {
 struct up {
 	struct verb_opts common;
 	struct spec spec;
-	const char *task, *from, *mode, *ttl;
+	const char *task, *from, *mode, *ttl, *branch;
 	bool is_pinned;
+	char *repo, *base; /* of REPO@REF, or NULL */
+	char key[96];
 };
 
 static void up_init(void *opts)
@@ -223,7 +226,11 @@ static void up_init(void *opts)
 
 static void up_done(void *opts)
 {
-	spec_done(&((struct up *)opts)->spec);
+	struct up *x = opts;
+
+	spec_done(&x->spec);
+	free(x->repo);
+	free(x->base);
 }
 
 static int up_other(void *opts, int argc, char **argv, int *i, struct err *e)
@@ -241,7 +248,8 @@ static json_t *up_body(struct up *x, struct err *e)
 	spec_init(&empty);
 	if (registry_expand(&x->spec, e) < 0 || spec_print(&x->spec, &text, e) < 0 ||
 	    spec_print(&empty, &none, e) < 0 || put_text(body, "mode", x->mode, e) < 0 ||
-	    put_text(body, "ttl", x->ttl, e) < 0) {
+	    put_text(body, "ttl", x->ttl, e) < 0 || put_text(body, "repo", x->repo, e) < 0 ||
+	    put_text(body, "base", x->base, e) < 0 || put_text(body, "branch", x->branch, e) < 0) {
 		json_decref(body);
 		return NULL;
 	}
@@ -274,15 +282,52 @@ static int import(struct verb_call *c, const char *id, const char *from, struct 
 	return client_json(&c->client, &ask, NULL, e);
 }
 
+/* REPO@REF: a key, an id, a URL, or a folder by whatever name. */
+static void take_repo(struct up *x, const char *word)
+{
+	AUTO(freep) char *name = mem_strdup(word);
+	char *at = strrchr(name, '@');
+
+	if (at) {
+		*at = '\0';
+		x->base = mem_strdup(at + 1);
+	}
+	x->repo = name[0] == '.' || name[0] == '/' ? realpath(name, NULL) : NULL;
+	if (!x->repo)
+		x->repo = mem_strdup(name);
+}
+
+/* Of one that has no name of the caller's: what it is of, and chance. */
+static void make_task(struct up *x)
+{
+	const char *last = strrchr(x->repo, '/');
+	unsigned int chance[2] = { 0 };
+	int n = 0;
+
+	(void)!getrandom(chance, sizeof chance, 0);
+	for (last = last ? last + 1 : x->repo; *last && n < 40; last++)
+		if ((*last >= 'a' && *last <= 'z') || (*last >= '0' && *last <= '9') ||
+		    (*last >= 'A' && *last <= 'Z'))
+			x->key[n++] = *last;
+	snprintf(x->key + n, sizeof x->key - (size_t)n, "-%08x", chance[0]);
+	x->task = x->key + (n == 0);
+}
+
 static int up_run(struct verb_call *c, struct err *e)
 {
 	struct up *x = c->opts;
-	const char *texts[] = { x->task };
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 	AUTO(json_decrefp) json_t *w = NULL;
 
-	if (!x->task)
+	if (c->words.n > 0)
+		take_repo(x, c->words.at[0]);
+	if (!x->task && !x->repo)
 		return err_new(e, ERR_INVALID, "--task is needed: a name for the work");
+	if (!x->task)
+		make_task(x);
+	if (x->repo && repo_prepare(&c->client, x->repo, e) < 0)
+		return -1;
+	const char *texts[] = { x->task };
 	json_t *body = up_body(x, e);
 	if (!body)
 		return -1;
@@ -302,6 +347,7 @@ static int up_run(struct verb_call *c, struct err *e)
 /* clang-format off */
 static const struct flag up_flags[] = {
 	{ '\0', FLAG_TEXT,   "task", offsetof(struct up, task), "KEY", "a name of yours: the same one gives the same workspace", NULL },
+	{ '\0', FLAG_TEXT,   "branch", offsetof(struct up, branch), "NAME", "a new branch for its commits; REF unless given", NULL },
 	{ '\0', FLAG_TEXT,   "from", offsetof(struct up, from), "DIR|TAR", "what it begins with", NULL },
 	{ '\0', FLAG_TEXT,   "mode", offsetof(struct up, mode), "edit|read", "read: nobody can write to it", "edit read" },
 	{ '\0', FLAG_TEXT,   "ttl",  offsetof(struct up, ttl), "DURATION", "to the trash after this long without use", NULL },
@@ -311,13 +357,17 @@ static const struct flag up_flags[] = {
 /* clang-format on */
 
 const struct verb cmd_up = { .name = "up",
-	                     .usage = "--task KEY [--from DIR|TAR] [options]",
+	                     .usage = "[REPO[@REF]] [--task KEY] [--from DIR|TAR] [options]",
 	                     .does = "get a workspace or make it; prints its id",
-	                     .more = "The options of a spec are for the sandbox that its commands "
-	                             "run in by default (`caisson exec`).",
+	                     .more =
+	                         "REPO is a repository (`caisson repo`), a URL or a folder with "
+	                         "one; REF a branch, tag or commit. The options of a spec are for "
+	                         "the sandbox that its commands "
+	                         "run in by default (`caisson exec`).",
 	                     .flags = up_flags,
 	                     .n_flags = COUNT(up_flags),
 	                     .takes_spec = true,
+	                     .words_max = 1,
 	                     .opts_size = sizeof(struct up),
 	                     .refused = EXIT_OURS,
 	                     .init = up_init,

@@ -26,10 +26,13 @@ extern const struct verb cmd_top;
 extern const struct verb cmd_net, cmd_why;
 /* verb_port.c */
 extern const struct verb cmd_ports, cmd_port;
+/* verb_git.c */
+extern const struct verb cmd_commit, cmd_merge, cmd_push, cmd_export;
 /* verb_image.c */
 extern const struct verb cmd_image;
 /* verb_repo.c */
 extern const struct verb cmd_repo;
+int repo_prepare(struct client *c, const char *url, struct err *e) MUST_USE;
 /* verb_token.c */
 extern const struct verb cmd_token;
 /* verb_serve.c */

@@ -10,12 +10,15 @@
 
 #define GIT_MS (30ull * 60 * 1000)
 #define ANSWER_BYTES 4096
+#define SCRATCH_MS 600000 /* of what a daemon that dies leaves behind */
 
 /* One request on its way; what it needs is copied. */
 struct git_op {
 	struct core *core;
-	struct wsx *w;      /* a reference */
-	struct wsx *source; /* MERGE from another workspace: a reference, or NULL */
+	struct wsx *w;       /* a reference */
+	struct wsx *source;  /* MERGE from another workspace: a reference, or NULL */
+	struct wsx *begun;   /* of these two the one that began as the other was; or NULL */
+	struct wsx *scratch; /* as it began: a reference, until it was packed */
 	enum git_verb verb;
 	struct arena arena;
 	const char *args[GIT_PATHS_MAX + 6];
@@ -55,6 +58,8 @@ static void op_free(struct git_op *o)
 	wsx_unref(o->w);
 	if (o->source)
 		wsx_unref(o->source);
+	if (o->scratch)
+		wsx_discard(o->scratch);
 	fd_close(&o->out_fd);
 	free(o->conflicts);
 	arena_done(&o->arena);
@@ -177,35 +182,87 @@ static void run(struct git_op *o, int input_fd)
 
 /* ---- merge: two workspaces have two ranges of ids, so one after the other ------------- */
 
+static void pack(struct git_op *o, struct wsx *w, int input_fd);
+
 static void packed(void *arg, const struct service_end *end)
 {
 	struct git_op *o = arg;
+	bool is_first = o->scratch != NULL;
 
 	git_explain(end, "merge", &o->fail);
 	if (o->is_full && o->fail.code == FAIL_NONE)
 		fail_set(&o->fail, FAIL_QUOTA, "merge: the disk is full");
+	if (is_first)
+		wsx_discard(o->scratch);
+	o->scratch = NULL;
 	if (o->fail.code != FAIL_NONE)
 		finish(o);
+	else if (is_first)
+		pack(o, o->source, fd_take(&o->out_fd));
 	else
 		run(o, fd_take(&o->out_fd));
 }
 
-static void pack(struct git_op *o)
+/* `input_fd` (0: none) has what was packed before; taken. */
+static void pack(struct git_op *o, struct wsx *w, int input_fd)
 {
-	const char *args[] = { o->source->row.base_commit ? o->source->row.base_commit : "", NULL };
-	const struct service_ask ask = { .tenant = o->source->row.tenant,
+	const char *args[] = { w->row.base_commit ? w->row.base_commit : "", NULL };
+	const struct service_ask ask = { .tenant = w->row.tenant,
 		                         .script = git_script_pack,
 		                         .args = args,
-		                         .workspace = o->source->row.id,
+		                         .workspace = w->row.id,
 		                         .is_read_only = true,
+		                         .input_fd = input_fd,
+		                         .input_len = input_fd > 0 ? o->n_out : 0,
 		                         .timeout_ms = GIT_MS,
 		                         .out_max = GIT_OUT_MAX,
 		                         .out = keep_out,
 		                         .done = packed,
 		                         .arg = o };
 
+	o->n_out = 0;
 	if (open_out(o) < 0 || !service_start(o->core, &ask, &o->fail))
 		finish(o);
+}
+
+static void begun(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct fail *f)
+{
+	struct git_op *o = arg;
+
+	if (f)
+		o->fail = *f;
+	else if (n == 1)
+		o->scratch = wsx_find(o->core, o->w->row.tenant, ids[0], &o->fail);
+	if (!o->scratch) {
+		finish(o);
+		return;
+	}
+	wsx_ref(o->scratch);
+	pack(o, o->scratch, 0);
+}
+
+/* Commits tell what both have in common, but not of files that were never committed. */
+static void pack_both(struct git_op *o)
+{
+	const struct wsx_forks as_it_began = { .n = 1, .at = "origin", .ttl_ms = SCRATCH_MS };
+
+	if (!o->begun)
+		pack(o, o->source, 0);
+	else if (wsx_fork(o->begun, &as_it_began, begun, o, &o->fail) < 0)
+		finish(o);
+}
+
+static struct wsx *which_begun(const struct git_op *o)
+{
+	const struct workspace_row *a = &o->w->row, *b = &o->source->row;
+
+	if (b->parent && strcmp(b->parent, a->id) == 0)
+		return o->source;
+	if (a->parent && strcmp(a->parent, b->id) == 0)
+		return o->w;
+	bool are_siblings = a->parent && b->parent && strcmp(a->parent, b->parent) == 0;
+
+	return are_siblings && a->origin == b->origin ? o->source : NULL;
 }
 
 static void resolved(void *arg, const struct service_end *end)
@@ -222,7 +279,7 @@ static void resolved(void *arg, const struct service_end *end)
 	}
 	AUTO(str_done) struct str input = { .max = ANSWER_BYTES };
 
-	str_addf(&input, "%.*s\n-\n", (int)n, end->out);
+	str_addf(&input, "%.*s\n-\n-\n", (int)n, end->out);
 	o->input = arena_strdup(&o->arena, str_text(&input));
 	run(o, 0);
 }
@@ -339,6 +396,7 @@ static int take_merge(struct git_op *o, const struct git_ask *ask, struct fail *
 	if (source) {
 		o->source = source;
 		wsx_ref(source);
+		o->begun = which_begun(o);
 		return 0;
 	}
 	if (id_is(ask->from, strlen(ask->from), "ws"))
@@ -411,7 +469,7 @@ static void begin(struct git_op *o)
 	if (o->verb == GIT_PUSH)
 		add_arg(o, !o->lease ? "" : o->lease[0] ? o->lease : "-");
 	if (o->verb == GIT_MERGE && o->source)
-		pack(o);
+		pack_both(o);
 	else if (o->verb == GIT_MERGE)
 		resolve(o, o->branch);
 	else

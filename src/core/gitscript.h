@@ -47,10 +47,13 @@ extern const char git_script_head[];
 extern const char git_script_commit[];
 /* BASE ("": nothing) [PATH...]: prints the patch from that commit to the files as they are. */
 extern const char git_script_patch[];
-/* BASE: prints two lines, HEAD and a commit of all files as they are, and a pack of what is new. */
+/* BASE: prints three lines, HEAD, a commit of all files as they are, "-"; and a pack of what is new
+ * since BASE. With the same of another workspace on standard input, that one's files are in the
+ * pack too, and named in the third line. */
 extern const char git_script_pack[];
-/* What git_script_pack printed is on standard input; or two lines, a commit and "-": merged into
- * the workspace. Prints HEAD; of a conflict: names, each with a NUL. */
+/* What git_script_pack printed is on standard input; or three lines, a commit, "-", "-": merged
+ * into the workspace. The files of the third line are what both began with. Prints HEAD; of a
+ * conflict: names, each with a NUL. */
 extern const char git_script_merge[];
 /* URL BRANCH LEASE ("": none; "-": it must not be there; a commit): prints HEAD. */
 extern const char git_script_push[];

@@ -50,19 +50,25 @@
 	"trap - EXIT\n" \
 	"if ! cmp -s /tmp/head.was /tmp/git/HEAD; then cp /tmp/git/HEAD $theirs/HEAD.lock; mv -f $theirs/HEAD.lock $theirs/HEAD; fi\n"
 
-#define ADD_ALL "git -c advice.addEmbeddedRepo=false add -A"
+/* "$@": paths, or none for all that is not ignored. Not git-add(1), which asks git in repositories
+ * that lie below, by their own settings; those are left out. */
+#define ADD \
+	"add() {\n" \
+	"	git ls-files -z -o -m --exclude-standard -- \"$@\" >/tmp/list\n" \
+	"	git update-index -z --add --remove --replace --stdin </tmp/list\n" \
+	"}\n"
 
 const char git_script_commit[] = PRELUDE
 	"export GIT_AUTHOR_NAME=\"$1\" GIT_AUTHOR_EMAIL=\"$2\" GIT_COMMITTER_NAME=\"$1\" GIT_COMMITTER_EMAIL=\"$2\"\n"
 	"empty=$3; shift 3\n"
 	"cat >/tmp/message\n"
-	OWN OBJECTS_THEIRS REFS IS_AT_REST
+	OWN OBJECTS_THEIRS REFS IS_AT_REST ADD
 	"if [ $# -gt 0 ]; then\n" /* these and nothing else; what was staged stays staged */
-	"	(export GIT_INDEX_FILE=/tmp/only; git read-tree ${head:---empty}; " ADD_ALL " -- \"$@\"; git write-tree >/tmp/tree)\n"
-	"	" ADD_ALL " -- \"$@\"\n"
+	"	(export GIT_INDEX_FILE=/tmp/only; git read-tree ${head:---empty}; add \"$@\"; git write-tree >/tmp/tree)\n"
+	"	add \"$@\"\n"
 	"	tree=$(cat /tmp/tree)\n"
 	"else\n"
-	"	" ADD_ALL "\n"
+	"	add\n"
 	"	tree=$(git write-tree)\n"
 	"fi\n"
 	"was=${head:+$(git rev-parse \"$head^{tree}\")}\n"
@@ -79,26 +85,33 @@ const char git_script_patch[] = PRELUDE OWN OBJECTS_OURS
 	"if own $theirs && [ -f $theirs/index ]; then cp $theirs/index /tmp/index; fi\n"
 	"git ls-files -z >/dev/null 2>&1 || rm -f /tmp/index\n"
 	"[ -f /tmp/index ] || git read-tree $base\n"
-	ADD_ALL "\n"
+	ADD "add\n"
 	"git diff-index --cached -p --binary --full-index -M --no-ext-diff --no-textconv --no-color --ignore-submodules=none "
 	"--submodule=short --src-prefix=a/ --dst-prefix=b/ \"$base\" -- \"$@\"\n";
 
 const char git_script_pack[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
-	ADD_ALL "\n"
+	"base=-\n"
+	"if read -r x; then read -r base; read -r x; git unpack-objects -q --strict; fi\n"
+	ADD "add\n"
 	"work=$(git commit-tree $(git write-tree) -p $head -m work)\n"
-	"printf '%s\\n%s\\n' $head $work\n"
-	"printf '%s\\n%s\\n' $work ^${1:-$head} | git pack-objects -q --revs --stdout\n";
+	"printf '%s\\n%s\\n%s\\n' $head $work $base\n"
+	"printf '%s\\n' $work ${base#-} ^${1:-$head} | git pack-objects -q --revs --stdout\n";
 
 /* What the other has committed is merged as commits, what it has not as files: nothing of either
  * is committed that was not. Nothing is written before both went well. */
 const char git_script_merge[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD IS_AT_REST
-	"read -r from; read -r work\n"
+	"read -r from; read -r work; read -r base\n"
 	"if [ \"$work\" = - ]; then work=$from; else git unpack-objects -q --strict; fi\n"
 	"from=$(git rev-parse -q --verify \"$from^{commit}\") || exit 12\n"
 	"work=$(git rev-parse -q --verify \"$work^{commit}\") || exit 12\n"
-	ADD_ALL "\n"
+	ADD "add\n"
 	"tree=$(git write-tree)\n"
-	"mine=$(git commit-tree $tree -p $head -m work)\n"
+	"if [ \"$base\" = -  ]; then mine=$(git commit-tree $tree -p $head -m work)\n"
+	"else\n" /* what both were when one became two */
+	"	base=$(git commit-tree \"$base^{tree}\" -m base)\n"
+	"	mine=$(git commit-tree $tree -p $base -m work)\n"
+	"	work=$(git commit-tree \"$work^{tree}\" -p $base -m work)\n"
+	"fi\n"
 	"join() { git merge-tree --write-tree --name-only -z --no-messages \"$1\" \"$2\" >/tmp/joined && return; [ $? = 1 ] || exit 20; tail -z -n +2 /tmp/joined; exit 16; }\n"
 	"joined() { head -z -n 1 /tmp/joined | tr -d '\\0\\n'; }\n"
 	"if git merge-base --is-ancestor $from $head; then new=$head\n"

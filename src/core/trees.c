@@ -4,8 +4,8 @@
 
 #include "core/vault.h"
 #include "io/journal.h"
-#include "store/points.h"
 #include "store/trees.h"
+#include "store/workspaces.h"
 
 #define FIRST_NUMBER 16u /* those before have a meaning: VAULT_EMPTY_TREE */
 #define NUMBERS_AT_A_TIME 1024u
@@ -277,7 +277,7 @@ static void point_removed(void *arg, const struct vault_done *d, const struct er
 	(void)d;
 	if (e)
 		journal(JOURNAL_WARN, e->msg, NULL);
-	else /* a row that stays is found again */
+	else if (o->num > 0) /* a row that stays is found again */
 		(void)!store_point_drop(o->core->store, (int64_t)o->num, (struct store_call){ 0 },
 		                        &full);
 	op_free(o);
@@ -293,10 +293,18 @@ void trees_drop_points(struct core *c, size_t max)
 		return; /* the last ones are still on their way */
 	for (size_t i = 0; i < list.n; i++) {
 		uint64_t num = (uint64_t)list.rows[i].num;
-		struct vault_packet p = { .head.type = V_REMOVE_POINTS, .between = { num, num } };
+		struct workspace_row owner;
+		struct vault_packet p = { .head.type = V_REMOVE_POINTS,
+			                  .points = { .from = num, .to = num } };
 
+		if (store_workspace_by_id(c->store, list.rows[i].workspace, &a, &owner, &e) < 0)
+			continue; /* without its row nobody knows where it lies */
+		p.points.workspace = (uint64_t)owner.num;
 		ask_with(c, &p, point_removed, op_new(c, num, NULL, NULL));
 	}
+	if (list.n > 0)
+		ask_with(c, &(struct vault_packet){ .head.type = V_SWEEP }, point_removed,
+		         op_new(c, 0, NULL, NULL));
 }
 
 /* ---- life ---------------------------------------------------------------------------- */

@@ -44,6 +44,7 @@ struct wsx {
 	struct ws_op *first, **last;
 	bool is_busy; /* the first operation is under way */
 	unsigned int refs;
+	bool is_scratch; /* nobody will want it out of the trash */
 	struct timer idle, sync;
 	int64_t unsynced; /* the last point that may not be on disk; 0: none */
 
@@ -93,12 +94,15 @@ int wsx_delete(struct wsx *w, bool is_forced, wsx_done_fn *done, void *arg,
                struct fail *f) MUST_USE;
 int wsx_untrash(struct core *c, const char *tenant, const char *id, wsx_done_fn *done, void *arg,
                 struct fail *f) MUST_USE;
+/* Of ours: gone for ever, soon. Takes the reference. */
+void wsx_discard(struct wsx *w);
 bool wsx_is_dirty(const struct wsx *w); /* it is not what it began as */
 
 struct wsx_forks {
 	size_t n;
 	const char *key; /* NULL, or: of the only one; "key-1", … of several */
 	const char *at;  /* NULL: as it is now; else a point (wsx_point) */
+	uint64_t ttl_ms; /* 0: that of the workspace */
 };
 /* The new ones are `ids`, n of them. */
 typedef void wsx_forked_fn(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct fail *f);
@@ -120,7 +124,8 @@ void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *don
 void wsx_settle(struct wsx *w, wsx_done_fn *done, void *arg);
 bool wsx_wants_point(const struct sbx *s); /* when something ended that may have written */
 
-/* "cp_…", "sn_…", "px_…" (when it had ended), "base", "head". num 0: the tree without any change.
+/* "cp_…", "sn_…", "px_…" (when it had ended), "base", "head", "origin" (of a fork: what it began
+ * as). num 0: the tree without any change.
  */
 int wsx_point_find(struct wsx *w, const char *name, struct arena *a, struct point_row *out,
                    struct fail *f) MUST_USE;
@@ -150,7 +155,8 @@ typedef void wsx_changes_fn(void *arg, struct wsx *w, int fd, const struct fail 
 int wsx_changes(struct wsx *w, const char *from, const char *to, wsx_changes_fn *done, void *arg,
                 struct fail *f) MUST_USE;
 struct wsx_usage {
-	uint64_t bytes, shared, inodes;
+	uint64_t bytes, files; /* of its top */
+	uint64_t kept, shared; /* in its points, each content once; of that also in others' */
 };
 typedef void wsx_usage_fn(void *arg, struct wsx *w, const struct wsx_usage *u,
                           const struct fail *f);

@@ -259,7 +259,7 @@ static void close_shut(void *arg, const struct fail *f)
 	}
 	if (o->is_trash) {
 		w->row.state = WORKSPACE_TRASH;
-		w->row.ended_ms = core_now_ms();
+		w->row.ended_ms = w->is_scratch ? 1 : core_now_ms();
 		fields |= WORKSPACE_SET_STATE;
 	}
 	ws_store(w, fields, (struct workspace_with){ 0 }, close_stored, o);
@@ -384,6 +384,23 @@ int wsx_delete(struct wsx *w, bool is_forced, wsx_done_fn *done, void *arg, stru
 	return 0;
 }
 
+static void discarded(void *arg, struct wsx *w, const struct fail *f)
+{
+	(void)arg;
+	(void)w;
+	(void)f; /* its time to live is short */
+}
+
+/* Through the trash, where it has been for ages when somebody looks. */
+void wsx_discard(struct wsx *w)
+{
+	struct fail f = { 0 };
+
+	w->is_scratch = true;
+	(void)!wsx_delete(w, true, discarded, NULL, &f);
+	wsx_unref(w);
+}
+
 int wsx_untrash(struct core *c, const char *tenant, const char *id, wsx_done_fn *done, void *arg,
                 struct fail *f)
 {
@@ -403,6 +420,7 @@ int wsx_untrash(struct core *c, const char *tenant, const char *id, wsx_done_fn 
 struct fork_op {
 	struct wsx *w;
 	size_t n;
+	int64_t ttl_ms;
 	char *key;
 	char (*ids)[ID_SIZE];
 	wsx_forked_fn *done;
@@ -462,6 +480,7 @@ static void fork_from(struct fork_op *o, int64_t num, const char *stack)
 		rows[i].rev = rows[i].clean = 1;
 		rows[i].pin = 0;
 		rows[i].created_ms = rows[i].used_ms = now;
+		rows[i].ttl_ms = o->ttl_ms ? o->ttl_ms : rows[i].ttl_ms;
 		rows[i].expires_ms = rows[i].ttl_ms ? now + rows[i].ttl_ms : 0;
 	}
 	if (store_workspace_insert(c->store, rows, o->n,
@@ -495,6 +514,7 @@ int wsx_fork(struct wsx *w, const struct wsx_forks *forks, wsx_forked_fn *done, 
 	struct fork_op *o = mem_alloc(sizeof *o);
 	*o = (struct fork_op){ .w = w, .n = forks->n, .done = done, .arg = arg };
 	o->key = forks->key ? mem_strdup(forks->key) : NULL;
+	o->ttl_ms = (int64_t)forks->ttl_ms;
 	o->ids = mem_alloc(forks->n * sizeof *o->ids);
 	wsx_ref(w);
 	if (forks->at)

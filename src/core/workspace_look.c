@@ -129,9 +129,8 @@ static void service_made(void *arg, struct sbx *s, const struct fail *f)
 	wsx_unref(w);
 }
 
-/* Little of everything: it only carries bytes. */
-static const char service_spec[] =
-    "{\"fs\":\"workspace:/work\",\"limits\":{\"mem\":\"1g\",\"pids\":64}}";
+/* With the default limits, as far as this host can hold them. */
+static const char service_spec[] = "{\"fs\":\"workspace:/work\"}";
 
 static int spec_of(const struct wsx *w, const char *json, struct spec *spec, struct str *text,
                    struct fail *f)
@@ -246,7 +245,8 @@ static void look_tell(struct look_op *o, const struct vault_done *d, const struc
 	else if (f)
 		o->usage(o->arg, w, NULL, f);
 	else
-		o->usage(o->arg, w, &(struct wsx_usage){ d->bytes, d->shared, d->inodes }, NULL);
+		o->usage(o->arg, w, &(struct wsx_usage){ d->bytes, d->files, d->kept, d->shared },
+		         NULL);
 }
 
 static void look_done(void *arg, const struct vault_done *d, const struct err *e)

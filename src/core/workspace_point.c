@@ -403,10 +403,13 @@ int wsx_point_find(struct wsx *w, const char *name, struct arena *a, struct poin
 	int r = -1;
 
 	*out = (struct point_row){ .id = "base", .stack = w->row.stack };
-	if (strcmp(name, "base") == 0 || (strcmp(name, "head") == 0 && w->row.head == 0))
+	bool is_head = strcmp(name, "head") == 0, is_origin = strcmp(name, "origin") == 0;
+	int64_t num = is_head ? w->row.head : w->row.origin;
+
+	if (strcmp(name, "base") == 0 || ((is_head || is_origin) && num == 0))
 		return 0;
-	if (strcmp(name, "head") == 0)
-		r = store_point_by_num(store, w->row.head, a, out, &e);
+	if (is_head || is_origin)
+		r = store_point_by_num(store, num, a, out, &e);
 	else if (id_is(name, n, "cp") || id_is(name, n, "sn"))
 		r = store_point_get(store, w->row.tenant, name, a, out, &e);
 	else if (id_is(name, n, "px"))

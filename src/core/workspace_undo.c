@@ -29,6 +29,8 @@ struct restore_op {
 	json_t *ahead;
 	int64_t now; /* the number of what is there */
 	int64_t old_top;
+	uint64_t n_known; /* files of the points on the way: a folder that goes is one entry, not
+	                     one file */
 	struct wsx_restored result;
 	wsx_restored_fn *done;
 	void *arg;
@@ -94,8 +96,10 @@ static int plan_undo(struct restore_op *o, struct fail *f)
 		return fail_set(f, FAIL_CONFLICT, "there are only %zu steps to undo", chain.n);
 	if (o->now != w->row.head)
 		push(o->ahead, o->now);
-	for (i = 0; i < steps; i++)
+	for (i = 0; i < steps; i++) {
 		push(o->ahead, chain.rows[i].num);
+		o->n_known += (uint64_t)chain.rows[i].files;
+	}
 	o->target.num = chain.rows[steps - 1].before;
 	return 0;
 }
@@ -109,8 +113,16 @@ static int plan_redo(struct restore_op *o, struct fail *f)
 	if (steps > n)
 		return fail_set(f, FAIL_CONFLICT, "there are only %zu steps to redo", n);
 	o->target.num = json_integer_value(json_array_get(o->ahead, n - steps));
-	for (size_t i = 0; i < steps; i++)
+	for (size_t i = 0; i < steps; i++) {
+		json_t *last = json_array_get(o->ahead, json_array_size(o->ahead) - 1);
+		struct point_row row;
+		struct err e = { 0 };
+
+		if (store_point_by_num(o->op.w->core->store, json_integer_value(last), &o->arena,
+		                       &row, &e) == 0)
+			o->n_known += (uint64_t)row.files;
 		json_array_remove(o->ahead, json_array_size(o->ahead) - 1);
+	}
 	return 0;
 }
 
@@ -318,8 +330,10 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 		restore_end(o, &f);
 		return;
 	}
-	o->result.files = d->files;
-	bool is_large = d->files > LARGE_FILES || is_other;
+	uint64_t files = d->files > o->n_known ? d->files : o->n_known;
+	bool is_large = files > LARGE_FILES || is_other;
+
+	o->result.files = files;
 	if (is_large && !has_others(w)) {
 		ws_thaw(w);
 		ws_shut(w, swap, o);
@@ -329,7 +343,7 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 			return;
 		}
 		fail_set(&f, FAIL_BUSY, "%llu files differ, and processes are at work: %s",
-		         (unsigned long long)d->files, str_text(&names));
+		         (unsigned long long)files, str_text(&names));
 		restore_end(o, &f);
 	} else if (is_other) {
 		fail_set(&f, FAIL_BUSY, "its layers are others; sandboxes have the present ones");
@@ -395,6 +409,7 @@ static void restore_run(struct ws_op *op)
 
 	o->kept = (struct ws_kept){ .done = present_kept, .arg = o };
 	o->target = (struct point_row){ 0 };
+	o->n_known = 0;
 	if (w->link == WSX_OPEN) {
 		ws_freeze(w, LEASE_MS, restore_frozen);
 		return;

@@ -57,6 +57,10 @@ static const struct wall walls[] = {
 			     "a sandbox can have no network, only `net: deny`", false },
 	[TRY_IDMAP]      = { "idmap", "mapped mounts of /usr",
 			     "in `profile: rootful` the system's files belong to nobody inside", false },
+	[TRY_LAYERS]     = { "workspaces", "overlayfs with redirects over mapped layers",
+			     "with root there are no workspaces", false },
+	[TRY_VOLUMES]    = { "volumes", "ext4 on loop devices",
+			     "nothing bounds what is written to a workspace", false },
 };
 _Static_assert(COUNT(walls) == TRY_COUNT, "a trial has no name");
 
@@ -81,6 +85,10 @@ static const struct {
 	{ TRY_NETFILTER,  EPERM,  "let the user have CAP_NET_ADMIN in a network namespace of his own" },
 	{ TRY_NETFILTER,  0,      "modprobe -a nf_tables nft_tproxy, or a kernel with CONFIG_NFT_TPROXY" },
 	{ TRY_IDMAP,      0,      "have /usr on ext4, xfs, btrfs or another file system that can map ids" },
+	{ TRY_LAYERS,     ENODEV, "modprobe overlay" },
+	{ TRY_LAYERS,     0,      "have /usr and the state folder on ext4, xfs or btrfs" },
+	{ TRY_VOLUMES,    ENODEV, "modprobe -a loop ext4" },
+	{ TRY_VOLUMES,    0,      "modprobe loop; in a container, start that with --device /dev/loop-control" },
 };
 /* clang-format on */
 

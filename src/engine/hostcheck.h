@@ -30,6 +30,8 @@ enum host_try {
 	TRY_NOTIFY,
 	TRY_NETFILTER,
 	TRY_IDMAP,
+	TRY_LAYERS,
+	TRY_VOLUMES,
 	TRY_COUNT
 };
 

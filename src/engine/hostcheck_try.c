@@ -96,6 +96,53 @@ static int try_idmap(void)
 	return ns < 0 ? -EPERM : os_mount_idmap(tree, ns);
 }
 
+/* In a child of root's, with a mount namespace of its own: as caisson-vault makes a workspace, on a
+ * mapped /usr instead of what lies in the store. */
+static int try_layers(void)
+{
+	struct userns_range ids = { 0, SPARE_IDS, 0x10000 };
+	struct err e;
+	AUTO(fd_close) int scratch = os_fsopen("tmpfs");
+	int r = scratch < 0 ? scratch : mount_on("/tmp", scratch);
+
+	for (const char *const *name = (const char *const[]){ "lower", "upper", "work", NULL };
+	     r >= 0 && *name; name++) {
+		char path[32];
+
+		snprintf(path, sizeof path, "/tmp/%s", *name);
+		r = os_mkdirat(AT_FDCWD, path, 0700);
+	}
+	AUTO(fd_close) int tree = r < 0 ? r : os_open_tree(AT_FDCWD, "/usr", false);
+	AUTO(fd_close) int ns = tree < 0 ? -1 : userns_make(ids, ids, &e);
+	if (ns < 0)
+		return tree < 0 ? tree : -EPERM;
+	r = os_mount_idmap(tree, ns);
+	if (r >= 0)
+		r = os_move_mount(tree, AT_FDCWD, "/tmp/lower");
+	AUTO(fd_close) int fs = r < 0 ? r : os_fsopen("overlay");
+	if (fs < 0)
+		return fs;
+	const struct {
+		const char *key, *value;
+	} options[] = { { "lowerdir", "/tmp/lower" },
+		        { "upperdir", "/tmp/upper" },
+		        { "workdir", "/tmp/work" },
+		        { "redirect_dir", "on" },
+		        { "xino", "on" } };
+	for (size_t i = 0; i < COUNT(options) && r >= 0; i++)
+		r = os_fsconfig_text(fs, options[i].key, options[i].value);
+	return r < 0 ? r : mount_on(NULL, fs);
+}
+
+/* Nothing is made: a free device would be a new name on the host. */
+static int try_volumes(void)
+{
+	AUTO(fd_close) int loop = os_openat(AT_FDCWD, "/dev/loop-control", O_RDWR, 0);
+	AUTO(fd_close) int fs = loop < 0 ? loop : os_fsopen("ext4");
+
+	return fs;
+}
+
 static int outcome(int r)
 {
 	return r < 0 ? -r : 0;
@@ -156,6 +203,26 @@ static _Noreturn void try_outside(int *tried, bool is_root)
 	_exit(0);
 }
 
+/* What only root does: as himself. */
+static void try_as_root(int *tried)
+{
+	int status;
+
+	tried[TRY_IDMAP] = outcome(try_idmap());
+	tried[TRY_VOLUMES] = outcome(try_volumes());
+	int pid = os_clone((struct clone_opts){ .flags = CLONE_NEWNS });
+	if (pid == 0) {
+		int r = os_mount_private(AT_FDCWD, "/");
+
+		tried[TRY_LAYERS] = outcome(r < 0 ? r : try_layers());
+		_exit(0);
+	}
+	if (pid > 0)
+		(void)os_wait(pid, &status, NULL); /* the memory says what it found */
+	else
+		tried[TRY_LAYERS] = -pid;
+}
+
 int hostcheck_net(bool is_root)
 {
 	int status = 0;
@@ -194,7 +261,7 @@ void hostcheck_try(struct hostfacts *f)
 	else
 		tried[TRY_NAMESPACES] = -pid; /* a launch starts with the same call */
 	if (is_root)
-		tried[TRY_IDMAP] = outcome(try_idmap());
+		try_as_root(tried);
 	memcpy(f->tried, tried, sizeof f->tried);
 	munmap(tried, sizeof f->tried);
 }

@@ -13,6 +13,7 @@
 #include "engine/userns.h"
 #include "launcher/child.h"
 #include "launcher/slot.h"
+#include "launcher/vaults.h"
 #include "os/caps.h"
 #include "os/fault.h"
 #include "os/file.h"
@@ -494,8 +495,10 @@ static void sweep_name(const char *name, void *arg)
 	struct cgroup cg = *w->host;
 	snprintf(cg.name, sizeof cg.name, "%s", name);
 	bool is_gone = !w->dry_run && remove_group(&cg);
+	char what[32];
+	snprintf(what, sizeof what, "sandbox %ld", slot);
 	if (w->found)
-		w->found(name, is_gone);
+		w->found(what, is_gone);
 	w->count++;
 	slot_release(w->slots_fd, (int)slot);
 }
@@ -514,6 +517,8 @@ int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what,
 	if (cgroup_find(&host, is_root) < 0)
 		return -1;
 	cgroup_each_name(&host, sweep_name, &w);
+	if (with_base)
+		w.count += vaults_sweep(run, slots, dry_run, found);
 	if (with_base && !dry_run && slot_alone(slots)) {
 		cgroup_remove_base(&host);
 		skeleton_remove_all(run);

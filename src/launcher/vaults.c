@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -15,7 +16,8 @@
 
 #define RETRY_MS_MIN 4
 #define RETRY_MS_MAX 1000
-#define WAIT_MS_MAX 2000 /* for those who have the mount of a dead one */
+#define WAIT_MS_MAX 2000  /* for those who have the mount of a dead one */
+#define LEAVE_MS_MAX 2000 /* for all of them, when the launcher ends */
 #define NAME_BYTES 48
 
 struct vault {
@@ -474,14 +476,15 @@ static int adopt(struct vaults *all, const char *name, struct err *e)
 		return 0;
 	struct vault *v = add(all, workspace);
 	v->work = work;
-	int fd = os_connect_at(all->vt_fd, name, SOCK_SEQPACKET);
-	if (fd >= 0) {
-		v->is_open = true;
-		return watch_it(v, fd, e);
-	}
-	if (is_clear(v))
+	if (is_clear(v)) {
 		forget(v);
-	return 0;
+		return 0;
+	}
+	int fd = os_connect_at(all->vt_fd, name, SOCK_SEQPACKET);
+	if (fd < 0) /* only sandboxes are left that have its mount */
+		return 0;
+	v->is_open = true;
+	return watch_it(v, fd, e);
 }
 
 int vaults_init(struct vaults *all, struct err *e)
@@ -498,10 +501,67 @@ int vaults_init(struct vaults *all, struct err *e)
 	return r;
 }
 
+/* Its lock says whether it lives; who connects to it would take its launcher's place. */
+int vaults_sweep(int run_fd, int slots_fd, bool dry_run,
+                 void (*found)(const char *what, bool is_gone))
+{
+	AUTO(fd_close)
+	int vt = os_openat(run_fd, "vt", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int again = vt < 0 ? vt : os_openat(vt, ".", O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = again < 0 ? NULL : fdopendir(again);
+	int n = 0;
+
+	for (struct dirent *d = dir ? readdir(dir) : NULL; d; d = readdir(dir)) {
+		char what[48];
+		uint64_t workspace;
+		int work;
+
+		if (!read_name(d->d_name, &workspace, &work) || !slot_work_is_free(slots_fd, work))
+			continue;
+		snprintf(what, sizeof what, "keeper of workspace %llu",
+		         (unsigned long long)workspace);
+		bool is_gone = !dry_run && os_unlinkat(vt, d->d_name) >= 0;
+		if (found)
+			found(what, is_gone);
+		n++;
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+/* ---- the end ----------------------------------------------------------------------------- */
+
+/* Until it has ended or says no, within what is left of `ms`. */
+static void await_end(struct vault *v, int *ms)
+{
+	const struct timespec tick = { .tv_nsec = 1000000 };
+	struct vault_head head;
+	int n = -EAGAIN;
+
+	for (; n == -EAGAIN && *ms > 0; --*ms) {
+		n = os_recv(v->watch.fd, &head, sizeof head, NULL, NULL);
+		if (n == -EAGAIN)
+			(void)nanosleep(&tick, NULL);
+	}
+	/* Its lock goes a moment after its end of the channel. */
+	for (; n == 0 && !is_clear(v) && *ms > 0; --*ms)
+		(void)nanosleep(&tick, NULL);
+}
+
 void vaults_done(struct vaults *all)
 {
+	const struct vault_head close = { .type = V_CLOSE };
+	int ms = LEAVE_MS_MAX;
+
+	for (struct vault *v = all->first; v; v = v->next)
+		if (v->watch.fd >= 0)
+			(void)os_send(v->watch.fd, &close, sizeof close, NULL,
+			              0); /* or it is dead */
 	for (struct vault *v = all->first, *next; v; v = next) {
 		next = v->next;
+		if (v->watch.fd >= 0)
+			await_end(v, &ms); /* else it ends when it has been alone for a while */
 		hang_up(v);
 		free(v);
 	}

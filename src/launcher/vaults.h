@@ -40,7 +40,9 @@ struct vault_ask {
 
 /* Finds those that live. */
 int vaults_init(struct vaults *all, struct err *e) MUST_USE;
-void vaults_done(struct vaults *all); /* they live on; nobody who asked is told */
+/* The launcher ends: those whose mount nobody has end as well, the others live on. Nobody who asked
+ * is told. */
+void vaults_done(struct vaults *all);
 
 /* -1: nothing was asked. Else `done` will be called, or was. Where the mount of a dead one is still
  * in use it waits a moment, and then says EBUSY. */
@@ -52,3 +54,8 @@ int vaults_work(const struct vaults *all, uint64_t workspace);
 
 void vaults_tick(struct vaults *all, uint64_t now_ms);
 uint64_t vaults_due(const struct vaults *all);
+
+/* Removes the names of those that died with their launcher, below vt/ of the run folder. Returns
+ * how many there were. */
+int vaults_sweep(int run_fd, int slots_fd, bool dry_run,
+                 void (*found)(const char *what, bool is_gone));

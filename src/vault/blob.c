@@ -7,6 +7,7 @@
 #include "os/extent.h"
 #include "os/file.h"
 #include "os/node.h"
+#include "vault/pack.h"
 #include "wire/hash.h"
 
 #define PIECE (64u << 10)
@@ -75,10 +76,10 @@ static int finish(const struct pass *p, uint64_t size, struct err *e)
 }
 
 /* Afterwards a file of at most BUFFER bytes is in the buffer, whole. */
-static int do_file(struct pass *p, int fd, uint64_t size, struct err *e)
+static int do_file(struct pass *p, struct content from, uint64_t size, struct err *e)
 {
 	for (uint64_t at = 0; at < size;) {
-		int64_t data = size > BUFFER ? os_seek_data(fd, (int64_t)at) : (int64_t)at;
+		int64_t data = size > BUFFER ? os_seek_data(from.fd, (int64_t)at) : (int64_t)at;
 
 		if (data == -ENXIO || (data >= 0 && (uint64_t)data >= size))
 			break;
@@ -86,7 +87,7 @@ static int do_file(struct pass *p, int fd, uint64_t size, struct err *e)
 			return err_sys(e, (int)-data, "look for data in a file");
 		at = (uint64_t)data / PIECE * PIECE;
 		size_t want = size - at < BUFFER ? (size_t)(size - at) : BUFFER;
-		int n = os_pread(fd, buffer, want, (off_t)at);
+		int n = os_pread(from.fd, buffer, want, (off_t)(from.at + at));
 		if (n < 0 || (size_t)n < want)
 			return n < 0 ? err_sys(e, -n, "read a file")
 			             : err_sys(e, EAGAIN, "a file became shorter");
@@ -105,12 +106,12 @@ static void pass_begin(struct pass *p, uint64_t size, int to_fd)
 	hash_number(&p->hash, size);
 }
 
-int blob_hash(int fd, uint64_t size, uint8_t hash[BLOB_HASH], struct err *e)
+int blob_hash(struct content from, uint64_t size, uint8_t hash[BLOB_HASH], struct err *e)
 {
 	struct pass p;
 
 	pass_begin(&p, size, -1);
-	if (do_file(&p, fd, size, e) < 0)
+	if (do_file(&p, from, size, e) < 0)
 		return -1;
 	hash_bytes(&p.hash, hash);
 	return 0;
@@ -145,69 +146,132 @@ static int open_temp(const struct vault *v, const char *path, char temp[BLOB_PAT
 	return fd < 0 ? err_sys(e, -fd, "make a blob") : fd;
 }
 
-/* A file that fits is in the buffer still; another is read again, and named after what was read
- * then. */
-static int fill(int fd, int temp_fd, uint64_t size, uint8_t hash[BLOB_HASH], struct err *e)
+/* Under its name, or in a pack; `temp` becomes the blob `path`. */
+static int name_blob(const struct vault *v, const char *temp, const char *path, struct err *e)
 {
-	struct pass p;
+	int r = os_renameat2((struct os_names){ v->blobs_fd, temp, v->blobs_fd, path }, 0);
 
-	if (size <= BUFFER) {
-		p = (struct pass){ .to_fd = temp_fd };
-		int r = do_pieces(&p, buffer, (size_t)size, 0);
-
-		if (r < 0)
-			return err_sys(e, -r, "write a blob");
-	} else {
-		pass_begin(&p, size, temp_fd);
-		if (do_file(&p, fd, size, e) < 0)
-			return -1;
-		hash_bytes(&p.hash, hash);
-	}
-	return finish(&p, size, e);
+	return r < 0 ? err_sys(e, -r, "name a blob") : 0;
 }
 
-int blob_keep(const struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH], uint64_t *kept,
-              struct err *e)
+/* Read again, and named after what was read then. */
+static int keep_large(const struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH],
+                      struct err *e)
 {
 	char path[BLOB_PATH_MAX], temp[BLOB_PATH_MAX];
-	struct stat st;
+	struct pass p;
 
-	if (blob_hash(fd, size, hash, e) < 0)
+	blob_path(hash, path);
+	AUTO(fd_close) int temp_fd = open_temp(v, path, temp, e);
+	if (temp_fd < 0)
 		return -1;
-	if (size == 0)
+	pass_begin(&p, size, temp_fd);
+	if (do_file(&p, (struct content){ fd, 0 }, size, e) < 0 || finish(&p, size, e) < 0)
+		return -1;
+	hash_bytes(&p.hash, hash);
+	blob_path(hash, path);
+	return name_blob(v, temp, path, e);
+}
+
+int blob_keep(struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH], uint64_t *kept,
+              struct err *e)
+{
+	char path[BLOB_PATH_MAX];
+
+	if (blob_hash((struct content){ fd, 0 }, size, hash, e) < 0)
+		return -1;
+	if (size == 0 || pack_has(v, hash))
 		return 0;
 	blob_path(hash, path);
 	int r = touch(v, path, e);
 	if (r != 0)
 		return r < 0 ? -1 : 0;
-	AUTO(fd_close) int temp_fd = open_temp(v, path, temp, e);
-	if (temp_fd < 0 || fill(fd, temp_fd, size, hash, e) < 0)
-		return -1;
-	blob_path(hash, path);
-	/* The second reading may have found another file, of another folder. */
-	r = os_renameat2((struct os_names){ v->blobs_fd, temp, v->blobs_fd, path }, 0);
-	if (r >= 0)
-		r = os_fstatat(temp_fd, "", &st, AT_EMPTY_PATH);
-	if (r < 0)
-		return err_sys(e, -r, "name a blob");
-	*kept += (uint64_t)st.st_blocks * 512;
-	return 0;
+	*kept += size;
+	if (size <= PACK_MAX) /* it is in the buffer still */
+		return pack_add(v, hash, buffer, (size_t)size, e);
+	return keep_large(v, fd, size, hash, e);
 }
 
-int blob_open(const struct vault *v, const uint8_t hash[BLOB_HASH], struct err *e)
+int blob_make(const struct vault *v, const uint8_t hash[BLOB_HASH], int fd, uint64_t at, size_t n,
+              struct err *e)
+{
+	char path[BLOB_PATH_MAX], temp[BLOB_PATH_MAX];
+	struct pass p;
+	uint8_t sum[BLOB_HASH];
+
+	blob_path(hash, path);
+	int r = touch(v, path, e);
+	if (r != 0)
+		return r < 0 ? -1 : 0;
+	AUTO(fd_close) int temp_fd = open_temp(v, path, temp, e);
+	if (temp_fd < 0)
+		return -1;
+	pass_begin(&p, n, temp_fd);
+	if (do_file(&p, (struct content){ fd, at }, n, e) < 0 || finish(&p, n, e) < 0)
+		return -1;
+	hash_bytes(&p.hash, sum);
+	if (memcmp(sum, hash, sizeof sum) != 0) /* a power loss: V_VERIFY will miss it */
+		return 0;
+	return name_blob(v, temp, path, e);
+}
+
+void content_done(struct content *c)
+{
+	fd_close(&c->fd);
+}
+
+int blob_open(const struct vault *v, const uint8_t hash[BLOB_HASH], struct content *out,
+              struct err *e)
 {
 	char path[BLOB_PATH_MAX];
 
 	blob_path(hash, path);
-	int fd = os_openat(v->blobs_fd, path, O_RDONLY | O_NOFOLLOW, 0);
-	if (fd == -ENOENT)
-		return err_new(e, ERR_NOT_FOUND, "blob %s is missing", path);
-	return fd < 0 ? err_sys(e, -fd, "open blob %s", path) : fd;
+	for (int i = 0; i < 2; i++) { /* it may be unpacked between the two looks */
+		int fd = os_openat(v->blobs_fd, path, O_RDONLY | O_NOFOLLOW, 0);
+
+		*out = (struct content){ fd, 0 };
+		if (fd >= 0)
+			return 0;
+		if (fd != -ENOENT)
+			return err_sys(e, -fd, "open blob %s", path);
+		int r = pack_find(v, hash, &out->fd, &out->at, e);
+		if (r != 0)
+			return r < 0 ? -1 : 0;
+	}
+	*out = (struct content){ -1, 0 };
+	return err_new(e, ERR_NOT_FOUND, "blob %s is missing", path);
 }
 
-int blob_copy(int from_fd, int to_fd, uint64_t size, struct err *e)
+int blob_copy(struct content from, int to_fd, uint64_t size, struct err *e)
 {
 	struct pass p = { .to_fd = to_fd };
 
-	return do_file(&p, from_fd, size, e) < 0 ? -1 : finish(&p, size, e);
+	return do_file(&p, from, size, e) < 0 ? -1 : finish(&p, size, e);
+}
+
+static bool has_zero_piece(size_t n)
+{
+	for (size_t at = 0; at < n; at += PIECE)
+		if (is_zero(buffer + at, n - at < PIECE ? n - at : PIECE))
+			return true;
+	return false;
+}
+
+int blob_copy_over(struct content from, int to_fd, struct blob_sizes sizes, struct err *e)
+{
+	if (sizes.then > 0 && sizes.then <= BUFFER) {
+		int n = os_pread(from.fd, buffer, (size_t)sizes.then, (off_t)from.at);
+
+		if (n < 0)
+			return err_sys(e, -n, "read a file");
+		if ((uint64_t)n == sizes.then && !has_zero_piece((size_t)n)) {
+			int r = os_pwrite2(to_fd, buffer, (size_t)n, NULL, 0, 0);
+
+			if (r >= 0 && sizes.now > sizes.then)
+				r = os_ftruncate(to_fd, (off_t)sizes.then);
+			return r < 0 ? err_sys(e, -r, "write a file") : 0;
+		}
+	}
+	int r = os_ftruncate(to_fd, 0);
+	return r < 0 ? err_sys(e, -r, "empty a file") : blob_copy(from, to_fd, sizes.then, e);
 }

@@ -14,12 +14,30 @@
 #define BLOB_HASH 32
 #define BLOB_PATH_MAX 72
 
+/* Where a content can be read: from this place on. */
+struct content {
+	int fd; /* -1: nowhere */
+	uint64_t at;
+};
+void content_done(struct content *c);
+
 void blob_path(const uint8_t hash[BLOB_HASH], char out[BLOB_PATH_MAX]);
-int blob_hash(int fd, uint64_t size, uint8_t hash[BLOB_HASH], struct err *e) MUST_USE;
+int blob_hash(struct content from, uint64_t size, uint8_t hash[BLOB_HASH], struct err *e) MUST_USE;
 
 /* Keeps what `fd` holds. *kept grows by its bytes unless they were there already. */
-int blob_keep(const struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH], uint64_t *kept,
+int blob_keep(struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH], uint64_t *kept,
               struct err *e) MUST_USE;
-int blob_open(const struct vault *v, const uint8_t hash[BLOB_HASH], struct err *e) MUST_USE;
+/* From a pack; fine when it is there already. At most PACK_MAX bytes. */
+int blob_make(const struct vault *v, const uint8_t hash[BLOB_HASH], int fd, uint64_t at, size_t n,
+              struct err *e) MUST_USE;
+
+int blob_open(const struct vault *v, const uint8_t hash[BLOB_HASH], struct content *out,
+              struct err *e) MUST_USE;
 /* Into a file that is empty; holes stay holes. */
-int blob_copy(int from_fd, int to_fd, uint64_t size, struct err *e) MUST_USE;
+int blob_copy(struct content from, int to_fd, uint64_t size, struct err *e) MUST_USE;
+/* Over what is there. A file that is never empty in between is not flushed when it is closed (ext4,
+ * auto_da_alloc), and keeps its blocks. */
+struct blob_sizes {
+	uint64_t now, then;
+};
+int blob_copy_over(struct content from, int to_fd, struct blob_sizes sizes, struct err *e) MUST_USE;

@@ -3,6 +3,7 @@
  */
 #include "vault/checkpoint.h"
 #include "base/fd.h"
+#include "vault/pack.h"
 #include "vault/points.h"
 #include "vault/scan.h"
 #include "vault/trees.h"
@@ -85,6 +86,8 @@ static int save(struct vault *v, const struct vault_point *p, struct manifest *n
 		return 0;
 	}
 	now->number = p->number;
+	if (pack_commit(v, p->number, e) < 0)
+		return -1;
 	return points_save(v, now, before, e);
 }
 
@@ -102,6 +105,7 @@ int verb_checkpoint(struct vault *v, const struct vault_packet *ask, int fd,
 	int r = checkpoint_look(v, ask->point.before, &s, &now, e);
 	if (r >= 0)
 		r = save(v, &ask->point, &now, done, e);
+	pack_drop(v); /* what was not committed */
 	points_unlock(v);
 	if (r < 0)
 		return -1;

@@ -54,9 +54,10 @@ static int make_file(struct filling *f, int dir_fd, const char *name, const stru
 	if (fd < 0)
 		return err_sys(e, -fd, "make a file");
 	if (want->size > 0) {
-		AUTO(fd_close) int from = blob_open(f->v, want->hash, e);
+		AUTO(content_done) struct content from = { .fd = -1 };
 
-		if (from < 0 || blob_copy(from, fd, want->size, e) < 0)
+		if (blob_open(f->v, want->hash, &from, e) < 0 ||
+		    blob_copy(from, fd, want->size, e) < 0)
 			return -1;
 	}
 	return dress(f, dir_fd, name, fd, want, e);

@@ -84,6 +84,10 @@ void manifest_print(const struct manifest *m, const struct manifest *base, struc
 /* `m` is empty, or has what the bytes are based on: then it gets their changes. */
 int manifest_parse(struct span bytes, struct manifest *m, struct err *e) MUST_USE;
 
+/* Every record of the bytes that is not about something gone; borrowed. */
+typedef void manifest_record(void *ctx, const struct entry *e);
+int manifest_records(struct span bytes, manifest_record *f, void *ctx, struct err *e) MUST_USE;
+
 struct manifest_head {
 	char magic[8];
 	uint64_t number, workspace, top, base, n_records;

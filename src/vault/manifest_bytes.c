@@ -203,3 +203,24 @@ int manifest_parse(struct span bytes, struct manifest *m, struct err *e)
 	m->chain = head.chain;
 	return 0;
 }
+
+int manifest_records(struct span bytes, manifest_record *f, void *ctx, struct err *e)
+{
+	struct manifest_head head;
+
+	if (manifest_parse_head(bytes, &head, e) < 0)
+		return -1;
+	if (!check_sum(bytes))
+		return broken(e);
+	struct span rest = span_after(bytes, sizeof head + head.n_layers * sizeof(uint64_t));
+	for (uint64_t i = 0; i < head.n_records; i++) {
+		struct entry entry;
+		bool is_gone;
+
+		if (!parse_record(&rest, &entry, &is_gone))
+			return broken(e);
+		if (!is_gone)
+			f(ctx, &entry);
+	}
+	return 0;
+}

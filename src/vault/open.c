@@ -1,5 +1,6 @@
 #include "vault/fill.h"
 #include "vault/overlay.h"
+#include "vault/pack.h"
 #include "vault/trees.h"
 #include "vault/verbs.h"
 
@@ -48,6 +49,8 @@ int open_workspace(struct vault *v, const struct vault_open *o, int userns_fd,
 	if (trees_check_empty(v, e) < 0)
 		return -1;
 	v->open = *o;
+	if (pack_load(v, e) < 0)
+		return -1;
 	if (o->workspace && mount_all(v, userns_fd, out, e) < 0)
 		return -1;
 	v->is_open = true;

@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/fd.h"
 #include "os/file.h"
 #include "os/node.h"
 #include "os/unix.h"
+#include "vault/names.h"
 #include "vault/trees.h"
 
 #define POINT_BYTES_MAX (1u << 30) /* a million files */
@@ -29,6 +31,16 @@ int points_lock(const struct vault *v, struct err *e)
 {
 	int r = os_lock_shared(v->lock_fd, LOCK_BYTE);
 
+	return r < 0 ? err_sys(e, -r, "lock the blobs") : 0;
+}
+
+int points_lock_alone(const struct vault *v, struct err *e)
+{
+	int r;
+
+	/* Others hold it for milliseconds. */
+	while ((r = os_lock_byte(v->lock_fd, LOCK_BYTE)) == -EAGAIN)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	return r < 0 ? err_sys(e, -r, "lock the blobs") : 0;
 }
 
@@ -108,9 +120,41 @@ int points_save(const struct vault *v, struct manifest *m, const struct manifest
 		return err_new(e, ERR_LIMIT, "the checkpoint has too many files");
 	trees_name(m->number, name);
 	snprintf(temp, sizeof temp, "tmp-%llu", (unsigned long long)m->workspace);
-	(void)os_unlinkat(v->points_fd, temp); /* of one that was cut short */
-	int r = os_make_file(v->points_fd, temp, bytes.data, bytes.len, 0600);
+	AUTO(fd_close)
+	int fd = os_openat(v->points_fd, temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+	int r = fd < 0 ? fd : os_write_all(fd, bytes.data, bytes.len);
 	if (r >= 0)
 		r = os_renameat2((struct os_names){ v->points_fd, temp, v->points_fd, name }, 0);
 	return r < 0 ? err_sys(e, -r, "write checkpoint %s", name) : 0;
+}
+
+int points_all(const struct vault *v, points_each *f, void *ctx, struct err *e)
+{
+	AUTO(names_done) struct names names = { 0 };
+
+	if (names_read(v->points_fd, &names, e) < 0)
+		return -1;
+	for (size_t i = 0; i < names.list.len; i++) {
+		AUTO(str_done) struct str bytes = { 0 };
+		struct err why = { 0 };
+		char *end;
+		uint64_t number = strtoull(names.list.at[i].text, &end, 10);
+
+		if (*end) /* one that is being written */
+			continue;
+		int r = read_bytes(v, number, &bytes, &why);
+		if (f(ctx, number, (struct span){ str_text(&bytes), bytes.len },
+		      r < 0 ? &why : NULL) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int points_remove(const struct vault *v, uint64_t number, struct err *e)
+{
+	char name[TREE_NAME_MAX];
+
+	trees_name(number, name);
+	int r = os_unlinkat(v->points_fd, name);
+	return r < 0 && r != -ENOENT ? err_sys(e, -r, "remove checkpoint %s", name) : 0;
 }

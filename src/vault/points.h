@@ -12,8 +12,9 @@
 
 #define POINTS_CHAIN_MAX 32
 
-int points_open(struct vault *v, struct err *e) MUST_USE;       /* once */
-int points_lock(const struct vault *v, struct err *e) MUST_USE; /* shared */
+int points_open(struct vault *v, struct err *e) MUST_USE;             /* once */
+int points_lock(const struct vault *v, struct err *e) MUST_USE;       /* shared */
+int points_lock_alone(const struct vault *v, struct err *e) MUST_USE; /* waits for all others */
 void points_unlock(const struct vault *v);
 
 /* 0 is the empty one. `out` is replaced on success. */
@@ -23,3 +24,8 @@ int points_load(const struct vault *v, uint64_t number, struct manifest *out,
  */
 int points_save(const struct vault *v, struct manifest *m, const struct manifest *before,
                 struct err *e) MUST_USE;
+
+/* Every checkpoint of every workspace. A broken one has no bytes, and `why` says so. */
+typedef int points_each(void *ctx, uint64_t number, struct span bytes, const struct err *why);
+int points_all(const struct vault *v, points_each *f, void *ctx, struct err *e) MUST_USE;
+int points_remove(const struct vault *v, uint64_t number, struct err *e) MUST_USE;

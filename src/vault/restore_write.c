@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "os/extent.h"
 #include "os/file.h"
 #include "os/node.h"
 #include "vault/blob.h"
@@ -42,62 +43,82 @@ static int dress(struct restore *r, int fd, const struct entry *have, const stru
 	return xattrs_write(fd, want->xattrs, how, e);
 }
 
-static int open_new(struct restore *r, int dir_fd, const char *name, const struct entry *want,
-                    struct err *e)
+/* A file that is written. */
+struct target {
+	int dir_fd;
+	const char *name;
+	bool is_in_top, is_new;
+};
+
+static int open_new(struct restore *r, struct target *t, const struct entry *want, struct err *e)
 {
 	if (den_as(r->v, want->uid, want->gid, e) < 0)
 		return -1;
-	int fd = os_openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, want->mode);
+	int fd = os_openat(t->dir_fd, t->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, want->mode);
 	den_as_self(r->v);
+	t->is_new = true;
 	return fd < 0 ? err_sys(e, -fd, "make a file") : fd;
 }
 
-/* The inode stays, whoever has it open; not that of a program that runs. */
-static int open_again(struct restore *r, int dir_fd, const char *name, const struct entry *want,
-                      bool *is_new, struct err *e)
+/* The inode stays, whoever has it open; not that of a program that runs. With O_TRUNC nothing is
+ * copied up first. */
+static int open_again(struct restore *r, struct target *t, const struct entry *want, struct err *e)
 {
-	int fd = os_openat(dir_fd, name, O_RDWR | O_TRUNC | O_NOFOLLOW | O_NONBLOCK, 0);
+	int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | (t->is_in_top ? 0 : O_TRUNC);
+	int fd = os_openat(t->dir_fd, t->name, flags, 0);
 
 	if (fd >= 0)
 		return fd;
-	int status = os_unlinkat(dir_fd, name);
+	int status = os_unlinkat(t->dir_fd, t->name);
 	if (status < 0)
 		return err_sys(e, -status, "remove a file that cannot be written");
-	*is_new = true;
-	return open_new(r, dir_fd, name, want, e);
+	return open_new(r, t, want, e);
 }
 
-static int fill(struct restore *r, const struct node *b, int fd, struct err *e)
+/* `old_size`: of what it holds still. */
+static int fill(struct restore *r, const struct node *b, int fd, uint64_t old_size, struct err *e)
 {
-	if (b->seen.size == 0)
-		return 0;
-	AUTO(fd_close) int from = view_open(r->v, b, e);
-	return from < 0 ? -1 : blob_copy(from, fd, b->seen.size, e);
+	const struct blob_sizes sizes = { old_size, b->seen.size };
+
+	if (b->seen.size == 0) {
+		int status = old_size ? os_ftruncate(fd, 0) : 0;
+
+		return status < 0 ? err_sys(e, -status, "empty a file") : 0;
+	}
+	AUTO(content_done) struct content from = { .fd = -1 };
+	if (view_open(r->v, b, &from, e) < 0)
+		return -1;
+	return old_size ? blob_copy_over(from, fd, sizes, e) : blob_copy(from, fd, b->seen.size, e);
 }
 
-static int write_file(struct restore *r, int dir_fd, const char *name, struct node *a,
-                      struct node *b, struct err *e)
+static int open_same(const struct target *t, struct err *e)
+{
+	int fd = os_openat(t->dir_fd, t->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+
+	return fd < 0 ? err_sys(e, -fd, "open a file") : fd;
+}
+
+static int write_file(struct restore *r, struct target t, struct node *a, struct node *b,
+                      struct err *e)
 {
 	struct entry have, want;
-	bool is_new = !a->is_there;
-	int same = is_new ? 0 : view_same_content(r->v, a, b, e);
+	int same = t.is_new ? 0 : view_same_content(r->v, a, b, e);
 
 	if (same < 0 || view_read(b, &r->arena, &want, e) < 0 ||
-	    (!is_new && view_read(a, &r->arena, &have, e) < 0))
+	    (!t.is_new && view_read(a, &r->arena, &have, e) < 0))
 		return -1;
-	AUTO(fd_close) int fd = -1;
-	if (same == 1)
-		fd = os_openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-	else
-		fd = is_new ? open_new(r, dir_fd, name, &want, e)
-		            : open_again(r, dir_fd, name, &want, &is_new, e);
+	AUTO(fd_close)
+	int fd = same       ? open_same(&t, e)
+	         : t.is_new ? open_new(r, &t, &want, e)
+	                    : open_again(r, &t, &want, e);
 	if (fd < 0)
-		return same == 1 ? err_sys(e, -fd, "open a file") : -1;
-	if (same == 0 && fill(r, b, fd, e) < 0)
 		return -1;
-	if (dress(r, fd, is_new ? NULL : &have, &want, e) < 0)
+	uint64_t old_size = t.is_in_top && !t.is_new ? a->seen.size : 0;
+	if (!same && fill(r, b, fd, old_size, e) < 0)
 		return -1;
-	int status = os_utimens(dir_fd, name, mtime_of(&want));
+	if (dress(r, fd, t.is_new ? NULL : &have, &want, e) < 0)
+		return -1;
+	int status = os_utimens(t.dir_fd, t.name, mtime_of(&want));
 	return status < 0 ? err_sys(e, -status, "set a time") : 0;
 }
 
@@ -162,7 +183,7 @@ int restore_write(struct restore *r, struct span path, struct node *a, struct no
 	if (dir < 0)
 		return -1;
 	if (b->seen.type == ENTRY_FILE)
-		return write_file(r, dir, name, a, b, e);
+		return write_file(r, (struct target){ dir, name, a->top, !a->is_there }, a, b, e);
 	return view_read(b, &r->arena, &want, e) < 0 ? -1 : make_node(r, dir, name, &want, e);
 }
 

@@ -96,7 +96,7 @@ static int read_content(struct walk *w, int fd, struct entry *out, struct err *e
 	}
 	if (w->s->is_keeping)
 		return blob_keep(w->s->v, fd, out->size, out->hash, &w->s->kept, e);
-	return blob_hash(fd, out->size, out->hash, e);
+	return blob_hash((struct content){ fd, 0 }, out->size, out->hash, e);
 }
 
 static int read_link(struct walk *w, int dir_fd, const char *name, struct entry *out, struct err *e)

@@ -16,7 +16,7 @@
 #include "vault/vault-internal.h"
 
 struct scan {
-	const struct vault *v;
+	struct vault *v;
 	const struct manifest *before; /* of the same top, or NULL: everything is read */
 	bool is_keeping;               /* contents go to the blobs */
 	uint64_t kept;                 /* bytes that were not there before */

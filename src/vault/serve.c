@@ -5,15 +5,18 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "io/journal.h"
 #include "os/file.h"
 #include "os/net.h"
 #include "os/sock.h"
 #include "vault/overlay.h"
+#include "vault/pack.h"
 #include "vault/points.h"
 #include "vault/verbs.h"
 
 #define LOOK_EVERY_MS 5000
 #define ALONE_MS_MAX 60000
+#define QUIET_MS 200
 
 static struct vault vault = {
 	.trees_fd = -1,
@@ -24,19 +27,25 @@ static struct vault vault = {
 	.lower_fd = -1,
 	.points_fd = -1,
 	.lock_fd = -1,
+	.packs = { .dir_fd = -1, .fd = -1 },
 	.launcher.fd = -1,
 	.client.fd = -1,
 };
 
 /* clang-format off */
 static verb *const verbs[V_TYPES] = {
-	[V_CHECKPOINT]  = verb_checkpoint,
-	[V_RESTORE]     = verb_restore,
-	[V_CHANGES]     = verb_changes,
-	[V_RELAYER]     = verb_relayer,
-	[V_MAKE_TREE]   = verb_make_tree,
-	[V_SEAL_TREE]   = verb_seal_tree,
-	[V_REMOVE_TREE] = verb_remove_tree,
+	[V_CHECKPOINT]    = verb_checkpoint,
+	[V_RESTORE]       = verb_restore,
+	[V_CHANGES]       = verb_changes,
+	[V_RELAYER]       = verb_relayer,
+	[V_SYNC]          = verb_sync,
+	[V_USAGE]         = verb_usage,
+	[V_MAKE_TREE]     = verb_make_tree,
+	[V_SEAL_TREE]     = verb_seal_tree,
+	[V_REMOVE_TREE]   = verb_remove_tree,
+	[V_REMOVE_POINTS] = verb_remove_points,
+	[V_SWEEP]         = verb_sweep,
+	[V_VERIFY]        = verb_verify,
 };
 /* clang-format on */
 
@@ -138,6 +147,8 @@ static void on_client(struct watch *w, uint32_t events)
 	else
 		answer(v, w, &p, -1);
 	overlay_settle(v); /* after the answer: it may take long */
+	if (v->packs.list.len > 0)
+		timer_set(&v->timers, &v->unpack, QUIET_MS);
 }
 
 static int watch_socket(struct vault *v, struct watch *w, int fd,
@@ -178,6 +189,11 @@ static void serve_launcher(struct vault *v, struct watch *w, const struct vault_
 	if (ask->head.type == V_CLIENT) {
 		(void)watch_socket(v, &v->client, fd_take(fd),
 		                   on_client); /* it then hears the end */
+		return;
+	}
+	if (ask->head.type == V_CLOSE) { /* it goes, and nobody comes to ask for us */
+		if (!close_all(v, &e))
+			fail(v, w, ask->head.tag, &e);
 		return;
 	}
 	if (ask->head.type == V_OPEN && open_workspace(v, &ask->open, *fd, &p.opened, &e) < 0) {
@@ -227,6 +243,19 @@ static void look_around(struct timer *t)
 	timer_set(&v->timers, t, LOOK_EVERY_MS);
 }
 
+/* Nobody asked for anything in a while. */
+static void unpack_some(struct timer *t)
+{
+	struct vault *v = &vault;
+	struct err e = { 0 };
+	int r = pack_unpack_some(v, &e);
+
+	if (r < 0)
+		journal(JOURNAL_WARN, "a pack stays", "reason", e.msg, NULL);
+	if (r > 0)
+		timer_set(&v->timers, t, 1);
+}
+
 static int start(struct vault *v, struct err *e)
 {
 	int r = loop_init(&v->loop);
@@ -240,6 +269,7 @@ static int start(struct vault *v, struct err *e)
 		r = loop_add(&v->loop, &v->listen, EPOLLIN);
 	if (r < 0)
 		return err_sys(e, -r, "begin to listen");
+	v->unpack.fired = unpack_some;
 	v->idle.fired = look_around;
 	timer_set(&v->timers, &v->idle, LOOK_EVERY_MS);
 	return 0;
@@ -250,10 +280,11 @@ int vault_run(struct err *e)
 	struct vault *v = &vault;
 
 	signal(SIGPIPE, SIG_IGN);
-	if (den_enter(v, e) < 0 || points_open(v, e) < 0 || start(v, e) < 0)
+	if (den_enter(v, e) < 0 || points_open(v, e) < 0 || pack_open(v, e) < 0 || start(v, e) < 0)
 		return -1;
 	int r = loop_run(&v->loop);
 
+	pack_done(v);
 	overlay_unmount(v);
 	return r < 0 ? err_sys(e, -r, "wait for orders") : 0;
 }

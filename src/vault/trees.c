@@ -156,3 +156,43 @@ int trees_check_empty(const struct vault *v, struct err *e)
 		return -1;
 	return r < 0 && r != -EEXIST ? err_sys(e, -r, "seal the empty tree") : 0;
 }
+
+static int add_usage(int fd, uint64_t *files, uint64_t *bytes, struct err *e)
+{
+	AUTO(names_done) struct names names = { 0 };
+
+	if (names_read(fd, &names, e) < 0)
+		return -1;
+	for (size_t i = 0; i < names.list.len; i++) {
+		const char *name = names.list.at[i].text;
+		struct stat st;
+		int r = os_fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW);
+
+		if (r == -ENOENT)
+			continue; /* nobody is stopped */
+		if (r < 0)
+			return err_sys(e, -r, "look at a file");
+		(*files)++;
+		/* All names of a file together count once. */
+		*bytes += (uint64_t)st.st_blocks * 512 / (S_ISREG(st.st_mode) ? st.st_nlink : 1);
+		if (!S_ISDIR(st.st_mode))
+			continue;
+		AUTO(fd_close)
+		int below = os_openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+		if (below == -ENOENT)
+			continue;
+		if (below < 0)
+			return err_sys(e, -below, "open a folder");
+		if (add_usage(below, files, bytes, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int trees_usage(const struct vault *v, uint64_t number, uint64_t *files, uint64_t *bytes,
+                struct err *e)
+{
+	AUTO(fd_close) int fd = trees_open_files(v, number, e);
+
+	return fd < 0 ? -1 : add_usage(fd, files, bytes, e);
+}

@@ -24,3 +24,6 @@ int trees_unseal(const struct vault *v, uint64_t number, struct err *e) MUST_USE
 int trees_remove(const struct vault *v, uint64_t number, struct err *e) MUST_USE;
 int trees_check_empty(const struct vault *v,
                       struct err *e) MUST_USE; /* VAULT_EMPTY_TREE is there */
+/* Entries, and bytes on disk. */
+int trees_usage(const struct vault *v, uint64_t number, uint64_t *files, uint64_t *bytes,
+                struct err *e) MUST_USE;

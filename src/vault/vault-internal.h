@@ -15,6 +15,20 @@
 #include "vault/manifest.h"
 #include "wire/vault.h"
 
+/* A content that is in a pack (vault/pack.h). */
+struct packed {
+	uint8_t hash[32];
+	uint64_t pack, at, size;
+};
+
+struct packs {
+	int dir_fd;
+	VEC(struct packed) list; /* of this workspace; the oldest first */
+	int fd;                  /* the one that is being written; -1: none */
+	uint64_t end;
+	size_t n_before; /* in the list, without it */
+};
+
 struct vault {
 	int trees_fd, blobs_fd, volumes_fd; /* t, b, v */
 	int work_fd;                        /* w or u; -1: no mount */
@@ -22,15 +36,16 @@ struct vault {
 	bool place;                         /* work_fd is u */
 	int lower_fd;                       /* l; -1: not mounted yet */
 	int points_fd, lock_fd;             /* blobs/p, blobs/lock */
-	struct manifest index;              /* how the top looked last; .top 0: nobody looked */
-	struct vault_open open;             /* what is there: V_RELAYER changes it */
+	struct packs packs;
+	struct manifest index;  /* how the top looked last; .top 0: nobody looked */
+	struct vault_open open; /* what is there: V_RELAYER changes it */
 	bool is_open;
 	uid_t uid; /* whose blobs and folders are */
 	gid_t gid;
 
 	struct loop loop;
 	struct timers timers;
-	struct timer idle;
+	struct timer idle, unpack;
 	uint64_t alone_since_ms; /* nobody is there who could ask; 0: somebody is */
 	struct watch listen, launcher, client;
 };

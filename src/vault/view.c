@@ -399,12 +399,12 @@ int view_find(const struct side *s, struct span path, struct arena *arena, struc
 
 /* ---- what a node holds ------------------------------------------------------------- */
 
-int view_open(const struct vault *v, const struct node *n, struct err *e)
+int view_open(const struct vault *v, const struct node *n, struct content *out, struct err *e)
 {
 	if (n->top)
-		return blob_open(v, n->top->hash, e);
-	int fd = open_lower(n->side, n->lower, O_RDONLY | O_NONBLOCK);
-	return fd < 0 ? err_sys(e, -fd, "open a file of the layers") : fd;
+		return blob_open(v, n->top->hash, out, e);
+	*out = (struct content){ open_lower(n->side, n->lower, O_RDONLY | O_NONBLOCK), 0 };
+	return out->fd < 0 ? err_sys(e, -out->fd, "open a file of the layers") : 0;
 }
 
 static int hash_of_node(const struct vault *v, struct node *n, struct err *e)
@@ -413,8 +413,10 @@ static int hash_of_node(const struct vault *v, struct node *n, struct err *e)
 
 	if (n->top || n->seen.size == 0 || memcmp(n->seen.hash, none, sizeof none) != 0)
 		return 0;
-	AUTO(fd_close) int fd = view_open(v, n, e);
-	return fd < 0 ? -1 : blob_hash(fd, n->seen.size, n->seen.hash, e);
+	AUTO(content_done) struct content from = { .fd = -1 };
+	if (view_open(v, n, &from, e) < 0)
+		return -1;
+	return blob_hash(from, n->seen.size, n->seen.hash, e);
 }
 
 int view_same_content(const struct vault *v, struct node *a, struct node *b, struct err *e)

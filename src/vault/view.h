@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "vault/blob.h"
 #include "vault/manifest.h"
 #include "vault/vault-internal.h"
 
@@ -62,8 +63,9 @@ int view_compare(const struct side *a, const struct side *b, struct view_pairs p
 int view_find(const struct side *s, struct span path, struct arena *arena, struct node *out,
               struct err *e) MUST_USE;
 
-/* A file's content, or a directory of the layers; for reading. */
-int view_open(const struct vault *v, const struct node *n, struct err *e) MUST_USE;
+/* A file's content. */
+int view_open(const struct vault *v, const struct node *n, struct content *out,
+              struct err *e) MUST_USE;
 /* 1 when both hold the same bytes. */
 int view_same_content(const struct vault *v, struct node *a, struct node *b,
                       struct err *e) MUST_USE;

@@ -57,6 +57,11 @@ static bool check_relayer(const struct vault_packet *p)
 	       check_layers(r->layers, r->n_layers);
 }
 
+static bool check_points(const struct vault_packet *p)
+{
+	return p->points.workspace > 0 && p->points.from <= p->points.to;
+}
+
 static bool check_tree(const struct vault_packet *p)
 {
 	return p->tree.number > VAULT_EMPTY_TREE;
@@ -96,7 +101,8 @@ static const struct row {
 	[V_MAKE_TREE]     = { sizeof(struct vault_tree),    0, 0, check_tree },
 	[V_SEAL_TREE]     = { sizeof(struct vault_tree),    0, 0, check_tree },
 	[V_REMOVE_TREE]   = { sizeof(struct vault_tree),    0, 0, check_tree },
-	[V_REMOVE_POINTS] = { sizeof(struct vault_between), 0, 0, NULL },
+	[V_REMOVE_POINTS] = { sizeof(struct vault_points),  0, 0, check_points },
+	[V_SWEEP]         = { 0,                            0, 0, NULL },
 	[V_VERIFY]        = { 0,                            1, 1, NULL },
 	[V_FLATTEN]       = { sizeof(struct vault_flatten), 0, 0, check_flatten },
 	[V_CLOSE]         = { 0,                            0, 0, NULL },

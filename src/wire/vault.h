@@ -54,14 +54,16 @@ enum vault_type {
 	V_CHANGES,   /* vault_between; descriptor: JSON lines go there */
 	V_RELAYER,   /* vault_relayer: the top is sealed, a new one laid over it */
 	V_SYNC,      /* all of it is on disk */
-	V_USAGE,     /* bytes and files of the top and of the checkpoints */
+	V_USAGE,     /* of the top and of the checkpoints of this workspace */
 	V_MAKE_TREE, /* vault_tree: an empty one */
 	V_SEAL_TREE, /* vault_tree: synced and never written again */
 	V_REMOVE_TREE,   /* vault_tree */
-	V_REMOVE_POINTS, /* vault_between: checkpoints of this workspace that nobody needs */
+	V_REMOVE_POINTS, /* vault_points: checkpoints that nobody needs */
+	V_SWEEP,         /* what no checkpoint of any workspace holds is removed; done: how much */
 	V_VERIFY,        /* descriptor: findings as JSON lines; done.files: how many */
 	V_FLATTEN,       /* vault_flatten: some sealed trees become one new sealed tree, by links */
-	V_CLOSE,         /* unmounts and ends; V_FAILED (EBUSY) while a sandbox has it */
+	V_CLOSE,         /* unmounts and ends; V_FAILED (EBUSY) while a sandbox has it. A launcher
+	                  * that ends in order says it too: its answer is the end, or V_FAILED */
 
 	/* the vault */
 	V_OPENED, /* to the launcher: struct vault_opened; descriptor: a detached mount, for one
@@ -119,8 +121,13 @@ struct vault_between {
 	uint64_t from, to;
 };
 
-/* Only when nobody has a file open for writing: V_FAILED (EBUSY) else, and nothing changed.
- * is_swap: the new stack replaces the old one under those who are there (layers, then the top). */
+/* Those with a number in this range; `workspace` is what is open, unless that is the store. */
+struct vault_points {
+	uint64_t workspace, from, to;
+};
+
+/* Only when no sandbox has the mount: V_FAILED (EBUSY) else, and nothing changed. V_MOUNT gives the
+ * new one. With the old top among the layers it is sealed; else it is left as it is. */
 struct vault_relayer {
 	uint64_t new_top;
 	uint64_t from; /* the new top begins with this checkpoint; 0: empty */
@@ -139,10 +146,13 @@ struct vault_flatten {
 };
 
 struct vault_done {
-	uint64_t files;  /* CHECKPOINT, RESTORE, CHANGES: entries that differ. 0: nothing did */
-	uint64_t bytes;  /* CHECKPOINT: newly kept. USAGE: of the top alone */
-	uint64_t shared; /* USAGE: of checkpoints that hold the same bytes as others */
-	uint64_t inodes; /* USAGE */
+	uint64_t files; /* CHECKPOINT, RESTORE, CHANGES: entries that differ; 0: nothing did, and no
+	                 * checkpoint was made. USAGE: entries of the top. VERIFY: findings.
+	                 * REMOVE_POINTS, SWEEP: how many */
+	uint64_t
+	    bytes; /* CHECKPOINT: newly kept. RESTORE: written. USAGE: of the top. SWEEP: freed */
+	uint64_t kept;   /* USAGE: what checkpoints of this workspace hold, each content once */
+	uint64_t shared; /* USAGE: of that, what checkpoints of others hold too */
 };
 
 struct vault_packet {
@@ -154,6 +164,7 @@ struct vault_packet {
 		struct vault_restore restore;
 		struct vault_between between;
 		struct vault_relayer relayer;
+		struct vault_points points;
 		struct vault_tree tree;
 		struct vault_flatten flatten;
 		struct vault_done done;

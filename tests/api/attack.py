@@ -19,9 +19,10 @@ import time
 
 import corpus
 import lib
-from lib import HOST, SECRET, USER_ID, Client, Daemon, Stream, WebSocket, check, connect, raw, same, status_of, wait_until
-from corpus import row
+from lib import HOST, SECRET, Client, Daemon, Stream, WebSocket, check, connect, raw, same, status_of, wait_until
+from corpus import as_user, row
 import hostile  # noqa: F401  # the rows FSX
+import store  # noqa: F401  # those about workspaces
 
 SOME_ID = "a" * 26
 
@@ -38,27 +39,6 @@ def target_of(pattern, sandbox, process, token="tk_" + SOME_ID):
         if pattern.startswith(prefix):
             pattern = pattern.replace("{id}", value)
     return pattern.replace("{path}", "work/file").replace("{port}", "3000").replace("{name}", "main")
-
-
-def as_user(function):
-    """What it returns in a process of an ordinary user; exceptions are their names."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.setgroups([])
-            os.setresgid(USER_ID, USER_ID, USER_ID)
-            os.setresuid(USER_ID, USER_ID, USER_ID)
-            text = str(function())
-        except BaseException as e:  # pylint: disable=broad-except  # the parent judges
-            text = type(e).__name__
-        os.write(writer, text.encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as f:
-        text = f.read()
-    os.waitpid(pid, 0)
-    return text
 
 
 def get_raw(address, target="/v1/sandboxes", method="GET", headers=(), host="localhost", body=b""):

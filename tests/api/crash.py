@@ -195,6 +195,58 @@ def _(_api):
     check_database(d.state)
 
 
+# ---- a workspace -----------------------------------------------------------------------------
+
+def keepers(d):
+    """The caisson-vaults of this daemon: they have its folders as descriptors, and no command line."""
+    names = {p.name for p in (d.run / "vt").glob("*.sock")}
+    return [p for p in lib.census.pids() if (s := lib.stat_of(p)) and s[0].startswith("caisson-vault")] if names else []
+
+
+VICTIMS = {
+    "the keeper": lambda d: keepers(d), "the monitor": lambda d: d.monitors(), "caissond": lambda d: [d.pid],
+    "the launcher": lambda d: [d.process.pid], "launcher and keeper": lambda d: [d.process.pid, *keepers(d)],
+    "launcher and monitor": lambda d: [d.process.pid, *d.monitors()],
+    "all": lambda d: [d.process.pid, d.pid, *keepers(d), *d.monitors()],
+}
+
+
+def read_back(d, key):
+    """What a workspace has, once it can be had again: in a sandbox of its own."""
+    def attempt():
+        answer = d.client().post(f"/v1/workspaces/{key}/exec", {"cmd": "cat f g", "wait": "10s"})
+        return answer.json["stdout"] if answer.status == 200 and answer.json["state"] == "exited" else None
+    wait_until(attempt, 20, lambda: f"{key} can be read again: {d.tail()}")
+    return attempt()
+
+
+@test("kill -9 of each program of a workspace: what was written is there, and nothing is left", own=True)
+def _(_api):
+    for who, choose in VICTIMS.items():
+        before = lib.census.take()
+        d = Daemon("ws-" + who.replace(" ", "-")).start()
+        c = d.client()
+        c.ok("PUT", "/v1/workspaces/w", {})
+        s = c.create(workspace="w", fs=["workspace:/work"])
+        same(c.execute(s, f"echo {who} > f; echo x > g; (sleep 1000 > g2 &)", wait="10s")["exit_code"], 0, who)
+        for pid in choose(d):
+            kill_pid(pid)
+        if d.process.pid not in lib.census.pids() or who.startswith(("the launcher", "launcher", "all")):
+            d.process.wait()
+            d.spawn()
+        d.wait_ready()
+        same(read_back(d, "w"), f"{who}\nx\n", who)
+        c = d.client()
+        c.remove_all()
+        answer = c.call("DELETE", "/v1/workspaces/w?force")
+        check(answer.status in (204, 500), f"{who}: {answer} {d.tail()}")
+        d.wait_clean()
+        d.stop()
+        c.close()
+        left = [x for x in lib.leftovers(before) if not x.startswith(f"file {lib.HOME}")]
+        check(not left, f"after the death of {who}: {left}")
+
+
 @test("two launchers on one folder: the second refuses; a stale socket is no obstacle", own=True)
 def _(_api):
     d = Daemon("twice").start()

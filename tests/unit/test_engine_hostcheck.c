@@ -403,6 +403,34 @@ TEST(a_file_system_without_idmaps_is_only_weak)
 	CHECK_INT(row_of(&v, AREA_WALLS, "idmap")->state, HOST_WEAK);
 }
 
+TEST(what_workspaces_need_is_told_and_sandboxes_do_without)
+{
+	static const struct {
+		enum host_try try;
+		int error;
+		const char *name, *why, *fix;
+	} rows[] = {
+		{ TRY_LAYERS, ENODEV, "workspaces", "no workspaces", "modprobe overlay" },
+		{ TRY_LAYERS, EINVAL, "workspaces", "no workspaces", "state folder on ext4" },
+		{ TRY_VOLUMES, ENOENT, "volumes", "bounds", "/dev/loop-control" },
+		{ TRY_VOLUMES, ENODEV, "volumes", "bounds", "modprobe -a loop ext4" },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		AUTO(verdict_done) struct verdict v;
+		struct hostfacts f;
+
+		FACTS(HOST_ROOT, &f, { NULL, NULL });
+		f.tried[rows[i].try] = rows[i].error;
+		judge(&f, &v);
+		CHECK(v.is_enforceable);
+		const struct hostcheck_row *row = row_of(&v, AREA_WALLS, rows[i].name);
+		CHECK_INT(row->state, HOST_WEAK);
+		CHECK(strstr(row->detail, rows[i].why));
+		CHECK(strstr(row->fix, rows[i].fix));
+	}
+}
+
 TEST(without_nf_tables_only_networks_are_missing)
 {
 	static const struct {
@@ -654,6 +682,8 @@ TEST(trials_answer_and_leave_nothing)
 	CHECK(f.tried[TRY_NAMESPACES] != HOST_UNKNOWN);
 	CHECK(f.tried[TRY_NAMESPACES] != 0 || f.tried[TRY_PROC] != HOST_UNKNOWN);
 	CHECK_INT(f.tried[TRY_IDMAP] == HOST_UNKNOWN, mode == HOST_ROOTLESS);
+	CHECK_INT(f.tried[TRY_LAYERS] == HOST_UNKNOWN, mode == HOST_ROOTLESS);
+	CHECK_INT(f.tried[TRY_VOLUMES] == HOST_UNKNOWN, mode == HOST_ROOTLESS);
 	CHECK(f.landlock_abi >= 0);
 	judge(&f, &v);
 }

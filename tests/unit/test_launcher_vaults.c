@@ -302,6 +302,50 @@ TEST_BOTH(a_keeper_outlives_its_launcher_and_is_found_by_the_next)
 	await_names(f, 0);
 }
 
+static int n_gone;
+
+static void count_gone(const char *what, bool is_gone)
+{
+	CHECK_STR(what, "keeper of workspace 5");
+	n_gone += is_gone;
+}
+
+static int sweep(const struct fixture *f, bool dry_run)
+{
+	struct err e = { 0 };
+	char path[128];
+	AUTO(fd_close) int run = open(f->run, O_PATH | O_CLOEXEC);
+
+	snprintf(path, sizeof path, "%s/runtime/caisson", f->top);
+	AUTO(fd_close)
+	int host = f->is_root || geteuid() != 0 ? slot_run_dir(f->is_root, &e)
+	                                        : open(path, O_PATH | O_CLOEXEC);
+	AUTO(fd_close) int slots = slot_open(host, &e);
+	n_gone = 0;
+	return vaults_sweep(run, slots, dry_run, count_gone);
+}
+
+TEST_BOTH(gc_removes_the_name_of_a_dead_one_and_does_not_disturb_the_living)
+{
+	AUTO(fd_close) int vault = open_vault(f, work);
+	pid_t pid = vault_of(f);
+
+	CHECK_INT(sweep(f, false), 0);
+	CHECK_INT(ask_vault(vault, V_MAKE_TREE, 33), V_DONE); /* it is asked as before */
+	CHECK_INT(kill(f->launcher, SIGKILL), 0);
+	CHECK_INT(launcher_status(f), SIGKILL);
+	CHECK_INT(kill(pid, SIGKILL), 0);
+	await_end(vault);
+	for (int i = 0; i < 1000 && sweep(f, true) == 0; i++)
+		usleep(1000);
+	CHECK_INT(n_gone, 0);
+	await_names(f, 1);
+	CHECK_INT(sweep(f, false), 1);
+	CHECK_INT(n_gone, 1);
+	await_names(f, 0);
+	daemon_exit(f, 0);
+}
+
 /* Its name is left, and whoever comes next removes it. */
 TEST_BOTH(what_died_with_its_launcher_is_swept)
 {
@@ -318,4 +362,26 @@ TEST_BOTH(what_died_with_its_launcher_is_swept)
 	start_launcher(f);
 	(void)meet_daemon(f);
 	await_names(f, 0);
+}
+
+TEST_BOTH(a_launcher_that_ends_in_order_takes_along_whom_nobody_needs)
+{
+	struct launch_made made;
+	AUTO(fd_close) int store = open_vault(f, (struct vault_open){ 0 });
+	AUTO(fd_close) int vault = open_vault(f, work);
+	AUTO(fd_close) int sandbox = make_with(f, 0, &made);
+	char name[64];
+
+	daemon_exit(f, 0);
+	CHECK_INT(launcher_status(f), 0);
+	await_end(store);
+	CHECK_INT(count_names(f, name), 1);
+	CHECK(strncmp(name, "5-", 2) == 0);
+	CHECK_INT(ask_vault(vault, V_CLOSE, 0), V_FAILED);
+	CHECK_INT(answer.err.sys, EBUSY);
+	CHECK_INT(kill(made.pid, SIGKILL), 0);
+	for (int i = 0; i < 1000 && !slot_is_free(f, made.slot); i++)
+		usleep(1000);
+	CHECK_INT(ask_vault(vault, V_CLOSE, 0), V_DONE);
+	await_end(vault);
 }

@@ -24,6 +24,8 @@ static struct vault_packet good(enum vault_type type)
 		p.tree.number = 2;
 	if (type == V_FLATTEN)
 		p.flatten = (struct vault_flatten){ .number = 3, .n_layers = 1, .layers = { 1 } };
+	if (type == V_REMOVE_POINTS)
+		p.points.workspace = 1;
 	if (type == V_FAILED)
 		p.err.kind = ERR_INTERNAL;
 	return p;

@@ -143,6 +143,8 @@ def prepare():
 
 
 def clear(client):
+    for work in client.ok("GET", "/v1/workspaces?limit=1000")["workspaces"]:
+        client.delete(f"/v1/workspaces/{work['id']}?force=1")
     for repo in client.ok("GET", "/v1/repos?limit=1000")["repos"]:
         client.delete(f"/v1/repos/{repo['id']}")
 

@@ -1,0 +1,134 @@
+#include "test_vault.h"
+
+static struct vault_packet ask(enum vault_type type)
+{
+	return (struct vault_packet){ .head = { .type = type } };
+}
+
+static struct vault_packet points(uint64_t workspace, uint64_t from, uint64_t to)
+{
+	struct vault_packet p = ask(V_REMOVE_POINTS);
+
+	p.points = (struct vault_points){ workspace, from, to };
+	return p;
+}
+
+static char *verify(struct rig *r)
+{
+	AUTO(fd_close) int fd = memfd_create("findings", MFD_CLOEXEC);
+	static char text[4096];
+
+	rig_must(r, ask(V_VERIFY), fd);
+	ssize_t n = pread(fd, text, sizeof text - 1, 0);
+	text[n] = '\0';
+	return text;
+}
+
+/* Point n has n files f1..fn, and `same` changed in each. */
+static void make_history(struct rig *r, int n)
+{
+	char script[128];
+
+	for (int i = 1; i <= n; i++) {
+		snprintf(script, sizeof script, "echo %d >h%d; echo %d >same", i, i, i);
+		rig_do(r, script);
+		CHECK(rig_checkpoint(r, (uint64_t)i, (uint64_t)i - 1).files >= 2);
+	}
+}
+
+TEST(a_long_history_can_be_read_anywhere)
+{
+	struct rig r;
+
+	rig_init(&r);
+	rig_spawn(&r);
+	rig_open(&r);
+	make_history(&r, 100);
+	for (int i = 99; i > 0; i -= 7) {
+		char want[64];
+
+		rig_restore(&r, (uint64_t)i, 0);
+		snprintf(want, sizeof want, "%d\n%d\n", i, i);
+		CHECK_STR(rig_do(&r, "ls h* | wc -l; cat same"), want);
+	}
+	CHECK_STR(verify(&r), "");
+	rig_end(&r);
+}
+
+TEST(what_is_removed_takes_nothing_else_along)
+{
+	struct rig r;
+
+	rig_init(&r);
+	rig_spawn(&r);
+	rig_open(&r);
+	make_history(&r, 70);
+	CHECK_INT(rig_must(&r, points(RIG_WORKSPACE, 10, 40), -1).files, 31);
+	CHECK_INT(rig_must(&r, points(RIG_WORKSPACE, 10, 40), -1).files, 0);
+	CHECK_STR(verify(&r), "");
+	struct vault_packet p = ask(V_RESTORE);
+	p.restore.to = 20;
+	CHECK_INT(rig_ask(&r, p, -1), V_FAILED);
+	rig_restore(&r, 41, 0);
+	CHECK_STR(rig_do(&r, "ls h* | wc -l; cat same"), "41\n41\n");
+	rig_restore(&r, 9, 0);
+	CHECK_STR(rig_do(&r, "ls h* | wc -l; cat same"), "9\n9\n");
+	CHECK_INT(rig_ask(&r, points(77, 1, 9), -1), V_FAILED);
+	CHECK(rig_checkpoint(&r, 71, 70).files > 0);
+	rig_end(&r);
+}
+
+TEST(a_sweep_removes_what_nobody_holds_and_no_more)
+{
+	struct rig r;
+
+	rig_init(&r);
+	rig_spawn(&r);
+	rig_open(&r);
+	rig_do(&r, "head -c 100000 /dev/urandom >a; cp a b; head -c 50000 /dev/urandom >c");
+	CHECK_INT(rig_checkpoint(&r, 1, 0).files, 3 + 1); /* and the root */
+	rig_do(&r, "rm c");
+	rig_checkpoint(&r, 2, 1);
+	struct vault_done d = rig_must(&r, ask(V_USAGE), -1);
+	CHECK_INT(d.kept, 150000);
+	CHECK_INT(d.shared, 0);
+	CHECK(d.bytes >= 200000);
+	CHECK_INT(d.files, 2);
+	CHECK_INT(rig_must(&r, ask(V_SWEEP), -1).files, 0);
+	rig_must(&r, points(RIG_WORKSPACE, 1, 1), -1);
+	CHECK_INT(rig_must(&r, ask(V_SWEEP), -1).files, 0); /* it is too young */
+	rig_host(&r, "find blobs -type f -exec touch -d '1 hour ago' {} +");
+	d = rig_must(&r, ask(V_SWEEP), -1);
+	CHECK_INT(d.files, 1);
+	CHECK(d.bytes >= 50000);
+	CHECK_STR(verify(&r), "");
+	rig_restore(&r, 2, 0);
+	rig_end(&r);
+}
+
+TEST(what_a_disk_lost_is_found)
+{
+	struct rig r;
+
+	rig_init(&r);
+	rig_spawn(&r);
+	rig_open(&r);
+	rig_do(&r, "echo one >a; head -c 70000 /dev/zero | tr '\\0' y >b");
+	rig_checkpoint(&r, 1, 0);
+	CHECK_STR(verify(&r), "");
+	CHECK_INT(rig_must(&r, ask(V_SWEEP), -1).files, 0); /* no pack is left */
+	CHECK_STR(verify(&r), "");
+	rig_host(&r, "f=$(find blobs -size 1 -path '*/[0-9a-f][0-9a-f]/*' -type f); mv $f x");
+	CHECK(strstr(verify(&r), "\"problem\":\"missing\""));
+	rig_host(&r, "f=$(find blobs -size +100 -type f); printf z | dd of=$f bs=1 seek=5 "
+	             "conv=notrunc 2>/dev/null");
+	CHECK(strstr(verify(&r), "\"problem\":\"changed\""));
+	rig_host(&r, "printf z | dd of=blobs/p/1 bs=1 seek=150 conv=notrunc 2>/dev/null");
+	CHECK(strstr(verify(&r), "{\"checkpoint\":\"1\",\"problem\":\"broken\"}"));
+	struct vault_packet p = ask(V_RESTORE);
+	p.restore.to = 1;
+	CHECK_INT(rig_ask(&r, p, -1), V_FAILED);
+	CHECK_INT(rig_ask(&r, ask(V_SWEEP), -1), V_FAILED); /* who knows what it held */
+	rig_must(&r, ask(V_SYNC), -1);
+	rig_end(&r);
+}
