@@ -2,6 +2,7 @@
 
 #include "api/forward.h"
 #include "core/details.h"
+#include "core/workspace.h"
 #include "store/connections.h"
 #include "store/repos.h"
 #include "wire/base64.h"
@@ -59,6 +60,7 @@ json_t *print_sandbox_row(const struct sandbox_row *row)
 	set(o, "started_ms", time_or_null(row->started_ms));
 	set(o, "ended_ms", time_or_null(row->ended_ms));
 	set(o, "expires_ms", time_or_null(row->expires_ms));
+	set(o, "workspace", text_or_null(row->workspace));
 	return o;
 }
 
@@ -75,7 +77,8 @@ json_t *print_sandbox(const struct sbx *s)
 		                   .enforced = s->enforced,
 		                   .created_ms = s->created_ms,
 		                   .started_ms = s->started_ms,
-		                   .expires_ms = s->expires_ms };
+		                   .expires_ms = s->expires_ms,
+		                   .workspace = s->workspace ? s->workspace->row.id : NULL };
 	/* After a restart, until its monitor has spoken: it may be anything. */
 	if (s->is_unsettled && sandbox_state_is_live(s->state))
 		row.state = SANDBOX_UNREACHABLE;

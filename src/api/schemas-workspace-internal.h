@@ -179,5 +179,6 @@ static const struct member workspace_left[] = {
 	{ "checkpoint", NEEDED, "text|null", "the point; null: nothing had changed" },
 	{ "files",      NEEDED, "count",     "that differed" },
 	{ "reason",     0,      "text",      "why there is no point" },
+	{ "at",         NEEDED, "count",     "the number of the point that it was at then" },
 };
 /* clang-format on */

@@ -97,6 +97,7 @@ static const struct member sandbox[] = {
 	{ "started_ms", NEEDED, "time|null",     "when its walls stood" },
 	{ "ended_ms",   NEEDED, "time|null",     "when it was gone" },
 	{ "expires_ms", NEEDED, "time|null",     "when it will be deleted; null: not by time" },
+	{ "workspace",  NEEDED, "text|null",     "that it works on, ws_…" },
 	{ "processes",  0,      "count",         "that live in it now" },
 	{ "ports",      0,      "[PortForwarded]", "that are forwarded" },
 };

@@ -30,7 +30,8 @@ struct options {
 static const char usage[] =
 	"usage: caisson-launcher --state DIR --run DIR [--listen ADDR]... [--tls CERT KEY]\n"
 	"           [--host-path DIR]... [--service-id N] [--on-demand] [--idle-exit TIME]\n"
-	"           [--ttl TIME] [--keep-records TIME] [--log LEVEL] [--net NAME=VALUE]...\n"
+	"           [--ttl TIME] [--keep-records TIME] [--keep-trash TIME] [--log LEVEL]\n"
+	"           [--net NAME=VALUE]...\n"
 	"           [--quota NAME=N]... [--default LIMIT=N]... [--most LIMIT=N]...\n";
 /* clang-format on */
 
@@ -92,6 +93,7 @@ static const struct option {
 	{ "--idle-exit",    1, true,  NULL },
 	{ "--ttl",          1, true,  NULL },
 	{ "--keep-records", 1, true,  NULL },
+	{ "--keep-trash",   1, true,  NULL },
 	{ "--log",          1, true,  NULL },
 	{ "--net",          1, true,  NULL },
 	{ "--quota",        1, true,  NULL },

@@ -31,6 +31,7 @@ static const struct {
 	{ "--idle-exit",    1 },
 	{ "--ttl",          1 },
 	{ "--keep-records", 1 },
+	{ "--keep-trash",   1 },
 	{ "--log",          1 },
 	{ "--net",          1 },
 	{ "--quota",        1 },
@@ -89,6 +90,7 @@ static struct core_config core_config_of(const struct config *c)
 		                   .net = &c->net,
 		                   .ttl_ms = c->ttl_ms,
 		                   .keep_records_ms = c->keep_records_ms,
+		                   .keep_trash_ms = c->keep_trash_ms,
 		                   .idle_exit_ms = c->idle_exit_ms };
 
 	memcpy(out.defaults, c->defaults.limits, sizeof out.defaults);

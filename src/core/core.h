@@ -57,6 +57,7 @@ struct core_config {
 	struct limit defaults[LIMIT_COUNT], most[LIMIT_COUNT]; /* the operator's, for specs */
 	uint64_t ttl_ms;          /* of a sandbox that names none; 0: for ever */
 	uint64_t keep_records_ms; /* ended processes and their logs */
+	uint64_t keep_trash_ms;   /* workspaces that were removed */
 	uint64_t idle_exit_ms;    /* on demand: end when nothing is left to do; 0: never */
 };
 
@@ -85,6 +86,7 @@ struct core {
 	struct timer nudge; /* lazy records go now */
 	size_t n_clients;   /* connections, as the server counts them */
 	uint64_t purged_ms; /* when old records were last looked for; monotonic */
+	uint64_t swept_ms;  /* and points of workspaces */
 	uint64_t busy_ms;   /* when there was last something to do; monotonic */
 	bool is_open;       /* requests are answered */
 	bool is_closing;    /* nothing new is begun */

@@ -61,7 +61,6 @@ static void purge(struct core *c)
 		(void)store_purge(c->store, before_ms,
 		                  (struct store_call){ .done = purged, .arg = c }, &e);
 	}
-	wsx_look(c);
 	(void)store_idem_purge(c->store, core_now_ms(), (struct store_call){ 0 }, &e);
 }
 
@@ -72,6 +71,7 @@ static void look(struct timer *t)
 	uint64_t purge_ms = keep_ms > 0 && keep_ms < PURGE_MS ? keep_ms : PURGE_MS;
 
 	roster_each(&c->sandboxes, look_at, NULL);
+	wsx_look(c);
 	if (core_mono_ms() - c->purged_ms >= purge_ms)
 		purge(c);
 	if (is_useless(c))

@@ -552,9 +552,9 @@ static void pointed(void *arg, struct wsx *w, const struct point_row *point, con
 	struct px *p = arg;
 
 	p->workspace =
-	    json_pack("{ss,sI,sb,ss?,sI}", "id", w->row.id, "rev", (json_int_t)w->row.rev, "dirty",
-	              wsx_is_dirty(w), "checkpoint", point->id[0] ? point->id : NULL, "files",
-	              (json_int_t)point->files);
+	    json_pack("{ss,sI,sb,ss?,sI,sI}", "id", w->row.id, "rev", (json_int_t)w->row.rev,
+	              "dirty", wsx_is_dirty(w), "checkpoint", point->id[0] ? point->id : NULL,
+	              "files", (json_int_t)point->files, "at", (json_int_t)w->row.head);
 	if (f)
 		json_object_set_new(p->workspace, "reason", details_text(f->detail));
 	tell_end(p);

@@ -346,7 +346,7 @@ void trees_close(struct core *c)
 
 	if (!t)
 		return;
-	vault_close(t->vault);
+	vault_dismiss(t->vault);
 	while (t->ops)
 		op_free(t->ops);
 	free(t);

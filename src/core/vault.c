@@ -181,3 +181,12 @@ void vault_close(struct vault *v)
 		ask_free(a);
 	free(v);
 }
+
+void vault_dismiss(struct vault *v)
+{
+	struct vault_packet p = { .head = { .type = V_CLOSE } };
+
+	if (v && v->watch.fd >= 0) /* or it ends by itself, in a minute */
+		(void)os_send(v->watch.fd, &p, vault_size(&p), NULL, 0);
+	vault_close(v);
+}

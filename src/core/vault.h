@@ -28,3 +28,5 @@ void vault_ask(struct vault *v, const struct vault_packet *p, int fd, vault_done
 bool vault_is_idle(const struct vault *v); /* nothing is asked */
 /* Whoever waits is told nothing. NULL is fine. */
 void vault_close(struct vault *v);
+/* The same, and it ends if nobody has its mount; what becomes of that is not waited for. */
+void vault_dismiss(struct vault *v);

@@ -40,6 +40,7 @@ struct wsx {
 	struct sbx *service;  /* one of them, ours: for requests about files */
 	struct ws_waiter *service_waiters, *default_waiters;
 	bool is_service_due, is_default_due;
+	bool has_sandboxes; /* at our end: some live on with its mount */
 	bool is_found; /* after a restart of ours: the keeper of those who are attached may live */
 	struct ws_op *first, **last;
 	bool is_busy; /* the first operation is under way */

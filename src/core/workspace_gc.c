@@ -10,8 +10,8 @@
 #include "core/workspace-internal.h"
 #include "io/journal.h"
 
-#define TRASH_MS (24ll * 3600 * 1000)
 #define POINTS_AT_A_TIME 200
+#define SWEEP_MS 60000 /* points that nobody needs are looked for so often */
 
 /* ---- over ---------------------------------------------------------------------------- */
 
@@ -48,7 +48,7 @@ static void end_one(struct core *c, const char *id)
 void wsx_look(struct core *c)
 {
 	AUTO(arena_done) struct arena a = { 0 };
-	struct workspace_list list;
+	struct workspace_list list = { 0 };
 	struct err e = { 0 };
 	struct fail f = { 0 };
 
@@ -60,10 +60,14 @@ void wsx_look(struct core *c)
 			if (w && !w->attached && !w->first && w->refs == 0)
 				(void)!wsx_delete(w, true, expired, NULL, &f);
 		}
-	if (store_workspace_trashed(c->store, core_now_ms() - TRASH_MS, &a, &list, &e) == 0)
+	if (store_workspace_trashed(c->store, core_now_ms() - (int64_t)c->config.keep_trash_ms, &a,
+	                            &list, &e) == 0)
 		for (size_t i = 0; i < list.n; i++)
 			end_one(c, list.rows[i].id);
-	trees_drop_points(c, POINTS_AT_A_TIME);
+	if (list.n > 0 || core_mono_ms() - c->swept_ms >= SWEEP_MS) {
+		c->swept_ms = core_mono_ms();
+		trees_drop_points(c, POINTS_AT_A_TIME);
+	}
 }
 
 /* ---- after a loss of power ----------------------------------------------------------- */
@@ -172,10 +176,18 @@ void wsx_recover(struct core *c)
 	roster_each(&c->workspaces, find_keeper, NULL);
 }
 
+/* A keeper that nobody needs does not stay for its minute. */
 static void free_one(void *entry, void *arg)
 {
+	struct wsx *w = entry;
+
 	(void)arg;
-	ws_free(entry);
+	if (!w->has_sandboxes)
+		vault_dismiss(w->vault);
+	else
+		vault_close(w->vault);
+	w->vault = NULL;
+	ws_free(w);
 }
 
 void wsx_close_all(struct core *c)

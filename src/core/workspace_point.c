@@ -20,9 +20,7 @@
 /* Also who is paused: he could go on meanwhile. Ours, with nothing to do: it writes nothing. */
 static bool must_freeze(const struct sbx *s)
 {
-	bool can =
-	    s->is_one_shot ? s->link.watch.fd >= 0 : s->link.is_ready && s->link.ready.can_freeze;
-
+	bool can = s->is_one_shot ? s->link.watch.fd >= 0 : s->link.is_ready;
 	bool is_there = s->state == SANDBOX_RUNNING || s->state == SANDBOX_PAUSED;
 
 	return can && is_there && !(s->is_service && files_are_idle(s));
@@ -95,8 +93,10 @@ void wsx_detach(struct sbx *s)
 	s->hold = SBX_HOLD_NONE;
 	if (w->service == s)
 		w->service = NULL;
-	if (w->core->is_closing)
+	if (w->core->is_closing) { /* it lives on without us */
+		w->has_sandboxes |= !s->is_service;
 		return;
+	}
 	if (was_waited_for)
 		one_less(w, 0);
 	if (w->link == WSX_OPEN && !s->is_service) /* what it did before it died is a point too */
@@ -394,6 +394,29 @@ bool wsx_wants_point(const struct sbx *s)
 
 /* ---- names --------------------------------------------------------------------------- */
 
+/* Its own point; or, when it changed nothing, where it found the workspace. */
+static int left_by(const struct wsx *w, const char *process, struct arena *a, struct point_row *out)
+{
+	struct store *store = w->core->store;
+	struct process_row row;
+	struct err e = { 0 };
+
+	if (store_point_by_process(store, w->row.tenant, process, a, out, &e) == 0)
+		return 0;
+	if (store_process_get(store, w->row.tenant, process, a, &row, &e) < 0 || !row.details)
+		return -1;
+	json_t *details = json_loads(row.details, 0, NULL);
+	const json_t *left = json_object_get(details, "workspace");
+	const char *id = json_string_value(json_object_get(left, "id"));
+	int64_t at = json_integer_value(json_object_get(left, "at"));
+	bool is_ours = id && strcmp(id, w->row.id) == 0;
+
+	json_decref(details);
+	if (!is_ours)
+		return -1;
+	return at == 0 ? 0 : store_point_by_num(store, at, a, out, &e);
+}
+
 int wsx_point_find(struct wsx *w, const char *name, struct arena *a, struct point_row *out,
                    struct fail *f)
 {
@@ -413,7 +436,7 @@ int wsx_point_find(struct wsx *w, const char *name, struct arena *a, struct poin
 	else if (id_is(name, n, "cp") || id_is(name, n, "sn"))
 		r = store_point_get(store, w->row.tenant, name, a, out, &e);
 	else if (id_is(name, n, "px"))
-		r = store_point_by_process(store, w->row.tenant, name, a, out, &e);
+		r = left_by(w, name, a, out);
 	if (r < 0)
 		return fail_set(f, FAIL_NOT_FOUND, "no such point: %.64s", name);
 	return 0;

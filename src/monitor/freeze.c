@@ -54,7 +54,7 @@ static int look_closely(const struct monitor *m)
 }
 
 /* To all who wait for it. All or none: who is refused is not frozen. */
-static void answer(struct monitor *m, int error)
+void freeze_answer(struct monitor *m, int error)
 {
 	const bool was_pause = m->asks_pause, was_hold = m->asks_hold;
 
@@ -63,6 +63,7 @@ static void answer(struct monitor *m, int error)
 	if (error) {
 		m->is_paused = m->is_paused && !was_pause;
 		m->is_held = m->is_held && !was_hold;
+		stopper_end(m);
 		(void)cgroup_freeze(&m->box->cgroup, is_wanted(m));
 		m->is_frozen = is_wanted(m);
 	}
@@ -72,27 +73,37 @@ static void answer(struct monitor *m, int error)
 		talk_done(m, CH_HOLD, error);
 }
 
+/* A pause may last: a tracer would be in the way of whoever debugs inside. */
+static int begin(struct monitor *m)
+{
+	bool is_moment = !cgroup_can_freeze(&m->box->cgroup) && !m->is_paused;
+
+	return is_moment ? stopper_start(m) : cgroup_freeze(&m->box->cgroup, true);
+}
+
 static void look(struct timer *t)
 {
 	struct monitor *m = OWNER_OF(t, struct monitor, freeze);
 	int r = 0;
 
 	if (!m->is_freezing && !is_starting(m)) {
-		r = cgroup_freeze(&m->box->cgroup, true);
+		r = begin(m);
 		m->is_freezing = r >= 0;
 	}
+	if (m->stopper_pid > 0)
+		return; /* it tells */
 	if (m->is_freezing)
 		r = look_closely(m);
 	if (r == 0 && ++m->freeze_tries < LOOKS_MAX)
 		timer_set(&m->timers, t, LOOK_MS);
 	else
-		answer(m, r > 0 ? 0 : r < 0 ? -r : ETIMEDOUT);
+		freeze_answer(m, r > 0 ? 0 : r < 0 ? -r : ETIMEDOUT);
 }
 
 static void freeze(struct monitor *m)
 {
 	if (m->is_frozen) {
-		answer(m, 0);
+		freeze_answer(m, 0);
 		return;
 	}
 	if (m->is_freezing || m->freeze.at_ms)
@@ -109,7 +120,8 @@ static int thaw(struct monitor *m)
 		return 0;
 	timer_stop(&m->timers, &m->freeze);
 	m->is_frozen = m->is_freezing = false;
-	int r = cgroup_freeze(&m->box->cgroup, false);
+	stopper_end(m);
+	int r = cgroup_can_freeze(&m->box->cgroup) ? cgroup_freeze(&m->box->cgroup, false) : 0;
 	return r < 0 ? -r : 0;
 }
 

@@ -12,6 +12,7 @@
  *   execs.c    exec notifications
  *   clock.c    the deadlines of the sandbox
  *   freeze.c   pause and resume; a moment in which all stand still
+ *   stopper.c  the same where there is no freezer
  *   waiting.c  who waits for input
  *   self.c     the door inside
  *   gate.c     its network: what outlives a child of the gate
@@ -161,7 +162,9 @@ struct monitor {
 	bool asks_pause, asks_hold;  /* the client waits for an answer */
 	bool is_lease_over;          /* the moment was longer than it was said to be */
 	int freeze_tries;
+	pid_t stopper_pid;                 /* stopper.c; 0: none */
 	struct later *later, **later_last; /* heard after that */
+	struct watch stopper;              /* stopper.c */
 
 	bool is_init_lost; /* pid 1 died before it was told to */
 	enum run_state cause;
@@ -295,7 +298,12 @@ void freeze_hold(struct monitor *m, uint32_t lease_ms);
 void freeze_release(struct monitor *m);
 bool freeze_defer(struct monitor *m, struct message *msg); /* true: it is heard later */
 void freeze_forget(struct monitor *m);                     /* what would be: who said it is gone */
-void freeze_end(struct monitor *m);                        /* thaws: what is frozen does not die */
+void freeze_answer(struct monitor *m, int error);
+void freeze_end(struct monitor *m); /* thaws: what is frozen does not die */
+
+/* stopper.c, without a freezer; freeze_answer() is called when all stand. 0 or -errno. */
+int stopper_start(struct monitor *m);
+void stopper_end(struct monitor *m);
 
 /* waiting.c */
 void waiting_watch(struct proc *p, bool on);

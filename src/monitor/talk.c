@@ -522,36 +522,36 @@ static void hear_answer(struct monitor *m, const struct message *msg)
 /* clang-format off */
 static const struct {
 	uint32_t len; /* of the body */
+	bool is_later; /* not while all stand still: it starts somebody, or is meant for him */
 	void (*of_proc)(struct proc *p, const struct message *msg);
 	void (*of_box)(struct monitor *m, const struct message *msg);
 	void (*of_new)(struct monitor *m, struct message *msg); /* takes descriptors */
-	bool is_later; /* not while all stand still: it starts somebody, or is meant for him */
 } verbs[CH_TYPES] = {
-	[CH_EXEC]   = { ANY,                           NULL,        NULL,        hear_exec, true },
-	[CH_TREE]   = { ANY,                           NULL,        NULL,        hear_tree, true },
-	[CH_IN]     = { ANY,                           hear_in,     NULL,        NULL, true },
-	[CH_EOF]    = { 0,                             hear_eof,    NULL,        NULL, true },
-	[CH_SIGNAL] = { sizeof(struct channel_signal), hear_signal, NULL,        NULL, true },
-	[CH_RESIZE] = { sizeof(struct channel_size),   hear_resize, NULL,        NULL, true },
-	[CH_KILL]   = { 0,                             hear_kill,   NULL,        NULL, true },
-	[CH_ACK]    = { sizeof(uint64_t),              hear_ack,    NULL,        NULL },
-	[CH_WATCH]  = { sizeof(uint32_t),              hear_watch,  NULL,        NULL },
-	[CH_FORGET] = { 0,                             NULL,        hear_forget, NULL },
-	[CH_STOP]   = { 0,                             NULL,        hear_stop,   NULL },
-	[CH_FREEZE] = { 0,                             NULL,        hear_freeze, NULL },
-	[CH_THAW]   = { 0,                             NULL,        hear_freeze, NULL },
-	[CH_HOLD]   = { sizeof(uint32_t),              NULL,        hear_hold,   NULL },
-	[CH_RELEASE] = { 0,                            NULL,        hear_release, NULL },
-	[CH_USAGE]  = { 0,                             NULL,        hear_usage,  NULL },
-	[CH_SYNC]   = { 0,                             NULL,        hear_sync,   NULL },
-	[CH_EXTEND] = { sizeof(uint64_t),              NULL,        hear_extend, NULL },
-	[CH_CLOSE]  = { 0,                             NULL,        hear_close,  NULL },
-	[CH_DROP]   = { ANY,                           NULL,        hear_shell,  NULL, true },
-	[CH_SHELL]  = { ANY,                           NULL,        hear_shell,  NULL, true },
-	[CH_GATE]   = { 0,                             NULL,        NULL,        hear_gate },
-	[CH_RULES]  = { sizeof(struct gate_rules),     NULL,        NULL,        hear_rules },
-	[CH_NET_ACK] = { sizeof(uint64_t),             NULL,        hear_net_ack, NULL },
-	[CH_ANSWER] = { sizeof(struct gate_answer),    NULL,        hear_answer, NULL },
+	[CH_EXEC]    = { ANY,                          true,  NULL,        NULL,         hear_exec },
+	[CH_TREE]    = { ANY,                          true,  NULL,        NULL,         hear_tree },
+	[CH_IN]      = { ANY,                          true,  hear_in,     NULL,         NULL },
+	[CH_EOF]     = { 0,                            true,  hear_eof,    NULL,         NULL },
+	[CH_SIGNAL]  = { sizeof(struct channel_signal), true,  hear_signal, NULL,         NULL },
+	[CH_RESIZE]  = { sizeof(struct channel_size),  true,  hear_resize, NULL,         NULL },
+	[CH_KILL]    = { 0,                            true,  hear_kill,   NULL,         NULL },
+	[CH_ACK]     = { sizeof(uint64_t),             false, hear_ack,    NULL,         NULL },
+	[CH_WATCH]   = { sizeof(uint32_t),             false, hear_watch,  NULL,         NULL },
+	[CH_FORGET]  = { 0,                            false, NULL,        hear_forget,  NULL },
+	[CH_STOP]    = { 0,                            false, NULL,        hear_stop,    NULL },
+	[CH_FREEZE]  = { 0,                            false, NULL,        hear_freeze,  NULL },
+	[CH_THAW]    = { 0,                            false, NULL,        hear_freeze,  NULL },
+	[CH_HOLD]    = { sizeof(uint32_t),             false, NULL,        hear_hold,    NULL },
+	[CH_RELEASE] = { 0,                            false, NULL,        hear_release, NULL },
+	[CH_USAGE]   = { 0,                            false, NULL,        hear_usage,   NULL },
+	[CH_SYNC]    = { 0,                            false, NULL,        hear_sync,    NULL },
+	[CH_EXTEND]  = { sizeof(uint64_t),             false, NULL,        hear_extend,  NULL },
+	[CH_CLOSE]   = { 0,                            false, NULL,        hear_close,   NULL },
+	[CH_DROP]    = { ANY,                          true,  NULL,        hear_shell,   NULL },
+	[CH_SHELL]   = { ANY,                          true,  NULL,        hear_shell,   NULL },
+	[CH_GATE]    = { 0,                            false, NULL,        NULL,         hear_gate },
+	[CH_RULES]   = { sizeof(struct gate_rules),    false, NULL,        NULL,         hear_rules },
+	[CH_NET_ACK] = { sizeof(uint64_t),             false, NULL,        hear_net_ack, NULL },
+	[CH_ANSWER]  = { sizeof(struct gate_answer),   false, NULL,        hear_answer,  NULL },
 };
 /* clang-format on */
 

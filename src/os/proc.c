@@ -5,6 +5,7 @@
 #include <linux/sched.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -111,6 +112,21 @@ int os_wait(pid_t pid, int *status, struct rusage *usage)
 int os_try_wait(pid_t pid, int *status, struct rusage *usage)
 {
 	return wait_for(pid, status, WNOHANG, usage);
+}
+
+int os_trace_stop(pid_t tid)
+{
+	int status = 0;
+
+	OS_FAULT("ptrace");
+	int r = os_ret(ptrace(PTRACE_SEIZE, tid, NULL, NULL));
+	if (r >= 0)
+		r = os_ret(ptrace(PTRACE_INTERRUPT, tid, NULL, NULL));
+	if (r >= 0)
+		do
+			r = os_ret(waitpid(tid, &status, __WALL));
+		while (r == -EINTR);
+	return r < 0 ? r : WIFSTOPPED(status) ? 0 : -ESRCH;
 }
 
 int os_set_ids(uid_t uid, gid_t gid)

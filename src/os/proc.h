@@ -38,6 +38,10 @@ int os_setsid(void);
 int os_wait(pid_t pid, int *status, struct rusage *usage);     /* blocks */
 int os_try_wait(pid_t pid, int *status, struct rusage *usage); /* 0: still running */
 
+/* Becomes the tracer of this thread and waits until it stands still; it goes on when we end. The
+ * thread does not notice. -ESRCH: it has ended. */
+int os_trace_stop(pid_t tid);
+
 int os_set_ids(uid_t uid, gid_t gid); /* real, effective, saved: gid first */
 /* Who makes files. Capabilities stay only with SECBIT_NO_SETUID_FIXUP. */
 int os_set_fsids(uid_t uid, gid_t gid);

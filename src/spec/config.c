@@ -308,6 +308,9 @@ static const struct opt rows[] = {
 	{ .key = "keep_records", .flag = "keep-records", .arg = "TIME", .dflt = "30d",
 	  .type = &opt_number, FIELD(keep_records_ms), BOUNDS(unit_duration, SECOND_MS, 100 * YEAR_MS),
 	  .forms = DURATION, .help = "ended processes and their logs" },
+	{ .key = "keep_trash", .flag = "keep-trash", .arg = "TIME", .dflt = "1d",
+	  .type = &opt_number, FIELD(keep_trash_ms), BOUNDS(unit_duration, SECOND_MS, 100 * YEAR_MS),
+	  .forms = DURATION, .help = "workspaces that were removed" },
 	{ .key = "log", .flag = "log", .arg = "LEVEL", .dflt = "info", .type = &opt_text,
 	  .check = check_level, FIELD(log), .forms = "`debug`, `info`, `warn` or `error`",
 	  .help = "what it says on standard error; debug: every request" },
@@ -600,6 +603,7 @@ static const char intro[] =
     "host_paths: [/srv/sources]\n"
     "ttl: 12h\n"
     "keep_records: 30d\n"
+    "keep_trash: 1d\n"
     "log: info\n"
     "net: {sets: {docs: [docs.example.org]}, grant: [10.1.0.0/16], ask: 5m}\n"
     "quota: {sandboxes: 50, processes: 200, cpu: 16, mem: 64g, pids: 20000, disk: 32g}\n"

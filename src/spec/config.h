@@ -57,7 +57,7 @@ struct config {
 	struct config_tls {
 		const char *cert, *key;
 	} tls;
-	uint64_t service_id, idle_exit_ms, ttl_ms, keep_records_ms;
+	uint64_t service_id, idle_exit_ms, ttl_ms, keep_records_ms, keep_trash_ms;
 	const char *log; /* the least that is said: debug, info, warn or error */
 	struct config_net net;
 	struct quota quota;         /* per tenant */

@@ -138,7 +138,7 @@ struct channel_size {
 
 struct channel_ready {
 	int32_t init_pid;    /* as the monitor's host sees it */
-	uint32_t can_freeze; /* there is a cgroup for it */
+	uint32_t can_freeze; /* there is a cgroup for it; HOLD needs none */
 	uint32_t has_leaves; /* every process has a cgroup: a tree is known exactly */
 	uint32_t is_frozen;
 };

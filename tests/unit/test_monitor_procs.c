@@ -278,18 +278,6 @@ static int await_done(enum channel_type type)
 	return (int)done.error;
 }
 
-static bool can_hold(void)
-{
-	if (cgroup_can_freeze(&t.box.cgroup))
-		return true;
-	say_hold(1000);
-	CHECK_INT(await_done(CH_HOLD), EOPNOTSUPP);
-	AUTO(fd_close) int log = box_sh(&t, 9, "echo on");
-	CHECK_INT(box_await_exit(&t, 9).exit_code, 0);
-	stop();
-	return false;
-}
-
 static size_t written(int log)
 {
 	return strlen(box_text(log, LOG_OUT));
@@ -313,8 +301,6 @@ static void check_still(int log)
 TEST(a_moment_ends_when_it_is_said_and_what_was_said_meanwhile_is_done)
 {
 	start(FLAGS());
-	if (!can_hold())
-		return;
 	AUTO(fd_close) int log = box_sh(&t, 1, "while :; do echo x; sleep 0.02; done");
 	await_text(log, "x");
 	say_hold(20000);
@@ -337,8 +323,6 @@ TEST(a_moment_ends_when_it_is_said_and_what_was_said_meanwhile_is_done)
 TEST(a_moment_that_nobody_ends_ends_by_itself)
 {
 	start(FLAGS());
-	if (!can_hold())
-		return;
 	AUTO(fd_close) int log = box_sh(&t, 1, "while :; do echo x; sleep 0.02; done");
 	await_text(log, "x");
 	say_hold(600);
@@ -362,8 +346,10 @@ TEST(a_moment_that_nobody_ends_ends_by_itself)
 TEST(a_pause_outlives_a_moment_and_a_moment_a_pause)
 {
 	start(FLAGS());
-	if (!can_hold())
-		return;
+	if (!cgroup_can_freeze(&t.box.cgroup)) {
+		stop();
+		SKIP("needs a freezer");
+	}
 	AUTO(fd_close) int log = box_sh(&t, 1, "while :; do echo x; sleep 0.02; done");
 	await_text(log, "x");
 	box_say(&t, CH_FREEZE, 0, NULL, 0);
@@ -394,8 +380,6 @@ TEST(moments_between_starts_disturb_nobody)
 	uint32_t num = 1;
 
 	start(FLAGS());
-	if (!can_hold())
-		return;
 	for (int i = 0; i < 100; i++, num++) {
 		AUTO(fd_close) int log = box_sh(&t, num, "echo x");
 
@@ -406,6 +390,63 @@ TEST(moments_between_starts_disturb_nobody)
 		box_say(&t, CH_FORGET, num, NULL, 0);
 	}
 	stop();
+}
+
+/* Threads, a parent that watches for children that stop, somebody who was stopped before, and one
+ * who forks without end: all of them stand, and afterwards each is what it was. */
+TEST(without_a_freezer_a_tracer_holds_them_and_nobody_notices)
+{
+	static const char script[] =
+	    "import os, signal, threading, time\n"
+	    "def count(name):\n"
+	    "    while True:\n"
+	    "        print(name, flush=True); time.sleep(0.01)\n"
+	    "for i in range(4): threading.Thread(target=count, args=[f't{i}'], "
+	    "daemon=True).start()\n"
+	    "stopped = os.fork()\n"
+	    "if stopped == 0: time.sleep(1000)\n"
+	    "os.kill(stopped, signal.SIGSTOP); os.waitpid(stopped, os.WUNTRACED)\n"
+	    "child = os.fork()\n"
+	    "if child == 0: count('child')\n"
+	    "states = ['T']\n" /* it wakes up, and stops again */
+	    "forker = os.fork()\n"
+	    "while forker == 0:\n"
+	    "    if os.fork() == 0: os._exit(0)\n"
+	    "    os.wait()\n"
+	    "while True:\n"
+	    "    pid, status = os.waitpid(-1, os.WUNTRACED | os.WCONTINUED | os.WNOHANG)\n"
+	    "    if pid: print('SEEN', pid == child, status, flush=True)\n"
+	    "    states.append(open(f'/proc/{stopped}/stat').read().split()[2])\n"
+	    "    if 'T' not in states[-40:]: print('STATE', states[-40:], flush=True)\n"
+	    "    time.sleep(0.005)\n";
+	char line[2048];
+
+	snprintf(line, sizeof line, "exec python3 -c \"$(cat <<'END'\n%sEND\n)\"", script);
+	box_has_no_freezer = true;
+	start(FLAGS());
+	CHECK(!cgroup_can_freeze(&t.box.cgroup));
+	AUTO(fd_close) int log = box_sh(&t, 1, line);
+	await_text(log, "child");
+	for (int i = 0; i < 20; i++) {
+		say_hold(20000);
+		CHECK_INT(await_done(CH_HOLD), 0);
+		if (i % 10 == 0)
+			check_still(log);
+		box_say(&t, CH_RELEASE, 0, NULL, 0);
+		CHECK_INT(await_done(CH_RELEASE), 0);
+		await_growth(log, written(log));
+	}
+	const char *text = box_text(log, LOG_OUT);
+	const char *seen = strstr(text, "S"); /* SEEN, STATE */
+	if (seen)
+		printf("# %.200s\n", seen);
+	CHECK(!seen);
+	box_say(&t, CH_FREEZE, 0, NULL, 0); /* a pause needs the real thing */
+	CHECK_INT(await_done(CH_FREEZE), EOPNOTSUPP);
+	say_hold(20000);
+	CHECK_INT(await_done(CH_HOLD), 0);
+	stop(); /* what is held ends too */
+	box_has_no_freezer = false;
 }
 
 TEST(when_pid_1_dies_all_is_lost_and_said)

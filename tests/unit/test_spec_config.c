@@ -219,6 +219,7 @@ TEST(flags_win_over_the_file)
 	check_value(&all, "quota.pids", "6");
 	check_value(&all, "most.mem", "2g");
 	check_value(&all, "keep_records", "30d");
+	check_value(&all, "keep_trash", "1d");
 	check_value(&all, "idle_exit", NULL);
 	config_done(&file);
 	config_done(&flags);
@@ -269,7 +270,7 @@ TEST(a_full_config_has_room)
 	struct err e = { 0 };
 	struct config c;
 
-	str_add(&text, "state: /s\nrun: /r\nservice_id: 1\nidle_exit: 1\nttl: 1\nkeep_records: 1\n"
+	str_add(&text, "state: /s\nrun: /r\nservice_id: 1\nidle_exit: 1\nttl: 1\nkeep_records: 1\nkeep_trash: 1\n"
 	               "quota: {sandboxes: 1, processes: 1, cpu: 1, mem: 1m, pids: 1, disk: 1m}\n");
 	for (int i = 0; i < 2; i++)
 		str_addf(&text,

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 
+import place
 from place import Work, check, end_vaults, fill, lib, main, same, vaults, wait_until
 from lib import Daemon, test
 
@@ -131,7 +132,8 @@ def _(c, _daemon):
         check(done["workspace"]["checkpoint"], f"a point: {done}")
         ids.append(done["id"])
         states.append(w.hash())
-    same(w.execute("cat c")["workspace"]["checkpoint"], None, "nothing changed, no point")
+    idle = w.execute("cat c")
+    same(idle["workspace"]["checkpoint"], None, "nothing changed, no point")
     same(len(w.history()["points"]), 3, "one for each")
     same(w.history()["points"][0]["process"], ids[2], "and they are known")
     for at in (2, 1, 0):
@@ -150,6 +152,9 @@ def _(c, _daemon):
     w.shell("echo other > z")
     w.post("restore", {"to": ids[2]})
     same(w.hash(), states[3], "as the third left it, though it was undone")
+    w.post("restore", {"to": "base"})
+    w.post("restore", {"to": idle["id"]})
+    same(w.hash(), states[3], "as one that changed nothing found it")
     w.post("restore", {"snapshot": snapshot["id"]})
     same(w.hash(), states[1], "the snapshot")
     w.post("restore", {"to": "base"})
@@ -218,6 +223,33 @@ def _(c, _daemon):
     short = Work(c, "short", ttl="100ms")
     pinned = Work(c, "pinned", ttl="100ms", pin=True)
     same((short.get()["ttl_ms"], pinned.get()["pin"]), (100, True), "time to live")
+
+
+@test("time in the trash is over: its top and its points go, what a fork needs stays", own=True)
+def _(_api):
+    others = set(vaults())
+    d = Daemon("trash", options=("--keep-trash", "1s")).start()
+    c = d.client()
+    w = Work(c, "old", ttl="1500ms")
+    pinned = Work(c, "pinned", ttl="100ms", pin=True)
+    pinned.write("x", b"1")
+    fill(w)
+    w.shell("seq 5000 > more")
+    fork = Work.of(c, w.post("fork", {"at": w.history()["points"][1]["id"]})["workspaces"][0])
+    before = fork.hash()
+    c.remove_all()
+    wait_until(lambda: c.ok("GET", f"/v1/workspaces/{w.id}")["state"] != "ready", 20, "it is not used, and goes to the trash")
+    wait_until(lambda: c.ok("GET", f"/v1/workspaces/{w.id}")["state"] == "gone", 20, "and then it is gone")
+    same(c.post(f"/v1/workspaces/{w.id}/restore-trash", {}).code, "not_found", "for ever")
+    same(fork.hash(), before, "its fork is as it was")
+    fork.post("restore", {"to": "base"})
+    same(fork.read("tool"), None, "also at the beginning")
+    same(pinned.get()["state"], "ready", "what is pinned stays")
+    clear(c)
+    d.wait_clean()
+    c.close()
+    d.stop()
+    wait_until(lambda: (lib.census.reap(), set(vaults()) <= others)[1], 10, "keepers that nobody needs end with the daemon")
 
 
 # ---- while others are at work ----------------------------------------------------------------
@@ -377,14 +409,18 @@ def _(_api):
     restarted("user")
 
 
-@test("the daemon of the user ends", own=True)
-def _(_api):
-    if users:
-        c = users[0].client()
+def end_users():
+    while users:
+        d = users.pop()
+        if d.process.poll() is not None:
+            continue  # it was ended after a test that failed
+        c = d.client()
         clear(c)
         c.close()
-        users.pop().stop()
+        d.stop()
 
+
+place.ENDS.append(end_users)
 
 if __name__ == "__main__":
     sys.exit(main(__file__))

@@ -21,6 +21,7 @@ from lib import Failed, check, same, wait_until  # noqa: E402
 lib.cell.PROGRAMS = (*dict.fromkeys((*lib.cell.PROGRAMS, "caisson", "caisson-vault")),)
 IMAGE = pathlib.Path("/run/disk.img")
 DISK_BYTES = 1 << 30
+ENDS = []  # called when all tests are over
 
 
 def prepare():
@@ -32,6 +33,8 @@ def prepare():
     os.chmod(lib.HOME, 0o755)
 
     def finish():
+        for function in ENDS:
+            function()
         end_vaults()
         wait_until(lambda: subprocess.run(["umount", lib.HOME], stderr=subprocess.DEVNULL, check=False).returncode == 0,
                    10, "umount of the disk")
