@@ -153,7 +153,8 @@ bool spec_weaker(const struct spec *s, const char *field);       /* it is listed
 enum net_entry net_entry_kind(const char *entry, const char **name);
 extern const char *const net_presets[]; /* "pip", ...; ends with NULL */
 
-/* What an imported image may be called: letters, digits, then . _ - : too; not host, not dir:. */
+/* What an imported image may be called: letters, digits, then . _ - : too; not host, nor
+ * with dir: or oci: in front. */
 bool image_name_is(const char *text);
 
 /* The image's user by strict rules: name, "uid" or "uid:gid"; nothing is parsed half-way. */
