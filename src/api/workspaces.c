@@ -176,7 +176,8 @@ static void answer_existing(struct call *c, const struct wsx *w, const struct ws
 	else if (ask->base && strcmp(w->row.base ? w->row.base : "", ask->base) != 0)
 		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists, and its base is %s",
 		         w->row.base ? w->row.base : "the main branch");
-	else if (json_object_get(c->body, "spec") && strcmp(w->row.spec, ask->spec_text) != 0)
+	else if (ask->spec_text && json_object_get(c->body, "spec") &&
+	         strcmp(w->row.spec, ask->spec_text) != 0)
 		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists and has another spec");
 	if (f.code != FAIL_NONE)
 		answer_fail(c, &f);
@@ -188,7 +189,7 @@ void workspace_put(struct call *c)
 {
 	AUTO(str_done) struct str spec = { .max = SPEC_BYTES_MAX };
 	struct fail f = { 0 }, none;
-	struct wsx_ask ask;
+	struct wsx_ask ask = { 0 };
 
 	if (take_ask(c, &ask, &spec, &f) < 0) {
 		answer_fail(c, &f);
@@ -531,7 +532,7 @@ static int read_all(int fd, struct str *text)
 	uint64_t at = 0;
 	int n;
 
-	while ((n = os_pread(fd, buf, sizeof buf, at)) > 0) {
+	while ((n = os_pread(fd, buf, sizeof buf, (off_t)at)) > 0) {
 		str_addn(text, buf, (size_t)n);
 		at += (uint64_t)n;
 	}
