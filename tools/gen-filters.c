@@ -1,6 +1,6 @@
 /*
- * gen-filters.c - compiles src/engine/policy.h, src/gate/policy.h, src/cache/policy.h and src/vault/policy.h into the
- * programs that the kernel runs.
+ * gen-filters.c - compiles src/engine/policy.h, src/gate/policy.h, src/cache/policy.h and
+ * src/vault/policy.h into the programs that the kernel runs.
  *
  *     gen-filters OUT.h
  *

@@ -6,7 +6,7 @@
  *   maker.c     the channel to the launcher: make, open, clean
  *   sandbox.c   sandboxes: objects in memory, their states, their rows
  *   link.c      the channel to one sandbox's monitor
- *   process.c   processes: start, end, who waits for them
+ *   process.c   processes: start, end, who waits for them; process_verbs.c: what is asked of one
  *   shells.c    named shells: what the next one gets back
  *   output.c    what a process wrote, read from its log
  *   birth.c     a log that speaks for a row that is not there yet
