@@ -1,9 +1,5 @@
 /*
-<<<<<<< HEAD
- * gen-filters.c - compiles src/engine/policy.h, src/gate/policy.h and src/vault/policy.h into the
-=======
- * gen-filters.c - compiles src/engine/policy.h, src/gate/policy.h and src/cache/policy.h into the
->>>>>>> 2b8840d196edd1dadd22e3329542dbb83fc4c868
+ * gen-filters.c - compiles the tables of policy.h in src/engine, gate, cache and vault into the
  * programs that the kernel runs.
  *
  *     gen-filters OUT.h
@@ -80,11 +76,8 @@ static const struct filter filters[] = {
 	{ "filter_init",          policy_init,        COUNT(policy_init),        NOTIFY, policy_args },
 	{ "filter_gate_master",   policy_gate_master, COUNT(policy_gate_master), NOTIFY, policy_gate_args },
 	{ "filter_gate_child",    policy_gate_child,  COUNT(policy_gate_child),  NOTIFY, policy_gate_args },
-<<<<<<< HEAD
 	{ "filter_vault",         policy_vault,       COUNT(policy_vault),       NOTIFY, policy_vault_args },
-=======
 	{ "filter_cache",         policy_cache,       COUNT(policy_cache),       NOTIFY, policy_gate_args },
->>>>>>> 2b8840d196edd1dadd22e3329542dbb83fc4c868
 };
 /* clang-format on */
 
