@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 ONLY ?=
 SECONDS ?= 60
-HELPERS = caissond caisson-launcher caisson-gate caisson-init caisson-tree caisson-vault
+HELPERS = caissond caisson-launcher caisson-cache caisson-gate caisson-init caisson-tree caisson-vault
 
 .PHONY: build help demo check check-gate check-v2 bench fmt fuzz soak install clean
 
@@ -23,7 +23,7 @@ check: ## all tests and checks; ONLY=unit,layers runs some of them
 	@tools/setup build check net
 	@tools/check $(ONLY)
 
-check-gate: ## the network's tests with more clients: PostgreSQL, Node, npm, Verdaccio, Java, Go; minutes
+check-gate: ## the network's tests with more clients: PostgreSQL, Node, npm, Verdaccio, Java, Go, Cargo; minutes
 	@tools/setup build check net net-more
 	@tests/net/verdaccio
 	@CAISSON_NET_MORE=1 tools/check gate,net

@@ -46,8 +46,8 @@ class Connection(http.client.HTTPConnection):
 class Daemon:
     """caisson-launcher with folders of its own."""
 
-    def __init__(self, home, uid=None, hosts=None):
-        self.home, self.uid, self.hosts = pathlib.Path(home), uid, hosts
+    def __init__(self, home, uid=None, own=None):
+        self.home, self.uid, self.own = pathlib.Path(home), uid, own or {}
         self.socket = self.home / "run/api.sock"
         self.connection = Connection(self.socket)
         self.process = None
@@ -71,7 +71,7 @@ class Daemon:
         who = {} if self.uid is None else {"user": self.uid, "group": self.uid, "extra_groups": []}
         with open(self.home / "log", "ab") as log:
             self.process = subprocess.Popen(
-                [*self.own_hosts(), BUILD / "caisson-launcher", "--state", self.home / "state", "--run", self.home / "run"],
+                [*self.own_files(), BUILD / "caisson-launcher", "--state", self.home / "state", "--run", self.home / "run"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, **who)
         while True:
             with contextlib.suppress(OSError, http.client.HTTPException):
@@ -81,10 +81,10 @@ class Daemon:
                 raise RuntimeError((self.home / "log").read_text()[-500:])
             time.sleep(0.002)
 
-    def own_hosts(self):
-        """Names that only this daemon knows, in a mount namespace of its own."""
-        script = 'mount --bind "$0" /etc/hosts && exec "$@"'
-        return ["unshare", "-m", "sh", "-c", script, self.hosts] if self.hosts else []
+    def own_files(self):
+        """Files that only this daemon sees, in a mount namespace of its own."""
+        binds = "".join(f"mount --bind '{own}' '{path}' && " for path, own in self.own.items())
+        return ["unshare", "-m", "sh", "-c", binds + 'exec "$@"', "sh"] if binds else []
 
     def ask(self, method, path, body=None):
         """(status, JSON or bytes), on a connection that is kept."""

@@ -2,13 +2,15 @@
  * net.c - both ends of the gate's benchmark: a server, and clients that time what they do.
  *
  *   net serve                            prints its port on 127.0.0.1, serves until its input ends
+ *   net serve-tls PEM                    the same, by TLS; only GET
  *   net bulk HOST PORT BYTES             so many bytes from it; prints MB/s
  *   net connect HOST PORT ROUNDS         connect, one byte there and back, close
  *   net request HOST PORT ROUNDS         GET on a kept connection
+ *   net tls HOST PORT ROUNDS             the same, by TLS
  *   net idle HOST PORT COUNT             connections that have carried a byte each; prints "ready",
  *                                        and holds them until it is ended
  *
- * connect and request print MIN P50 P90 P99 in microseconds; the first rounds warm and do not
+ * connect, request and tls print MIN P50 P90 P99 in microseconds; the first rounds warm and do not
  * count. What a client says does not look like HTTP, so that it is relayed and not judged request
  * by request. The first byte says what is wanted: 1 and a number as text, that many bytes; GET, a
  * small answer; all else comes back, byte for byte.
@@ -16,6 +18,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -81,6 +84,8 @@ static void send_bulk(int fd, long long n)
 	_exit(0);
 }
 
+static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nbench";
+
 static void serve_one(int fd)
 {
 	ssize_t n = read(fd, piece, PIECE - 1);
@@ -92,7 +97,6 @@ static void serve_one(int fd)
 		close(fd);
 		return;
 	}
-	static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nbench";
 	bool is_http = n > 3 && memcmp(piece, "GET", 3) == 0;
 	const char *what = is_http ? answer : piece;
 	size_t len = is_http ? sizeof answer - 1 : (size_t)n;
@@ -100,12 +104,13 @@ static void serve_one(int fd)
 		close(fd);
 }
 
-static void serve(void)
+/* Says where. */
+static int listen_somewhere(void)
 {
 	struct sockaddr_in name = { .sin_family = AF_INET,
 		                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof name;
-	int fd = socket(AF_INET, SOCK_STREAM, 0), loop = epoll_create1(0), one = 1;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	if (bind(fd, (struct sockaddr *)&name, len) < 0 || listen(fd, 4096) < 0 ||
 	    getsockname(fd, (struct sockaddr *)&name, &len) < 0)
 		fail("listen");
@@ -113,6 +118,40 @@ static void serve(void)
 	many_files();
 	printf("%d\n", ntohs(name.sin_port));
 	fflush(stdout);
+	return fd;
+}
+
+static _Noreturn void serve_requests(SSL_CTX *ctx, int fd)
+{
+	char ask[4096];
+	SSL *tls = SSL_new(ctx);
+	if (!tls || !SSL_set_fd(tls, fd) || SSL_accept(tls) != 1)
+		_exit(1);
+	while (SSL_read(tls, ask, sizeof ask) > 0 && SSL_write(tls, answer, sizeof answer - 1) > 0)
+		;
+	_exit(0);
+}
+
+static void serve_tls(const char *pem)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+	int one = 1;
+	if (!ctx || SSL_CTX_use_certificate_file(ctx, pem, SSL_FILETYPE_PEM) != 1 ||
+	    SSL_CTX_use_PrivateKey_file(ctx, pem, SSL_FILETYPE_PEM) != 1)
+		fail(pem);
+	int fd = listen_somewhere();
+	for (;;) {
+		int conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+		setsockopt(conn, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+		if (fork() == 0)
+			serve_requests(ctx, conn);
+		close(conn);
+	}
+}
+
+static void serve(void)
+{
+	int fd = listen_somewhere(), loop = epoll_create1(0), one = 1;
 	epoll_ctl(loop, EPOLL_CTL_ADD, fd,
 	          &(struct epoll_event){ .events = EPOLLIN, .data.fd = fd });
 	epoll_ctl(loop, EPOLL_CTL_ADD, 0, &(struct epoll_event){ .events = EPOLLIN, .data.fd = 0 });
@@ -204,27 +243,56 @@ static bool is_whole(const char *text, size_t n)
 	return end && number && (size_t)(text + n - end - 4) >= strtoul(number + 1, NULL, 10);
 }
 
-static void requests(const struct sockaddr_in *to, const char *host, long rounds)
+/* Plain or TLS. */
+struct peer {
+	int fd;
+	SSL *tls;
+};
+
+static ssize_t peer_read(const struct peer *p, void *buf, size_t n)
+{
+	return p->tls ? SSL_read(p->tls, buf, (int)n) : read(p->fd, buf, n);
+}
+
+static ssize_t peer_write(const struct peer *p, const void *bytes, size_t n)
+{
+	return p->tls ? SSL_write(p->tls, bytes, (int)n) : write(p->fd, bytes, n);
+}
+
+/* Whom it trusts makes no difference once it is connected. */
+static SSL *shake(int fd, const char *host)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	SSL *tls = ctx ? SSL_new(ctx) : NULL;
+	if (!tls || !SSL_set_fd(tls, fd) || !SSL_set_tlsext_host_name(tls, host) ||
+	    SSL_connect(tls) != 1)
+		fail("handshake");
+	return tls;
+}
+
+static void requests(const struct sockaddr_in *to, const char *host, long rounds, bool is_tls)
 {
 	static int64_t ns[ROUNDS_MAX];
-	int fd = dial(to);
-	char ask[512], answer[4096];
+	struct peer peer = { .fd = dial(to) };
+	char ask[512], got[4096];
+	if (is_tls)
+		peer.tls = shake(peer.fd, host);
 	int n = snprintf(ask, sizeof ask, "GET /bench HTTP/1.1\r\nHost: %s:%d\r\n\r\n", host,
 	                 ntohs(to->sin_port));
 	for (long i = -WARM_ROUNDS; i < rounds; i++) {
 		int64_t begin = now_ns();
 		size_t len = 0;
-		if (write(fd, ask, (size_t)n) != n)
+		if (peer_write(&peer, ask, (size_t)n) != n)
 			fail("ask");
-		while (!is_whole(answer, len)) {
-			ssize_t r = read(fd, answer + len, sizeof answer - len);
+		while (!is_whole(got, len)) {
+			ssize_t r = peer_read(&peer, got + len, sizeof got - len);
 			if (r <= 0)
 				fail("answer");
 			len += (size_t)r;
 		}
 		if (i >= 0)
 			ns[i] = now_ns() - begin;
-		else if (strncmp(answer, "HTTP/1.1 200", 12) != 0)
+		else if (strncmp(got, "HTTP/1.1 200", 12) != 0)
 			fail("status");
 	}
 	print_times(ns, rounds);
@@ -244,6 +312,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 2 && strcmp(argv[1], "serve") == 0)
 		serve();
+	if (argc == 3 && strcmp(argv[1], "serve-tls") == 0)
+		serve_tls(argv[2]);
 	if (argc < 5)
 		return 2;
 	struct sockaddr_in to = look_up(argv[2], argv[3]);
@@ -255,7 +325,9 @@ int main(int argc, char **argv)
 	else if (n > 0 && n <= ROUNDS_MAX && strcmp(argv[1], "connect") == 0)
 		connects(&to, n);
 	else if (n > 0 && n <= ROUNDS_MAX && strcmp(argv[1], "request") == 0)
-		requests(&to, argv[2], n);
+		requests(&to, argv[2], n, false);
+	else if (n > 0 && n <= ROUNDS_MAX && strcmp(argv[1], "tls") == 0)
+		requests(&to, argv[2], n, true);
 	else
 		return 2;
 	return 0;

@@ -1,6 +1,6 @@
 /*
- * gen-filters.c - compiles src/engine/policy.h and src/gate/policy.h into the programs that the
- * kernel runs.
+ * gen-filters.c - compiles src/engine/policy.h, src/gate/policy.h and src/cache/policy.h into the
+ * programs that the kernel runs.
  *
  *     gen-filters OUT.h
  *
@@ -21,6 +21,7 @@
 #include <stdarg.h>
 
 #include "base/base.h"
+#include "cache/policy.h"
 #include "engine/policy.h"
 #include "gate/policy.h"
 
@@ -74,6 +75,7 @@ static const struct filter filters[] = {
 	{ "filter_init",          policy_init,        COUNT(policy_init),        NOTIFY, policy_args },
 	{ "filter_gate_master",   policy_gate_master, COUNT(policy_gate_master), NOTIFY, policy_gate_args },
 	{ "filter_gate_child",    policy_gate_child,  COUNT(policy_gate_child),  NOTIFY, policy_gate_args },
+	{ "filter_cache",         policy_cache,       COUNT(policy_cache),       NOTIFY, policy_gate_args },
 };
 /* clang-format on */
 

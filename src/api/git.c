@@ -77,7 +77,7 @@ static void send_on(struct sending *s)
 	bool has_room = true;
 
 	while (s->call->r && has_room && s->at < s->bytes) {
-		int n = os_pread(s->fd, buf, sizeof buf, s->at);
+		int n = os_pread(s->fd, buf, sizeof buf, (off_t)s->at);
 
 		if (n <= 0) { /* shorter than announced: the client sees that */
 			s->at = s->bytes;

@@ -150,6 +150,7 @@ json_t *print_connection(const struct connection_row *row)
 		set(o, "method", text_or_null(row->method));
 		set(o, "path", text_or_null(row->path));
 		set(o, "status", row->status > 0 ? json_integer(row->status) : json_null());
+		set(o, "cache", text_or_null(row->cache));
 	}
 	set(o, "count", json_integer(row->count));
 	return o;

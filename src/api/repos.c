@@ -188,7 +188,7 @@ void repos_list(struct call *c)
 {
 	AUTO(arena_done) struct arena a = { 0 };
 	struct store_page page = { 0 };
-	struct repo_list list;
+	struct repo_list list = { 0 };
 	struct fail f = { 0 };
 	struct err e = { 0 };
 
@@ -200,6 +200,8 @@ void repos_list(struct call *c)
 		return;
 	}
 	json_t *rows = json_array();
+	for (size_t i = 0; i < list.n; i++)
+		repo_settle(c->api->core, &list.rows[i]);
 	for (size_t i = 0; i < list.n; i++)
 		json_array_append_new(
 		    rows, print_repo(&list.rows[i], repo_progress(c->api->core, list.rows[i].id)));

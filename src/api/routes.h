@@ -13,7 +13,7 @@
 #include "core/core.h"
 
 #define ROUTE_PARAMS_MAX 2
-#define BODY_JSON_MAX (2u << 20) /* a spec, a command with its environment, a batch of edits */
+#define BODY_JSON_MAX (5u << 20) /* a spec, a command with its environment, a batch of edits */
 
 /* What a token must be allowed. Whoever comes by the unix socket may all of it, as himself. */
 enum scope { SCOPE_NONE, SCOPE_READ, SCOPE_EXEC, SCOPE_MANAGE, SCOPE_ADMIN, SCOPES };

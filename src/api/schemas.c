@@ -262,11 +262,42 @@ static const struct member connection[] = {
 	{ "method",     0,      "text|null",     "of a request" },
 	{ "path",       0,      "text|null",     "of a request" },
 	{ "status",     0,      "count|null",    "of its answer" },
+	{ "cache",      0,      "=hit|=revalidated|=miss|=pass|=absent|null", "what the package cache did for a request; null: it was not asked" },
 	{ "count",      NEEDED, "count",         "how many this stands for" },
 };
 static const struct member connection_list_of[] = {
 	{ "connections", NEEDED, "[Connection]", "oldest change first" },
 	{ "next",        NEEDED, "count|null",   "after= of the next page; null: this was the last" },
+};
+static const struct member cache_entry[] = {
+	{ "kind",    NEEDED, "=pip|=npm|=cargo", "whose registry" },
+	{ "type",    NEEDED, "=file|=index",     "a package, or a page that says which there are" },
+	{ "url",     NEEDED, "text",             "where it came from" },
+	{ "sha256",  NEEDED, "text",             "its digest; of an index with what it says about files" },
+	{ "bytes",   NEEDED, "count",            "how long it is" },
+	{ "hits",    NEEDED, "count",            "how often it was served" },
+	{ "used_ms", NEEDED, "time",             "when last" },
+};
+static const struct member cache_list_of[] = {
+	{ "entries", NEEDED, "[CacheEntry]", "the most recently used first" },
+	{ "count",   NEEDED, "count",        "how many there are in all" },
+	{ "bytes",   NEEDED, "count",        "how much they take" },
+	{ "max",     NEEDED, "count",        "how much they may" },
+	{ "next",    NEEDED, "text|null",    "the cursor of the next page; null: this was the last" },
+};
+static const struct member cache_gc_ask[] = {
+	{ "max",        0, "Size|null",     "the least recently used go until no more than that is left" },
+	{ "older_than", 0, "Duration|null", "what was not used for so long goes" },
+};
+static const struct member cache_gc_of[] = {
+	{ "removed",     NEEDED, "count", "entries that are gone" },
+	{ "freed_bytes", NEEDED, "count", "what they took" },
+	{ "bytes",       NEEDED, "count", "what the others take" },
+	{ "count",       NEEDED, "count", "how many they are" },
+};
+static const struct member cache_verified[] = {
+	{ "checked", NEEDED, "count",        "entries that were read again" },
+	{ "bad",     NEEDED, "[CacheEntry]", "that were not what they should be, and are gone; the first thousand" },
 };
 static const struct member why_of[] = {
 	{ "host",        NEEDED, "text",                 "as asked" },
@@ -562,6 +593,11 @@ const struct schema schemas[] = {
 	{ "PortMade", "A forwarded port, with its token.", MEMBERS(port_made) },
 	{ "Connection", "One connection, refused lookup or request.", MEMBERS(connection) },
 	{ "ConnectionList", "A page of connections.", MEMBERS(connection_list_of) },
+	{ "CacheEntry", "One thing in the package cache.", MEMBERS(cache_entry) },
+	{ "CacheList", "A page of the package cache.", MEMBERS(cache_list_of) },
+	{ "CacheGcAsk", "How much of the package cache may stay.", MEMBERS(cache_gc_ask), ASK },
+	{ "CacheGc", "What was removed.", MEMBERS(cache_gc_of) },
+	{ "CacheVerified", "What was found.", MEMBERS(cache_verified) },
 	{ "Why", "What the rules say about a host.", MEMBERS(why_of) },
 	{ "NetRules", "The `net` of a spec, whole.", ASK, .has_net = true },
 	{ "NetChanged", "What became of new rules.", MEMBERS(net_changed) },

@@ -19,6 +19,10 @@ const struct route routes[] = {
 	{ "GET",    "/v1/tokens",          token_list,      SCOPE_ADMIN,  BODY_NONE,   "The tokens, without their texts", NULL, "TokenList", "limit cursor" },
 	{ "DELETE", "/v1/tokens/{id}",     token_delete,    SCOPE_ADMIN,  BODY_NONE,   "Revoke a token", NULL, NULL, NULL },
 
+	{ "GET",    "/v1/cache",           cache_list,      SCOPE_ADMIN,  BODY_NONE,   "What is in the package cache", NULL, "CacheList", "limit cursor" },
+	{ "POST",   "/v1/cache/gc",        cache_gc,        SCOPE_ADMIN,  BODY_WHOLE,  "Remove what was not used for the longest time", "CacheGcAsk", "CacheGc", NULL },
+	{ "POST",   "/v1/cache/verify",    cache_verify,    SCOPE_ADMIN,  BODY_WHOLE,  "Read all of it again; what is not what it should be is removed", "Nothing", "CacheVerified", NULL },
+
 	{ "POST",   "/v1/run",             exec_run,        SCOPE_MANAGE, BODY_WHOLE,  "Make a sandbox, run one command, remove it", "RunAsk", "Process", NULL },
 	{ "POST",   "/v1/sandboxes",       sandbox_create,  SCOPE_MANAGE, BODY_WHOLE,  "Make a sandbox; with a known key: get it", "SandboxAsk", "Sandbox", NULL },
 	{ "GET",    "/v1/sandboxes",       sandbox_list,    SCOPE_READ,   BODY_NONE,   "The sandboxes, newest first", NULL, "SandboxList", "limit cursor label" },

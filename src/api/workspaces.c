@@ -176,7 +176,7 @@ static void answer_existing(struct call *c, const struct wsx *w, const struct ws
 	else if (ask->base && strcmp(w->row.base ? w->row.base : "", ask->base) != 0)
 		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists, and its base is %s",
 		         w->row.base ? w->row.base : "the main branch");
-	else if (json_object_get(c->body, "spec") && ask->spec_text &&
+	else if (ask->spec_text && json_object_get(c->body, "spec") &&
 	         strcmp(w->row.spec, ask->spec_text) != 0)
 		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists and has another spec");
 	if (f.code != FAIL_NONE)
@@ -532,7 +532,7 @@ static int read_all(int fd, struct str *text)
 	off_t at = 0;
 	int n;
 
-	while ((n = os_pread(fd, buf, sizeof buf, at)) > 0) {
+	while ((n = os_pread(fd, buf, sizeof buf, (off_t)at)) > 0) {
 		str_addn(text, buf, (size_t)n);
 		at += n;
 	}

@@ -4,7 +4,9 @@
 #pragma once
 
 /* clang-format off */
-#define SPEC_BYTES_MAX (1u << 20)     /* written by people or an SDK; 1 MiB is absurd already */
+#define SPEC_BYTES_MAX (4u << 20)     /* the files of its mocks are in it, as base64 */
+#define MOCK_FILES_MAX 1000           /* of one folder that a host is played from */
+#define MOCK_BYTES_MAX (2u << 20)     /* of these together; kept with the sandbox, and by its gate */
 #define SPEC_DEPTH_MAX 16             /* nesting of a YAML or JSON spec */
 #define FS_ENTRIES_MAX 64             /* mounts of one sandbox; the kernel allows 100,000 */
 #define ENV_ENTRIES_MAX 1024          /* variables of one command */

@@ -1,15 +1,18 @@
 /*
  * caisson-gate [--ca FILE]... - the network of all sandboxes that have one; descriptor 3 is the
- * launcher. Servers upstream are trusted by the host's certificates, and by those in FILE.
+ * launcher, 4 the way to the package cache, if there is one. Servers upstream are trusted by the
+ * host's certificates, and by those in FILE.
  *
  * It has no rights but to open sockets, and gives up what else a process has before it reads
  * anything (gate/harden.h). Every sandbox has a child of its own, which holds nothing of another.
  */
+#include <fcntl.h>
+
 #include "gate/ends.h"
 #include "gate/master.h"
 #include "io/journal.h"
 
-#define LAUNCHER_FD 3
+enum { LAUNCHER_FD = 3, CACHE_FD = 4 };
 
 static int read_options(int argc, char **argv, struct err *e)
 {
@@ -26,9 +29,11 @@ int main(int argc, char **argv)
 {
 	struct err e = { 0 };
 
+	int cache_fd = fcntl(CACHE_FD, F_GETFD) < 0 ? -1 : CACHE_FD; /* before others have it */
+
 	clearenv(); /* libraries listen to it */
 	journal_open("caisson-gate", JOURNAL_INFO);
-	if (read_options(argc, argv, &e) < 0 || master_run(LAUNCHER_FD, &e) < 0) {
+	if (read_options(argc, argv, &e) < 0 || master_run(LAUNCHER_FD, cache_fd, &e) < 0) {
 		journal(JOURNAL_ERROR, "the gate ended", "reason", e.msg, NULL);
 		return 125;
 	}

@@ -24,6 +24,8 @@ struct options {
 	bool is_on_demand;
 	char *argv[ARGS_MAX]; /* of the daemon */
 	size_t argc;
+	char *cache_argv[ARGS_MAX]; /* of the package cache */
+	size_t cache_argc;
 };
 
 /* clang-format off */
@@ -57,16 +59,31 @@ static int add_host_path(struct options *o, char **values, struct err *e)
 	return 0;
 }
 
-/* Not root, and not an id that a sandbox may have; nor is the next one, which is the gate's. */
+/* Not root, and not an id that a sandbox may have; nor are the next two, which are of the gate and
+ * of the package cache. */
 static int set_service_id(struct options *o, char **values, struct err *e)
 {
 	char *end;
 	unsigned long id = strtoul(values[0], &end, 10);
 
-	if (*end || end == values[0] || values[0][0] == '-' || id == 0 || id >= SLOT_ID_BASE - 1)
+	if (*end || end == values[0] || values[0][0] == '-' || id == 0 || id >= SLOT_ID_BASE - 2)
 		return err_new(e, ERR_INVALID, "--service-id %s: 1 to %u", values[0],
-		               SLOT_ID_BASE - 2);
+		               SLOT_ID_BASE - 3);
 	o->server.service_id = (uid_t)id;
+	return 0;
+}
+
+/* What of it is for whom, they know; the gate's own arguments are ours to give. */
+static int add_net(struct options *o, char **values, struct err *e)
+{
+	static char flag[] = "--net";
+
+	if (o->cache_argc + 3 >= ARGS_MAX)
+		return err_new(e, ERR_LIMIT, "too many options");
+	if (strncmp(values[0], "ca=", 3) == 0)
+		o->server.gate_ca = values[0] + 3;
+	o->cache_argv[o->cache_argc++] = flag;
+	o->cache_argv[o->cache_argc++] = values[0];
 	return 0;
 }
 
@@ -95,7 +112,7 @@ static const struct option {
 	{ "--keep-records", 1, true,  NULL },
 	{ "--keep-trash",   1, true,  NULL },
 	{ "--log",          1, true,  NULL },
-	{ "--net",          1, true,  NULL },
+	{ "--net",          1, true,  add_net },
 	{ "--quota",        1, true,  NULL },
 	{ "--default",      1, true,  NULL },
 	{ "--most",         1, true,  NULL },
@@ -200,6 +217,7 @@ int main(int argc, char **argv)
 	o.server.notify = notify[0] ? notify : NULL;
 	o.server.daemon = daemon;
 	o.server.argv = o.argv;
+	o.server.cache_args = o.cache_argv;
 	o.server.env = environ;
 	r = launcher_find("caissond", daemon, &e);
 	if (r == 0)

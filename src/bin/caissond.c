@@ -2,6 +2,7 @@
  * caissond.c - main() of the daemon: options, descriptors 3 (the launcher) and 4 (the API's
  * socket), the loop. Started by caisson-launcher, without any right.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "api/forward.h"
+#include "base/fd.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "core/core.h"
@@ -162,9 +164,20 @@ static void raise_limits(void)
 	(void)setrlimit(RLIMIT_NOFILE, &files); /* then it is less */
 }
 
+/* It is the gate that reads it, which is nobody either: said now, and not by the first sandbox. */
+static int check_ca(const char *path, struct err *e)
+{
+	AUTO(fd_close) int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+
+	return path && fd < 0 ? err_sys(e, errno, "net.ca: open %s", path) : 0;
+}
+
 static int serve(const struct config *c, struct err *e)
 {
 	const struct core_config config = core_config_of(c);
+
+	if (check_ca(c->net.ca, e) < 0)
+		return -1;
 	int r = loop_init(&loop);
 
 	if (r < 0)

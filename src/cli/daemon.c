@@ -5,7 +5,7 @@
 #include "base/fd.h"
 #include "cli/early.h"
 
-#define BODY_MAX (4u << 20)
+#define BODY_MAX (8u << 20)
 
 struct early_sent early_sent = { .fd = -1 };
 

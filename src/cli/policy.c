@@ -7,8 +7,8 @@
 #include "base/limits.h"
 #include "cli/escape.h"
 #include "cli/import.h"
+#include "cli/mocks.h"
 #include "cli/registry.h"
-#include "spec/mock.h"
 
 enum { EXIT_INVALID = 1, EXIT_OURS = 125 };
 
@@ -26,14 +26,14 @@ static int read_all(int fd, struct str *out)
 	return n < 0 ? -errno : 0;
 }
 
-static int read_file(int fd, const char *path, struct str *out, struct err *e)
+int policy_read(int fd, const char *path, struct str *out, struct err *e)
 {
 	int r = read_all(fd, out);
 
 	if (r < 0)
 		return err_sys(e, -r, "read %s", path);
 	if (out->overflow)
-		return err_new(e, ERR_LIMIT, "%s: more than %u bytes", path, SPEC_BYTES_MAX);
+		return err_new(e, ERR_LIMIT, "%s: more than %zu bytes", path, out->max);
 	return 0;
 }
 
@@ -41,75 +41,7 @@ static int read_path(const char *path, struct str *out, struct err *e)
 {
 	AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	return fd < 0 ? err_sys(e, errno, "open %s", path) : read_file(fd, path, out, e);
-}
-
-/* ---- rules files of mocks ---- */
-
-/* Below the folder and not by a link: whoever may write there need not be able to read what the
- * caller can. */
-static int open_below(const char *spec, const char *file)
-{
-	const char *slash = strrchr(spec, '/');
-	AUTO(freep) char *dir = mem_strdup(spec);
-	AUTO(freep) char *rest_of = mem_strdup(file);
-	char *rest = rest_of;
-
-	dir[slash ? slash - spec + 1 : 0] = '\0';
-	AUTO(fd_close) int at = open(slash ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	while (at >= 0 && rest) {
-		const char *name = strsep(&rest, "/");
-		int flags =
-		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (rest ? O_DIRECTORY : 0);
-		int next = openat(at, name, flags);
-		int errnum = errno;
-
-		fd_close(&at);
-		at = next;
-		errno = errnum;
-	}
-	return fd_take(&at);
-}
-
-static bool has_mock(const struct net_spec *net, const char *file)
-{
-	for (size_t i = 0; i < net->mocks.len; i++)
-		if (strcmp(net->mocks.at[i].key, file) == 0)
-			return true;
-	return false;
-}
-
-static int read_mock(struct spec *s, const char *path, const char *file, struct err *e)
-{
-	AUTO(str_done) struct str text = { .max = SPEC_BYTES_MAX };
-	AUTO(fd_close) int fd = open_below(path, file);
-
-	if (fd < 0)
-		return err_sys(e, errno, "net.mock: open %s", file);
-	if (read_file(fd, file, &text, e) < 0)
-		return err_wrap(e, "net.mock");
-	if (strlen(str_text(&text)) != text.len)
-		return err_new(e, ERR_INVALID, "net.mock: %s: is not text", file);
-	AUTO(mock_done) struct mock m = { 0 };
-
-	if (mock_read(&m, str_text(&text), text.len, e) < 0)
-		return err_wrap(e, "net.mock: %s", file);
-	struct text_pair pair = { file, arena_strdup(&s->arena, str_text(&text)) };
-
-	vec_push(&s->net.mocks, pair);
-	return 0;
-}
-
-static int read_mocks(struct spec *s, const char *path, struct err *e)
-{
-	for (size_t i = 0; i < s->net.mock.len; i++) {
-		const char *file = s->net.mock.at[i].value;
-
-		if (!has_mock(&s->net, file) && read_mock(s, path, file, e) < 0)
-			return -1;
-	}
-	return 0;
+	return fd < 0 ? err_sys(e, errno, "open %s", path) : policy_read(fd, path, out, e);
 }
 
 int policy_load(struct spec *s, const char *path, struct err *e)
@@ -118,7 +50,7 @@ int policy_load(struct spec *s, const char *path, struct err *e)
 
 	if (read_path(path, &text, e) < 0)
 		return -1;
-	if (spec_document(s, path, str_text(&text), text.len, e) < 0 || read_mocks(s, path, e) < 0)
+	if (spec_document(s, path, str_text(&text), text.len, e) < 0 || mocks_read(s, path, e) < 0)
 		return err_wrap(e, "%s", path);
 	return 0;
 }

@@ -20,6 +20,9 @@ int policy_flag(struct spec *s, int argc, char **argv, int *i, struct err *e) MU
 /* `policy set`: argv begins behind the word. The daemon's answer is printed. */
 int policy_set(int argc, char **argv, struct err *e) MUST_USE;
 
-/* A spec file, YAML or JSON. The rules files that net.mock names are read from beside it. A
+/* All that is in it; more than out->max is an error. */
+int policy_read(int fd, const char *path, struct str *out, struct err *e) MUST_USE;
+
+/* A spec file, YAML or JSON. What net.mock names is read from beside it (cli/mocks.h). A
  * missing, unreadable or empty one is an error, never the defaults. */
 int policy_load(struct spec *s, const char *path, struct err *e) MUST_USE;

@@ -74,7 +74,10 @@ static void by_cell(char out[640], const json_t *row)
 	if (strcmp(close, "open") == 0 || strcmp(close, "lost") == 0)
 		n += snprintf(out + n, 640 - (size_t)n, "%s%s", n > 0 ? ", " : "", close);
 	if (status > 0)
-		snprintf(out + n, 640 - (size_t)n, "%s%lld", n > 0 ? ", " : "", (long long)status);
+		n += snprintf(out + n, 640 - (size_t)n, "%s%lld", n > 0 ? ", " : "",
+		              (long long)status);
+	if (*text_of(row, "cache"))
+		snprintf(out + n, 640 - (size_t)n, ", cache %s", text_of(row, "cache"));
 }
 
 static void fill_cells(struct cells *c, const json_t *row)

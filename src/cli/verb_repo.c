@@ -45,13 +45,12 @@ static int take_news(void *arg, const json_t *value, struct err *e)
 static int follow(struct client *c, const char *name, json_t **out, struct err *e)
 {
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
-	AUTO(str_done) struct str line = { .max = 1024 };
 	const char *texts[] = { name };
-	struct news news = { .line = line };
+	struct news news = { .line = { .max = 1024 } };
 
 	client_path(&path, "/v1/repos/{}?follow=1", texts);
 	int r = fetch_lines(c, str_text(&path), take_news, &news, e);
-	line = news.line;
+	str_done(&news.line);
 	progress_end();
 	*out = news.last;
 	return r;

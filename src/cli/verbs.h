@@ -24,6 +24,8 @@ extern const struct verb cmd_cp;
 extern const struct verb cmd_top;
 /* verb_net.c */
 extern const struct verb cmd_net, cmd_why;
+/* verb_cache.c */
+extern const struct verb cmd_cache;
 /* verb_port.c */
 extern const struct verb cmd_ports, cmd_port;
 /* verb_git.c */

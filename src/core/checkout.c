@@ -15,6 +15,7 @@
 /* One question on its way. */
 struct asking {
 	struct asking *next;
+	struct asking *next_waiter; /* for the same layer */
 	struct core *core;
 	struct timer timer; /* the next step, in a turn of its own */
 	char tenant[TENANT_SIZE];
@@ -39,8 +40,7 @@ struct layer_job {
 	char *url;
 	char commit[GIT_SHA_SIZE], branch[GIT_REF_MAX + 1], upstream[GIT_REF_MAX + 1];
 	struct service *service;
-	struct asking **waiters;
-	size_t n_waiters;
+	struct asking *waiters;
 };
 
 /* ---- the end of a question ------------------------------------------------------------ */
@@ -96,7 +96,6 @@ static void layer_free(struct layer_job *l)
 		*at = l->next;
 	service_cancel(l->service);
 	free(l->url);
-	free(l->waiters);
 	free(l);
 }
 
@@ -104,10 +103,10 @@ static void layer_done(struct layer_job *l, const struct fail *f)
 {
 	if (f && l->num)
 		tree_remove(l->core, l->num);
-	for (size_t i = 0; i < l->n_waiters; i++) {
+	for (struct asking *q = l->waiters; q; q = q->next_waiter) {
 		if (f)
-			l->waiters[i]->fail = *f;
-		go_on(l->waiters[i]); /* finds it in the store, or says why not */
+			q->fail = *f;
+		go_on(q); /* finds it in the store, or says why not */
 	}
 	layer_free(l);
 }
@@ -184,8 +183,8 @@ static void layer_start(struct asking *q, const struct repo_row *row, const char
 	/* A path of the host means nothing inside. */
 	(void)!git_url_read(row->url, &u, &e);
 	l->url = mem_strdup(u.is_folder ? GIT_MIRROR : u.text);
-	l->waiters = mem_alloc(sizeof *l->waiters);
-	l->waiters[l->n_waiters++] = q;
+	q->next_waiter = NULL;
+	l->waiters = q;
 	q->core->layer_jobs = l;
 	const struct tree_new ask = { l->tenant, "checkout", l->repo, l->key };
 
@@ -202,8 +201,8 @@ static int layer_get(struct asking *q, const struct repo_row *row, const char *k
 	struct err e = { 0 };
 
 	if (l) {
-		l->waiters = mem_grow(l->waiters, (l->n_waiters + 1) * sizeof *l->waiters);
-		l->waiters[l->n_waiters++] = q;
+		q->next_waiter = l->waiters;
+		l->waiters = q;
 		return 0;
 	}
 	if (store_tree_by_key(
@@ -433,8 +432,15 @@ void checkout_get(struct core *c, const struct checkout_ask *ask, checkout_done_
 
 void checkout_close(struct core *c)
 {
-	while (c->layer_jobs)
-		layer_free(c->layer_jobs);
-	while (c->askings)
-		asking_free(c->askings);
+	struct layer_job *next_layer;
+	struct asking *next;
+
+	for (struct layer_job *l = c->layer_jobs; l; l = next_layer) {
+		next_layer = l->next;
+		layer_free(l);
+	}
+	for (struct asking *q = c->askings; q; q = next) {
+		next = q->next;
+		asking_free(q);
+	}
 }

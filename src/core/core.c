@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "core/birth.h"
+#include "core/cache.h"
 #include "core/checkout.h"
 #include "core/expire.h"
 #include "core/image.h"
@@ -299,6 +300,7 @@ void core_close(struct core *c)
 	roster_each(&c->sandboxes, free_sandbox, NULL);
 	roster_done(&c->sandboxes);
 	roster_done(&c->processes);
+	cache_asks_done(c);
 	wsx_close_all(c);
 	images_close(c);
 	trees_close(c);

@@ -73,6 +73,7 @@ struct core {
 	char boot_id[40];
 
 	struct maker *maker;
+	struct cache_ask *cache_asks; /* that are under way */
 	struct trees *trees;          /* trees.h */
 	struct image_import *imports; /* image.h */
 	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
@@ -96,6 +97,7 @@ struct core {
 	} on_gone;
 	struct { /* NULL, or: is told of a connection that is held; gate_answer() ends that */
 		void (*tell)(void *arg, struct sbx *s, const struct gate_ask *a);
+		void (*withdrawn)(void *arg, struct sbx *s, uint64_t ask); /* nobody waits */
 		void *arg;
 	} on_ask;
 	struct core_stats {

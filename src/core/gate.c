@@ -171,7 +171,7 @@ void gate_found(struct sbx *s)
 {
 	struct fail f = { 0 };
 
-	if (s->spec.net.mode == NET_DENY || s->gate)
+	if (!s->link.ready.has_net || s->gate)
 		return;
 	s->gate = gate_new(s);
 	s->gate->is_linked = s->gate->is_up = true;
@@ -316,4 +316,14 @@ void gate_on_ask(struct sbx *s, const void *bytes, size_t n)
 	memcpy(&p.ask, bytes, sizeof p.ask);
 	if (gate_check(&p, gate_size(&p), 0))
 		s->core->on_ask.tell(s->core->on_ask.arg, s, &p.ask);
+}
+
+void gate_on_unask(struct sbx *s, const void *bytes, size_t n)
+{
+	struct gate_unask over;
+
+	if (n != sizeof over || !s->core->on_ask.withdrawn)
+		return;
+	memcpy(&over, bytes, sizeof over);
+	s->core->on_ask.withdrawn(s->core->on_ask.arg, s, over.ask);
 }

@@ -34,3 +34,4 @@ void gate_on_less(struct sbx *s);
 void gate_on_ruled(struct sbx *s, const void *bytes, size_t n);
 void gate_on_net(struct sbx *s, uint32_t num, const void *bytes, size_t n);
 void gate_on_ask(struct sbx *s, const void *bytes, size_t n);
+void gate_on_unask(struct sbx *s, const void *bytes, size_t n);

@@ -102,11 +102,11 @@ static void conclude(struct git_op *o)
 	struct fail ignored = { 0 };
 	const struct wsx_point_ask point = { .kind = POINT_AUTO, .label = verbs[o->verb].what };
 
-	if (o->fail.code != FAIL_NONE || o->conflicts_len > 0)
-		finish(o);
-	else if (verbs[o->verb].is_writing)
+	bool is_done = o->fail.code == FAIL_NONE && o->conflicts_len == 0;
+
+	if (is_done && verbs[o->verb].is_writing)
 		wsx_point(o->w, &point, pointed, o);
-	else if (o->verb != GIT_PUSH ||
+	else if (!is_done || o->verb != GIT_PUSH ||
 	         repo_refresh(o->core, &o->repo, -1, refreshed, o, &ignored) < 0)
 		finish(o);
 }

@@ -99,7 +99,7 @@ static const struct {
 /* The line that says most: git's own verdict, else the last one. */
 static const char *verdict(const char *complaint, char *out, size_t size)
 {
-	const char *best = complaint;
+	const char *best = complaint ? complaint : "";
 
 	for (const char *line = complaint; line; line = strchr(line, '\n')) {
 		line += *line == '\n';

@@ -180,15 +180,23 @@ static void take_gone(struct sbx *s, const struct channel_packet *m)
 	sbx_on_end(s, gone.state == RUN_EXPIRED, gone.reason);
 }
 
-static void take(struct link *l, const struct channel_packet *m)
+/* NULL: it is about none, or none of ours. */
+static struct px *process_of(struct sbx *s, uint32_t num)
 {
-	struct sbx *s = l->sandbox;
-	struct px *p = m->head.num ? px_by_num(s, m->head.num) : NULL;
+	struct px *p = num ? px_by_num(s, num) : NULL;
 
 	if (p)
 		p->is_known = true;
-	if (m->head.num > s->next_num) /* used by a daemon before us, and on no record */
-		s->next_num = m->head.num;
+	if (num > s->next_num) /* used by a daemon before us, and on no record */
+		s->next_num = num;
+	return p;
+}
+
+static void take(struct link *l, const struct channel_packet *m)
+{
+	struct sbx *s = l->sandbox;
+	struct px *p = process_of(s, m->head.num);
+
 	switch ((enum channel_type)m->head.type) {
 	case CH_READY:
 		take_ready(l, m);
@@ -242,6 +250,9 @@ static void take(struct link *l, const struct channel_packet *m)
 	case CH_ASK:
 		gate_on_ask(s, m->data, m->head.len);
 		break;
+	case CH_UNASK:
+		gate_on_unask(s, m->data, m->head.len);
+		break;
 	/* clang-format off */
 	case CH_GO: case CH_EXEC: case CH_TREE: case CH_IN: case CH_EOF: case CH_SIGNAL:
 	case CH_RESIZE: case CH_KILL: case CH_ACK: case CH_WATCH: case CH_FORGET: case CH_STOP:
@@ -281,19 +292,23 @@ void link_expect(struct link *l)
 	l->is_expected = true;
 }
 
-int link_open(struct link *l, int fd)
+int link_open(struct link *l, int *fd)
 {
 	if (!l->is_expected)
 		link_close(l);
 	l->is_expected = false;
-	l->watch = (struct watch){ .fd = fd, .ready = ready };
-	(void)fcntl(fd, F_SETFL, O_NONBLOCK);
+	l->watch = (struct watch){ .fd = *fd, .ready = ready };
+	(void)fcntl(*fd, F_SETFL, O_NONBLOCK);
 	int r = loop_add(l->sandbox->core->loop, &l->watch, EPOLLIN);
-	if (r < 0)
+	if (r < 0) {
+		l->watch.fd = -1;
 		link_close(l);
-	else if (l->first)
+		return r;
+	}
+	*fd = -1;
+	if (l->first)
 		flush(l);
-	return r;
+	return 0;
 }
 
 /* By the folder's descriptor: the name has no room in sun_path, and nothing else can be meant. */
@@ -314,18 +329,24 @@ static int dial(int dir_fd, const char *name)
 
 int link_connect(struct link *l, int dir_fd, const char *name)
 {
-	int fd = dial(dir_fd, name);
+	AUTO(fd_close) int fd = dial(dir_fd, name);
 
-	return fd < 0 ? fd : link_open(l, fd);
+	return fd < 0 ? fd : link_open(l, &fd);
+}
+
+void link_refuse(int fd)
+{
+	struct channel_head head = { .type = CH_CLOSE };
+
+	(void)os_send(fd, &head, sizeof head, NULL, 0); /* or it is dead already */
 }
 
 void link_dismiss(int dir_fd, const char *name)
 {
-	struct channel_head head = { .type = CH_CLOSE };
 	AUTO(fd_close) int fd = dial(dir_fd, name);
 
 	if (fd >= 0)
-		(void)os_send(fd, &head, sizeof head, NULL, 0); /* or it is dead already */
+		link_refuse(fd);
 }
 
 void link_close(struct link *l)

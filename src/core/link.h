@@ -26,12 +26,13 @@ struct link {
 
 void link_init(struct link *l, struct sbx *s);
 void link_expect(struct link *l);
-int link_open(struct link *l, int fd); /* takes it; 0 or -errno */
+int link_open(struct link *l, int *fd); /* takes it, unless it fails; 0 or -errno */
 int link_connect(struct link *l, int dir_fd,
                  const char *name); /* to one that runs already; 0 or -errno */
 void link_close(struct link *l);
 /* Tells a monitor that is nobody's to end. */
 void link_dismiss(int dir_fd, const char *name);
+void link_refuse(int fd); /* the same, by a channel that was not opened */
 
 /* Queued when there is no room. -ENOBUFS when too much waits, -ENOTCONN without a channel. The
  * descriptors are borrowed. */

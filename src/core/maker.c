@@ -166,14 +166,24 @@ void maker_path(struct core *c, const char *path, int client_fd, opened_fn *done
 	put(c->maker, &p, sizeof p.open + n, client_fd);
 }
 
-void maker_gate(struct core *c, given_fn *done, void *arg)
+static void ask_socket(struct core *c, enum launch_type type, given_fn *done, void *arg)
 {
 	struct launch_packet *p = mem_alloc(sizeof *p);
 
-	p->head = (struct launch_head){ .type = L_GATE, .tag = expect(c->maker, NULL, NULL, arg) };
+	p->head = (struct launch_head){ .type = type, .tag = expect(c->maker, NULL, NULL, arg) };
 	c->maker->pending->given = done;
 	put(c->maker, p, 0, -1);
 	free(p);
+}
+
+void maker_gate(struct core *c, given_fn *done, void *arg)
+{
+	ask_socket(c, L_GATE, done, arg);
+}
+
+void maker_cache(struct core *c, given_fn *done, void *arg)
+{
+	ask_socket(c, L_CACHE, done, arg);
 }
 
 void maker_vault(struct core *c, const struct vault_open *open, given_fn *done, void *arg)

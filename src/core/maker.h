@@ -34,11 +34,12 @@ void maker_make(struct core *c, const struct launch_make *make, const struct str
 /* `client_fd` says whose rights count: the launcher asks the socket itself. -1: the operator's list
  * of host paths. */
 void maker_path(struct core *c, const char *path, int client_fd, opened_fn *done, void *arg);
-void maker_gate(struct core *c, given_fn *done, void *arg); /* a new child of it */
+void maker_gate(struct core *c, given_fn *done, void *arg);  /* a new child of it */
+void maker_cache(struct core *c, given_fn *done, void *arg); /* a stream to it */
 /* The keeper of a workspace's storage, or of the store (0), started if it does not run. Whoever had
  * a socket to it before hears its end. ids and lock_byte are the launcher's to fill. */
 void maker_vault(struct core *c, const struct vault_open *open, given_fn *done, void *arg);
-/* Of the two: nobody waits any more. */
+/* Of these: nobody waits any more. */
 void maker_cancel(struct core *c, const void *arg);
 void maker_clean(struct core *c,
                  int slot); /* its monitor is dead, and was no child of this launcher */

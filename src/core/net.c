@@ -7,6 +7,7 @@
 #include "core/process.h"
 #include "io/journal.h"
 #include "store/connections.h"
+#include "wire/cache.h"
 
 #define RETRY_MS 1000
 #define LATE_MS 250
@@ -101,6 +102,7 @@ void net_row(const struct gate_record *r, struct arena *a, struct connection_row
 		.method = some(r->method),
 		.path = some(r->path),
 		.status = r->status,
+		.cache = some(cache_word_name((enum cache_word)r->cache)),
 		.count = r->count > 0 ? r->count : 1,
 	};
 }

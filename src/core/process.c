@@ -311,7 +311,8 @@ static int send_exec(struct px *p, const struct command *c, struct fail *f)
 
 	x.flags = (c->is_tty ? EXEC_TTY : 0) | (c->has_stdin ? EXEC_STDIN : 0) |
 	          (c->is_merged ? EXEC_MERGE : 0) | (c->is_final ? EXEC_FINAL : 0) |
-	          (c->is_shell ? EXEC_SHELL : 0) | (c->is_alone ? EXEC_ALONE : 0) | EXEC_USAGE;
+	          (c->is_shell ? EXEC_SHELL : 0) | (c->is_alone ? EXEC_ALONE : 0) |
+	          (c->is_gated ? EXEC_GATED : 0) | EXEC_USAGE;
 	if (sizeof x + c->text_len > sizeof data) {
 		text_fd = memfd_create("command", MFD_CLOEXEC);
 		if (text_fd < 0 || write(text_fd, c->text, c->text_len) != (ssize_t)c->text_len)
@@ -362,6 +363,7 @@ static int make_command(const struct sbx *s, const struct px_ask *ask, struct co
 		                 .is_final = ask->is_final,
 		                 .is_shell = ask->shell != NULL,
 		                 .is_alone = ask->is_alone,
+		                 .is_gated = net_reads_tls(&s->spec.net),
 		                 .wants_usage = true,
 		                 .rows = ask->rows,
 		                 .cols = ask->cols,

@@ -13,6 +13,7 @@
 #define CLONE_MS (2ull * 60 * 60 * 1000)
 #define ANSWER_BYTES 4096
 #define PATTERNS_MAX 16
+#define RESTARTED "the daemon was restarted meanwhile"
 #define DEFAULT_REFS "[\"refs/heads/*\",\"refs/tags/*\"]"
 
 struct waiter {
@@ -91,14 +92,18 @@ static void add_waiter(struct repo_job *j, repo_done_fn *done, void *arg, bool i
 	j->waiters = w;
 }
 
+static void unlist(struct repo_job *j)
+{
+	for (struct repo_job **at = &j->core->repo_jobs; *at; at = &(*at)->next)
+		if (*at == j) {
+			*at = j->next;
+			return;
+		}
+}
+
 static void job_free(struct repo_job *j)
 {
-	struct repo_job **at = &j->core->repo_jobs;
-
-	while (*at && *at != j)
-		at = &(*at)->next;
-	if (*at)
-		*at = j->next;
+	unlist(j);
 	while (j->waiters) {
 		struct waiter *w = j->waiters;
 
@@ -217,11 +222,7 @@ static void settled(void *arg, const struct store_answer *a)
 
 	tell_watches(j, NULL);
 	/* Out of the list first: who is told may ask for the next. */
-	struct repo_job **at = &j->core->repo_jobs;
-	while (*at && *at != j)
-		at = &(*at)->next;
-	if (*at)
-		*at = j->next;
+	unlist(j);
 	go_on(j, next);
 	while ((w = j->waiters)) {
 		j->waiters = w->next;
@@ -442,6 +443,17 @@ bool repo_is_due(const struct repo_row *row)
 	       core_now_ms() - row->fetched_ms >= strtoll(row->refresh, NULL, 10);
 }
 
+/* What a daemon before us left locked is not, though its row may say so for another moment. */
+void repo_settle(const struct core *c, struct repo_row *row)
+{
+	bool is_locked = row->state == REPO_CLONING || row->state == REPO_REFRESHING;
+
+	if (!is_locked || job_of(c, row->id))
+		return;
+	row->state = row->state == REPO_CLONING ? REPO_FAILED : REPO_READY;
+	row->state_reason = RESTARTED;
+}
+
 int repo_find(struct core *c, const char *tenant, const char *name, struct arena *a,
               struct repo_row *out, struct fail *f)
 {
@@ -454,9 +466,11 @@ int repo_find(struct core *c, const char *tenant, const char *name, struct arena
 	else if (key_is(name, strlen(name)))
 		r = store_repo_by_key(c->store, tenant, name, a, out, &e);
 	else if (git_url_read(name, &u, &e) == 0)
-		r = store_repo_by_url(c->store, tenant, u.text, NULL, a, out, &e);
+		r = store_repo_by_url(
+		    c->store, &(struct repo_row){ .tenant = tenant, .url = u.text }, a, out, &e);
 	if (r < 0 || out->state == REPO_GONE)
 		return fail_set(f, FAIL_NOT_FOUND, "no such repository");
+	repo_settle(c, out);
 	return 0;
 }
 
@@ -542,8 +556,11 @@ int repo_put(struct core *c, const struct repo_ask *ask, repo_done_fn *done, voi
 	if (j)
 		row = j->row;
 	else if (store_repo_by_key(c->store, ask->tenant, ask->key, &a, &row, &e) < 0 &&
-	         store_repo_by_url(c->store, ask->tenant, u.text, NULL, &a, &row, &e) < 0)
+	         store_repo_by_url(c->store,
+	                           &(struct repo_row){ .tenant = ask->tenant, .url = u.text }, &a,
+	                           &row, &e) < 0)
 		return make_new(c, &checked, u.text, done, arg, f);
+	repo_settle(c, &row);
 	if (strcmp(row.url, u.text) != 0)
 		return fail_set(f, FAIL_EXISTS, "%s is another repository: %s", row.key, row.url);
 	if (strcmp(row.key, ask->key) != 0)
@@ -644,13 +661,16 @@ void repo_recover(struct core *c)
 {
 	struct err e = { 0 };
 
-	if (store_repo_unlock(c->store, "the daemon was restarted meanwhile",
-	                      (struct store_call){ 0 }, &e) < 0)
+	if (store_repo_unlock(c->store, RESTARTED, (struct store_call){ 0 }, &e) < 0)
 		journal(JOURNAL_ERROR, e.msg, NULL);
 }
 
 void repo_close(struct core *c)
 {
-	while (c->repo_jobs)
-		job_free(c->repo_jobs);
+	struct repo_job *next;
+
+	for (struct repo_job *j = c->repo_jobs; j; j = next) {
+		next = j->next;
+		job_free(j);
+	}
 }

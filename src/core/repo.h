@@ -47,6 +47,7 @@ void repo_forget(struct core *c, const void *arg);
 /* By id, key or URL. */
 int repo_find(struct core *c, const char *tenant, const char *name, struct arena *a,
               struct repo_row *out, struct fail *f) MUST_USE;
+void repo_settle(const struct core *c, struct repo_row *row); /* one that was read from the store */
 /* Is what its branches say old enough to ask again? */
 bool repo_is_due(const struct repo_row *row);
 

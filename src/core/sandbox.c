@@ -318,8 +318,9 @@ void sbx_made(void *arg, const struct launch_made *m, int channel_fd, const stru
 	s->slot = m->slot;
 	s->is_adopted = s->is_unsettled = false; /* whatever was before it */
 	snprintf(s->socket_name, sizeof s->socket_name, "%s", m->name);
-	int r = link_open(&s->link, fd_take(&fd));
+	int r = link_open(&s->link, &fd);
 	if (r < 0) {
+		link_refuse(fd);
 		fail_set(&f, FAIL_BACKEND_ERROR, "too many open files");
 		sbx_build_failed(s, &f);
 		return;

@@ -80,7 +80,7 @@ static void take_err(struct service *s, const unsigned char *bytes, size_t n)
 		if (c == '\n' || c == '\r')
 			end_line(s);
 		else if (s->line_len < sizeof s->line - 1)
-			s->line[s->line_len++] = is_plain(c) ? c : '?';
+			s->line[s->line_len++] = (char)(is_plain(c) ? c : '?');
 	}
 }
 
@@ -132,7 +132,7 @@ static size_t next_input(struct service *s, unsigned char *buf, size_t max)
 			memcpy(buf, s->input + s->input_at, n);
 		return n;
 	}
-	int got = os_pread(s->input_fd, buf, n, s->input_at);
+	int got = os_pread(s->input_fd, buf, n, (off_t)s->input_at);
 	return got > 0 ? (size_t)got : 0;
 }
 
@@ -333,23 +333,30 @@ static void fill_command(struct service *s, const struct service_ask *ask)
 		                  .timeout_ms = ask->timeout_ms };
 }
 
+static void add_fs(struct spec *spec, struct fs_entry entry)
+{
+	vec_push(&spec->fs, entry);
+}
+
+static void add_host(struct spec *spec, const char *net)
+{
+	spec->net.mode = NET_LIST;
+	vec_push(&spec->net.allow, arena_strdup(&spec->arena, net));
+}
+
 static void fill_spec(struct spec *spec, const struct service_ask *ask)
 {
 	spec_init(spec);
-	if (ask->folder) {
-		struct fs_entry folder = { .kind = FS_RO, .at = SERVICE_FOLDER };
-
-		folder.src = arena_strdup(&spec->arena, ask->folder);
-		vec_push(&spec->fs, folder);
-	}
+	if (ask->folder)
+		add_fs(spec, (struct fs_entry){ .kind = FS_RO,
+		                                .src = arena_strdup(&spec->arena, ask->folder),
+		                                .at = SERVICE_FOLDER });
 	if (ask->workspace) {
 		spec->workspace = arena_strdup(&spec->arena, ask->workspace);
-		vec_push(&spec->fs, (struct fs_entry){ .kind = FS_WORKSPACE, .at = "/work" });
+		add_fs(spec, (struct fs_entry){ .kind = FS_WORKSPACE, .at = "/work" });
 	}
-	if (ask->net) {
-		spec->net.mode = NET_LIST;
-		vec_push(&spec->net.allow, arena_strdup(&spec->arena, ask->net));
-	}
+	if (ask->net)
+		add_host(spec, ask->net);
 	spec_resolve(spec);
 }
 
@@ -363,7 +370,7 @@ struct service *service_start(struct core *c, const struct service_ask *ask, str
 		               .input_fd = ask->input_fd > 0 ? ask->input_fd : -1,
 		               .input_len = ask->input_len,
 		               .out = { .max = ask->out ? 1 : ask->out_max + 1 },
-		               .err = { .max = 2 * ERR_KEPT },
+		               .err = { .max = 2ul * ERR_KEPT },
 		               .out_max = ask->out_max,
 		               .on_out = ask->out,
 		               .on_progress = ask->progress,

@@ -52,8 +52,8 @@ struct box {
  * walls, waits on `entered_fd` until the first process has entered (the change of the root takes
  * a command along) and takes the network from it, says that the walls stand with a byte on
  * `walls_fd` and a struct err of kind ERR_NONE on `report_fd`, becomes caisson-init. Never returns.
- * On failure the report has the failing step. GIFT_SCRATCH comes before it, GIFT_NET of a sandbox
- * with a network, and GIFT_DOOR and GIFT_RULES of a kept one. */
+ * On failure the report has the failing step. GIFT_SCRATCH comes before it, GIFT_NET and GIFT_TRUST
+ * of a sandbox with a network, and GIFT_DOOR and GIFT_RULES of a kept one. */
 struct inside_io {
 	int go_fd, entered_fd, walls_fd, report_fd;
 };
@@ -89,6 +89,7 @@ void launch_keeper(const struct box *box, struct payload_io io) __attribute__((n
 #define GIFT_NET 'G'      /* the sockets of the gate: engine/netns.h */
 #define GIFT_RULES 'R'    /* Landlock's, for all commands */
 #define GIFT_SCRATCH 'S'  /* the tmpfs that everything writable lies in */
+#define GIFT_TRUST 'T'    /* of a network: a file system that is not mounted yet: engine/trust.h */
 #define GIFT_LISTENER 'L' /* the exec notification */
 #define GIFT_PTY 'P'      /* the master of the command's terminal */
 #define GIFT_NONE 'N'     /* a test build without notification */

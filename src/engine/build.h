@@ -26,7 +26,8 @@ int root_image(struct build *b, struct err *e) MUST_USE;
 int root_folders(struct build *b, struct err *e) MUST_USE;
 int root_resolver(struct build *b, struct err *e) MUST_USE; /* whom names are asked of */
 int root_mounts(struct build *b, struct err *e) MUST_USE;
-int root_door(struct build *b, struct err *e) MUST_USE; /* self.sock of a kept sandbox */
+int root_door(struct build *b, struct err *e) MUST_USE;  /* self.sock of a kept sandbox */
+int root_trust(struct build *b, struct err *e) MUST_USE; /* room for a CA: engine/trust.h */
 int root_pivot(struct build *b, struct err *e) MUST_USE;
 int root_leave(struct build *b, struct err *e) MUST_USE; /* the host's, now below ours */
 

@@ -90,11 +90,55 @@ static int own_group(char *out, size_t size)
 	return 0;
 }
 
-/* Root uses the top of the tree; others the group they are in, if it was handed to them. */
+static int controllers_of(const char *group, const char *file, unsigned int *out)
+{
+	char path[CGROUP_PATH_MAX], list[256];
+
+	snprintf(path, sizeof path, "%s/%s", group, file);
+	int r = os_read_file(AT_FDCWD, path, list, sizeof list);
+	*out = r < 0 ? 0 : controllers_in(list, " \n");
+	return r < 0 ? r : 0;
+}
+
+static bool is_handed_to_us(const char *group)
+{
+	char path[CGROUP_PATH_MAX];
+
+	snprintf(path, sizeof path, "%s/cgroup.procs", group);
+	return access(group, W_OK) == 0 && access(path, W_OK) == 0;
+}
+
+/* Somebody else in it, who would have to step aside as well? */
+static bool is_shared_with_others(const char *group)
+{
+	char path[CGROUP_PATH_MAX], pids[256], ours[16];
+
+	snprintf(path, sizeof path, "%s/cgroup.procs", group);
+	int n = os_read_file(AT_FDCWD, path, pids, sizeof pids);
+	snprintf(ours, sizeof ours, "%d\n", getpid());
+	return n < 0 || (n > 0 && strcmp(pids, ours) != 0);
+}
+
+/* A user's group: the one that he is in, if he is alone there or it hands controllers down
+ * already; else the one above, which does. False: none of both was handed to him. */
+static bool find_users_group(char *path)
+{
+	unsigned int down = 0;
+
+	if (is_handed_to_us(path) &&
+	    ((controllers_of(path, "cgroup.subtree_control", &down) == 0 && down) ||
+	     !is_shared_with_others(path)))
+		return true;
+	*strrchr(path, '/') = '\0';
+	return is_handed_to_us(path) &&
+	       controllers_of(path, "cgroup.subtree_control", &down) == 0 && down;
+}
+
+/* Root uses the top of the tree. */
 static int add_v2(struct cgroup *cg, const char *top, bool is_root)
 {
 	struct cgroup_tree *t = &cg->trees[cg->n_trees];
-	char own[128] = "", path[CGROUP_PATH_MAX], list[256];
+	char own[128] = "";
 
 	int r = is_cgroup2(top);
 	if (r <= 0)
@@ -104,14 +148,11 @@ static int add_v2(struct cgroup *cg, const char *top, bool is_root)
 		return r == -ENOENT ? 0 : r;
 	*t = (struct cgroup_tree){ .is_v2 = true, .tasks_fd = -1 };
 	snprintf(t->path, sizeof t->path, "%s%s", top, strcmp(own, "/") == 0 ? "" : own);
-	snprintf(path, sizeof path, "%s/cgroup.procs", t->path);
-	if (access(t->path, W_OK) < 0 || access(path, W_OK) < 0)
-		return 0; /* not handed to us */
-	snprintf(path, sizeof path, "%s/cgroup.controllers", t->path);
-	r = os_read_file(AT_FDCWD, path, list, sizeof list);
+	if (is_root ? !is_handed_to_us(t->path) : !find_users_group(t->path))
+		return 0;
+	r = controllers_of(t->path, "cgroup.controllers", &t->controllers);
 	if (r < 0)
 		return r;
-	t->controllers = controllers_in(list, " \n");
 	t->is_shared = t->controllers == 0;
 	cg->n_trees++;
 	return 0;

@@ -1,5 +1,7 @@
 #include "engine/command.h"
 
+#include "engine/trust.h"
+
 static void add_text(struct str *s, const char *text)
 {
 	str_addn(s, text, strlen(text) + 1);
@@ -17,6 +19,7 @@ struct environment {
 	struct command *c;
 	struct str *text;
 	const struct pair_list *spec, *ask; /* each wins over what is before it */
+	bool reads_tls;
 };
 
 static void add_env(struct environment *v, const struct text_pair *p)
@@ -56,9 +59,20 @@ static void add_environment(struct environment *v)
 		{ "GIT_TERMINAL_PROMPT", "0" },
 	};
 
+	/* Clients that bring their own list of whom to trust. The others read the image's, which
+	 * has the sandbox's CA when it needs one (engine/trust.h). */
+	static const struct text_pair trusting[] = {
+		{ "SSL_CERT_FILE", TRUST_BUNDLE },      /* an OpenSSL of their own; rustls */
+		{ "REQUESTS_CA_BUNDLE", TRUST_BUNDLE }, /* Python's certifi: requests, pip */
+		{ "NODE_EXTRA_CA_CERTS", TRUST_CERT },
+		{ "DENO_CERT", TRUST_CERT },
+	};
+
 	add_ours(v, ours, COUNT(ours));
 	if (!c->is_tty)
 		add_ours(v, unattended, COUNT(unattended));
+	if (v->reads_tls)
+		add_ours(v, trusting, COUNT(trusting));
 	for (size_t i = 0; i < v->spec->len; i++)
 		if (!has_key(v->ask, v->spec->at[i].key))
 			add_env(v, &v->spec->at[i]);
@@ -89,6 +103,7 @@ int command_make(struct command *c, const struct spec *s, struct command_ask ask
 		               .wants_usage = ask.wants_usage,
 		               .is_shell = ask.is_shell,
 		               .is_alone = ask.is_alone,
+		               .is_gated = ask.is_gated,
 		               .rows = ask.rows,
 		               .cols = ask.cols,
 		               .timeout_ms = ask.timeout_ms,
@@ -100,7 +115,8 @@ int command_make(struct command *c, const struct spec *s, struct command_ask ask
 	add_text(&text, cwd);
 	for (; ask.argv[c->argc]; c->argc++)
 		add_text(&text, ask.argv[c->argc]);
-	add_environment(&(struct environment){ c, &text, &s->env, ask.env });
+	add_environment(
+	    &(struct environment){ c, &text, &s->env, ask.env, net_reads_tls(&s->net) });
 	c->text = text.data;
 	c->text_len = text.len;
 	if (text.overflow || c->argc + c->envc > ARGV_COUNT_MAX)

@@ -19,6 +19,7 @@ struct command {
 	bool wants_usage;  /* the end report says what was used and started */
 	bool is_shell;     /* argv is the name of a shell and a script for it */
 	bool is_alone;     /* what it leaves running is ended with it */
+	bool is_gated;     /* not executed before the gate has served */
 	uint16_t rows, cols;
 	uint64_t timeout_ms;                  /* 0: none */
 	uint64_t log_max, output_max, window; /* wire/channel.h */
@@ -33,7 +34,7 @@ struct command_ask {
 	const char *cwd;             /* NULL: command_cwd() */
 	const struct pair_list *env; /* on top of the spec's; may be NULL */
 	uint32_t uid, gid;
-	bool is_tty, has_stdin, is_merged, is_final, wants_usage, is_shell, is_alone;
+	bool is_tty, has_stdin, is_merged, is_final, wants_usage, is_shell, is_alone, is_gated;
 	uint16_t rows, cols;
 	uint64_t timeout_ms, log_max, window;
 };

@@ -48,7 +48,9 @@ static int copy_dir(int from_fd, int to_fd, const char *name, int depth, struct 
 		return 0;
 	}
 	AUTO(fd_close)
-	int to = status < 0 ? status : os_openat(to_fd, name, O_RDONLY | O_DIRECTORY, 0);
+	int to = status < 0 && status != -EEXIST
+	             ? status
+	             : os_openat(to_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	DIR *dir = fd < 0 || to < 0 ? NULL : fdopendir(fd);
 	if (!dir) {
 		fd_close(&fd);

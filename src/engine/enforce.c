@@ -90,7 +90,6 @@ static int check_absent(const struct spec *s, struct err *e)
 		bool is_asked;
 		const char *field, *why;
 	} absent[] = {
-		{ s->net.is_offline, "net.offline", "there is no package cache yet" },
 		{ s->creds.len > 0, "creds", "there are no secrets yet" },
 		{ s->services.len > 0, "services", "there are no services yet" },
 		{ s->setup.len > 0, "setup", "there are no setup commands yet" },

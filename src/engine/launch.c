@@ -222,6 +222,7 @@ static const struct {
 	{ "say who knows names",          root_resolver },
 	{ "mount the fs entries",         root_mounts },
 	{ "open the door",                root_door },
+	{ "make room for a certificate",  root_trust },
 	{ "forbid nested namespaces",     step_no_namespaces },
 	{ "await the first process",      step_await_first },
 	{ "forbid the other namespaces",  step_no_others },
@@ -443,6 +444,8 @@ static int step_drop(struct payload *p, struct err *e)
 	return caps_drop(p->plan, p->command, e);
 }
 
+#define PIDS_OF_OURS 16 /* pid 1, workers: rootless they are the same user */
+
 /* Counted per user of this namespace: others do not matter. Where a cgroup counts too, it shall be
  * the first to say no: it keeps a record of that. Said after the change of ids, which else makes
  * execve fail where the user has used up his processes (execve(2)): a sandbox that is full can
@@ -450,7 +453,7 @@ static int step_drop(struct payload *p, struct err *e)
 static int step_count(struct payload *p, struct err *e)
 {
 	uint64_t limit = p->plan->limits[LIMIT_PIDS];
-	uint64_t pids = limit + (cgroup_has(&p->box->cgroup, CG_PIDS) ? 1 : 0);
+	uint64_t pids = limit + (cgroup_has(&p->box->cgroup, CG_PIDS) ? PIDS_OF_OURS : 0);
 	int r = limit ? os_setrlimit(RLIMIT_NPROC, pids, pids) : 0;
 
 	return r < 0 ? err_sys(e, -r, "setrlimit") : 0;

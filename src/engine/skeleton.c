@@ -10,7 +10,7 @@
 #include "engine/copytree.h"
 #include "os/file.h"
 
-#define FORMAT 4 /* counts up when the same sources shall give another skeleton */
+#define FORMAT 5 /* counts up when the same sources shall give another skeleton */
 #define PREFIX "skeleton-"
 
 const char *const skeleton_system_dirs[] = {
@@ -25,6 +25,7 @@ static const char *const dirs[] = {
 	"empty",
 	"etc",
 	"etc/ssl",
+	"etc/ssl/certs",
 	"home",
 	"home/agent",
 	"opt",

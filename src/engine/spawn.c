@@ -23,6 +23,7 @@ static void take_gift(struct spawn_init *init, char letter, int fds[NET_SOCKETS]
 	}
 	*(letter == GIFT_DOOR      ? &init->door_fd
 	  : letter == GIFT_SCRATCH ? &init->scratch_fd
+	  : letter == GIFT_TRUST   ? &init->trust_fd
 	                           : &init->rules_fd) = fds[0];
 }
 
@@ -140,7 +141,8 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 		                    .door_fd = -1,
 		                    .rules_fd = -1,
 		                    .scratch_fd = -1,
-		                    .net_fds = { -1, -1, -1, -1 } };
+		                    .net_fds = { -1, -1, -1, -1 },
+		                    .trust_fd = -1 };
 	if (let_go(box, out, p.go[1], e) < 0) {
 		end_child(pid);
 		out->pid = 0;

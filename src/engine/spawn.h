@@ -22,6 +22,7 @@ struct spawn_init {
 	int rules_fd;             /* kept: Landlock's; else -1 */
 	int scratch_fd;           /* the tmpfs that everything writable lies in, to look at */
 	int net_fds[NET_SOCKETS]; /* with a network: of the gate; else -1 */
+	int trust_fd;             /* with a network, until it is mounted: engine/trust.h; else -1 */
 	bool is_entered;          /* our children are born in its pid namespace */
 	bool is_init;             /* it is caisson-init: commands can enter */
 };

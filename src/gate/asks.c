@@ -2,20 +2,23 @@
  * asks.c - connections that wait for a person.
  *
  * The client has its connection and just waits. All that want the same name and port are one
- * question. A question lives until it is answered or its time is over, also when nobody waits any
- * more: who tries again then joins it. No answer in time is a no.
+ * question. When nobody waits any more it is withdrawn, a little later: a client that tries again
+ * joins it, and one that only connects and leaves cannot ask faster than that. No answer in time is
+ * a no.
  */
 #include "base/fd.h"
 #include "gate/gate-internal.h"
 
 #define ASKS_MAX 64  /* different questions */
 #define HELD_MAX 256 /* connections that wait */
+#define LINGER_MS 1000
 
 struct ask {
 	struct ask *next;
 	struct gate *gate;
 	struct conn *conns;
 	struct timer timer;
+	uint64_t until_ms;
 	const char *name; /* NULL: the address */
 	struct rules_addr to;
 	uint64_t id;
@@ -30,6 +33,16 @@ static bool is_about(const struct ask *a, const struct conn *c)
 	return a->to.is_v6 == c->to.is_v6 && memcmp(a->to.at, c->to.at, sizeof a->to.at) == 0;
 }
 
+/* Until it is over, with or without somebody who waits. */
+static void set_timer(struct ask *a)
+{
+	uint64_t now = timer_now_ms(), left = a->until_ms > now ? a->until_ms - now : 0;
+
+	if (!a->conns && left > LINGER_MS)
+		left = LINGER_MS;
+	timer_set(&a->gate->timers, &a->timer, left);
+}
+
 void asks_leave(struct conn *c)
 {
 	if (!c->ask)
@@ -39,6 +52,8 @@ void asks_leave(struct conn *c)
 	while (*at != c)
 		at = &(*at)->ask_next;
 	*at = c->ask_next;
+	if (!c->ask->conns)
+		set_timer(c->ask);
 	c->ask = NULL;
 	c->ask_next = NULL;
 	c->gate->asks.n_conns--;
@@ -77,9 +92,22 @@ static void settle(struct ask *a, bool is_allowed, enum gate_reason why)
 	}
 }
 
+static void withdraw(struct ask *a)
+{
+	struct gate_packet p = { .head = { G_UNASK, sizeof p.unask }, .unask.ask = a->id };
+
+	gate_say(a->gate, &p);
+	ask_free(a);
+}
+
 static void too_late(struct timer *t)
 {
-	settle(OWNER_OF(t, struct ask, timer), false, GATE_ASK_TIMEOUT);
+	struct ask *a = OWNER_OF(t, struct ask, timer);
+
+	if (a->conns)
+		settle(a, false, GATE_ASK_TIMEOUT);
+	else
+		withdraw(a);
 }
 
 void asks_answer(struct gate *g, const struct gate_answer *answer)
@@ -112,12 +140,12 @@ static struct ask *ask_new(struct conn *c, const char *rule)
 	*a = (struct ask){ .next = g->asks.first,
 		           .gate = g,
 		           .timer = { .fired = too_late },
+		           .until_ms = timer_now_ms() + g->rules.ask_ms,
 		           .name = c->name,
 		           .to = c->to,
 		           .id = c->seq };
 	g->asks.first = a;
 	g->asks.n++;
-	timer_set(&g->timers, &a->timer, g->rules.ask_ms);
 	say(a, c, rule);
 	return a;
 }
@@ -150,6 +178,7 @@ void asks_hold(struct conn *c, const struct verdict *v)
 	c->ask_next = a->conns;
 	a->conns = c;
 	asks->n_conns++;
+	set_timer(a);
 	c->relay.client.watch.ready = client_left;
 	relay_end_watch(&c->relay, &c->relay.client, EPOLLRDHUP);
 }

@@ -16,7 +16,6 @@
 #define SCALAR_BYTES 48 /* half as long again as the order, so that the remainder is even */
 #define POINT_BYTES 65  /* uncompressed */
 #define DAY_S (24L * 3600)
-#define CA_DAYS 3650
 #define LEAF_DAYS 30
 #define LEAVES_MAX 256
 
@@ -118,7 +117,7 @@ struct shape {
 	X509 *issuer; /* NULL: itself */
 	EVP_PKEY *key, *signer;
 	const char *common;
-	int days;
+	int days;                           /* 0: for ever */
 	const char *const (*extensions)[2]; /* name, value; ends with NULL */
 	const char *alternative;            /* NULL: none */
 };
@@ -166,9 +165,13 @@ static bool number_it(X509 *cert)
 	return is_done;
 }
 
-/* A clock that is a little wrong does not matter. */
+/* A clock that is a little wrong does not matter. Nor does one that is set to another year, for
+ * what is placed inside once and outlives that; it is good as long as two digits can say. */
 static bool date_it(X509 *cert, int days)
 {
+	if (days == 0)
+		return ASN1_TIME_set_string_X509(X509_getm_notBefore(cert), "19700101000000Z") &&
+		       ASN1_TIME_set_string_X509(X509_getm_notAfter(cert), "20491231235959Z");
 	return X509_gmtime_adj(X509_getm_notBefore(cert), -2 * DAY_S) &&
 	       X509_gmtime_adj(X509_getm_notAfter(cert), days * DAY_S);
 }
@@ -196,11 +199,8 @@ static X509 *make_ca(EVP_PKEY *key, const char *id)
 	char common[64];
 
 	snprintf(common, sizeof common, "Caisson %s", id);
-	return make(&(struct shape){ .key = key,
-	                             .signer = key,
-	                             .common = common,
-	                             .days = CA_DAYS,
-	                             .extensions = extensions });
+	return make(&(struct shape){
+	    .key = key, .signer = key, .common = common, .extensions = extensions });
 }
 
 static X509 *make_leaf(const struct ca *ca, const char *name)
@@ -317,6 +317,11 @@ void ca_free(struct ca *ca)
 const char *ca_pem(const struct ca *ca)
 {
 	return ca->pem;
+}
+
+uint32_t ca_hash(const struct ca *ca)
+{
+	return (uint32_t)X509_subject_name_hash(ca->cert);
 }
 
 struct ca *ca_new(const uint8_t seed[GATE_SEED_SIZE], const char *id, struct err *e)

@@ -15,5 +15,6 @@
 struct ca *ca_new(const uint8_t seed[GATE_SEED_SIZE], const char *id, struct err *e) MUST_USE;
 void ca_free(struct ca *ca); /* NULL is fine */
 const char *ca_pem(const struct ca *ca);
+uint32_t ca_hash(const struct ca *ca); /* of its subject, by which OpenSSL finds files */
 /* The certificate and the key that this server shows. False: out of memory, or no such name. */
 bool ca_show(struct ca *ca, const char *name, SSL *ssl);

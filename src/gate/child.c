@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "gate/gate-internal.h"
 #include "gate/harden.h"
+#include "gate/play.h"
 #include "io/journal.h"
 #include "os/extent.h"
 #include "os/sock.h"
@@ -81,8 +82,8 @@ static void say_ca(struct gate *g)
 	struct gate_packet p = { .head = { G_CA, sizeof p.ca } };
 	struct err e = { 0 };
 
-	if (g->ends.ca ||
-	    (g->rules.http.len == 0 && g->rules.inspect.len == 0 && g->rules.mock.len == 0))
+	if (g->ends.ca || (g->rules.http.len == 0 && g->rules.inspect.len == 0 &&
+	                   g->rules.mock.len == 0 && g->rules.cache.len == 0))
 		return;
 	if (ends_init(&g->ends, g->seed, g->id, &e) < 0) {
 		journal(JOURNAL_ERROR, "no TLS can end here", "sandbox", g->id, "reason", e.msg,
@@ -90,39 +91,15 @@ static void say_ca(struct gate *g)
 		return;
 	}
 	snprintf(p.ca.pem, sizeof p.ca.pem, "%s", ca_pem(g->ends.ca));
+	p.ca.hash = ca_hash(g->ends.ca);
 	gate_say(g, &p);
 }
 
-static void mocks_drop(struct gate *g)
-{
-	for (size_t i = 0; i < g->mocks.len; i++)
-		mock_done(&g->mocks.at[i]);
-	vec_done(&g->mocks);
-}
-
-/* A host that cannot be played is not played: nothing fits its requests. */
-static struct mock read_mock(const struct gate *g, const struct mock_rule *rule)
-{
-	struct mock m = { 0 };
-	struct err e = { 0 };
-
-	if (mock_read(&m, rule->content, strlen(rule->content), &e) < 0)
-		journal(JOURNAL_WARN, "a mock is not usable", "sandbox", g->id, "file", rule->file,
-		        "reason", e.msg, NULL);
-	return m;
-}
-
-static void read_mocks(struct gate *g)
-{
-	mocks_drop(g);
-	for (size_t i = 0; i < g->rules.mock.len; i++)
-		vec_push(&g->mocks, read_mock(g, &g->rules.mock.at[i]));
-}
-
-static int read_rules(struct gate *g, int fd, struct err *e)
+/* Takes the descriptor when the rules hold: the package cache is shown it. */
+static int read_rules(struct gate *g, int *fd, struct err *e)
 {
 	AUTO(freep) char *text = mem_alloc(GATE_RULES_MAX + 1);
-	int n = os_pread(fd, text, GATE_RULES_MAX + 1, 0);
+	int n = os_pread(*fd, text, GATE_RULES_MAX + 1, 0);
 
 	if (n < 0)
 		return err_sys(e, -n, "read the rules");
@@ -130,8 +107,10 @@ static int read_rules(struct gate *g, int fd, struct err *e)
 		return err_new(e, ERR_LIMIT, "the rules have more than %u bytes", GATE_RULES_MAX);
 	if (rules_read(&g->rules, text, (size_t)n, e) < 0)
 		return -1;
+	fd_close(&g->rules_fd);
+	g->rules_fd = fd_take(fd);
 	rules_own(&g->rules, g->own, g->n_own);
-	read_mocks(g);
+	play_read(g);
 	bucket_set(&g->connections, g->rules.rates.connections, g->rules.rates.connections_ms);
 	g->meters[0].max = g->rules.rates.bytes_up ? g->rules.rates.bytes_up : UINT64_MAX;
 	g->meters[1].max = g->rules.rates.bytes_down ? g->rules.rates.bytes_down : UINT64_MAX;
@@ -150,14 +129,6 @@ static uint32_t judge_all(struct gate *g)
 	return closed;
 }
 
-/* Texts of a packet are printable. */
-static void make_plain(char *text)
-{
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
-
 static int on_rules(struct gate *g, struct message *m, struct err *e)
 {
 	struct gate_packet p = { .head = { G_RULED, sizeof p.ruled },
@@ -165,10 +136,10 @@ static int on_rules(struct gate *g, struct message *m, struct err *e)
 	struct err why = { 0 };
 
 	(void)e;
-	if (read_rules(g, m->fds[0], &why) < 0) {
+	if (read_rules(g, &m->fds[0], &why) < 0) {
 		p.ruled.is_refused = 1;
 		snprintf(p.ruled.reason, sizeof p.ruled.reason, "%s", why.msg);
-		make_plain(p.ruled.reason);
+		gate_plain(p.ruled.reason);
 	} else {
 		g->generation = m->packet.rules.generation;
 		p.ruled.closed = judge_all(g);
@@ -203,7 +174,7 @@ static int on_start(struct gate *g, struct message *m, struct err *e)
 		return -1;
 	g->meters[0].used = names_bytes(&g->names, 0);
 	g->meters[1].used = names_bytes(&g->names, 1);
-	if (read_rules(g, m->fds[GATE_RULES], e) < 0)
+	if (read_rules(g, &m->fds[GATE_RULES], e) < 0)
 		return -1;
 	records_start(g);
 	int r = resolver_start(g, udp);
@@ -311,14 +282,16 @@ static int serve(struct gate *g, int monitor_fd, struct err *e)
 	return r < 0 ? err_sys(e, -r, "wait") : 0;
 }
 
-int child_run(int monitor_fd, pid_t master, struct err *e)
+int child_run(const struct child_opts *o, struct err *e)
 {
 	static struct child child;
 	struct gate *g = &child.gate;
 
 	g->n_conns_max = conns_max();
+	g->cache_fd = o->cache_fd;
+	g->rules_fd = -1;
 	find_own(g);
-	if (harden_child(master, e) < 0 || serve(g, monitor_fd, e) < 0)
+	if (harden_child(o->master, e) < 0 || serve(g, o->monitor_fd, e) < 0)
 		return -1;
 	conns_done(g);
 	asks_done(g);
@@ -327,8 +300,9 @@ int child_run(int monitor_fd, pid_t master, struct err *e)
 	lookups_done(&g->lookups);
 	ends_done(&g->ends);
 	names_done(&g->names);
-	mocks_drop(g);
+	play_done(g);
 	rules_done(&g->rules);
+	fd_close(&g->rules_fd);
 	timers_done(&g->timers, &g->loop);
 	loop_close(&g->loop);
 	*e = child.error;

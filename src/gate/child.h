@@ -7,6 +7,12 @@
 
 #include "base/err.h"
 
+struct child_opts {
+	int monitor_fd;
+	int cache_fd; /* -1: there is no package cache */
+	pid_t master;
+};
+
 /* Serves until the monitor hangs up: 0. Gives up its rights first; -1 when it could not begin, or
  * was told nonsense. */
-int child_run(int monitor_fd, pid_t master, struct err *e) MUST_USE;
+int child_run(const struct child_opts *o, struct err *e) MUST_USE;

@@ -181,11 +181,9 @@ static void go_on(struct conn *c)
 }
 
 /* A server that has spoken first speaks something else. */
-static enum gate_reason why_not_web(const struct conn *c)
+static bool has_heard(const struct conn *c)
 {
-	if (c->relay.down.bytes > 0)
-		return GATE_PROTOCOL;
-	return c->gate->n_webs >= WEBS_MAX ? GATE_BUDGET : GATE_NONE;
+	return c->relay.down.bytes > 0;
 }
 
 /* Of a name, and TLS: the rules see to both. The hello is still in the socket. */
@@ -195,11 +193,12 @@ static void terminate(struct conn *c)
 	struct tls *tls = x->ca ? ends_accept(x, c->relay.client.watch.fd, c->name) : NULL;
 
 	c->is_terminated = true;
-	if (!tls || why_not_web(c) != GATE_NONE) {
-		enum gate_reason why = !tls ? GATE_TLS : why_not_web(c);
-
+	if (!tls || has_heard(c) || c->gate->n_ended >= ENDED_MAX) {
 		tls_free(tls);
-		conn_deny(c, GATE_DENY, why);
+		conn_deny(c, GATE_DENY,
+		          !tls           ? GATE_TLS
+		          : has_heard(c) ? GATE_PROTOCOL
+		                         : GATE_BUDGET);
 		return;
 	}
 	relay_stop(&c->relay);
@@ -261,8 +260,8 @@ static void judge_tls(struct conn *c, const uint8_t *in, size_t n)
 static void judge_http(struct conn *c)
 {
 	c->proto = GATE_PROTO_HTTP;
-	if (why_not_web(c) != GATE_NONE) {
-		conn_deny(c, GATE_DENY, why_not_web(c));
+	if (has_heard(c)) {
+		conn_deny(c, GATE_DENY, GATE_PROTOCOL);
 		return;
 	}
 	relay_stop(&c->relay);
@@ -381,7 +380,7 @@ static bool is_still_allowed(struct conn *c)
 	if (v.what != VERDICT_ALLOW || (v.mock && c->relay.server.watch.fd >= 0) ||
 	    (has_spoken && v.is_terminated && !c->web) || (c->is_terminated && !v.is_terminated))
 		return false;
-	return !c->is_opened || c->gate->rules.proxy != PROXY_NONE ||
+	return !c->is_opened || c->real.port == 0 || c->gate->rules.proxy != PROXY_NONE ||
 	       rules_may_dial(&c->gate->rules, &c->real, &why);
 }
 
@@ -408,18 +407,6 @@ bool conn_rejudge(struct conn *c)
 }
 
 /* ---- arrival ------------------------------------------------------------------------- */
-
-struct rules_addr rules_addr_of(const union os_address *a)
-{
-	struct rules_addr out = { .is_v6 = a->any.sa_family == AF_INET6 };
-
-	out.port = ntohs(out.is_v6 ? a->v6.sin6_port : a->v4.sin_port);
-	if (out.is_v6)
-		memcpy(out.at, &a->v6.sin6_addr, 16);
-	else
-		memcpy(out.at, &a->v4.sin_addr, 4);
-	return out;
-}
 
 static struct conn *conn_new(struct gate *g, int fd, const struct rules_addr *to)
 {

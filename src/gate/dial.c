@@ -155,6 +155,18 @@ static union os_address address_of(const struct rules_addr *a)
 	return out;
 }
 
+struct rules_addr rules_addr_of(const union os_address *a)
+{
+	struct rules_addr out = { .is_v6 = a->any.sa_family == AF_INET6 };
+
+	out.port = ntohs(out.is_v6 ? a->v6.sin6_port : a->v4.sin_port);
+	if (out.is_v6)
+		memcpy(out.at, &a->v6.sin6_addr, 16);
+	else
+		memcpy(out.at, &a->v4.sin_addr, 4);
+	return out;
+}
+
 /* False: this one fails at once. */
 static bool try_one(struct dial *d, const struct rules_addr *to)
 {

@@ -11,6 +11,9 @@
 #pragma once
 
 #include "gate/lookup.h"
+#include "os/net.h"
+
+struct rules_addr rules_addr_of(const union os_address *a);
 
 struct dialer {
 	struct loop *loop;

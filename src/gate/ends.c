@@ -4,29 +4,64 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "os/file.h"
+
 /* Where distributions keep what they trust, in one file; the first one that is there. */
 static const char *const bundles[] = {
 	"/etc/ssl/certs/ca-certificates.crt",
 	"/etc/pki/tls/certs/ca-bundle.crt",
 };
 
-static X509_STORE *more; /* of the operator; inherited by children */
+static X509_STORE *more; /* of the operator */
+/* All that is trusted upstream, and the file that it was read from. Parsing that takes longer than
+ * the start of a sandbox: children inherit what the master has. */
+static X509_STORE *all;
+static struct stat seen;
 
-static bool trust(SSL_CTX *ctx)
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static const char *find_bundle(struct stat *st)
 {
 	for (size_t i = 0; i < COUNT(bundles); i++)
-		if (SSL_CTX_load_verify_file(ctx, bundles[i]) == 1)
-			break; /* none: then no server is trusted */
-	ERR_clear_error();
+		if (os_fstatat(AT_FDCWD, bundles[i], st, 0) >= 0)
+			return bundles[i];
+	*st = (struct stat){ 0 };
+	return NULL; /* then no server is trusted but the operator's */
+}
+
+static X509_STORE *load(const char *bundle)
+{
+	X509_STORE *store = X509_STORE_new();
 	STACK_OF(X509_OBJECT) *objects = more ? X509_STORE_get0_objects(more) : NULL;
 
-	for (int i = 0; objects && i < sk_X509_OBJECT_num(objects); i++) {
+	if (store && bundle)
+		(void)X509_STORE_load_file(store, bundle); /* what is no certificate is not there */
+	for (int i = 0; store && objects && i < sk_X509_OBJECT_num(objects); i++) {
 		X509 *cert = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
 
-		if (cert && X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), cert) != 1)
-			return false;
+		if (cert)
+			(void)X509_STORE_add_cert(store,
+			                          cert); /* or its servers are not believed */
 	}
-	return true;
+	ERR_clear_error();
+	return store;
+}
+
+void ends_refresh(void)
+{
+	struct stat now;
+	const char *bundle = find_bundle(&now);
+
+	if (all && is_same(&now, &seen))
+		return;
+	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+	X509_STORE_free(all);
+	all = load(bundle);
+	seen = now;
 }
 
 static SSL_CTX *make_inside(void)
@@ -49,8 +84,11 @@ static SSL_CTX *make_outside(void)
 		return NULL;
 	tls_defaults(ctx);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
-	if (trust(ctx) && SSL_CTX_set_alpn_protos(ctx, ours, sizeof ours - 1) == 0)
+	ends_refresh();
+	if (all && SSL_CTX_set_alpn_protos(ctx, ours, sizeof ours - 1) == 0) {
+		SSL_CTX_set1_cert_store(ctx, all);
 		return ctx;
+	}
 	SSL_CTX_free(ctx);
 	return NULL;
 }
@@ -68,6 +106,13 @@ int ends_init(struct ends *x, const uint8_t seed[GATE_SEED_SIZE], const char *id
 		return 0;
 	ends_done(x);
 	return err_new(e, ERR_INTERNAL, "start TLS");
+}
+
+int ends_init_outside(struct ends *x, struct err *e)
+{
+	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+	*x = (struct ends){ .outside = make_outside() };
+	return x->outside ? 0 : err_new(e, ERR_INTERNAL, "start TLS");
 }
 
 void ends_done(struct ends *x)

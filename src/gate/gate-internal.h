@@ -5,6 +5,8 @@
  *   resolver.c   DNS
  *   conn.c       a connection: who is meant, may it, its first bytes, and what follows from them
  *   web.c        one that speaks HTTP
+ *   play.c       hosts that are played here
+ *   cached.c     who asks the package cache, and what
  *   asks.c       connections that wait for a person
  *   records.c    what is told about all that
  *
@@ -24,11 +26,12 @@
 #include "os/capture.h"
 #include "spec/mock.h"
 #include "spec/rules.h"
+#include "wire/cache.h"
 
 #define OWNER_OF(at, type, member) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 
 #define OWN_MAX 256
-#define WEBS_MAX 4096 /* connections that are read: with TLS on both sides one takes 70 KiB */
+#define ENDED_MAX 4096 /* connections whose TLS ends here: on both sides one takes 70 KiB */
 
 struct conn;
 struct web;
@@ -83,7 +86,10 @@ struct gate {
 	char id[GATE_ID_SIZE];
 	struct rules rules;
 	VEC(struct mock) mocks; /* one for each of rules.mock */
+	uint64_t play_count;    /* how often they were read: others then, at other places */
 	uint32_t generation;
+	int rules_fd;                   /* the document; -1: none yet */
+	int cache_fd;                   /* the way to the package cache; -1: there is none */
 	struct rules_addr own[OWN_MAX]; /* addresses of this host */
 	size_t n_own;
 	struct names names;
@@ -98,7 +104,7 @@ struct gate {
 	struct meter meters[2]; /* bytes: up, down */
 	struct pipes pipes;
 	struct conn *conns;
-	size_t n_conns, n_conns_max, n_webs;
+	size_t n_conns, n_conns_max, n_ended;
 	struct legs legs;
 	bool is_up;
 };
@@ -144,8 +150,6 @@ int64_t gate_unix_ms(void);
 
 /* ---- conn.c -------------------------------------------------------------------------- */
 
-struct rules_addr rules_addr_of(const union os_address *a);
-
 /* Takes the sockets of `fds`, which listen. */
 int conns_listen(struct gate *g, const int fds[2]); /* 0 or -errno */
 void conns_credit(struct gate *g); /* records are taken again: who waits may come */
@@ -161,6 +165,16 @@ struct verdict conn_decide(struct conn *c, const struct question *q); /* and not
 void conn_dial(struct conn *c);
 /* After new rules: false when they have closed it. */
 bool conn_rejudge(struct conn *c);
+
+/* ---- cached.c ------------------------------------------------------------------------ */
+
+struct http_head;
+/* Is this one for the package cache? */
+bool cached_is(const struct conn *c, const struct http_head *h);
+/* What it did for this answer; CACHE_PASS: nothing. */
+enum cache_word cached_word(const struct http_head *h);
+/* A stream to it, for this connection; or -errno. */
+int cached_open(const struct conn *c, bool is_tls);
 
 /* ---- resolver.c ---------------------------------------------------------------------- */
 
@@ -185,6 +199,7 @@ struct request_note {
 	uint64_t number;
 	const char *method, *path;
 	int status; /* 0: none came */
+	enum cache_word cache;
 	enum gate_reason reason;
 };
 void record_request(struct conn *c, const struct request_note *n);

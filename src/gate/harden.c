@@ -16,6 +16,12 @@
 /* Rights of Landlock's first version; those of later ones are about paths that cannot be opened. */
 #define EVERY_RIGHT ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
 
+/* Files and folders, nothing that is executed or is another kind of file. */
+#define OWN_RIGHTS                                                                                 \
+	(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |                            \
+	 LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |                            \
+	 LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR)
+
 /* Folders are for what replaces files by others: a rule is about a file and not about its name. */
 static const char *const readable[] = {
 	"/etc/resolv.conf",     "/etc/hosts",      "/etc/ssl/certs", "/etc/pki/tls",
@@ -23,7 +29,7 @@ static const char *const readable[] = {
 	                                                              by it */
 };
 
-int harden_master(struct err *e)
+int harden_process(struct err *e)
 {
 	int r = os_prctl(PR_SET_DUMPABLE, 0);
 
@@ -33,9 +39,16 @@ int harden_master(struct err *e)
 		r = os_setrlimit(RLIMIT_CORE, 0, 0);
 	if (r >= 0)
 		r = os_setrlimit(RLIMIT_NOFILE, RLIM_INFINITY, RLIM_INFINITY);
-	if (r >= 0)
-		r = os_seccomp_load(filter_gate_master, COUNT(filter_gate_master), false);
 	return r < 0 ? err_sys(e, -r, "give up rights") : 0;
+}
+
+int harden_master(struct err *e)
+{
+	if (harden_process(e) < 0)
+		return -1;
+	int r = os_seccomp_load(filter_gate_master, COUNT(filter_gate_master), false);
+
+	return r < 0 ? err_sys(e, -r, "seccomp") : 0;
 }
 
 static int allow(int ruleset, const char *path)
@@ -53,7 +66,7 @@ static int allow(int ruleset, const char *path)
 	return r < 0 ? r : os_landlock_allow(ruleset, fd, rights);
 }
 
-static int restrict_files(struct err *e)
+int harden_files(int own_fd, struct err *e)
 {
 	AUTO(fd_close) int ruleset = os_landlock_ruleset(EVERY_RIGHT);
 
@@ -65,8 +78,10 @@ static int restrict_files(struct err *e)
 		if (r < 0)
 			return err_sys(e, -r, "allow %s", readable[i]);
 	}
-	int r = os_landlock_restrict(ruleset);
+	int r = own_fd < 0 ? 0 : os_landlock_allow(ruleset, own_fd, OWN_RIGHTS);
 
+	if (r >= 0)
+		r = os_landlock_restrict(ruleset);
 	return r < 0 ? err_sys(e, -r, "landlock") : 0;
 }
 
@@ -78,7 +93,7 @@ int harden_child(pid_t master, struct err *e)
 		return err_sys(e, -r, "end with the master");
 	if (getppid() != master) /* it ended before that: so do we, and nobody need be told */
 		_exit(0);
-	if (restrict_files(e) < 0)
+	if (harden_files(-1, e) < 0)
 		return -1;
 	r = os_seccomp_load(filter_gate_child, COUNT(filter_gate_child), false);
 	return r < 0 ? err_sys(e, -r, "seccomp") : 0;

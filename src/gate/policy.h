@@ -21,6 +21,7 @@
 enum policy_gate_args_id {
 	GATE_ARGS_CLONE,
 	GATE_ARGS_SOCKET,
+	GATE_ARGS_SOCKETPAIR,
 	GATE_ARGS_SOCKET_MASTER,
 	GATE_ARGS_SOCKET_NETLINK,
 	GATE_ARGS_SOCKET_INET,
@@ -57,6 +58,7 @@ static const struct policy_group policy_gate_master[] = {
 	POLICY_GATE_BOTH,
 	{ BY_ARGS(GATE_ARGS_SOCKET_MASTER), "which addresses this host has", "socket" },
 	{ ALLOW, "the same", "bind" },
+	{ BY_ARGS(GATE_ARGS_SOCKETPAIR), "of its children", "socketpair" },
 	{ BY_ARGS(GATE_ARGS_CLONE), "children, no namespaces, no threads", "clone" },
 	{ BY_ARGS(GATE_ARGS_PRCTL), "a child that ends with its master", "prctl" },
 	{ ALLOW, "what a child does to itself before it serves",
@@ -67,6 +69,7 @@ static const struct policy_group policy_gate_master[] = {
 static const struct policy_group policy_gate_child[] = {
 	POLICY_GATE_BOTH,
 	{ BY_ARGS(GATE_ARGS_SOCKET), "TCP and UDP", "socket" },
+	{ BY_ARGS(GATE_ARGS_SOCKETPAIR), "streams to the package cache", "socketpair" },
 };
 
 static const struct policy_args policy_gate_args[] = {
@@ -77,6 +80,9 @@ static const struct policy_args policy_gate_args[] = {
 	[GATE_ARGS_SOCKET] = { 0, LOW32, {
 		{ AF_INET, BY_ARGS(GATE_ARGS_SOCKET_INET) },
 		{ AF_INET6, BY_ARGS(GATE_ARGS_SOCKET_INET) },
+	}, FAIL(EAFNOSUPPORT) },
+	[GATE_ARGS_SOCKETPAIR] = { 0, LOW32, {
+		{ AF_UNIX, ALLOW },
 	}, FAIL(EAFNOSUPPORT) },
 	[GATE_ARGS_SOCKET_MASTER] = { 0, LOW32, {
 		{ AF_INET, BY_ARGS(GATE_ARGS_SOCKET_INET) },

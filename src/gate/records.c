@@ -127,6 +127,7 @@ void record_request(struct conn *c, const struct request_note *n)
 	r.request = n->number;
 	r.status = (uint32_t)n->status;
 	r.reason = n->reason;
+	r.cache = (uint8_t)n->cache;
 	if (n->reason == GATE_HTTP_RULE || n->reason == GATE_HTTP_BAD ||
 	    n->reason == GATE_NAME_MISMATCH || n->reason == GATE_NAME_BAD)
 		r.decision = GATE_DENY;

@@ -2,6 +2,8 @@
 
 #include "base/fd.h"
 #include "gate/leg.h"
+#include "gate/play.h"
+#include "gate/webbody.h"
 #include "gate/webhead.h"
 #include "os/net.h"
 #include "wire/target.h"
@@ -15,7 +17,7 @@
 #define AHEAD_MAX (16u << 10) /* of the next request, while one is answered */
 
 enum asking { ASK_HEAD, ASK_BODY, ASK_DONE };
-enum answering { ANSWER_NONE, ANSWER_HEAD, ANSWER_BODY, ANSWER_MOCK };
+enum answering { ANSWER_NONE, ANSWER_HEAD, ANSWER_BODY, ANSWER_MOCK, ANSWER_MOCK_BODY };
 
 struct web {
 	struct conn *conn;
@@ -29,9 +31,14 @@ struct web {
 	enum gate_reason why;
 	enum conn_by by;
 	uint64_t n_requests;
-	uint64_t due_ms; /* ANSWER_MOCK: not before; is_closing: not later */
-	char method[GATE_METHOD_SIZE];
-	char *path;
+	uint64_t due_ms;                  /* ANSWER_MOCK: not before; is_closing: not later */
+	const struct mock_answer *played; /* ANSWER_MOCK_BODY: while play_count is the same */
+	size_t n_played;
+	uint64_t play_count;
+	char method[GATE_METHOD_SIZE], *path;
+	struct str again; /* what the cache was asked, for the server if that does not answer */
+	enum cache_word cache;   /* what it did */
+	bool is_asking_cache;    /* the server is the package cache */
 	bool is_recorded;        /* requests are told one by one */
 	bool is_upgrade, is_old; /* the client is of HTTP/1.0 */
 	bool is_last;            /* nothing follows this answer */
@@ -51,11 +58,12 @@ void web_free(struct web *w)
 {
 	if (!w)
 		return;
-	w->conn->gate->n_webs--;
+	w->conn->gate->n_ended -= w->client.tls != NULL;
 	leg_done(&w->client);
 	leg_done(&w->server);
 	str_done(&w->up_trailers);
 	str_done(&w->down_trailers);
+	str_done(&w->again);
 	free(w->path);
 	free(w);
 }
@@ -95,6 +103,7 @@ static void record(struct web *w, int status, enum gate_reason why)
 		                                                .method = w->method,
 		                                                .path = w->path,
 		                                                .status = status,
+		                                                .cache = w->cache,
 		                                                .reason = why });
 	w->method[0] = '\0';
 }
@@ -145,28 +154,11 @@ static void refuse(struct web *w, int status, enum gate_decision d, enum gate_re
 
 /* ---- judging ------------------------------------------------------------------------- */
 
-static int status_of(enum gate_reason why)
-{
-	return why == GATE_NAME_MISMATCH                      ? 421
-	       : why == GATE_HTTP_BAD || why == GATE_NAME_BAD ? 400
-	       : why == GATE_SPOOL                            ? 503
-	                                                      : 403;
-}
-
 /* A target with the other scheme would be read in two ways. */
 static bool has_scheme_of(const struct web *w, const struct http_head *h)
 {
 	return h->form != HTTP_ABSOLUTE ||
 	       (h->target.len > 4 && span_lower(h->target.at[4]) == 's') == (w->client.tls != NULL);
-}
-
-static const struct mock *mock_of(const struct web *w)
-{
-	const struct gate *g = w->conn->gate;
-	struct question q = conn_question(w->conn, STAGE_CONNECT);
-	const struct mock_rule *rule = rules_decide(&g->rules, &q).mock;
-
-	return rule ? &g->mocks.at[rule - g->rules.mock.at] : NULL;
 }
 
 static struct verdict judge(struct web *w, const struct http_head *h)
@@ -201,31 +193,60 @@ static struct verdict judge(struct web *w, const struct http_head *h)
 
 /* ---- requests ------------------------------------------------------------------------ */
 
-static void begin_body(struct http_body *b, const struct http_head *h, struct str *trailers)
-{
-	http_body_init(b, h, UINT64_MAX);
-	str_done(trailers);
-	trailers->max = HTTP_TRAILERS_MAX + 1;
-	b->trailers = trailers;
-	b->skips_extensions = true;
-}
-
-/* NULL: nothing fits. The rules may have changed since it was asked. */
-static const struct mock_answer *find_mock(const struct web *w, const struct mock *m)
-{
-	return m && w->path[0] ? mock_find(m, w->method, w->path) : NULL;
-}
-
 /* Nobody is dialled: what is asked here never leaves. */
-static void meet_mock(struct web *w, const struct mock *m, bool expects)
+static void meet_mock(struct web *w, bool expects)
 {
-	const struct mock_answer *a = find_mock(w, m);
-
-	w->due_ms = timer_now_ms() + (a ? a->delay_ms : 0);
+	w->due_ms = timer_now_ms() + play_answer(w->conn, w->method, w->path)->delay_ms;
 	if (expects)
 		str_add(leg_out(&w->client), "HTTP/1.1 100 Continue\r\n\r\n");
 	if (!w->conn->is_opened)
 		record_opened(w->conn);
+}
+
+static void server_ready(struct watch *watch, uint32_t events);
+
+static struct leg server_leg(struct conn *c)
+{
+	return (struct leg){ .end = &c->relay.server,
+		             .flow = &c->relay.down,
+		             .meter = &c->gate->meters[1],
+		             .legs = &c->gate->legs,
+		             .is_readable = true };
+}
+
+/* The next one is another, and knows nothing of the last. */
+static void renew_server(struct web *w)
+{
+	drop_server(w);
+	w->server = server_leg(w->conn);
+	w->is_asking_cache = false;
+}
+
+static bool meet_cache(struct web *w)
+{
+	struct conn *c = w->conn;
+	int fd = cached_open(c, w->client.tls != NULL);
+
+	if (fd < 0)
+		return false;
+	c->relay.server.watch = (struct watch){ .fd = fd, .ready = server_ready };
+	w->is_asking_cache = true;
+	if (!c->is_opened)
+		record_opened(c);
+	return true;
+}
+
+/* Whom it is for decides who is asked; false: nobody can be. */
+static bool choose_server(struct web *w, const struct http_head *h)
+{
+	bool is_cached = cached_is(w->conn, h);
+
+	w->cache = CACHE_NONE;
+	if (has_server(w) && w->is_asking_cache != is_cached)
+		renew_server(w);
+	if (is_cached && !has_server(w))
+		is_cached = meet_cache(w);
+	return is_cached || !w->conn->gate->rules.is_offline;
 }
 
 static void take_request(struct web *w, const struct http_head *h, size_t n)
@@ -234,26 +255,35 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 	struct err e;
 
 	if (v.what != VERDICT_ALLOW) {
-		refuse(w, status_of(v.reason), GATE_DENY, v.reason);
+		refuse(w, webhead_status(v.reason), GATE_DENY, v.reason);
 		return;
 	}
-	const struct mock *mock = mock_of(w);
+	bool is_played = play_has(w->conn);
 
-	if (!mock && webhead_request(h, leg_out(&w->server), &e) < 0) {
+	if (!is_played && !choose_server(w, h)) {
+		refuse(w, 504, GATE_DENY, GATE_OFFLINE);
+		return;
+	}
+	if (!is_played && webhead_request(h, leg_out(&w->server), &e) < 0) {
 		refuse(w, 431, GATE_DENY, GATE_HTTP_BAD);
 		return;
 	}
-	begin_body(&w->up, h, &w->up_trailers);
+	if (w->is_asking_cache) {
+		w->again.max = WEB_HEAD_MAX;
+		str_clear(&w->again);
+		str_addn(&w->again, w->server.out.data, w->server.out.len);
+	}
+	webbody_begin(&w->up, h, &w->up_trailers);
 	w->is_upgrade = h->is_upgrade_websocket;
 	w->is_old = h->minor == 0;
 	w->is_last = !h->keep_alive;
 	w->has_answered = false;
 	w->asking = ASK_BODY;
-	w->answering = mock ? ANSWER_MOCK : ANSWER_HEAD;
-	if (mock)
-		meet_mock(w, mock, h->expect_continue);
+	w->answering = is_played ? ANSWER_MOCK : ANSWER_HEAD;
+	if (is_played)
+		meet_mock(w, h->expect_continue);
 	leg_take(&w->client, n);
-	if (!mock && !has_server(w) && !w->conn->dial)
+	if (!is_played && !has_server(w) && !w->conn->dial)
 		conn_dial(w->conn);
 }
 
@@ -278,43 +308,6 @@ static bool ask_head(struct web *w)
 	return true;
 }
 
-/* One piece, as the next hop gets it. */
-static void pass(const struct http_body *b, bool is_raw, struct span data, struct str *out)
-{
-	if (b->kind == HTTP_CHUNKED && !is_raw)
-		http_print_chunk(out, data.at, data.len);
-	else
-		str_addn(out, data.at, data.len);
-}
-
-/* Input becomes output until one of them is used up. MORE, DONE or an http_error. */
-static int move_body(struct http_body *b, struct leg *from, struct leg *to, bool is_raw)
-{
-	int r = HTTP_BODY_MORE;
-	struct span in;
-
-	do {
-		struct http_piece piece;
-
-		in = leg_input(from);
-		r = http_body_feed(b, in.at, in.len, &piece);
-		if (piece.data.len > 0)
-			pass(b, is_raw, piece.data, leg_out(to));
-		leg_take(from, piece.consumed);
-		in = leg_input(from);
-	} while (r == HTTP_BODY_MORE && in.len > 0 && !leg_is_full(to));
-	return r;
-}
-
-static int end_body(const struct http_body *b, const struct str *trailers, bool is_raw,
-                    struct leg *to)
-{
-	struct err e;
-
-	return b->kind == HTTP_CHUNKED && !is_raw ? webhead_last_chunk(trailers, leg_out(to), &e)
-	                                          : 0;
-}
-
 static bool ask_body(struct web *w)
 {
 	int r = HTTP_BODY_MORE;
@@ -322,10 +315,10 @@ static bool ask_body(struct web *w)
 	if (leg_is_full(&w->server))
 		return false;
 	if (leg_input(&w->client).len > 0 || w->up.kind != HTTP_CHUNKED)
-		r = move_body(&w->up, &w->client, &w->server, false);
+		r = webbody_move(&w->up, &w->client, &w->server, false);
 	if (r == HTTP_BODY_DONE) {
 		w->asking = ASK_DONE;
-		r = end_body(&w->up, &w->up_trailers, false, &w->server);
+		r = webbody_end(&w->up, &w->up_trailers, false, &w->server);
 	}
 	if (w->answering == ANSWER_MOCK)
 		str_done(leg_out(&w->server));
@@ -391,7 +384,7 @@ static void bad_answer(struct web *w)
 static void take_answer(struct web *w, const struct http_head *h)
 {
 	bool is_interim = h->status < 200 && h->status != 101;
-	struct webhead_way way = { .body = h->body };
+	struct webhead_way way = { .body = h->body, .is_cached = w->is_asking_cache };
 	struct err e;
 
 	if (h->status == 101 && !w->is_upgrade) {
@@ -415,14 +408,29 @@ static void take_answer(struct web *w, const struct http_head *h)
 	w->has_answered = true;
 	record(w, h->status, GATE_NONE);
 	w->is_raw = h->status == 101;
-	begin_body(&w->down, h, &w->down_trailers);
+	webbody_begin(&w->down, h, &w->down_trailers);
 	w->answering = ANSWER_BODY;
+}
+
+/* The cache leaves it to the server, or is gone. Nobody has heard of an answer yet. */
+static void ask_again(struct web *w)
+{
+	w->cache = CACHE_PASS; /* also when it died */
+	renew_server(w);
+	if (w->conn->gate->rules.is_offline) {
+		refuse(w, 504, allowed(w), GATE_OFFLINE);
+		return;
+	}
+	str_addn(leg_out(&w->server), w->again.data, w->again.len);
+	conn_dial(w->conn);
 }
 
 /* One that ended while it was idle: the client sees just that, and may try again. */
 static void no_answer(struct web *w)
 {
-	if (w->n_requests > 1 && leg_input(&w->server).len == 0) {
+	if (w->is_asking_cache)
+		ask_again(w);
+	else if (w->n_requests > 1 && leg_input(&w->server).len == 0) {
 		record(w, 0, GATE_NONE);
 		leave(w, allowed(w), GATE_NONE, BY_SERVER);
 	} else {
@@ -436,6 +444,10 @@ static bool answer_head(struct web *w)
 	struct span in = leg_input(&w->server);
 	int n = http_response_head(in.at, in.len, w->asked, &h);
 
+	if (n > 0 && w->is_asking_cache && (w->cache = cached_word(&h)) == CACHE_PASS) {
+		ask_again(w);
+		return true;
+	}
 	if (n > 0) {
 		take_answer(w, &h);
 		leg_take(&w->server, (size_t)n);
@@ -459,7 +471,7 @@ static bool answer_body(struct web *w)
 	int r = HTTP_BODY_MORE;
 
 	if (leg_input(&w->server).len > 0 || w->down.kind != HTTP_CHUNKED)
-		r = move_body(&w->down, &w->server, &w->client, w->is_down_raw);
+		r = webbody_move(&w->down, &w->server, &w->client, w->is_down_raw);
 	if (r == HTTP_BODY_MORE && leg_input(&w->server).len > 0)
 		return true; /* the client has to take some first */
 	if (r == HTTP_BODY_MORE && leg_fill(&w->server))
@@ -467,7 +479,8 @@ static bool answer_body(struct web *w)
 	if (r == HTTP_BODY_MORE && w->server.is_eof)
 		r = http_body_eof(&w->down);
 	if (r == HTTP_BODY_DONE)
-		r = end_body(&w->down, &w->down_trailers, w->is_down_raw, &w->client) < 0 ? -1 : r;
+		r = webbody_end(&w->down, &w->down_trailers, w->is_down_raw, &w->client) < 0 ? -1
+		                                                                             : r;
 	if (r < 0)
 		cut(w, r == HTTP_E_CUT ? GATE_NONE : GATE_HTTP_BAD, BY_SERVER);
 	else if (r == HTTP_BODY_DONE)
@@ -480,34 +493,57 @@ static bool answer_none(struct web *w)
 {
 	if (!leg_fill(&w->server))
 		return false;
+	if (w->is_asking_cache && leg_input(&w->server).len == 0) { /* it was replaced */
+		renew_server(w);
+		return true;
+	}
 	leave(w, allowed(w), leg_input(&w->server).len > 0 ? GATE_HTTP_BAD : GATE_NONE, BY_SERVER);
 	return true;
 }
 
 static bool answer_mock(struct web *w)
 {
-	static const struct mock_answer none = { .status = 404,
-		                                 .body = "caisson: no answer fits\n" };
-	const struct mock_answer *a = find_mock(w, mock_of(w));
-	struct webhead_way way = { .is_last = w->is_last };
-	struct err e;
-
 	if (w->asking != ASK_DONE || timer_now_ms() < w->due_ms)
 		return false;
-	if (!a)
-		a = &none;
+	const struct mock_answer *a = play_answer(w->conn, w->method, w->path);
+	bool is_bare = a->status == 204 || a->status == 304;
+	struct webhead_way way = { .is_last = w->is_last,
+		                   .body = is_bare ? HTTP_NO_BODY : HTTP_LENGTH };
+	struct err e;
+
 	record(w, (int)a->status, GATE_NONE);
-	if (webhead_mock(a, &way, w->asked != HTTP_ASKED_HEAD, leg_out(&w->client), &e) < 0)
+	w->played = a;
+	w->n_played = is_bare || w->asked == HTTP_ASKED_HEAD ? a->body_len : 0;
+	w->play_count = w->conn->gate->play_count;
+	w->answering = ANSWER_MOCK_BODY;
+	w->has_answered = true;
+	if (webhead_mock(a, &way, leg_out(&w->client), &e) < 0)
 		cut(w, GATE_HTTP_BAD, BY_GATE);
-	else
+	return true;
+}
+
+/* A file may be long, and its client slow. Other rules may have another one. */
+static bool answer_mock_body(struct web *w)
+{
+	if (leg_is_full(&w->client))
+		return false;
+	if (w->play_count != w->conn->gate->play_count) {
+		cut(w, GATE_RELOADED, BY_GATE);
+		return true;
+	}
+	size_t left = w->played->body_len - w->n_played, n = left < LEG_FULL ? left : LEG_FULL;
+
+	str_addn(leg_out(&w->client), w->played->body + w->n_played, n);
+	w->n_played += n;
+	if (n == left)
 		answered(w);
 	return true;
 }
 
 static bool answer(struct web *w)
 {
-	if (w->answering == ANSWER_MOCK)
-		return answer_mock(w);
+	if (w->answering == ANSWER_MOCK || w->answering == ANSWER_MOCK_BODY)
+		return w->answering == ANSWER_MOCK ? answer_mock(w) : answer_mock_body(w);
 	if (!has_server(w))
 		return false;
 	switch (w->answering) {
@@ -518,6 +554,7 @@ static bool answer(struct web *w)
 	case ANSWER_BODY:
 		return answer_body(w);
 	case ANSWER_MOCK:
+	case ANSWER_MOCK_BODY:
 		break;
 	}
 	return false;
@@ -525,28 +562,11 @@ static bool answer(struct web *w)
 
 /* ---- behind 101 ---------------------------------------------------------------------- */
 
-static bool pass_raw(struct leg *from, struct leg *to)
-{
-	struct span in = leg_input(from);
-	bool has_moved = in.len > 0;
-
-	if (leg_is_full(to))
-		return false;
-	if (in.len > 0) {
-		str_addn(leg_out(to), in.at, in.len);
-		leg_take(from, in.len);
-	}
-	has_moved |= leg_fill(from);
-	if (from->is_eof && leg_unsent(to) == 0 && leg_input(from).len == 0)
-		leg_shut(to);
-	return has_moved;
-}
-
 static bool run_raw(struct web *w)
 {
-	bool has_moved = pass_raw(&w->client, &w->server);
+	bool has_moved = webbody_pass(&w->client, &w->server);
 
-	has_moved |= pass_raw(&w->server, &w->client);
+	has_moved |= webbody_pass(&w->server, &w->client);
 	if (w->client.is_shut && w->server.is_shut)
 		over(w, GATE_NONE, w->client.is_eof ? BY_CLIENT : BY_SERVER);
 	return has_moved;
@@ -722,7 +742,7 @@ static void meet_server(struct web *w)
 	struct conn *c = w->conn;
 
 	w->server.is_readable = true;
-	if (!w->client.tls)
+	if (!w->client.tls || w->is_asking_cache)
 		return;
 	w->server.tls = ends_connect(&c->gate->ends, c->relay.server.watch.fd, c->name);
 	if (!w->server.tls)
@@ -743,7 +763,8 @@ void web_dialled(struct conn *c, int fd, enum gate_reason why)
 	} else {
 		c->relay.server.watch = (struct watch){ .fd = fd, .ready = server_ready };
 		meet_server(w);
-		record_opened(c);
+		if (!c->is_opened)
+			record_opened(c);
 	}
 	run(w);
 }
@@ -760,14 +781,10 @@ void web_start(struct conn *c, struct tls *tls)
 		                       .meter = &g->meters[0],
 		                       .legs = &g->legs,
 		                       .is_readable = true },
-		           .server = { .end = &c->relay.server,
-		                       .flow = &c->relay.down,
-		                       .meter = &g->meters[1],
-		                       .legs = &g->legs,
-		                       .is_readable = true },
+		           .server = server_leg(c),
 		           .decision = GATE_ALLOW,
 		           .is_recorded = tls != NULL };
-	g->n_webs++;
+	g->n_ended += tls != NULL;
 	c->web = w;
 	c->state = CONN_WEB;
 	c->is_patient = false;

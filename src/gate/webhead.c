@@ -46,7 +46,8 @@ int webhead_answer(const struct http_head *h, const struct webhead_way *way, str
 	bool has_length = h->has_length && h->status >= 200 && h->status != 204;
 
 	for (size_t i = 0; i < h->n_fields; i++)
-		if (http_goes_on(h, h->fields[i].name))
+		if (http_goes_on(h, h->fields[i].name) &&
+		    !(way->is_cached && span_is_nocase(h->fields[i].name, CACHE_FIELD)))
 			http_print_field(&p, h->fields[i].name, h->fields[i].value);
 	/* Of a body that is not sent the length is said all the same (HEAD, 304). */
 	http_print_framing(&p, has_length ? HTTP_LENGTH : way->body, h->length);
@@ -83,22 +84,24 @@ int webhead_last_chunk(const struct str *trailers, struct str *out, struct err *
 	return http_print_end(&p, e);
 }
 
-int webhead_mock(const struct mock_answer *a, const struct webhead_way *way, bool has_body,
-                 struct str *out, struct err *e)
+int webhead_mock(const struct mock_answer *a, const struct webhead_way *way, struct str *out,
+                 struct err *e)
 {
 	struct http_print p = http_print_response(out, (int)a->status);
-	bool is_bare = a->status == 204 || a->status == 304;
 
 	for (size_t i = 0; i < a->headers.len; i++)
 		http_print_text(&p, a->headers.at[i].key, a->headers.at[i].value);
-	if (!is_bare)
-		http_print_framing(&p, HTTP_LENGTH, strlen(a->body));
+	http_print_framing(&p, way->body, a->body_len);
 	print_connection(&p, false, way->is_last);
-	if (http_print_end(&p, e) < 0)
-		return -1;
-	if (has_body && !is_bare)
-		str_add(out, a->body);
-	return 0;
+	return http_print_end(&p, e);
+}
+
+int webhead_status(enum gate_reason why)
+{
+	return why == GATE_NAME_MISMATCH                      ? 421
+	       : why == GATE_HTTP_BAD || why == GATE_NAME_BAD ? 400
+	       : why == GATE_SPOOL                            ? 503
+	                                                      : 403;
 }
 
 void webhead_refusal(int status, const char *text, bool has_body, struct str *out)

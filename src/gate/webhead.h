@@ -6,6 +6,7 @@
 #pragma once
 
 #include "spec/mock.h"
+#include "wire/cache.h"
 #include "wire/gate.h"
 #include "wire/http.h"
 
@@ -15,6 +16,7 @@ int webhead_request(const struct http_head *h, struct str *out, struct err *e) M
 
 struct webhead_way {
 	bool is_last;             /* the connection ends behind this answer */
+	bool is_cached;           /* the package cache says it */
 	enum http_body_kind body; /* as the client gets it */
 };
 int webhead_answer(const struct http_head *h, const struct webhead_way *way, struct str *out,
@@ -24,9 +26,10 @@ int webhead_answer(const struct http_head *h, const struct webhead_way *way, str
  * is left out. */
 int webhead_last_chunk(const struct str *trailers, struct str *out, struct err *e) MUST_USE;
 
-/* What a mock says, whole. */
-int webhead_mock(const struct mock_answer *a, const struct webhead_way *way, bool has_body,
-                 struct str *out, struct err *e) MUST_USE;
+/* What a mock says; its body follows. */
+int webhead_mock(const struct mock_answer *a, const struct webhead_way *way, struct str *out,
+                 struct err *e) MUST_USE;
 
+int webhead_status(enum gate_reason why); /* of a refusal */
 /* An answer of our own, whole; the connection ends behind it. */
 void webhead_refusal(int status, const char *text, bool has_body, struct str *out);

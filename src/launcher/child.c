@@ -1,5 +1,6 @@
 #include "launcher/child.h"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 
 #include "os/caps.h"
@@ -29,6 +30,23 @@ int child_keep(int *keep, size_t n)
 		next = fd >= next ? fd + 1 : next;
 	}
 	return r < 0 ? r : os_close_range(next, ~0u, 0);
+}
+
+#define PLACES_MAX 16
+
+int child_place(const int *fds, size_t n)
+{
+	int above[PLACES_MAX], r = 0;
+
+	/* Above all of these first: one may have another's number. */
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		above[i] =
+		    fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, CHILD_FIRST_FD + (int)n);
+		r = fds[i] >= 0 && above[i] < 0 ? -errno : 0;
+	}
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = above[i] < 0 ? 0 : os_dup3(above[i], CHILD_FIRST_FD + (int)i, 0);
+	return r;
 }
 
 int child_give_up(bool is_root, uid_t id)

@@ -12,11 +12,16 @@
 
 static int start(struct gates *g, uint64_t now_ms, struct err *e)
 {
+	static char option[] = "--ca";
+	char *const args[] = { option, (char *)(uintptr_t)g->ca, NULL };
 	const struct helper gate = { .name = "caisson-gate",
 		                     .is_root = g->is_root,
 		                     .id = g->id,
 		                     .is_to_follow = true,
-		                     .cgroup = g->cgroup };
+		                     .cgroup = g->cgroup,
+		                     .args = g->ca ? args : NULL,
+		                     .fds = { g->cache_fd },
+		                     .n_fds = 1 };
 	int fd = helper_start(&gate, &g->pid, e);
 
 	if (fd < 0)

@@ -14,26 +14,17 @@
 #include "os/proc.h"
 #include "os/sock.h"
 
-#define CHANNEL_FD 3
+#define ARGS_MAX 512
 
 /* In the child: 3 and those after it, whatever numbers they have here. */
-static int place(const struct helper *h, int channel_fd)
+static int place(const struct helper *h)
 {
-	int from[1 + HELPER_FDS_MAX] = { channel_fd }, keep[3 + 1 + HELPER_FDS_MAX] = { 0, 1, 2 };
-	size_t n = 1 + h->n_fds;
-	int r = 0;
+	int keep[3 + HELPER_FDS_MAX] = { 0, 1, 2 };
+	int r = child_place(h->fds, h->n_fds);
 
-	memcpy(from + 1, h->fds, h->n_fds * sizeof *from);
-	for (size_t i = 0; i < n; i++) { /* out of the way first: no copy overwrites a source */
-		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, CHANNEL_FD + (int)n);
-		if (from[i] < 0)
-			return -errno;
-	}
-	for (size_t i = 0; i < n && r >= 0; i++) {
-		keep[3 + i] = CHANNEL_FD + (int)i;
-		r = os_dup3(from[i], CHANNEL_FD + (int)i, 0);
-	}
-	return r < 0 ? r : child_keep(keep, 3 + n);
+	for (size_t i = 0; i < h->n_fds; i++)
+		keep[3 + i] = h->fds[i] < 0 ? -1 : CHILD_FIRST_FD + (int)i;
+	return r < 0 ? r : child_keep(keep, 3 + h->n_fds);
 }
 
 static int settle(const struct helper *h)
@@ -47,18 +38,20 @@ static int settle(const struct helper *h)
 	return r;
 }
 
-static _Noreturn void become(const struct helper *h, const char *path, int channel_fd)
+static _Noreturn void become(const struct helper *h, const char *path)
 {
 	char name[NAME_MAX];
-	char *const argv[] = { name, NULL }, *const env[] = { NULL };
+	char *argv[ARGS_MAX] = { name }, *const env[] = { NULL };
 
 	snprintf(name, sizeof name, "%s", h->name);
+	for (size_t i = 0; h->args && h->args[i] && i + 2 < ARGS_MAX; i++)
+		argv[i + 1] = h->args[i];
 	if (h->cgroup) { /* that is removed with the last sandbox; it may take longer to end */
 		struct cgroup cg = *h->cgroup;
 
 		cgroup_leave(&cg);
 	}
-	int r = place(h, channel_fd);
+	int r = place(h);
 	if (r >= 0)
 		r = settle(h);
 	if (r >= 0)
@@ -67,13 +60,26 @@ static _Noreturn void become(const struct helper *h, const char *path, int chann
 	_exit(126);
 }
 
-int helper_start(const struct helper *h, pid_t *pid, struct err *e)
+int helper_run(const struct helper *h, pid_t *pid, struct err *e)
 {
 	char path[PATH_MAX];
-	int fds[2];
 
 	if (launcher_find(h->name, path, e) < 0)
 		return -1;
+	int r = os_clone((struct clone_opts){ 0 });
+	if (r < 0)
+		return err_sys(e, -r, "clone");
+	if (r == 0)
+		become(h, path);
+	*pid = r;
+	return 0;
+}
+
+int helper_start(const struct helper *h, pid_t *pid, struct err *e)
+{
+	struct helper with = *h;
+	int fds[2];
+
 	int r = os_socketpair(fds, SOCK_SEQPACKET);
 	if (r < 0)
 		return err_sys(e, -r, "socketpair");
@@ -81,11 +87,8 @@ int helper_start(const struct helper *h, pid_t *pid, struct err *e)
 	AUTO(fd_close) int theirs = fds[1];
 	if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0) /* we wait for nobody */
 		return err_sys(e, errno, "set the channel non-blocking");
-	r = os_clone((struct clone_opts){ 0 });
-	if (r < 0)
-		return err_sys(e, -r, "clone");
-	if (r == 0)
-		become(h, path, theirs);
-	*pid = r;
-	return fd_take(&ours);
+	with.fds[0] = theirs;
+	memcpy(with.fds + 1, h->fds, h->n_fds * sizeof *h->fds);
+	with.n_fds++;
+	return helper_run(&with, pid, e) < 0 ? -1 : fd_take(&ours);
 }

@@ -1,6 +1,6 @@
 /*
- * helper.h - a program of ours that the launcher starts: found beside it, with one channel to it
- * at descriptor 3 and what else it needs from 4 on, and nothing else.
+ * helper.h - a program of ours that the launcher starts: found beside it, with the descriptors that
+ * it needs from 3 on and nothing else.
  */
 #pragma once
 
@@ -17,9 +17,12 @@ struct helper {
 	uid_t id;
 	bool is_to_follow;           /* dies with the launcher */
 	const struct cgroup *cgroup; /* that the launcher lives in, and it does not; or NULL */
-	int fds[HELPER_FDS_MAX];     /* borrowed: 4, 5, ... for it */
+	char *const *args;           /* behind its name, NULL-terminated; NULL: none */
+	int fds[HELPER_FDS_MAX];     /* borrowed: 3, 4, ... for it; -1: not there */
 	size_t n_fds;
 };
 
-/* Returns the launcher's end of the channel, SOCK_SEQPACKET and not blocking. */
+int helper_run(const struct helper *h, pid_t *pid, struct err *e) MUST_USE;
+/* With a channel: 3 is its end of it, `fds` come behind that. Returns the launcher's end,
+ * SOCK_SEQPACKET and not blocking. */
 int helper_start(const struct helper *h, pid_t *pid, struct err *e) MUST_USE;

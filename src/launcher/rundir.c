@@ -76,8 +76,9 @@ static int hand_over(int fd, const struct rundir_opts *o, struct err *e)
 	return r < 0 ? err_sys(e, -r, "hand over %s", o->state) : 0;
 }
 
-/* Whoever else could write to it could have files of his own mounted with root's rights. */
-static int open_private(int dir_fd, const char *name, struct err *e)
+/* Whoever else could write to it could have files of his own mounted with root's rights, or read as
+ * packages. One that was made before and is still empty may be given to whom it is for. */
+int rundir_own(int dir_fd, const char *name, uid_t owner, struct err *e)
 {
 	struct stat st;
 	int r = os_mkdirat(dir_fd, name, 0700);
@@ -90,10 +91,12 @@ static int open_private(int dir_fd, const char *name, struct err *e)
 	r = os_fstatat(fd, "", &st, AT_EMPTY_PATH);
 	if (r < 0)
 		return err_sys(e, -r, "stat %s", name);
-	if (st.st_uid != geteuid() || st.st_mode & 077)
+	bool is_to_give = st.st_uid != owner && st.st_uid == geteuid() && is_empty(fd);
+	if ((st.st_uid != owner && !is_to_give) || st.st_mode & 077)
 		return err_new(e, ERR_DENIED, "%s belongs to somebody else or is open to others",
 		               name);
-	return fd_take(&fd);
+	r = is_to_give ? os_fchownat(fd, "", owner, (gid_t)owner) : 0;
+	return r < 0 ? err_sys(e, -r, "hand over %s", name) : fd_take(&fd);
 }
 
 static int open_stores(struct rundir *d, struct err *e)
@@ -108,7 +111,7 @@ static int open_stores(struct rundir *d, struct err *e)
 		       { d->run_fd, "vt", &d->vt_fd } };
 
 	for (size_t i = 0; i < COUNT(stores); i++) {
-		*stores[i].fd = open_private(stores[i].dir_fd, stores[i].name, e);
+		*stores[i].fd = rundir_own(stores[i].dir_fd, stores[i].name, geteuid(), e);
 		if (*stores[i].fd < 0)
 			return -1;
 	}

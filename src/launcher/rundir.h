@@ -4,6 +4,7 @@
  *   STATE/            the daemon writes there; root mode: 01770, root's and the daemon's group's,
  *                     so that it can neither remove nor replace what is root's in it
  *   STATE/trees/ blobs/ vol/  0700, the launcher's: what workspaces keep (wire/vault.h)
+ *   STATE/cache/      0700, the package cache's
  *   RUN/              0711, the launcher's: the daemon passes and connects
  *   RUN/launcher.lock held while a launcher lives
  *   RUN/api.sock      0600, the daemon's
@@ -32,6 +33,10 @@ struct rundir {
 	dev_t api_dev;    /* root mode: the file of the socket */
 	ino_t api_ino;
 };
+
+/* A folder below one that belongs to somebody else: made, and handed to its owner unless it is
+ * another's already. */
+int rundir_own(int dir_fd, const char *name, uid_t owner, struct err *e) MUST_USE;
 
 /* e->sys is EBUSY when another launcher has these folders. */
 int rundir_open(struct rundir *d, const struct rundir_opts *o, struct err *e) MUST_USE;

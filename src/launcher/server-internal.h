@@ -9,6 +9,7 @@
 #pragma once
 
 #include "io/loop.h"
+#include "launcher/caches.h"
 #include "launcher/gates.h"
 #include "launcher/kit.h"
 #include "launcher/opener.h"
@@ -91,6 +92,7 @@ struct server {
 	struct vaults vaults;
 	struct making *makings;
 	struct opening *openings;
+	struct caches caches;
 	bool is_leaving;
 	uint64_t leave_ms; /* the latest */
 	int status;        /* to exit with */

@@ -31,7 +31,7 @@ uint64_t server_now(void)
 static void set_timer(struct server *s)
 {
 	const uint64_t all[] = { ending_due(s), supervise_due(s), making_due(s),
-		                 vaults_due(&s->vaults) };
+		                 vaults_due(&s->vaults), caches_due(&s->caches) };
 	uint64_t due = UINT64_MAX;
 
 	for (size_t i = 0; i < COUNT(all); i++)
@@ -336,6 +336,19 @@ static void on_vault(struct server *s, const struct launch_packet *p, int fd)
 	opening_begin(s, p);
 }
 
+static void on_cache(struct server *s, const struct launch_packet *p, int fd)
+{
+	const struct launch_head head = { .type = L_CACHED, .tag = p->head.tag };
+	struct err e = { 0 };
+	int ours = caches_ask(&s->caches, &e);
+
+	(void)fd;
+	if (ours < 0)
+		server_fail(s, p->head.tag, &e);
+	else
+		server_send(s, head, NULL, ours);
+}
+
 static void on_ready(struct server *s, const struct launch_packet *p, int fd)
 {
 	(void)p;
@@ -347,8 +360,9 @@ static void on_ready(struct server *s, const struct launch_packet *p, int fd)
 
 /* `fd` is borrowed; -1: none came. */
 static void (*const orders[])(struct server *s, const struct launch_packet *p, int fd) = {
-	[L_MAKE] = on_make, [L_OPEN] = on_open, [L_CLEAN] = on_clean, [L_SWEEP] = on_sweep,
-	[L_HOST] = on_host, [L_GATE] = on_gate, [L_VAULT] = on_vault, [L_READY] = on_ready,
+	[L_MAKE] = on_make,   [L_OPEN] = on_open,   [L_CLEAN] = on_clean,
+	[L_SWEEP] = on_sweep, [L_HOST] = on_host,   [L_GATE] = on_gate,
+	[L_CACHE] = on_cache, [L_VAULT] = on_vault, [L_READY] = on_ready,
 };
 _Static_assert(COUNT(orders) == L_READY + 1, "an order has no function");
 
@@ -441,6 +455,10 @@ static void child_ended(struct server *s, pid_t pid, int status)
 		gates_ended(&s->gates, server_now());
 		return;
 	}
+	if (pid == s->caches.pid) {
+		caches_ended(&s->caches, server_now());
+		return;
+	}
 	for (struct job *j = s->jobs; j; j = j->next)
 		if (j->pid == pid)
 			j->pid = 0; /* its answer is in the socket, or none comes */
@@ -488,6 +506,7 @@ static void timer_ready(struct watch *w, uint32_t events)
 	vaults_tick(&s->vaults, now);
 	making_tick(s, now);
 	supervise_tick(s, now);
+	caches_tick(&s->caches, now);
 	set_timer(s);
 }
 
@@ -582,11 +601,21 @@ static int open_all(struct server *s, struct err *e)
 		return -1;
 	s->opener.is_root = s->gates.is_root = s->kit.host.is_root;
 	s->gates.id = s->opts->service_id + 1;
+	s->gates.ca = s->opts->gate_ca;
 	s->gates.cgroup = &s->kit.host.cgroup;
 	s->opener.api_dev = s->dirs.api_dev;
 	s->opener.api_ino = s->dirs.api_ino;
 	if (set_rules(s, e) < 0 || open_tops(s, e) < 0 || watch_events(s, e) < 0)
 		return -1;
+	s->caches.is_root = s->gates.is_root;
+	s->caches.id = s->opts->service_id + 2;
+	s->caches.cgroup = s->gates.cgroup;
+	s->caches.state_fd = s->dirs.state_fd;
+	s->caches.args = s->opts->cache_args;
+	s->caches.loop = &s->loop;
+	if (caches_open(&s->caches, e) < 0)
+		return -1;
+	s->gates.cache_fd = s->caches.gate_fd;
 	s->vaults = (struct vaults){ .loop = &s->loop,
 		                     .changed = vaults_changed,
 		                     .is_root = s->kit.host.is_root,
@@ -620,6 +649,7 @@ static void close_all(struct server *s)
 	fd_close(&s->timer.fd);
 	loop_close(&s->loop);
 	gates_done(&s->gates);
+	caches_done(&s->caches);
 	rundir_done(&s->dirs);
 	kit_done(&s->kit);
 }
@@ -631,7 +661,8 @@ int server_run(const struct server_opts *o, monitor_fn *monitor, struct err *e)
 	s->opts = o;
 	s->monitor = monitor;
 	s->loop.epoll_fd = s->channel.fd = s->signals.fd = s->timer.fd = -1;
-	s->gates.channel_fd = -1;
+	s->gates.channel_fd = s->gates.cache_fd = -1;
+	s->caches.gate_fd = s->caches.ask_fd = s->caches.gate.fd = s->caches.ask.fd = -1;
 	s->out_last = &s->out_first;
 	raise_limits();
 	int r = open_all(s, e);

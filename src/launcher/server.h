@@ -12,7 +12,8 @@
 
 #include "launcher/launcher.h"
 
-/* Of the daemon in root mode, below the ids of sandboxes; the next one is the gate's. */
+/* Of the daemon in root mode, below the ids of sandboxes; the next two are of the gate and of the
+ * package cache. */
 #define SERVER_ID 0x6fffff00u
 #define SERVER_HOST_PATHS_MAX 64
 
@@ -21,10 +22,12 @@ struct server_opts {
 	const char *host_paths[SERVER_HOST_PATHS_MAX]; /* what tokens may reach */
 	size_t n_host_paths;
 	uid_t service_id;
-	int api_fd;         /* -1: to be made */
-	const char *notify; /* $NOTIFY_SOCKET, or NULL */
-	const char *daemon; /* path of the program */
-	char *const *argv;  /* for it, NULL-terminated */
+	const char *gate_ca;     /* launcher/gates.h; or NULL */
+	int api_fd;              /* -1: to be made */
+	const char *notify;      /* $NOTIFY_SOCKET, or NULL */
+	const char *daemon;      /* path of the program */
+	char *const *argv;       /* for it, NULL-terminated */
+	char *const *cache_args; /* for the package cache, NULL-terminated */
 	char *const *env;
 };
 

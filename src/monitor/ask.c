@@ -9,7 +9,7 @@ static uint32_t flags_of(const struct command *c)
 	return (c->is_tty ? EXEC_TTY : 0u) | (c->has_stdin ? EXEC_STDIN : 0u) |
 	       (c->is_merged ? EXEC_MERGE : 0u) | (c->is_final ? EXEC_FINAL : 0u) |
 	       (c->wants_usage ? EXEC_USAGE : 0u) | (c->is_shell ? EXEC_SHELL : 0u) |
-	       (c->is_alone ? EXEC_ALONE : 0u);
+	       (c->is_alone ? EXEC_ALONE : 0u) | (c->is_gated ? EXEC_GATED : 0u);
 }
 
 /* A text that is too long for a packet goes in a file. */

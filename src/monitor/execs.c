@@ -73,6 +73,15 @@ static void record(struct proc *p, const struct seccomp_notif *n)
 	}
 }
 
+static void go_on(struct proc *p, const struct seccomp_notif *n)
+{
+	record(p, n);
+	int r = os_seccomp_continue(p->listener.fd, n->id);
+	monitor_executes(p->monitor);
+	if (r < 0 && r != -ENOENT)
+		procs_stop(p, RUN_LOST, "the exec notification failed");
+}
+
 static void ready(struct watch *w, uint32_t events)
 {
 	struct proc *p = OWNER_OF(w, struct proc, listener);
@@ -88,11 +97,32 @@ static void ready(struct watch *w, uint32_t events)
 	}
 	if (os_seccomp_receive(w->fd, &n) < 0)
 		return; /* killed meanwhile */
-	record(p, &n);
-	int r = os_seccomp_continue(w->fd, n.id);
-	monitor_executes(m);
-	if (r < 0 && r != -ENOENT)
-		procs_stop(p, RUN_LOST, "the exec notification failed");
+	if (!p->is_announced && p->command.is_gated && gatekeep_holds(m)) {
+		p->is_held = true;
+		p->held_id = n.id;
+		return;
+	}
+	go_on(p, &n);
+}
+
+void execs_go_on(struct monitor *m)
+{
+	for (struct proc *p = m->procs, *next; p; p = next) {
+		next = p->next;
+		if (!p->is_held || p->listener.fd < 0)
+			continue;
+		p->is_held = false;
+		go_on(p, &(struct seccomp_notif){ .id = p->held_id });
+	}
+}
+
+void execs_refuse(struct monitor *m, const struct err *e)
+{
+	for (struct proc *p = m->procs, *next; p; p = next) {
+		next = p->next;
+		if (p->is_held && !p->is_over)
+			procs_fail(p, e);
+	}
 }
 
 int execs_watch(struct proc *p, struct err *e)

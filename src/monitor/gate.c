@@ -9,6 +9,10 @@
  * there is none the next child begins with them, and if it ends before it is up they are dropped
  * for the old ones, unless there are no old ones.
  *
+ * The CA that the child tells of is placed inside before anything is served by it (engine/trust.h);
+ * later children have the same one. Where it cannot be placed the rules that need it are refused. A
+ * command that was said to need the gate is held until one has served.
+ *
  * The spool is bounded. What a child may still say is counted in: a child without credit denies,
  * and keeps what it has to tell of connections that were open. Only at the very end it says all of
  * it; for that there is some room of its own, and beyond it connections stay without an end.
@@ -20,17 +24,20 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "engine/trust.h"
 #include "monitor/monitor-internal.h"
 #include "os/extent.h"
 #include "os/sock.h"
+#include "wire/truststore.h"
 
 #define SPOOL_MAX 640 /* records: one MiB */
 #define DEBTS_MAX 640 /* as many that came without credit */
 #define WINDOW 64     /* of them, sent and not yet on record */
 #define HEAR_MAX 1024 /* at once */
 #define ASKS_MAX 64
-#define UP_MS 5000 /* for a child to begin */
-#define END_MS 200 /* for one to say the last */
+#define UP_MS 5000    /* for a child to begin */
+#define END_MS 200    /* for one to say the last */
+#define HOLD_MS 10000 /* for one to serve at all, while a command waits for that */
 
 struct spooled {
 	uint32_t num;
@@ -40,18 +47,20 @@ struct spooled {
 struct pending_ask {
 	struct gate_ask ask;
 	uint64_t until_ms;
-	bool is_told;
+	bool is_told, is_over; /* is_over: nobody waits for its answer */
 };
 
 struct gatekeep {
 	struct watch link; /* to the child; fd -1: none */
 	struct monitor *monitor;
-	struct timer patience;
+	struct timer patience, hold;
 	int names_fd;
 	int rules_fd, next_fd; /* -1: none */
 	uint32_t generation, next_generation;
 	uint8_t seed[GATE_SEED_SIZE]; /* of its CA */
 	bool is_started, is_up, is_next_sent;
+	bool has_served; /* this child, or one before it */
+	bool is_ca_placed;
 
 	bool due_gateless, due_ruled;
 	struct gate_ruled ruled;
@@ -77,6 +86,29 @@ static void tell_records(struct monitor *m, size_t window)
 	}
 }
 
+/* False: it is over, and nobody who was told of it has to be told. */
+static bool tell_ask(struct monitor *m, struct pending_ask *a)
+{
+	const struct gate_unask over = { .ask = a->ask.ask };
+
+	if (a->is_over)
+		return a->is_told && !talk_about(m, CH_UNASK, 0, &over, sizeof over);
+	if (!a->is_told)
+		a->is_told = talk_about(m, CH_ASK, 0, &a->ask, sizeof a->ask);
+	return true;
+}
+
+static void tell_asks(struct monitor *m)
+{
+	struct gatekeep *g = m->gate;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < g->asks.len; i++)
+		if (tell_ask(m, &g->asks.at[i]))
+			g->asks.at[kept++] = g->asks.at[i];
+	g->asks.len = kept;
+}
+
 void gatekeep_tell(struct monitor *m)
 {
 	struct gatekeep *g = m->gate;
@@ -86,10 +118,7 @@ void gatekeep_tell(struct monitor *m)
 	tell_records(m, m->is_ending ? SIZE_MAX : WINDOW);
 	if (g->due_ruled)
 		g->due_ruled = !talk_about(m, CH_RULED, 0, &g->ruled, sizeof g->ruled);
-	for (size_t i = 0; i < g->asks.len; i++)
-		if (!g->asks.at[i].is_told)
-			g->asks.at[i].is_told =
-			    talk_about(m, CH_ASK, 0, &g->asks.at[i].ask, sizeof g->asks.at[i].ask);
+	tell_asks(m);
 	if (g->due_gateless)
 		g->due_gateless = !talk_about(m, CH_GATELESS, 0, NULL, 0);
 }
@@ -227,7 +256,8 @@ static void lose(struct gatekeep *g)
 	}
 	g->is_started = g->is_up = g->is_next_sent = false;
 	g->credit = 0;
-	g->asks.len = 0; /* those that waited are closed */
+	for (size_t i = 0; i < g->asks.len; i++)
+		g->asks.at[i].is_over = true; /* those that waited are closed */
 	g->due_gateless = true;
 }
 
@@ -238,12 +268,14 @@ static void hear_up(struct gatekeep *g, const struct gate_packet *p)
 	(void)p;
 	if (!g->is_started || g->is_up)
 		return;
-	g->is_up = true;
+	g->is_up = g->has_served = true;
 	timer_stop(&g->monitor->timers, &g->patience);
+	timer_stop(&g->monitor->timers, &g->hold);
 	if (g->is_next_sent)
 		accept_next(g);
 	say_ruled(g, &(struct gate_ruled){ .generation = g->generation });
 	send_rules(g); /* such as came meanwhile */
+	execs_go_on(g->monitor);
 }
 
 static void hear_ruled(struct gatekeep *g, const struct gate_packet *p)
@@ -304,25 +336,71 @@ static void hear_record(struct gatekeep *g, const struct gate_packet *p)
 	give_credit(g);
 }
 
+/* Whoever is not told that they are over finds out by their time. */
+static void drop_over(struct gatekeep *g)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < g->asks.len; i++)
+		if (!g->asks.at[i].is_over)
+			g->asks.at[kept++] = g->asks.at[i];
+	g->asks.len = kept;
+}
+
 static void hear_ask(struct gatekeep *g, const struct gate_packet *p)
 {
 	drop_asks(g, p->ask.ask);
+	if (g->asks.len >= ASKS_MAX)
+		drop_over(g);
 	if (g->asks.len < ASKS_MAX) /* else it ends by itself, with no */
 		vec_push(&g->asks,
 		         (struct pending_ask){ .ask = p->ask,
 		                               .until_ms = timer_now_ms() + p->ask.timeout_ms });
 }
 
-/* Nothing inside trusts it: the certificate is not placed there (docs/gate.md). */
+static void hear_unask(struct gatekeep *g, const struct gate_packet *p)
+{
+	for (size_t i = 0; i < g->asks.len; i++)
+		if (g->asks.at[i].ask.ask == p->unask.ask)
+			g->asks.at[i].is_over = true;
+}
+
+/* The child has taken the new rules, or is about to: the next one begins with the old ones, if
+ * there are any. */
+static void refuse_rules(struct gatekeep *g, const char *reason)
+{
+	struct gate_ruled refused = { .generation =
+		                          g->next_fd >= 0 ? g->next_generation : g->generation,
+		                      .is_refused = 1 };
+
+	snprintf(refused.reason, sizeof refused.reason, "%s", reason);
+	gate_plain(refused.reason);
+	say_ruled(g, &refused);
+	if (g->rules_fd >= 0)
+		refuse_next(g);
+	lose(g);
+}
+
+/* The key is always the same, and so is what is trusted: once is enough. */
 static void hear_ca(struct gatekeep *g, const struct gate_packet *p)
 {
-	(void)g;
-	(void)p;
+	struct monitor *m = g->monitor;
+	const struct trust trust = { .pem = p->ca.pem,
+		                     .hash = p->ca.hash,
+		                     .make_store = truststore_make };
+	struct err e = { 0 };
+
+	if (g->is_ca_placed || m->is_ending)
+		return;
+	if (trust_place(m->box, &m->init, &trust, &e) < 0)
+		refuse_rules(g, e.msg);
+	else
+		g->is_ca_placed = true;
 }
 
 static void (*const words[G_TYPES])(struct gatekeep *g, const struct gate_packet *p) = {
 	[G_UP] = hear_up,         [G_CA] = hear_ca,   [G_RULED] = hear_ruled,
-	[G_RECORD] = hear_record, [G_ASK] = hear_ask,
+	[G_RECORD] = hear_record, [G_ASK] = hear_ask, [G_UNASK] = hear_unask,
 };
 
 /* True: there may be more. */
@@ -359,6 +437,26 @@ static void patience_fired(struct timer *t)
 
 	lose(g);
 	gatekeep_tell(g->monitor);
+}
+
+static void hold_fired(struct timer *t)
+{
+	struct gatekeep *g = OWNER_OF(t, struct gatekeep, hold);
+	struct err e = { 0 };
+
+	err_new(&e, ERR_INTERNAL, "the gate of the sandbox does not serve");
+	execs_refuse(g->monitor, &e);
+}
+
+bool gatekeep_holds(struct monitor *m)
+{
+	struct gatekeep *g = m->gate;
+
+	if (!g || g->has_served)
+		return false;
+	if (g->hold.at_ms == 0)
+		timer_set(&m->timers, &g->hold, HOLD_MS);
+	return true;
 }
 
 void gatekeep_hear(struct monitor *m)
@@ -441,6 +539,7 @@ int gatekeep_open(struct monitor *m, struct err *e)
 	*g = (struct gatekeep){ .link = { .fd = -1, .ready = link_ready },
 		                .monitor = m,
 		                .patience = { .fired = patience_fired },
+		                .hold = { .fired = hold_fired },
 		                .rules_fd = -1,
 		                .next_fd = -1 };
 	m->gate = g;

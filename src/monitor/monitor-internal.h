@@ -83,6 +83,8 @@ struct proc {
 	int64_t started_unix_ms;
 
 	bool has_listener; /* it gave us one */
+	bool is_held;      /* its own execve waits for the gate */
+	uint64_t held_id;  /* of that notification */
 	bool is_announced; /* the command's own execve was */
 	bool is_running;   /* it has executed */
 	bool has_exited;   /* it was waited for */
@@ -228,6 +230,8 @@ void procs_start_done(struct proc_start *s); /* closes what is left in it */
 int procs_check(const struct monitor *m, const struct proc_start *s, struct err *e) MUST_USE;
 /* Takes the log over. -1: it was not started, and *e has why. */
 int procs_start(struct monitor *m, struct proc_start *s, struct err *e) MUST_USE;
+/* It was never executed, and will not be. It may be gone afterwards. */
+void procs_fail(struct proc *p, const struct err *e);
 /* The next command of a shell that waits for one. */
 void procs_renew(struct proc *p, struct proc_start *s);
 struct proc *procs_find(const struct monitor *m, uint32_t num); /* NULL: none such lives */
@@ -291,6 +295,8 @@ void clock_active(struct monitor *m);                   /* something was read or
 /* execs.c */
 int execs_watch(struct proc *p, struct err *e) MUST_USE;
 void execs_close(struct proc *p);
+void execs_go_on(struct monitor *m);                       /* those that were held */
+void execs_refuse(struct monitor *m, const struct err *e); /* the same: none of them runs */
 
 /* freeze.c */
 void freeze_set(struct monitor *m, bool on); /* answers when it is done */
@@ -316,6 +322,8 @@ void self_note_denied(struct monitor *m, uint32_t num, const struct gate_record 
 /* gate.c; without a network none of them does anything */
 int gatekeep_open(struct monitor *m, struct err *e) MUST_USE;
 void gatekeep_hear(struct monitor *m); /* all that the child has said: before an end is written */
+/* Has none served yet? Then execs_go_on() or execs_refuse() follow. */
+bool gatekeep_holds(struct monitor *m);
 void gatekeep_tell(struct monitor *m); /* what the client does not know yet */
 void gatekeep_new_client(struct monitor *m);
 void gatekeep_sync(struct monitor *m);

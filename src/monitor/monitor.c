@@ -418,6 +418,7 @@ void monitor_main(struct box *box, int control_fd)
 	m.door.fd = m.oom_fd = -1;
 	m.init.pidfd = m.init.report_fd = m.init.go_fd = m.init.entered_fd = m.init.walls_fd = -1;
 	m.init.cgroup_ns_fd = m.init.door_fd = m.init.rules_fd = m.init.scratch_fd = -1;
+	m.init.trust_fd = -1;
 	for (size_t i = 0; i < NET_SOCKETS; i++)
 		m.init.net_fds[i] = -1;
 	m.stop.fired = stop_fired;

@@ -280,7 +280,7 @@ void procs_close(struct proc *p)
 }
 
 /* It never executed: no end, but a reason. What it had made goes. */
-static void fail(struct proc *p, const struct err *e)
+void procs_fail(struct proc *p, const struct err *e)
 {
 	struct monitor *m = p->monitor;
 	struct rusage usage;
@@ -386,7 +386,7 @@ static void exited(struct proc *p)
 		else
 			err_new(&e, ERR_INTERNAL,
 			        "start the command: its process died before it could execute");
-		fail(p, &e);
+		procs_fail(p, &e);
 		return;
 	}
 	streams_read(p); /* what it wrote is there already */
@@ -452,7 +452,7 @@ static void hear_report(struct proc *p)
 			word = SPAWN_FAILED;
 	}
 	if (word == SPAWN_FAILED) {
-		fail(p, &e);
+		procs_fail(p, &e);
 		return;
 	}
 	if (word == SPAWN_RUNS)
@@ -611,7 +611,7 @@ int procs_start(struct monitor *m, struct proc_start *s, struct err *e)
 	fd_close(&io.stdout_fd);
 	fd_close(&io.stderr_fd);
 	if (r < 0) {
-		fail(p, e);
+		procs_fail(p, e);
 		return 0; /* that was the answer */
 	}
 	clock_started(m);

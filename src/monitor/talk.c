@@ -106,6 +106,7 @@ static void say_ready(struct monitor *m)
 		.can_freeze = cgroup_can_freeze(&m->box->cgroup),
 		.has_leaves = cgroup_has_leaves(&m->box->cgroup),
 		.is_frozen = m->is_paused && m->is_frozen,
+		.has_net = m->gate != NULL,
 	};
 
 	m->due_ready = !say_plain(m, CH_READY, &ready, sizeof ready);
@@ -401,6 +402,7 @@ static int read_exec(const struct message *msg, struct command *c, char **owned,
 		               .wants_usage = x.flags & EXEC_USAGE,
 		               .is_shell = x.flags & EXEC_SHELL,
 		               .is_alone = x.flags & EXEC_ALONE,
+		               .is_gated = x.flags & EXEC_GATED,
 		               .rows = x.rows,
 		               .cols = x.cols,
 		               .timeout_ms = x.timeout_ms,

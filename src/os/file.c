@@ -56,6 +56,30 @@ int os_rename(const char *from, const char *to)
 	return os_ret(rename(from, to));
 }
 
+int os_rename_in(int dirfd, const char *from, const char *to)
+{
+	OS_FAULT("rename");
+	return os_ret(renameat(dirfd, from, dirfd, to));
+}
+
+int os_sync(int fd)
+{
+	OS_FAULT("fdatasync");
+	return os_ret(fdatasync(fd));
+}
+
+int os_room(int fd, uint64_t *left, uint64_t *all)
+{
+	struct statfs sf;
+
+	OS_FAULT("statfs");
+	if (fstatfs(fd, &sf) < 0)
+		return -errno;
+	*left = (uint64_t)sf.f_bavail * (uint64_t)sf.f_bsize;
+	*all = (uint64_t)sf.f_blocks * (uint64_t)sf.f_bsize;
+	return 0;
+}
+
 int os_symlinkat(const char *text, int dirfd, const char *path)
 {
 	OS_FAULT("symlinkat");
@@ -95,19 +119,6 @@ int os_statfs_type(int fd, const char *path, int64_t *type)
 	int r = os_ret(path ? statfs(path, &sf) : fstatfs(fd, &sf));
 	if (r == 0)
 		*type = (int64_t)sf.f_type;
-	return r;
-}
-
-int os_room(int fd, uint64_t *free_bytes, uint64_t *all_bytes)
-{
-	struct statvfs sv;
-
-	OS_FAULT("statvfs");
-	int r = os_ret(fstatvfs(fd, &sv));
-	if (r == 0) {
-		*free_bytes = (uint64_t)sv.f_bavail * sv.f_frsize;
-		*all_bytes = (uint64_t)sv.f_blocks * sv.f_frsize;
-	}
 	return r;
 }
 

@@ -15,13 +15,14 @@ int os_mkdirat(int dirfd, const char *path, mode_t mode); /* an existing entry i
 int os_rmdirat(int dirfd, const char *path);
 int os_unlinkat(int dirfd, const char *path);
 int os_rename(const char *from, const char *to);
+int os_rename_in(int dirfd, const char *from, const char *to); /* within one folder */
+int os_sync(int fd);                                           /* its bytes are on the disk */
+int os_room(int fd, uint64_t *left, uint64_t *all); /* bytes, for whoever has no rights */
 int os_symlinkat(const char *text, int dirfd, const char *path);
 int os_readlinkat(int dirfd, const char *path, char *buf, size_t size); /* NUL-terminated */
 int os_fchownat(int dirfd, const char *path, uid_t uid, gid_t gid);
 int os_fstatat(int dirfd, const char *path, struct stat *st, int flags);
 int os_statfs_type(int fd, const char *path, int64_t *type); /* path NULL: of fd */
-/* Of its file system: bytes that anybody may still use, and all. */
-int os_room(int fd, uint64_t *free_bytes, uint64_t *all_bytes);
 int os_is_read_only(int fd); /* the mount, or its file system: 1, else 0 */
 int os_fchdir(int fd);
 int os_chdir(const char *path);

@@ -10,6 +10,7 @@
 /* <sys/mount.h> and <linux/mount.h> of Debian 12 cannot be included together. */
 #define UMOUNT_DETACH 2
 #define UMOUNT_NOFOLLOW_FLAG 8
+#define MOUNT_BIND (1ul << 12)    /* MS_BIND */
 #define MOUNT_PRIVATE (1ul << 18) /* MS_PRIVATE */
 
 int os_fsopen(const char *type)
@@ -108,6 +109,12 @@ int os_mount_idmap(int tree_fd, int userns_fd)
 		                   .userns_fd = (uint64_t)(unsigned int)userns_fd };
 
 	return setattr(tree_fd, "", AT_EMPTY_PATH, &attr);
+}
+
+int os_bind(const char *from, const char *to)
+{
+	OS_FAULT("mount");
+	return os_ret(syscall(SYS_mount, from, to, NULL, MOUNT_BIND, NULL));
 }
 
 int os_mount_private(int dirfd, const char *path)

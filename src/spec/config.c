@@ -218,6 +218,31 @@ static int check_level(const struct opt *o, struct arena *a, const char *text, c
 	               quote(text).text);
 }
 
+#define CACHE_LEAST (64ull << 20)
+#define CACHE_USUAL "10g"
+
+static int check_cache(const struct opt *o, struct arena *a, const char *text, const char **out,
+                       struct err *e)
+{
+	uint64_t bytes = 0;
+
+	(void)o;
+	if (strcmp(text, "off") != 0 && (size_parse(text, &bytes, e) < 0 || bytes < CACHE_LEAST))
+		return err_new(e, ERR_INVALID, "\"%s\" is neither a size from 64m on nor off",
+		               quote(text).text);
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
+uint64_t config_cache_bytes(const struct config_net *c)
+{
+	struct err unused;
+	uint64_t bytes = 0;
+
+	(void)!size_parse(c->cache ? c->cache : CACHE_USUAL, &bytes, &unused); /* off: 0 */
+	return bytes;
+}
+
 /* ---- the table ---- */
 
 #define SECOND_MS 1000ull
@@ -257,6 +282,11 @@ static const struct opt own_net_rows[] = {
 	{ .key = "proxy", .type = &opt_text, .check = check_proxy, NET(proxy),
 	  .forms = "`http://HOST:PORT` or `socks5://HOST:PORT`",
 	  .help = "the gate reaches everything through it" },
+	{ .key = "ca", .type = &opt_text, .check = check_path, NET(ca), .forms = "a path",
+	  .help = "certificates (PEM) that servers may have besides those the host trusts, where the gate reads TLS" },
+	{ .key = "cache", .type = &opt_text, .check = check_cache, NET(cache),
+	  .forms = "a size, or `off`",
+	  .help = "how much the package cache keeps; `10g` unless given, `off`: there is none" },
 	{ .key = "ask", .type = &opt_number, NET(ask_ms), BOUNDS(unit_duration, SECOND_MS, DAY_MS),
 	  .forms = DURATION, .help = "how long a connection waits for an answer; `5m` unless given" },
 };
@@ -297,8 +327,8 @@ static const struct opt rows[] = {
 	  .forms = "list of paths",
 	  .help = "a folder of the host that tokens may name" },
 	{ .key = "service_id", .flag = "service-id", .arg = "N", .dflt = "1879047936",
-	  .type = &opt_number, FIELD(service_id), BOUNDS(unit_count, 1, 0x6ffffffe),
-	  .forms = WHOLE, .help = "uid and gid of the daemon when root starts it; the next is the gate's" },
+	  .type = &opt_number, FIELD(service_id), BOUNDS(unit_count, 1, 0x6ffffffd),
+	  .forms = WHOLE, .help = "uid and gid of the daemon when root starts it; the next two are of the gate and of the package cache" },
 	{ .key = "idle_exit", .flag = "idle-exit", .arg = "TIME", .type = &opt_number,
 	  FIELD(idle_exit_ms), BOUNDS(unit_duration, SECOND_MS, YEAR_MS), .forms = DURATION,
 	  .help = "end after so long without sandbox and client" },

@@ -47,8 +47,12 @@ struct config_net {
 	struct pair_list presets, sets; /* name -> hosts, separated by commas */
 	struct text_list grant;         /* special-purpose ranges that anybody may name */
 	const char *proxy;              /* through which the gate goes; NULL: none */
+	const char *ca;                 /* PEM file of whom it trusts besides the host's; or NULL */
+	const char *cache;              /* how much packages may take: "10g", "off"; NULL: 10g */
 	uint64_t ask_ms;                /* how long a connection waits for a person */
 };
+
+uint64_t config_cache_bytes(const struct config_net *c); /* 0: there is no cache */
 
 struct config {
 	struct arena arena; /* owns every text below */

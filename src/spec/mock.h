@@ -8,6 +8,8 @@
  *       headers: {Content-Type: application/json}
  *       body: '{"id": "ch_1"}'
  *       delay: 100ms                # none
+ *   files:                          # a folder: GET and HEAD, by path; behind the answers
+ *     a/b.json: e30K                # base64; the type is by the ending; "a/" is a/index.html
  */
 #pragma once
 
@@ -18,11 +20,19 @@ struct mock_answer {
 	uint32_t status, delay_ms;
 	struct pair_list headers;
 	const char *body;
+	size_t body_len; /* it may have zeros */
+};
+
+struct mock_file {
+	const char *path; /* nothing in it is escaped; begins with a slash */
+	struct mock_answer answer;
 };
 
 struct mock {
 	struct arena arena;
 	VEC(struct mock_answer) answers;
+	VEC(struct mock_file) files;
+	size_t files_bytes;
 };
 
 /* JSON or YAML. On failure *m is not touched. */

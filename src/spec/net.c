@@ -1,4 +1,5 @@
 #include "spec/opts.h"
+#include "wire/pkgmeta.h"
 
 static const char *const mode_words[] = {
 	[NET_DENY] = "deny",
@@ -83,6 +84,26 @@ static int check_entry(const struct opt *o, struct arena *a, const char *text, c
 	if (kind == NET_SET && check_name(o, a, name, &unused, e) < 0)
 		return -1;
 	*out = arena_strdup(a, text);
+	return 0;
+}
+
+/* "pip:example.org:8443": how its registry speaks, and the host. */
+static int check_cached(const struct opt *o, struct arena *a, const char *text, const char **out,
+                        struct err *e)
+{
+	size_t n = strcspn(text, ":");
+	const char *host = NULL;
+
+	if (!text[n] || pkg_find(text, n) == PKG_NONE)
+		return err_new(e, ERR_INVALID,
+		               "\"%s\" is none of pip:HOST, npm:HOST and cargo:HOST",
+		               quote(text).text);
+	if (check_host(o, a, text + n + 1, &host, e) < 0)
+		return -1;
+	char *whole = arena_alloc(a, n + strlen(host) + 2);
+
+	snprintf(whole, n + strlen(host) + 2, "%.*s:%s", (int)n, text, host);
+	*out = whole;
 	return 0;
 }
 
@@ -254,6 +275,11 @@ int check_rules_file(const struct opt *o, struct arena *a, const char *text, con
 
 	if (text_plain(text, PATH_TEXT_MAX - 2, e) < 0)
 		return -1;
+	if (strncmp(text, "socket:", 7) == 0)
+		return err_new(e, ERR_INVALID,
+		               "\"%s\": sockets of the host are not carried; let the service "
+		               "listen on a port, which the operator can open by net.grant",
+		               quote(text).text);
 	char *absolute = arena_alloc(a, strlen(text) + 2);
 
 	snprintf(absolute, strlen(text) + 2, "/%s", text);
@@ -294,16 +320,21 @@ static const struct opt net_rows[] = {
 	  .forms = "list: `10.1.2.0/24:5432`", .help = "the only way to reach an address" },
 	{ .key = "mock", .type = &opt_map, .check_key = check_host, .check = check_rules_file,
 	  FIELD(mock),
-	  .forms = "object of host: file", .help = "answered from a rules file, never leaves" },
+	  .forms = "object of host: file or folder",
+	  .help = "answered from a rules file or a folder, never leaves" },
 	{ .key = "mocks", .type = &opt_map, .check_key = check_rules_file, .check = check_any,
 	  FIELD(mocks), .forms = "object of file: text",
-	  .help = "the rules files of `mock`; the CLI reads them from beside the spec" },
+	  .help = "what `mock` names: the CLI reads it from beside the spec; a folder is "
+		  "`{\"files\": {\"a/b.json\": \"base64\"}}`" },
 	{ .key = "http", .type = &opt_http, .members = &http_table,
 	  .forms = "list of objects", .help = "methods and paths of a host" },
 	{ .key = "inspect", .type = &opt_list, .check = check_host, FIELD(inspect),
 	  .forms = "list of hosts", .help = "TLS is terminated and requests are recorded; allows nothing" },
 	{ .key = "tls_any", .type = &opt_list, .check = check_host, FIELD(tls_any),
 	  .forms = "list of hosts", .help = "TLS needs no SNI there; allows nothing" },
+	{ .key = "cache", .type = &opt_list, .check = check_cached, FIELD(cache),
+	  .forms = "list: `pip:HOST`, `npm:HOST`, `cargo:HOST`",
+	  .help = "their packages come by the cache; presets add theirs; allows nothing" },
 	{ .key = "offline", .type = &opt_bool, FIELD(is_offline),
 	  .forms = "true, false", .help = "packages only, and only from the cache" },
 	{ .key = "rate", .type = &opt_rates, .members = &rate_table, FIELD(rate),
@@ -327,11 +358,17 @@ void net_clear(struct net_spec *n)
 	vec_done(&n->cidr);
 	vec_done(&n->inspect);
 	vec_done(&n->tls_any);
+	vec_done(&n->cache);
 	vec_done(&n->mock);
 	vec_done(&n->mocks);
 	vec_done(&n->rate);
 	n->is_offline = false;
 	n->mode = NET_DENY;
+}
+
+bool net_reads_tls(const struct net_spec *n)
+{
+	return n->http.len > 0 || n->inspect.len > 0 || n->mock.len > 0 || n->cache.len > 0;
 }
 
 /* "denny", "alow:example.org", "example.org": a slip must never become a rule. */
@@ -393,7 +430,7 @@ static int net_settle(struct net_spec *net, bool has_mode, struct err *e)
 	bool reaches =
 	    net->allow.len || net->ask.len || net->cidr.len || net->mock.len || net->http.len;
 	bool any = reaches || net->deny.len || net->rate.len || net->inspect.len ||
-	           net->tls_any.len || net->is_offline;
+	           net->tls_any.len || net->cache.len || net->is_offline;
 
 	if (!has_mode)
 		net->mode = any ? NET_LIST : NET_DENY;

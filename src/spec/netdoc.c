@@ -4,6 +4,7 @@
 #include "spec/opts.h"
 #include "spec/rules-internal.h"
 #include "spec/special.h"
+#include "wire/pkgmeta.h"
 
 /* ---- names that stand for several hosts ---- */
 
@@ -19,7 +20,16 @@ struct expander {
 	struct arena *arena;
 	net_hosts_fn *hosts;
 	void *arg;
+	struct text_list *cache; /* gets the hosts of presets whose registries it understands */
 };
+
+static void cache_host(const struct expander *x, const char *preset, const char *host)
+{
+	AUTO(str_done) struct str text = { .max = 2ul * NAME_TEXT_MAX };
+
+	str_addf(&text, "%s:%s", preset, host);
+	add_once(x->cache, x->arena, str_text(&text));
+}
 
 /* One entry, as itself or as what it stands for. */
 static int expand_entry(const struct expander *x, const char *entry, struct text_list *out,
@@ -29,11 +39,15 @@ static int expand_entry(const struct expander *x, const char *entry, struct text
 	enum net_entry kind = net_entry_kind(entry, &name);
 	struct text_list found = { 0 };
 	int r = kind == NET_HOST ? 0 : x->hosts(x->arg, kind, name, &found, e);
+	bool is_cached = kind == NET_PRESET && pkg_find(name, strlen(name)) != PKG_NONE;
 
 	if (r == 0)
 		add_once(out, x->arena, entry);
-	for (size_t i = 0; i < found.len && r > 0; i++)
+	for (size_t i = 0; i < found.len && r > 0; i++) {
 		add_once(out, x->arena, found.at[i]);
+		if (is_cached && x->cache)
+			cache_host(x, name, found.at[i]);
+	}
 	vec_done(&found);
 	return r < 0 ? err_wrap(e, "%s", entry) : 0;
 }
@@ -56,12 +70,14 @@ static int expand_list(const struct expander *x, struct text_list *list, struct 
 
 int net_expand(struct spec *s, net_hosts_fn *hosts, void *arg, struct err *e)
 {
-	struct text_list *lists[] = { &s->net.allow, &s->net.deny, &s->net.ask };
-	const struct expander x = { &s->arena, hosts, arg };
+	struct text_list *lists[] = { &s->net.deny, &s->net.allow, &s->net.ask };
+	struct expander x = { &s->arena, hosts, arg, NULL };
 
-	for (size_t i = 0; i < COUNT(lists); i++)
+	for (size_t i = 0; i < COUNT(lists); i++) {
+		x.cache = lists[i] == &s->net.deny ? NULL : &s->net.cache;
 		if (expand_list(&x, lists[i], e) < 0)
 			return -1;
+	}
 	return 0;
 }
 
@@ -101,7 +117,11 @@ int net_expand_config(struct spec *s, const struct config_net *c, struct err *e)
 {
 	struct by_config by = { c, &s->arena };
 
-	return net_expand(s, hosts_of_config, &by, e);
+	if (net_expand(s, hosts_of_config, &by, e) < 0)
+		return -1;
+	if (config_cache_bytes(c) == 0)
+		vec_done(&s->net.cache); /* there is none: TLS has no reason to end at the gate */
+	return 0;
 }
 
 /* ---- ranges that are not everybody's to open ---- */
@@ -148,6 +168,22 @@ static int check_mocks(const struct net_spec *net, struct err *e)
 	return 0;
 }
 
+/* Without a cache nothing could be reached. */
+static int check_offline(const struct net_spec *net, const struct config_net *c, struct err *e)
+{
+	if (!net->is_offline)
+		return 0;
+	if (config_cache_bytes(c) == 0)
+		return err_new(e, ERR_INVALID,
+		               "net.offline: this daemon has no package cache (net.cache of its "
+		               "config is off)");
+	if (net->cache.len == 0)
+		return err_new(e, ERR_INVALID,
+		               "net.offline: no host of net is cached; allow preset:pip, "
+		               "preset:npm or preset:cargo");
+	return 0;
+}
+
 int net_admit(const struct net_spec *net, const struct config_net *c, bool is_operator,
               struct err *e)
 {
@@ -166,7 +202,7 @@ int net_admit(const struct net_spec *net, const struct config_net *c, bool is_op
 			               "operator opens it, or net.grant of the config",
 			               i, quote(r.text).text, special_name(class));
 	}
-	return check_mocks(net, e);
+	return check_offline(net, c, e) < 0 ? -1 : check_mocks(net, e);
 }
 
 /* ---- the document ---- */
@@ -207,6 +243,8 @@ int net_document(const struct net_spec *net, const struct config_net *c, struct 
 	AUTO(json_decrefp) json_t *doc = json_object();
 
 	json_object_del(rules, "mocks");
+	if (config_cache_bytes(c) == 0)
+		json_object_del(rules, "cache");
 	json_object_set_new(doc, "net", rules);
 	json_object_set_new(doc, "grant", grants_of(net, c));
 	if (c->proxy)

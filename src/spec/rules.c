@@ -222,6 +222,15 @@ static int mock_compile(struct rules *r, const struct doc *doc, const struct tex
 	return 0;
 }
 
+/* "pip:example.org" */
+static void cache_compile(struct rules *r, const char *text)
+{
+	size_t n = strcspn(text, ":");
+	struct cache_rule rule = { host_compile(&r->arena, text + n + 1), pkg_find(text, n) };
+
+	vec_push(&r->cache, rule);
+}
+
 /* ---- rates and proxy ---- */
 
 static uint32_t period_ms(char unit)
@@ -270,6 +279,13 @@ static void proxy_compile(struct rules *r, const char *text)
 	r->proxy_host = arena_strndup(&r->arena, host.at, host.len);
 }
 
+void rules_proxy_by(struct rules *r, const char *text)
+{
+	r->proxy = PROXY_NONE;
+	r->proxy_host = NULL;
+	proxy_compile(r, text);
+}
+
 /* ---- the whole ---- */
 
 static int compile(struct rules *r, const struct doc *doc, struct err *e)
@@ -294,6 +310,8 @@ static int compile(struct rules *r, const struct doc *doc, struct err *e)
 	for (size_t i = 0; i < net->mock.len; i++)
 		if (mock_compile(r, doc, &net->mock.at[i], e) < 0)
 			return -1;
+	for (size_t i = 0; i < net->cache.len; i++)
+		cache_compile(r, net->cache.at[i]);
 	proxy_compile(r, doc->proxy);
 	return rates_compile(r, &net->rate, e);
 }
@@ -331,6 +349,7 @@ void rules_done(struct rules *r)
 	}
 	vec_done(&r->http);
 	vec_done(&r->mock);
+	vec_done(&r->cache);
 	arena_done(&r->arena);
 	*r = (struct rules){ 0 };
 }

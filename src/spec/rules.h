@@ -11,6 +11,8 @@
  *   name      TLS must say it in SNI, HTTP in Host. Without SNI only hosts of tls_any.
  *   address   a cidr rule, or mode allow; and the special-purpose filter. A name that is denied,
  *             or that has rules of its own, cannot be reached around them by its address.
+ *   cache     TLS of its hosts ends at the gate. With offline they are all that can be reached, and
+ *             nobody is dialled for them.
  *   special   addresses of special.h only where `grant` covers them, metadata never.
  */
 #pragma once
@@ -18,6 +20,7 @@
 #include "spec/spec.h"
 #include "wire/gate.h"
 #include "wire/hostname.h"
+#include "wire/pkgmeta.h"
 
 enum host_kind { HOST_EVERY, HOST_EXACT, HOST_ONE, HOST_DEEP };
 
@@ -48,6 +51,12 @@ struct mock_rule {
 	const char *file, *content;
 };
 
+/* A host whose packages the cache serves. */
+struct cache_rule {
+	struct host_rule host;
+	enum pkg_kind kind;
+};
+
 struct host_rules {
 	struct host_rule *at;
 	size_t len, cap;
@@ -75,6 +84,7 @@ struct rules {
 	struct range_rules cidr, grant, own;
 	VEC(struct request_rule) http;
 	VEC(struct mock_rule) mock;
+	VEC(struct cache_rule) cache;
 	struct rates rates;
 	const char *proxy_host; /* a name or an address */
 	uint32_t ask_ms;
@@ -84,6 +94,8 @@ struct rules {
 
 /* Reads a rules document. On failure *r is what it was: a bad reload keeps the old rules. */
 int rules_read(struct rules *r, const char *json, size_t n, struct err *e) MUST_USE;
+/* Another proxy than the document says; NULL: none. The text was checked by check_proxy(). */
+void rules_proxy_by(struct rules *r, const char *text);
 void rules_done(struct rules *r);
 
 struct rules_addr {
@@ -122,10 +134,14 @@ struct verdict {
 	bool is_terminated;        /* TLS ends at the gate, and only HTTP is spoken */
 	bool has_http;             /* every request goes through rules_http() */
 	const struct mock_rule *mock; /* answered by the gate, nothing is dialled; NULL: not so */
+	enum pkg_kind cache;          /* the package cache is asked first; PKG_NONE: not so */
 };
 
 /* The one decision. */
 struct verdict rules_decide(const struct rules *r, const struct question *q);
+
+/* How the registry of that name speaks, when the cache serves it. Port 0: on any. */
+enum pkg_kind rules_cached(const struct rules *r, const char *name, uint16_t port);
 
 /* DNS: the name has an address here. The same as STAGE_LOOKUP. */
 bool rules_resolves(const struct rules *r, const char *name);

@@ -42,6 +42,17 @@ const struct host_rule *http_find(const struct rules *r, const char *name, uint1
 	return NULL;
 }
 
+enum pkg_kind rules_cached(const struct rules *r, const char *name, uint16_t port)
+{
+	for (size_t i = 0; i < r->cache.len; i++) {
+		const struct host_rule *h = &r->cache.at[i].host;
+
+		if (host_covers(h, name, port ? port : h->port))
+			return r->cache.at[i].kind;
+	}
+	return PKG_NONE;
+}
+
 /* ---- names ---- */
 
 static struct finding found(enum verdict_what what, const char *list, const struct host_rule *rule)
@@ -67,6 +78,8 @@ static struct finding find_name(const struct rules *r, const char *name, uint16_
 	} else if (mock) {
 		f = found(VERDICT_ALLOW, "mock", &mock->host);
 		f.v.mock = mock;
+	} else if (r->is_offline && rules_cached(r, name, port) == PKG_NONE) {
+		f.v.reason = GATE_OFFLINE;
 	} else if ((rule = http_find(r, name, port))) {
 		f = found(VERDICT_ALLOW, "http", rule);
 		f.v.has_http = true;
@@ -156,6 +169,8 @@ static struct verdict find_address(const struct rules *r, const struct rules_add
 		return verdict_deny(GATE_METADATA);
 	if (r->mode == NET_DENY || (!rule && r->mode != NET_ALLOW))
 		return verdict_deny(GATE_LITERAL);
+	if (r->is_offline)
+		return verdict_deny(GATE_OFFLINE);
 	verdict_by(&v, rule ? "cidr" : "mode", rule ? rule->text : "allow");
 	if (!rules_may_dial(r, to, &why)) {
 		v.what = VERDICT_DENY;
@@ -226,8 +241,10 @@ static struct verdict decide_name(const struct rules *r, const struct question *
 
 	if (f.v.what == VERDICT_DENY)
 		return f.v;
-	f.v.is_terminated =
-	    f.v.mock || f.v.has_http || hosts_find(&r->inspect, q->name, q->to.port);
+	if (!f.v.mock)
+		f.v.cache = rules_cached(r, q->name, q->to.port);
+	f.v.is_terminated = f.v.mock || f.v.has_http || f.v.cache != PKG_NONE ||
+	                    hosts_find(&r->inspect, q->name, q->to.port);
 	if (f.v.what == VERDICT_ASK && q->is_answered)
 		f.v.what = VERDICT_ALLOW;
 	if (q->stage == STAGE_BYTES)
@@ -283,7 +300,8 @@ static void narrowest_of(const struct verdict *v, const struct question *q, cons
 {
 	const char *list = q->name ? "allow" : "cidr";
 
-	if (v->what == VERDICT_ALLOW || v->reason == GATE_RULE || v->reason == GATE_METADATA)
+	if (v->what == VERDICT_ALLOW || v->reason == GATE_RULE || v->reason == GATE_METADATA ||
+	    v->reason == GATE_OFFLINE)
 		return;
 	if (v->reason == GATE_SPECIAL)
 		list = "grant"; /* of the operator */

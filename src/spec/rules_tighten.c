@@ -41,6 +41,15 @@ static bool http_contains(const struct rules *r, const struct host_rule *inner)
 	return false;
 }
 
+/* TLS ends at the gate for these too, and only HTTP is spoken. */
+static bool cache_contains(const struct rules *r, const struct host_rule *inner)
+{
+	for (size_t i = 0; i < r->cache.len; i++)
+		if (host_contains(&r->cache.at[i].host, inner))
+			return true;
+	return false;
+}
+
 static bool some_meets(const struct host_rules *l, const struct host_rule *h)
 {
 	for (size_t i = 0; i < l->len; i++)
@@ -76,6 +85,19 @@ static const struct mock_rule *same_mock(const struct rules *r, const struct moc
 	return NULL;
 }
 
+/* What is read because it is cached stays so, or is looked at. */
+static bool keeps_reading(const struct rules *now, const struct rules *next)
+{
+	for (size_t i = 0; i < now->cache.len; i++) {
+		const struct host_rule *h = &now->cache.at[i].host;
+
+		if (is_reachable(next, h) && !cache_contains(next, h) &&
+		    !some_contains(&next->inspect, h))
+			return false;
+	}
+	return true;
+}
+
 static bool keeps_restrictions(const struct rules *now, const struct rules *next)
 {
 	for (size_t i = 0; i < now->deny.len; i++)
@@ -93,7 +115,7 @@ static bool keeps_restrictions(const struct rules *now, const struct rules *next
 	for (size_t i = 0; i < now->mock.len; i++)
 		if (is_reachable(next, &now->mock.at[i].host) && !same_mock(next, &now->mock.at[i]))
 			return false;
-	return !now->is_offline || next->is_offline;
+	return keeps_reading(now, next) && (!now->is_offline || next->is_offline);
 }
 
 /* ---- what the new rules allow ---- */
@@ -158,6 +180,15 @@ static bool allows_no_name_more(const struct rules *now, const struct rules *nex
 	return next->mode != NET_ALLOW || now->mode == NET_ALLOW;
 }
 
+/* Who is offline has what is cached, and nothing else. */
+static bool caches_no_more(const struct rules *now, const struct rules *next)
+{
+	for (size_t i = 0; now->is_offline && i < next->cache.len; i++)
+		if (!cache_contains(now, &next->cache.at[i].host))
+			return false;
+	return true;
+}
+
 static bool ranges_contain(const struct range_rules *l, const struct range_rule *inner)
 {
 	for (size_t i = 0; i < l->len; i++)
@@ -204,5 +235,5 @@ bool rules_tightens(const struct rules *now, const struct rules *next)
 		return true;
 	return now->mode != NET_DENY && is_same_proxy(now, next) && keeps_restrictions(now, next) &&
 	       allows_no_name_more(now, next) && allows_no_address_more(now, next) &&
-	       keeps_rates(&now->rates, &next->rates);
+	       caches_no_more(now, next) && keeps_rates(&now->rates, &next->rates);
 }

@@ -76,6 +76,7 @@ struct net_spec {
 	struct text_list allow, deny, ask; /* "example.org:443", "preset:pip", "set:NAME" */
 	struct text_list cidr;
 	struct text_list inspect, tls_any; /* hosts */
+	struct text_list cache;            /* "pip:example.org": served by the package cache */
 	bool is_offline;                   /* packages only, and only from the cache */
 	struct pair_list mock;             /* host -> rules file */
 	struct pair_list mocks;            /* rules file -> its text */
@@ -151,7 +152,8 @@ bool spec_weaker(const struct spec *s, const char *field);       /* it is listed
 
 /* What an entry is; *name is then the word behind "preset:" or "set:", else the entry. */
 enum net_entry net_entry_kind(const char *entry, const char **name);
-extern const char *const net_presets[]; /* "pip", ...; ends with NULL */
+bool net_reads_tls(const struct net_spec *n); /* for some host TLS ends at the gate */
+extern const char *const net_presets[];       /* "pip", ...; ends with NULL */
 
 /* What an imported image may be called: letters, digits, then . _ - : too; not host, not dir:. */
 bool image_name_is(const char *text);

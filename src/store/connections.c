@@ -57,6 +57,7 @@ static const struct column columns[] = {
 	F(path,       COL_TEXT,  PATH_MAX_BYTES),
 	F(status,     COL_SOME,  0),
 	F(count,      COL_INT,   0),
+	F(cache,      COL_TEXT,  STORE_ID_MAX),
 };
 /* clang-format on */
 static const struct table table = {

@@ -57,7 +57,8 @@ struct connection_row {
 	    *close; /* who ended it; CONNECTION_OPEN, CONNECTION_LOST; NULL: not a connection */
 	const char *method, *path;
 	int64_t status;
-	int64_t count; /* how many the row stands for */
+	const char *cache; /* what the package cache did for a request, or NULL */
+	int64_t count;     /* how many the row stands for */
 };
 
 struct connection_query {

@@ -271,13 +271,13 @@ int store_repo_by_key(struct store *s, const char *tenant, const char *key, stru
 	return get_where(s, &w, a, out, e);
 }
 
-int store_repo_by_url(struct store *s, const char *tenant, const char *url, const char *cred,
-                      struct arena *a, struct repo_row *out, struct err *e)
+int store_repo_by_url(struct store *s, const struct repo_row *like, struct arena *a,
+                      struct repo_row *out, struct err *e)
 {
 	const struct where w = {
 		&table,
 		"WHERE tenant=?1 AND url=?2 AND coalesce(cred,'')=?3 AND state<>'gone'",
-		{ tenant, url, cred ? cred : "" }
+		{ like->tenant, like->url, like->cred ? like->cred : "" }
 	};
 
 	return get_where(s, &w, a, out, e);

@@ -67,8 +67,9 @@ int store_repo_get(struct store *s, const char *tenant, const char *id, struct a
                    struct repo_row *out, struct err *e);
 int store_repo_by_key(struct store *s, const char *tenant, const char *key, struct arena *a,
                       struct repo_row *out, struct err *e); /* not gone */
-int store_repo_by_url(struct store *s, const char *tenant, const char *url, const char *cred,
-                      struct arena *a, struct repo_row *out, struct err *e); /* not gone */
+/* By tenant, URL and credential. */
+int store_repo_by_url(struct store *s, const struct repo_row *like, struct arena *a,
+                      struct repo_row *out, struct err *e); /* not gone */
 int store_repo_list(struct store *s, const struct store_page *page, struct arena *a,
                     struct repo_list *out, struct err *e); /* not gone */
 /* At start: the daemon that worked on them is dead. */

@@ -344,8 +344,12 @@ static const char images[] = "CREATE TABLE images("
 			     "ALTER TABLE sandboxes ADD COLUMN image_tree INTEGER;";
 
 static const struct schema_step our_steps[] = {
-	{ "the first tables", first }, { "connections", connections }, { "workspaces", workspaces },
-	{ "repositories", repos },     { "images", images },
+	{ "the first tables", first },
+	{ "connections", connections },
+	{ "the package cache", "ALTER TABLE connections ADD COLUMN cache TEXT" },
+	{ "workspaces", workspaces },
+	{ "repositories", repos },
+	{ "images", images },
 };
 
 static int run_steps(struct db *db, const struct schema_step *steps, size_t from, size_t to,

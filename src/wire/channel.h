@@ -85,6 +85,7 @@ enum channel_type {
 	CH_RULED,   /* struct gate_ruled: also when a child begins */
 	CH_NET,     /* struct channel_net. A new client gets all again that no ACK has come for */
 	CH_ASK,     /* struct gate_ask; a new client gets those that still wait */
+	CH_UNASK,   /* struct gate_unask: an ASK that was told is over, and nobody waits for its answer */
 	CH_END,     /* struct channel_gone: everything inside is dead; the last message */
 	CH_TYPES
 };
@@ -109,7 +110,9 @@ enum channel_exec_flags {
 	EXEC_USAGE = 16,   /* the end says what was used, started and left running */
 	EXEC_TEXT_FD = 32, /* the text is too long for a packet: it is in the second descriptor */
 	EXEC_SHELL = 64,   /* argv is the name of a shell and a script for it */
-	EXEC_ALONE = 128   /* what it leaves running is ended before its end is told */
+	EXEC_ALONE = 128,  /* what it leaves running is ended before its end is told */
+	EXEC_GATED =
+	    256 /* not executed before its gate has served; not at all if that takes too long */
 };
 
 /* Then the text: cwd, argv, env, each with its NUL. */
@@ -141,6 +144,7 @@ struct channel_ready {
 	uint32_t can_freeze; /* there is a cgroup for it; HOLD needs none */
 	uint32_t has_leaves; /* every process has a cgroup: a tree is known exactly */
 	uint32_t is_frozen;
+	uint32_t has_net; /* it was made with listeners, whatever its rules are now */
 };
 
 struct channel_started {

@@ -1,5 +1,7 @@
 #include "wire/gate.h"
 
+#include "wire/cache.h"
+
 _Static_assert(sizeof(struct gate_head) == 8, "the body is aligned");
 _Static_assert(sizeof(struct gate_record) % 8 == 0, "no padding at the end");
 _Static_assert(GATE_RULE_SIZE >= sizeof "allow: " + GATE_NAME_SIZE + sizeof ":65535", "any rule");
@@ -17,6 +19,7 @@ static const struct row {
 	[G_RULED]  = { sizeof(struct gate_ruled), 0 },
 	[G_RECORD] = { sizeof(struct gate_record), 0 },
 	[G_ASK]    = { sizeof(struct gate_ask), 0 },
+	[G_UNASK]  = { sizeof(struct gate_unask), 0 },
 };
 _Static_assert(COUNT(rows) == G_TYPES, "a type has no row");
 
@@ -43,6 +46,7 @@ static const char *const reasons[] = {
 	[GATE_HTTP_BAD] = "http_bad",
 	[GATE_TLS] = "tls",
 	[GATE_SILENT] = "silent",
+	[GATE_OFFLINE] = "offline",
 };
 _Static_assert(COUNT(reasons) == GATE_REASONS, "a reason has no name");
 
@@ -83,7 +87,7 @@ static bool check_record(const struct gate_record *r)
 	if (r->kind >= GATE_KINDS || r->decision >= GATE_DECISIONS || r->reason >= GATE_REASONS ||
 	    r->proto >= GATE_PROTOS)
 		return false;
-	if (r->is_v6 > 1 || r->is_terminated > 1 || r->close_by > 3 || r->zero)
+	if (r->is_v6 > 1 || r->is_terminated > 1 || r->close_by > 3 || r->cache >= CACHE_WORDS)
 		return false;
 	if ((r->seq == 0 && r->kind != GATE_LOOKUP) || r->unix_ms < 0)
 		return false;
@@ -101,7 +105,7 @@ static bool check_ca(const struct gate_ca *c)
 	const char *end = memchr(c->pem, '\0', sizeof c->pem);
 	size_t len = end ? (size_t)(end - c->pem) : 0, head = strlen(first), tail = strlen(last);
 
-	if (len < head + tail || memcmp(c->pem, first, head) != 0 ||
+	if (c->zero || len < head + tail || memcmp(c->pem, first, head) != 0 ||
 	    memcmp(end - tail, last, tail) != 0)
 		return false;
 	for (const char *p = c->pem + head; p < end - tail; p++)
@@ -140,6 +144,7 @@ static bool check_body(const struct gate_packet *p)
 		return check_record(&p->record);
 	case G_ASK:
 		return check_ask(&p->ask);
+	case G_UNASK:
 	case G_UP:
 		return true;
 	case G_TYPES:
@@ -161,6 +166,13 @@ bool gate_check(const struct gate_packet *p, size_t n, size_t n_fds)
 size_t gate_size(const struct gate_packet *p)
 {
 	return sizeof p->head + (p->head.type < G_TYPES ? rows[p->head.type].size : 0);
+}
+
+void gate_plain(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
 }
 
 const char *gate_reason_name(enum gate_reason r)

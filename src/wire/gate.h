@@ -13,6 +13,7 @@
  *                   ◁──  RECORD: one connection, when it is decided and when it is closed
  *   CREDIT ──────────▷   (so many more records may be sent; without credit all are denied)
  *                   ◁──  ASK: a connection is held
+ *                   ◁──  UNASK: nobody waits for the answer any more
  *   ANSWER ──────────▷   (it goes on or is closed; all that wait for the same name and port too)
  *
  * A denied connection is told of before its client can see that it was: the end of a command then
@@ -25,14 +26,15 @@
 #pragma once
 
 #include "base/base.h"
+#include "base/limits.h"
 
 #define GATE_NAME_SIZE 254 /* of a host, lower case, no trailing dot; with its NUL */
 #define GATE_ALPN_SIZE 32
 #define GATE_METHOD_SIZE 16
 #define GATE_PATH_SIZE 512 /* of a request; longer ones are cut, and say so */
 #define GATE_RULE_SIZE 288 /* the rule that decided, as written: "allow: *.example.org:443" */
-#define GATE_RULES_MAX (1u << 20) /* bytes of a rules document */
-#define GATE_CREDIT 256           /* records that one child may have under way */
+#define GATE_RULES_MAX SPEC_BYTES_MAX /* bytes of a rules document */
+#define GATE_CREDIT 256               /* records that one child may have under way */
 #define GATE_ID_SIZE 40
 #define GATE_SEED_SIZE 32
 #define GATE_PEM_SIZE 1024
@@ -49,6 +51,7 @@ enum gate_type {
 	G_RULED,  /* struct gate_ruled */
 	G_RECORD, /* struct gate_record */
 	G_ASK,    /* struct gate_ask */
+	G_UNASK,  /* struct gate_unask; its number does not come again */
 	G_TYPES
 };
 
@@ -89,6 +92,8 @@ struct gate_start {
 /* The certificate of the CA as a file has it; the key stays in the child. */
 struct gate_ca {
 	char pem[GATE_PEM_SIZE];
+	uint32_t hash; /* of its subject: OpenSSL looks for a file of that name */
+	uint32_t zero;
 };
 
 struct gate_rules {
@@ -141,6 +146,7 @@ enum gate_reason {
 	GATE_HTTP_BAD,  /* an ambiguous or malformed request */
 	GATE_TLS,       /* a handshake that failed, on either side */
 	GATE_SILENT,    /* the client sent nothing in time */
+	GATE_OFFLINE,   /* the rules let only the package cache answer, and it has no answer */
 	GATE_REASONS
 };
 
@@ -172,8 +178,9 @@ struct gate_record {
 	uint32_t kind, decision, reason, proto;
 	uint32_t generation;     /* of the rules that decided */
 	uint16_t port, src_port; /* as the client sees them */
-	uint8_t is_v6, is_terminated, close_by,
-	    zero;         /* close_by: 0 open, 1 client, 2 server, 3 gate */
+	uint8_t is_v6, is_terminated;
+	uint8_t close_by; /* 0 open, 1 client, 2 server, 3 gate */
+	uint8_t cache;    /* GATE_REQUEST: enum cache_word of wire/cache.h */
 	uint8_t dst[16];  /* the address that the client used; an IPv4 one in the first four */
 	uint8_t real[16]; /* the address that was dialled; zero: none */
 	uint32_t status;  /* of a request */
@@ -194,6 +201,10 @@ struct gate_ask {
 	char rule[GATE_RULE_SIZE];
 };
 
+struct gate_unask {
+	uint64_t ask;
+};
+
 struct gate_packet {
 	struct gate_head head;
 	union {
@@ -205,6 +216,7 @@ struct gate_packet {
 		struct gate_ca ca;
 		struct gate_record record;
 		struct gate_ask ask;
+		struct gate_unask unask;
 	};
 };
 
@@ -212,6 +224,7 @@ struct gate_packet {
  * ends with a NUL and is printable ASCII. */
 bool gate_check(const struct gate_packet *p, size_t n, size_t n_fds);
 size_t gate_size(const struct gate_packet *p); /* of the whole packet, by its type */
+void gate_plain(char *text);                   /* what may not be in a text becomes '?' */
 
 const char *gate_reason_name(enum gate_reason r);     /* "no_rule", "name_mismatch", ... */
 const char *gate_decision_name(enum gate_decision d); /* "allow", "deny", "ask_deny", "ask_allow" */

@@ -118,7 +118,7 @@ void git_url_key(const struct git_url *u, char *out, size_t size)
 	for (from += *from == '/'; from < end && n + 1 < size; from++) {
 		bool is_word = (*from >= 'a' && *from <= 'z') || (*from >= 'A' && *from <= 'Z') ||
 		               (*from >= '0' && *from <= '9') || (n > 0 && *from == '.');
-		out[n++] = *from == '_' ? '-' : is_word ? *from : '-';
+		out[n++] = (char)(is_word ? *from : '-');
 	}
 	out[n] = '\0';
 	if (n == 0 || out[0] == '-' || out[0] == '.')

@@ -36,6 +36,7 @@ enum launch_type {
 	L_SWEEP,
 	L_HOST,
 	L_GATE,
+	L_CACHE,
 	L_VAULT, /* struct vault_open; what the launcher knows better is 0 in it */
 	L_READY, /* the API answers */
 	/* launcher */
@@ -46,6 +47,7 @@ enum launch_type {
 	L_GATED,   /* descriptor: the socket of a new child of the gate (wire/gate.h) */
 	L_VAULTED, /* descriptor: a socket to the keeper of that workspace. It hears when that dies
 	            */
+	L_CACHED,  /* descriptor: a stream to the package cache (wire/cache.h) */
 	L_FAILED,  /* struct err: of any */
 	L_GONE,    /* launch_gone, tag 0: all of a sandbox is dead and removed */
 	L_TYPES

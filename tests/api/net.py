@@ -245,6 +245,15 @@ def _(_api):
         same(c.execute(s, talk("web.test", "again"))["stdout"], "again\n", "the same names mean the same")
 
 
+def kill_children():
+    """Of the gate."""
+    gates = [p for p in lib.census.pids() if (x := lib.stat_of(p)) and x[0].startswith("caisson-gate")]
+    parents = {lib.stat_of(p)[1] for p in gates}
+    for p in gates:
+        if p not in parents:
+            os.kill(p, signal.SIGKILL)
+
+
 @test("an open connection whose gate dies is lost, and the next one works", own=True)
 def _(_api):
     with daemon("lost") as (d, c):
@@ -252,11 +261,7 @@ def _(_api):
         held = c.execute(s, talk("web.test", hold="read -r -t 20 -u 3 y; echo ended"), wait=0)
         wait_until(lambda: c.get(f"/v1/processes/{held['id']}/log").body == b"hello\n", 5, "the answer")
         wait_until(lambda: [r["close"] for r in rows(c, s)] == ["open"], 5, "open")
-        gates = [p for p in lib.census.pids() if (x := lib.stat_of(p)) and x[0].startswith("caisson-gate")]
-        parents = {lib.stat_of(p)[1] for p in gates}
-        for p in gates:
-            if p not in parents:
-                os.kill(p, signal.SIGKILL)
+        kill_children()
         same(c.ok("GET", f"/v1/processes/{held['id']}?wait=10s")["stdout"], "hello\nended\n", "it noticed")
         wait_until(lambda: [r["close"] for r in rows(c, s)] == ["lost"], 5, "lost")
         same(c.execute(s, talk("web.test", "again"))["stdout"], "again\n", "again")
@@ -322,6 +327,28 @@ def _(_api):
         same(c.execute(s, talk("web.test"))["stdout"], "", "the old rules are gone")
         same(change(c, s, {"mode": "deny"}).status, 200, "nothing any more")
         same(c.execute(s, talk("other.test"))["stdout"], "", "nothing")
+
+
+@test("a network that was taken away is there again by new rules, also after a restart; what comes meanwhile is denied", own=True)
+def _(_api):
+    with daemon("deny") as (d, c):
+        s = c.create(net={"allow": ["web.test"]})
+        for what in ("daemon", "gate", "both"):
+            same(change(c, s, {"mode": "deny"}).status, 200, "nothing any more")
+            if what != "daemon":
+                kill_children()
+            if what != "gate":
+                os.kill(d.pid, signal.SIGKILL)
+                c.close()
+                d.wait_ready()
+            before = len(rows(c, s, "?decision=deny"))
+            begin = time.monotonic()
+            same(c.execute(s, talk("web.test"))["stdout"], "", f"{what}: denied")
+            check(time.monotonic() - begin < 5, f"{what}: it waited")
+            wait_until(lambda: len(rows(c, s, "?decision=deny")) > before, 5, f"{what}: on record")
+            answer = change(c, s, {"allow": ["web.test"]})
+            same(answer.status, 200, f"{what}: {answer}")
+            same(c.execute(s, talk("web.test"))["stdout"], "hello\n", f"{what}: again")
 
 
 @test("a storm of changes: each holds or says why not, the last one counts", own=True)
@@ -413,7 +440,8 @@ def _(_api):
 def _(_api):
     with daemon("sets", "--net", "presets.pip=web.test,b.test:8443", "--net", "sets.docs=other.test") as (_, c):
         s = c.create(net=["preset:pip", "set:docs", "x.test"])
-        same(s["spec"]["net"], {"mode": "list", "allow": ["web.test", "b.test:8443", "other.test", "x.test"]}, "expanded")
+        same(s["spec"]["net"], {"mode": "list", "allow": ["web.test", "b.test:8443", "other.test", "x.test"],
+                                "cache": ["pip:web.test", "pip:b.test:8443"]}, "expanded")
         same(c.execute(s, talk("other.test"))["stdout"], "hello\n", "reached")
         for net, part in ((["preset:npm"], "preset:npm: the config of this daemon names no hosts"),
                           (["set:other"], "set:other: the config of this daemon has no such set"),

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -207,6 +208,35 @@ def _(_api):
         same({(a.status, a.code, a.json["retry_safe"]) for a in answers if a.status != 201},
              {(503, "sandbox_unavailable", True)}, "refusals")
         c.create(SMALL)
+
+
+@contextlib.contextmanager
+def failing(pid, call, n):
+    """The n-th such call of a process from now on fails."""
+    p = subprocess.Popen(["strace", "-p", str(pid), "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:error=ENOSPC:when={n}"],
+                         stderr=subprocess.PIPE)
+    check(b"attached" in p.stderr.readline(), "strace does not attach")
+    try:
+        yield
+    finally:
+        p.terminate()
+        p.wait()
+        p.stderr.close()
+
+
+@test("a channel that cannot be watched: each call of the daemon's loop fails once while a sandbox is made, and nothing is left", own=True)
+def _(_api):
+    with daemon("deaf") as (d, c):
+        statuses = set()
+        for body in (SMALL, {**SMALL, "net": {"allow": ["a.test"]}}):
+            for n in range(1, 9):
+                with failing(d.pid, "epoll_ctl", n):
+                    with contextlib.suppress(Exception):  # it may be the client's connection that is hit
+                        statuses.add(d.client(timeout=5).post("/v1/sandboxes", body).status)
+                c.remove_all()
+                d.wait_clean()
+        check(500 <= max(statuses) < 600, f"nothing failed: {statuses}")
+        same(c.execute(c.create(SMALL), ["true"])["exit_code"], 0, "exec")
 
 
 if __name__ == "__main__":

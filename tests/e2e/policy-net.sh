@@ -125,6 +125,30 @@ ln -s /etc/passwd mocks/link
 printf 'net: {mock: {a.test: mocks/link}}\n' >mock.yaml
 t_like "but not by a link" "$(check mock.yaml)" "*net.mock: open mocks/link: *"
 
+mkdir -p tree/a
+printf '{"from": "a file"}\n' >tree/a/b.json
+printf '\0\1\2' >tree/a/bytes
+printf 'net: {mock: {a.test: tree/}}\n' >mock.yaml
+t_like "a folder of files" "$(bounded "$caisson" policy show --spec mock.yaml --json)" \
+	'*"mock":{"a.test":"tree"},"mocks":{"tree":"{\\"files\\":{\\"a/b.json\\":\\"eyJmcm9tIjogImEgZmlsZSJ9Cg==\\",\\"a/bytes\\":\\"AAEC\\"}}"}*'
+run --spec mock.yaml -- bash -c 'exec 3<>/dev/tcp/a.test/80; printf "GET /a/b.json HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n" >&3; cat <&3'
+t_like "the gate answers from it" "$out" "HTTP/1.1 200 OK*Content-Type: application/json*"$'\r\n\r\n''{"from": "a file"}'
+head -c 2000000 /dev/zero >tree/large
+sb=$(bounded "$caisson" create --spec mock.yaml 2>/dev/null)
+t_is "two million bytes come from a sandbox that stays" "$(bounded "$caisson" exec "$sb" -- bash -c 'exec 3<>/dev/tcp/a.test/80; printf "GET /large HTTP/1.0\r\nHost: a.test\r\n\r\n" >&3; tail -c 2000000 <&3 | wc -c')" 2000000
+bounded "$caisson" rm "$sb" >/dev/null 2>&1
+head -c 200000 /dev/zero >tree/more
+t_like "too large" "$(check mock.yaml)" "*net.mock: tree: the files have more than 2097152 bytes"
+rm tree/large tree/more
+ln -s /etc/passwd tree/link
+t_like "a link in it" "$(check mock.yaml)" "*net.mock: tree: link is neither a file nor a folder"
+rm tree/link
+mkfifo tree/fifo
+t_like "a fifo in it" "$(check mock.yaml)" "*net.mock: tree: fifo is neither a file nor a folder"
+rm tree/fifo
+(cd tree && for i in {1..1000}; do : >"$i"; done)
+t_like "too many" "$(check mock.yaml)" "*net.mock: tree: more than 1000 files"
+
 # ---- a sandbox ----
 c() { bounded "$caisson" "$@" 2>&1 | grep -v '^caisson: not enforced here: '; return "${PIPESTATUS[0]}"; }
 sb=$(c create --net allow:example.org --net allow:'*.wild.test')

@@ -467,6 +467,30 @@ def _(p):
     same(p.world.log("connect"), [])
 
 
+@test("ask: withdrawn when nobody waits any more; who comes back in time joins it; an answer then changes nothing")
+def _(p):
+    g = p.gate({"ask": ["*.example.org"]})
+    visit = "import socket,time\ns = socket.create_connection(('www.example.org', 5432)); time.sleep(0.3); s.close()"
+    n = p.box.start(lib.sys.executable, "-c", visit)
+    a = g.ask()
+    p.box.wait(n)
+    p.box.python(visit)  # again, soon enough
+    check(not [o for o in g.others if o[0] in (lib.ASK, lib.UNASK)], "asked or withdrawn too soon")
+    same(g.unask(), a.ask)
+    n = p.box.start(lib.sys.executable, "-c", TALK, "www.example.org", "5432", "hello\\n")
+    b = g.ask()
+    check(b.ask != a.ask, "the same number")
+    g.answer(a.ask, True)
+    time.sleep(0.5)
+    same(p.world.log("connect"), [])
+    g.answer(b.ask, True)
+    same(p.box.wait(n).out, "hello\n")
+    p.box.start(lib.sys.executable, "-c", TALK, "two.example.org", "5432", "hello\\n")
+    a = g.ask()
+    g.rules({"net": {"allow": ["two.example.org"]}})  # it needs no answer any more
+    same(g.unask(), a.ask)
+
+
 @test("ask: a flood is bounded")
 def _(p):
     g = p.gate({"ask": ["**.example.org"]})

@@ -24,15 +24,15 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD", HERE.parent.parent / "build"))
 
-START, RULES, CREDIT, ANSWER, UP, CA, RULED, RECORD, ASK = range(9)
+START, RULES, CREDIT, ANSWER, UP, CA, RULED, RECORD, ASK, UNASK = range(10)
 KINDS = ["opened", "closed", "lookup", "request"]
 DECISIONS = ["allow", "deny", "ask_deny", "ask_allow"]
 REASONS = ["none", "no_rule", "rule", "literal", "name_mismatch", "no_sni", "protocol", "special", "metadata", "unresolved", "unreachable",
-           "budget", "spool", "ask_timeout", "ask_denied", "ask_full", "reloaded", "name_bad", "http_rule", "http_bad", "tls", "silent"]
+           "budget", "spool", "ask_timeout", "ask_denied", "ask_full", "reloaded", "name_bad", "http_rule", "http_bad", "tls", "silent", "offline"]
 PROTOS = ["unknown", "tls", "http", "ssh", "tcp", "dns"]
 BY = ["nobody", "client", "server", "gate"]
 RECORD_FORM = "=QQqQQQIIIIIHHBBBB16s16sII254s254s32s16s512s288s"
-RECORD_FIELDS = ("seq request unix_ms bytes_up bytes_down ms kind decision reason proto generation port src_port is_v6 is_terminated close_by zero "
+RECORD_FIELDS = ("seq request unix_ms bytes_up bytes_down ms kind decision reason proto generation port src_port is_v6 is_terminated close_by cache "
                  "dst real status count name sni alpn method path rule").split()
 
 
@@ -138,13 +138,13 @@ class Box:
 
 class Gate:
     """The program, one child, and what the child has said."""
-    def __init__(self, box, rules, credit=256, ident="sb_test", names=None, args=()):
+    def __init__(self, box, rules, credit=256, ident="sb_test", names=None, args=(), program="caisson-gate"):
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.launcher, self.box, self.generation, self.ident, self.credit = mine, box, 1, ident, credit
         self.names = names if names is not None else os.memfd_create("names")
         self.seed = bytes(range(32))
         self.log = open(f"{os.environ['GATE_FOLDER']}/gate.log", "ab")
-        self.p = subprocess.Popen([*os.environ.get("GATE_WRAP", "").split(), str(BUILD / "caisson-gate"), *args], preexec_fn=lambda: os.dup2(its.fileno(), 3), pass_fds=(3,), stderr=self.log)
+        self.p = subprocess.Popen([*os.environ.get("GATE_WRAP", "").split(), str(BUILD / program), *args], preexec_fn=lambda: os.dup2(its.fileno(), 3), pass_fds=(3,), stderr=self.log)
         its.close()
         self.records, self.others, self.ca = [], [], None
         self.connect(rules)
@@ -223,6 +223,9 @@ class Gate:
         number, seq, ms, port, _, name, rule = struct.unpack("=QQIHH254s288s2x", self.expect(ASK, timeout))
         return Record(ask=number, seq=seq, ms=ms, port=port, name=text_of(name), rule=text_of(rule))
 
+    def unask(self, timeout=5):
+        return struct.unpack("=Q", self.expect(UNASK, timeout))[0]
+
     def answer(self, ask, is_allowed):
         self.send(ANSWER, struct.pack("=QII", ask, is_allowed, 0))
 
@@ -278,7 +281,7 @@ class Place:
         self.gates = []
 
     def gate(self, net, **more):
-        names = {k: more.pop(k) for k in ("credit", "ident", "names", "args") if k in more}
+        names = {k: more.pop(k) for k in ("credit", "ident", "names", "args", "program") if k in more}
         g = Gate(self.box, {"net": net, **more}, **names)
         self.gates.append(g)
         return g

@@ -360,6 +360,24 @@ def _(p):
         lib.subprocess.check_call(["umount", "/etc/ssl/certs/ca-certificates.crt"])
 
 
+@test("TLS: the host's list of certificates is read again when it changes, by the next child")
+def _(p):
+    g = p.gate(INSPECT)
+    ca = trust(p, g)
+
+    def answer():
+        g.s.close()
+        g.connect({"net": INSPECT})
+        return p.box.curl("--cacert", ca, "-o", "/dev/null", "-w", "%{http_code}", "https://www.example.org/").out
+    same([answer() for _ in range(3)], ["200"] * 3)
+    lib.subprocess.check_call(["mount", "--bind", f"{p.folder}/other.pem", "/etc/ssl/certs/ca-certificates.crt"])
+    try:
+        same([answer() for _ in range(3)], ["502"] * 3)
+    finally:
+        lib.subprocess.check_call(["umount", "/etc/ssl/certs/ca-certificates.crt"])
+    same([answer() for _ in range(3)], ["200"] * 3)
+
+
 @test("TLS: every request is judged; the inner Host must be the name")
 def _(p):
     g = p.gate({"http": [{"host": "www.example.org", "methods": ["GET"], "paths": ["/repos/**"]}]})
@@ -485,6 +503,48 @@ def _(p):
 
 def talk_raw(p, host):
     return raw(p, b"\0\0\0\x08\x04\xd2\x16\x2f", host=host, port=5432, wait=2)
+
+
+def folder(**files):
+    return json.dumps({"files": {name.replace("__", "/"): base64.b64encode(body).decode() for name, body in files.items()}})
+
+
+@test("mock: a folder, by HTTP and HTTPS: types, index, what is not there, other methods")
+def _(p):
+    large = bytes(range(256)) * 8000
+    files = {"a__b.json": b"{}", "a__index.html": b"<b>", "bytes.bin": b"\0\1\2", "large": large}
+    g = p.gate({"mock": {"api.payments.test": "tree"}}, mocks={"tree": folder(**files)})
+    ca = trust(p, g)
+    for scheme in ("http", "https"):
+        url = f"{scheme}://api.payments.test"
+        for path, args, want in (("/a/b.json", (), "200 application/json 2"), ("/a/b.json?q=1", (), "200 application/json 2"),
+                                 ("/%61/b%2Djson", (), "404  24"), ("/%61/b.json", (), "200 application/json 2"),
+                                 ("/a/", (), "200 text/html; charset=utf-8 3"), ("/a", (), "404  24"), ("/x/", (), "404  24"),
+                                 ("/bytes.bin", (), "200 application/octet-stream 3"), ("/a/b.json", ("-I",), "200 application/json 0"),
+                                 ("/a/b.json", ("-d", "x"), "405  0")):
+            r = p.box.curl("--cacert", ca, *args, "-o", "/dev/null", "-w", "%{http_code} %{content_type} %{size_download}", url + path)
+            same((path, args, r.out), (path, args, want), r.err)
+        r = p.box.curl("--cacert", ca, url + "/large", "-o", f"{p.folder}/large", "-w", "%{size_download}")
+        same(r.out, str(len(large)), r.err)
+        same(open(f"{p.folder}/large", "rb").read() == large, True)
+    for target in ("/../a/b.json", "/a/../a/b.json", "/%2e%2e/a/b.json", "/a%2Fb.json", "//a/b.json"):
+        same(statuses(raw(p, get(target, "api.payments.test", "Connection: close\r\n"), host="api.payments.test")), ["404"], target)
+    same(p.world.log(), [])
+
+
+@test("mock: clients that ask for a large file and take nothing hold little")
+def _(p):
+    g = p.gate({"mock": {"api.payments.test": "tree"}}, mocks={"tree": folder(large=bytes(2000000))}, credit=2000)
+    greedy = "import socket,sys,time\nl=[]\nfor i in range(200):\n s=socket.create_connection(('api.payments.test',80)); s.sendall(b'GET /large HTTP/1.1\\r\\nHost: api.payments.test\\r\\n\\r\\n'); l.append(s)\ntime.sleep(1)\nprint('held', flush=True)\ntime.sleep(2)\n"
+    n = p.box.start(lib.sys.executable, "-c", greedy)
+    time.sleep(2.5)
+    with open(f"/proc/{g.child()}/status") as f:
+        rss = int(re.search(r"VmRSS:\s*(\d+) kB", f.read()).group(1)) << 10
+    check(rss < 80 << 20, f"{rss >> 20} MiB for 200 clients")
+    g.rules({"net": {"mock": {"api.payments.test": "tree"}}, "mocks": {"tree": folder(large=b"other")}})
+    p.box.wait(n)
+    r = p.box.curl("http://api.payments.test/large")
+    same(r.out, "other", r.err)
 
 
 @test("mock: a file that is none refuses, and never dials")

@@ -1,7 +1,7 @@
 """place.py - sandboxes with rules for the network, in a cell that has a world of its own around it.
 
 A program of this folder calls main() as those of tests/api do; its tests get the same Api. It can be
-told to leave out what is heavy: PostgreSQL, Verdaccio, Node, npm, Java, Go (make check-gate has them).
+told to leave out what is heavy: PostgreSQL, Verdaccio, Node, npm, Java, Go, Cargo (make check-gate has them).
 """
 import json
 import os
@@ -19,12 +19,11 @@ import servers  # noqa: E402
 import internet  # noqa: E402
 from lib import Skip, check  # noqa: E402
 
-lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson", "caisson-gate")
+lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson", "caisson-gate", "caisson-cache")
 HAS_MORE = os.environ.get("CAISSON_NET_MORE") == "1"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"
-BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 GRANT = "127.0.0.0/8"  # where the servers are: special, so the operator has to say that names may lead there
-OPTIONS = ("--net", f"grant={GRANT}", "--net", "ask=1s")
+OPTIONS = ["--net", f"grant={GRANT}", "--net", "ask=1s"]  # of every daemon here
 ROLES = ("root", "user")
 users = []      # the daemon of an ordinary user, once it is wanted
 names = None    # internet.Names
@@ -40,8 +39,6 @@ def prepare(has_servers=True, has_wire=False):
     internet.bind_over("/etc/hosts", f"127.0.0.1 localhost\n{servers.WEB} filed.test\n")
     names = internet.Names(servers.ZONE)
     started = servers.start(ROOT, HAS_MORE) if has_servers else []
-    if started:  # so that the gate believes them when it reads their TLS
-        internet.bind_over(BUNDLE, pathlib.Path(BUNDLE).read_text() + servers.CA.read_text())
     lib.SURROUNDINGS += [server.process.pid for server in started]
     catcher = internet.Catcher()  # now: it would answer for a server that did not start
     wire = internet.Wire() if has_wire else None
@@ -66,8 +63,11 @@ def check_logs():
         check(at < 0, lambda text=text, at=at: text[max(0, at - 500):at + 4000])
 
 
-def main(file, has_servers=True, has_wire=False, seconds=600):
-    return lib.main(file, seconds=seconds, options=OPTIONS, prepare=lambda: prepare(has_servers, has_wire))
+def main(file, has_servers=True, has_wire=False, seconds=600, begin=None):
+    """begin: instead of prepare(), which it calls."""
+    if has_servers:  # the gate has to believe them when it reads their TLS; nobody inside does
+        OPTIONS.extend(("--net", f"ca={servers.CA}"))
+    return lib.main(file, seconds=seconds, options=OPTIONS, prepare=begin or (lambda: prepare(has_servers, has_wire)))
 
 
 def daemon_of(api, role):
@@ -86,6 +86,16 @@ def need(*programs):
     for program in programs:
         if shutil.which(program, path=PATH) is None:
             raise Skip(f"{program} is not installed; make check-gate does it")
+
+
+def caisson(daemon, *words, status=0, **options):
+    """The command; its exit status is checked, or one of several."""
+    who = {} if daemon.uid is None else {"user": daemon.uid, "group": daemon.uid, "extra_groups": []}
+    done = subprocess.run([str(lib.cell.BIN / "caisson"), *map(str, words)], capture_output=True, text=True, timeout=60, cwd="/",
+                          env={"PATH": PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(daemon.socket)}, stdin=subprocess.DEVNULL,
+                          check=False, **who, **options)
+    check(done.returncode in (status if isinstance(status, tuple) else (status,)), lambda: f"caisson {' '.join(map(str, words))}: {done}")
+    return done
 
 
 def wait_end(client, process, seconds=10):
@@ -150,12 +160,15 @@ class Box:
 
     def shown(self):
         """Its records, for a message."""
-        keys = ("kind", "name", "dst", "port", "proto", "sni", "decision", "reason", "rule", "close")
+        keys = ("kind", "name", "dst", "port", "proto", "sni", "decision", "reason", "rule", "close", "path", "status", "cache")
         rows = self.records()
         return "\n".join(json.dumps({k: row[k] for k in keys if row.get(k)}) for row in rows[-20:]) or "no records"
 
     def remove(self):
         self.client.remove(self.sandbox)
+
+
+PLAIN_ENV = {key: value for key, value in Box.ENV.items() if value != "/work/ca.pem"}  # nothing says whom to trust
 
 
 def summary(process):

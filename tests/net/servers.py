@@ -21,15 +21,18 @@ import internet
 
 FOLDER = internet.FOLDER
 CA = FOLDER / "ca.pem"
-WEB, SSH, DB, REGISTRY, MAIL = "127.0.0.10", "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.14"
+WEB, SSH, DB, REGISTRY, MAIL, SHOP = "127.0.0.10", "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.14", "127.0.0.15"
+INNER = "10.9.8.7"  # a private one
 
 # What is denied is as alive as what is allowed: web.test and denied.test are the same server.
 ZONE = {
-    **{name: [WEB] for name in ("web.test", "git.test", "index.test", "npm.test", "go.test", "ws.test", "denied.test",
+    **{name: [WEB] for name in ("web.test", "git.test", "index.test", "npm.test", "go.test", "cargo.test", "ws.test", "denied.test",
                                 "other.test", "ask.test", "registry.test", "a.wild.test", "b.wild.test")},
     "ssh.test": [SSH],
     "db.test": [DB],
     "mail.test": [MAIL],
+    **{name: [SHOP] for name in ("pkg.test", "files.test", "evil.test")},
+    "inner.test": [INNER],
 }
 TEXT = "hello from the other side\n"
 PACKAGE = "gatepackage"  # on every index: version 1.0, says TEXT
@@ -153,6 +156,25 @@ def make_go(folder):
         archive.writestr(f"{module}@{version}/text.go", f"package {PACKAGE}\n\nconst Text = {json.dumps(TEXT)}\n")
 
 
+def make_cargo(folder):
+    """A sparse index is a tree of files too, by the first letters of a name; and the package."""
+    out, top = io.BytesIO(), f"{PACKAGE}-1.0.0"
+    files = {"Cargo.toml": f'[package]\nname = "{PACKAGE}"\nversion = "1.0.0"\nedition = "2021"\n',
+             "src/lib.rs": f"pub const TEXT: &str = {json.dumps(TEXT)};\n"}
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for path, text in files.items():
+            entry = tarfile.TarInfo(f"{top}/{path}")
+            entry.size = len(text)
+            tar.addfile(entry, io.BytesIO(text.encode()))
+    place = folder / PACKAGE[:2] / PACKAGE[2:4]
+    place.mkdir(parents=True)
+    (folder / f"{top}.crate").write_bytes(out.getvalue())
+    (folder / "config.json").write_text(json.dumps({"dl": "https://cargo.test/{crate}-{version}.crate"}))
+    line = {"name": PACKAGE, "vers": "1.0.0", "deps": [], "features": {}, "yanked": False,
+            "cksum": hashlib.sha256(out.getvalue()).hexdigest()}
+    (place / PACKAGE).write_text(json.dumps(line) + "\n")
+
+
 def make_repository(folder):
     """A bare repository with one commit, and anybody may push."""
     folder.mkdir()
@@ -178,6 +200,7 @@ def make_files():
     make_wheel(FOLDER / "index")
     make_npm(FOLDER / "npm")
     make_go(FOLDER / "go")
+    make_cargo(FOLDER / "cargo")
     make_repository(FOLDER / "git")
 
 
@@ -202,6 +225,7 @@ http {{
   server {{ listen {web}:80; listen {web}:443 ssl http2; server_name index.test; root {folder}/index; index index.html; }}
   server {{ listen {web}:443 ssl http2; server_name npm.test; root {folder}/npm; default_type application/json; }}
   server {{ listen {web}:443 ssl http2; server_name go.test; root {folder}/go; }}
+  server {{ listen {web}:443 ssl http2; server_name cargo.test; root {folder}/cargo; }}
   server {{ listen {web}:443 ssl http2; server_name git.test;
     location / {{
       fastcgi_pass unix:{folder}/cgi.sock; fastcgi_request_buffering off; include /etc/nginx/fastcgi_params;

@@ -16,19 +16,9 @@ import place  # before lib, whose folder it knows
 import lib
 import servers
 from lib import check, same, test, wait_until
-from place import Box
+from place import Box, caisson
 
 BIG = 64 << 20  # of servers.make_files
-
-
-def caisson(daemon, *words, status=0, **options):
-    """The command; its exit status is checked, or one of several."""
-    who = {} if daemon.uid is None else {"user": daemon.uid, "group": daemon.uid, "extra_groups": []}
-    done = subprocess.run([str(lib.cell.BIN / "caisson"), *map(str, words)], capture_output=True, text=True, timeout=60, cwd="/",
-                          env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(daemon.socket)}, stdin=subprocess.DEVNULL,
-                          check=False, **who, **options)
-    check(done.returncode in (status if isinstance(status, tuple) else (status,)), lambda: f"caisson {' '.join(map(str, words))}: {done}")
-    return done
 
 
 @test("caisson run: what is allowed works, what is not is in the result, with the rule to add")

@@ -192,15 +192,14 @@ class Listeners:
     def _serve(self):
         while True:
             for key, _ in self._selector.select():
-                try:
-                    if key.data == socket.SOCK_STREAM:
-                        with key.fileobj.accept()[0] as one:
-                            one.send(b"!")
-                    else:
+                with contextlib.suppress(OSError):
+                    one = key.fileobj.accept()[0] if key.data == socket.SOCK_STREAM else None
+                    if not one:
                         key.fileobj.recvfrom(2048)
-                    self.hits += 1
-                except OSError:
-                    pass
+                    self.hits += 1    # who came and is gone already was there too
+                    if one:
+                        with one:
+                            one.send(b"!")
 
 
 def run_quiet(*argv):

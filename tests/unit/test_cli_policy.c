@@ -4,9 +4,10 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/limits.h"
 #include "test.h"
 
-enum { WORDS_MAX = 32, TEXT_MAX = 4 << 20 };
+enum { WORDS_MAX = 32, TEXT_MAX = 8 << 20 };
 
 /* A folder of the test's own, and in it. */
 static void enter_scratch(void)
@@ -216,14 +217,14 @@ TEST(unreadable_files)
 	CHECK_INT(run(WORDS("check", "."), &out, &e), 1);
 	CHECK_STR(e.msg, "read .: Is a directory");
 	str_add(&big, "{}");
-	while (big.len < (1u << 20))
+	while (big.len < SPEC_BYTES_MAX)
 		str_add(&big, " ");
 	write_file("spec", big.data, big.len);
 	CHECK_INT(run(WORDS("check", "spec"), &out, &e), 0);
 	str_add(&big, " ");
 	write_file("spec", big.data, big.len);
 	CHECK_INT(run(WORDS("check", "spec"), &out, &e), 1);
-	CHECK_STR(e.msg, "spec: more than 1048576 bytes");
+	CHECK_STR(e.msg, "spec: more than 4194304 bytes");
 	leave_scratch();
 }
 

@@ -52,7 +52,7 @@ static void open_all(void)
 	sandbox = (struct sbx){ .core = &core, .state = SANDBOX_RUNNING };
 	link_init(&sandbox.link, &sandbox);
 	CHECK_INT(os_socketpair(ends, SOCK_SEQPACKET), 0);
-	CHECK_INT(link_open(&sandbox.link, ends[0]), 0);
+	CHECK_INT(link_open(&sandbox.link, &ends[0]), 0);
 	monitor_fd = ends[1];
 }
 

@@ -120,6 +120,8 @@ TEST(what_belongs_to_one_command_is_passed_on)
 	                                .is_merged = true,
 	                                .is_final = true,
 	                                .wants_usage = true,
+	                                .is_alone = true,
+	                                .is_gated = true,
 	                                .timeout_ms = 1500,
 	                                .log_max = 5,
 	                                .window = 6,
@@ -130,6 +132,7 @@ TEST(what_belongs_to_one_command_is_passed_on)
 	const struct command *c = &p.command;
 
 	CHECK(c->is_tty && c->has_stdin && c->is_merged && c->is_final && c->wants_usage);
+	CHECK(c->is_alone && c->is_gated);
 	CHECK_INT(c->uid, 3);
 	CHECK_INT(c->gid, 4);
 	CHECK_INT(c->timeout_ms, 1500);
@@ -248,6 +251,45 @@ TEST(a_named_variable_replaces_the_default_and_is_there_once)
 		check_made(&p);
 		env_is(&p.command, names[i], "mine");
 		CHECK_INT(p.command.envc, before.command.envc + (i + 1 == COUNT(names)));
+	}
+}
+
+TEST(where_tls_ends_at_the_gate_variables_say_whom_to_trust)
+{
+	static const struct {
+		const char *net;
+		bool is_told;
+	} rows[] = {
+		{ "\"deny\"", false },
+		{ "\"allow\"", false },
+		{ "{\"allow\": [\"a.test\"]}", false },
+		{ "{\"allow\": [\"a.test\"], \"tls_any\": [\"a.test\"]}", false },
+		{ "{\"allow\": [\"a.test\"], \"inspect\": [\"a.test\"]}", true },
+		{ "{\"http\": [{\"host\": \"a.test\", \"paths\": [\"/\"]}]}", true },
+		{ "{\"mock\": {\"a.test\": \"m\"}, \"mocks\": {\"m\": \"answers: []\"}}", true },
+	};
+	static const char bundle[] = "/etc/ssl/certs/ca-certificates.crt",
+			  cert[] = "/etc/ssl/certs/caisson.pem";
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct made p = { 0 };
+		char text[256];
+
+		snprintf(text, sizeof text, "{\"net\": %s, \"env\": {\"DENO_CERT\": \"mine\"}}",
+		         rows[i].net);
+		printf("# %s\n", text);
+		spec_init(&p.spec);
+		if (spec_json(&p.spec, text, strlen(text), &p.e) < 0)
+			CHECK_STR(p.e.msg, "");
+		spec_resolve(&p.spec);
+		p.r = command_make(&p.command, &p.spec, (struct command_ask){ .argv = nothing },
+		                   &p.e);
+		check_made(&p);
+		env_is(&p.command, "SSL_CERT_FILE", rows[i].is_told ? bundle : NULL);
+		env_is(&p.command, "REQUESTS_CA_BUNDLE", rows[i].is_told ? bundle : NULL);
+		env_is(&p.command, "NODE_EXTRA_CA_CERTS", rows[i].is_told ? cert : NULL);
+		env_is(&p.command, "DENO_CERT", "mine");
+		made_done(&p);
 	}
 }
 

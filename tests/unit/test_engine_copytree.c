@@ -261,20 +261,46 @@ TEST(a_name_may_have_a_folder_part_that_both_sides_have)
 
 TEST(what_is_there_is_an_error_and_stays)
 {
-	static const char *const names[] = { "file", "link", "dir" };
+	static const struct {
+		const char *name;
+		int error;
+	} rows[] = { { "file", EEXIST }, { "link", EEXIST }, { "dir", ENOTDIR } };
 
 	folder_make();
 	write_text(from_fd, "file", "new", 0644);
 	CHECK_INT(symlinkat("new", from_fd, "link"), 0);
 	CHECK_INT(mkdirat(from_fd, "dir", 0755), 0);
-	for (size_t i = 0; i < COUNT(names); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct err e = { 0 };
 
-		write_text(to_fd, names[i], "old", 0644);
-		CHECK_INT(copytree(from_fd, to_fd, names[i], &e), -1);
-		CHECK_INT(e.sys, EEXIST);
-		text_is(to_fd, names[i], "old");
+		write_text(to_fd, rows[i].name, "old", 0644);
+		CHECK_INT(copytree(from_fd, to_fd, rows[i].name, &e), -1);
+		CHECK_INT(e.sys, rows[i].error);
+		text_is(to_fd, rows[i].name, "old");
 	}
+	folder_remove();
+}
+
+TEST(a_folder_that_is_there_is_added_to)
+{
+	struct err e = { 0 };
+
+	folder_make();
+	CHECK_INT(mkdirat(from_fd, "dir", 0755), 0);
+	write_text(from_fd, "dir/new", "new", 0644);
+	write_text(from_fd, "file", "x", 0644);
+	CHECK_INT(mkdirat(to_fd, "dir", 0755), 0);
+	write_text(to_fd, "dir/old", "old", 0644);
+	CHECK_INT(copytree(from_fd, to_fd, ".", &e), 0);
+	text_is(to_fd, "dir/new", "new");
+	text_is(to_fd, "dir/old", "old");
+	text_is(to_fd, "file", "x");
+	copytree_remove(to_fd, ".");
+	CHECK(!exists(to_fd, "dir"));
+	CHECK(!exists(to_fd, "file"));
+	/* Not through a link: it may lead anywhere. */
+	CHECK_INT(symlinkat("/tmp", to_fd, "dir"), 0);
+	CHECK_INT(copytree(from_fd, to_fd, "dir", &e), -1);
 	folder_remove();
 }
 

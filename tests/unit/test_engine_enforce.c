@@ -286,15 +286,3 @@ TEST(what_is_denied_needs_no_provider)
 	check_taken(&s, &user_none);
 	check_taken(&s, &root_v1);
 }
-
-TEST(a_cache_that_is_not_there_is_not_pretended)
-{
-	static const char json[] = "{\"net\":{\"allow\":[\"a.test\"],\"offline\":true}}";
-	AUTO(spec_done) struct spec s;
-	struct err e = { 0 };
-
-	spec_init(&s);
-	CHECK_INT(spec_json(&s, json, sizeof json - 1, &e), 0);
-	spec_resolve(&s);
-	check_refused(&s, &root_v2, "unenforceable: net.offline (there is no package cache yet)");
-}

@@ -61,6 +61,9 @@ TEST(what_it_signs_is_trusted_for_that_name_by_whoever_has_the_certificate)
 	SSL *ssl = SSL_new(ctx), *again = SSL_new(ctx);
 
 	CHECK_INT(X509_check_ca(root), 1);
+	CHECK_INT(ca_hash(ca),
+	          (uint32_t)X509_NAME_hash_ex(X509_get_subject_name(root), NULL, NULL, NULL));
+	CHECK_INT(ca_hash(ca), ca_hash(later));
 	CHECK_INT(X509_verify(root, X509_get0_pubkey(root)), 1);
 	CHECK(ca_show(later, "www.example.org", ssl));
 	CHECK(ca_show(later, "www.example.org", again));

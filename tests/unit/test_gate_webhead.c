@@ -73,6 +73,12 @@ TEST(answers_are_said_anew)
 	CHECK_STR(answer("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
 	                 (struct webhead_way){ 0 }),
 	          "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n");
+	CHECK_STR(answer("HTTP/1.1 200 OK\r\nCaisson-Cache: hit\r\nContent-Length: 3\r\n\r\n",
+	                 (struct webhead_way){ .is_cached = true }),
+	          "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n");
+	CHECK_STR(answer("HTTP/1.1 200 OK\r\nCaisson-Cache: hit\r\nContent-Length: 3\r\n\r\n",
+	                 (struct webhead_way){ 0 }),
+	          "HTTP/1.1 200 OK\r\nCaisson-Cache: hit\r\nContent-Length: 3\r\n\r\n");
 	CHECK_STR(answer("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", last),
 	          "HTTP/1.1 103 \r\nLink: x\r\n\r\n");
 	CHECK_STR(

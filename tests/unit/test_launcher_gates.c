@@ -19,7 +19,9 @@ static void begin(void)
 
 	if (launcher_find("caisson-gate", path, &e) < 0)
 		SKIP("needs caisson-gate beside the test");
-	g = (struct gates){ .is_root = geteuid() == 0, .id = SERVER_ID + 1, .channel_fd = -1 };
+	g = (struct gates){
+		.is_root = geteuid() == 0, .id = SERVER_ID + 1, .cache_fd = -1, .channel_fd = -1
+	};
 }
 
 static int ask(uint64_t now_ms)
@@ -117,6 +119,29 @@ TEST(it_has_no_rights)
 	}
 	CHECK_INT(getsid(g.pid), g.pid);
 	kill_gate(5000);
+}
+
+TEST(it_is_told_whom_else_to_trust)
+{
+	char path[64], text[128] = "";
+	int status;
+
+	begin();
+	g.ca = "/etc/ssl/certs/ca-certificates.crt";
+	if (access(g.ca, R_OK) < 0)
+		SKIP("needs certificates");
+	AUTO(fd_close) int one = ask(1000);
+	CHECK(is_open(one));
+	snprintf(path, sizeof path, "/proc/%d/cmdline", g.pid);
+	CHECK(os_read_file(AT_FDCWD, path, text, sizeof text) > 0);
+	CHECK_STR(text + sizeof "caisson-gate", "--ca");
+	CHECK_STR(text + sizeof "caisson-gate" + sizeof "--ca", g.ca);
+	kill_gate(9000);
+	g.ca = "/dev/null"; /* no certificate: better none than less than was meant */
+	AUTO(fd_close) int two = ask(9000);
+	CHECK_INT(waitpid(g.pid, &status, 0), g.pid);
+	CHECK_INT(WEXITSTATUS(status), 125);
+	gates_ended(&g, 9100);
 }
 
 TEST(one_that_died_is_started_again_when_it_is_asked_for)

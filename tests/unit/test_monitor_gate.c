@@ -1,149 +1,5 @@
 /* What a monitor keeps for the gate. The test plays both: the client and a child. */
-#include <sys/stat.h>
-
-#include "test_box.h"
-#include "wire/gate.h"
-
-static struct test_box t;
-static int child; /* the gate's end of the socket */
-static struct gate_packet p;
-static int fds[GATE_FDS];
-static size_t n_fds;
-
-#define FLAGS(...) ((const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
-
-/* ---- the client -------------------------------------------------------------------- */
-
-static void say_fd(enum channel_type type, const void *bytes, size_t n, int fd)
-{
-	struct channel_packet m = { .head = { .type = type, .len = (uint32_t)n } };
-
-	memcpy(m.data, bytes, n);
-	CHECK_INT(os_send(t.fd, &m, sizeof m.head + n, &fd, 1), (int)(sizeof m.head + n));
-}
-
-static void give_gate(void)
-{
-	int pair[2];
-
-	fd_close(&child);
-	CHECK_INT(os_socketpair(pair, SOCK_SEQPACKET), 0);
-	child = pair[0];
-	say_fd(CH_GATE, "", 0, pair[1]);
-	close(pair[1]);
-}
-
-static void give_rules(uint32_t generation, const char *text)
-{
-	const struct gate_rules r = { .generation = generation };
-	AUTO(fd_close) int fd = memfd_create("rules", MFD_CLOEXEC);
-
-	CHECK_INT(write(fd, text, strlen(text)), strlen(text));
-	say_fd(CH_RULES, &r, sizeof r, fd);
-}
-
-static struct gate_ruled await_ruled(void)
-{
-	struct gate_ruled r;
-
-	box_await(&t, CH_RULED, 0);
-	CHECK_INT(t.packet.head.len, sizeof r);
-	memcpy(&r, t.packet.data, sizeof r);
-	return r;
-}
-
-static struct channel_net await_net(uint32_t num)
-{
-	struct channel_net net;
-
-	box_await(&t, CH_NET, num);
-	CHECK_INT(t.packet.head.len, sizeof net);
-	memcpy(&net, t.packet.data, sizeof net);
-	return net;
-}
-
-static void acknowledge(uint64_t at)
-{
-	box_say(&t, CH_NET_ACK, 0, &at, sizeof at);
-}
-
-/* ---- the child --------------------------------------------------------------------- */
-
-static bool hear(int timeout_ms)
-{
-	struct pollfd ready = { .fd = child, .events = POLLIN };
-
-	for (size_t i = 0; i < n_fds; i++)
-		fd_close(&fds[i]);
-	n_fds = 0;
-	if (poll(&ready, 1, timeout_ms) == 0)
-		return false;
-	n_fds = GATE_FDS;
-	int n = os_recv(child, &p, sizeof p, fds, &n_fds);
-	if (n == 0)
-		return false;
-	CHECK(gate_check(&p, (size_t)n, n_fds));
-	return true;
-}
-
-static void await(enum gate_type type)
-{
-	CHECK(hear(5000));
-	CHECK_INT(p.head.type, type);
-}
-
-static void say(enum gate_type type)
-{
-	p.head.type = type;
-	p.head.len = (uint32_t)(gate_size(&p) - sizeof p.head);
-	CHECK_INT(send(child, &p, gate_size(&p), MSG_NOSIGNAL), (ssize_t)gate_size(&p));
-}
-
-static void say_record(uint64_t seq, enum gate_decision d)
-{
-	p = (struct gate_packet){ .record = { .seq = seq,
-		                              .kind = GATE_CLOSED,
-		                              .decision = d,
-		                              .reason = d == GATE_DENY ? GATE_NO_RULE : GATE_NONE,
-		                              .port = 443,
-		                              .name = "example.org" } };
-	say(G_RECORD);
-}
-
-static const char *rules_text(int fd)
-{
-	static char text[64];
-	ssize_t n = pread(fd, text, sizeof text - 1, 0);
-
-	text[n < 0 ? 0 : n] = '\0';
-	return text;
-}
-
-static void start(void)
-{
-	child = -1;
-	n_fds = 0;
-	box_start(&t, true, FLAGS("net", "allow:example.org"));
-	box_await(&t, CH_READY, 0);
-}
-
-static void serve(void)
-{
-	start();
-	give_rules(7, "seven");
-	give_gate();
-	await(G_START);
-	say(G_UP);
-	CHECK_INT(await_ruled().generation, 7);
-}
-
-static void stop(void)
-{
-	fd_close(&child);
-	box_say(&t, CH_CLOSE, 0, NULL, 0);
-	box_await(&t, CH_END, 0);
-	box_end(&t);
-}
+#include "test_child.h"
 
 /* ---- start ------------------------------------------------------------------------- */
 
@@ -168,9 +24,6 @@ TEST(a_child_starts_when_rules_and_socket_are_there_in_any_order)
 		CHECK_INT(getsockopt(fds[i], SOL_SOCKET, SO_DOMAIN, &domain, &n), 0);
 		CHECK_INT(domain, i == GATE_TCP4 || i == GATE_UDP4 ? AF_INET : AF_INET6);
 	}
-	p = (struct gate_packet){ .ca = { .pem = "-----BEGIN CERTIFICATE-----\nAA==\n"
-		                                 "-----END CERTIFICATE-----\n" } };
-	say(G_CA);
 	say(G_UP);
 	struct gate_ruled r = await_ruled();
 	CHECK_INT(r.generation, 3);
@@ -540,5 +393,83 @@ TEST(who_asks_is_told_to_every_client_until_somebody_answers)
 		CHECK(box_hear(&t, 5000));
 		CHECK(t.packet.head.type != CH_ASK);
 	} while (t.packet.head.type != CH_SYNCED);
+	stop();
+}
+
+static void say_ask(uint64_t ask)
+{
+	p = (struct gate_packet){ .ask = { .ask = ask,
+		                           .seq = ask,
+		                           .timeout_ms = 60000,
+		                           .port = 443,
+		                           .name = "a.test" } };
+	say(G_ASK);
+}
+
+static void say_unask(uint64_t ask)
+{
+	p = (struct gate_packet){ .unask.ask = ask };
+	say(G_UNASK);
+}
+
+static uint64_t await_number(enum channel_type type)
+{
+	uint64_t number;
+
+	box_await(&t, type, 0);
+	memcpy(&number, t.packet.data, sizeof number); /* the first field of both */
+	return number;
+}
+
+TEST(an_ask_that_nobody_waits_for_is_withdrawn)
+{
+	serve();
+	say_ask(11);
+	CHECK_INT(await_number(CH_ASK), 11);
+	say_ask(12);
+	CHECK_INT(await_number(CH_ASK), 12);
+	say_unask(11);
+	CHECK_INT(await_number(CH_UNASK), 11);
+	say_unask(77); /* of none */
+	box_connect(&t);
+	box_await(&t, CH_READY, 0);
+	box_say(&t, CH_SYNC, 0, NULL, 0);
+	CHECK_INT(await_number(CH_ASK), 12);
+	say_unask(12);
+	CHECK_INT(await_number(CH_UNASK), 12);
+	box_say(&t, CH_SYNC, 0, NULL, 0);
+	do {
+		CHECK(box_hear(&t, 5000));
+		CHECK(t.packet.head.type != CH_ASK && t.packet.head.type != CH_UNASK);
+	} while (t.packet.head.type != CH_SYNCED);
+	stop();
+}
+
+TEST(asks_of_a_child_that_dies_are_withdrawn)
+{
+	serve();
+	say_ask(11);
+	CHECK_INT(await_number(CH_ASK), 11);
+	fd_close(&child);
+	CHECK_INT(await_number(CH_UNASK), 11);
+	box_await(&t, CH_GATELESS, 0);
+	stop();
+}
+
+/* What was withdrawn while nobody listened takes no room from those that wait. */
+TEST(asks_that_come_and_go_leave_room)
+{
+	serve();
+	fd_close(&t.fd);
+	for (uint64_t i = 1; i <= 200; i++) {
+		say_ask(i);
+		say_unask(i);
+	}
+	say_ask(201);
+	box_connect(&t);
+	box_await(&t, CH_READY, 0);
+	box_say(&t, CH_SYNC, 0, NULL, 0);
+	while (await_number(CH_ASK) != 201)
+		; /* it may be in the middle of them */
 	stop();
 }

@@ -9,7 +9,7 @@
 #include "spec/opts.h"
 #include "test.h"
 
-enum { TEXT_MAX = 4 << 20 };
+enum { TEXT_MAX = 8 << 20 };
 
 typedef int spec_reader(struct spec *s, const char *text, size_t len, struct err *e);
 

@@ -52,6 +52,7 @@ TEST(good_files)
 		  "10.1.0.0/16,fd00::/8" },
 		{ "net: {proxy: \"http://proxy.test:3128\"}", "net.proxy",
 		  "http://proxy.test:3128" },
+		{ "net: {ca: /etc/own.pem}", "net.ca", "/etc/own.pem" },
 		{ "net: {ask: 90}", "net.ask", "90s" },
 		{ "most: {mem: 8g}\ndefaults: {mem: 8g}", "most.mem", "8g" },
 	};
@@ -96,12 +97,14 @@ TEST(what_is_wrong_is_named_with_its_line)
 		{ "ttl: 9000d", "line 1: ttl: \"9000d\" is too large, the most is 365d" },
 		{ "ttl: [1]", "line 1: ttl: wants seconds or a duration: `10m`, not a list" },
 		{ "service_id: 0", "\"0\" is too small, the least is 1" },
-		{ "service_id: 1879048192", "is too large, the most is 1879048190" },
+		{ "service_id: 1879048192", "is too large, the most is 1879048189" },
 		{ "quota: {mem: -1}", "line 1: quota.mem: \"-1\" is negative" },
 		{ "quota: {sandboxes: 99999999999}",
 		  "quota.sandboxes: \"99999999999\" is too large" },
 		{ "most: {mem: 1}", "line 1: most.mem: \"1\" is too small, the least is 4m" },
 		{ "tls: {cert: /c}", "tls: a certificate needs its key" },
+		{ "net: {cache: 1m}", "line 1: net.cache: \"1m\" is neither a size" },
+		{ "net: {cache: some}", "is neither a size from 64m on nor off" },
 		{ "net: {presets: {pop: [a.test]}}", "line 1: net.presets: \"pop\" is not valid" },
 		{ "net:\n  sets:\n    docs: []", "line 3: net.sets: docs: names no host" },
 		{ "net: {sets: {docs: 5}}", "net.sets: wants a list of hosts, not a number" },
@@ -112,6 +115,7 @@ TEST(what_is_wrong_is_named_with_its_line)
 		{ "net: {proxy: \"http://u:secret@p.test:1\"}",
 		  "line 1: net.proxy: wants http://HOST:PORT or socks5://HOST:PORT" },
 		{ "net: {proxy: p.test}", "net.proxy: wants http://HOST:PORT" },
+		{ "net: {ca: own.pem}", "line 1: net.ca: \"own.pem\" is relative" },
 		{ "net: {ask: 48h}", "net.ask: \"48h\" is too large, the most is 1d" },
 		{ "most: {mem: 1g}\ndefaults: {mem: 2g}", "defaults.mem: \"2g\" is more than "
 		                                          "most.mem, 1g" },
@@ -241,7 +245,7 @@ TEST(texts_are_read_back)
 	         "ttl: 90s\nkeep_records: 1d\nidle_exit: 5\n"
 	         "net: {presets: {pip: [a.test, b.test], npm: [c.test]}, sets: {x: [d.test]},\n"
 	         "      grant: [10.0.0.0/8, 127.0.0.0/8:80], proxy: \"socks5://p.test:1\", ask: "
-	         "1m}\n"
+	         "1m, ca: \"/a=b,c\"}\n"
 	         "quota: {sandboxes: 1, processes: 2, cpu: 1.5, mem: 3g, pids: 4, disk: 5m}\n"
 	         "defaults: {cpu: 0.5, wall: 90s}\nmost: {output: 1m, io: 4k}",
 	         &e),
@@ -284,9 +288,10 @@ TEST(a_full_config_has_room)
 	str_add(&text, "]\nhost_paths: [");
 	for (int i = 0; i < CONFIG_HOST_PATHS_MAX; i++)
 		str_addf(&text, "%s/p%d", i ? ", " : "", i);
-	str_add(&text, "]\nnet:\n  proxy: http://p.test:1\n  ask: 1\n  grant: [10.0.0.0/8]\n"
-	               "  presets: {pip: [a.test], npm: [a.test], cargo: [a.test], go: [a.test], "
-	               "apt: [a.test]}\n  sets:\n");
+	str_add(&text,
+	        "]\nnet:\n  proxy: http://p.test:1\n  ask: 1\n  ca: /c\n  grant: [10.0.0.0/8]\n"
+	        "  presets: {pip: [a.test], npm: [a.test], cargo: [a.test], go: [a.test], "
+	        "apt: [a.test]}\n  sets:\n");
 	for (int i = 0; i < CONFIG_SETS_MAX; i++)
 		str_addf(&text, "    s%d: [a.test]\n", i);
 	CHECK_INT(load(&c, str_text(&text), &e), 0);

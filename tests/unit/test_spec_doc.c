@@ -174,8 +174,8 @@ TEST(depth_and_size_have_ceilings)
 	takes_by(spec_json, str_text(&text), WITH_NET(DENY));
 	takes_by(spec_yaml, str_text(&text), WITH_NET(DENY));
 	str_add(&text, " ");
-	refuses_by(spec_json, str_text(&text), text.len, "more than 1048576 bytes");
-	refuses_by(spec_yaml, str_text(&text), text.len, "more than 1048576 bytes");
+	refuses_by(spec_json, str_text(&text), text.len, "more than 4194304 bytes");
+	refuses_by(spec_yaml, str_text(&text), text.len, "more than 4194304 bytes");
 }
 
 TEST(a_file_is_json_or_yaml_by_name_then_by_content)

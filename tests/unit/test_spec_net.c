@@ -50,6 +50,10 @@ TEST(every_form_of_net)
 		           "\"offline\":true}") },
 		{ "{\"net\":{\"allow\":[\"example.org\"],\"offline\":false}}",
 		  WITH_NET("{\"mode\":\"list\",\"allow\":[\"example.org\"]}") },
+		{ "{\"net\":{\"allow\":[\"example.org\"],\"cache\":[\"pip:Example.org\","
+		  "\"npm:*.example.org:8443\"]}}",
+		  WITH_NET("{\"mode\":\"list\",\"allow\":[\"example.org\"],\"cache\":"
+		           "[\"pip:example.org\",\"npm:*.example.org:8443\"]}") },
 		{ "{\"net\":{\"mode\":\"allow\",\"inspect\":[\"example.org\"]}}",
 		  WITH_NET("{\"mode\":\"allow\",\"inspect\":[\"example.org\"]}") },
 		{ "{\"net\":{\"http\":{\"host\":\"api.example.com\",\"paths\":"
@@ -138,6 +142,8 @@ TEST(net_objects_are_checked_to_the_leaf)
 		  "net.mock.example.org: wants text" },
 		{ "{\"net\":{\"mock\":{\"example.org\":\"\"}}}", "is empty" },
 		{ "{\"net\":{\"mock\":{\"example.org\":\"/etc/x\"}}}", "is absolute" },
+		{ "{\"net\":{\"mock\":{\"example.org\":\"socket:x\"}}}",
+		  "sockets of the host are not carried" },
 		{ "{\"net\":{\"mock\":{\"example.org\":\"../x\"}}}", "\"..\" is not allowed" },
 		{ "{\"net\":{\"mock\":{\"example.org\":\"a\",\"EXAMPLE.org\":\"b\"}}}",
 		  "given twice" },
@@ -166,6 +172,12 @@ TEST(net_objects_are_checked_to_the_leaf)
 		  "a ** beside other text" },
 		{ "{\"net\":{\"http\":[{\"host\":\"example.org\",\"paths\":[\"/***\"]}]}}",
 		  "a ** beside other text" },
+		{ "{\"net\":{\"allow\":[\"example.org\"],\"cache\":[\"example.org\"]}}",
+		  "net.cache[0]: \"example.org\" is none of pip:HOST" },
+		{ "{\"net\":{\"allow\":[\"example.org\"],\"cache\":[\"go:example.org\"]}}",
+		  "is none of pip:HOST" },
+		{ "{\"net\":{\"allow\":[\"example.org\"],\"cache\":[\"pip:10.0.0.1\"]}}",
+		  "is an address" },
 		{ "{\"net\":{\"allow\":[\"example.org\"],\"offline\":\"on\"}}",
 		  "net.offline: wants true or false, not text" },
 		{ "{\"net\":{\"allow\":[\"example.org\"],\"tls_any\":[\"10.0.0.1\"]}}",

@@ -17,17 +17,22 @@ static void load(struct config *c, struct spec *s, const char *config, const cha
 
 TEST(names_that_stand_for_hosts_are_expanded)
 {
-	static const char config[] =
-	    "net: {presets: {pip: [a.test, b.test:8443]}, sets: {docs: [c.test, a.test]}}";
+	static const char config[] = "net: {presets: {pip: [a.test, b.test:8443], go: [d.test]}, "
+				     "sets: {docs: [c.test, a.test]}}";
 	static const struct {
 		const char *spec, *net, *message;
 	} rows[] = {
 		{ "net: allow", "{\"mode\":\"allow\"}", NULL },
-		{ "net: preset:pip", "{\"mode\":\"list\",\"allow\":[\"a.test\",\"b.test:8443\"]}",
+		{ "net: preset:pip",
+		  "{\"mode\":\"list\",\"allow\":[\"a.test\",\"b.test:8443\"],"
+		  "\"cache\":[\"pip:a.test\",\"pip:b.test:8443\"]}",
 		  NULL },
+		{ "net: {allow: ['preset:pip'], cache: ['pip:a.test']}",
+		  "\"cache\":[\"pip:a.test\",\"pip:b.test:8443\"]}", NULL },
+		{ "net: preset:go", "{\"mode\":\"list\",\"allow\":[\"d.test\"]}", NULL },
 		{ "net: 'allow:x.test,preset:pip,set:docs,a.test'",
-		  "{\"mode\":\"list\",\"allow\":[\"x.test\",\"a.test\",\"b.test:8443\",\"c.test\"]"
-		  "}",
+		  "{\"mode\":\"list\",\"allow\":[\"x.test\",\"a.test\",\"b.test:8443\",\"c.test\"],"
+		  "\"cache\":[\"pip:a.test\",\"pip:b.test:8443\"]}",
 		  NULL },
 		{ "net: {ask: ['set:docs'], deny: ['preset:pip'], allow: [x.test]}",
 		  "{\"mode\":\"list\",\"allow\":[\"x.test\"],\"deny\":[\"a.test\",\"b.test:8443\"],"
@@ -161,6 +166,44 @@ TEST(the_document_is_what_the_gate_reads)
 		CHECK_STR(str_text(&doc), rows[i].want);
 		if (rules_read(&rules, str_text(&doc), doc.len, &e) < 0)
 			CHECK_STR(e.msg, "");
+		spec_done(&s);
+		config_done(&c);
+	}
+}
+
+TEST(without_a_cache_nothing_is_cached_and_nobody_is_offline)
+{
+	static const struct {
+		const char *config, *spec, *message;
+		bool is_cached;
+	} rows[] = {
+		{ "{}", "net: {allow: [a.test], cache: ['pip:a.test']}", NULL, true },
+		{ "net: {cache: 1g}",
+		  "net: {allow: [a.test], cache: ['pip:a.test'], offline: true}", NULL, true },
+		{ "net: {cache: off}", "net: {allow: [a.test], cache: ['pip:a.test']}", NULL,
+		  false },
+		{ "net: {cache: off}",
+		  "net: {allow: [a.test], cache: ['pip:a.test'], offline: true}",
+		  "net.offline: this daemon has no package cache", false },
+		{ "{}", "net: {allow: [a.test], offline: true}",
+		  "net.offline: no host of net is cached", false },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		AUTO(rules_done) struct rules r = { 0 };
+		AUTO(str_done) struct str doc = { .max = 65536 };
+		struct config c;
+		struct spec s;
+		struct err e = { 0 };
+
+		load(&c, &s, rows[i].config, rows[i].spec);
+		CHECK_INT(net_expand_config(&s, &c.net, &e), 0);
+		CHECK_INT(net_admit(&s.net, &c.net, true, &e), rows[i].message ? -1 : 0);
+		if (rows[i].message && !strstr(e.msg, rows[i].message))
+			CHECK_STR(e.msg, rows[i].message);
+		CHECK_INT(net_document(&s.net, &c.net, &doc, &e), 0);
+		CHECK_INT(rules_read(&r, doc.data, doc.len, &e), 0);
+		CHECK_INT(rules_cached(&r, "a.test", 443), rows[i].is_cached ? PKG_PIP : PKG_NONE);
 		spec_done(&s);
 		config_done(&c);
 	}

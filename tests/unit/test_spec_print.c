@@ -172,7 +172,7 @@ TEST(a_spec_too_long_to_print_is_an_error)
 	CHECK_INT(e.kind, ERR_LIMIT);
 	while (text.len < 100000)
 		str_add(&text, "x\n");
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < 32; i++)
 		CHECK_INT(spec_flag(&s, "setup", str_text(&text), &e), 0);
 	CHECK_INT(spec_print(&s, &out, &e), -1);
 	CHECK_INT(e.kind, ERR_LIMIT);

@@ -194,5 +194,5 @@ TEST(ceilings_of_env_and_lists)
 	flag_refuses("setup", str_text(&big), "has 131074 bytes, the most is 131071");
 	while (big.len <= SPEC_BYTES_MAX)
 		str_add(&big, "x");
-	flag_refuses("net", str_text(&big), "--net: the value has more than 1048576 bytes");
+	flag_refuses("net", str_text(&big), "--net: the value has more than 4194304 bytes");
 }

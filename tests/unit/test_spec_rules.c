@@ -620,3 +620,60 @@ TEST(nobody_grants_metadata)
 		CHECK_INT(rules_decide(&r, &q).reason, GATE_METADATA);
 	}
 }
+
+TEST(cached_hosts_are_read_and_offline_they_are_all_there_is)
+{
+	static const char online[] =
+	    "{\"net\":{\"allow\":[\"a.test\",\"b.test\"],\"cidr\":[\"5.0.0.0/"
+	    "8\"],\"deny\":[\"d.test\"],"
+	    "\"cache\":[\"pip:a.test\",\"npm:c.test\",\"npm:b.test:8443\",\"pip:d.test\"]}}";
+	static const char offline[] =
+	    "{\"net\":{\"allow\":[\"a.test\",\"b.test\"],\"cidr\":[\"5.0.0.0/"
+	    "8\"],\"deny\":[\"d.test\"],"
+	    "\"cache\":[\"pip:a.test\",\"npm:c.test\",\"npm:b.test:8443\",\"pip:d.test\"],"
+	    "\"offline\":true}}";
+	static const struct {
+		const char *json, *name;
+		uint16_t port;
+		enum verdict_what what;
+		enum gate_reason reason;
+		enum pkg_kind kind;
+	} rows[] = {
+		{ online, "a.test", 443, VERDICT_ALLOW, GATE_NONE, PKG_PIP },
+		{ online, "b.test", 443, VERDICT_ALLOW, GATE_NONE, PKG_NONE },
+		{ online, "b.test", 8443, VERDICT_ALLOW, GATE_NONE, PKG_NPM },
+		{ online, "c.test", 443, VERDICT_DENY, GATE_NO_RULE, PKG_NONE },
+		{ online, "d.test", 443, VERDICT_DENY, GATE_RULE, PKG_NONE },
+		{ offline, "a.test", 443, VERDICT_ALLOW, GATE_NONE, PKG_PIP },
+		{ offline, "b.test", 443, VERDICT_DENY, GATE_OFFLINE, PKG_NONE },
+		{ offline, "b.test", 8443, VERDICT_ALLOW, GATE_NONE, PKG_NPM },
+		{ offline, "c.test", 443, VERDICT_DENY, GATE_NO_RULE, PKG_NONE },
+		{ offline, "d.test", 443, VERDICT_DENY, GATE_RULE, PKG_NONE },
+		{ offline, NULL, 443, VERDICT_DENY, GATE_OFFLINE, PKG_NONE },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		AUTO(rules_done) struct rules r;
+		struct question q = { .stage = STAGE_CONNECT,
+			              .name = rows[i].name,
+			              .to = { .at = { 5, 6, 7, 8 }, .port = rows[i].port } };
+
+		printf("# row %zu\n", i);
+		read_rules(&r, rows[i].json);
+		struct verdict v = rules_decide(&r, &q);
+
+		CHECK_INT(v.what, rows[i].what);
+		CHECK_INT(v.reason, rows[i].reason);
+		CHECK_INT(v.cache, rows[i].kind);
+		CHECK_INT(v.is_terminated, rows[i].kind != PKG_NONE);
+	}
+	AUTO(rules_done) struct rules r;
+
+	read_rules(&r, offline);
+	CHECK(rules_resolves(&r, "a.test") && rules_resolves(&r, "b.test"));
+	CHECK(!rules_resolves(&r, "c.test") && !rules_resolves(&r, "d.test"));
+	rules_proxy_by(&r, "http://p.test:1");
+	CHECK_INT(r.proxy, PROXY_HTTP);
+	rules_proxy_by(&r, NULL);
+	CHECK_INT(r.proxy, PROXY_NONE);
+}

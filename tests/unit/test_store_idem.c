@@ -207,7 +207,7 @@ TEST(names_and_sizes_are_bounded)
 	REFUSED(store_idem_begin(s, &r, HEAR, &e), "a tenant and a text");
 	r.key = key;
 	REFUSED(store_idem_begin(s, &r, HEAR, &e), "at most 256 bytes");
-	REFUSED(store_idem_finish(s, &done, HEAR, &e), "at most 1048576 bytes");
+	REFUSED(store_idem_finish(s, &done, HEAR, &e), "at most 5242880 bytes");
 	REFUSED(store_idem_abandon(s, NULL, "k", HEAR, &e), "a tenant and a text");
 	store_close(s);
 	dir_remove();

@@ -14,6 +14,17 @@ static struct repo_row some(const char *id, const char *key, const char *url)
 		                  .created_ms = 5 };
 }
 
+static int by_url(struct store *s, const char *tenant, const char *cred, struct repo_row *out)
+{
+	static struct arena a;
+	const struct repo_row like = { .tenant = tenant,
+		                       .url = "https://git.test/app.git",
+		                       .cred = cred };
+	struct err e = { 0 };
+
+	return store_repo_by_url(s, &like, &a, out, &e);
+}
+
 TEST(a_tenant_has_one_repository_for_a_key_and_one_for_a_url)
 {
 	struct err e = { 0 };
@@ -34,11 +45,11 @@ TEST(a_tenant_has_one_repository_for_a_key_and_one_for_a_url)
 	same_key.tenant = "t2";
 	MUST(STORE_OK, store_repo_insert(s, &same_key, HEAR, &e));
 
-	CHECK_INT(store_repo_by_url(s, "t1", first.url, NULL, &a, &got, &e), 0);
+	CHECK_INT(by_url(s, "t1", NULL, &got), 0);
 	CHECK_STR(got.id, "rp_1");
-	CHECK_INT(store_repo_by_url(s, "t1", first.url, "work", &a, &got, &e), 0);
+	CHECK_INT(by_url(s, "t1", "work", &got), 0);
 	CHECK_STR(got.id, "rp_3");
-	CHECK_INT(store_repo_by_url(s, "t2", first.url, NULL, &a, &got, &e), -1);
+	CHECK_INT(by_url(s, "t2", NULL, &got), -1);
 	CHECK_INT(store_repo_by_key(s, "t2", "app", &a, &got, &e), 0);
 	CHECK_STR(got.id, "rp_2");
 	CHECK_INT(store_repo_get(s, "t1", "rp_2", &a, &got, &e), -1);

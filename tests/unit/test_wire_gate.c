@@ -1,5 +1,7 @@
 #include "wire/gate.h"
 
+#include "wire/cache.h"
+
 #include "test.h"
 
 #define PEM(text) "-----BEGIN CERTIFICATE-----\n" text "-----END CERTIFICATE-----\n"
@@ -74,6 +76,17 @@ TEST(a_ca_is_one_certificate)
 	}
 }
 
+TEST(a_text_from_anywhere_can_be_made_one_of_a_packet)
+{
+	char text[] = "open a\x1b[0m\xc3\xa4\n~ !";
+	struct gate_packet p = good(G_RULED);
+
+	gate_plain(text);
+	CHECK_STR(text, "open a?[0m???~ !");
+	memcpy(p.ruled.reason, text, sizeof text);
+	CHECK(check(&p));
+}
+
 TEST(what_is_no_packet)
 {
 	struct gate_packet p = good(G_UP);
@@ -101,7 +114,7 @@ TEST(ranges_of_a_record)
 		{ offsetof(struct gate_record, is_v6), 1, 1 },
 		{ offsetof(struct gate_record, is_terminated), 1, 1 },
 		{ offsetof(struct gate_record, close_by), 1, 3 },
-		{ offsetof(struct gate_record, zero), 1, 0 },
+		{ offsetof(struct gate_record, cache), 1, CACHE_WORDS - 1 },
 		{ offsetof(struct gate_record, unix_ms), 8, INT64_MAX },
 	};
 	/* clang-format on */

@@ -174,7 +174,7 @@ def caisson(daemon, *words, status=0, **options):
     done = subprocess.run([str(lib.cell.BIN / "caisson"), *map(str, words)], capture_output=True, text=True, timeout=100, cwd="/",
                           env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(daemon.socket)}, stdin=subprocess.DEVNULL,
                           check=False, **who, **options)
-    same(done.returncode, status, f"caisson {' '.join(map(str, words))}: {done}")
+    check(done.returncode in (status if isinstance(status, tuple) else (status,)), lambda: f"caisson {' '.join(map(str, words))}: {done}")
     return done
 
 

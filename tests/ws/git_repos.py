@@ -71,7 +71,7 @@ def _(api):
         g.clear(client)
     g.refused(api.client.put("/v1/repos/none", {"url": "/run/folders/none"}), "not_found")
     source.chmod(0o700)  # root's own: not the other's to read
-    said = g.put_folder(api, "user", "folder", source, status=125).stderr
+    said = g.put_folder(api, "user", "folder", source, status=(1, 125)).stderr
     check("/run/folders/folder" in said, said)
     g.refused(client_of(api, "user").put("/v1/repos/folder", {"url": str(source)}), "permission_denied")  # we are root, and not its user
     g.clear(client_of(api, "user"))

@@ -1,0 +1,65 @@
+#include "gate/webbody.h"
+
+#include "gate/webhead.h"
+
+void webbody_begin(struct http_body *b, const struct http_head *h, struct str *trailers)
+{
+	http_body_init(b, h, UINT64_MAX);
+	str_done(trailers);
+	trailers->max = HTTP_TRAILERS_MAX + 1;
+	b->trailers = trailers;
+	b->skips_extensions = true;
+}
+
+/* One piece, as the next hop gets it. */
+static void pass(const struct http_body *b, bool is_raw, struct span data, struct str *out)
+{
+	if (b->kind == HTTP_CHUNKED && !is_raw)
+		http_print_chunk(out, data.at, data.len);
+	else
+		str_addn(out, data.at, data.len);
+}
+
+/* Input becomes output until one of them is used up. MORE, DONE or an http_error. */
+int webbody_move(struct http_body *b, struct leg *from, struct leg *to, bool is_raw)
+{
+	int r = HTTP_BODY_MORE;
+	struct span in;
+
+	do {
+		struct http_piece piece;
+
+		in = leg_input(from);
+		r = http_body_feed(b, in.at, in.len, &piece);
+		if (piece.data.len > 0)
+			pass(b, is_raw, piece.data, leg_out(to));
+		leg_take(from, piece.consumed);
+		in = leg_input(from);
+	} while (r == HTTP_BODY_MORE && in.len > 0 && !leg_is_full(to));
+	return r;
+}
+
+int webbody_end(const struct http_body *b, const struct str *trailers, bool is_raw, struct leg *to)
+{
+	struct err e;
+
+	return b->kind == HTTP_CHUNKED && !is_raw ? webhead_last_chunk(trailers, leg_out(to), &e)
+	                                          : 0;
+}
+
+bool webbody_pass(struct leg *from, struct leg *to)
+{
+	struct span in = leg_input(from);
+	bool has_moved = in.len > 0;
+
+	if (leg_is_full(to))
+		return false;
+	if (in.len > 0) {
+		str_addn(leg_out(to), in.at, in.len);
+		leg_take(from, in.len);
+	}
+	has_moved |= leg_fill(from);
+	if (from->is_eof && leg_unsent(to) == 0 && leg_input(from).len == 0)
+		leg_shut(to);
+	return has_moved;
+}
