@@ -41,6 +41,7 @@ int image_find(struct core *c, const char *tenant, const char *name, struct aren
 
 struct users {
 	int64_t tree;
+	bool with_spent;
 	const struct sbx *found;
 };
 
@@ -49,13 +50,14 @@ static void look_for_user(void *entry, void *arg)
 	const struct sbx *s = entry;
 	struct users *u = arg;
 
-	if ((int64_t)s->image_tree == u->tree)
+	if ((int64_t)s->image_tree == u->tree && (u->with_spent || !s->is_spent))
 		u->found = s;
 }
 
-static const struct sbx *user_of(struct core *c, int64_t tree)
+/* A spent one has it for a moment still, and nobody can see it. */
+static const struct sbx *user_of(struct core *c, int64_t tree, bool with_spent)
 {
-	struct users u = { .tree = tree };
+	struct users u = { .tree = tree, .with_spent = with_spent };
 
 	roster_each(&c->sandboxes, look_for_user, &u);
 	return u.found;
@@ -70,7 +72,7 @@ int image_remove(struct core *c, const char *tenant, const char *name, struct st
 
 	if (image_find(c, tenant, name, &a, &row, f) < 0)
 		return -1;
-	const struct sbx *s = user_of(c, row.tree);
+	const struct sbx *s = user_of(c, row.tree, false);
 	if (s)
 		return fail_set(f, FAIL_BUSY, "image: sandbox %s has it", s->id);
 	if (store_image_drop(c->store, tenant, name, row.tree, call, &e) < 0)
@@ -79,18 +81,6 @@ int image_remove(struct core *c, const char *tenant, const char *name, struct st
 }
 
 /* ---- who uses them ------------------------------------------------------------------- */
-
-int image_resolve(struct sbx *s, struct fail *f)
-{
-	AUTO(arena_done) struct arena a = { 0 };
-	struct image_row row = { 0 };
-
-	if (image_name_is(s->spec.image) &&
-	    image_find(s->core, s->tenant, s->spec.image, &a, &row, f) < 0)
-		return -1;
-	s->image_tree = (uint64_t)row.tree;
-	return 0;
-}
 
 int image_ids(const struct sbx *s, const char *user, uint32_t *uid, uint32_t *gid, struct err *e)
 {
@@ -118,6 +108,21 @@ void images_sweep(struct core *c)
 		return;
 	}
 	for (size_t i = 0; i < loose.n; i++)
-		if (!user_of(c, loose.at[i]) && !image_is_coming(c, (uint64_t)loose.at[i]))
+		if (!user_of(c, loose.at[i], true) && !image_is_coming(c, (uint64_t)loose.at[i]))
 			tree_remove(c, (uint64_t)loose.at[i]);
+}
+
+int image_resolve(struct sbx *s, struct fail *f)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct image_row row = { 0 };
+	uint64_t before = s->image_tree;
+
+	if (image_name_is(s->spec.image) &&
+	    image_find(s->core, s->tenant, s->spec.image, &a, &row, f) < 0)
+		return -1;
+	s->image_tree = (uint64_t)row.tree;
+	if (before && before != s->image_tree)
+		images_sweep(s->core);
+	return 0;
 }

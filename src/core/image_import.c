@@ -365,7 +365,7 @@ static int check(struct core *c, const struct image_ask *ask, struct fail *f)
 		return fail_set(
 		    f, FAIL_INVALID,
 		    "\"%.64s\" is not a name for an image (letters, digits, then . _ - : "
-		    "too; not host, not dir:)",
+		    "too; not host, dir: or oci:)",
 		    ask->name);
 	if (!ask->is_replace &&
 	    store_image_get(c->store, ask->tenant, ask->name, &a, &row, &e) == 0)

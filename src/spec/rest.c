@@ -26,7 +26,8 @@ bool image_name_is(const char *text)
 	for (size_t i = 0; i < n; i++)
 		if (!isalnum((unsigned char)text[i]) && !strchr("._-:", text[i]))
 			return false;
-	return strcmp(text, "host") != 0 && strncmp(text, "dir:", 4) != 0;
+	return strcmp(text, "host") != 0 && strncmp(text, "dir:", 4) != 0 &&
+	       strncmp(text, "oci:", 4) != 0;
 }
 
 /* "host", "dir:" and a path, or the name of one that was imported: the daemon knows which. */

@@ -155,7 +155,8 @@ enum net_entry net_entry_kind(const char *entry, const char **name);
 bool net_reads_tls(const struct net_spec *n); /* for some host TLS ends at the gate */
 extern const char *const net_presets[];       /* "pip", ...; ends with NULL */
 
-/* What an imported image may be called: letters, digits, then . _ - : too; not host, not dir:. */
+/* What an imported image may be called: letters, digits, then . _ - : too; not host, nor
+ * with dir: or oci: in front. */
 bool image_name_is(const char *text);
 
 /* The image's user by strict rules: name, "uid" or "uid:gid"; nothing is parsed half-way. */

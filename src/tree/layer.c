@@ -20,7 +20,8 @@
 #define WHITEOUT_OURS ".wh..wh." /* what aufs keeps for itself */
 #define OPAQUE ".wh..wh..opq"
 #define ENTRY_BYTES 4096 /* that one takes besides its own */
-#define END_MARK 1024    /* zeros, at least */
+#define BLOCK 512
+#define END_MARK 1024 /* zeros, at least */
 
 struct unpack {
 	struct layers *l;
@@ -28,7 +29,8 @@ struct unpack {
 	struct archive *archive;
 	struct decode decode;
 	struct hash hash;
-	size_t zeros; /* at the end of what came, up to END_MARK */
+	size_t zeros;  /* at the end of what came, up to END_MARK */
+	bool has_mark; /* we made one */
 	struct err *e;
 };
 
@@ -232,6 +234,8 @@ static int fill(struct unpack *u, int fd, const struct member *m, uint64_t size)
 	while ((r = archive_read_data_block(u->archive, &bytes, &n, &at)) == ARCHIVE_OK) {
 		if (at < 0 || (uint64_t)at > size || n > size - (uint64_t)at)
 			return fail(u->e, TREE_INVALID, "%s: longer than it says", m->path);
+		if (n > 0 && u->has_mark) /* bytes of ours */
+			return fail(u->e, TREE_INVALID, "%s: the archive ends in it", m->path);
 		int w = n > 0 ? os_pwrite2(fd, bytes, n, NULL, 0, at) : 0;
 		if (w < 0)
 			return err_sys(u->e, -w, "write %s", m->path);
@@ -459,14 +463,30 @@ static int next_piece(struct unpack *u, struct span *out)
 	return r;
 }
 
+/* Some programs leave out the end of the last block, and the mark behind it. What has a digest is
+ * whole all the same. */
+static struct span end_mark(struct unpack *u)
+{
+	static const char zeros[BLOCK + END_MARK];
+	size_t open = u->decode.n_out % BLOCK;
+
+	if (u->ask->must_end || u->has_mark)
+		return (struct span){ "", 0 };
+	u->has_mark = true;
+	return (struct span){ zeros, (open ? BLOCK - open : 0) + END_MARK };
+}
+
 static la_ssize_t get(struct archive *archive, void *data, const void **bytes)
 {
+	struct unpack *u = data;
 	struct span piece = { "", 0 };
-	int r = next_piece(data, &piece);
+	int r = next_piece(u, &piece);
 
+	if (r == 0)
+		piece = end_mark(u);
 	*bytes = piece.at;
 	if (r >= 0)
-		return r > 0 ? (la_ssize_t)piece.len : 0;
+		return (la_ssize_t)piece.len;
 	archive_set_error(archive, EIO, "it ends early");
 	return -1;
 }

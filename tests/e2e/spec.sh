@@ -78,7 +78,7 @@ done <<-'END'
 	--memory 4g|*--memory*--mem*
 	--creds ghp_0123456789abcdef0123456789abcdef0123|--creds: this is a literal secret (not shown)*
 	--user a:b:c|--user: "a:b:c" is not a user*
-	--image hosst|--image: "hosst" is not valid; did you mean "host"?
+	--image hosst|image: there is no "hosst"; did you mean "host"?
 	--image oci:app|--image: "oci:app" is not valid*
 	--profile root|--profile: "root" is not valid; did you mean "rootful"?
 	--checkpoint maybe|--checkpoint: "maybe" is not valid; valid: on, off

@@ -8,7 +8,7 @@ struct layout {
 	struct str tar;
 	struct str layers; /* JSON of descriptors */
 	struct str ids;
-	bool is_without_blobs;
+	size_t cut; /* bytes that each layer lacks at its end */
 };
 
 static void hex_of(struct span s, char out[OCI_HEX])
@@ -54,6 +54,7 @@ static void layout_layer(struct layout *o, const struct part *parts, size_t n,
 	char hex[OCI_HEX], id[OCI_HEX];
 
 	make_tar(&tar, parts, n);
+	tar.len -= o->cut;
 	hex_of(text_of(&tar), id);
 	pack(&body, text_of(&tar), kind);
 	add_blob(&o->tar, text_of(&body), hex);
@@ -197,6 +198,36 @@ TEST(an_opaque_root_hides_all_that_was_below)
 	CHECK_INT(entries_of(&r, "image"), 1);
 	CHECK_STR(got(&r, "image/only/here"), "2");
 	image_close(&r);
+}
+
+/* As some programs write them; what is cut in the middle is cut. */
+TEST(a_layer_may_end_without_its_mark)
+{
+	static const struct {
+		size_t cut;
+		enum tree_code code;
+	} cases[] = { { 1024, TREE_OK },
+		      { 1024 + 511, TREE_OK },
+		      { 1024 + 512, TREE_INVALID },
+		      { 1024 + 512 + 1, TREE_INVALID } };
+	static const struct part parts[] = { { .name = "a", .data = "1" },
+		                             { .name = "b", .data = "2" } };
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		AUTO(reply_done) struct reply reply = { 0 };
+		AUTO(layout_done) struct layout o;
+		struct rig r;
+
+		layout_open(&o);
+		o.cut = cases[i].cut;
+		layout_layer(&o, parts, COUNT(parts), DECODE_GZIP);
+		image_rig(&r);
+		CHECK_CODE(import(&r, layout_end(&o), (struct how){ .flags = TREE_OCI }, &reply),
+		           cases[i].code);
+		if (cases[i].code == TREE_OK)
+			CHECK_STR(got(&r, "image/b"), "2");
+		image_close(&r);
+	}
 }
 
 TEST(hostile_layers_are_refused)
