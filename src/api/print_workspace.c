@@ -150,7 +150,7 @@ json_t *print_history(const struct wsx *w, const struct point_list *own,
 static void show_name(json_t *line, const char *key, const char *key_base64)
 {
 	const json_t *coded = json_object_get(line, key_base64);
-	AUTO(str_done) struct str bytes = { .max = PATH_TEXT_MAX * 2 };
+	AUTO(str_done) struct str bytes = { .max = (size_t)PATH_TEXT_MAX * 2 };
 
 	if (coded && base64_decode(json_string_value(coded), json_string_length(coded), &bytes))
 		set(line, key, details_text(str_text(&bytes)));

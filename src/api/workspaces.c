@@ -529,12 +529,12 @@ struct changes_ask {
 static int read_all(int fd, struct str *text)
 {
 	char buf[65536];
-	uint64_t at = 0;
+	off_t at = 0;
 	int n;
 
 	while ((n = os_pread(fd, buf, sizeof buf, (off_t)at)) > 0) {
 		str_addn(text, buf, (size_t)n);
-		at += (uint64_t)n;
+		at += n;
 	}
 	return n < 0 || text->overflow ? -1 : 0;
 }

@@ -205,7 +205,10 @@ static int layer_get(struct asking *q, const struct repo_row *row, const char *k
 		l->waiters = q;
 		return 0;
 	}
-	if (store_tree_by_key(q->core->store, row->id, "checkout", key, &a, &tree, &e) == 0 &&
+	if (store_tree_by_key(
+		q->core->store,
+		&(struct tree_row){ .owner = row->id, .kind = "checkout", .key = key }, &a, &tree,
+		&e) == 0 &&
 	    tree.state == TREE_READY) {
 		*num = (uint64_t)tree.num;
 		return 1;
@@ -313,7 +316,10 @@ static bool is_known(struct asking *q, const struct repo_row *row)
 	struct err e = { 0 };
 
 	if (git_sha_is(q->base, strlen(q->base)) &&
-	    store_tree_by_key(q->core->store, row->id, "checkout", q->base, &a, &tree, &e) == 0) {
+	    store_tree_by_key(
+		q->core->store,
+		&(struct tree_row){ .owner = row->id, .kind = "checkout", .key = q->base }, &a,
+		&tree, &e) == 0) {
 		take_resolved(q, q->base, NULL);
 		return true;
 	}

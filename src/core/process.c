@@ -32,6 +32,7 @@ static struct px *px_new(struct core *c)
 static void px_free(struct px *p)
 {
 	roster_remove(&p->core->processes, &p->entry);
+	timer_stop(&p->core->timers, &p->late);
 	fd_close(&p->log_fd);
 	free(p->argv);
 	free(p->cwd);
@@ -196,12 +197,18 @@ static void note_end(struct px *p, enum process_state state)
 	p->sandbox->last.ended_ms = p->ended_ms;
 }
 
+static void service_ended(struct timer *t)
+{
+	on_record((char *)t - offsetof(struct px, late), &(struct store_answer){ 0 });
+}
+
 static void record_end(struct px *p)
 {
 	struct err e = { 0 };
 
-	if (p->is_service) {
-		on_record(p, &(struct store_answer){ .code = STORE_OK });
+	if (p->is_service) { /* as if there were a row */
+		p->late.fired = service_ended;
+		timer_set(&p->core->timers, &p->late, 0);
 		return;
 	}
 	free(p->details);
@@ -541,7 +548,7 @@ void px_on_end(struct px *p, const struct channel_end *end)
 	if (p->sandbox && !p->is_service && wsx_wants_point(p->sandbox)) {
 		struct wsx_point_ask ask = { .process = p->id };
 
-		p->refs++;
+		/* Until its end is on record it stays, whoever lets go of it. */
 		wsx_point(p->sandbox->workspace, &ask, pointed, p);
 		return;
 	}
@@ -560,7 +567,6 @@ static void pointed(void *arg, struct wsx *w, const struct point_row *point, con
 	if (f)
 		json_object_set_new(p->workspace, "reason", details_text(f->detail));
 	tell_end(p);
-	px_unref(p);
 }
 
 static void tell_end(struct px *p)

@@ -59,6 +59,7 @@ struct px {
 	struct channel_end end;
 	struct px_watch *watches;
 	unsigned int refs; /* of requests that work with it */
+	struct timer late; /* of a service: its end is told in the next turn */
 };
 
 /* Told to the monitor, then put on record. Before the sandbox is made, in two steps: one that was

@@ -347,8 +347,11 @@ void trees_close(struct core *c)
 	if (!t)
 		return;
 	vault_dismiss(t->vault);
-	while (t->ops)
-		op_free(t->ops);
+	for (struct tree_op *o = t->ops, *next; o; o = next) {
+		next = o->next;
+		timer_stop(&c->timers, &o->late);
+		free(o);
+	}
 	free(t);
 	c->trees = NULL;
 }

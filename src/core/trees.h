@@ -26,7 +26,7 @@ struct tree_new {
 /* f NULL: it worked. Always later, never from within the call. */
 typedef void tree_done_fn(void *arg, uint64_t num, const struct fail *f);
 
-void tree_make(struct core *c, const struct tree_new *ask, tree_done_fn *done, void *arg);
+void tree_make(struct core *c, const struct tree_new *from, tree_done_fn *done, void *arg);
 void tree_seal(struct core *c, uint64_t num, tree_done_fn *done, void *arg);
 void tree_keep(struct core *c, uint64_t num, tree_done_fn *done, void *arg);
 /* In the background; nobody mounts it any more. */

@@ -242,7 +242,7 @@ static void look_tell(struct look_op *o, const struct vault_done *d, const struc
 
 	if (o->changes)
 		o->changes(o->arg, w, f ? -1 : o->fd, f);
-	else if (f)
+	else if (f || !d)
 		o->usage(o->arg, w, NULL, f);
 	else
 		o->usage(o->arg, w, &(struct wsx_usage){ d->bytes, d->files, d->kept, d->shared },

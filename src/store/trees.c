@@ -160,8 +160,8 @@ int store_tree_get(struct store *s, int64_t num, struct arena *a, struct tree_ro
 	return row_one(&s->reader, &table, st, a, out, e);
 }
 
-int store_tree_by_key(struct store *s, const char *owner, const char *kind, const char *key,
-                      struct arena *a, struct tree_row *out, struct err *e)
+int store_tree_by_key(struct store *s, const struct tree_row *which, struct arena *a,
+                      struct tree_row *out, struct err *e)
 {
 	AUTO(db_release)
 	sqlite3_stmt *st = select_where(s,
@@ -171,9 +171,9 @@ int store_tree_by_key(struct store *s, const char *owner, const char *kind, cons
 
 	if (!st)
 		return -1;
-	db_bind_text(st, 1, owner);
-	db_bind_text(st, 2, kind);
-	db_bind_text(st, 3, key);
+	db_bind_text(st, 1, which->owner);
+	db_bind_text(st, 2, which->kind);
+	db_bind_text(st, 3, which->key);
 	return row_one(&s->reader, &table, st, a, out, e);
 }
 

@@ -41,9 +41,9 @@ int store_tree_drop(struct store *s, int64_t num, struct store_call call, struct
 
 int store_tree_get(struct store *s, int64_t num, struct arena *a, struct tree_row *out,
                    struct err *e);
-/* The one that is making or ready. */
-int store_tree_by_key(struct store *s, const char *owner, const char *kind, const char *key,
-                      struct arena *a, struct tree_row *out, struct err *e);
+/* The one that is making or ready; what counts of `which` is owner, kind and key. */
+int store_tree_by_key(struct store *s, const struct tree_row *which, struct arena *a,
+                      struct tree_row *out, struct err *e);
 /* Of an owner, but trash; oldest first. */
 int store_tree_of(struct store *s, const char *owner, struct arena *a, struct tree_list *out,
                   struct err *e);

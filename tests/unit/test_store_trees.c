@@ -2,6 +2,8 @@
 
 #include "unit/store_fixture.h"
 
+#define NAMED(what) ((struct tree_row){ .owner = "rp_1", .kind = (what), .key = "c0ffee" })
+
 static struct tree_row row_of(int64_t num)
 {
 	return (struct tree_row){
@@ -64,12 +66,12 @@ TEST(one_tree_of_an_owner_for_each_key)
 	MUST(STORE_INVALID, store_tree_insert(s, &other, HEAR, &e));
 	other.kind = "repo";
 	MUST(STORE_OK, store_tree_insert(s, &other, HEAR, &e));
-	CHECK_INT(store_tree_by_key(s, "rp_1", "checkout", "c0ffee", &a, &got, &e), 0);
+	CHECK_INT(store_tree_by_key(s, &NAMED("checkout"), &a, &got, &e), 0);
 	CHECK_INT(got.num, 2);
-	CHECK_INT(store_tree_by_key(s, "rp_1", "repo", "c0ffee", &a, &got, &e), -1);
+	CHECK_INT(store_tree_by_key(s, &NAMED("repo"), &a, &got, &e), -1);
 	MUST(STORE_OK, store_tree_move(s, 2, TREE_TRASH, -1, HEAR, &e));
 	MUST(STORE_OK, store_tree_insert(s, &second, HEAR, &e));
-	CHECK_INT(store_tree_by_key(s, "rp_1", "checkout", "c0ffee", &a, &got, &e), 0);
+	CHECK_INT(store_tree_by_key(s, &NAMED("checkout"), &a, &got, &e), 0);
 	CHECK_INT(got.num, 3);
 	CHECK_INT(store_tree_of(s, "rp_1", &a, &list, &e), 0);
 	CHECK_INT(list.n, 2);
