@@ -167,7 +167,7 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -su
 chmod 644 free/key.pem # for the daemon's own id
 serve --config small.yaml
 t_like "tls" "$(openssl s_client -connect "127.0.0.1:$(port)" </dev/null 2>/dev/null)" "*BEGIN CERTIFICATE*"
-! is_root || t_is "service_id" "$(stat -c %u state3)" 64123
+! is_root || t_is "service_id" "$(stat -c %u state3/caisson.db)" 64123
 c run -- true
 no_records() { [ "$(c ps -aq | wc -l)$(find state3/logs -type f | wc -l)" = 00 ]; }
 t_ok "keep_records: records and logs go" eventually no_records
