@@ -27,7 +27,7 @@ bool image_name_is(const char *text)
 		if (!isalnum((unsigned char)text[i]) && !strchr("._-:", text[i]))
 			return false;
 	return strcmp(text, "host") != 0 && strncmp(text, "dir:", 4) != 0 &&
-	       strncmp(text, "oci:", 4) != 0;
+	       strncmp(text, "oci:", 4) != 0 && !secret_prefix(text);
 }
 
 /* "host", "dir:" and a path, or the name of one that was imported: the daemon knows which. */

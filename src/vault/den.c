@@ -39,14 +39,18 @@ static int write_own_map(const char *file, unsigned int id)
 /* Without rights: a user namespace in which we may mount. Ids stay what they are. */
 static int leave_rootless(struct vault *v, struct err *e)
 {
-	int r = os_unshare(CLONE_NEWUSER | CLONE_NEWNS);
+	int r = os_prctl(PR_SET_DUMPABLE, 1); /* else our own maps would not be ours to write */
 
+	if (r >= 0)
+		r = os_unshare(CLONE_NEWUSER | CLONE_NEWNS);
 	if (r >= 0)
 		r = os_write_file(AT_FDCWD, "/proc/self/setgroups", "deny");
 	if (r >= 0)
 		r = write_own_map("/proc/self/gid_map", v->gid);
 	if (r >= 0)
 		r = write_own_map("/proc/self/uid_map", v->uid);
+	if (r >= 0)
+		r = os_prctl(PR_SET_DUMPABLE, 0);
 	return r < 0 ? err_sys(e, -r, "make a user namespace") : 0;
 }
 

@@ -217,8 +217,9 @@ TEST(what_has_no_provider_here_is_refused_on_every_host)
 	static const struct {
 		const char *flag, *value, *field;
 	} cases[] = {
-		{ "creds", "github", "creds" },       { "creds", "github=vault:gh-app", "creds" },
-		{ "workspace", "ws_7", "workspace" }, { "services", "redis-server", "services" },
+		{ "creds", "github", "creds" },
+		{ "creds", "github=vault:gh-app", "creds" },
+		{ "services", "redis-server", "services" },
 		{ "setup", "make", "setup" },
 	};
 	static const struct enforce_host *const hosts[] = { &root_v1, &root_v2, &user_none };

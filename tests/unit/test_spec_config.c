@@ -295,7 +295,7 @@ TEST(a_full_config_has_room)
 	for (int i = 0; i < CONFIG_SETS_MAX; i++)
 		str_addf(&text, "    s%d: [a.test]\n", i);
 	CHECK_INT(load(&c, str_text(&text), &e), 0);
-	CHECK_INT(config_texts(&c, texts), 290);
+	CHECK_INT(config_texts(&c, texts), 292);
 	config_done(&c);
 }
 
