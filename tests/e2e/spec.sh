@@ -116,12 +116,12 @@ while IFS='|' read -r flags message; do
 	t_says "unenforceable: $flags" 125 "unenforceable: $message" $flags -- true
 done <<-'END'
 	--creds github|creds (*
-	--workspace app|workspace (*
 	--services server|services (*
 	--setup make|setup (*
-	--fs workspace:/work|fs (*
 	--io 1m|io (*); allow with --allow-weaker io
 END
+t_says "a workspace that is not there" 125 "workspace: there is no app" --workspace app --fs workspace:/work -- true
+t_says "a workspace without a name" 125 "fs: workspace:AT needs workspace*" --fs workspace:/work -- true
 run --json --creds github -- true
 t_json "as an object" 'r["error"]["code"] == "unenforceable" and r["error"]["message"].startswith("unenforceable: creds (")'
 

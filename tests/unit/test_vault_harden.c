@@ -42,4 +42,5 @@ TEST(it_has_rights_over_files_and_over_nothing_else)
 	          "execve ENOSYS\nfork ENOSYS\nsocket ENOSYS\nkill ENOSYS\nptrace ENOSYS\n"
 	          "setns ENOSYS\nunshare ENOSYS\nbpf ENOSYS\nmodule ENOSYS\ntty EPERM\nopen ok\n");
 	str_done(&out);
+	test_leave(TEST_PASSED); /* nobody can look for leaks in here */
 }
