@@ -1,5 +1,5 @@
 /*
- * gen-filters.c - compiles src/engine/policy.h, src/gate/policy.h and src/cache/policy.h into the
+ * gen-filters.c - compiles the tables of policy.h in src/engine, gate, cache and vault into the
  * programs that the kernel runs.
  *
  *     gen-filters OUT.h
@@ -24,6 +24,7 @@
 #include "cache/policy.h"
 #include "engine/policy.h"
 #include "gate/policy.h"
+#include "vault/policy.h"
 
 #define NUMBERS_MAX 1024
 #define X32_BIT 0x40000000u
@@ -75,6 +76,7 @@ static const struct filter filters[] = {
 	{ "filter_init",          policy_init,        COUNT(policy_init),        NOTIFY, policy_args },
 	{ "filter_gate_master",   policy_gate_master, COUNT(policy_gate_master), NOTIFY, policy_gate_args },
 	{ "filter_gate_child",    policy_gate_child,  COUNT(policy_gate_child),  NOTIFY, policy_gate_args },
+	{ "filter_vault",         policy_vault,       COUNT(policy_vault),       NOTIFY, policy_vault_args },
 	{ "filter_cache",         policy_cache,       COUNT(policy_cache),       NOTIFY, policy_gate_args },
 };
 /* clang-format on */

@@ -5,6 +5,8 @@
  * It has the right to mount, because layers as they lie on disk are nobody else's business; so it
  * sees no file but those of the store, no network, no name or number that it would interpret.
  */
+#include <jansson.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "io/journal.h"
@@ -16,7 +18,11 @@ int main(void)
 	struct err e = { 0 };
 
 	fault_init();
+	size_t seed = 0;
+
 	clearenv();
+	(void)!getrandom(&seed, sizeof seed, 0);
+	json_object_seed(seed | 1); /* else the library would look for /dev/urandom */
 	umask(0);
 	journal_open("caisson-vault", JOURNAL_INFO);
 	if (vault_run(&e) < 0) {

@@ -223,28 +223,32 @@ static int print_all(struct listing *l, int fd, struct vault_done *done, struct 
 	return r < 0 ? err_sys(e, -r, "write the list") : 0;
 }
 
+static int add_moved(struct listing *l, const struct side *to, const struct moved *m, struct err *e)
+{
+	struct node n;
+
+	if (view_find(to, m->to, &l->arena, &n, e) < 0)
+		return -1;
+	add(l, "R", m->to, &n);
+	l->list.at[l->list.len - 1].from = m->from;
+	return 0;
+}
+
 /* Directories first: what is in them is then compared with what it was. */
 static int list_all(struct listing *l, const struct sides *s, struct err *e)
 {
 	AUTO(moved_done) struct moved_list moved = { 0 };
-	VEC(struct view_pair) pairs = { 0 };
-
 	int r = moved_find(&s->at[0], &s->at[1], &l->arena, &moved, e);
-	for (size_t i = 0; i < moved.list.len && r >= 0; i++) {
-		const struct moved *m = &moved.list.at[i];
-		struct node n;
+	size_t n = moved.list.len;
+	struct view_pair *pairs = arena_alloc(&l->arena, (n + 1) * sizeof *pairs);
 
-		vec_push(&pairs, (struct view_pair){ m->from, m->to });
-		r = view_find(&s->at[1], m->to, &l->arena, &n, e);
-		if (r >= 0) {
-			add(l, "R", m->to, &n);
-			l->list.at[l->list.len - 1].from = m->from;
-		}
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		pairs[i] = (struct view_pair){ moved.list.at[i].from, moved.list.at[i].to };
+		r = add_moved(l, &s->at[1], &moved.list.at[i], e);
 	}
 	if (r >= 0)
-		r = view_compare(&s->at[0], &s->at[1], (struct view_pairs){ pairs.at, pairs.len },
-		                 visit, l, e);
-	vec_done(&pairs);
+		r = view_compare(&s->at[0], &s->at[1], (struct view_pairs){ pairs, n }, visit, l,
+		                 e);
 	return r < 0 ? -1 : pair_files(l, e);
 }
 

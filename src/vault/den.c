@@ -129,7 +129,21 @@ static int open_folders(struct vault *v, struct err *e)
 	return 0;
 }
 
-int den_enter(struct vault *v, struct err *e)
+static int attach_volume(struct vault *v, int volume_fd, struct err *e)
+{
+	if (volume_fd < 0)
+		return 0;
+	int r = os_move_mount(volume_fd, AT_FDCWD, "x");
+
+	if (r >= 0)
+		r = os_openat(AT_FDCWD, "x", O_RDONLY | O_DIRECTORY, 0);
+	if (r < 0)
+		return err_sys(e, -r, "attach the volume");
+	v->volume_fd = r;
+	return 0;
+}
+
+int den_enter(struct vault *v, int volume_fd, struct err *e)
 {
 	int trees[COUNT(folders)];
 
@@ -152,17 +166,26 @@ int den_enter(struct vault *v, struct err *e)
 		fd_close(&trees[i]);
 	/* Else a change of the id that makes files would change what may be done. */
 	r = v->uid == 0 ? os_prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) : 0;
-	return r < 0 ? err_sys(e, -r, "set securebits") : open_folders(v, e);
+	if (r < 0)
+		return err_sys(e, -r, "set securebits");
+	return open_folders(v, e) < 0 ? -1 : attach_volume(v, volume_fd, e);
 }
 
-int den_map_ids(int userns_fd, struct err *e)
+static int map_one(const char *from, const char *to, int userns_fd, struct err *e)
 {
-	AUTO(fd_close) int tree = os_open_tree(AT_FDCWD, "t", false);
+	AUTO(fd_close) int tree = os_open_tree(AT_FDCWD, from, false);
 	int r = tree < 0 ? tree : os_mount_idmap(tree, userns_fd);
 
 	if (r >= 0)
-		r = os_move_mount(tree, AT_FDCWD, "m");
+		r = os_move_mount(tree, AT_FDCWD, to);
 	return r < 0 ? err_sys(e, -r, "map the ids of the trees") : 0;
+}
+
+int den_map_ids(const struct vault *v, int userns_fd, struct err *e)
+{
+	if (map_one("t", "m", userns_fd, e) < 0)
+		return -1;
+	return v->volume_fd < 0 ? 0 : map_one("x", "y", userns_fd, e);
 }
 
 uint32_t den_id(const struct vault *v, uint32_t inside)

@@ -205,7 +205,7 @@ int fill_top(const struct vault *v, const struct fill *f, struct err *e)
 	if (!f->from)
 		return trees_make_top(v, f->top, f->layers[0], e) < 0 ? -1 : 1;
 	trees_name(f->top, name);
-	r = os_mkdirat(v->trees_fd, name, 0711);
+	r = os_mkdirat(trees_root(v, true), name, 0711);
 	AUTO(fd_close) int tree = r < 0 && r != -EEXIST ? r : trees_open(v, f->top, e);
 	if (tree < 0)
 		return r < 0 && r != -EEXIST ? err_sys(e, -r, "make tree %s", name) : -1;

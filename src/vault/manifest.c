@@ -105,6 +105,16 @@ struct span entry_xattr(const struct entry *e, const char *name)
 	return (struct span){ 0 };
 }
 
+static const struct entry *entry_at(const struct manifest *m, size_t i)
+{
+	return i < m->list.len ? &m->list.at[i] : NULL;
+}
+
+static int order_of(const struct entry *x, const struct entry *y)
+{
+	return !x ? 1 : !y ? -1 : path_order(x->path, y->path);
+}
+
 int manifest_compare(const struct manifest *a, const struct manifest *b, manifest_difference *f,
                      void *ctx)
 {
@@ -112,9 +122,8 @@ int manifest_compare(const struct manifest *a, const struct manifest *b, manifes
 	int r = 0;
 
 	while (r >= 0 && (i < a->list.len || j < b->list.len)) {
-		const struct entry *x = i < a->list.len ? &a->list.at[i] : NULL;
-		const struct entry *y = j < b->list.len ? &b->list.at[j] : NULL;
-		int order = !x ? 1 : !y ? -1 : path_order(x->path, y->path);
+		const struct entry *x = entry_at(a, i), *y = entry_at(b, j);
+		int order = order_of(x, y);
 
 		i += order <= 0;
 		j += order >= 0;

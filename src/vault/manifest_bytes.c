@@ -153,33 +153,50 @@ static bool parse_record(struct span *rest, struct entry *out, bool *is_gone)
 	return true;
 }
 
+static void add_entry(struct manifest *m, const struct entry *e)
+{
+	vec_push(&m->list, *e);
+}
+
+/* Takes over entries of `old` from *i on, those before `path` (.at NULL: all). One at the path
+ * itself is left out. */
+static void take_before(struct manifest *m, const struct manifest *old, size_t *i, struct span path)
+{
+	int order = -1;
+
+	while (*i < old->list.len && order < 0) {
+		const struct entry *e = &old->list.at[*i];
+
+		order = path.at ? path_order(e->path, path) : -1;
+		if (order < 0)
+			add_entry(m, e);
+		*i += order <= 0;
+	}
+}
+
 /* The list of `m` with the records merged into it. Old entries keep what they point to. */
 static int merge(struct manifest *m, struct span rest, uint64_t n)
 {
 	struct manifest old = *m;
 	size_t i = 0;
+	bool is_good = true;
 
 	m->list.at = NULL;
 	m->list.len = m->list.cap = 0;
-	for (uint64_t k = 0; k < n; k++) {
+	for (uint64_t k = 0; k < n && is_good; k++) {
 		struct entry e;
 		bool is_gone;
 
-		if (!parse_record(&rest, &e, &is_gone)) {
-			vec_done(&old.list);
-			return -1;
-		}
-		while (i < old.list.len && path_order(old.list.at[i].path, e.path) < 0)
-			vec_push(&m->list, old.list.at[i++]);
-		if (i < old.list.len && path_order(old.list.at[i].path, e.path) == 0)
-			i++;
+		is_good = parse_record(&rest, &e, &is_gone);
+		if (!is_good)
+			break;
+		take_before(m, &old, &i, e.path);
 		if (!is_gone)
 			manifest_add(m, &e);
 	}
-	while (i < old.list.len)
-		vec_push(&m->list, old.list.at[i++]);
+	take_before(m, &old, &i, (struct span){ 0 });
 	vec_done(&old.list);
-	return rest.len == HASH_BYTES ? 0 : -1;
+	return is_good && rest.len == HASH_BYTES ? 0 : -1;
 }
 
 int manifest_parse(struct span bytes, struct manifest *m, struct err *e)

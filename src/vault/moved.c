@@ -5,6 +5,16 @@ struct place {
 };
 typedef VEC(struct place) places;
 
+static void add_place(places *p, struct place one)
+{
+	vec_push(p, one);
+}
+
+static void add_moved(struct moved_list *l, struct moved one)
+{
+	vec_push(&l->list, one);
+}
+
 void moved_done(struct moved_list *m)
 {
 	vec_done(&m->list);
@@ -29,7 +39,7 @@ static int list_redirected(const struct side *s, struct arena *arena, places *ou
 		if (view_find(s, at->path, arena, &n, e) < 0)
 			return -1;
 		if (n.is_there && n.has_lower)
-			vec_push(out, (struct place){ n.lower, keep(arena, at->path) });
+			add_place(out, (struct place){ n.lower, keep(arena, at->path) });
 	}
 	return 0;
 }
@@ -75,7 +85,7 @@ static int pair(const struct side *const sides[2], const places *known, struct a
 		if (has_from < 0 || has_to < 0)
 			return -1;
 		if (has_from && has_to && path_order(m.from, m.to) != 0)
-			vec_push(&out->list, m);
+			add_moved(out, m);
 	}
 	return 0;
 }

@@ -1,8 +1,12 @@
+#include "base/fd.h"
 #include "vault/fill.h"
+#include "vault/harden.h"
 #include "vault/overlay.h"
 #include "vault/pack.h"
+#include "vault/points.h"
 #include "vault/trees.h"
 #include "vault/verbs.h"
+#include "vault/volume.h"
 
 static int mount_all(struct vault *v, int userns_fd, struct vault_opened *out, struct err *e)
 {
@@ -12,7 +16,7 @@ static int mount_all(struct vault *v, int userns_fd, struct vault_opened *out, s
 	if (!(o->flags & VAULT_ROOTLESS)) {
 		if (userns_fd < 0)
 			return err_new(e, ERR_INVALID, "no user namespace came with the order");
-		if (den_map_ids(userns_fd, e) < 0)
+		if (den_map_ids(v, userns_fd, e) < 0)
 			return -1;
 	}
 	if (o->top) {
@@ -46,12 +50,19 @@ int open_workspace(struct vault *v, const struct vault_open *o, int userns_fd,
 			return err_new(e, ERR_INVALID, "another workspace is open here");
 		return 0;
 	}
-	if (trees_check_empty(v, e) < 0)
-		return -1;
+	AUTO(fd_close) int volume = -1;
+	if (o->flags & VAULT_BOUNDED) {
+		volume = volume_mount(v, o, e);
+		if (volume < 0)
+			return -1;
+	}
 	v->open = *o;
-	if (pack_load(v, e) < 0)
+	if (den_enter(v, volume, e) < 0 || points_open(v, e) < 0 || pack_open(v, e) < 0 ||
+	    trees_check_empty(v, e) < 0 || pack_load(v, e) < 0)
 		return -1;
 	if (o->workspace && mount_all(v, userns_fd, out, e) < 0)
+		return -1;
+	if (harden_open(v, e) < 0)
 		return -1;
 	v->is_open = true;
 	return 0;
@@ -93,4 +104,14 @@ int verb_remove_tree(struct vault *v, const struct vault_packet *ask, int fd,
 	if (check_not_top(v, ask->tree.number, e) < 0)
 		return -1;
 	return trees_remove(v, ask->tree.number, e);
+}
+
+int verb_remove_volume(struct vault *v, const struct vault_packet *ask, int fd,
+                       struct vault_done *done, struct err *e)
+{
+	(void)fd;
+	(void)done;
+	if (ask->tree.number == v->open.workspace)
+		return err_sys(e, EBUSY, "the workspace is open");
+	return volume_remove(v, ask->tree.number, e);
 }

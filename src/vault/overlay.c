@@ -27,11 +27,19 @@ static bool is_rootless(const struct vault *v)
 	return v->open.flags & VAULT_ROOTLESS;
 }
 
-static void add_layers(struct str *s, const char *folder, const struct stack *k)
+/* Rootless there is one id, the same on disk. */
+static enum trees_ids ids_outside(const struct vault *v)
+{
+	return is_rootless(v) ? TREES_ON_DISK : TREES_OUTSIDE;
+}
+
+static void add_layers(const struct vault *v, struct str *s, enum trees_ids ids,
+                       const struct stack *k)
 {
 	str_add(s, "lowerdir=");
 	for (uint32_t i = 0; i < k->n_layers; i++)
-		str_addf(s, "%s%s/%llu/d", i ? ":" : "", folder, (unsigned long long)k->layers[i]);
+		str_addf(s, "%s%s/%llu/d", i ? ":" : "", trees_place(v, k->layers[i], ids),
+		         (unsigned long long)k->layers[i]);
 }
 
 static void add_mode(const struct vault *v, struct str *s)
@@ -59,23 +67,23 @@ static int check_layers(const struct vault *v, const struct stack *s, struct err
 /* Two overlays on one top are undefined, and allowed with a line in the kernel's log unless one
  * asks for an index; the answer comes before that is made, and a work folder on another mount then
  * ends the attempt. */
-static int is_busy(uint64_t top)
+static int is_busy(const struct vault *v, uint64_t top)
 {
 	char options[128];
 
-	snprintf(options, sizeof options, "lowerdir=t/%u/d,upperdir=t/%llu/d,workdir=b,index=on",
-	         VAULT_EMPTY_TREE, (unsigned long long)top);
+	snprintf(options, sizeof options, "lowerdir=t/%u/d,upperdir=%s/%llu/d,workdir=b,index=on",
+	         VAULT_EMPTY_TREE, trees_place(v, top, TREES_ON_DISK), (unsigned long long)top);
 	int r = os_mount("overlay", "k", READ_ONLY, options);
 	return r == -EBUSY ? 1 : r == -EINVAL ? 0 : r < 0 ? r : -EINVAL;
 }
 
-static int wait_free(uint64_t top, struct err *e)
+static int wait_free(const struct vault *v, uint64_t top, struct err *e)
 {
-	int r = is_busy(top);
+	int r = is_busy(v, top);
 
 	for (int ms = 0; r == 1 && ms < BUSY_WAIT_MS; ms += BUSY_STEP_MS) {
 		nanosleep(&(struct timespec){ .tv_nsec = BUSY_STEP_MS * 1000000l }, NULL);
-		r = is_busy(top);
+		r = is_busy(v, top);
 	}
 	if (r == 1)
 		return err_sys(e, EBUSY, "tree %llu is mounted by another",
@@ -108,12 +116,13 @@ static int mount_as_root_inside(struct vault *v, unsigned long flags, const char
 }
 
 /* One layer and no top are no overlay, for the kernel neither. */
-static int bind_one(struct vault *v, const char *folder, uint64_t layer, struct err *e)
+static int bind_one(struct vault *v, uint64_t layer, struct err *e)
 {
 	const char *place = place_of(v->place);
 	char path[64];
 
-	snprintf(path, sizeof path, "%s/%llu/d", folder, (unsigned long long)layer);
+	snprintf(path, sizeof path, "%s/%llu/d", trees_place(v, layer, ids_outside(v)),
+	         (unsigned long long)layer);
 	AUTO(fd_close) int tree = os_open_tree(AT_FDCWD, path, false);
 	int r = tree < 0
 	            ? tree
@@ -131,14 +140,14 @@ static int bind_one(struct vault *v, const char *folder, uint64_t layer, struct 
 int overlay_mount(struct vault *v, struct stack s, struct err *e)
 {
 	AUTO(str_done) struct str options = { .max = OPTIONS_MAX };
-	const char *folder = is_rootless(v) ? "t" : "m";
 	unsigned long flags = NO_SUID | NO_DEV | (s.top ? 0 : READ_ONLY);
 
-	if (check_layers(v, &s, e) < 0 || (s.top && wait_free(s.top, e) < 0))
+	if (check_layers(v, &s, e) < 0 || (s.top && wait_free(v, s.top, e) < 0))
 		return -1;
 	if (!s.top && s.n_layers == 1)
-		return bind_one(v, folder, s.layers[0], e);
-	add_layers(&options, folder, &s);
+		return bind_one(v, s.layers[0], e);
+	add_layers(v, &options, ids_outside(v), &s);
+	const char *folder = trees_place(v, s.top, ids_outside(v));
 	if (s.top)
 		str_addf(&options, ",upperdir=%s/%llu/d,workdir=%s/%llu/w", folder,
 		         (unsigned long long)s.top, folder, (unsigned long long)s.top);
@@ -164,13 +173,14 @@ int overlay_mount_layers(const struct vault *v, const uint64_t *layers, uint32_t
 	char only[64];
 
 	memcpy(all, layers, n * sizeof *layers);
-	snprintf(only, sizeof only, "t/%llu/d", (unsigned long long)all[0]);
+	snprintf(only, sizeof only, "%s/%llu/d", trees_place(v, all[0], TREES_ON_DISK),
+	         (unsigned long long)all[0]);
 	if (n == 1) { /* one alone is no overlay */
 		int fd = os_openat(AT_FDCWD, only, O_RDONLY | O_DIRECTORY, 0);
 
 		return fd < 0 ? err_sys(e, -fd, "open the layer") : fd;
 	}
-	add_layers(&options, "t", &s);
+	add_layers(v, &options, TREES_ON_DISK, &s);
 	add_mode(v, &options);
 	if (options.overflow)
 		return err_new(e, ERR_LIMIT, "the layers do not fit into one mount");

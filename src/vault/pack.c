@@ -135,13 +135,34 @@ int pack_commit(struct vault *v, uint64_t number, struct err *e)
 
 typedef VEC(struct packed) packed_list;
 
-/* What a pack holds; 0 when it is gone, or no pack of this workspace (0: of any). */
+static void add_packed(packed_list *l, struct packed one)
+{
+	vec_push(l, one);
+}
+
+/* Up to a record that is not whole: a power loss. */
+static void read_records(int fd, uint64_t number, packed_list *out)
+{
+	struct pack_record record;
+
+	for (uint64_t at = sizeof(struct pack_head);; at += record.size) {
+		int n = os_pread(fd, &record, sizeof record, (off_t)at);
+
+		if (n < (int)sizeof record || record.size > PACK_MAX)
+			return;
+		at += sizeof record;
+		struct packed p = { .pack = number, .at = at, .size = record.size };
+		memcpy(p.hash, record.hash, BLOB_HASH);
+		add_packed(out, p);
+	}
+}
+
+/* What a pack holds; nothing when it is gone, or not of this workspace (0: any). */
 static int read_pack(const struct vault *v, uint64_t number, uint64_t workspace, packed_list *out,
                      struct err *e)
 {
 	char name[TREE_NAME_MAX];
 	struct pack_head head;
-	struct pack_record record;
 
 	trees_name(number, name);
 	AUTO(fd_close) int fd = os_openat(v->packs.dir_fd, name, O_RDONLY | O_NOFOLLOW, 0);
@@ -150,18 +171,10 @@ static int read_pack(const struct vault *v, uint64_t number, uint64_t workspace,
 	int n = os_pread(fd, &head, sizeof head, 0);
 	if (n < 0)
 		return err_sys(e, -n, "read pack %s", name);
-	if (n < (int)sizeof head || memcmp(head.magic, MAGIC, sizeof head.magic) != 0 ||
-	    (workspace && head.workspace != workspace))
-		return 0;
-	for (uint64_t at = sizeof head;; at += record.size) {
-		n = os_pread(fd, &record, sizeof record, (off_t)at);
-		if (n < (int)sizeof record || record.size > PACK_MAX)
-			return 0;
-		at += sizeof record;
-		struct packed p = { .pack = number, .at = at, .size = record.size };
-		memcpy(p.hash, record.hash, BLOB_HASH);
-		vec_push(out, p);
-	}
+	bool is_pack = n == (int)sizeof head && memcmp(head.magic, MAGIC, sizeof head.magic) == 0;
+	if (is_pack && (!workspace || head.workspace == workspace))
+		read_records(fd, number, out);
+	return 0;
 }
 
 static int read_all(const struct vault *v, uint64_t workspace, packed_list *out, struct err *e)
@@ -198,30 +211,41 @@ static int open_pack(const struct vault *v, const struct packed *p)
 	return os_openat(v->packs.dir_fd, name, O_RDONLY | O_NOFOLLOW, 0);
 }
 
+/* In the packs of others: those of a fork's parent, say. */
+static int find_anywhere(const struct vault *v, const uint8_t hash[BLOB_HASH], struct packed *out,
+                         struct err *e)
+{
+	packed_list others = { 0 };
+	int r = read_all(v, 0, &others, e), found = 0;
+
+	for (size_t i = 0; i < others.len && r >= 0 && !found; i++) {
+		found = memcmp(others.at[i].hash, hash, BLOB_HASH) == 0;
+		*out = others.at[i];
+	}
+	vec_done(&others);
+	return r < 0 ? -1 : found;
+}
+
 int pack_find(const struct vault *v, const uint8_t hash[BLOB_HASH], int *fd, uint64_t *at,
               struct err *e)
 {
-	packed_list others = { 0 };
-	const struct packed *p = find(v, hash);
+	const struct packed *known = find(v, hash);
+	struct packed p;
 
-	if (!p) { /* of a fork's parent, say */
-		if (read_all(v, 0, &others, e) < 0) {
-			vec_done(&others);
-			return -1;
-		}
-		for (size_t i = 0; i < others.len && !p; i++)
-			if (memcmp(others.at[i].hash, hash, BLOB_HASH) == 0)
-				p = &others.at[i];
+	if (known) {
+		p = *known;
+	} else {
+		int r = find_anywhere(v, hash, &p, e);
+
+		if (r <= 0)
+			return r;
 	}
-	int opened = p ? open_pack(v, p) : -ENOENT;
-	if (opened >= 0) {
-		*fd = opened;
-		*at = p->at;
-	}
-	vec_done(&others);
-	if (opened == -ENOENT)
-		return 0;
-	return opened < 0 ? err_sys(e, -opened, "open a pack") : 1;
+	int opened = open_pack(v, &p);
+	if (opened < 0)
+		return opened == -ENOENT ? 0 : err_sys(e, -opened, "open a pack");
+	*fd = opened;
+	*at = p.at;
+	return 1;
 }
 
 /* ---- unpacking --------------------------------------------------------------------- */

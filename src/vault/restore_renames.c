@@ -45,6 +45,11 @@ static bool has(const spans *list, struct span s)
 	return false;
 }
 
+static void add(spans *list, struct span s)
+{
+	vec_push(list, s);
+}
+
 /* 1: renamed one, 0: none that can be. */
 static int rename_one(struct restore *r, spans *tried, struct err *e)
 {
@@ -56,7 +61,7 @@ static int rename_one(struct restore *r, spans *tried, struct err *e)
 
 		if (has(tried, m->lower))
 			continue;
-		vec_push(tried, m->lower);
+		add(tried, m->lower);
 		status = rename_back(r, m->from, m->to);
 	}
 	moved_done(&moved);

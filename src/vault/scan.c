@@ -108,6 +108,7 @@ static int read_link(struct walk *w, int dir_fd, const char *name, struct entry 
 		return err_sys(e, -n, "read a link");
 	out->target = (struct span){ text, (size_t)n };
 	manifest_add(w->out, out);
+	out->target = (struct span){ 0 }; /* the copy has it */
 	return 0;
 }
 

@@ -9,9 +9,9 @@
 #include "os/file.h"
 #include "os/net.h"
 #include "os/sock.h"
+#include "vault/harden.h"
 #include "vault/overlay.h"
 #include "vault/pack.h"
-#include "vault/points.h"
 #include "vault/verbs.h"
 
 #define LOOK_EVERY_MS 5000
@@ -22,6 +22,8 @@ static struct vault vault = {
 	.trees_fd = -1,
 	.blobs_fd = -1,
 	.volumes_fd = -1,
+	.volume_fd = -1,
+	.image_fd = -1,
 	.work_fd = -1,
 	.old_fd = -1,
 	.lower_fd = -1,
@@ -43,9 +45,11 @@ static verb *const verbs[V_TYPES] = {
 	[V_MAKE_TREE]     = verb_make_tree,
 	[V_SEAL_TREE]     = verb_seal_tree,
 	[V_REMOVE_TREE]   = verb_remove_tree,
+	[V_REMOVE_VOLUME] = verb_remove_volume,
 	[V_REMOVE_POINTS] = verb_remove_points,
 	[V_SWEEP]         = verb_sweep,
 	[V_VERIFY]        = verb_verify,
+	[V_FLATTEN]       = verb_flatten,
 };
 /* clang-format on */
 
@@ -280,7 +284,7 @@ int vault_run(struct err *e)
 	struct vault *v = &vault;
 
 	signal(SIGPIPE, SIG_IGN);
-	if (den_enter(v, e) < 0 || points_open(v, e) < 0 || pack_open(v, e) < 0 || start(v, e) < 0)
+	if (harden_start(e) < 0 || start(v, e) < 0)
 		return -1;
 	int r = loop_run(&v->loop);
 

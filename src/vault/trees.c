@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "os/file.h"
+#include "os/loop.h"
 #include "os/node.h"
 #include "vault/names.h"
 
@@ -10,12 +11,34 @@ void trees_name(uint64_t number, char out[TREE_NAME_MAX])
 	snprintf(out, TREE_NAME_MAX, "%llu", (unsigned long long)number);
 }
 
+static bool is_in_volume(const struct vault *v, uint64_t number)
+{
+	char name[TREE_NAME_MAX];
+	struct stat st;
+
+	trees_name(number, name);
+	return v->volume_fd >= 0 && os_fstatat(v->volume_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+const char *trees_place(const struct vault *v, uint64_t number, enum trees_ids ids)
+{
+	if (is_in_volume(v, number))
+		return ids == TREES_OUTSIDE ? "y" : "x";
+	return ids == TREES_OUTSIDE ? "m" : "t";
+}
+
+int trees_root(const struct vault *v, bool is_top)
+{
+	return is_top && v->volume_fd >= 0 ? v->volume_fd : v->trees_fd;
+}
+
 int trees_open(const struct vault *v, uint64_t number, struct err *e)
 {
 	char name[TREE_NAME_MAX];
 
 	trees_name(number, name);
-	int fd = os_openat(v->trees_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int fd = os_openat(is_in_volume(v, number) ? v->volume_fd : v->trees_fd, name,
+	                   O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (fd == -ENOENT)
 		return err_new(e, ERR_NOT_FOUND, "there is no tree %s", name);
 	return fd < 0 ? err_sys(e, -fd, "open tree %s", name) : fd;
@@ -77,7 +100,7 @@ static int make_like(const struct vault *v, uint64_t number, const struct stat *
 	char name[TREE_NAME_MAX];
 
 	trees_name(number, name);
-	int made = make_dir(v->trees_fd, name, 0711);
+	int made = make_dir(trees_root(v, is_top), name, 0711);
 	AUTO(fd_close) int tree = made < 0 ? made : trees_open(v, number, e);
 	int r = tree < 0 ? made : make_files(v, tree, like);
 
@@ -140,8 +163,12 @@ int trees_remove(const struct vault *v, uint64_t number, struct err *e)
 	char name[TREE_NAME_MAX];
 
 	trees_name(number, name);
-	if (names_remove(v->trees_fd, name, e) < 0)
+	bool is_ours = is_in_volume(v, number);
+	if (names_remove(is_ours ? v->volume_fd : v->trees_fd, name, e) < 0)
 		return err_wrap(e, "tree %s", name);
+	if (is_ours)
+		(void)os_trim(
+		    v->volume_fd); /* the room goes back to the host now, or with the next */
 	return 0;
 }
 

@@ -10,6 +10,11 @@
 
 #define TREE_NAME_MAX 32
 
+/* The tree's folder seen from the vault's root; with the ids that it has outside, or as on disk. */
+enum trees_ids { TREES_ON_DISK, TREES_OUTSIDE };
+const char *trees_place(const struct vault *v, uint64_t number, enum trees_ids ids);
+int trees_root(const struct vault *v, bool is_top); /* where new ones are made; borrowed */
+
 void trees_name(uint64_t number, char out[TREE_NAME_MAX]);
 int trees_open(const struct vault *v, uint64_t number, struct err *e) MUST_USE;       /* NUM */
 int trees_open_files(const struct vault *v, uint64_t number, struct err *e) MUST_USE; /* NUM/d */

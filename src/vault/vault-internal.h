@@ -31,6 +31,8 @@ struct packs {
 
 struct vault {
 	int trees_fd, blobs_fd, volumes_fd; /* t, b, v */
+	int volume_fd;                      /* x; -1: tops lie among the trees */
+	int image_fd;                       /* whose lock says that the volume is ours */
 	int work_fd;                        /* w or u; -1: no mount */
 	int old_fd;                         /* the other of these, that nobody needs; or -1 */
 	bool place;                         /* work_fd is u */
@@ -51,8 +53,9 @@ struct vault {
 };
 
 /* den.c: from the host's files to those of the vault alone. */
-int den_enter(struct vault *v, struct err *e) MUST_USE;
-int den_map_ids(int userns_fd, struct err *e) MUST_USE; /* makes m */
+/* `volume_fd`: a detached mount that becomes x, or -1. */
+int den_enter(struct vault *v, int volume_fd, struct err *e) MUST_USE;
+int den_map_ids(const struct vault *v, int userns_fd, struct err *e) MUST_USE; /* makes m and y */
 
 /* Does anybody but us hold the lock of those who have the mount? */
 bool vault_has_sandbox(const struct vault *v);

@@ -174,34 +174,54 @@ static size_t first_child(const struct manifest *m, struct span dir)
 	return i + (i < m->list.len && path_order(m->list.at[i].path, dir) == 0);
 }
 
-/* The order of two in different directories is that of their names. */
-static int order_of(const struct child *x, const struct child *y)
+static void add_child(struct children *c, struct child one)
 {
-	return !x->a ? 1 : !y->b ? -1 : path_order(x->name, y->name);
+	vec_push(&c->list, one);
+}
+
+/* The children of one side, one after the other. */
+struct cursor {
+	const struct manifest *m;
+	struct span dir;
+	size_t at;
+	const struct entry *entry; /* NULL: the end */
+	struct span name;
+};
+
+static void cursor_next(struct cursor *c)
+{
+	c->entry = next_child(c->m, c->dir, &c->at);
+	if (c->entry)
+		c->name = child_name(c->entry->path, c->dir.len);
+}
+
+static struct cursor cursor_begin(const struct manifest *m, struct span dir)
+{
+	struct cursor c = { .m = m, .dir = dir, .at = first_child(m, dir) };
+
+	cursor_next(&c);
+	return c;
 }
 
 /* Of both manifests, in order. */
 static void list_tops(const struct compare *c, const struct node *a, const struct node *b,
                       struct children *out)
 {
-	size_t i = first_child(c->a->top, a->path), j = first_child(c->b->top, b->path);
-	struct child x = { .a = next_child(c->a->top, a->path, &i) };
-	struct child y = { .b = next_child(c->b->top, b->path, &j) };
+	struct cursor x = cursor_begin(c->a->top, a->path), y = cursor_begin(c->b->top, b->path);
 
-	while (x.a || y.b) {
-		if (x.a)
-			x.name = child_name(x.a->path, a->path.len);
-		if (y.b)
-			y.name = child_name(y.b->path, b->path.len);
-		int order = order_of(&x, &y);
-		struct child n = { order <= 0 ? x.name : y.name, order <= 0 ? x.a : NULL,
-			           order >= 0 ? y.b : NULL };
+	while (x.entry || y.entry) {
+		int order = !x.entry ? 1 : !y.entry ? -1 : path_order(x.name, y.name);
+		struct child n = { .name = order <= 0 ? x.name : y.name };
 
-		vec_push(&out->list, n);
-		if (order <= 0)
-			x.a = next_child(c->a->top, a->path, &i);
-		if (order >= 0)
-			y.b = next_child(c->b->top, b->path, &j);
+		if (order <= 0) {
+			n.a = x.entry;
+			cursor_next(&x);
+		}
+		if (order >= 0) {
+			n.b = y.entry;
+			cursor_next(&y);
+		}
+		add_child(out, n);
 	}
 }
 
@@ -240,7 +260,7 @@ static int list_lower(struct compare *c, const struct node *n, size_t n_known, s
 		if (find_child(out, n_known, name))
 			continue;
 		name.at = arena_strndup(&c->arena, name.at, name.len);
-		vec_push(&out->list, (struct child){ .name = name });
+		add_child(out, (struct child){ .name = name });
 	}
 	return 0;
 }

@@ -67,6 +67,11 @@ static bool check_tree(const struct vault_packet *p)
 	return p->tree.number > VAULT_EMPTY_TREE;
 }
 
+static bool check_volume(const struct vault_packet *p)
+{
+	return p->tree.number > 0;
+}
+
 static bool check_flatten(const struct vault_packet *p)
 {
 	const struct vault_flatten *f = &p->flatten;
@@ -101,6 +106,7 @@ static const struct row {
 	[V_MAKE_TREE]     = { sizeof(struct vault_tree),    0, 0, check_tree },
 	[V_SEAL_TREE]     = { sizeof(struct vault_tree),    0, 0, check_tree },
 	[V_REMOVE_TREE]   = { sizeof(struct vault_tree),    0, 0, check_tree },
+	[V_REMOVE_VOLUME] = { sizeof(struct vault_tree),    0, 0, check_volume },
 	[V_REMOVE_POINTS] = { sizeof(struct vault_points),  0, 0, check_points },
 	[V_SWEEP]         = { 0,                            0, 0, NULL },
 	[V_VERIFY]        = { 0,                            1, 1, NULL },

@@ -58,12 +58,14 @@ enum vault_type {
 	V_MAKE_TREE, /* vault_tree: an empty one */
 	V_SEAL_TREE, /* vault_tree: synced and never written again */
 	V_REMOVE_TREE,   /* vault_tree */
+	V_REMOVE_VOLUME, /* vault_tree: of the workspace with this number, that nobody has open */
 	V_REMOVE_POINTS, /* vault_points: checkpoints that nobody needs */
 	V_SWEEP,         /* what no checkpoint of any workspace holds is removed; done: how much */
 	V_VERIFY,        /* descriptor: findings as JSON lines; done.files: how many */
-	V_FLATTEN,       /* vault_flatten: some sealed trees become one new sealed tree, by links */
-	V_CLOSE,         /* unmounts and ends; V_FAILED (EBUSY) while a sandbox has it. A launcher
-	                  * that ends in order says it too: its answer is the end, or V_FAILED */
+	V_FLATTEN, /* vault_flatten: a stack, to its bottom, becomes one new sealed tree, by links
+	            */
+	V_CLOSE,   /* unmounts and ends; V_FAILED (EBUSY) while a sandbox has it. A launcher
+	            * that ends in order says it too: its answer is the end, or V_FAILED */
 
 	/* the vault */
 	V_OPENED, /* to the launcher: struct vault_opened; descriptor: a detached mount, for one

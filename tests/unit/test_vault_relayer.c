@@ -120,3 +120,57 @@ TEST(a_fork_begins_with_a_checkpoint_of_its_parent)
 	free(one);
 	rig_end(&r);
 }
+
+TEST(a_flat_tree_shows_what_the_stack_shows)
+{
+	static const char *const scripts[] = {
+		"rm -r docs; mkdir docs; echo anew >docs/new; mv src/moved src/again",
+		"mv src code; rm code/f5; echo x >code/again/deep/x; mv bin tools",
+		"rm -r docs; mv code/again up; echo y >>up/deep/d1; ln -s up link; mkdir bin",
+	};
+	struct rig r;
+	struct vault_packet p = { .head = { .type = V_FLATTEN } };
+
+	rig_begin(&r);
+	rig_do(&r, "rm -r new"); /* whose links we count, and these have more */
+	p.flatten.number = 900;
+	p.flatten.n_layers = 1;
+	p.flatten.layers[0] = 10;
+	for (uint64_t i = 0; i < COUNT(scripts); i++) {
+		struct vault_packet more = { .head = { .type = V_RELAYER } };
+
+		memmove(p.flatten.layers + 1, p.flatten.layers, 8 * sizeof p.flatten.layers[0]);
+		p.flatten.layers[0] = 100 + i;
+		p.flatten.n_layers++;
+		more.relayer.new_top = 101 + i;
+		more.relayer.n_layers = p.flatten.n_layers;
+		memcpy(more.relayer.layers, p.flatten.layers, sizeof more.relayer.layers);
+		rig_must(&r, more, -1);
+		mount_again(&r);
+		char *seen = rig_look(&r);
+		p.flatten.number++;
+		CHECK(rig_must(&r, p, -1).files > 10);
+		CHECK_INT(rig_must(&r, p, -1).files, 0);
+		struct vault_packet flat = relayer(200 + i, 0, 1, p.flatten.number, 0);
+		rig_must(&r, flat, -1);
+		mount_again(&r);
+		rig_see_same(seen, rig_look(&r), "flat");
+		rig_must(&r, (struct vault_packet){ .head = { .type = V_USAGE } }, -1);
+		more.relayer.new_top = 300 + i; /* and on with the stack */
+		rig_must(&r, more, -1);
+		mount_again(&r);
+		rig_see_same(seen, rig_look(&r), "the stack");
+		p.flatten.layers[0] = 100 + i;
+		rig_do(&r, scripts[i]);
+		free(seen);
+		/* The next layer has the name 101 + i: made from what is there now. */
+		rig_checkpoint(&r, 10 + i, 0);
+		rig_must(&r, relayer(400 + i, 0, 1, 10, 0), -1);
+		more.relayer.new_top = 101 + i;
+		more.relayer.from = 10 + i;
+		rig_must(&r, rig_tree(V_REMOVE_TREE, 101 + i), -1);
+		rig_must(&r, more, -1);
+		mount_again(&r);
+	}
+	rig_end(&r);
+}

@@ -20,7 +20,8 @@ static struct vault_packet good(enum vault_type type)
 		p.point.number = 1;
 	if (type == V_RELAYER)
 		p.relayer = (struct vault_relayer){ .new_top = 3, .n_layers = 1, .layers = { 1 } };
-	if (type == V_MAKE_TREE || type == V_SEAL_TREE || type == V_REMOVE_TREE)
+	if (type == V_MAKE_TREE || type == V_SEAL_TREE || type == V_REMOVE_TREE ||
+	    type == V_REMOVE_VOLUME)
 		p.tree.number = 2;
 	if (type == V_FLATTEN)
 		p.flatten = (struct vault_flatten){ .number = 3, .n_layers = 1, .layers = { 1 } };
