@@ -529,28 +529,8 @@ static const enum process_state states[] = {
 	[RUN_LOST] = PROCESS_LOST,
 };
 
-static void tell_end(struct px *p)
-{
-	p->is_in_log = log_has_end(p->log_fd);
-	p->is_over = p->is_in_log && (p->has_birth || (p->is_stored && !p->is_unrecorded));
-	if (p->is_over)
-		tell_early(p);
-	record_end(p);
-}
-
-/* What it changed is kept: the next command begins after that. */
-static void pointed(void *arg, struct wsx *w, const struct point_row *point, const struct fail *f)
-{
-	struct px *p = arg;
-
-	p->workspace =
-	    json_pack("{ss,sI,sb,ss?,sI,sI}", "id", w->row.id, "rev", (json_int_t)w->row.rev,
-	              "dirty", wsx_is_dirty(w), "checkpoint", point->id[0] ? point->id : NULL,
-	              "files", (json_int_t)point->files, "at", (json_int_t)w->row.head);
-	if (f)
-		json_object_set_new(p->workspace, "reason", details_text(f->detail));
-	tell_end(p);
-}
+static void tell_end(struct px *p);
+static void pointed(void *arg, struct wsx *w, const struct point_row *point, const struct fail *f);
 
 void px_on_end(struct px *p, const struct channel_end *end)
 {
@@ -573,6 +553,29 @@ void px_on_end(struct px *p, const struct channel_end *end)
 		return;
 	}
 	tell_end(p);
+}
+
+/* What it changed is kept: the next command begins after that. */
+static void pointed(void *arg, struct wsx *w, const struct point_row *point, const struct fail *f)
+{
+	struct px *p = arg;
+
+	p->workspace =
+	    json_pack("{ss,sI,sb,ss?,sI,sI}", "id", w->row.id, "rev", (json_int_t)w->row.rev,
+	              "dirty", wsx_is_dirty(w), "checkpoint", point->id[0] ? point->id : NULL,
+	              "files", (json_int_t)point->files, "at", (json_int_t)w->row.head);
+	if (f)
+		json_object_set_new(p->workspace, "reason", details_text(f->detail));
+	tell_end(p);
+}
+
+static void tell_end(struct px *p)
+{
+	p->is_in_log = log_has_end(p->log_fd);
+	p->is_over = p->is_in_log && (p->has_birth || (p->is_stored && !p->is_unrecorded));
+	if (p->is_over)
+		tell_early(p);
+	record_end(p);
 }
 
 /* It was never executed: the shell's words for that are 126 and 127. */
