@@ -181,18 +181,33 @@ static int fill_from(const struct vault *v, const struct fill *f, struct err *e)
 	return files < 0 ? -1 : fill_tree(v, files, &m, e);
 }
 
+/* 1, 0: it is not there. What cannot be said is an error: nothing may be taken for half made. */
+static int has(int tree_fd, const char *name, struct err *e)
+{
+	struct stat st;
+	int r = os_fstatat(tree_fd, name, &st, AT_SYMLINK_NOFOLLOW);
+
+	if (r < 0 && r != -ENOENT)
+		return err_sys(e, -r, "look at a top");
+	return r == 0;
+}
+
 /* 1: it is whole already. */
 static int clear_half_made(const struct vault *v, uint64_t top, struct err *e)
 {
-	struct err none = { 0 };
-	struct stat st;
-	AUTO(fd_close) int tree = trees_open(v, top, &none);
+	struct err why = { 0 };
+	AUTO(fd_close) int tree = trees_open(v, top, &why);
 
-	if (tree < 0)
+	if (tree < 0 && why.kind == ERR_NOT_FOUND)
 		return 0;
-	if (os_fstatat(tree, MARK, &st, AT_SYMLINK_NOFOLLOW) == -ENOENT)
-		return os_fstatat(tree, "w", &st, AT_SYMLINK_NOFOLLOW) == 0;
-	return names_remove(tree, "d", e) < 0 ? -1 : 0;
+	if (tree < 0) {
+		*e = why;
+		return -1;
+	}
+	int is_marked = has(tree, MARK, e);
+	if (is_marked == 0)
+		return has(tree, "w", e);
+	return is_marked < 0 || names_remove(tree, "d", e) < 0 ? -1 : 0;
 }
 
 int fill_top(const struct vault *v, const struct fill *f, struct err *e)

@@ -20,20 +20,17 @@ static int by_name(const void *a, const void *b)
 
 static void add(struct names *n, const struct dirent64 *d)
 {
-	size_t len = strlen(d->d_name) + 1;
-
 	if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
 		return;
 	/* A place in `bytes` until all are there: it may still move. */
 	vec_push(&n->list, (struct name){ (const char *)(uintptr_t)n->bytes.len, d->d_type });
-	for (size_t i = 0; i < len; i++)
-		vec_push(&n->bytes, d->d_name[i]);
+	str_addn(&n->bytes, d->d_name, strlen(d->d_name) + 1);
 }
 
 void names_done(struct names *n)
 {
 	vec_done(&n->list);
-	vec_done(&n->bytes);
+	str_done(&n->bytes);
 }
 
 int names_read(int dir_fd, struct names *out, struct err *e)
@@ -41,7 +38,9 @@ int names_read(int dir_fd, struct names *out, struct err *e)
 	AUTO(freep) char *buf = mem_alloc(READ_BYTES);
 	int n;
 
-	out->list.len = out->bytes.len = 0;
+	out->list.len = 0;
+	out->bytes.max = SIZE_MAX;
+	str_clear(&out->bytes);
 	if (lseek(dir_fd, 0, SEEK_SET) < 0)
 		return err_sys(e, errno, "rewind a directory");
 	while ((n = os_getdents(dir_fd, buf, READ_BYTES)) > 0) {
@@ -55,7 +54,7 @@ int names_read(int dir_fd, struct names *out, struct err *e)
 	if (n < 0)
 		return err_sys(e, -n, "read a directory");
 	for (size_t i = 0; i < out->list.len; i++)
-		out->list.at[i].text = out->bytes.at + (uintptr_t)out->list.at[i].text;
+		out->list.at[i].text = out->bytes.data + (uintptr_t)out->list.at[i].text;
 	if (out->list.len > 1)
 		qsort(out->list.at, out->list.len, sizeof *out->list.at, by_name);
 	return 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "base/str.h"
 #include "base/vec.h"
 
 struct name {
@@ -13,7 +14,7 @@ struct name {
 
 struct names {
 	VEC(struct name) list; /* sorted by bytes */
-	VEC(char) bytes;
+	struct str bytes;
 };
 
 /* Without . and .. */

@@ -119,10 +119,12 @@ int pack_commit(struct vault *v, uint64_t number, struct err *e)
 	temp_name(v, temp);
 	trees_name(number, name);
 	/* The same checkpoint, made by one who died: others may need what it found. */
-	if (os_fstatat(v->packs.dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    pack_unpack_all(v, e) < 0)
+	int r = os_fstatat(v->packs.dir_fd, name, &st, AT_SYMLINK_NOFOLLOW);
+	if (r < 0 && r != -ENOENT)
+		return err_sys(e, -r, "look for pack %s", name);
+	if (r == 0 && pack_unpack_all(v, e) < 0)
 		return -1;
-	int r = os_renameat2((struct os_names){ v->packs.dir_fd, temp, v->packs.dir_fd, name }, 0);
+	r = os_renameat2((struct os_names){ v->packs.dir_fd, temp, v->packs.dir_fd, name }, 0);
 	if (r < 0)
 		return err_sys(e, -r, "name a pack");
 	for (size_t i = v->packs.n_before; i < v->packs.list.len; i++)

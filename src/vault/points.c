@@ -105,13 +105,24 @@ int points_load(const struct vault *v, uint64_t number, struct manifest *out, st
 	return 0;
 }
 
+/* Another vault may have removed it since. */
+static bool is_there(const struct vault *v, uint64_t number)
+{
+	char name[TREE_NAME_MAX];
+	struct stat st;
+
+	trees_name(number, name);
+	return os_fstatat(v->points_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int points_save(const struct vault *v, struct manifest *m, const struct manifest *before,
                 struct err *e)
 {
 	AUTO(str_done) struct str bytes = { .max = POINT_BYTES_MAX };
 	char name[TREE_NAME_MAX], temp[TREE_NAME_MAX + 8];
 	bool is_based = before && before->number && before->workspace == m->workspace &&
-	                before->top == m->top && before->chain + 1 < POINTS_CHAIN_MAX;
+	                before->top == m->top && before->chain + 1 < POINTS_CHAIN_MAX &&
+	                is_there(v, before->number);
 
 	m->base = is_based ? before->number : 0;
 	m->chain = is_based ? before->chain + 1 : 0;
