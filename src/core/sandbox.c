@@ -9,6 +9,7 @@
 #include "core/gate.h"
 #include "core/maker.h"
 #include "core/net.h"
+#include "core/policy.h"
 #include "core/process.h"
 #include "core/quota.h"
 #include "core/shells.h"
@@ -45,6 +46,7 @@ void sbx_free(struct sbx *s)
 	shells_done(s);
 	net_done(s);
 	gate_close(s);
+	policy_close(s);
 	link_close(&s->link);
 	fd_close(&s->change.client_fd);
 	spec_done(&s->spec);
