@@ -63,15 +63,17 @@ int policy_why(const struct sbx *s, const char *host, uint16_t port, struct poli
 /* ---- a change ------------------------------------------------------------------------- */
 
 /* While the gate has not said what it makes of it, the sandbox has the new rules, and these here
- * are the old ones. */
+ * are the old ones. Who asked is told when the row has the new ones too: a daemon that dies must
+ * not come back with the old. */
 struct policy_pending {
 	struct spec spec;
 	char *spec_text;
 	bool is_looser;
+	struct policy_changed changed;
 	policy_done_fn *done; /* NULL: who asked is gone, or was told that nobody answers */
 	void *arg;
 	struct timer late;
-	struct sbx *sandbox;
+	struct sbx *sandbox; /* NULL: it is no more, and its row tells */
 };
 
 static void tell(struct policy_pending *p, const struct policy_changed *r, const struct fail *f)
@@ -83,10 +85,17 @@ static void tell(struct policy_pending *p, const struct policy_changed *r, const
 		done(p->arg, p->sandbox, r, f);
 }
 
-static void drop(struct policy_pending *p)
+static void leave(struct policy_pending *p)
 {
 	timer_stop(&p->sandbox->core->timers, &p->late);
 	p->sandbox->pending = NULL;
+	p->sandbox = NULL;
+}
+
+static void drop(struct policy_pending *p)
+{
+	if (p->sandbox)
+		leave(p);
 	spec_done(&p->spec);
 	free(p->spec_text);
 	free(p);
@@ -114,38 +123,59 @@ static void gate_late(struct timer *t)
 	tell(p, NULL, &f);
 }
 
-/* The row has them now. */
-static void on_record(void *arg, const struct store_answer *a)
+/* The gate has them, and as long as this daemon lives they hold. */
+static void not_recorded(struct policy_pending *p, const char *why)
 {
-	const char *id = arg;
+	struct fail f = { 0 };
 
-	if (a->code != STORE_OK)
-		journal(JOURNAL_ERROR, a->err->msg, "sandbox", id, NULL);
-	free(arg);
+	journal(JOURNAL_ERROR, why, NULL);
+	fail_set(&f, FAIL_BACKEND_ERROR, "the rules hold, but could not be stored");
+	tell(p, NULL, &f);
 }
 
-static void record(struct sbx *s)
+static void on_record(void *arg, const struct store_answer *a)
 {
+	struct policy_pending *p = arg;
+
+	if (a->code == STORE_OK)
+		tell(p, &p->changed, NULL);
+	else
+		not_recorded(p, a->err->msg);
+	drop(p);
+}
+
+static void record(struct policy_pending *p)
+{
+	const struct sbx *s = p->sandbox;
 	struct sandbox_row row = { .id = s->id,
 		                   .spec = s->spec_text,
 		                   .mem_bytes = (int64_t)s->needs.of[QUOTA_MEM],
 		                   .cpu_milli = (int64_t)s->needs.of[QUOTA_CPU],
 		                   .pids = (int64_t)s->needs.of[QUOTA_PIDS],
 		                   .disk_bytes = (int64_t)s->needs.of[QUOTA_DISK] };
-	struct store_call call = { .done = on_record, .arg = mem_strdup(s->id) };
+	struct store_call call = { .done = on_record, .arg = p };
 	struct err e = { 0 };
 
 	if (store_sandbox_update(s->core->store, &row, SANDBOX_SET_SPEC, call, &e) == 0)
 		return;
-	journal(JOURNAL_ERROR, e.msg, "sandbox", s->id, NULL);
-	free(call.arg);
+	not_recorded(p, e.msg);
+	drop(p);
+}
+
+void policy_close(struct sbx *s)
+{
+	struct policy_pending *p = s->pending;
+	struct fail f = { 0 };
+
+	if (!p)
+		return;
+	fail_set(&f, FAIL_CONFLICT, "the sandbox has ended");
+	tell(p, NULL, &f);
+	leave(p); /* the store has it still */
 }
 
 static void finish(struct policy_pending *p, const struct gate_ruled *r)
 {
-	struct policy_changed changed = { .generation = r->generation,
-		                          .closed = r->closed,
-		                          .is_looser = p->is_looser };
 	struct sbx *s = p->sandbox;
 	struct fail f = { 0 };
 
@@ -153,13 +183,15 @@ static void finish(struct policy_pending *p, const struct gate_ruled *r)
 		swap_rules(s, p);
 		fail_set(&f, FAIL_CONFLICT, "the old rules stay: %s", r->reason);
 		tell(p, NULL, &f);
-	} else {
-		record(s);
-		journal(JOURNAL_INFO, "the rules of a sandbox changed", "sandbox", s->id, "tenant",
-		        s->tenant, "looser", p->is_looser ? "yes" : "no", NULL);
-		tell(p, &changed, NULL);
+		drop(p);
+		return;
 	}
-	drop(p);
+	p->changed = (struct policy_changed){ .generation = r->generation,
+		                              .closed = r->closed,
+		                              .is_looser = p->is_looser };
+	journal(JOURNAL_INFO, "the rules of a sandbox changed", "sandbox", s->id, "tenant",
+	        s->tenant, "looser", p->is_looser ? "yes" : "no", NULL);
+	record(p);
 }
 
 static void ruled(void *arg, const struct gate_ruled *r)

@@ -42,3 +42,5 @@ typedef void policy_done_fn(void *arg, struct sbx *s, const struct policy_change
 /* `net` is the value of that key of a spec. Who is not the operator may only take away. */
 int policy_change(struct sbx *s, const json_t *net, bool is_operator, policy_done_fn *done,
                   void *arg, struct fail *f) MUST_USE;
+/* Of one that is about to be freed: whoever waits for a change is told. */
+void policy_close(struct sbx *s);

@@ -11,6 +11,7 @@
 #include "core/image.h"
 #include "core/maker.h"
 #include "core/net.h"
+#include "core/policy.h"
 #include "core/process.h"
 #include "core/quota.h"
 #include "core/shells.h"
@@ -50,6 +51,7 @@ void sbx_free(struct sbx *s)
 	shells_done(s);
 	net_done(s);
 	gate_close(s);
+	policy_close(s);
 	link_close(&s->link);
 	fd_close(&s->change.client_fd);
 	spec_done(&s->spec);
