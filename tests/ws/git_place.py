@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tests/net"), str(ROOT / "tests/api")]
 
 import place  # noqa: E402
+import internet  # noqa: E402
 import lib  # noqa: E402
 import servers  # noqa: E402
 from lib import check, same  # noqa: E402
@@ -22,6 +23,7 @@ from lib import check, same  # noqa: E402
 lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson-vault")
 ORIGIN = servers.FOLDER / "git"          # what nginx serves as https://git.test/
 FOLDERS = pathlib.Path("/run/folders")   # of the caller
+BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 MARK = "marked-by-git"
 MARKED = [f"/tmp/{MARK}", f"/run/{MARK}", f"/{MARK}", f"/run/folders/{MARK}"]
 PAYLOAD = "sh -c '" + "; ".join(f"touch {path}" for path in (*MARKED, f"/work/{MARK}")) + "'"
@@ -132,6 +134,8 @@ def markers():
 def prepare():
     FOLDERS.mkdir(mode=0o755)
     finish_world = place.prepare()
+    # git in a sandbox reads what the host trusts; TLS passes the gate unread.
+    internet.bind_over(BUNDLE, pathlib.Path(BUNDLE).read_text() + servers.CA.read_text())
 
     def finish():
         for daemon in place.users:  # as finish_world() ends them
