@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define AUTO(done) __attribute__((cleanup(done)))
+#define AUTO(done) __attribute__((cleanup(done), unused)) /* clang: the cleanup is no use of it */
 #define MUST_USE __attribute__((warn_unused_result))
 #define PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 

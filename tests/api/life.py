@@ -519,17 +519,29 @@ def _(api):
     s = c.create()
     database = sqlite3.connect(f"file:{api.daemon.state / 'caisson.db'}?mode=ro", uri=True)
     run, execute = ("/v1/run", {"cmd": ["sleep", "0.2"]}), (f"/v1/sandboxes/{s['id']}/exec", {"cmd": ["true"]})
+
+    def has_row(number):
+        return database.execute("SELECT count(*) FROM processes WHERE id=?", (number,)).fetchone()[0] == 1
+
+    def check_log(number):
+        log = (api.daemon.state / "logs" / number).read_bytes()
+        check(log[:8] != bytes(8) and log[12288:12289] == b"{", "how it ended and who it is stand in its log")
     for i in range(40):
         for target, body in (run, execute) if i % 4 == 0 else (execute,):
             stream = Stream(api.daemon.socket, target, body)
             letter, first = stream.frame()
-            found = database.execute("SELECT count(*) FROM processes WHERE id=?", (json.loads(first)["process"]["id"],))
-            same((letter, found.fetchone()[0]), ("S", 1), target)
-            stream.rest()
+            told = json.loads(first)
+            same(letter, "S", target)
+            if "process" in told:
+                check(has_row(told["process"]["id"]), target)
+                stream.rest()
+            else:  # it was over before there was something to tell: its end says who it was
+                number = json.loads(stream.rest()["X"])["id"]
+                if not has_row(number):
+                    check_log(number)
             stream.close()
         stream = Stream(api.daemon.socket, "/v1/run", {"cmd": ["true"]})  # a short one: its log is its record first
-        log = (api.daemon.state / "logs" / json.loads(stream.rest()["X"])["id"]).read_bytes()
-        check(log[:8] != bytes(8) and log[12288:12289] == b"{", "how it ended and who it is stand in its log")
+        check_log(json.loads(stream.rest()["X"])["id"])
         stream.close()
     database.close()
 
