@@ -374,6 +374,13 @@ enum spawn_word spawn_hear(struct spawn_command *c, struct err *e)
 		end_helper(c);
 		return SPAWN_WORD;
 	}
+	/* A full descriptor table takes the gift away, not the letter. Every execve behind a
+	 * filter without its listener fails: that is our failure, not the program's. */
+	if (n == 1 && m.letter != GIFT_NONE && n_fds == 0) {
+		end_helper(c);
+		err_sys(e, EMFILE, "take a descriptor of the command's process");
+		return SPAWN_FAILED;
+	}
 	if (n == 1) {
 		*(m.letter == GIFT_PTY ? &c->pty_fd : &c->listener_fd) = n_fds ? fd : -1;
 		c->gifts++;

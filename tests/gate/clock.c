@@ -11,10 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
+/* NOLINTBEGIN(bugprone-reserved-identifier): names of the linker's */
 int __real_clock_gettime(clockid_t id, struct timespec *t);
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 time_t __wrap_time(time_t *out);
 int __wrap_gettimeofday(struct timeval *t, void *zone);
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 static const volatile int64_t *jump;
 
