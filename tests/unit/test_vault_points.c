@@ -132,3 +132,43 @@ TEST(what_a_disk_lost_is_found)
 	rig_must(&r, ask(V_SYNC), -1);
 	rig_end(&r);
 }
+
+/* Without a shell: a process for each would be most of the time. */
+static void write_as_agent(const struct rig *r, int number)
+{
+	char path[160], text[32];
+
+	snprintf(path, sizeof path, "%s/h%d", r->work, number % 50);
+	snprintf(text, sizeof text, "content %d", number);
+	CHECK_INT(os_set_fsids(RIG_ID_BASE + 1000, RIG_ID_BASE + 1000), 0);
+	AUTO(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	CHECK(fd >= 0);
+	CHECK_INT(write(fd, text, strlen(text)), strlen(text));
+	CHECK_INT(os_set_fsids(0, 0), 0);
+}
+
+TEST(two_thousand_checkpoints)
+{
+	static const int looks[] = { 1, 31, 32, 33, 1000, 1999, 2000 };
+	struct rig r;
+
+	rig_init(&r);
+	rig_spawn(&r);
+	rig_open(&r);
+	for (int i = 1; i <= 2000; i++) {
+		write_as_agent(&r, i);
+		CHECK(rig_checkpoint(&r, (uint64_t)i, (uint64_t)i - 1).files >= 1);
+	}
+	for (size_t i = 0; i < COUNT(looks); i++) {
+		char script[64], want[64];
+
+		rig_restore(&r, (uint64_t)looks[i], 0);
+		snprintf(script, sizeof script, "cat h%d; ls | wc -l", looks[i] % 50);
+		snprintf(want, sizeof want, "content %d%d\n", looks[i],
+		         looks[i] < 50 ? looks[i] : 50);
+		CHECK_STR(rig_do(&r, script), want);
+	}
+	CHECK_INT(rig_must(&r, points(RIG_WORKSPACE, 1, 1990), -1).files, 1990);
+	CHECK_STR(verify(&r), "");
+	rig_end(&r);
+}
