@@ -24,6 +24,7 @@
 #include "cache/policy.h"
 #include "engine/policy.h"
 #include "gate/policy.h"
+#include "ledger/policy.h"
 #include "vault/policy.h"
 
 #define NUMBERS_MAX 1024
@@ -77,6 +78,7 @@ static const struct filter filters[] = {
 	{ "filter_gate_master",   policy_gate_master, COUNT(policy_gate_master), NOTIFY, policy_gate_args },
 	{ "filter_gate_child",    policy_gate_child,  COUNT(policy_gate_child),  NOTIFY, policy_gate_args },
 	{ "filter_cache",         policy_cache,       COUNT(policy_cache),       NOTIFY, policy_gate_args },
+	{ "filter_ledger",        policy_ledger,      COUNT(policy_ledger),      NOTIFY, policy_args },
 	{ "filter_vault",         policy_vault,       COUNT(policy_vault),       NOTIFY, policy_vault_args },
 };
 /* clang-format on */

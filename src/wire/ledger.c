@@ -313,3 +313,14 @@ bool ledger_ack_check(const struct ledger_ack *a, size_t n)
 	return n == sizeof *a && a->type == LEDGER_ACK && a->synced <= a->written &&
 	       memchr(a->hash, '\0', sizeof a->hash);
 }
+
+bool ledger_read_check(const struct ledger_read *r, size_t n)
+{
+	return n == sizeof *r && r->type == LEDGER_READ;
+}
+
+bool ledger_file_check(const struct ledger_file *f, size_t n, size_t n_fds)
+{
+	return n == sizeof *f && f->type == LEDGER_FILE && n_fds <= 1 &&
+	       (f->next == 0 || f->next > f->first);
+}

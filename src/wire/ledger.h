@@ -132,7 +132,13 @@ uint64_t ledger_file_seq(const char *name); /* 0: not a segment's name */
 #define LEDGER_PACKET_MAX (40u << 10)
 #define LEDGER_LIFE_SIZE 16
 
-enum ledger_packet_type { LEDGER_HELLO = 1, LEDGER_APPEND, LEDGER_ACK };
+enum ledger_packet_type {
+	LEDGER_HELLO = 1, /* to the writer */
+	LEDGER_APPEND,
+	LEDGER_READ,
+	LEDGER_ACK, /* from it */
+	LEDGER_FILE,
+};
 
 struct ledger_hello {
 	uint32_t type, version;
@@ -155,7 +161,32 @@ struct ledger_ack {
 	char zero[7];
 };
 
+/* Which file has this record, or those behind it? */
+struct ledger_read {
+	uint32_t type, tag;
+	uint64_t seq;
+};
+
+/* With a descriptor of it, to read; none came: it could not be opened. */
+struct ledger_file {
+	uint32_t type, tag;
+	uint64_t first,
+	    next; /* records that it and the file after it begin with; 0: there is none */
+};
+
+union ledger_packet {
+	uint32_t type;
+	struct ledger_hello hello;
+	struct ledger_append append;
+	struct ledger_read read;
+	struct ledger_ack ack;
+	struct ledger_file file;
+	char bytes[LEDGER_PACKET_MAX];
+};
+
 bool ledger_hello_check(const struct ledger_hello *h, size_t n);
 bool ledger_append_check(const struct ledger_append *a,
                          size_t n); /* its form; data may be no JSON */
+bool ledger_read_check(const struct ledger_read *r, size_t n);
 bool ledger_ack_check(const struct ledger_ack *a, size_t n);
+bool ledger_file_check(const struct ledger_file *f, size_t n, size_t n_fds);

@@ -1,0 +1,268 @@
+#include "ledger/book.h"
+
+#include <sys/resource.h>
+
+#include "ledger/budget.h"
+#include "test_ledger.h"
+
+static struct err e;
+
+static void add(struct book *b, enum ledger_kind kind, const char *sandbox, uint64_t num)
+{
+	char src[64];
+	const struct ledger_event ev = {
+		.kind = kind, .tenant = "t", .sandbox = sandbox, .src = src, .data = "{\"a\":1}"
+	};
+
+	snprintf(src, sizeof src, "ab-%llu", (unsigned long long)num);
+	CHECK_INT(book_add(b, &ev, 1000, &e), 0);
+}
+
+static void open_at(struct book *b, int dir, uint64_t file_bytes, uint64_t keep_bytes)
+{
+	const struct book_opts o = { dir, file_bytes, keep_bytes };
+
+	e = (struct err){ 0 };
+	if (book_open(b, &o, 1000, &e) < 0) {
+		printf("# %s\n", e.msg);
+		CHECK(false);
+	}
+}
+
+static void commit(struct book *b)
+{
+	CHECK_INT(book_write(b, &e), 0);
+	CHECK_INT(book_sync(b, &e), 0);
+}
+
+TEST(what_was_written_is_found_again)
+{
+	int dir = ledger_dir();
+	struct book b;
+
+	for (uint64_t life = 0; life < 4; life++) {
+		open_at(&b, dir, 0, 0);
+		CHECK_INT((long long)b.src.num, (long long)life * 10);
+		for (uint64_t i = 1; i <= 10; i++)
+			add(&b, LEDGER_EXEC_STARTED, i % 2 ? "sb_a" : "sb_b", life * 10 + i);
+		commit(&b);
+		book_close(&b, 2000);
+	}
+	struct read_ledger r = read_ledger(dir);
+
+	CHECK_INT((long long)r.n_found, 0);
+	CHECK_INT((long long)r.of[LEDGER_EXEC_STARTED], 40);
+	CHECK_INT((long long)r.of[LEDGER_CHECKPOINT], 4);
+	CHECK_INT((long long)r.unsigned_records, 0);
+	ledger_dir_remove(dir);
+}
+
+TEST(files_end_and_the_oldest_go_and_the_rest_can_be_verified)
+{
+	int dir = ledger_dir();
+	struct book b;
+
+	open_at(&b, dir, 20000, 60000);
+	for (uint64_t i = 1; i <= 2000; i++) {
+		char name[16];
+
+		snprintf(name, sizeof name, "sb_%llu", (unsigned long long)(i % 150));
+		add(&b, i % 450 == 0 ? LEDGER_SANDBOX_GONE : LEDGER_EXEC_ENDED, name, i);
+		commit(&b);
+		if (i % 10 == 0)
+			CHECK_INT(book_seal(&b, 1000, &e), 0);
+	}
+	uint64_t first = 0, next = 0;
+	int fd = book_file(&b, 1, &first, &next, &e);
+
+	CHECK(fd >= 0 && first > 1 && next > first);
+	close(fd);
+	fd = book_file(&b, UINT64_MAX, &first, &next, &e);
+	CHECK(fd >= 0 && first == b.file_seq && next == 0);
+	close(fd);
+	book_close(&b, 2000);
+	struct read_ledger r = read_ledger(dir);
+
+	printf("# %llu files, from %llu\n", (unsigned long long)r.n_files,
+	       (unsigned long long)r.first_seq);
+	CHECK_INT((long long)r.n_found, 0);
+	CHECK(r.n_files >= 2 && r.n_files < 10 && r.first_seq > 1);
+	CHECK(r.of[LEDGER_HEADS] > 0 && r.of[LEDGER_PRUNED] > 0);
+	open_at(&b, dir, 20000, 60000);
+	add(&b, LEDGER_EXEC_ENDED, "sb_7", 2001);
+	commit(&b);
+	book_close(&b, 2000);
+	CHECK_INT((long long)read_ledger(dir).n_found, 0);
+	ledger_dir_remove(dir);
+}
+
+static off_t size_of(int dir, const char *name)
+{
+	struct stat st;
+
+	CHECK_INT(fstatat(dir, name, &st, 0), 0);
+	return st.st_size;
+}
+
+static void cut(int dir, const char *name, off_t size)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0 && ftruncate(fd, size) == 0);
+	close(fd);
+}
+
+#define FIRST "00000000000000000001.jsonl"
+
+/* The power goes while the last line is written: whatever came to the disk of it. */
+TEST(a_torn_line_is_put_aside_and_told)
+{
+	for (off_t back = 1, line = 400; back <= line; back += 37) {
+		int dir = ledger_dir();
+		struct book b;
+
+		open_at(&b, dir, 0, 0);
+		for (uint64_t i = 1; i <= 5; i++)
+			add(&b, LEDGER_EXEC_STARTED, "sb_a", i);
+		commit(&b);
+		off_t whole = size_of(dir, FIRST);
+
+		add(&b, LEDGER_EXEC_STARTED, "sb_a", 6);
+		CHECK_INT(book_write(&b, &e), 0);
+		fd_close(&b.file_fd); /* it dies: nothing more is written */
+		book_close(&b, 0);
+		line = size_of(dir, FIRST) - whole;
+		off_t size = whole + (back < line ? line - back : 0);
+
+		cut(dir, FIRST, size);
+		open_at(&b, dir, 0, 0);
+		CHECK_INT((long long)b.src.num, 5);
+		add(&b, LEDGER_EXEC_STARTED, "sb_a", 6);
+		commit(&b);
+		book_close(&b, 2000);
+		struct read_ledger r = read_ledger(dir);
+
+		CHECK_INT((long long)r.n_found, 0);
+		CHECK_INT((long long)r.of[LEDGER_SEALED], size > whole ? 1 : 0);
+		CHECK_INT((long long)r.of[LEDGER_EXEC_STARTED], 6);
+		if (size > whole)
+			CHECK_INT(size_of(dir, "00000000000000000001.torn"), size - whole);
+		ledger_dir_remove(dir);
+	}
+}
+
+TEST(a_new_file_that_came_to_nothing)
+{
+	int dir = ledger_dir();
+	struct book b;
+
+	open_at(&b, dir, 0, 0);
+	add(&b, LEDGER_EXEC_STARTED, "sb_a", 1);
+	commit(&b);
+	book_close(&b, 2000);
+	close(openat(dir, "00000000000000000099.jsonl", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	open_at(&b, dir, 0, 0);
+	add(&b, LEDGER_EXEC_STARTED, "sb_a", 2);
+	commit(&b);
+	book_close(&b, 2000);
+	struct read_ledger r = read_ledger(dir);
+
+	CHECK_INT((long long)r.n_found, 0);
+	CHECK_INT((long long)r.n_files, 1);
+	ledger_dir_remove(dir);
+}
+
+TEST(damage_is_told_and_stays_where_it_is)
+{
+	int dir = ledger_dir();
+	struct book b;
+
+	open_at(&b, dir, 0, 0);
+	for (uint64_t i = 1; i <= 5; i++)
+		add(&b, LEDGER_EXEC_STARTED, "sb_a", i);
+	commit(&b);
+	book_close(&b, 2000);
+	int fd = openat(dir, FIRST, O_RDWR | O_CLOEXEC);
+	size_t n;
+	char *text = read_whole(dir, FIRST, &n), byte = '2';
+	char *third = strstr(strstr(text, "{\"a\":1") + 1, "{\"a\":1");
+
+	CHECK(fd >= 0 && pwrite(fd, &byte, 1, third + 5 - text) == 1);
+	free(text);
+	close(fd);
+	open_at(&b, dir, 0, 0);
+	book_close(&b, 2000);
+	struct read_ledger r = read_ledger(dir);
+
+	CHECK_INT((long long)r.n_found, 1);
+	CHECK_INT(r.first.fault, LEDGER_FAULT_CHANGED);
+	CHECK_INT((long long)r.of[LEDGER_DAMAGED], 1);
+	ledger_dir_remove(dir);
+}
+
+TEST(one_writer_and_one_key)
+{
+	int dir = ledger_dir();
+	struct book b, other;
+	const struct book_opts o = { .dir_fd = dir };
+
+	open_at(&b, dir, 0, 0);
+	CHECK_INT(book_open(&other, &o, 1000, &e), -1);
+	CHECK_INT(e.sys, EBUSY);
+	book_close(&other, 1000);
+	book_close(&b, 1000);
+	CHECK_INT(size_of(dir, "key") > 0, 1);
+	CHECK_INT(unlinkat(dir, "key", 0), 0);
+	CHECK_INT(book_open(&other, &o, 1000, &e), -1); /* never another one for the same records */
+	book_close(&other, 1000);
+	ledger_dir_remove(dir);
+}
+
+/* What does not fit on the disk stays in memory, and goes there later. */
+TEST(a_full_disk_loses_nothing)
+{
+	int dir = ledger_dir();
+	struct book b;
+
+	signal(SIGXFSZ, SIG_IGN);
+	open_at(&b, dir, 0, 0);
+	for (uint64_t i = 1; i <= 5; i++)
+		add(&b, LEDGER_EXEC_STARTED, "sb_a", i);
+	struct rlimit few = { 1000, RLIM_INFINITY }, many = { RLIM_INFINITY, RLIM_INFINITY };
+
+	CHECK_INT(setrlimit(RLIMIT_FSIZE, &few), 0);
+	CHECK_INT(book_write(&b, &e), -1);
+	add(&b, LEDGER_EXEC_STARTED, "sb_a", 6);
+	CHECK_INT(book_write(&b, &e), -1);
+	CHECK_INT(setrlimit(RLIMIT_FSIZE, &many), 0);
+	commit(&b);
+	book_close(&b, 2000);
+	struct read_ledger r = read_ledger(dir);
+
+	CHECK_INT((long long)r.n_found, 0);
+	CHECK_INT((long long)r.of[LEDGER_EXEC_STARTED], 6);
+	ledger_dir_remove(dir);
+}
+
+TEST(beyond_its_budget_a_sandbox_is_only_counted)
+{
+	static struct budget b;
+	struct ledger_event ev = { .kind = LEDGER_PROCESS_STARTED, .sandbox = "sb_a" };
+	struct ledger_event vital = { .kind = LEDGER_GIT_PUSHED, .sandbox = "sb_a" };
+	struct ledger_event other = { .kind = LEDGER_PROCESS_STARTED, .sandbox = "sb_b" };
+	size_t n = 0;
+
+	for (int i = 0; i < BUDGET_BURST + 500; i++)
+		n += budget_take(&b, &ev, 1000);
+	CHECK_INT((long long)n, BUDGET_BURST);
+	CHECK_INT((long long)b.sums.len, 1);
+	CHECK_INT((long long)b.sums.at[0].count, 500);
+	CHECK_STR(b.sums.at[0].sandbox, "sb_a");
+	CHECK(budget_take(&b, &vital, 1000));
+	CHECK(budget_take(&b, &other, 1000));
+	n = 0;
+	for (int i = 0; i < 500; i++)
+		n += budget_take(&b, &ev, 2000);
+	CHECK_INT((long long)n, BUDGET_RATE);
+	budget_done(&b);
+}
