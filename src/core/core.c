@@ -13,7 +13,9 @@
 #include "core/checkout.h"
 #include "core/expire.h"
 #include "core/image.h"
+#include "core/ledger.h"
 #include "core/maker.h"
+#include "core/notes.h"
 #include "core/process.h"
 #include "core/repo.h"
 #include "core/trees.h"
@@ -252,13 +254,17 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 	r = loop_add(l, &c->store_watch, EPOLLIN);
 	if (r < 0)
 		return err_sys(e, -r, "watch the store");
-	if (trees_open(c, e) < 0 || maker_open(c, launcher_fd, e) < 0 || recover(c, e) < 0 ||
-	    dismiss_strangers(c, e) < 0)
+	if (trees_open(c, e) < 0 || maker_open(c, launcher_fd, e) < 0)
+		return -1;
+	ledger_open(c);
+	note_started(c);
+	if (recover(c, e) < 0 || dismiss_strangers(c, e) < 0)
 		return -1;
 	wsx_recover(c);
 	images_sweep(c);
 	birth_recover(c);
 	repo_recover(c);
+	note_recovered(c);
 	return 0;
 }
 
@@ -294,6 +300,8 @@ void core_close(struct core *c)
 {
 	c->is_closing = true;
 	store_close(c->store); /* all that was said is on record, and whoever waits has been told */
+	note_stopped(c);
+	ledger_close(c);
 	c->store = NULL;
 	checkout_close(c);
 	repo_close(c);

@@ -12,6 +12,7 @@
  *   birth.c     a log that speaks for a row that is not there yet
  *   quota.c     what one tenant has, and may have
  *   gate.c      the gate of a sandbox: its child, its rules
+ *   ledger.c    what happened, on its way to the ledger; notes.c: in which words
  *   service.c   one command of ours in a throw-away sandbox
  *   repo.c      repositories: their mirrors
  *   checkout.c  a commit as trees of a workspace
@@ -73,6 +74,7 @@ struct core {
 	char boot_id[40];
 
 	struct maker *maker;
+	struct ledger *ledger; /* ledger.h */
 	struct cache_ask *cache_asks; /* that are under way */
 	struct trees *trees;          /* trees.h */
 	struct image_import *imports; /* image.h */

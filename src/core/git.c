@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "core/gitscript.h"
+#include "core/ledger.h"
 #include "core/repo.h"
 #include "os/file.h"
 
@@ -42,13 +43,14 @@ struct git_op {
 static const struct {
 	const char *script, *what;
 	bool is_writing, is_large;
+	enum ledger_kind kind; /* LEDGER_KINDS: it changes nothing */
 } verbs[] = {
-	[GIT_COMMIT] = { git_script_commit, "commit", true, false },
-	[GIT_MERGE] = { git_script_merge, "merge", true, false },
-	[GIT_PUSH] = { git_script_push, "push", false, false },
-	[GIT_PATCH] = { git_script_patch, "patch", false, true },
-	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true },
-	[GIT_MAILS] = { git_script_mails, "patch", false, true },
+	[GIT_COMMIT] = { git_script_commit, "commit", true, false, LEDGER_GIT_COMMITTED },
+	[GIT_MERGE] = { git_script_merge, "merge", true, false, LEDGER_GIT_MERGED },
+	[GIT_PUSH] = { git_script_push, "push", false, false, LEDGER_GIT_PUSHED },
+	[GIT_PATCH] = { git_script_patch, "patch", false, true, LEDGER_KINDS },
+	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true, LEDGER_KINDS },
+	[GIT_MAILS] = { git_script_mails, "patch", false, true, LEDGER_KINDS },
 };
 
 /* ---- the end ------------------------------------------------------------------------- */
@@ -80,13 +82,40 @@ static void finish(struct git_op *o)
 	op_free(o);
 }
 
+/* It is done; whoever asked hears of it when the ledger has it on disk. */
+static void on_disk(void *arg, bool is_on_disk)
+{
+	struct git_op *o = arg;
+
+	if (!is_on_disk)
+		fail_set(&o->fail, FAIL_BACKEND_ERROR,
+		         "%s: it is done, and the ledger could not record it", verbs[o->verb].what);
+	finish(o);
+}
+
+static void put_on_record(struct git_op *o)
+{
+	const struct ledger_who who = { .tenant = o->w->row.tenant, .workspace = o->w->row.id };
+	bool is_done = o->fail.code == FAIL_NONE && o->conflicts_len == 0;
+
+	if (!is_done || verbs[o->verb].kind == LEDGER_KINDS) {
+		finish(o);
+		return;
+	}
+	ledger_commit(o->core, verbs[o->verb].kind, &who,
+	              json_pack("{ss,ss?,ss?,sb}", "commit", o->sha, "branch",
+	                        o->branch && o->branch[0] ? o->branch : NULL, "host",
+	                        o->verb == GIT_PUSH ? o->url.host : NULL, "forced", o->is_forced),
+	              on_disk, o);
+}
+
 /* What was written is told of with the state that can be gone back to. */
 static void pointed(void *arg, struct wsx *w, const struct point_row *point, const struct fail *f)
 {
 	(void)w;
 	(void)point;
 	(void)f; /* the commit is made; a point that is not is made with the next command */
-	finish(arg);
+	put_on_record(arg);
 }
 
 /* The mirror hears of what we pushed at once: others may begin there, and a lease is what it knows.
@@ -94,7 +123,7 @@ static void pointed(void *arg, struct wsx *w, const struct point_row *point, con
 static void refreshed(void *arg, const struct repo_end *end)
 {
 	(void)end; /* it is pushed, whether or not we can look */
-	finish(arg);
+	put_on_record(arg);
 }
 
 static void conclude(struct git_op *o)
@@ -108,7 +137,7 @@ static void conclude(struct git_op *o)
 		wsx_point(o->w, &point, pointed, o);
 	else if (!is_done || o->verb != GIT_PUSH ||
 	         repo_refresh(o->core, &o->repo, -1, refreshed, o, &ignored) < 0)
-		finish(o);
+		put_on_record(o);
 }
 
 static void ran(void *arg, const struct service_end *end)

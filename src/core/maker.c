@@ -186,6 +186,11 @@ void maker_cache(struct core *c, given_fn *done, void *arg)
 	ask_socket(c, L_CACHE, done, arg);
 }
 
+void maker_ledger(struct core *c, given_fn *done, void *arg)
+{
+	ask_socket(c, L_LEDGER, done, arg);
+}
+
 void maker_vault(struct core *c, const struct vault_open *open, given_fn *done, void *arg)
 {
 	struct launch_packet *p = mem_alloc(sizeof *p);

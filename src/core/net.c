@@ -4,6 +4,7 @@
 
 #include "core/details.h"
 #include "core/gate.h"
+#include "core/notes.h"
 #include "core/process.h"
 #include "io/journal.h"
 #include "store/connections.h"
@@ -282,6 +283,7 @@ void core_on_record(struct sbx *s, uint64_t at, uint32_t num, const struct gate_
 
 	snprintf(h.process, sizeof h.process, "%s", note_whose(s, num, r));
 	n->generation = s->generation;
+	note_net(s, h.process, r);
 	vec_push(&n->held, h);
 	if (n->n_sent == 0 && n->retry.at_ms == 0)
 		send_some(n);

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "core/gate.h"
+#include "core/notes.h"
 #include "io/journal.h"
 #include "spec/netdoc.h"
 
@@ -189,6 +190,7 @@ static void finish(struct policy_pending *p, const struct gate_ruled *r)
 	p->changed = (struct policy_changed){ .generation = r->generation,
 		                              .closed = r->closed,
 		                              .is_looser = p->is_looser };
+	note_policy(s, r->generation, p->is_looser);
 	journal(JOURNAL_INFO, "the rules of a sandbox changed", "sandbox", s->id, "tenant",
 	        s->tenant, "looser", p->is_looser ? "yes" : "no", NULL);
 	record(p);

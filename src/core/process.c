@@ -9,6 +9,7 @@
 #include "core/birth.h"
 #include "core/details.h"
 #include "core/image.h"
+#include "core/notes.h"
 #include "core/quota.h"
 #include "core/shells.h"
 #include "core/workspace.h"
@@ -40,6 +41,7 @@ static void px_free(struct px *p)
 	free(p->details);
 	free(p->shell);
 	json_decref(p->denials);
+	json_decref(p->env_names);
 	json_decref(p->workspace);
 	free(p);
 }
@@ -206,6 +208,7 @@ static void record_end(struct px *p)
 {
 	struct err e = { 0 };
 
+	note_exec_ended(p);
 	if (p->is_service) { /* as if there were a row */
 		p->late.fired = service_ended;
 		timer_set(&p->core->timers, &p->late, 0);
@@ -418,12 +421,22 @@ void px_forget(struct px *p)
 	px_free(p);
 }
 
+/* For the ledger: names, never values. */
+static json_t *names_of(const struct pair_list *env)
+{
+	json_t *list = env && env->len ? json_array() : NULL;
+
+	for (size_t i = 0; list && i < env->len; i++)
+		json_array_append_new(list, details_text(env->at[i].key));
+	return list;
+}
+
 struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 {
 	const struct quota one = { .of = { [QUOTA_PROCESSES] = !s->is_service } };
 	struct command cmd = { 0 };
 
-	if (quota_admit(s->core, s->tenant, &one, f) < 0 ||
+	if (quota_admit(s->core, s->tenant, &one, f) < 0 || ledger_admit(s->core, f) < 0 ||
 	    (ask->shell && shells_check(s, ask, f) < 0) || make_command(s, ask, &cmd, f) < 0)
 		return NULL;
 	struct px *p = px_new(s->core);
@@ -444,6 +457,7 @@ struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	p->shell = ask->shell ? mem_strdup(ask->shell) : NULL;
 	p->cwd = mem_strdup(first_cwd(s, ask, &cmd));
 	p->label = ask->label ? mem_strdup(ask->label) : NULL;
+	p->env_names = names_of(ask->env);
 	bool is_well = open_log(p, f) == 0 && (!p->shell || shells_prepare(p, f) == 0) &&
 	               send_exec(p, &cmd, f) == 0;
 	p->has_birth = is_well && p->is_final && !p->is_service && birth_write(p) >= 0;
@@ -479,6 +493,7 @@ int px_record(struct px *p, struct fail *f)
 	p->is_stored = p->is_service;
 	p->is_known = true;
 	s->core->stats.execs++;
+	note_exec_started(p);
 	return 0;
 }
 

@@ -37,6 +37,7 @@ struct px {
 	enum process_state state;
 	char *argv, *cwd, *label; /* argv: JSON */
 	char *details;            /* JSON; of one from the store */
+	struct json_t *env_names; /* that it was given; NULL: none */
 	struct json_t *denials;   /* connections that were denied while it ran; NULL: none */
 	struct json_t *workspace; /* what it left there; NULL: it has none */
 	char *shell;              /* in which it runs, or NULL */

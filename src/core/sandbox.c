@@ -11,6 +11,7 @@
 #include "core/image.h"
 #include "core/maker.h"
 #include "core/net.h"
+#include "core/notes.h"
 #include "core/policy.h"
 #include "core/process.h"
 #include "core/quota.h"
@@ -114,6 +115,8 @@ static void update_service(struct sbx *s, struct store_call call)
 
 void sbx_update(struct sbx *s, uint32_t fields, struct store_call call)
 {
+	if (fields & SANDBOX_SET_STATE)
+		note_sandbox_state(s);
 	if (s->is_service) {
 		update_service(s, call);
 		return;
@@ -428,7 +431,7 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	s->is_work_read_only = ask->is_work_read_only;
 	copy_trees(s, ask);
 	s->needs = s->is_service ? (struct quota){ 0 } : quota_needs(&s->spec);
-	if (quota_admit(c, s->tenant, &s->needs, f) < 0) {
+	if (quota_admit(c, s->tenant, &s->needs, f) < 0 || ledger_admit(c, f) < 0) {
 		sbx_free(s);
 		return NULL;
 	}
@@ -446,6 +449,7 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	if (ask->client_fd >= 0)
 		s->change.client_fd = fcntl(ask->client_fd, F_DUPFD_CLOEXEC, 3);
 	c->stats.creates++;
+	note_sandbox_created(s);
 	if (s->is_one_shot || s->is_service)
 		sbx_build(s);
 	return s;

@@ -3,6 +3,7 @@
  */
 #include <jansson.h>
 
+#include "core/notes.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
 #include "io/journal.h"
@@ -29,6 +30,11 @@ static void created(void *arg, const struct store_answer *a)
 		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists");
 	else if (!w)
 		fail_set(&f, FAIL_BACKEND_ERROR, "the workspace could not be stored");
+	if (w)
+		note_workspace(w, LEDGER_WORKSPACE_CREATED, NULL,
+		               json_pack("{ss?,ss?,ss?,ss?}", "key", w->row.key, "repo",
+		                         w->row.repo, "base", w->row.base_commit, "branch",
+		                         w->row.branch));
 	o->done(o->arg, w, w ? NULL : &f);
 	free(o);
 }
@@ -231,6 +237,8 @@ static void close_end(struct close_op *o, const struct fail *f)
 	struct wsx *w = o->op.w;
 
 	wsx_ref(w);
+	if (!f && o->is_trash && !w->is_scratch)
+		note_workspace(w, LEDGER_WORKSPACE_REMOVED, NULL, NULL);
 	if (o->done)
 		o->done(o->arg, w, f);
 	ws_end(&o->op);
@@ -436,6 +444,15 @@ static void fork_end(struct fork_op *o, const struct fail *f)
 	free(o);
 }
 
+static void note_forks(const struct fork_op *o)
+{
+	json_t *ids = json_array();
+
+	for (size_t i = 0; i < o->n; i++)
+		json_array_append_new(ids, json_string(o->ids[i]));
+	note_workspace(o->w, LEDGER_WORKSPACE_FORKED, NULL, json_pack("{so}", "to", ids));
+}
+
 static void forked(void *arg, const struct store_answer *a)
 {
 	struct fork_op *o = arg;
@@ -445,6 +462,8 @@ static void forked(void *arg, const struct store_answer *a)
 		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists");
 	else if (a->code != STORE_OK)
 		fail_set(&f, FAIL_BACKEND_ERROR, "the forks could not be stored");
+	else
+		note_forks(o);
 	fork_end(o, a->code == STORE_OK ? NULL : &f);
 }
 

@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "core/files.h"
+#include "core/notes.h"
 #include "core/process.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
@@ -273,6 +274,11 @@ static void point_stored(void *arg, const struct fail *f)
 	}
 	if (o->kept.row.num > 0)
 		ws_sync_soon(o->op.w, o->kept.row.num);
+	note_workspace(o->op.w, LEDGER_WORKSPACE_CHANGED, o->process,
+	               json_pack("{ss,sI,sI,sI,ss?}", "point", o->kept.row.id, "at",
+	                         (json_int_t)o->kept.row.num, "before",
+	                         (json_int_t)o->kept.row.before, "files",
+	                         (json_int_t)o->kept.row.files, "label", o->label));
 	if (o->ask.kind == POINT_SNAPSHOT && o->op.w->link == WSX_OPEN)
 		ws_ask(o->op.w, &p, -1, point_synced, o);
 	else

@@ -9,6 +9,7 @@
  */
 #include <jansson.h>
 
+#include "core/notes.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
 
@@ -50,6 +51,11 @@ static void restore_end(struct restore_op *o, const struct fail *f)
 
 	wsx_ref(w);
 	ws_thaw(w);
+	if (!f)
+		note_workspace(w, LEDGER_WORKSPACE_MOVED, NULL,
+		               json_pack("{sI,sI,sI}", "from", (json_int_t)o->result.from, "to",
+		                         (json_int_t)o->result.to, "files",
+		                         (json_int_t)o->result.files));
 	o->done(o->arg, w, f ? NULL : &o->result, f);
 	ws_end(&o->op);
 	wsx_unref(w);

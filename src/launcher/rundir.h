@@ -5,6 +5,7 @@
  *                     so that it can neither remove nor replace what is root's in it
  *   STATE/trees/ blobs/ vol/  0700, the launcher's: what workspaces keep (wire/vault.h)
  *   STATE/cache/      0700, the package cache's
+ *   STATE/ledger/     0700, the ledger's
  *   RUN/              0711, the launcher's: the daemon passes and connects
  *   RUN/launcher.lock held while a launcher lives
  *   RUN/api.sock      0600, the daemon's

@@ -9,7 +9,6 @@
 #pragma once
 
 #include "io/loop.h"
-#include "launcher/caches.h"
 #include "launcher/gates.h"
 #include "launcher/kit.h"
 #include "launcher/opener.h"
@@ -17,6 +16,7 @@
 #include "launcher/rundir.h"
 #include "launcher/server.h"
 #include "launcher/slot.h"
+#include "launcher/standby.h"
 #include "launcher/vaults.h"
 
 #define JOBS_MAX 256
@@ -92,7 +92,7 @@ struct server {
 	struct vaults vaults;
 	struct making *makings;
 	struct opening *openings;
-	struct caches caches;
+	struct standby cache, ledger;
 	bool is_leaving;
 	uint64_t leave_ms; /* the latest */
 	int status;        /* to exit with */

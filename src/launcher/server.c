@@ -30,8 +30,9 @@ uint64_t server_now(void)
 /* One timer for all; after every event it is set for what comes first. */
 static void set_timer(struct server *s)
 {
-	const uint64_t all[] = { ending_due(s), supervise_due(s), making_due(s),
-		                 vaults_due(&s->vaults), caches_due(&s->caches) };
+	const uint64_t all[] = { ending_due(s),          supervise_due(s),
+		                 making_due(s),          vaults_due(&s->vaults),
+		                 standby_due(&s->cache), standby_due(&s->ledger) };
 	uint64_t due = UINT64_MAX;
 
 	for (size_t i = 0; i < COUNT(all); i++)
@@ -336,17 +337,29 @@ static void on_vault(struct server *s, const struct launch_packet *p, int fd)
 	opening_begin(s, p);
 }
 
-static void on_cache(struct server *s, const struct launch_packet *p, int fd)
+static void stand_by(struct server *s, struct standby *who, const struct launch_packet *p,
+                     enum launch_type answer)
 {
-	const struct launch_head head = { .type = L_CACHED, .tag = p->head.tag };
+	const struct launch_head head = { .type = answer, .tag = p->head.tag };
 	struct err e = { 0 };
-	int ours = caches_ask(&s->caches, &e);
+	int ours = standby_ask(who, &e);
 
-	(void)fd;
 	if (ours < 0)
 		server_fail(s, p->head.tag, &e);
 	else
 		server_send(s, head, NULL, ours);
+}
+
+static void on_cache(struct server *s, const struct launch_packet *p, int fd)
+{
+	(void)fd;
+	stand_by(s, &s->cache, p, L_CACHED);
+}
+
+static void on_ledger(struct server *s, const struct launch_packet *p, int fd)
+{
+	(void)fd;
+	stand_by(s, &s->ledger, p, L_LEDGERED);
 }
 
 static void on_ready(struct server *s, const struct launch_packet *p, int fd)
@@ -360,9 +373,9 @@ static void on_ready(struct server *s, const struct launch_packet *p, int fd)
 
 /* `fd` is borrowed; -1: none came. */
 static void (*const orders[])(struct server *s, const struct launch_packet *p, int fd) = {
-	[L_MAKE] = on_make,   [L_OPEN] = on_open,   [L_CLEAN] = on_clean,
-	[L_SWEEP] = on_sweep, [L_HOST] = on_host,   [L_GATE] = on_gate,
-	[L_CACHE] = on_cache, [L_VAULT] = on_vault, [L_READY] = on_ready,
+	[L_MAKE] = on_make,     [L_OPEN] = on_open,   [L_CLEAN] = on_clean, [L_SWEEP] = on_sweep,
+	[L_HOST] = on_host,     [L_GATE] = on_gate,   [L_CACHE] = on_cache, [L_VAULT] = on_vault,
+	[L_LEDGER] = on_ledger, [L_READY] = on_ready,
 };
 _Static_assert(COUNT(orders) == L_READY + 1, "an order has no function");
 
@@ -455,8 +468,12 @@ static void child_ended(struct server *s, pid_t pid, int status)
 		gates_ended(&s->gates, server_now());
 		return;
 	}
-	if (pid == s->caches.pid) {
-		caches_ended(&s->caches, server_now());
+	if (pid == s->cache.pid) {
+		standby_ended(&s->cache, server_now());
+		return;
+	}
+	if (pid == s->ledger.pid) {
+		standby_ended(&s->ledger, server_now());
 		return;
 	}
 	for (struct job *j = s->jobs; j; j = j->next)
@@ -506,7 +523,8 @@ static void timer_ready(struct watch *w, uint32_t events)
 	vaults_tick(&s->vaults, now);
 	making_tick(s, now);
 	supervise_tick(s, now);
-	caches_tick(&s->caches, now);
+	standby_tick(&s->cache, now);
+	standby_tick(&s->ledger, now);
 	set_timer(s);
 }
 
@@ -587,6 +605,36 @@ static void vaults_changed(struct vaults *all)
 	set_timer(OF(all, vaults));
 }
 
+static int open_standbys(struct server *s, struct err *e)
+{
+	s->cache = (struct standby){ .program = "caisson-cache",
+		                     .folder = "cache",
+		                     .title = "the package cache",
+		                     .socket_type = SOCK_STREAM,
+		                     .n_pairs = 2,
+		                     .id = s->opts->service_id + 2,
+		                     .args = s->opts->cache_args };
+	s->ledger = (struct standby){ .program = "caisson-ledger",
+		                      .folder = "ledger",
+		                      .title = "the ledger",
+		                      .socket_type = SOCK_SEQPACKET,
+		                      .n_pairs = 1,
+		                      .outlives = true,
+		                      .id = s->opts->service_id + 3 };
+	struct standby *const all[] = { &s->cache, &s->ledger };
+
+	for (size_t i = 0; i < COUNT(all); i++) {
+		all[i]->is_root = s->kit.host.is_root;
+		all[i]->cgroup = &s->kit.host.cgroup;
+		all[i]->state_fd = s->dirs.state_fd;
+		all[i]->loop = &s->loop;
+		if (standby_open(all[i], e) < 0)
+			return -1;
+	}
+	s->gates.cache_fd = s->cache.pairs[STANDBY_GATE].near_fd;
+	return 0;
+}
+
 static int open_all(struct server *s, struct err *e)
 {
 	if (kit_open(&s->kit, e) < 0)
@@ -607,15 +655,8 @@ static int open_all(struct server *s, struct err *e)
 	s->opener.api_ino = s->dirs.api_ino;
 	if (set_rules(s, e) < 0 || open_tops(s, e) < 0 || watch_events(s, e) < 0)
 		return -1;
-	s->caches.is_root = s->gates.is_root;
-	s->caches.id = s->opts->service_id + 2;
-	s->caches.cgroup = s->gates.cgroup;
-	s->caches.state_fd = s->dirs.state_fd;
-	s->caches.args = s->opts->cache_args;
-	s->caches.loop = &s->loop;
-	if (caches_open(&s->caches, e) < 0)
+	if (open_standbys(s, e) < 0)
 		return -1;
-	s->gates.cache_fd = s->caches.gate_fd;
 	s->vaults = (struct vaults){ .loop = &s->loop,
 		                     .changed = vaults_changed,
 		                     .is_root = s->kit.host.is_root,
@@ -649,7 +690,8 @@ static void close_all(struct server *s)
 	fd_close(&s->timer.fd);
 	loop_close(&s->loop);
 	gates_done(&s->gates);
-	caches_done(&s->caches);
+	standby_done(&s->cache);
+	standby_done(&s->ledger);
 	rundir_done(&s->dirs);
 	kit_done(&s->kit);
 }
@@ -662,7 +704,8 @@ int server_run(const struct server_opts *o, monitor_fn *monitor, struct err *e)
 	s->monitor = monitor;
 	s->loop.epoll_fd = s->channel.fd = s->signals.fd = s->timer.fd = -1;
 	s->gates.channel_fd = s->gates.cache_fd = -1;
-	s->caches.gate_fd = s->caches.ask_fd = s->caches.gate.fd = s->caches.ask.fd = -1;
+	standby_init(&s->cache);
+	standby_init(&s->ledger);
 	s->out_last = &s->out_first;
 	raise_limits();
 	int r = open_all(s, e);

@@ -1,4 +1,4 @@
-#include "launcher/caches.h"
+#include "launcher/standby.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -9,7 +9,7 @@
 #include "launcher/server.h"
 #include "test.h"
 
-static struct caches c;
+static struct standby c;
 static struct loop loop;
 static char state[] = "/tmp/caisson-test-XXXXXX";
 
@@ -22,11 +22,16 @@ static void begin(void)
 		SKIP("needs caisson-cache beside the test");
 	CHECK(mkdtemp(state));
 	CHECK_INT(loop_init(&loop), 0);
-	c = (struct caches){ .is_root = geteuid() == 0,
-		             .id = SERVER_ID + 2,
-		             .state_fd = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-		             .loop = &loop };
-	CHECK_INT(caches_open(&c, &e), 0);
+	c = (struct standby){ .program = "caisson-cache",
+		              .folder = "cache",
+		              .title = "the package cache",
+		              .socket_type = SOCK_STREAM,
+		              .n_pairs = 2,
+		              .is_root = geteuid() == 0,
+		              .id = SERVER_ID + 2,
+		              .state_fd = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+		              .loop = &loop };
+	CHECK_INT(standby_open(&c, &e), 0);
 }
 
 /* One turn of the loop. */
@@ -44,7 +49,7 @@ static const char *ask(const char *question)
 {
 	static char text[4096];
 	struct err e = { 0 };
-	AUTO(fd_close) int fd = caches_ask(&c, &e);
+	AUTO(fd_close) int fd = standby_ask(&c, &e);
 	size_t n = 0;
 	ssize_t r;
 
@@ -65,7 +70,7 @@ static void kill_cache(uint64_t now_ms)
 
 	CHECK_INT(kill(c.pid, SIGKILL), 0);
 	CHECK_INT(waitpid(c.pid, &status, 0), c.pid);
-	caches_ended(&c, now_ms);
+	standby_ended(&c, now_ms);
 }
 
 static void end(void)
@@ -73,7 +78,7 @@ static void end(void)
 	char path[64];
 	pid_t pid = c.pid;
 
-	caches_done(&c);
+	standby_done(&c);
 	if (pid > 0)
 		CHECK_INT(waitpid(pid, NULL, 0), pid); /* it ends with us */
 	for (const char *const *f =
@@ -102,11 +107,11 @@ TEST(it_starts_when_it_is_wanted_and_comes_back)
 	uint64_t now = c.started_ms + 10;
 
 	kill_cache(now);
-	CHECK(caches_due(&c) > now && caches_due(&c) < now + 1000);
-	caches_tick(&c, now); /* not yet */
-	CHECK(caches_due(&c) != UINT64_MAX);
-	caches_tick(&c, caches_due(&c));
-	CHECK(caches_due(&c) == UINT64_MAX);
+	CHECK(standby_due(&c) > now && standby_due(&c) < now + 1000);
+	standby_tick(&c, now); /* not yet */
+	CHECK(standby_due(&c) != UINT64_MAX);
+	standby_tick(&c, standby_due(&c));
+	CHECK(standby_due(&c) == UINT64_MAX);
 	CHECK(strstr(ask("{\"op\":\"list\",\"limit\":10}\n"), "\"entries\":[]"));
 	CHECK(c.pid != first);
 	end();
@@ -120,10 +125,10 @@ TEST(what_comes_while_it_is_dead_waits)
 	begin();
 	(void)ask("{\"op\":\"list\",\"limit\":1}\n");
 	kill_cache(c.started_ms + 5000);
-	AUTO(fd_close) int fd = caches_ask(&c, &e);
+	AUTO(fd_close) int fd = standby_ask(&c, &e);
 	CHECK(fd >= 0);
 	CHECK_INT(send(fd, "{\"op\":\"list\"}\n", 14, MSG_NOSIGNAL), 14);
-	caches_tick(&c, caches_due(&c));
+	standby_tick(&c, standby_due(&c));
 	turn();
 	CHECK(recv(fd, text, sizeof text - 1, 0) > 0);
 	CHECK(strstr(text, "entries"));
@@ -152,11 +157,11 @@ TEST(a_folder_of_somebody_else_is_left_alone)
 	begin();
 	snprintf(path, sizeof path, "%s/cache", state);
 	CHECK_INT(symlink("/etc", path), 0);
-	AUTO(fd_close) int fd = caches_ask(&c, &e);
+	AUTO(fd_close) int fd = standby_ask(&c, &e);
 	turn();
 	CHECK_INT(c.pid, 0);
-	CHECK(caches_due(&c) != UINT64_MAX);
+	CHECK(standby_due(&c) != UINT64_MAX);
 	CHECK_INT(unlink(path), 0);
-	caches_done(&c);
+	standby_done(&c);
 	CHECK_INT(rmdir(state), 0);
 }
