@@ -23,6 +23,7 @@ static const struct param query[] = {
 	{ "hash",      "flag",          "with the hash of the file" },
 	{ "hidden",    "flag",          "also names that begin with a dot" },
 	{ "host",      "text",          "a name, or an address" },
+	{ "kind",      "text",          "only these: names of kinds with commas between them; `exec` is all that begin so" },
 	{ "label",     "text",          "of sandboxes NAME=VALUE, of processes the label" },
 	{ "limit",     "count",         "entries of a page" },
 	{ "lines",     "text",          "FIRST-LAST, from 1: these lines, as JSON" },
@@ -33,11 +34,13 @@ static const struct param query[] = {
 	{ "parent",    "text",          "only forks of this one" },
 	{ "path",      "text",          "the folder that names are taken from; without a slash in front from the working folder, which it is unless given" },
 	{ "port",      "count",         "1 to 65535; 443 unless given" },
+	{ "process",   "text",          "only those of this one" },
 	{ "recursive", "flag",          "with all that is below" },
 	{ "ref",       "text",          "the name of an image in an OCI layout that has several" },
 	{ "relative",  "flag",          "the path is taken from the working folder, unless a slash is in front of it" },
 	{ "replace",   "flag",          "an image of that name gives way, when the new one is whole" },
 	{ "sandbox",   "text",          "only those of this one" },
+	{ "since",     "count",         "only what is not older, Unix time in ms" },
 	{ "stat",      "flag",          "what it is, not what is in it" },
 	{ "state",     "process_state", "only those in this state" },
 	{ "to",        "text",          "the other point; as it is now unless given" },
@@ -45,6 +48,7 @@ static const struct param query[] = {
 	{ "usage",     "flag",          "with what it has on disk" },
 	{ "wait",      "duration",      "answer when it has ended, or after this long" },
 	{ "watch",     "flag",          "changes as they happen" },
+	{ "workspace", "text",          "only those of this one" },
 };
 
 static const struct param once = {
@@ -63,6 +67,7 @@ static const struct {
 	{ file_delete,    { "If-Match", "text", "only when the file has this hash; else stale" } },
 	{ process_log,    { "Range", "text", "`bytes=FIRST-LAST` or `bytes=-LAST_N`, when it has ended" } },
 	{ connection_list, { "Last-Event-ID", "count", "as `after`, of a client that connects again" } },
+	{ events_get, { "Last-Event-ID", "count", "as `after`, of a client that connects again" } },
 	{ process_events, { "Last-Event-ID", "count", "as `after`, of a client that connects again" } },
 };
 
@@ -142,6 +147,8 @@ static const struct answer_form answers[] = {
 	{ file_patch,     200, JSON, "Patched", "all of it was applied", NULL },
 	{ archive_get,    200, "application/x-tar", "octets", "the archive", NULL },
 	{ archive_put,    200, JSON, "Unpacked", "all of it was unpacked", NULL },
+	{ events_get,     200, NDJSON, "Record", "records, one a line, byte for byte as they are in the ledger; or, when they are accepted, Server-Sent Events", NULL },
+	{ events_get,     200, "text/event-stream", "Record", "", "" },
 	{ process_events, 200, NDJSON, "Event", "events, as NDJSON or, when it is accepted, as Server-Sent Events", NULL },
 	{ process_events, 200, "text/event-stream", "Event", "", "" },
 	{ process_log,    200, OCTETS, "octets", "both streams, in the order they were written", NULL },

@@ -36,6 +36,8 @@ handler_fn workspace_commit, workspace_merge, workspace_push, workspace_export;
 void workspace_patch(struct call *c, struct wsx *w); /* changes as git has them */
 /* repos.c */
 handler_fn repos_put, repos_get, repos_list, repos_refresh, repos_delete;
+/* events.c */
+handler_fn events_get;
 /* cache.c */
 handler_fn cache_list, cache_gc, cache_verify;
 /* ports.c */

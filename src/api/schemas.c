@@ -269,6 +269,25 @@ static const struct member connection_list_of[] = {
 	{ "connections", NEEDED, "[Connection]", "oldest change first" },
 	{ "next",        NEEDED, "count|null",   "after= of the next page; null: this was the last" },
 };
+static const struct member record_link[] = {
+	{ "seq",  NEEDED, "count", "from 1 on, for each sandbox" },
+	{ "prev", NEEDED, "text",  "`hash` of its record before; zeros in its first" },
+};
+static const struct member record[] = {
+	{ "seq",       NEEDED, "count",      "from 1 on, without a hole" },
+	{ "ts",        NEEDED, "integer",    "when it was recorded, Unix time in ms" },
+	{ "kind",      NEEDED, "text",       "what happened: `exec.started`, `net.connection`, `git.pushed`, …" },
+	{ "tenant",    0,      "text",       "whose it is" },
+	{ "sandbox",   0,      "text",       "in which it happened" },
+	{ "link",      0,      "RecordLink", "its place among those of the sandbox" },
+	{ "workspace", 0,      "text",       "whose tree it is about" },
+	{ "process",   0,      "text",       "the command" },
+	{ "actor",     0,      "text",       "who decided" },
+	{ "src",       0,      "text",       "who said it, and the how manieth word of his it is" },
+	{ "data",      NEEDED, "Any",        "the rest, by kind" },
+	{ "prev",      NEEDED, "text",       "`hash` of the record before; zeros in the first" },
+	{ "hash",      NEEDED, "text",       "SHA-256, in hex, of all bytes of the line before `,\"hash\":`" },
+};
 static const struct member cache_entry[] = {
 	{ "kind",    NEEDED, "=pip|=npm|=cargo", "whose registry" },
 	{ "type",    NEEDED, "=file|=index",     "a package, or a page that says which there are" },
@@ -592,6 +611,8 @@ const struct schema schemas[] = {
 	{ "PortAsk", "Which port to forward.", MEMBERS(port_ask) },
 	{ "PortMade", "A forwarded port, with its token.", MEMBERS(port_made) },
 	{ "Connection", "One connection, refused lookup or request.", MEMBERS(connection) },
+	{ "Record", "A record of the ledger.", MEMBERS(record) },
+	{ "RecordLink", "The chain of one sandbox.", MEMBERS(record_link) },
 	{ "ConnectionList", "A page of connections.", MEMBERS(connection_list_of) },
 	{ "CacheEntry", "One thing in the package cache.", MEMBERS(cache_entry) },
 	{ "CacheList", "A page of the package cache.", MEMBERS(cache_list_of) },

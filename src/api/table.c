@@ -15,6 +15,8 @@ const struct route routes[] = {
 	{ "GET",    "/v1/backends",        backends_get,    SCOPE_READ,   BODY_NONE,   "What can be enforced here", NULL, "Backends", NULL },
 	{ "GET",    "/v1/quota",           quota_get,       SCOPE_READ,   BODY_NONE,   "What the tenant has, and may have at once", NULL, "Quota", NULL },
 
+	{ "GET",    "/v1/events",          events_get,      SCOPE_READ,   BODY_NONE,   "The ledger: what crossed the wall, oldest first; each record is chained to the one before", NULL, NULL, "after limit kind sandbox workspace process since follow" },
+
 	{ "POST",   "/v1/tokens",          token_create,    SCOPE_ADMIN,  BODY_WHOLE,  "Make a token; its text is shown once", "TokenAsk", "TokenMade", NULL },
 	{ "GET",    "/v1/tokens",          token_list,      SCOPE_ADMIN,  BODY_NONE,   "The tokens, without their texts", NULL, "TokenList", "limit cursor" },
 	{ "DELETE", "/v1/tokens/{id}",     token_delete,    SCOPE_ADMIN,  BODY_NONE,   "Revoke a token", NULL, NULL, NULL },

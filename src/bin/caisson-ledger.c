@@ -1,26 +1,94 @@
 /*
- * caisson-ledger - writes what crossed the wall, and nothing else.
+ * caisson-ledger - writes what crossed the wall, and nothing else; or verifies what was written.
  *
- * Descriptor 3 is the launcher, which brings the sockets of daemons; 4 the folder that is its own.
- * Whoever takes over the daemon can say new things here, and change nothing that was said.
+ * Started by the launcher, without a word: descriptor 3 is the launcher, which brings the sockets
+ * of daemons; 4 the folder that is its own. Whoever takes over the daemon can say new things here,
+ * and change nothing that was said.
+ *
+ * caisson-ledger verify --ledger DIR [--key FILE] [--from SEQ] [--expect SEQ:HASH] [--json]
+ * is `caisson events --verify`. Exit status 1: it is not sound.
  */
 #include <openssl/crypto.h>
 
 #include "io/journal.h"
 #include "ledger/serve.h"
+#include "ledger/verify.h"
+
+#define STATUS_OURS 125
+#define TEXT_MAX (1u << 20)
 
 enum { LAUNCHER_FD = 3, DIR_FD = 4 };
 
-int main(void)
+static int serve(void)
 {
 	const struct serve_opts opts = { .launcher_fd = LAUNCHER_FD, .dir_fd = DIR_FD };
 	struct err e = { 0 };
 
 	clearenv(); /* libraries listen to it */
-	(void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
 	journal_open("caisson-ledger", JOURNAL_INFO);
 	if (serve_run(&opts, &e) == 0)
 		return 0;
 	journal(JOURNAL_ERROR, "the ledger ended", "reason", e.msg, NULL);
-	return 125;
+	return STATUS_OURS;
+}
+
+/* ---- verify --------------------------------------------------------------------------- */
+
+struct options {
+	struct verify_look look;
+	bool is_json;
+};
+
+static int read_options(int argc, char **argv, struct options *o)
+{
+	for (int i = 2; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+
+		if (strcmp(argv[i], "--json") == 0) {
+			o->is_json = true;
+			continue;
+		}
+		if (value && strcmp(argv[i], "--ledger") == 0)
+			o->look.dir = value;
+		else if (value && strcmp(argv[i], "--key") == 0)
+			o->look.key = value;
+		else if (value && strcmp(argv[i], "--from") == 0)
+			o->look.from = strtoull(value, NULL, 10);
+		else if (value && strcmp(argv[i], "--expect") == 0 && strchr(value, ':'))
+			o->look.expect = value;
+		else
+			return -1;
+		i++;
+	}
+	return o->look.dir ? 0 : -1;
+}
+
+static int verify(int argc, char **argv)
+{
+	static struct verify_seen seen;
+	AUTO(str_done) struct str out = { .max = TEXT_MAX };
+	struct options o = { 0 };
+	struct err e = { 0 };
+
+	if (read_options(argc, argv, &o) < 0)
+		err_new(
+		    &e, ERR_INVALID,
+		    "verify --ledger DIR [--key FILE] [--from SEQ] [--expect SEQ:HASH] [--json]");
+	else if (verify_files(&o.look, &seen, &e) == 0) {
+		if (o.is_json)
+			verify_print_json(&seen, &out);
+		else
+			verify_print(&seen, !o.look.key, &out);
+		if (fputs(str_text(&out), stdout) >= 0 && fflush(stdout) == 0)
+			return seen.n_found ? 1 : 0;
+		err_sys(&e, errno, "write");
+	}
+	fprintf(stderr, "caisson-ledger: %s\n", e.msg);
+	return STATUS_OURS;
+}
+
+int main(int argc, char **argv)
+{
+	(void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+	return argc > 1 && strcmp(argv[1], "verify") == 0 ? verify(argc, argv) : serve();
 }

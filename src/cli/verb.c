@@ -151,22 +151,13 @@ int fetch_list(struct client *c, const char *path, const char *name, json_t **ou
 	return 0;
 }
 
-struct lines {
-	int (*line)(void *arg, const json_t *value, struct err *e);
+struct raw_lines {
+	int (*line)(void *arg, struct span line, struct err *e);
 	void *arg;
 };
 
-static int take_line(const struct lines *l, const char *line, size_t n, struct err *e)
-{
-	AUTO(json_decrefp) json_t *value = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
-
-	if (!value)
-		return err_new(e, ERR_INTERNAL, "the daemon's answer is malformed: a line");
-	return l->line(l->arg, value, e);
-}
-
 /* Whole lines of what has come; the rest stays. */
-static int take_lines(const struct lines *l, struct str *in, struct err *e)
+static int take_lines(const struct raw_lines *l, struct str *in, struct err *e)
 {
 	size_t at = 0;
 	const char *end;
@@ -174,7 +165,7 @@ static int take_lines(const struct lines *l, struct str *in, struct err *e)
 	while ((end = memchr(str_text(in) + at, '\n', in->len - at))) {
 		size_t n = (size_t)(end - (in->data + at));
 
-		if (take_line(l, in->data + at, n, e) < 0)
+		if (l->line(l->arg, (struct span){ in->data + at, n }, e) < 0)
 			return -1;
 		at += n + 1;
 	}
@@ -187,13 +178,13 @@ static int take_lines(const struct lines *l, struct str *in, struct err *e)
 	return 0;
 }
 
-int fetch_lines(struct client *c, const char *path,
-                int (*line)(void *arg, const json_t *value, struct err *e), void *arg,
-                struct err *e)
+int fetch_raw_lines(struct client *c, const char *path,
+                    int (*line)(void *arg, struct span line, struct err *e), void *arg,
+                    struct err *e)
 {
 	static const char *const headers[] = { "Accept", "application/x-ndjson", NULL };
 	struct client_ask ask = { .method = "GET", .path = path, .headers = headers };
-	const struct lines l = { line, arg };
+	const struct raw_lines l = { line, arg };
 	AUTO(str_done) struct str in = { .max = LINE_BYTES_MAX };
 	struct client_answer a;
 	struct span piece;
@@ -207,6 +198,30 @@ int fetch_lines(struct client *c, const char *path,
 			return -1;
 	}
 	return r;
+}
+
+struct lines {
+	int (*line)(void *arg, const json_t *value, struct err *e);
+	void *arg;
+};
+
+static int take_line(void *arg, struct span line, struct err *e)
+{
+	const struct lines *l = arg;
+	AUTO(json_decrefp) json_t *value = json_loadb(line.at, line.len, JSON_ALLOW_NUL, NULL);
+
+	if (!value)
+		return err_new(e, ERR_INTERNAL, "the daemon's answer is malformed: a line");
+	return l->line(l->arg, value, e);
+}
+
+int fetch_lines(struct client *c, const char *path,
+                int (*line)(void *arg, const json_t *value, struct err *e), void *arg,
+                struct err *e)
+{
+	struct lines l = { line, arg };
+
+	return fetch_raw_lines(c, path, take_line, &l, e);
 }
 
 const char *place_of(struct client *c, const char *name, struct err *e)

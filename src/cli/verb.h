@@ -79,6 +79,9 @@ int fetch_list(struct client *c, const char *path, const char *name, json_t **ou
                struct err *e) MUST_USE;
 /* GET of NDJSON, line by line as it comes; what `line` refuses ends it. */
 #define LINE_BYTES_MAX (4u << 20)
+int fetch_raw_lines(struct client *c, const char *path,
+                    int (*line)(void *arg, struct span line, struct err *e), void *arg,
+                    struct err *e) MUST_USE;
 int fetch_lines(struct client *c, const char *path,
                 int (*line)(void *arg, const json_t *value, struct err *e), void *arg,
                 struct err *e) MUST_USE;

@@ -24,6 +24,7 @@ extern const struct verb cmd_cp;
 extern const struct verb cmd_top;
 /* verb_net.c */
 extern const struct verb cmd_net, cmd_why;
+extern const struct verb cmd_events;
 /* verb_cache.c */
 extern const struct verb cmd_cache;
 /* verb_port.c */
