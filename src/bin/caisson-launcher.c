@@ -26,14 +26,15 @@ struct options {
 	size_t argc;
 	char *cache_argv[ARGS_MAX]; /* of the package cache */
 	size_t cache_argc;
+	char *ledger_argv[3];
 };
 
 /* clang-format off */
 static const char usage[] =
 	"usage: caisson-launcher --state DIR --run DIR [--listen ADDR]... [--tls CERT KEY]\n"
 	"           [--host-path DIR]... [--service-id N] [--on-demand] [--idle-exit TIME]\n"
-	"           [--ttl TIME] [--keep-records TIME] [--keep-trash TIME] [--log LEVEL]\n"
-	"           [--net NAME=VALUE]...\n"
+	"           [--ttl TIME] [--keep-records TIME] [--keep-trash TIME] [--keep-ledger SIZE]\n"
+	"           [--process-events on|off] [--log LEVEL] [--net NAME=VALUE]...\n"
 	"           [--quota NAME=N]... [--default LIMIT=N]... [--most LIMIT=N]...\n";
 /* clang-format on */
 
@@ -59,16 +60,16 @@ static int add_host_path(struct options *o, char **values, struct err *e)
 	return 0;
 }
 
-/* Not root, and not an id that a sandbox may have; nor are the next two, which are of the gate and
- * of the package cache. */
+/* Not root, and not an id that a sandbox may have; nor are the next three, which are of the gate,
+ * of the package cache and of the ledger. */
 static int set_service_id(struct options *o, char **values, struct err *e)
 {
 	char *end;
 	unsigned long id = strtoul(values[0], &end, 10);
 
-	if (*end || end == values[0] || values[0][0] == '-' || id == 0 || id >= SLOT_ID_BASE - 2)
+	if (*end || end == values[0] || values[0][0] == '-' || id == 0 || id >= SLOT_ID_BASE - 3)
 		return err_new(e, ERR_INVALID, "--service-id %s: 1 to %u", values[0],
-		               SLOT_ID_BASE - 3);
+		               SLOT_ID_BASE - 4);
 	o->server.service_id = (uid_t)id;
 	return 0;
 }
@@ -84,6 +85,16 @@ static int add_net(struct options *o, char **values, struct err *e)
 		o->server.gate_ca = values[0] + 3;
 	o->cache_argv[o->cache_argc++] = flag;
 	o->cache_argv[o->cache_argc++] = values[0];
+	return 0;
+}
+
+static int set_keep_ledger(struct options *o, char **values, struct err *e)
+{
+	static char flag[] = "--keep-ledger";
+
+	(void)e;
+	o->ledger_argv[0] = flag;
+	o->ledger_argv[1] = values[0];
 	return 0;
 }
 
@@ -111,6 +122,8 @@ static const struct option {
 	{ "--ttl",          1, true,  NULL },
 	{ "--keep-records", 1, true,  NULL },
 	{ "--keep-trash",   1, true,  NULL },
+	{ "--keep-ledger",  1, false, set_keep_ledger },
+	{ "--process-events", 1, true, NULL },
 	{ "--log",          1, true,  NULL },
 	{ "--net",          1, true,  add_net },
 	{ "--quota",        1, true,  NULL },
@@ -218,6 +231,7 @@ int main(int argc, char **argv)
 	o.server.daemon = daemon;
 	o.server.argv = o.argv;
 	o.server.cache_args = o.cache_argv;
+	o.server.ledger_args = o.ledger_argv;
 	o.server.env = environ;
 	r = launcher_find("caissond", daemon, &e);
 	if (r == 0)

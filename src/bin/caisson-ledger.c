@@ -1,9 +1,9 @@
 /*
  * caisson-ledger - writes what crossed the wall, and nothing else; or verifies what was written.
  *
- * Started by the launcher, without a word: descriptor 3 is the launcher, which brings the sockets
- * of daemons; 4 the folder that is its own. Whoever takes over the daemon can say new things here,
- * and change nothing that was said.
+ * caisson-ledger [--keep-ledger SIZE], started by the launcher: descriptor 3 is the launcher, which
+ * brings the sockets of daemons; 4 the folder that is its own. Whoever takes over the daemon can
+ * say new things here, and change nothing that was said.
  *
  * caisson-ledger verify --ledger DIR [--key FILE] [--from SEQ] [--expect SEQ:HASH] [--json]
  * is `caisson events --verify`. Exit status 1: it is not sound.
@@ -13,20 +13,30 @@
 #include "io/journal.h"
 #include "ledger/serve.h"
 #include "ledger/verify.h"
+#include "spec/config.h"
 
 #define STATUS_OURS 125
 #define TEXT_MAX (1u << 20)
 
 enum { LAUNCHER_FD = 3, DIR_FD = 4 };
 
-static int serve(void)
+static int serve(int argc, char **argv)
 {
-	const struct serve_opts opts = { .launcher_fd = LAUNCHER_FD, .dir_fd = DIR_FD };
+	struct serve_opts opts = { .launcher_fd = LAUNCHER_FD, .dir_fd = DIR_FD };
+	struct config c;
 	struct err e = { 0 };
 
 	clearenv(); /* libraries listen to it */
 	journal_open("caisson-ledger", JOURNAL_INFO);
-	if (serve_run(&opts, &e) == 0)
+	config_init(&c);
+	int r = argc == 1 ? 0
+	        : argc == 3 && strcmp(argv[1], "--keep-ledger") == 0
+	            ? config_flag(&c, "keep-ledger", argv[2], &e)
+	            : err_new(&e, ERR_INVALID, "%s is unknown", argv[1]);
+	config_resolve(&c);
+	opts.keep_bytes = c.keep_ledger_bytes;
+	config_done(&c);
+	if (r == 0 && serve_run(&opts, &e) == 0)
 		return 0;
 	journal(JOURNAL_ERROR, "the ledger ended", "reason", e.msg, NULL);
 	return STATUS_OURS;
@@ -90,5 +100,5 @@ static int verify(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	(void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-	return argc > 1 && strcmp(argv[1], "verify") == 0 ? verify(argc, argv) : serve();
+	return argc > 1 && strcmp(argv[1], "verify") == 0 ? verify(argc, argv) : serve(argc, argv);
 }

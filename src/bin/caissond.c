@@ -34,6 +34,7 @@ static const struct {
 	{ "--ttl",          1 },
 	{ "--keep-records", 1 },
 	{ "--keep-trash",   1 },
+	{ "--process-events", 1 },
 	{ "--log",          1 },
 	{ "--net",          1 },
 	{ "--quota",        1 },
@@ -93,6 +94,7 @@ static struct core_config core_config_of(const struct config *c)
 		                   .ttl_ms = c->ttl_ms,
 		                   .keep_records_ms = c->keep_records_ms,
 		                   .keep_trash_ms = c->keep_trash_ms,
+		                   .has_process_events = strcmp(c->process_events, "on") == 0,
 		                   .idle_exit_ms = c->idle_exit_ms };
 
 	memcpy(out.defaults, c->defaults.limits, sizeof out.defaults);

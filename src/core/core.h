@@ -59,6 +59,7 @@ struct core_config {
 	uint64_t ttl_ms;          /* of a sandbox that names none; 0: for ever */
 	uint64_t keep_records_ms; /* ended processes and their logs */
 	uint64_t keep_trash_ms;   /* workspaces that were removed */
+	bool has_process_events;  /* programs that commands start are in the ledger */
 	uint64_t idle_exit_ms;    /* on demand: end when nothing is left to do; 0: never */
 };
 
@@ -74,7 +75,7 @@ struct core {
 	char boot_id[40];
 
 	struct maker *maker;
-	struct ledger *ledger; /* ledger.h */
+	struct ledger *ledger;        /* ledger.h */
 	struct cache_ask *cache_asks; /* that are under way */
 	struct trees *trees;          /* trees.h */
 	struct image_import *imports; /* image.h */

@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "core/gate.h"
+#include "core/notes.h"
 #include "core/process.h"
 #include "core/shells.h"
 #include "core/workspace.h"
@@ -161,6 +162,17 @@ static void take_started(struct px *p, const struct channel_packet *m)
 		px_on_started(p);
 }
 
+static void take_ran(const struct px *p, const struct channel_packet *m)
+{
+	struct channel_ran ran;
+
+	if (m->head.len != sizeof ran)
+		return;
+	memcpy(&ran, m->data, sizeof ran);
+	ran.text[sizeof ran.text - 1] = '\0';
+	note_ran(p, &ran);
+}
+
 static void take_ready(struct link *l, const struct channel_packet *m)
 {
 	if (m->head.len != sizeof l->ready)
@@ -204,6 +216,10 @@ static void take(struct link *l, const struct channel_packet *m)
 	case CH_STARTED:
 	case CH_PROC:
 		take_started(p, m);
+		break;
+	case CH_RAN:
+		if (p)
+			take_ran(p, m);
 		break;
 	case CH_GREW:
 		if (p)

@@ -126,6 +126,20 @@ void note_exec_started(const struct px *p)
 	ledger_note(p->core, LEDGER_EXEC_STARTED, &who, data);
 }
 
+void note_ran(const struct px *p, const struct channel_ran *ran)
+{
+	const struct ledger_who who = who_ran(p);
+
+	if (p->is_service || !p->core->config.has_process_events)
+		return;
+	json_t *data = json_pack("{so,sI}", "program", details_text(ran->text), "pid",
+	                         (json_int_t)ran->pid);
+
+	if (ran->missed)
+		json_object_set_new(data, "missed", json_integer(ran->missed));
+	ledger_note(p->core, LEDGER_PROCESS_STARTED, &who, data);
+}
+
 /* What a process wrote, on its way through the hashes. */
 struct digest {
 	struct timer timer; /* first */

@@ -20,6 +20,8 @@ void note_sandbox_created(const struct sbx *s);
 void note_sandbox_state(const struct sbx *s); /* the one that it has; again: nothing */
 
 void note_exec_started(const struct px *p);
+/* A program that was started by what it started. */
+void note_ran(const struct px *p, const struct channel_ran *ran);
 /* With hashes of what it wrote; of much output they come later, in a record of their own. */
 void note_exec_ended(const struct px *p);
 

@@ -620,7 +620,8 @@ static int open_standbys(struct server *s, struct err *e)
 		                      .socket_type = SOCK_SEQPACKET,
 		                      .n_pairs = 1,
 		                      .outlives = true,
-		                      .id = s->opts->service_id + 3 };
+		                      .id = s->opts->service_id + 3,
+		                      .args = s->opts->ledger_args };
 	struct standby *const all[] = { &s->cache, &s->ledger };
 
 	for (size_t i = 0; i < COUNT(all); i++) {

@@ -22,12 +22,13 @@ struct server_opts {
 	const char *host_paths[SERVER_HOST_PATHS_MAX]; /* what tokens may reach */
 	size_t n_host_paths;
 	uid_t service_id;
-	const char *gate_ca;     /* launcher/gates.h; or NULL */
-	int api_fd;              /* -1: to be made */
-	const char *notify;      /* $NOTIFY_SOCKET, or NULL */
-	const char *daemon;      /* path of the program */
-	char *const *argv;       /* for it, NULL-terminated */
-	char *const *cache_args; /* for the package cache, NULL-terminated */
+	const char *gate_ca;      /* launcher/gates.h; or NULL */
+	int api_fd;               /* -1: to be made */
+	const char *notify;       /* $NOTIFY_SOCKET, or NULL */
+	const char *daemon;       /* path of the program */
+	char *const *argv;        /* for it, NULL-terminated */
+	char *const *cache_args;  /* for the package cache, NULL-terminated */
+	char *const *ledger_args; /* the same for the ledger */
 	char *const *env;
 };
 

@@ -58,10 +58,11 @@ static void record(struct proc *p, const struct seccomp_notif *n)
 	p->is_announced = true;
 	if (p->is_over || (is_own && p->command.is_shell)) /* a shell is no command's own */
 		return;
-	if (p->end.n_execs++ >= CHANNEL_EXECS_MAX || is_own)
+	p->end.n_execs++;
+	if (is_own)
 		return;
-	char *out = p->end.execs[p->end.n_execs - 1];
-
+	struct channel_ran ran = { .pid = n->pid, .missed = p->n_untold };
+	char *out = ran.text;
 	ssize_t got = peek((pid_t)n->pid, n->data.args[is_at ? 2 : 1], pointers, sizeof pointers);
 
 	if (got <= 0) /* near the end of a page: the path alone */
@@ -71,6 +72,10 @@ static void record(struct proc *p, const struct seccomp_notif *n)
 			out[len++] = ' ';
 		len += peek_text((pid_t)n->pid, pointers[i], out + len, CHANNEL_EXEC_TEXT - len);
 	}
+	if (p->end.n_execs <= CHANNEL_EXECS_MAX)
+		memcpy(p->end.execs[p->end.n_execs - 1], ran.text, sizeof ran.text);
+	p->n_untold =
+	    talk_about(p->monitor, CH_RAN, p->num, &ran, sizeof ran) ? 0 : p->n_untold + 1;
 }
 
 static void go_on(struct proc *p, const struct seccomp_notif *n)

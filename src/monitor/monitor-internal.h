@@ -86,6 +86,7 @@ struct proc {
 	bool is_held;      /* its own execve waits for the gate */
 	uint64_t held_id;  /* of that notification */
 	bool is_announced; /* the command's own execve was */
+	uint32_t n_untold; /* programs that nobody took note of */
 	bool is_running;   /* it has executed */
 	bool has_exited;   /* it was waited for */
 	bool is_counted;   /* what it used */

@@ -203,6 +203,16 @@ static int check_listen(const struct opt *o, struct arena *a, const char *text, 
 	return 0;
 }
 
+static int check_switch(const struct opt *o, struct arena *a, const char *text, const char **out,
+                        struct err *e)
+{
+	(void)o;
+	if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
+		return err_new(e, ERR_INVALID, "\"%s\" is neither on nor off", quote(text).text);
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
 static int check_level(const struct opt *o, struct arena *a, const char *text, const char **out,
                        struct err *e)
 {
@@ -327,8 +337,8 @@ static const struct opt rows[] = {
 	  .forms = "list of paths",
 	  .help = "a folder of the host that tokens may name" },
 	{ .key = "service_id", .flag = "service-id", .arg = "N", .dflt = "1879047936",
-	  .type = &opt_number, FIELD(service_id), BOUNDS(unit_count, 1, 0x6ffffffd),
-	  .forms = WHOLE, .help = "uid and gid of the daemon when root starts it; the next two are of the gate and of the package cache" },
+	  .type = &opt_number, FIELD(service_id), BOUNDS(unit_count, 1, 0x6ffffffc),
+	  .forms = WHOLE, .help = "uid and gid of the daemon when root starts it; the next three are of the gate, of the package cache and of the ledger" },
 	{ .key = "idle_exit", .flag = "idle-exit", .arg = "TIME", .type = &opt_number,
 	  FIELD(idle_exit_ms), BOUNDS(unit_duration, SECOND_MS, YEAR_MS), .forms = DURATION,
 	  .help = "end after so long without sandbox and client" },
@@ -341,6 +351,12 @@ static const struct opt rows[] = {
 	{ .key = "keep_trash", .flag = "keep-trash", .arg = "TIME", .dflt = "1d",
 	  .type = &opt_number, FIELD(keep_trash_ms), BOUNDS(unit_duration, SECOND_MS, 100 * YEAR_MS),
 	  .forms = DURATION, .help = "workspaces that were removed" },
+	{ .key = "keep_ledger", .flag = "keep-ledger", .arg = "SIZE", .dflt = "4g",
+	  .type = &opt_number, FIELD(keep_ledger_bytes), BOUNDS(unit_size, 64u << 20, BYTES_MAX),
+	  .forms = "a size: `16g`", .help = "of the ledger; then its oldest files go" },
+	{ .key = "process_events", .flag = "process-events", .arg = "on|off", .dflt = "on",
+	  .type = &opt_text, .check = check_switch, FIELD(process_events), .forms = "`on` or `off`",
+	  .help = "a record for every program that a command starts" },
 	{ .key = "log", .flag = "log", .arg = "LEVEL", .dflt = "info", .type = &opt_text,
 	  .check = check_level, FIELD(log), .forms = "`debug`, `info`, `warn` or `error`",
 	  .help = "what it says on standard error; debug: every request" },

@@ -73,6 +73,7 @@ enum channel_type {
 	/* The monitor. */
 	CH_READY,   /* struct channel_ready: the walls stand; first message to every client of a kept sandbox */
 	CH_STARTED, /* struct channel_started: the command executes. Not for EXEC_FINAL */
+	CH_RAN,     /* struct channel_ran: a program is started inside, by what the command started. Not said again */
 	CH_GREW,    /* uint64_t: the log ends here now. Rings once, and again after an ACK */
 	CH_TOOK,    /* uint64_t: bytes of input that were written or dropped since the start */
 	CH_WAITING, /* it waits for input and there is none; a guess, after WATCH only */
@@ -210,6 +211,13 @@ struct channel_end {
 	char execs[CHANNEL_EXECS_MAX][CHANNEL_EXEC_TEXT]; /* arguments joined by a space */
 };
 _Static_assert(sizeof(struct channel_end) <= CHANNEL_DATA_MAX, "one packet");
+
+/* Bytes from inside: arguments joined by a space, and cut. */
+struct channel_ran {
+	uint32_t pid;    /* as the monitor sees it */
+	uint32_t missed; /* so many before it could not be told */
+	char text[CHANNEL_EXEC_TEXT];
+};
 
 /* An end is sent and stored without the execs that it does not have; `n` bytes come from outside.
  * False when no monitor of ours has said that. */
