@@ -8,6 +8,7 @@
 #include "cli/ondemand.h"
 #include "cli/verbs.h"
 #include "wire/ledger_export.h"
+#include "wire/ledger_text.h"
 
 #define PATH_BYTES_MAX 8192
 
@@ -55,8 +56,14 @@ static void print_record(const struct ledger_line *l, struct str *out)
 
 static int print_as(json_t *value, struct err *e)
 {
-	return value ? print_json(value, e)
-	             : err_new(e, ERR_INTERNAL, "the daemon's answer is malformed: a record");
+	AUTO(str_done) struct str out = { .max = 4 * LEDGER_LINE_MAX };
+
+	if (!value)
+		return err_new(e, ERR_INTERNAL, "the daemon's answer is malformed: a record");
+	ledger_text(value, &out);
+	json_decref(value);
+	str_add(&out, "\n");
+	return print_text(&out, e);
 }
 
 /* The strict parser lets no byte through that a terminal acts on. */

@@ -256,7 +256,8 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 		return err_sys(e, -r, "watch the store");
 	if (trees_open(c, e) < 0 || maker_open(c, launcher_fd, e) < 0)
 		return -1;
-	ledger_open(c);
+	if (ledger_open(c, e) < 0)
+		return -1;
 	note_started(c);
 	if (recover(c, e) < 0 || dismiss_strangers(c, e) < 0)
 		return -1;

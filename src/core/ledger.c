@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "core/maker.h"
+#include "core/spool.h"
 #include "io/journal.h"
 #include "os/sock.h"
 #include "wire/ledger_text.h"
@@ -16,6 +17,7 @@
 /* What is not acknowledged yet, in the order of its numbers. */
 struct said {
 	struct said *next;
+	char life[LEDGER_LIFE_SIZE]; /* ours, or that of a daemon before us */
 	uint64_t num;
 	bool is_synced; /* it has to be on disk */
 	ledger_done_fn *done;
@@ -34,10 +36,20 @@ struct asked {
 	void *arg;
 };
 
+struct reader {
+	struct watch watch; /* first; fd -1: none */
+	struct ledger *ledger;
+	bool is_asked;
+};
+
 struct ledger {
 	struct watch watch; /* first; fd -1: none */
+	/* The way of readers: the writer listens to it also when it takes nothing. */
+	struct reader reader;
 	struct core *core;
-	char life[LEDGER_LIFE_SIZE];
+	char life[LEDGER_LIFE_SIZE],
+	    greeted[LEDGER_LIFE_SIZE]; /* ours; in whose name we speak now */
+	struct spool spool;
 	struct said *first, **last, *unsent;
 	uint64_t num;
 	size_t bytes;
@@ -53,6 +65,8 @@ struct ledger {
 };
 
 static void connect_soon(struct ledger *l, uint64_t in_ms);
+static void ask_files(struct ledger *l);
+static void reader_end(struct reader *r);
 
 /* ---- sending -------------------------------------------------------------------------- */
 
@@ -64,25 +78,33 @@ static void want_room(struct ledger *l, bool is_blocked)
 	(void)loop_change(l->core->loop, &l->watch, is_blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
+static int greet(struct ledger *l, const char *life)
+{
+	struct ledger_hello h = { .type = LEDGER_HELLO, .version = LEDGER_VERSION };
+
+	if (strcmp(l->greeted, life) == 0)
+		return 0;
+	snprintf(h.life, sizeof h.life, "%s", life);
+	int r = os_send(l->watch.fd, &h, sizeof h, NULL, 0);
+
+	if (r > 0)
+		snprintf(l->greeted, sizeof l->greeted, "%s", life);
+	return r;
+}
+
 static void flush(struct ledger *l)
 {
 	while (l->watch.fd >= 0 && l->unsent) {
-		int r = os_send(l->watch.fd, &l->unsent->packet, l->unsent->n, NULL, 0);
+		int r = greet(l, l->unsent->life);
+
+		if (r >= 0)
+			r = os_send(l->watch.fd, &l->unsent->packet, l->unsent->n, NULL, 0);
 
 		if (r < 0) { /* its end is heard of by the watch */
 			want_room(l, r == -EAGAIN || r == -ENOBUFS);
 			return;
 		}
 		l->unsent = l->unsent->next;
-	}
-	for (struct asked *a = l->asked; a && l->watch.fd >= 0; a = a->next) {
-		const struct ledger_read q = { .type = LEDGER_READ, .tag = a->tag, .seq = a->seq };
-
-		if (!a->is_sent && os_send(l->watch.fd, &q, sizeof q, NULL, 0) < 0) {
-			want_room(l, true);
-			return;
-		}
-		a->is_sent = true;
 	}
 	if (l->watch.fd >= 0)
 		want_room(l, false);
@@ -121,19 +143,37 @@ static struct said *make_said(enum ledger_kind kind, const struct ledger_who *wh
 	return s;
 }
 
+static void put(struct ledger *l, struct said *s)
+{
+	*l->last = s;
+	l->last = &s->next;
+	l->bytes += s->n;
+	if (!l->unsent)
+		l->unsent = s;
+}
+
 static struct said *say(struct ledger *l, enum ledger_kind kind, const struct ledger_who *who,
                         json_t *data)
 {
 	struct said *s = make_said(kind, who, data);
 
 	s->num = s->packet.num = ++l->num;
-	*l->last = s;
-	l->last = &s->next;
-	l->bytes += s->n;
-	if (!l->unsent)
-		l->unsent = s;
+	snprintf(s->life, sizeof s->life, "%s", l->life);
+	spool_add(&l->spool, s->life, &s->packet, s->n);
+	put(l, s);
 	flush(l);
 	return s;
+}
+
+/* Said by a daemon before us, and perhaps heard by nobody. */
+static void say_again(void *arg, const char *life, const struct ledger_append *packet, size_t n)
+{
+	struct said *s = mem_alloc(sizeof *s + n);
+
+	*s = (struct said){ .n = n, .num = packet->num };
+	snprintf(s->life, sizeof s->life, "%s", life);
+	memcpy(&s->packet, packet, n);
+	put(arg, s);
 }
 
 static void say_lost(struct ledger *l)
@@ -211,14 +251,21 @@ static void late_fired(struct timer *t)
 
 /* ---- hearing -------------------------------------------------------------------------- */
 
+/* Who has heard something of ours has heard all that was said before us. */
+static bool is_heard(const struct ledger *l, const struct said *s, const struct ledger_ack *a)
+{
+	if (strcmp(s->life, a->life) != 0)
+		return strcmp(a->life, l->life) == 0 && a->written > 0;
+	return s->num <= (s->is_synced ? a->synced : a->written);
+}
+
 static void take_ack(struct ledger *l, const struct ledger_ack *a)
 {
 	bool has_grown = a->seq > l->seq;
 
 	l->is_full = a->is_full;
 	l->seq = a->seq;
-	while (l->first && l->first != l->unsent &&
-	       l->first->num <= (l->first->is_synced ? a->synced : a->written)) {
+	while (l->first && l->first != l->unsent && is_heard(l, l->first, a)) {
 		struct said *s = l->first;
 
 		l->first = s->next;
@@ -229,6 +276,8 @@ static void take_ack(struct ledger *l, const struct ledger_ack *a)
 			s->done(s->arg, true);
 		free(s);
 	}
+	if (!l->first)
+		spool_clear(&l->spool);
 	if (l->bytes < LEDGER_WAITING_MAX / 2)
 		say_lost(l);
 	struct ledger_watch *next;
@@ -259,9 +308,8 @@ static void hang_up(struct ledger *l)
 	loop_remove(l->core->loop, &l->watch);
 	fd_close(&l->watch.fd);
 	l->is_blocked = false;
+	l->greeted[0] = '\0';
 	l->unsent = l->first;
-	for (struct asked *a = l->asked; a; a = a->next)
-		a->is_sent = false;
 }
 
 static void ready(struct watch *w, uint32_t events)
@@ -272,17 +320,13 @@ static void ready(struct watch *w, uint32_t events)
 	if (events & EPOLLOUT)
 		flush(l);
 	for (int i = 0; i < LOOP_BATCH && l->watch.fd >= 0; i++) {
-		int got = -1;
-		size_t n_fds = 1;
-		int n = os_recv(w->fd, &p, sizeof p, &got, &n_fds);
-		AUTO(fd_close) int fd = n > 0 && n_fds > 0 ? got : -1;
+		size_t n_fds = 0;
+		int n = os_recv(w->fd, &p, sizeof p, NULL, &n_fds);
 
 		if (n == -EAGAIN)
 			return;
 		if (n > 0 && ledger_ack_check(&p.ack, (size_t)n)) {
 			take_ack(l, &p.ack);
-		} else if (n > 0 && ledger_file_check(&p.file, (size_t)n, n_fds)) {
-			take_file(l, &p.file, fd);
 		} else {
 			hang_up(l);
 			connect_soon(l, AGAIN_MS);
@@ -292,18 +336,14 @@ static void ready(struct watch *w, uint32_t events)
 
 /* ---- connecting ----------------------------------------------------------------------- */
 
-static int greet(struct ledger *l, int socket_fd)
+static int take_socket(struct ledger *l, int socket_fd)
 {
-	struct ledger_hello h = { .type = LEDGER_HELLO, .version = LEDGER_VERSION };
 	AUTO(fd_close) int fd = socket_fd;
 
-	memcpy(h.life, l->life, sizeof h.life);
-	int r = fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : os_send(fd, &h, sizeof h, NULL, 0);
-
-	if (r < 0)
-		return r;
+	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
 	l->watch.fd = fd_take(&fd);
-	r = loop_add(l->core->loop, &l->watch, EPOLLIN);
+	int r = loop_add(l->core->loop, &l->watch, EPOLLIN);
 	if (r < 0)
 		fd_close(&l->watch.fd);
 	return r;
@@ -314,7 +354,7 @@ static void given(void *arg, int fd, const struct err *e)
 	struct ledger *l = arg;
 
 	l->is_asked = false;
-	if (e || greet(l, fd) < 0) {
+	if (e || take_socket(l, fd) < 0) {
 		journal(JOURNAL_ERROR, "the ledger cannot be reached", "reason",
 		        e ? e->msg : "its socket", NULL);
 		connect_soon(l, AGAIN_MS * 10ul);
@@ -339,12 +379,13 @@ static void connect_soon(struct ledger *l, uint64_t in_ms)
 	timer_set(&l->core->timers, &l->again, in_ms);
 }
 
-struct ledger *ledger_open(struct core *c)
+int ledger_open(struct core *c, struct err *e)
 {
 	struct ledger *l = mem_alloc(sizeof *l);
 	uint8_t raw[(LEDGER_LIFE_SIZE - 1) / 2] = { 0 };
 
 	*l = (struct ledger){ .watch = { .fd = -1, .ready = ready },
+		              .reader = { .watch.fd = -1, .ledger = l },
 		              .core = c,
 		              .again.fired = again_fired,
 		              .late.fired = late_fired };
@@ -353,8 +394,10 @@ struct ledger *ledger_open(struct core *c)
 	for (size_t i = 0; i < sizeof raw; i++)
 		snprintf(l->life + 2 * i, 3, "%02x", raw[i]);
 	c->ledger = l;
+	if (spool_open(&l->spool, c->config.state_dir, say_again, l, e) < 0)
+		return -1;
 	again_fired(&l->again);
-	return l;
+	return 0;
 }
 
 /* The writer hears what is in its socket, also when we are gone. */
@@ -379,9 +422,12 @@ void ledger_close(struct core *c)
 	say_goodbye(l);
 	if (l->watch.fd >= 0)
 		hang_up(l);
+	reader_end(&l->reader);
 	maker_cancel(c, l);
+	maker_cancel(c, &l->reader);
 	timer_stop(&c->timers, &l->again);
 	timer_stop(&c->timers, &l->late);
+	spool_close(&l->spool);
 	for (struct said *s = l->first, *next; s; s = next) {
 		next = s->next;
 		free(s);
@@ -395,6 +441,69 @@ void ledger_close(struct core *c)
 }
 
 /* ---- readers -------------------------------------------------------------------------- */
+
+static void reader_end(struct reader *r)
+{
+	if (r->watch.fd < 0)
+		return;
+	loop_remove(r->ledger->core->loop, &r->watch);
+	fd_close(&r->watch.fd);
+	for (struct asked *a = r->ledger->asked; a; a = a->next)
+		a->is_sent = false;
+}
+
+static void reader_ready(struct watch *w, uint32_t events)
+{
+	struct reader *r = (struct reader *)(void *)w;
+	struct ledger_file f;
+	int got = -1;
+	size_t n_fds = 1;
+	int n = os_recv(w->fd, &f, sizeof f, &got, &n_fds);
+	AUTO(fd_close) int fd = n > 0 && n_fds > 0 ? got : -1;
+
+	(void)events;
+	if (n == -EAGAIN)
+		return;
+	if (n > 0 && ledger_file_check(&f, (size_t)n, n_fds)) {
+		take_file(r->ledger, &f, fd);
+		return;
+	}
+	reader_end(r);
+	ask_files(r->ledger);
+}
+
+static void reader_given(void *arg, int socket_fd, const struct err *e)
+{
+	struct reader *r = arg;
+	AUTO(fd_close) int fd = socket_fd;
+
+	r->is_asked = false;
+	if (e || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		return; /* with the next question */
+	r->watch = (struct watch){ .fd = fd_take(&fd), .ready = reader_ready };
+	if (loop_add(r->ledger->core->loop, &r->watch, EPOLLIN) < 0)
+		fd_close(&r->watch.fd);
+	else
+		ask_files(r->ledger);
+}
+
+/* Questions are few and small: they find room. */
+static void ask_files(struct ledger *l)
+{
+	if (l->reader.watch.fd < 0) {
+		if (l->asked && !l->reader.is_asked) {
+			l->reader.is_asked = true;
+			maker_ledger(l->core, reader_given, &l->reader);
+		}
+		return;
+	}
+	for (struct asked *a = l->asked; a; a = a->next) {
+		const struct ledger_read q = { .type = LEDGER_READ, .tag = a->tag, .seq = a->seq };
+
+		if (!a->is_sent)
+			a->is_sent = os_send(l->reader.watch.fd, &q, sizeof q, NULL, 0) > 0;
+	}
+}
 
 void ledger_watch_add(struct core *c, struct ledger_watch *w)
 {
@@ -427,7 +536,7 @@ void ledger_file(struct core *c, uint64_t seq, ledger_file_fn *done, void *arg)
 		.next = l->asked, .tag = ++l->tag, .seq = seq, .done = done, .arg = arg
 	};
 	l->asked = a;
-	flush(l);
+	ask_files(l);
 }
 
 void ledger_file_cancel(struct core *c, const void *arg)

@@ -2,8 +2,9 @@
  * ledger.h - the daemon's way to the ledger (wire/ledger.h): what happened is said here.
  *
  * A record is on its way as soon as it was said: it lies in a socket that survives us. Until the
- * writer has acknowledged it, it is kept here too, and said again to the next writer when this one
- * dies; numbers keep it from being recorded twice.
+ * writer has acknowledged it, it is kept here and in a file (spool.h), and said again to the next
+ * writer when this one dies, and by the next daemon when we die too; numbers keep it from being
+ * recorded twice.
  *
  * When the writer takes nothing, because the disk is full or it does not start, what waits here has
  * a bound. Half of it, and nothing new is begun: ledger_admit() refuses commands and sandboxes. All
@@ -24,7 +25,7 @@ struct ledger_who {
 	const char *tenant, *sandbox, *workspace, *process, *actor;
 };
 
-struct ledger *ledger_open(struct core *c);
+int ledger_open(struct core *c, struct err *e) MUST_USE;
 void ledger_close(struct core *c); /* what was said is in the socket, if the writer reads at all */
 
 /* Takes `data`, an object. */

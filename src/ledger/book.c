@@ -19,14 +19,28 @@ bool book_has_room(const struct book *b)
 	return b->tail.len + LINE_ROOM < BOOK_TAIL_MAX;
 }
 
-static void note_src(struct book *b, const char *src)
+void book_src_note(struct book_src of[BOOK_LIVES], struct span src)
 {
-	const char *dash = src ? strchr(src, '-') : NULL;
+	const char *dash = src.at ? memchr(src.at, '-', src.len) : NULL;
+	struct book_src now = { .num = 0 };
+	size_t i = 0;
 
-	if (!dash || (size_t)(dash - src) >= sizeof b->src.life)
+	if (!dash || (size_t)(dash - src.at) >= sizeof now.life)
 		return;
-	snprintf(b->src.life, sizeof b->src.life, "%.*s", (int)(dash - src), src);
-	b->src.num = strtoull(dash + 1, NULL, 10);
+	snprintf(now.life, sizeof now.life, "%.*s", (int)(dash - src.at), src.at);
+	now.num = strtoull(dash + 1, NULL, 10); /* a quote or a NUL is behind it */
+	while (i + 1 < BOOK_LIVES && of[i].life[0] && strcmp(of[i].life, now.life) != 0)
+		i++;
+	memmove(of + 1, of, i * sizeof *of);
+	of[0] = now;
+}
+
+uint64_t book_src_num(const struct book_src of[BOOK_LIVES], const char *life)
+{
+	for (size_t i = 0; i < BOOK_LIVES; i++)
+		if (strcmp(of[i].life, life) == 0)
+			return of[i].num;
+	return 0;
 }
 
 int book_add(struct book *b, const struct ledger_event *ev, int64_t now_ms, struct err *e)
@@ -50,7 +64,8 @@ int book_add(struct book *b, const struct ledger_event *ev, int64_t now_ms, stru
 	}
 	b->seq++;
 	memcpy(b->hash, hash, sizeof hash);
-	note_src(b, ev->src);
+	if (ev->src)
+		book_src_note(b->src, span_of(ev->src));
 	if (!has_sandbox)
 		return 0;
 	if (ev->kind == LEDGER_SANDBOX_GONE) {
@@ -80,13 +95,16 @@ int book_write(struct book *b, struct err *e)
 {
 	size_t done = (size_t)(b->written - b->synced);
 
-	if (done == b->tail.len)
+	if (done == b->tail.len) {
+		b->seen = b->seq;
 		return 0;
+	}
 	int r = os_pwrite2(b->file_fd, NULL, 0, b->tail.data + done, b->tail.len - done,
 	                   (off_t)b->written);
 	if (r < 0)
 		return err_sys(e, -r, "write the ledger");
 	b->written = b->synced + b->tail.len;
+	b->seen = b->seq;
 	return 0;
 }
 
@@ -137,8 +155,8 @@ int book_seal_kind(struct book *b, enum ledger_kind kind, int64_t now_ms, struct
 	if (ledger_sign(&b->key, &seal, sig, e) < 0)
 		return -1;
 	json_t *data = json_pack("{ss,ss,ss}", "ledger", b->id, "key", b->key.name, "sig", sig);
-	snprintf(src, sizeof src, "%s-%llu", b->src.life, (unsigned long long)b->src.num);
-	if (kind == LEDGER_SEGMENT && b->src.num)
+	snprintf(src, sizeof src, "%s-%llu", b->src[0].life, (unsigned long long)b->src[0].num);
+	if (kind == LEDGER_SEGMENT && b->src[0].num)
 		json_object_set_new(data, "src", json_string(src));
 	if (book_say(b, kind, data, now_ms, e) < 0)
 		return -1;

@@ -25,23 +25,29 @@ struct book_opts {
 	uint64_t file_bytes, keep_bytes; /* 0: as above */
 };
 
-/* The last word of a daemon that is on record. */
+#define BOOK_LIVES 8
+
+/* The last words of daemons that are on record, the latest first. */
 struct book_src {
-	char life[LEDGER_LIFE_SIZE];
+	char life[LEDGER_LIFE_SIZE]; /* "": nobody's */
 	uint64_t num;
 };
+
+void book_src_note(struct book_src of[BOOK_LIVES], struct span src);           /* "LIFE-NUM" */
+uint64_t book_src_num(const struct book_src of[BOOK_LIVES], const char *life); /* 0: none */
 
 struct book {
 	struct book_opts opts;
 	int lock_fd, file_fd;
 	struct ledger_key key;
 	char id[LEDGER_ID_SIZE];
+	uint64_t seen;     /* the last that is in a file */
 	uint64_t seq;      /* of the last record */
 	uint64_t sealed;   /* the last that is signed */
 	uint64_t file_seq; /* of the first of this file */
 	char hash[LEDGER_HASH_SIZE];
 	struct ledger_heads heads;
-	struct book_src src;
+	struct book_src src[BOOK_LIVES];
 	struct str tail;          /* bytes of the file from `synced` on */
 	uint64_t synced, written; /* sizes of the file */
 	struct str head; /* the last seal, as a line; "" once the file of that name says it */

@@ -67,19 +67,19 @@ struct rest {
 	size_t size;
 	enum ledger_fault worst; /* of what is not a torn end */
 	uint64_t worst_seq;
-	char src[LEDGER_NAME_SIZE];
+	struct book_src src[BOOK_LIVES];
 };
 
 static void take_src(struct rest *r, const struct ledger_line *l)
 {
-	if (l->src.at)
-		snprintf(r->src, sizeof r->src, "%.*s", (int)l->src.len, l->src.at);
+	book_src_note(r->src, l->src);
 	if (!span_is(l->kind, ledger_kind_name(LEDGER_SEGMENT)))
 		return;
 	json_t *data = json_loadb(l->data.at, l->data.len, 0, NULL);
 	const char *src = json_string_value(json_object_get(data, "src"));
 
-	snprintf(r->src, sizeof r->src, "%s", src ? src : "");
+	if (src)
+		book_src_note(r->src, span_of(src));
 	json_decref(data);
 }
 
@@ -164,8 +164,6 @@ static int set_aside(struct book *b, const struct rest *r, uint64_t file_seq, js
 
 static void go_on(struct book *b, struct rest *r, uint64_t file_seq)
 {
-	const char *dash = strchr(r->src, '-');
-
 	b->seq = r->chain.seq;
 	b->sealed = r->chain.signed_seq;
 	b->file_seq = file_seq;
@@ -174,13 +172,11 @@ static void go_on(struct book *b, struct rest *r, uint64_t file_seq)
 	memcpy(b->hash, r->chain.hash, sizeof b->hash);
 	memcpy(b->id, r->chain.ledger, sizeof b->id);
 	b->synced = b->written = r->end;
-	if (dash && (size_t)(dash - r->src) < sizeof b->src.life) {
-		snprintf(b->src.life, sizeof b->src.life, "%.*s", (int)(dash - r->src), r->src);
-		b->src.num = strtoull(dash + 1, NULL, 10);
-	}
+	memcpy(b->src, r->src, sizeof b->src);
 }
 
-/* From the last file that has a record. One without is what a loss of power left of a new one. */
+/* From the last file that has a record. One without is what a loss of power left of a new
+ * one. */
 static int find_again(struct book *b, const struct files *all, int64_t now_ms, struct err *e)
 {
 	for (size_t i = all->len; i-- > 0;) {

@@ -56,13 +56,16 @@ static int64_t now_ms(void)
 static void tell(struct client *c)
 {
 	const struct book *b = &c->serve->book;
+
+	if (!c->life[0])
+		return;
 	struct ledger_ack a = { .type = LEDGER_ACK,
 		                .is_full = c->serve->is_full,
 		                .written = c->written,
 		                .synced = c->synced,
-		                .seq = b->seq };
+		                .seq = b->seen };
 
-	memcpy(a.hash, b->hash, sizeof a.hash);
+	memcpy(a.life, c->life, sizeof a.life);
 	if (memcmp(&a, &c->told, sizeof a) == 0)
 		return;
 	if (os_send(c->watch.fd, &a, sizeof a, NULL, 0) > 0)
@@ -85,7 +88,8 @@ static void note_disk(struct serve *s, int r, const struct err *e)
 		journal(JOURNAL_WARN, "the ledger goes on", NULL);
 	s->is_full = r < 0;
 	for (struct client *c = s->clients; c; c = c->next)
-		listen_to(c, !s->is_full && book_has_room(&s->book));
+		if (c->life[0]) /* who only reads is heard at any time */
+			listen_to(c, !s->is_full && book_has_room(&s->book));
 }
 
 /* Writes; syncs, when it is due; says so. */
@@ -172,9 +176,7 @@ static void client_end(struct client *c)
 
 static bool is_known(const struct client *c, uint64_t num)
 {
-	const struct book_src *src = &c->serve->book.src;
-
-	return num <= c->num || (strcmp(src->life, c->life) == 0 && num <= src->num);
+	return num <= c->num || num <= book_src_num(c->serve->book.src, c->life);
 }
 
 /* The daemon is believed about what happened, not about the form. */
@@ -225,6 +227,7 @@ static bool take_packet(struct client *c, const union ledger_packet *p, size_t n
 {
 	if (ledger_hello_check(&p->hello, n)) {
 		memcpy(c->life, p->hello.life, sizeof c->life);
+		c->num = c->written = c->synced = 0; /* of another life */
 		return true;
 	}
 	if (ledger_read_check(&p->read, n)) {
@@ -247,7 +250,9 @@ static void client_ready(struct watch *w, uint32_t events)
 
 	(void)events;
 	c->is_sync_due = false;
-	for (int i = 0; i < BATCH && !is_over && book_has_room(&s->book); i++) {
+	for (int i = 0; i < BATCH && !is_over; i++) {
+		if (c->life[0] && (s->is_full || !book_has_room(&s->book)))
+			break;
 		size_t n_fds = 0;
 		int n = os_recv(w->fd, &p, sizeof p, NULL, &n_fds);
 
@@ -273,8 +278,6 @@ static void client_start(struct serve *s, int fd)
 	s->clients = c;
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || loop_add(&s->loop, &c->watch, EPOLLIN) < 0)
 		client_end(c);
-	else
-		listen_to(c, !s->is_full && book_has_room(&s->book));
 }
 
 static void launcher_ready(struct watch *w, uint32_t events)

@@ -311,7 +311,7 @@ bool ledger_append_check(const struct ledger_append *a, size_t n)
 bool ledger_ack_check(const struct ledger_ack *a, size_t n)
 {
 	return n == sizeof *a && a->type == LEDGER_ACK && a->synced <= a->written &&
-	       memchr(a->hash, '\0', sizeof a->hash);
+	       memchr(a->life, '\0', sizeof a->life);
 }
 
 bool ledger_read_check(const struct ledger_read *r, size_t n)

@@ -127,7 +127,8 @@ uint64_t ledger_file_seq(const char *name); /* 0: not a segment's name */
 
 /* SOCK_SEQPACKET. The daemon: LEDGER_HELLO, then records, numbered without a hole from 1 on.
  * The writer: LEDGER_ACK whenever that changes. After a new connection the daemon says again what
- * was not acknowledged, with the same numbers. */
+ * was not acknowledged, with the same numbers. Who reads has a socket of its own, and says no
+ * hello. */
 #define LEDGER_VERSION 1
 #define LEDGER_PACKET_MAX (40u << 10)
 #define LEDGER_LIFE_SIZE 16
@@ -156,9 +157,8 @@ struct ledger_append {
 struct ledger_ack {
 	uint32_t type, is_full;   /* nothing can be written now: try later */
 	uint64_t written, synced; /* numbers: all up to these survive our death, that of the host */
-	uint64_t seq;             /* of the last record */
-	char hash[LEDGER_HASH_SIZE];
-	char zero[7];
+	uint64_t seq;             /* of the last record that can be read */
+	char life[LEDGER_LIFE_SIZE]; /* whose numbers these are */
 };
 
 /* Which file has this record, or those behind it? */

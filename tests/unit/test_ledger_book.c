@@ -42,7 +42,7 @@ TEST(what_was_written_is_found_again)
 
 	for (uint64_t life = 0; life < 4; life++) {
 		open_at(&b, dir, 0, 0);
-		CHECK_INT((long long)b.src.num, (long long)life * 10);
+		CHECK_INT((long long)book_src_num(b.src, "ab"), (long long)life * 10);
 		for (uint64_t i = 1; i <= 10; i++)
 			add(&b, LEDGER_EXEC_STARTED, i % 2 ? "sb_a" : "sb_b", life * 10 + i);
 		commit(&b);
@@ -136,7 +136,7 @@ TEST(a_torn_line_is_put_aside_and_told)
 
 		cut(dir, FIRST, size);
 		open_at(&b, dir, 0, 0);
-		CHECK_INT((long long)b.src.num, 5);
+		CHECK_INT((long long)book_src_num(b.src, "ab"), 5);
 		add(&b, LEDGER_EXEC_STARTED, "sb_a", 6);
 		commit(&b);
 		book_close(&b, 2000);

@@ -163,7 +163,7 @@ TEST(the_writer_is_killed_and_nothing_is_lost_or_told_twice)
 	const struct book_opts o = { .dir_fd = w.dir };
 
 	CHECK_INT(book_open(&b, &o, 1, &e), 0);
-	CHECK_INT((long long)b.src.num, (long long)end);
+	CHECK_INT((long long)book_src_num(b.src, "cd"), (long long)end);
 	book_close(&b, 1);
 	struct read_ledger r = read_ledger(w.dir);
 
