@@ -46,8 +46,8 @@ class Connection(http.client.HTTPConnection):
 class Daemon:
     """caisson-launcher with folders of its own."""
 
-    def __init__(self, home, uid=None, own=None):
-        self.home, self.uid, self.own = pathlib.Path(home), uid, own or {}
+    def __init__(self, home, uid=None, own=None, options=()):
+        self.home, self.uid, self.own, self.options = pathlib.Path(home), uid, own or {}, options
         self.socket = self.home / "run/api.sock"
         self.connection = Connection(self.socket)
         self.process = None
@@ -71,7 +71,8 @@ class Daemon:
         who = {} if self.uid is None else {"user": self.uid, "group": self.uid, "extra_groups": []}
         with open(self.home / "log", "ab") as log:
             self.process = subprocess.Popen(
-                [*self.own_files(), BUILD / "caisson-launcher", "--state", self.home / "state", "--run", self.home / "run"],
+                [*self.own_files(), BUILD / "caisson-launcher", "--state", self.home / "state", "--run", self.home / "run",
+                 *self.options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, **who)
         while True:
             with contextlib.suppress(OSError, http.client.HTTPException):

@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 
-#define SERVE_SYNC_MS 25 /* leaves the disk half of the promised 50 */
+#define SERVE_SYNC_MS 15 /* leaves the disk most of the promised 50 */
 #define SERVE_SEAL_MS 1000
 #define SERVE_RETRY_MS 200 /* the disk took nothing */
 #define SERVE_LOCK_MS 5000 /* for the writer before us to end */
