@@ -415,10 +415,12 @@ static void restore_run(struct ws_op *op)
 		return;
 	}
 	o->now = w->row.head; /* it is closed, and at its head */
-	if (plan(o, &f) < 0)
+	if (plan(o, &f) < 0) {
 		restore_end(o, &f);
-	else
-		swap(o, NULL);
+		return;
+	}
+	o->result.files = o->n_known;
+	swap(o, NULL);
 }
 
 void wsx_restore(struct wsx *w, const struct wsx_restore *ask, wsx_restored_fn *done, void *arg)
