@@ -304,7 +304,7 @@ static void open_vault(void *arg, const struct fail *f)
 static void open_begin(struct wsx *w)
 {
 	w->link = WSX_OPENING;
-	w->is_found = false;
+	w->is_found = w->is_kept = false;
 	w->row.clean = 0;
 	w->row.used_ms = core_now_ms();
 	w->row.expires_ms = w->row.ttl_ms ? w->row.used_ms + w->row.ttl_ms : 0;

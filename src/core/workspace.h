@@ -44,6 +44,7 @@ struct wsx {
 	bool is_found; /* after a restart of ours: the keeper of those who are attached may live */
 	struct ws_op *first, **last;
 	bool is_busy; /* the first operation is under way */
+	bool is_kept; /* it was at its head when nobody was there, and nobody came since */
 	unsigned int refs;
 	bool is_scratch; /* nobody will want it out of the trash */
 	struct timer idle, sync;

@@ -40,6 +40,8 @@ struct vault {
 	int points_fd, lock_fd;             /* blobs/p, blobs/lock */
 	struct packs packs;
 	struct manifest index;  /* how the top looked last; .top 0: nobody looked */
+	bool is_alike;          /* one sees the same at its number, whose record says it otherwise */
+	struct manifest target; /* of a restore that was counted; .number 0: none */
 	struct vault_open open; /* what is there: V_RELAYER changes it */
 	bool is_open;
 	uid_t uid; /* whose blobs and folders are */
