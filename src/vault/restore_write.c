@@ -112,7 +112,8 @@ static int write_file(struct restore *r, struct target t, struct node *a, struct
 	                    : open_again(r, &t, &want, e);
 	if (fd < 0)
 		return -1;
-	const struct blob_sizes sizes = { t.is_in_top && !t.is_new ? a->seen.size : 0, b->seen.size };
+	const struct blob_sizes sizes = { t.is_in_top && !t.is_new ? a->seen.size : 0,
+		                          b->seen.size };
 	if (!same && fill(from, fd, sizes, e) < 0)
 		return -1;
 	if (dress(r, fd, t.is_new ? NULL : &have, &want, e) < 0)

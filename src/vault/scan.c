@@ -15,7 +15,7 @@
 
 #define TICKS_NS 20000000ll /* two of the slowest clock (100 Hz) */
 #define CLOCK_TRIES 8
-#define LARGE (4u << 20)    /* reading it again costs more than a millisecond */
+#define LARGE (4u << 20) /* reading it again costs more than a millisecond */
 
 struct link_name {
 	uint64_t ino;

@@ -41,9 +41,9 @@ struct vault {
 	struct known_table known;           /* of what is there */
 	int points_fd, lock_fd;             /* blobs/p, blobs/lock */
 	struct packs packs;
-	struct manifest index;  /* how the top looked last; .top 0: nobody looked */
+	struct manifest index; /* how the top looked last; .top 0: nobody looked */
 	enum { CLOCK_UNKNOWN, CLOCK_COARSE, CLOCK_FINE } clock; /* of the top's times: scan.h */
-	bool is_alike;          /* one sees the same at its number, whose record says it otherwise */
+	bool is_alike; /* one sees the same at its number, whose record says it otherwise */
 	struct manifest target; /* of a restore that was counted; .number 0: none */
 	struct vault_open open; /* what is there: V_RELAYER changes it */
 	bool is_open;

@@ -14,10 +14,10 @@
 
 struct side {
 	const struct manifest *top;
-	int lower_fd;     /* the layers */
+	int lower_fd;              /* the layers */
 	struct known_table *known; /* of them; NULL: they are not there for long */
-	bool is_other;    /* they are not those of the first side */
-	bool is_rootless; /* which attributes are the overlay's */
+	bool is_other;             /* they are not those of the first side */
+	bool is_rootless;          /* which attributes are the overlay's */
 };
 
 /* A name as one side has it. */
