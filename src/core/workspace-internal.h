@@ -15,11 +15,15 @@ struct ws_op {
 	void (*run)(struct ws_op *o);
 	void (*fail)(struct ws_op *o, const struct fail *f); /* it ends here */
 	bool needs_vault;
+	bool is_second; /* run() was called before, and the keeper died under it */
 };
 
 void ws_add(struct wsx *w, struct ws_op *o);
 void ws_end(struct ws_op *o);
 void ws_pump(struct wsx *w);
+/* The keeper died under the operation that is under way: run() is called again, with the next one,
+ * once. False: that is not what happened, or it was the second. */
+bool ws_again(struct wsx *w, const struct err *e);
 
 void ws_free(struct wsx *w);
 struct wsx *ws_load(struct core *c, const struct workspace_row *row);

@@ -235,6 +235,8 @@ static void vault_gone(void *arg, const struct err *e)
 	vault_close(w->vault);
 	w->vault = NULL;
 	w->link = WSX_CLOSED;
+	if (w->is_again)
+		w->is_again = w->is_busy = false;
 	if (is_opening && e->sys == EBUSY && w->attached) {
 		/* The keeper before it died while we were not there. */
 		ws_end_sandboxes(w, false);
@@ -321,7 +323,7 @@ void ws_fail(struct fail *f, const struct err *e)
 	         : e->sys == EBUSY ? FAIL_BUSY
 	                           : FAIL_BACKEND_ERROR,
 	         "%s", e->msg);
-	f->is_retry_safe = e->sys == EBUSY;
+	f->is_retry_safe = e->sys == EBUSY || e->sys == VAULT_DIED;
 }
 
 void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *done, void *arg)
@@ -333,6 +335,7 @@ void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *
 		return;
 	}
 	err_new(&e, ERR_INTERNAL, "the keeper of the storage died");
+	e.sys = VAULT_DIED;
 	done(arg, NULL, &e);
 }
 
@@ -360,6 +363,23 @@ void ws_pump(struct wsx *w)
 		return;
 	w->is_busy = true;
 	w->first->run(w->first);
+}
+
+bool ws_again(struct wsx *w, const struct err *e)
+{
+	struct ws_op *o = w->first;
+
+	if (e->sys != VAULT_DIED || o->is_second)
+		return false;
+	o->is_second = true;
+	ws_thaw(w);
+	if (w->vault) { /* vault_gone() is next */
+		w->is_again = true;
+		return true;
+	}
+	w->is_busy = false;
+	ws_pump(w);
+	return true;
 }
 
 void ws_add(struct wsx *w, struct ws_op *o)

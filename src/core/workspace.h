@@ -43,7 +43,8 @@ struct wsx {
 	bool has_sandboxes; /* at our end: some live on with its mount */
 	bool is_found; /* after a restart of ours: the keeper of those who are attached may live */
 	struct ws_op *first, **last;
-	bool is_busy; /* the first operation is under way */
+	bool is_busy;  /* the first operation is under way */
+	bool is_again; /* it begins anew when the keeper is known to be dead */
 	unsigned int refs;
 	bool is_scratch; /* nobody will want it out of the trash */
 	struct timer idle, sync;

@@ -128,6 +128,8 @@ static void kept(void *arg, const struct vault_done *d, const struct err *e)
 	struct ws_kept *k = arg;
 	struct fail f = { 0 };
 
+	if (e && ws_again(k->w, e))
+		return;
 	if (e) {
 		ws_fail(&f, e);
 		k->done(k->arg, k, &f);
@@ -214,6 +216,7 @@ struct point_op {
 	struct ws_kept kept;
 	struct wsx_point_ask ask;
 	char *label, *process;
+	bool is_recorded;
 	wsx_point_fn *done;
 	void *arg;
 };
@@ -254,11 +257,14 @@ static void point_synced(void *arg, const struct vault_done *d, const struct err
 	struct err full = { 0 };
 
 	(void)d;
+	if (e && ws_again(w, e))
+		return;
 	if (e)
 		ws_fail(&f, e);
 	else if (store_point_durable(w->core->store, w->row.id, o->kept.row.num,
 	                             (struct store_call){ 0 }, &full) < 0)
 		fail_err(&f, &full);
+	f.is_retry_safe = false; /* it is made */
 	point_end(o, f.code == FAIL_NONE ? NULL : &f);
 }
 
@@ -271,6 +277,7 @@ static void point_stored(void *arg, const struct fail *f)
 		point_end(o, f);
 		return;
 	}
+	o->is_recorded = true;
 	if (o->kept.row.num > 0)
 		ws_sync_soon(o->op.w, o->kept.row.num);
 	if (o->ask.kind == POINT_SNAPSHOT && o->op.w->link == WSX_OPEN)
@@ -348,6 +355,10 @@ static void point_run(struct ws_op *op)
 {
 	struct point_op *o = (struct point_op *)op;
 
+	if (o->is_recorded) { /* and only the disk does not have it yet */
+		point_stored(o, NULL);
+		return;
+	}
 	o->kept.done = point_kept;
 	o->kept.arg = o;
 	if (op->needs_vault && op->w->link == WSX_OPEN) {
