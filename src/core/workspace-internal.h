@@ -19,6 +19,7 @@ struct ws_op {
 };
 
 void ws_add(struct wsx *w, struct ws_op *o);
+void ws_add_first(struct wsx *w, struct ws_op *o); /* nothing is under way; it does not run yet */
 void ws_end(struct ws_op *o);
 void ws_pump(struct wsx *w);
 /* The keeper died under the operation that is under way: run() is called again, with the next one,
@@ -54,6 +55,7 @@ struct ws_kept {
 	void *arg;
 };
 void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask);
+void ws_keep_found(struct wsx *w); /* before anything else is done */
 void ws_sync_soon(struct wsx *w, int64_t num);
 void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg); /* the keeper is there */
 void ws_forget_pending(struct wsx *w);

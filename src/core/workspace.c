@@ -1,5 +1,6 @@
 #include "core/workspace.h"
 
+#include <assert.h>
 #include <jansson.h>
 
 #include "core/trees.h"
@@ -263,6 +264,10 @@ static void open_settled(void *arg, const struct fail *f)
 		return;
 	}
 	w->link = WSX_OPEN;
+	/* Of a host that lost its power: its last points may be gone, and what they held is there.
+	 */
+	if (w->is_doubtful && strcmp(w->row.mode, "read") != 0)
+		ws_keep_found(w);
 	ws_pump(w);
 }
 
@@ -307,6 +312,7 @@ static void open_begin(struct wsx *w)
 {
 	w->link = WSX_OPENING;
 	w->is_found = false;
+	w->is_doubtful = !w->row.clean;
 	w->row.clean = 0;
 	w->row.used_ms = core_now_ms();
 	w->row.expires_ms = w->row.ttl_ms ? w->row.used_ms + w->row.ttl_ms : 0;
@@ -363,6 +369,17 @@ void ws_pump(struct wsx *w)
 		return;
 	w->is_busy = true;
 	w->first->run(w->first);
+}
+
+void ws_add_first(struct wsx *w, struct ws_op *o)
+{
+	assert(!w->is_busy);
+	o->w = w;
+	o->next = w->first;
+	w->first = o;
+	if (!o->next)
+		w->last = &o->next;
+	timer_stop(&w->core->timers, &w->idle);
 }
 
 bool ws_again(struct wsx *w, const struct err *e)

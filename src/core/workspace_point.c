@@ -379,7 +379,8 @@ static void point_run(struct ws_op *op)
 	point_record(o);
 }
 
-void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *done, void *arg)
+static struct point_op *point_new(const struct wsx *w, const struct wsx_point_ask *ask,
+                                  wsx_point_fn *done, void *arg)
 {
 	struct point_op *o = mem_alloc(sizeof *o);
 	bool is_there = w->link != WSX_CLOSED || !w->row.clean || w->first;
@@ -393,7 +394,19 @@ void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *don
 		                .arg = arg };
 	o->ask.label = o->label = ask->label ? mem_strdup(ask->label) : NULL;
 	o->ask.process = o->process = ask->process ? mem_strdup(ask->process) : NULL;
-	ws_add(w, &o->op);
+	return o;
+}
+
+void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *done, void *arg)
+{
+	ws_add(w, &point_new(w, ask, done, arg)->op);
+}
+
+void ws_keep_found(struct wsx *w)
+{
+	static const struct wsx_point_ask ask = { .label = "what was found" };
+
+	ws_add_first(w, &point_new(w, &ask, NULL, NULL)->op);
 }
 
 bool wsx_wants_point(const struct sbx *s)
