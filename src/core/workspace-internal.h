@@ -15,11 +15,16 @@ struct ws_op {
 	void (*run)(struct ws_op *o);
 	void (*fail)(struct ws_op *o, const struct fail *f); /* it ends here */
 	bool needs_vault;
+	bool is_second; /* run() was called before, and the keeper died under it */
 };
 
 void ws_add(struct wsx *w, struct ws_op *o);
+void ws_add_first(struct wsx *w, struct ws_op *o); /* nothing is under way; it does not run yet */
 void ws_end(struct ws_op *o);
 void ws_pump(struct wsx *w);
+/* The keeper died under the operation that is under way: run() is called again, with the next one,
+ * once. False: that is not what happened, or it was the second. */
+bool ws_again(struct wsx *w, const struct err *e);
 
 void ws_free(struct wsx *w);
 struct wsx *ws_load(struct core *c, const struct workspace_row *row);
@@ -50,6 +55,7 @@ struct ws_kept {
 	void *arg;
 };
 void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask);
+void ws_keep_found(struct wsx *w); /* before anything else is done */
 void ws_sync_soon(struct wsx *w, int64_t num);
 void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg); /* the keeper is there */
 void ws_forget_pending(struct wsx *w);

@@ -183,6 +183,8 @@ static void shut_answered(void *arg, const struct vault_done *d, const struct er
 		shut_end(o, NULL);
 	} else if (e->sys == EBUSY && o->tries++ < CLOSE_TRIES) {
 		timer_set(&w->core->timers, &o->timer, CLOSE_AGAIN_MS);
+	} else if (ws_again(w, e)) {
+		free(o); /* its timer has fired */
 	} else {
 		ws_fail(&f, e);
 		if (e->sys == EBUSY)
@@ -273,6 +275,8 @@ static void close_synced(void *arg, const struct vault_done *d, const struct err
 	struct err full = { 0 };
 
 	(void)d;
+	if (e && ws_again(w, e))
+		return;
 	if (e) {
 		ws_fail(&f, e);
 		close_end(o, &f);

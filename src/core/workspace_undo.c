@@ -23,6 +23,7 @@ struct restore_op {
 	uint64_t steps;
 	char *name;
 	bool may_end, has_ended;
+	bool is_applying; /* the row says so: whoever opens the workspace next does it */
 	size_t n_stopping;
 	struct arena arena;
 	struct point_row target; /* num 0: no change at all */
@@ -202,8 +203,11 @@ static void applied(void *arg, const struct vault_done *d, const struct err *e)
 	struct wsx *w = o->op.w;
 	struct fail f = { 0 };
 
+	if (e && ws_again(w, e))
+		return;
 	if (e) { /* still pending: done again by whoever opens it next */
 		ws_fail(&f, e);
+		f.is_retry_safe = false;
 		restore_end(o, &f);
 		return;
 	}
@@ -223,6 +227,7 @@ static void apply(void *arg, const struct fail *f)
 		                  .restore = { .to = (uint64_t)o->target.num,
 		                               .now = (uint64_t)o->now } };
 
+	o->is_applying = !f;
 	if (f)
 		restore_end(o, f);
 	else
@@ -270,8 +275,11 @@ static void swap(void *arg, const struct fail *f)
 	w->row.clean = 1;
 	ws_text(&w->stack, o->target.stack, &w->row.stack);
 	move_head(w, o->target.num, o->ahead);
-	ws_store(w, WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN, with, swapped,
-	         o);
+	set_pending(w, NULL); /* that was about the old one */
+	ws_store(w,
+	         WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN |
+	             WORKSPACE_SET_PENDING,
+	         with, swapped, o);
 }
 
 /* ---- who is in the way --------------------------------------------------------------- */
@@ -325,6 +333,8 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 	bool is_other = strcmp(o->target.stack, w->row.stack) != 0;
 	struct fail f = { 0 };
 
+	if (e && ws_again(w, e))
+		return;
 	if (e) {
 		ws_fail(&f, e);
 		restore_end(o, &f);
@@ -407,6 +417,10 @@ static void restore_run(struct ws_op *op)
 	struct wsx *w = op->w;
 	struct fail f = { 0 };
 
+	if (o->is_applying) { /* it was pending, and was done when the next keeper came */
+		restore_end(o, NULL);
+		return;
+	}
 	o->kept = (struct ws_kept){ .done = present_kept, .arg = o };
 	o->target = (struct point_row){ 0 };
 	o->n_known = 0;

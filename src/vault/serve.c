@@ -289,6 +289,7 @@ int vault_run(struct err *e)
 	int r = loop_run(&v->loop);
 
 	pack_done(v);
+	vec_done(&v->unsynced);
 	overlay_unmount(v);
 	return r < 0 ? err_sys(e, -r, "wait for orders") : 0;
 }
