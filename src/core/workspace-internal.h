@@ -43,6 +43,8 @@ int ws_layers(const char *stack, uint64_t layers[VAULT_LAYERS_MAX]); /* how many
 /* Everybody stands still, or nobody does and there is an error. Within an operation. */
 void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int error));
 void ws_thaw(struct wsx *w);
+/* Nobody can have written since its head was made. */
+bool ws_is_at_head(const struct wsx *w);
 bool ws_has_processes(const struct wsx *w, struct str *names);
 
 /* What changed since the head becomes a point, within an operation; frozen already. `row` is what

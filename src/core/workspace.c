@@ -311,7 +311,7 @@ static void open_vault(void *arg, const struct fail *f)
 static void open_begin(struct wsx *w)
 {
 	w->link = WSX_OPENING;
-	w->is_found = false;
+	w->is_found = w->is_kept = false;
 	w->is_doubtful = !w->row.clean;
 	w->row.clean = 0;
 	w->row.used_ms = core_now_ms();

@@ -46,6 +46,7 @@ struct wsx {
 	struct ws_op *first, **last;
 	bool is_busy;  /* the first operation is under way */
 	bool is_again; /* it begins anew when the keeper is known to be dead */
+	bool is_kept;  /* it was at its head when nobody was there, and nobody came since */
 	unsigned int refs;
 	bool is_scratch; /* nobody will want it out of the trash */
 	struct timer idle, sync;

@@ -26,6 +26,7 @@ static void hang_on(struct wsx *w, struct sbx *s)
 	s->next_attached = w->attached;
 	w->attached = s;
 	s->is_attached = true;
+	w->is_kept = false;
 }
 
 static void attach_run(struct ws_op *op)

@@ -107,8 +107,7 @@ static bool close_all(struct vault *v, struct err *e)
 		(void)err_sys(e, EBUSY, "a sandbox has the workspace");
 		return false;
 	}
-	overlay_unmount(v);
-	v->loop.is_done = true;
+	v->loop.is_done = true; /* unmounted after the answer: the kernel syncs it then */
 	return true;
 }
 
