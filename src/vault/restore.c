@@ -1,6 +1,7 @@
 #include "vault/restore.h"
 
 #include "os/file.h"
+#include "vault/blob.h"
 #include "vault/names.h"
 #include "vault/verbs.h"
 #include "vault/xattrs.h"
@@ -46,6 +47,26 @@ static int is_same(struct restore *r, struct node *a, struct node *b, struct err
 	return a->seen.type == ENTRY_FILE ? view_same_content(r->v, a, b, e) : 1;
 }
 
+/* Before a byte is written: is all that will be still what it was? Else nothing is touched. Of
+ * more files than this a new top is made, which judges for itself (vault/fill.c). */
+#define CHECKED_MAX 512
+
+static int check_source(struct restore *r, struct node *a, struct node *b, struct err *e)
+{
+	bool is_copied = b->is_there && b->seen.type == ENTRY_FILE && b->top && b->seen.size > 0 &&
+	                 b->seen.target.len == 0;
+
+	if (!is_copied || r->done->files > CHECKED_MAX)
+		return 0;
+	int same = a->is_there && a->seen.type == ENTRY_FILE ? view_same_content(r->v, a, b, e) : 0;
+	if (same != 0)
+		return same < 0 ? -1 : 0;
+	AUTO(content_done) struct content from = { .fd = -1 };
+	if (view_open(r->v, b, &from, e) < 0)
+		return -1;
+	return blob_check(from, b->seen.size, b->top->hash, e);
+}
+
 static int enter(struct restore *r, struct span path, struct node *a, struct node *b, struct err *e)
 {
 	bool is_dir_kept =
@@ -57,7 +78,8 @@ static int enter(struct restore *r, struct span path, struct node *a, struct nod
 	r->done->files++;
 	if (b->is_there && b->seen.type == ENTRY_FILE)
 		r->done->bytes += b->seen.size;
-	if (!r->is_counting && !is_dir_kept && restore_write(r, path, a, b, e) < 0)
+	if (r->is_counting ? check_source(r, a, b, e) < 0
+	                   : !is_dir_kept && restore_write(r, path, a, b, e) < 0)
 		return err_wrap(e, "%.200s", path.at);
 	bool goes_on = b->is_there && b->seen.type == ENTRY_DIR;
 	return goes_on ? 0 : VIEW_STAY;
