@@ -325,9 +325,10 @@ void ws_fail(struct fail *f, const struct err *e)
 	bool is_full = e->sys == ENOSPC || e->sys == EDQUOT;
 
 	fail_set(f,
-	         is_full           ? FAIL_QUOTA
-	         : e->sys == EBUSY ? FAIL_BUSY
-	                           : FAIL_BACKEND_ERROR,
+	         is_full                ? FAIL_QUOTA
+	         : e->sys == EBUSY      ? FAIL_BUSY
+	         : e->kind == ERR_LIMIT ? FAIL_TOO_LARGE
+	                                : FAIL_BACKEND_ERROR,
 	         "%s", e->msg);
 	f->is_retry_safe = e->sys == EBUSY || e->sys == VAULT_DIED;
 }

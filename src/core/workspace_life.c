@@ -224,6 +224,7 @@ struct close_op {
 	bool is_trash;  /* it goes there then; */
 	bool is_forced; /* also with changes */
 	bool was_open;
+	bool is_unkept; /* no point could be made of what is there: it stays where it is */
 	wsx_done_fn *done;
 	void *arg;
 };
@@ -255,7 +256,7 @@ static void close_shut(void *arg, const struct fail *f)
 		close_end(o, f);
 		return;
 	}
-	if (o->was_open) { /* the keeper has synced what it had */
+	if (o->was_open && !o->is_unkept) { /* the keeper has synced what it had */
 		w->row.clean = 1;
 		ws_text(&w->pending, NULL, &w->row.pending);
 	}
@@ -316,8 +317,10 @@ static void close_kept(void *arg, struct ws_kept *k, const struct fail *f)
 	struct close_op *o = arg;
 	struct wsx *w = o->op.w;
 
+	/* Else a full disk, or a path that is too long, would keep it for ever. */
+	o->is_unkept = f && o->is_trash && o->is_forced;
 	if (f || k->row.num == 0) {
-		close_recorded(o, f);
+		close_recorded(o, o->is_unkept ? NULL : f);
 		return;
 	}
 	w->row.head = k->row.num;
