@@ -47,6 +47,7 @@ static const struct member quota_sums[] = {
 	{ "mem",       NEEDED, "count|null",  "bytes of those that live, by their limits" },
 	{ "pids",      NEEDED, "count|null",  "of those that live, by their limits" },
 	{ "disk",      NEEDED, "count|null",  "bytes of those that are not gone, by their limits" },
+	{ "workspaces", NEEDED, "count|null", "that are not in the trash" },
 };
 
 static const struct member token_ask[] = {

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "core/core.h"
+#include "core/vault.h"
 
 /* A number that nothing in this store ever had: of a tree, a point, a workspace. */
 uint64_t trees_number(struct core *c);
@@ -31,6 +31,10 @@ void tree_seal(struct core *c, uint64_t num, tree_done_fn *done, void *arg);
 void tree_keep(struct core *c, uint64_t num, tree_done_fn *done, void *arg);
 /* In the background; nobody mounts it any more. */
 void tree_remove(struct core *c, uint64_t num);
+
+/* The keeper of the store is asked, as in vault.h. */
+void trees_ask(struct core *c, const struct vault_packet *p, int fd, vault_done_fn *done,
+               void *arg);
 
 /* Points that no history needs any more, some of them. */
 void trees_drop_points(struct core *c, size_t max);

@@ -82,6 +82,11 @@ static bool is_unused(const struct wsx *w)
 	return w->refs == 0 && !w->first && !w->attached;
 }
 
+bool ws_is_idle(const struct wsx *w)
+{
+	return !w->first && !w->attached && w->link == WSX_CLOSED;
+}
+
 /* A while after the last use of it. */
 static void rest(struct wsx *w)
 {

@@ -177,4 +177,9 @@ void wsx_adopt(struct sbx *s, const char *id); /* at start: it may have the moun
 void wsx_on_frozen(struct sbx *s, int error);  /* asked for by freeze */
 void wsx_recover(struct core *c);              /* at start, after the sandboxes were found */
 void wsx_look(struct core *c);                 /* now and then: what is over, trash, old points */
+void wsx_end_trash(struct core *c);            /* whose time there is over */
+/* Its files go; its next use makes them again from its last point, which is on disk: the caller
+ * has looked. `busy` when it is not closed in order; with `is_lost` they are gone already. */
+void wsx_evict(struct wsx *w, bool is_lost, wsx_done_fn *done, void *arg);
+bool ws_is_idle(const struct wsx *w); /* closed, and nobody is about to open it */
 void wsx_close_all(struct core *c);

@@ -231,6 +231,19 @@ int store_point_list(struct store *s, const char *workspace, const struct store_
 	return 0;
 }
 
+int store_point_after(struct store *s, int64_t seq, struct arena *a, struct point_list *out,
+                      struct err *e)
+{
+	AUTO(db_release)
+	sqlite3_stmt *st = select_where(s, "", "WHERE seq>?1 ORDER BY seq LIMIT ?2", e);
+
+	if (!st)
+		return -1;
+	db_bind_int(st, 1, seq);
+	db_bind_int(st, 2, STORE_LIST_MAX);
+	return all_of(s, st, a, out, e);
+}
+
 int store_point_volatile(struct store *s, const char *boot_id, struct arena *a,
                          struct point_list *out, struct err *e)
 {
