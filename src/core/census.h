@@ -46,6 +46,8 @@ struct census {
 /* Told later, or at once where not even the question can be asked. */
 typedef void census_done_fn(void *arg, const struct census *census, const struct fail *f);
 void census_take(struct core *c, census_done_fn *done, void *arg);
+/* The last one will do, if it is young for the time that it took. */
+void census_get(struct core *c, census_done_fn *done, void *arg);
 void census_close(struct core *c);
 
 /* Pure: from the keeper's lines. */
@@ -58,10 +60,10 @@ const struct census_volume *census_volume(const struct census *census, uint64_t 
 const struct census_point *census_point(const struct census *census, uint64_t num);
 const struct census_holder *census_holder(const struct census *census, uint64_t num);
 
-/* Disk use of one workspace, so far as it was counted: its own files and points, and what of its
- * points others keep too. */
+/* Disk use of one workspace, so far as it was counted: its own files and points; and what others
+ * may have too: what of its points theirs keep, and the layers that it stands on. */
 struct workspace_row;
 struct census_use {
-	uint64_t top, unique, shared, files;
+	uint64_t top, unique, shared, layers, files; /* shared: with the layers */
 };
 struct census_use census_use(const struct census *census, const struct workspace_row *row);

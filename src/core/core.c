@@ -13,6 +13,8 @@
 #include "core/census.h"
 #include "core/checkout.h"
 #include "core/expire.h"
+#include "core/fsck.h"
+#include "core/gc.h"
 #include "core/image.h"
 #include "core/maker.h"
 #include "core/process.h"
@@ -304,6 +306,8 @@ void core_close(struct core *c)
 	cache_asks_done(c);
 	wsx_close_all(c);
 	images_close(c);
+	gc_close(c);
+	fsck_close(c);
 	census_close(c);
 	trees_close(c);
 	maker_close(c);

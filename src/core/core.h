@@ -79,6 +79,8 @@ struct core {
 	struct trees *trees;          /* trees.h */
 	struct census *census;        /* the last one; NULL: none yet (census.h) */
 	struct census_op *census_ops; /* under way */
+	struct gc_job *gc_jobs;       /* gc.h */
+	struct fsck *fscks;           /* fsck.h */
 	struct image_import *imports; /* image.h */
 	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
 	struct layer_job *layer_jobs; /* checkouts that are being made */
@@ -93,6 +95,8 @@ struct core {
 	uint64_t purged_ms; /* when old records were last looked for; monotonic */
 	uint64_t swept_ms;  /* and points of workspaces */
 	uint64_t busy_ms;   /* when there was last something to do; monotonic */
+	uint64_t gc_looked_ms; /* and whether the store is too full */
+	bool is_evicting;   /* a checkout is about to go: nobody may be given one */
 	bool is_open;       /* requests are answered */
 	bool is_closing;    /* nothing new is begun */
 	struct {            /* NULL, or: is told of a sandbox of which nothing is left */

@@ -41,6 +41,27 @@ uint64_t trees_number(struct core *c)
 	return t->next++;
 }
 
+uint64_t trees_next(const struct core *c)
+{
+	return c->trees->next;
+}
+
+bool trees_skip(struct core *c, uint64_t num)
+{
+	struct trees *t = c->trees;
+
+	if (num < t->next)
+		return false;
+	t->next = num + 1;
+	note(t);
+	return true;
+}
+
+bool trees_are_idle(const struct core *c)
+{
+	return !c->trees->ops;
+}
+
 /* ---- the keeper of the store --------------------------------------------------------- */
 
 static void vault_gone(void *arg, const struct err *e)

@@ -39,6 +39,11 @@ void trees_ask(struct core *c, const struct vault_packet *p, int fd, vault_done_
 /* Points that no history needs any more, some of them. */
 void trees_drop_points(struct core *c, size_t max);
 
+bool trees_are_idle(const struct core *c); /* nothing is on its way */
+uint64_t trees_next(const struct core *c); /* the next number, without taking it */
+/* Numbers up to this one are taken: true when that is news. */
+bool trees_skip(struct core *c, uint64_t num);
+
 /* ---- for core.c ---- */
 int trees_open(struct core *c, struct err *e) MUST_USE;
 void trees_recover(struct core *c); /* what was under way is removed */

@@ -50,6 +50,9 @@ struct ws_kept {
 	void *arg;
 };
 void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask);
+/* Those points are no more, the newest first: the row names others. 1: done() will be told. */
+int wsx_forget_points(struct core *c, const struct workspace_row *row,
+                      const struct point_list *lost, ws_stored_fn *done, void *arg);
 void ws_sync_soon(struct wsx *w, int64_t num);
 void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg); /* the keeper is there */
 void ws_forget_pending(struct wsx *w);

@@ -207,7 +207,8 @@ static char *safe_ahead(const struct point_list *lost, const char *text)
 }
 
 /* Its tree is what the disk has; only its history is shorter than it was. */
-static void repair(struct core *c, const struct workspace_row *row, const struct point_list *lost)
+int wsx_forget_points(struct core *c, const struct workspace_row *row,
+                      const struct point_list *lost, ws_stored_fn *done, void *arg)
 {
 	int64_t begins = safe_before(lost, row->begins), head = safe_before(lost, row->head),
 		origin = safe_before(lost, row->origin);
@@ -215,19 +216,23 @@ static void repair(struct core *c, const struct workspace_row *row, const struct
 
 	if (begins == row->begins && head == row->head && origin == row->origin &&
 	    strcmp(ahead, row->ahead) == 0)
-		return;
+		return 0;
 	struct wsx *w = ws_by_id(c, row->id);
 	if (!w)
-		return;
-	journal(JOURNAL_WARN, "points of a workspace were lost with the power", "workspace",
-	        row->id, NULL);
+		return 0;
+	journal(JOURNAL_WARN, "points of a workspace were lost", "workspace", row->id, NULL);
+	if (head != row->head)
+		w->row.clean = 0; /* its files may say more than that point does */
 	w->row.begins = begins;
 	w->row.head = head;
 	w->row.origin = origin;
 	w->row.rev++;
 	ws_text(&w->ahead, ahead, &w->row.ahead);
-	ws_store(w, WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_ORIGIN,
-	         (struct workspace_with){ 0 }, NULL, NULL);
+	ws_store(w,
+	         WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_ORIGIN |
+	             WORKSPACE_SET_CLEAN,
+	         (struct workspace_with){ 0 }, done, arg);
+	return 1;
 }
 
 static void recover_points(struct core *c)
@@ -247,7 +252,7 @@ static void recover_points(struct core *c)
 		if (store_workspace_list(c->store, &q, &a, &list, &e) < 0)
 			return;
 		for (size_t i = 0; i < list.n; i++)
-			repair(c, &list.rows[i], &lost);
+			(void)wsx_forget_points(c, &list.rows[i], &lost, NULL, NULL);
 		q.page.cursor = list.next;
 	} while (list.next);
 }

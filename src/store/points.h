@@ -73,3 +73,5 @@ int store_point_useless(struct store *s, size_t max, struct arena *a, struct poi
                         struct err *e);
 int store_point_drop(struct store *s, int64_t num, struct store_call call,
                      struct err *e); /* every row of it */
+/* The same, and those that follow it follow the one before it. */
+int store_point_cut(struct store *s, int64_t num, struct store_call call, struct err *e);
