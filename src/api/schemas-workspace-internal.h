@@ -76,7 +76,7 @@ static const struct member workspace[] = {
 static const struct member workspace_usage[] = {
 	{ "unique", NEEDED, "count", "bytes that are its own: files and what its points keep" },
 	{ "shared", NEEDED, "count", "bytes that others may have too: of its points, and the layers that it stands on" },
-	{ "files",  NEEDED, "count", "of its own, besides what it began with" },
+	{ "files",  NEEDED, "count|null", "of its own, besides what it began with; null: in a list, of one with a volume" },
 };
 static const struct member gc_ask[] = {
 	{ "dry_run", 0, "bool|null", "only say what would be done" },

@@ -214,9 +214,11 @@ void workspace_put(struct call *c)
 
 static void set_usage(json_t *o, struct census_use use)
 {
+	json_t *files = use.is_volume ? json_null() : json_integer((json_int_t)use.files);
+
 	json_object_set_new(o, "usage",
-	                    json_pack("{sI,sI,sI}", "unique", (json_int_t)use.unique, "shared",
-	                              (json_int_t)use.shared, "files", (json_int_t)use.files));
+	                    json_pack("{sI,sI,so}", "unique", (json_int_t)use.unique, "shared",
+	                              (json_int_t)use.shared, "files", files));
 }
 
 static void used(void *arg, struct wsx *w, const struct wsx_usage *u, const struct fail *f)

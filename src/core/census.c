@@ -128,7 +128,8 @@ struct census_use census_use(const struct census *census, const struct workspace
 	const struct census_holder *points = census_holder(census, (uint64_t)row->num);
 	uint64_t layers[VAULT_LAYERS_MAX];
 	struct census_use use = { .top = (top ? top->bytes : 0) + (volume ? volume->bytes : 0),
-		                  .files = top ? top->files : 0 };
+		                  .files = top ? top->files : 0,
+		                  .is_volume = volume != NULL };
 
 	int n = ws_layers(row->stack, layers);
 

@@ -65,5 +65,6 @@ const struct census_holder *census_holder(const struct census *census, uint64_t 
 struct workspace_row;
 struct census_use {
 	uint64_t top, unique, shared, layers, files; /* shared: with the layers */
+	bool is_volume;                              /* files were not counted */
 };
 struct census_use census_use(const struct census *census, const struct workspace_row *row);

@@ -8,6 +8,12 @@ const char *evict_kind_name(enum evict_kind kind)
 	return kind < EVICT_KINDS ? names[kind] : "?";
 }
 
+/* Without an overflow. */
+static uint64_t percent(uint64_t of, uint64_t n)
+{
+	return of / 100 * n + of % 100 * n / 100;
+}
+
 struct evict_marks evict_marks(const struct config_store *config, uint64_t used)
 {
 	uint64_t high = config->high ? config->high : STORE_HIGH,
@@ -15,8 +21,8 @@ struct evict_marks evict_marks(const struct config_store *config, uint64_t used)
 
 	return (struct evict_marks){ .used = used,
 		                     .max = config->max,
-		                     .high = config->max / 100 * high,
-		                     .low = config->max / 100 * low };
+		                     .high = percent(config->max, high),
+		                     .low = percent(config->max, low) };
 }
 
 /* What keeps it, whatever the room is; NULL: nothing does. */
@@ -29,8 +35,7 @@ static const char *must_stay(const struct evict_item *i)
 		{ i->is_pinned, "it is pinned" },
 		{ i->is_open, "somebody works with it" },
 		{ i->bytes == 0, "it has no files of its own on disk" },
-		{ !i->is_closed, "it was not closed in order: only its files say what it is" },
-		{ !i->is_saved, "what it is, is in no point that is on disk" },
+		{ i->is_closed && !i->is_saved, "what it is, is in no point that is on disk" },
 	};
 
 	for (size_t k = 0; k < COUNT(reasons) && i->kind == EVICT_TOP; k++)
@@ -53,6 +58,13 @@ static const char *const reasons_to_go[] = {
 	"it has no changes: its files are made again at its next use",
 	"its last point has all of it: its files are made again at its next use",
 };
+
+static const char *why_going(const struct evict_item *i)
+{
+	if (i->kind == EVICT_TOP && !i->is_closed)
+		return "it is closed and kept as a point: its files are made again at its next use";
+	return reasons_to_go[rank(i)];
+}
 
 static bool is_before(const struct evict_item *a, const struct evict_item *b)
 {
@@ -94,7 +106,7 @@ uint64_t evict_plan(struct evict_item *items, size_t n, const struct evict_marks
 	}
 	while (is_high && marks->used > marks->low + freed && (i = next(items, n))) {
 		i->is_going = true;
-		i->why = reasons_to_go[rank(i)];
+		i->why = why_going(i);
 		freed += i->bytes;
 	}
 	for (size_t k = 0; k < n; k++)

@@ -27,7 +27,7 @@ struct evict_item {
 	uint64_t bytes;
 	int64_t used_ms;
 	bool is_pinned, is_trashed, is_open, is_changed;
-	bool is_closed; /* in order: what it is, is its last point */
+	bool is_closed; /* in order: what it is, is its last point; else it is made so first */
 	bool is_saved;  /* and that one is on disk, and can be read */
 
 	bool is_going;

@@ -107,13 +107,15 @@ static void set_mended(json_t *finding)
 struct fix {
 	struct fsck *f;
 	json_t *finding;
+	uint64_t tree;         /* it goes then */
+	const char *workspace; /* whose row it is */
 };
 
 static struct fix *fix_new(struct fsck *f, json_t *finding)
 {
 	struct fix *x = mem_alloc(sizeof *x);
 
-	*x = (struct fix){ f, json_incref(finding) };
+	*x = (struct fix){ .f = f, .finding = json_incref(finding) };
 	f->n_pending++;
 	return x;
 }
@@ -146,9 +148,13 @@ static void fixed_by_store(void *arg, const struct store_answer *a)
 	fix_end(arg, a->code == STORE_OK);
 }
 
-static void fixed_row(void *arg, const struct fail *f)
+static void fixed_tree(void *arg, const struct store_answer *a)
 {
-	fix_end(arg, !f);
+	struct fix *x = arg;
+
+	if (a->code == STORE_OK)
+		tree_remove(x->f->core, x->tree);
+	fixed_by_store(arg, a);
 }
 
 static void fixed_workspace(void *arg, struct wsx *w, const struct fail *f)
@@ -162,6 +168,18 @@ static void fixed_by_point(void *arg, struct wsx *w, const struct point_row *p, 
 	(void)w;
 	(void)p;
 	fix_end(arg, !f);
+}
+
+/* What is there becomes a point: else the next undo would go back beyond it. */
+static void fixed_row(void *arg, const struct fail *f)
+{
+	struct fix *x = arg;
+	struct wsx *w = f ? NULL : ws_by_id(x->f->core, x->workspace);
+
+	if (w && strcmp(w->row.mode, "read") != 0)
+		wsx_point(w, &(struct wsx_point_ask){ .label = "fsck" }, fixed_by_point, x);
+	else
+		fix_end(x, !f);
 }
 
 static void ask_keeper(struct fsck *f, json_t *finding, const struct vault_packet *p)
@@ -304,8 +322,11 @@ static void retire(struct fsck *f, const struct tree_row *t, json_t *finding)
 	struct fix *x = f->is_mending ? fix_new(f, finding) : NULL;
 	struct err e = { 0 };
 
-	if (x && store_tree_retire(f->core->store, t->num,
-	                           (struct store_call){ .done = fixed_by_store, .arg = x }, &e) < 0)
+	if (!x)
+		return;
+	x->tree = (uint64_t)t->num;
+	if (store_tree_retire(f->core->store, t->num,
+	                      (struct store_call){ .done = fixed_tree, .arg = x }, &e) < 0)
 		fix_end(x, false);
 }
 
@@ -413,6 +434,7 @@ static void check_references(struct fsck *f, const struct workspace_row *w)
 		qsort(f->lost.at, f->lost.len, sizeof *f->lost.at, by_newest);
 	const struct point_list lost = { f->lost.at, f->lost.len, NULL };
 	struct fix *x = fix_new(f, o);
+	x->workspace = w->id;
 	if (!wsx_forget_points(f->core, w, &lost, fixed_row, x))
 		fix_end(x, false);
 }
@@ -450,7 +472,7 @@ static void check_top(struct fsck *f, const struct workspace_row *w)
 	                  is_good(f, w->head) ? "has what they were then" : "is not there either");
 	struct wsx *x = f->is_mending ? ws_by_id(f->core, w->id) : NULL;
 	if (x && ws_is_idle(x) && !x->row.pending && is_good(f, w->head))
-		wsx_evict(x, true, fixed_workspace, fix_new(f, o));
+		wsx_begin_again(x, fixed_workspace, fix_new(f, o));
 }
 
 static void check_pending(struct fsck *f, const struct workspace_row *w)

@@ -79,7 +79,7 @@ static void add_workspace(struct gc_job *j, const struct census *census,
 		                .used_ms = row->used_ms,
 		                .is_pinned = row->pin && !is_trashed,
 		                .is_trashed = is_trashed,
-		                .is_open = w && !ws_is_idle(w),
+		                .is_open = w && !wsx_may_rest(w),
 		                .is_changed = row->head != row->origin,
 		                .is_closed = row->clean && !row->pending,
 		                .is_saved = is_saved(c, census, row) };
@@ -210,8 +210,8 @@ static void drop_top(struct gc_job *j)
 	struct wsx *w = ws_by_id(j->core, j->items.at[j->at].id);
 	struct fail f = { 0 };
 
-	if (w && ws_is_idle(w)) {
-		wsx_evict(w, false, top_gone, j);
+	if (w && wsx_may_rest(w)) {
+		wsx_evict(w, top_gone, j);
 		return;
 	}
 	fail_set(&f, FAIL_BUSY, "somebody works with it again");

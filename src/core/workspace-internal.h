@@ -59,6 +59,8 @@ void ws_forget_pending(struct wsx *w);
 /* Within an operation: our own sandbox is ended, and the keeper; `busy` while others have it. */
 void ws_shut(struct wsx *w, ws_stored_fn *done, void *arg);
 void ws_close(struct wsx *w); /* as an operation of its own */
+void ws_close_then(struct wsx *w, wsx_done_fn *done, void *arg);
+bool ws_is_idle(const struct wsx *w); /* closed, and nobody is about to open it */
 void ws_end_sandboxes(struct wsx *w, bool only_service);
 void ws_sync_fired(struct timer *t);
 struct attach_op;

@@ -164,14 +164,51 @@ static void evict_run(struct ws_op *op)
 	         (struct workspace_with){ .trash = o->old_top }, evict_stored, o);
 }
 
-void wsx_evict(struct wsx *w, bool is_lost, wsx_done_fn *done, void *arg)
+static struct evict_op *evict_new(wsx_done_fn *done, void *arg)
 {
 	struct evict_op *o = mem_alloc(sizeof *o);
 
-	*o = (struct evict_op){
-		.op = { .run = evict_run }, .is_lost = is_lost, .done = done, .arg = arg
-	};
+	*o = (struct evict_op){ .op = { .run = evict_run }, .done = done, .arg = arg };
+	return o;
+}
+
+void wsx_begin_again(struct wsx *w, wsx_done_fn *done, void *arg)
+{
+	struct evict_op *o = evict_new(done, arg);
+
+	o->is_lost = true;
 	ws_add(w, &o->op);
+}
+
+static void evict_closed(void *arg, struct wsx *w, const struct fail *f)
+{
+	struct evict_op *o = arg;
+
+	if (!f) {
+		ws_add(w, &o->op);
+		return;
+	}
+	o->done(o->arg, w, f);
+	free(o);
+}
+
+static void evict_kept(void *arg, struct wsx *w, const struct point_row *p, const struct fail *f)
+{
+	(void)p;
+	if (f)
+		evict_closed(arg, w, f);
+	else
+		ws_close_then(w, evict_closed, arg);
+}
+
+void wsx_evict(struct wsx *w, wsx_done_fn *done, void *arg)
+{
+	struct evict_op *o = evict_new(done, arg);
+
+	if (w->link == WSX_CLOSED && w->row.clean)
+		ws_add(w, &o->op);
+	else
+		wsx_point(w, &(struct wsx_point_ask){ .label = "what was left" }, evict_kept, o);
 }
 
 /* ---- after a loss of power ----------------------------------------------------------- */

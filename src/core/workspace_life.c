@@ -383,7 +383,12 @@ static struct close_op *close_new(wsx_done_fn *done, void *arg)
 
 void ws_close(struct wsx *w)
 {
-	ws_add(w, &close_new(NULL, NULL)->op);
+	ws_close_then(w, NULL, NULL);
+}
+
+void ws_close_then(struct wsx *w, wsx_done_fn *done, void *arg)
+{
+	ws_add(w, &close_new(done, arg)->op);
 }
 
 /* ---- the trash ----------------------------------------------------------------------- */

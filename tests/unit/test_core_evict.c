@@ -37,7 +37,7 @@ TEST(each_one_stays_or_goes_for_a_reason)
 		{ { TOP, .bytes = 1, .is_pinned = true }, false, "pinned" },
 		{ { TOP, .bytes = 1, .is_open = true }, false, "works with it" },
 		{ { TOP, .bytes = 0 }, false, "no files" },
-		{ { .kind = EVICT_TOP, .bytes = 1, .is_saved = true }, false, "in order" },
+		{ { .kind = EVICT_TOP, .bytes = 1 }, true, "kept as a point" },
 		{ { .kind = EVICT_TOP, .bytes = 1, .is_closed = true, .is_changed = true },
 		  false,
 		  "in no point" },
