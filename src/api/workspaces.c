@@ -246,7 +246,7 @@ static void layers_counted(void *arg, const struct census *census, const struct 
 	struct fail f = { 0 };
 	struct wsx *w =
 	    c->r ? wsx_find(c->api->core, c->tenant, c->params[0], why ? &(struct fail){ 0 } : &f)
-	         : NULL;
+		 : NULL;
 
 	(void)census; /* it is the core's now */
 	if (w && !why)

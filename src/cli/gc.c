@@ -48,8 +48,7 @@ static void add_decision(struct table *t, const json_t *row)
 
 static int print_store(const json_t *answer, struct err *e)
 {
-	static const char *const heads[] = { "KIND",  "ID",     "KEY",
-		                             "BYTES", "ACTION", "WHY", NULL };
+	static const char *const heads[] = { "KIND", "ID", "KEY", "BYTES", "ACTION", "WHY", NULL };
 	AUTO(table_clear) struct table t = { 0 };
 	AUTO(str_done) struct str out = { .max = TEXT_MAX };
 	const json_t *rows = json_object_get(answer, "decisions");

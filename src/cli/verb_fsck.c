@@ -48,9 +48,8 @@ static int fsck_run(struct verb_call *c, struct err *e)
 	if (n_found > 0)
 		table_print(&t, terminal_width(), &out);
 	str_addf(&out, "%lld workspaces, %lld points, %lld trees: %lld found, %lld mended\n",
-	         (long long)number_of(answer, "workspaces"),
-	         (long long)number_of(answer, "points"), (long long)number_of(answer, "trees"),
-	         (long long)n_found, (long long)n_mended);
+	         (long long)number_of(answer, "workspaces"), (long long)number_of(answer, "points"),
+	         (long long)number_of(answer, "trees"), (long long)n_found, (long long)n_mended);
 	return print_text(&out, e) < 0 ? -1 : status;
 }
 
@@ -65,9 +64,10 @@ const struct verb cmd_fsck = {
 	.name = "fsck",
 	.usage = "[--repair] [--json]",
 	.does = "check every workspace, point, layer and row of the daemon's store",
-	.more = "All that points keep is read again. The exit status is 0 when nothing was found, or "
-		"all of it is mended, and 1 when something is left. A workspace that is in use is "
-		"looked at and not touched.",
+	.more =
+	    "All that points keep is read again. The exit status is 0 when nothing was found, or "
+	    "all of it is mended, and 1 when something is left. A workspace that is in use is "
+	    "looked at and not touched.",
 	.flags = flags,
 	.n_flags = COUNT(flags),
 	.opts_size = sizeof(struct fsck),

@@ -65,9 +65,9 @@ static int print_workspaces(const json_t *list, bool is_quiet, struct err *e)
 {
 	static const char *const plain[] = { "ID",        "KEY", "STATE", "CHANGES", "REV",
 		                             "SANDBOXES", "PIN", "AGE",   "PARENT",  NULL };
-	static const char *const full[] = { "ID",     "KEY",    "STATE",     "CHANGES",
+	static const char *const full[] = { "ID",     "KEY",       "STATE",  "CHANGES",
 		                            "REV",    "SANDBOXES", "PIN",    "AGE",
-		                            "PARENT", "UNIQUE", "SHARED",    NULL };
+		                            "PARENT", "UNIQUE",    "SHARED", NULL };
 	AUTO(table_clear) struct table t;
 	AUTO(str_done) struct str out = { .max = TEXT_MAX };
 	json_t *w;
@@ -183,10 +183,13 @@ static int ws_run(struct verb_call *c, struct err *e)
 		size_t words_min, words_max;
 		int (*run)(struct verb_call *c, struct err *e);
 	} actions[] = {
-		{ "ls", 1, 1, ws_list },        { "info", 2, 2, ws_info },
+		{ "ls", 1, 1, ws_list },
+		{ "info", 2, 2, ws_info },
 		{ "show", 2, 2, ws_info },
-		{ "rm", 2, SIZE_MAX, ws_rm },   { "restore-trash", 2, SIZE_MAX, ws_untrash },
-		{ "pin", 2, SIZE_MAX, ws_pin }, { "unpin", 2, SIZE_MAX, ws_unpin },
+		{ "rm", 2, SIZE_MAX, ws_rm },
+		{ "restore-trash", 2, SIZE_MAX, ws_untrash },
+		{ "pin", 2, SIZE_MAX, ws_pin },
+		{ "unpin", 2, SIZE_MAX, ws_unpin },
 	};
 
 	for (size_t i = 0; i < COUNT(actions); i++)

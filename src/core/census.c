@@ -44,8 +44,8 @@ static void add_line(struct census *c, const json_t *o)
 	else if ((num = number(o, "volume")))
 		vec_push(&c->volumes, (struct census_volume){ num, number(o, "bytes") });
 	else if ((num = number(o, "checkpoint")))
-		vec_push(&c->points, (struct census_point){ num, number(o, "workspace"),
-		                                            truth(o, "broken") });
+		vec_push(&c->points,
+		         (struct census_point){ num, number(o, "workspace"), truth(o, "broken") });
 	else if (json_object_get(o, "kept"))
 		vec_push(&c->holders,
 		         (struct census_holder){ number(o, "workspace"), number(o, "kept"),
@@ -230,8 +230,8 @@ void census_take(struct core *c, census_done_fn *done, void *arg)
 
 void census_get(struct core *c, census_done_fn *done, void *arg)
 {
-	if (c->census && core_now_ms() - c->census->taken_ms <
-	                     (int64_t)(c->census->took_ms * YOUNG_SHARE))
+	if (c->census &&
+	    core_now_ms() - c->census->taken_ms < (int64_t)(c->census->took_ms * YOUNG_SHARE))
 		done(arg, c->census, NULL);
 	else
 		census_take(c, done, arg);

@@ -90,16 +90,16 @@ struct core {
 	struct roster workspaces;     /* by id: those that somebody works with */
 	struct watch store_watch;
 	struct timer expire;
-	struct timer nudge; /* lazy records go now */
-	size_t n_clients;   /* connections, as the server counts them */
-	uint64_t purged_ms; /* when old records were last looked for; monotonic */
-	uint64_t swept_ms;  /* and points of workspaces */
-	uint64_t busy_ms;   /* when there was last something to do; monotonic */
+	struct timer nudge;    /* lazy records go now */
+	size_t n_clients;      /* connections, as the server counts them */
+	uint64_t purged_ms;    /* when old records were last looked for; monotonic */
+	uint64_t swept_ms;     /* and points of workspaces */
+	uint64_t busy_ms;      /* when there was last something to do; monotonic */
 	uint64_t gc_looked_ms; /* and whether the store is too full */
-	bool is_evicting;   /* a checkout is about to go: nobody may be given one */
-	bool is_open;       /* requests are answered */
-	bool is_closing;    /* nothing new is begun */
-	struct {            /* NULL, or: is told of a sandbox of which nothing is left */
+	bool is_evicting;      /* a checkout is about to go: nobody may be given one */
+	bool is_open;          /* requests are answered */
+	bool is_closing;       /* nothing new is begun */
+	struct {               /* NULL, or: is told of a sandbox of which nothing is left */
 		void (*tell)(void *arg, const char *sandbox);
 		void *arg;
 	} on_gone;

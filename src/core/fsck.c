@@ -24,8 +24,8 @@ struct fsck {
 	VEC(struct workspace_row) workspaces; /* but those that are gone */
 	VEC(struct tree_row) trees;
 	VEC(struct point_row) points;
-	VEC(int64_t) tops;        /* sorted */
-	VEC(int64_t) point_nums;  /* sorted */
+	VEC(int64_t) tops;          /* sorted */
+	VEC(int64_t) point_nums;    /* sorted */
 	VEC(struct point_row) lost; /* the newest first: what nobody can read any more */
 	size_t n_pending, n_trees;
 	fsck_done_fn *done;
@@ -60,11 +60,11 @@ static void finish(struct fsck *f, const struct fail *why)
 	{
 		n_mended += json_is_true(json_object_get(v, "mended"));
 	}
-	json_t *report = json_pack(
-	    "{sO,sI,sI,sI,sI,sI}", "findings", f->findings, "found",
-	    (json_int_t)json_array_size(f->findings), "mended", (json_int_t)n_mended, "workspaces",
-	    (json_int_t)f->workspaces.len, "points", (json_int_t)f->points.len, "trees",
-	    (json_int_t)f->n_trees);
+	json_t *report =
+	    json_pack("{sO,sI,sI,sI,sI,sI}", "findings", f->findings, "found",
+	              (json_int_t)json_array_size(f->findings), "mended", (json_int_t)n_mended,
+	              "workspaces", (json_int_t)f->workspaces.len, "points",
+	              (json_int_t)f->points.len, "trees", (json_int_t)f->n_trees);
 
 	f->done(f->arg, why ? NULL : report, why);
 	json_decref(report);
@@ -84,8 +84,8 @@ static json_t *found(struct fsck *f, const char *kind, const char *id, const cha
 	va_start(args, fmt);
 	(void)vsnprintf(problem, sizeof problem, fmt, args);
 	va_end(args);
-	json_t *o = json_pack("{ss,ss,ss,sb}", "kind", kind, "id", id, "problem", problem, "mended",
-	                      0);
+	json_t *o =
+	    json_pack("{ss,ss,ss,sb}", "kind", kind, "id", id, "problem", problem, "mended", 0);
 	json_array_append_new(f->findings, o);
 	return o;
 }
@@ -163,7 +163,8 @@ static void fixed_workspace(void *arg, struct wsx *w, const struct fail *f)
 	fix_end(arg, !f);
 }
 
-static void fixed_by_point(void *arg, struct wsx *w, const struct point_row *p, const struct fail *f)
+static void fixed_by_point(void *arg, struct wsx *w, const struct point_row *p,
+                           const struct fail *f)
 {
 	(void)w;
 	(void)p;
@@ -297,8 +298,7 @@ static void check_numbers(struct fsck *f)
 
 	if (f->census->trees.len > 0)
 		last = f->census->trees.at[f->census->trees.len - 1].num;
-	if (f->census->points.len > 0 &&
-	    f->census->points.at[f->census->points.len - 1].num > last)
+	if (f->census->points.len > 0 && f->census->points.at[f->census->points.len - 1].num > last)
 		last = f->census->points.at[f->census->points.len - 1].num;
 	if (last < trees_next(f->core))
 		return;
@@ -339,8 +339,9 @@ static void check_tree_rows(struct fsck *f)
 			                        .tree.number = (uint64_t)t->num };
 
 		if (t->state == TREE_TRASH && there && trees_are_idle(f->core))
-			ask_keeper(f, found_num(f, "tree", (uint64_t)t->num, "it is left in the trash"),
-			           &p);
+			ask_keeper(
+			    f, found_num(f, "tree", (uint64_t)t->num, "it is left in the trash"),
+			    &p);
 		if (t->state != TREE_READY)
 			continue;
 		if (!there)
@@ -374,14 +375,16 @@ static void check_point_rows(struct fsck *f)
 
 		if ((p && !p->is_broken) || (i > 0 && row[-1].num == row->num))
 			continue;
-		json_t *o = found(f, "point", row->id, "its checkpoint is %s; it is in the history of %s",
-		                  p ? "broken" : "missing", row->workspace);
+		json_t *o =
+		    found(f, "point", row->id, "its checkpoint is %s; it is in the history of %s",
+		          p ? "broken" : "missing", row->workspace);
 		vec_push(&f->lost, *row);
 		if (!f->is_mending)
 			continue;
 		struct fix *x = fix_new(f, o);
 		if (store_point_cut(f->core->store, row->num,
-		                    (struct store_call){ .done = fixed_by_store, .arg = x }, &e) < 0)
+		                    (struct store_call){ .done = fixed_by_store, .arg = x },
+		                    &e) < 0)
 			fix_end(x, false);
 	}
 }
@@ -427,7 +430,8 @@ static void check_references(struct fsck *f, const struct workspace_row *w)
 	json_decref(ahead);
 	if (n_bad == 0)
 		return;
-	json_t *o = found(f, "workspace", w->id, "it is at, or leads to, a point that is not there");
+	json_t *o =
+	    found(f, "workspace", w->id, "it is at, or leads to, a point that is not there");
 	if (!f->is_mending || is_open(f, w))
 		return;
 	if (f->lost.len > 1)
@@ -491,7 +495,8 @@ static void check_repo(struct fsck *f, const struct workspace_row *w)
 	struct repo_row row;
 	struct err e = { 0 };
 
-	if (w->repo && store_repo_get(f->core->store, w->tenant, w->repo, &f->arena, &row, &e) < 0 &&
+	if (w->repo &&
+	    store_repo_get(f->core->store, w->tenant, w->repo, &f->arena, &row, &e) < 0 &&
 	    e.kind == ERR_NOT_FOUND)
 		(void)found(f, "workspace", w->id, "its repository %s is not there", w->repo);
 }
@@ -569,8 +574,8 @@ static int load_points(struct fsck *f, struct err *e)
 static void counted(void *arg, const struct census *census, const struct fail *why)
 {
 	static void (*const checks[])(struct fsck *) = {
-		check_folders,    check_volumes,    check_checkpoints, check_numbers,
-		check_tree_rows,  check_point_rows, check_workspaces,
+		check_folders,   check_volumes,    check_checkpoints, check_numbers,
+		check_tree_rows, check_point_rows, check_workspaces,
 	};
 	struct fsck *f = arg;
 	struct fail bad = { 0 };

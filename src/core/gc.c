@@ -329,8 +329,7 @@ void gc_look(struct core *c)
 
 	if (pause < LOOK_MS)
 		pause = LOOK_MS;
-	if (is_bounded && !c->gc_jobs &&
-	    (!c->census || core_mono_ms() - c->gc_looked_ms >= pause))
+	if (is_bounded && !c->gc_jobs && (!c->census || core_mono_ms() - c->gc_looked_ms >= pause))
 		gc_run(c, false, looked, c);
 }
 

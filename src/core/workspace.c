@@ -92,8 +92,8 @@ bool wsx_may_rest(const struct wsx *w)
 	for (const struct sbx *s = w->attached; s; s = s->next_attached)
 		if (!s->is_service)
 			return false;
-	return !w->first && !w->is_service_due && !w->is_default_due &&
-	       w->link != WSX_OPENING && w->link != WSX_CLOSING;
+	return !w->first && !w->is_service_due && !w->is_default_due && w->link != WSX_OPENING &&
+	       w->link != WSX_CLOSING;
 }
 
 /* A while after the last use of it. */

@@ -179,7 +179,7 @@ void wsx_on_frozen(struct sbx *s, int error);  /* asked for by freeze */
 void wsx_recover(struct core *c);              /* at start, after the sandboxes were found */
 void wsx_look(struct core *c);                 /* now and then: what is over, trash, old points */
 void wsx_end_trash(struct core *c);            /* whose time there is over */
-bool wsx_may_rest(const struct wsx *w); /* nobody works with it, though it may be open */
+bool wsx_may_rest(const struct wsx *w);        /* nobody works with it, though it may be open */
 /* Its files go; its next use makes them again from its last point. One that is not closed in order
  * is, and what it is becomes a point; of others that is on disk: the caller has looked. */
 void wsx_evict(struct wsx *w, wsx_done_fn *done, void *arg);

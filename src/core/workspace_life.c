@@ -111,7 +111,7 @@ int wsx_create(struct core *c, const struct wsx_ask *ask, wsx_done_fn *done, voi
 	const struct workspace_batch batch = { &row, 1, c->config.quota.of[QUOTA_WORKSPACES] };
 
 	if (store_workspace_insert_within(
-	        c->store, &batch, (struct store_call){ .done = created, .arg = o }, &e) == 0)
+		c->store, &batch, (struct store_call){ .done = created, .arg = o }, &e) == 0)
 		return 0;
 	free(o);
 	return fail_err(f, &e);
@@ -528,7 +528,7 @@ static void fork_from(struct fork_op *o, int64_t num, const char *stack)
 		                                          : c->config.quota.of[QUOTA_WORKSPACES] };
 
 	if (store_workspace_insert_within(
-	        c->store, &batch, (struct store_call){ .done = forked, .arg = o }, &e) < 0) {
+		c->store, &batch, (struct store_call){ .done = forked, .arg = o }, &e) < 0) {
 		fail_err(&f, &e);
 		fork_end(o, &f);
 	}

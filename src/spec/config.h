@@ -72,7 +72,7 @@ struct config {
 	uint64_t service_id, idle_exit_ms, ttl_ms, keep_records_ms, keep_trash_ms;
 	const char *log; /* the least that is said: debug, info, warn or error */
 	struct config_net net;
-	struct quota quota;         /* per tenant */
+	struct quota quota; /* per tenant */
 	struct config_store store;
 	struct spec defaults, most; /* of these only the limits */
 };

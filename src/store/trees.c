@@ -147,8 +147,8 @@ static int run_retire(struct store *s, struct request *q, struct err *e)
 {
 	const struct tree_move *m = q->args;
 	AUTO(db_release)
-	sqlite3_stmt *st = db_stmt(
-	    &s->writer, "UPDATE trees SET state='trash' WHERE num=?1 AND" UNUSED, e);
+	sqlite3_stmt *st =
+	    db_stmt(&s->writer, "UPDATE trees SET state='trash' WHERE num=?1 AND" UNUSED, e);
 
 	if (!st)
 		return -1;

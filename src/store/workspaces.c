@@ -132,9 +132,8 @@ static int check_room(struct store *s, struct request *q, struct err *e)
 	if (n + args->n <= args->most)
 		return 0;
 	q->answer.code = STORE_CONFLICT;
-	return err_new(e, ERR_LIMIT,
-	               "workspaces: %zu more with %llu in use, and the quota is %llu", args->n,
-	               (unsigned long long)n, (unsigned long long)args->most);
+	return err_new(e, ERR_LIMIT, "workspaces: %zu more with %llu in use, and the quota is %llu",
+	               args->n, (unsigned long long)n, (unsigned long long)args->most);
 }
 
 static int run_insert(struct store *s, struct request *q, struct err *e)

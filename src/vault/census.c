@@ -204,9 +204,9 @@ static int count_points(struct census *c, struct err *e)
 	if (c->holdings.len > 1)
 		qsort(c->holdings.at, c->holdings.len, sizeof *c->holdings.at, by_content);
 	for (size_t from = 0; from < c->holdings.len; from = to) {
-		for (to = from + 1; to < c->holdings.len &&
-		                    memcmp(c->holdings.at[from].hash, c->holdings.at[to].hash,
-		                           BLOB_HASH) == 0;)
+		for (to = from + 1;
+		     to < c->holdings.len &&
+		     memcmp(c->holdings.at[from].hash, c->holdings.at[to].hash, BLOB_HASH) == 0;)
 			to++;
 		share_out(c, from, to);
 	}
@@ -236,8 +236,7 @@ static int count_blobs(struct census *c, struct err *e)
 		if (strcmp(folder, "p") == 0)
 			continue;
 		AUTO(fd_close)
-		int fd =
-		    os_openat(c->v->blobs_fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+		int fd = os_openat(c->v->blobs_fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 		if (fd < 0)
 			continue; /* the lock */
 		if (names_read(fd, &names, e) < 0)

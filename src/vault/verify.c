@@ -179,8 +179,7 @@ static void match_record(void *ctx, const struct entry *entry)
 
 	if (entry->type != ENTRY_FILE || entry->size == 0)
 		return;
-	struct bad *b =
-	    bsearch(entry->hash, c->bad.at, c->bad.len, sizeof *c->bad.at, by_hash);
+	struct bad *b = bsearch(entry->hash, c->bad.at, c->bad.len, sizeof *c->bad.at, by_hash);
 	if (!b)
 		return;
 	if (b->n_points < NAMED_MAX &&

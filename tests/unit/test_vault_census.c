@@ -16,7 +16,7 @@ TEST(everything_has_its_line)
 {
 	static const char *const lines[] = {
 		"{\"tree\":1,\"bytes\":0,\"files\":0,\"sealed\":true,\"half\":false}",
-		"{\"tree\":10,", /* the layer */
+		"{\"tree\":10,",  /* the layer */
 		"{\"tree\":100,", /* the top */
 		"{\"tree\":77,\"bytes\":0,\"files\":0,\"sealed\":false,\"half\":true}",
 		"{\"stray\":\"trees\"}",
