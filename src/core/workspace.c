@@ -83,6 +83,20 @@ static bool is_unused(const struct wsx *w)
 	return w->refs == 0 && !w->first && !w->attached;
 }
 
+bool ws_is_idle(const struct wsx *w)
+{
+	return !w->first && !w->attached && w->link == WSX_CLOSED;
+}
+
+bool wsx_may_rest(const struct wsx *w)
+{
+	for (const struct sbx *s = w->attached; s; s = s->next_attached)
+		if (!s->is_service)
+			return false;
+	return !w->first && !w->is_service_due && !w->is_default_due && w->link != WSX_OPENING &&
+	       w->link != WSX_CLOSING;
+}
+
 /* A while after the last use of it. */
 static void rest(struct wsx *w)
 {

@@ -49,6 +49,8 @@ static verb *const verbs[V_TYPES] = {
 	[V_REMOVE_POINTS] = verb_remove_points,
 	[V_SWEEP]         = verb_sweep,
 	[V_VERIFY]        = verb_verify,
+	[V_MEND]          = verb_mend,
+	[V_CENSUS]        = verb_census,
 	[V_FLATTEN]       = verb_flatten,
 };
 /* clang-format on */

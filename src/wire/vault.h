@@ -62,6 +62,9 @@ enum vault_type {
 	V_REMOVE_POINTS, /* vault_points: checkpoints that nobody needs */
 	V_SWEEP,         /* what no checkpoint of any workspace holds is removed; done: how much */
 	V_VERIFY,        /* descriptor: findings as JSON lines; done.files: how many */
+	V_MEND,          /* the same, and what can be mended without a loss is (vault/verify.c) */
+	V_CENSUS,  /* descriptor: all that is there, as JSON lines (vault/census.c); done.bytes: of
+	            * all of it */
 	V_FLATTEN, /* vault_flatten: a stack, to its bottom, becomes one new sealed tree, by links
 	            */
 	V_CLOSE,   /* ends, and unmounts then; V_FAILED (EBUSY) while a sandbox has it. A
