@@ -6,6 +6,7 @@
  */
 #include <jansson.h>
 
+#include "core/image.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
 #include "io/journal.h"
@@ -29,6 +30,10 @@ static void gone(void *arg, const struct fail *f)
 
 	if (!f)
 		tree_remove(w->core, (uint64_t)w->row.top);
+	if (!f && w->row.root_num) {
+		tree_remove(w->core, (uint64_t)w->row.root_top);
+		images_sweep(w->core); /* an image that it was the last to need */
+	}
 	wsx_unref(w);
 }
 
@@ -42,7 +47,9 @@ static void end_one(struct core *c, const char *id)
 	w->row.state = WORKSPACE_GONE;
 	w->row.ended_ms = core_now_ms();
 	wsx_ref(w);
-	ws_store(w, WORKSPACE_SET_STATE, (struct workspace_with){ .trash = w->row.top }, gone, w);
+	ws_store(w, WORKSPACE_SET_STATE,
+	         (struct workspace_with){ .trash = w->row.top, .root_trash = w->row.root_top },
+	         gone, w);
 }
 
 void wsx_look(struct core *c)
@@ -182,11 +189,15 @@ static void free_one(void *entry, void *arg)
 	struct wsx *w = entry;
 
 	(void)arg;
-	if (!w->has_sandboxes)
-		vault_dismiss(w->vault);
-	else
-		vault_close(w->vault);
-	w->vault = NULL;
+	struct vault **keepers[] = { &w->vault, &w->root };
+
+	for (size_t i = 0; i < COUNT(keepers); i++) {
+		if (!w->has_sandboxes)
+			vault_dismiss(*keepers[i]);
+		else
+			vault_close(*keepers[i]);
+		*keepers[i] = NULL;
+	}
 	ws_free(w);
 }
 

@@ -28,21 +28,33 @@ static void hang_on(struct wsx *w, struct sbx *s)
 	s->is_attached = true;
 }
 
-static void attach_run(struct ws_op *op)
+static void attach_end(void *arg, const struct fail *f)
 {
-	struct attach_op o = *(struct attach_op *)op;
-	struct wsx *w = op->w;
+	struct attach_op *op = arg, o = *op;
+	struct wsx *w = op->op.w;
+	struct fail copy = f ? *f : (struct fail){ 0 };
 
 	if (o.s) {
 		o.s->attaching = NULL;
-		hang_on(w, o.s);
+		if (!f)
+			hang_on(w, o.s);
 	}
 	wsx_ref(w);
-	ws_end(op);
+	ws_end(&op->op);
 	free(op);
 	if (o.s)
-		o.done(o.arg, w, NULL);
+		o.done(o.arg, w, f ? &copy : NULL);
 	wsx_unref(w);
+}
+
+static void attach_run(struct ws_op *op)
+{
+	struct attach_op *o = (struct attach_op *)op;
+
+	if (o->s && wsx_wants_root(o->s))
+		ws_root_attach(op->w, o->s, attach_end, o);
+	else
+		attach_end(o, NULL);
 }
 
 static void attach_failed(struct ws_op *op, const struct fail *f)
@@ -278,7 +290,10 @@ static void look_run(struct ws_op *op)
 {
 	struct look_op *o = (struct look_op *)op;
 
-	ws_ask(op->w, &o->packet, o->fd, look_done, o);
+	if (o->usage)
+		ws_ask_both(op->w, &o->packet, &o->packet, look_done, o);
+	else
+		ws_ask(op->w, &o->packet, o->fd, look_done, o);
 }
 
 static struct look_op *look_new(void *arg)

@@ -27,8 +27,9 @@ struct restore_op {
 	struct arena arena;
 	struct point_row target; /* num 0: no change at all */
 	json_t *ahead;
-	int64_t now; /* the number of what is there */
-	int64_t old_top;
+	int64_t now, root_now; /* the numbers of what is there */
+	int64_t old_top, old_root;
+	uint64_t n_differ;
 	uint64_t n_known; /* files of the points on the way: a folder that goes is one entry, not
 	                     one file */
 	struct wsx_restored result;
@@ -135,6 +136,25 @@ static int plan_restore(struct restore_op *o, struct fail *f)
 	return 0;
 }
 
+/* A point of another workspace may have another image below its root. */
+static int plan_root(struct restore_op *o, struct fail *f)
+{
+	struct wsx *w = o->op.w;
+	struct workspace_row other;
+	struct err e = { 0 };
+
+	if (!w->row.root_num)
+		o->target.root = 0;
+	if (o->target.root == 0 || strcmp(o->target.workspace, w->row.id) == 0)
+		return 0;
+	if (store_workspace_by_id(w->core->store, o->target.workspace, &o->arena, &other, &e) < 0)
+		return fail_err(f, &e);
+	if (other.root_tree != w->row.root_tree)
+		return fail_set(f, FAIL_CONFLICT, "the root of that point is of image %.128s",
+		                other.root_image ? other.root_image : "?");
+	return 0;
+}
+
 static int plan(struct restore_op *o, struct fail *f)
 {
 	static int (*const plans[])(struct restore_op *, struct fail *) = {
@@ -154,16 +174,18 @@ static int plan(struct restore_op *o, struct fail *f)
 		return fail_err(f, &e);
 	o->result.from = w->row.head;
 	o->result.to = o->target.num;
-	return 0;
+	return plan_root(o, f);
 }
 
 /* ---- the row ------------------------------------------------------------------------- */
 
 static char *pending_text(const struct restore_op *o, bool is_applied)
 {
-	json_t *j = json_pack("{sI,sI,sO,sb,ss}", "to", (json_int_t)o->target.num, "now",
-	                      (json_int_t)o->now, "ahead", o->ahead, "applied", is_applied, "boot",
-	                      o->op.w->core->boot_id);
+	json_t *j =
+	    json_pack("{sI,sI,sI,sI,sO,sb,ss}", "to", (json_int_t)o->target.num, "now",
+	              (json_int_t)o->now, "root_to", (json_int_t)o->target.root, "root_now",
+	              (json_int_t)o->root_now, "ahead", o->ahead, "applied", is_applied, "boot",
+	              o->op.w->core->boot_id);
 	char *text = json_dumps(j, JSON_COMPACT);
 
 	json_decref(j);
@@ -216,17 +238,23 @@ static void applied(void *arg, const struct vault_done *d, const struct err *e)
 	         applied_stored, o);
 }
 
+static struct vault_packet restore_packet(int64_t to, int64_t now)
+{
+	return (struct vault_packet){ .head.type = V_RESTORE,
+		                      .restore = { .to = (uint64_t)to,
+		                                   .now = (uint64_t)now } };
+}
+
 static void apply(void *arg, const struct fail *f)
 {
 	struct restore_op *o = arg;
-	struct vault_packet p = { .head.type = V_RESTORE,
-		                  .restore = { .to = (uint64_t)o->target.num,
-		                               .now = (uint64_t)o->now } };
+	struct vault_packet p = restore_packet(o->target.num, o->now);
+	struct vault_packet root = restore_packet(o->target.root, o->root_now);
 
 	if (f)
 		restore_end(o, f);
 	else
-		ws_ask(o->op.w, &p, -1, applied, o);
+		ws_ask_both(o->op.w, &p, &root, applied, o);
 }
 
 static void in_place(struct restore_op *o)
@@ -249,6 +277,8 @@ static void swapped(void *arg, const struct fail *f)
 
 	if (!f)
 		tree_remove(w->core, (uint64_t)o->old_top);
+	if (!f && o->old_root)
+		tree_remove(w->core, (uint64_t)o->old_root);
 	restore_end(o, f);
 }
 
@@ -258,11 +288,19 @@ static void swap(void *arg, const struct fail *f)
 	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
 	struct workspace_with with = { .point = o->kept.row.num ? &o->kept.row : NULL,
-		                       .trash = w->row.top };
+		                       .trash = w->row.top,
+		                       .root_trash = w->row.root_top };
+	uint32_t fields = WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN;
 
 	if (f) {
 		restore_end(o, f);
 		return;
+	}
+	if (w->row.root_num) {
+		o->old_root = w->row.root_top;
+		w->row.root_top = (int64_t)trees_number(w->core);
+		w->row.root_begins = o->target.root;
+		fields |= WORKSPACE_SET_ROOT;
 	}
 	o->old_top = w->row.top;
 	w->row.top = (int64_t)trees_number(w->core);
@@ -270,8 +308,7 @@ static void swap(void *arg, const struct fail *f)
 	w->row.clean = 1;
 	ws_text(&w->stack, o->target.stack, &w->row.stack);
 	move_head(w, o->target.num, o->ahead);
-	ws_store(w, WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN, with, swapped,
-	         o);
+	ws_store(w, fields, with, swapped, o);
 }
 
 /* ---- who is in the way --------------------------------------------------------------- */
@@ -317,20 +354,14 @@ static bool has_others(const struct wsx *w)
 	return false;
 }
 
-static void counted(void *arg, const struct vault_done *d, const struct err *e)
+/* How many differ is known. */
+static void decide(struct restore_op *o)
 {
-	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
 	AUTO(str_done) struct str names = { .max = 256 };
 	bool is_other = strcmp(o->target.stack, w->row.stack) != 0;
 	struct fail f = { 0 };
-
-	if (e) {
-		ws_fail(&f, e);
-		restore_end(o, &f);
-		return;
-	}
-	uint64_t files = d->files > o->n_known ? d->files : o->n_known;
+	uint64_t files = o->n_differ > o->n_known ? o->n_differ : o->n_known;
 	bool is_large = files > LARGE_FILES || is_other;
 
 	o->result.files = files;
@@ -353,15 +384,53 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 	}
 }
 
+static void counted_root(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct restore_op *o = arg;
+	struct fail f = { 0 };
+	const struct sbx *s =
+	    e || d->files == 0 ? NULL : ws_root_user(o->op.w, o->target.root);
+
+	if (e)
+		ws_fail(&f, e);
+	else if (s)
+		fail_set(&f, FAIL_BUSY,
+		         "the root then was not yet that of sandbox %s: remove it first", s->id);
+	if (f.code != FAIL_NONE) {
+		restore_end(o, &f);
+		return;
+	}
+	o->n_differ += d->files;
+	decide(o);
+}
+
+static void counted(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct restore_op *o = arg;
+	struct wsx *w = o->op.w;
+	struct vault_packet p = restore_packet(o->target.root, o->root_now);
+	struct fail f = { 0 };
+
+	if (e) {
+		ws_fail(&f, e);
+		restore_end(o, &f);
+		return;
+	}
+	o->n_differ = d->files;
+	p.restore.flags = VAULT_COUNT;
+	if (w->root)
+		vault_ask(w->root, &p, -1, counted_root, o);
+	else
+		decide(o);
+}
+
 /* How much it is; across layers nobody can say. */
 static void count(struct restore_op *o)
 {
 	struct wsx *w = o->op.w;
-	struct vault_packet p = { .head.type = V_RESTORE,
-		                  .restore = { .to = (uint64_t)o->target.num,
-		                               .now = (uint64_t)o->now,
-		                               .flags = VAULT_COUNT } };
+	struct vault_packet p = restore_packet(o->target.num, o->now);
 
+	p.restore.flags = VAULT_COUNT;
 	if (strcmp(o->target.stack, w->row.stack) != 0)
 		counted(o, &(struct vault_done){ 0 }, NULL);
 	else
@@ -380,6 +449,7 @@ static void present_kept(void *arg, struct ws_kept *k, const struct fail *f)
 		return;
 	}
 	o->now = k->row.num ? k->row.num : o->op.w->row.head;
+	o->root_now = k->row.num ? k->row.root : ws_root_of(o->op.w, o->now);
 	if (plan(o, &bad) < 0)
 		restore_end(o, &bad);
 	else
@@ -476,12 +546,16 @@ static void redone(void *arg, const struct vault_done *d, const struct err *e)
 	         redone_stored, o);
 }
 
+static int64_t number_in(const json_t *pending, const char *key)
+{
+	return json_integer_value(json_object_get(pending, key));
+}
+
 void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 {
 	struct redo_op *o = mem_alloc(sizeof *o);
 	json_t *pending = json_loads(w->row.pending, 0, NULL);
 	const char *boot = json_string_value(json_object_get(pending, "boot"));
-	struct vault_packet p = { .head.type = V_RESTORE };
 
 	*o = (struct redo_op){ w, pending, done, arg };
 	/* Applied, and the host has not lost its power since: it is as it was said to be. */
@@ -490,9 +564,10 @@ void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 		redone(o, &(struct vault_done){ 0 }, NULL);
 		return;
 	}
-	p.restore.to = (uint64_t)json_integer_value(json_object_get(pending, "to"));
-	p.restore.now = (uint64_t)json_integer_value(json_object_get(pending, "now"));
-	ws_ask(w, &p, -1, redone, o);
+	struct vault_packet p = restore_packet(number_in(pending, "to"), number_in(pending, "now"));
+	struct vault_packet root =
+	    restore_packet(number_in(pending, "root_to"), number_in(pending, "root_now"));
+	ws_ask_both(w, &p, &root, redone, o);
 }
 
 /* All of it is on disk: also what was restored. */

@@ -79,7 +79,7 @@ static int save(struct vault *v, const struct vault_point *p, struct manifest *n
 		before = &loaded;
 	}
 	(void)manifest_compare(before, now, count_difference, &done->files);
-	if (done->files == 0 && p->before) {
+	if (done->files == 0 && p->before && !(p->flags & VAULT_ALWAYS)) {
 		now->number = p->before;
 		now->base = before->base;
 		now->chain = before->chain;

@@ -92,6 +92,8 @@ struct vault_open {
 	uint64_t from;          /* a checkpoint that a new top begins with; 0: empty */
 	uint64_t bytes, inodes; /* VAULT_BOUNDED */
 	uint64_t lock_byte; /* of VAULT_LOCKS_FD; whoever has the mount holds a shared lock on it */
+	uint64_t ids_of; /* L_VAULT: a workspace that is open, whose sandboxes have this one too:
+	                  * its ids. 0: ids of its own; always 0 in V_OPEN */
 	uint32_t flags;
 	uint32_t id_base, n_ids; /* root mode: host id of root inside, and how many */
 	uint32_t n_layers;
@@ -103,8 +105,11 @@ struct vault_opened {
 	uint32_t zero;
 };
 
+#define VAULT_ALWAYS 1u /* a checkpoint is made even when nothing differs */
+#define VAULT_POINT_FLAGS 1u
 struct vault_point {
 	uint64_t number, before; /* before 0: the first of this top */
+	uint32_t flags, zero;
 };
 
 #define VAULT_COUNT                                                                                \
