@@ -36,6 +36,11 @@ int wsx_check_root(const struct sbx *s, int64_t *tree, struct fail *f)
 	if (strcmp(row->mode, "read") == 0)
 		return refuse(FAIL_INVALID, "a workspace that can only be read has no points",
 		              f);
+	if (!s->core->host.is_root)
+		return refuse(FAIL_UNENFORCEABLE,
+		              "nobody inside can write to the root: that takes profile: rootful, "
+		              "and a daemon of root's",
+		              f);
 	if (*tree == 0)
 		return refuse(FAIL_UNENFORCEABLE,
 		              "the root of image host and of dir: is the host's own; import one: "

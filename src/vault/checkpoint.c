@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "vault/pack.h"
 #include "vault/points.h"
+#include "vault/restore.h"
 #include "vault/scan.h"
 #include "vault/trees.h"
 #include "vault/verbs.h"
@@ -72,6 +73,7 @@ static int save(struct vault *v, const struct vault_point *p, struct manifest *n
 {
 	AUTO(manifest_done) struct manifest loaded = { 0 };
 	const struct manifest *before = &v->index;
+	bool is_restored = v->is_restored && v->restored == p->before;
 
 	if (v->index.top != v->open.top || v->index.number != p->before || !p->before) {
 		if (points_load(v, p->before, &loaded, e) < 0)
@@ -79,11 +81,21 @@ static int save(struct vault *v, const struct vault_point *p, struct manifest *n
 		before = &loaded;
 	}
 	(void)manifest_compare(before, now, count_difference, &done->files);
+	if (done->files > 0 && is_restored && !v->is_seen &&
+	    restore_count(v, p->before, &done->files, e) < 0)
+		return -1;
 	if (done->files == 0 && p->before && !(p->flags & VAULT_ALWAYS)) {
 		now->number = p->before;
 		now->base = before->base;
 		now->chain = before->chain;
+		v->is_seen = true;
 		return 0;
+	}
+	v->is_restored = false;
+	if (is_restored && before != &loaded) { /* the record is based on what is on record */
+		if (points_load(v, p->before, &loaded, e) < 0)
+			return -1;
+		before = &loaded;
 	}
 	now->number = p->number;
 	if (pack_commit(v, p->number, e) < 0)

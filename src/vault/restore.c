@@ -87,23 +87,49 @@ static int restore_all(struct restore *r, struct err *e)
 	return r->is_counting ? 0 : restore_links(r, e);
 }
 
-int verb_restore(struct vault *v, const struct vault_packet *ask, int fd, struct vault_done *done,
+static int go_to(struct vault *v, uint64_t to, bool is_counting, struct vault_done *done,
                  struct err *e)
 {
 	AUTO(sides_done) struct sides sides = { .other_fd = -1 };
-	struct restore r = {
-		.v = v, .sides = &sides, .done = done, .parent = { .root_fd = v->work_fd, .fd = -1 }
-	};
+	struct restore r = { .v = v,
+		             .sides = &sides,
+		             .is_counting = is_counting,
+		             .done = done,
+		             .parent = { .root_fd = v->work_fd, .fd = -1 } };
+	int status = sides_open(v, VAULT_NOW, to, &sides, e);
 
-	(void)fd;
-	if (!v->open.top)
-		return err_new(e, ERR_INVALID, "the workspace is read-only");
-	r.is_counting = ask->restore.flags & VAULT_COUNT;
-	int status = sides_open(v, VAULT_NOW, ask->restore.to, &sides, e);
 	if (status >= 0)
 		status = restore_all(&r, e);
 	den_as_self(v);
 	parent_done(&r.parent);
 	arena_done(&r.arena);
 	return status < 0 ? -1 : 0;
+}
+
+int restore_count(struct vault *v, uint64_t to, uint64_t *files, struct err *e)
+{
+	struct vault_done done = { 0 };
+
+	if (go_to(v, to, true, &done, e) < 0)
+		return -1;
+	*files = done.files;
+	return 0;
+}
+
+int verb_restore(struct vault *v, const struct vault_packet *ask, int fd, struct vault_done *done,
+                 struct err *e)
+{
+	bool is_counting = ask->restore.flags & VAULT_COUNT;
+
+	(void)fd;
+	if (!v->open.top)
+		return err_new(e, ERR_INVALID, "the workspace is read-only");
+	if (go_to(v, ask->restore.to, is_counting, done, e) < 0)
+		return -1;
+	if (!is_counting) {
+		v->is_restored = true;
+		v->is_seen = false;
+		v->restored = ask->restore.to;
+	}
+	return 0;
 }

@@ -20,6 +20,8 @@ struct restore {
 	struct parent parent; /* in the live mount */
 };
 
+/* How many names look otherwise now. */
+int restore_count(struct vault *v, uint64_t to, uint64_t *files, struct err *e) MUST_USE;
 int restore_remove(struct restore *r, struct span path, struct err *e) MUST_USE;
 
 /* restore_renames.c */

@@ -40,6 +40,9 @@ struct vault {
 	int points_fd, lock_fd;             /* blobs/p, blobs/lock */
 	struct packs packs;
 	struct manifest index;  /* how the top looked last; .top 0: nobody looked */
+	bool is_restored;       /* the top looked like checkpoint `restored` once it was written */
+	uint64_t restored;      /* back, and may lie there otherwise: copies hide what is below */
+	bool is_seen;           /* `index` is how it lies there */
 	struct vault_open open; /* what is there: V_RELAYER changes it */
 	bool is_open;
 	uid_t uid; /* whose blobs and folders are */

@@ -125,5 +125,155 @@ def _(api):
     clear(c)
 
 
+@test("dpkg -i of a package, undo, gone; redo, there; a fork has it too")
+def _(api):
+    c = ready(api)
+    w = Work(c, "deb", spec={"image": "system", "checkpoint": "all", **ROOTFUL})
+    w.write("tool.deb", PACKAGE)
+    before = w.shell(LOOK)
+    w.shell("dpkg -i tool.deb")
+    same(w.shell("tool; cat /etc/tool.conf /etc/tool-made; dpkg-query -W"), "tool 1\nx=1\nmade\ntool\t1\n", "installed")
+    after = w.shell(LOOK)
+    fork = Work.of(c, w.post("fork")["workspaces"][0])
+    same(fork.shell("tool"), "tool 1\n", "in the fork")
+    fork.shell("rm /usr/bin/tool")
+    same(w.shell("tool"), "tool 1\n", "which is another one")
+    w.post("undo")
+    same((w.execute("tool")["exit_code"], w.shell("dpkg-query -W")), (127, ""), "gone")
+    same(w.shell(LOOK), before, "as before")
+    w.post("redo")
+    same(w.shell(LOOK), after, "as after")
+    point = next(p for p in w.history()["points"] if p["process"] and p["files"] > 5)
+    c.remove_all()
+    w.post("undo", {"to": point["process"]["id"] if isinstance(point["process"], dict) else point["process"]})
+    same(w.shell(LOOK), before, "undone with nobody there")
+    clear(c)
+
+
+@test("who works in it does not notice: a shell, a log that is open, another sandbox")
+def _(api):
+    c = ready(api)
+    w = Work(c, "live")
+    spec = {"image": "system", "checkpoint": "all", "fs": ["workspace:/work", "ephemeral:/opt/new"], **ROOTFUL}
+    one, two = w.sandbox(**spec), w.sandbox(**spec)
+    shell(c, one, "mkdir /srv; echo 1 > /srv/a")
+    c.execute(one, "cd /srv; X=1", shell="main")
+    c.ok("POST", f"/v1/sandboxes/{one['id']}/exec", {"cmd": "exec sleep 60 >> /srv/log", "wait": "0s"})
+    wait_until(lambda: "log" in shell(c, two, "ls /srv"), 5, "seen by the other")
+    shell(c, two, "rm -rf /etc /srv/a /usr/bin/env; echo x > f")
+    same(c.execute(one, "env")["exit_code"], 127, "one root")
+    w.post("undo")
+    same(c.execute(one, "pwd; echo $X; cat a; ls; env true", shell="main")["stdout"], "/srv\n1\n1\na\nlog\n", "where it was")
+    same(shell(c, two, "cat /etc/passwd").encode(), oci.PASSWD, "and for the other")
+    c.ok("POST", f"/v1/sandboxes/{two['id']}/replace", {})
+    same(shell(c, two, "cat /srv/a; ls /opt/new"), "1\n", "a new generation has the same root")
+    answer = c.post(w.path + "/restore", {"snapshot": "base"})
+    same((answer.status, answer.code), (409, "busy"), f"its mounts need what is there: {answer}")
+    check(one["id"] in answer.json["detail"] or two["id"] in answer.json["detail"], f"says who: {answer}")
+    c.remove_all()
+    w.post("restore", {"snapshot": "base"})
+    s = w.sandbox(**spec)
+    same(c.execute(s, "ls /srv")["exit_code"], 2, "as the image says")
+    same(c.delete("/v1/images/system").code, "busy", "the image is needed")
+    c.remove_all()
+    same(c.delete("/v1/images/system").code, "busy", "also without a sandbox")
+    clear(c)
+
+
+@test("what cannot be kept is refused with a sentence")
+def _(api):
+    c = ready(api)
+    w, r = Work(c, "no"), Work(c, "fixed", mode="read")
+    for spec, code, word in (({"workspace": w.id}, "unenforceable", "host"), ({"workspace": w.id, "image": "dir:/"}, "unenforceable", "dir:"),
+                             ({"image": "system"}, "invalid", "workspace"), ({"workspace": r.id, "image": "system"}, "invalid", "read")):
+        answer = c.post("/v1/sandboxes", {**spec, "checkpoint": "all"})
+        same(answer.code, code, f"{spec}: {answer}")
+        check("checkpoint: all" in answer.json["detail"] and word in answer.json["detail"], f"{answer}")
+    put(c, "other", SYSTEM)
+    s = w.sandbox(image="system", checkpoint="all", **ROOTFUL)
+    answer = c.post("/v1/sandboxes", {"workspace": w.id, "image": "other", "checkpoint": "all"})
+    same(answer.code, "conflict", f"one root, one image: {answer}")
+    plain = w.sandbox(image="system", **ROOTFUL)
+    shell(c, plain, "echo x > /etc/mine; echo seen > here")
+    same(c.execute(s, "cat here; cat /etc/mine")["stdout"], "seen\n", "without it a root is one's own")
+    clear(c)
+    same(c.delete("/v1/images/other").status, 204, "not needed")
+
+
+@test("caisson run is a step as well")
+def _(api):
+    c = ready(api)
+    w = Work(c, "once")
+    spec = {"workspace": w.id, "fs": "workspace:/work", "image": "system", "checkpoint": "all", **ROOTFUL}
+
+    def run(cmd):
+        done = c.ok("POST", "/v1/run", {"spec": spec, "cmd": cmd})
+        return done["exit_code"], done["stdout"]
+    same(run("echo 1 > /etc/one"), (0, ""), "the first")
+    same(run("echo 2 > /etc/one; rm /usr/bin/env"), (0, ""), "the second")
+    same(run("cat /etc/one"), (0, "2\n"), "stays")
+    w.post("undo")
+    same(run("cat /etc/one; ls /usr/bin/env"), (0, "1\n/usr/bin/env\n"), "undone")
+    clear(c)
+
+
+def keepers():
+    """Those that have a mount: not the one of the store."""
+    def has_mount(pid):
+        try:
+            return " - overlay " in pathlib.Path(f"/proc/{pid}/mountinfo").read_text()
+        except OSError:
+            return False  # it is about to be gone
+    return sorted(filter(has_mount, vaults()))
+
+
+@test("root: restart, kill -9 of the daemon, death of either keeper: the root is as it was", own=True)
+def _(_api):
+    daemon = Daemon("kept").start()
+    c = daemon.client()
+    put(c, "system", SYSTEM)
+    w = Work(c, "kept")
+    s = w.sandbox(image="system", checkpoint="all", **ROOTFUL)
+    shell(c, s, "echo 1 > /etc/one")
+    before = shell(c, s, LOOK)
+    for how in ("stop", "kill"):
+        c.close()
+        getattr(daemon, how)()
+        daemon.start()
+        w.c = c = daemon.client()
+        shell(c, s, "rm /etc/one /usr/bin/env")
+        w.post("undo")
+        same(shell(c, s, LOOK), before, f"after {how}")
+    for n in range(2):
+        os.kill(keepers()[n], signal.SIGKILL)
+        wait_until(lambda: c.ok("GET", f"/v1/sandboxes/{s['id']}")["state"] == "stopped", 10, "its sandbox ends")
+        wait_until(lambda: c.post(f"/v1/sandboxes/{s['id']}/start", {}).status == 200, 10, "and starts again")
+        same(shell(c, s, LOOK), before, "after the death of a keeper")
+        shell(c, s, "rm /etc/one /usr/bin/env")
+        w.post("undo")
+        same(shell(c, s, LOOK), before, "and undo works")
+    clear(c)
+    same(c.delete("/v1/images/system").code, "busy", "what is in the trash may come back")
+    daemon.wait_clean()
+    c.close()
+    daemon.stop()
+    end_vaults()
+
+
+@test("without root there is nothing to keep, and it says so", own=True)
+def _(_api):
+    daemon = Daemon("user", uid=lib.USER_ID).start()
+    c = daemon.client()
+    put(c, "system", SYSTEM)
+    w = Work(c, "kept")
+    answer = c.post("/v1/sandboxes", {"workspace": w.id, "image": "system", "checkpoint": "all", "user": "root"})
+    same(answer.code, "unenforceable", f"{answer}")
+    check("root" in answer.json["detail"], f"{answer}")
+    clear(c)
+    c.close()
+    daemon.stop()
+    end_vaults()
+
+
 if __name__ == "__main__":
     sys.exit(main(__file__))
