@@ -76,6 +76,7 @@ struct core {
 	struct cache_ask *cache_asks; /* that are under way */
 	struct trees *trees;          /* trees.h */
 	struct image_import *imports; /* image.h */
+	struct image_taking *takings;
 	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
 	struct layer_job *layer_jobs; /* checkouts that are being made */
 	struct asking *askings;       /* who waits for one */

@@ -76,7 +76,8 @@ struct tree_op {
 	struct tree_op *next;
 	struct core *core;
 	uint64_t num;
-	tree_done_fn *done;
+	tree_done_fn *done; /* one of the two, or none */
+	tree_flat_fn *flat;
 	void *arg;
 	struct timer late; /* the store took nothing: told in the next turn */
 };
@@ -85,7 +86,9 @@ static struct tree_op *op_new(struct core *c, uint64_t num, tree_done_fn *done, 
 {
 	struct tree_op *o = mem_alloc(sizeof *o);
 
-	*o = (struct tree_op){ c->trees->ops, c, num, done, arg, { 0 } };
+	*o = (struct tree_op){
+		.next = c->trees->ops, .core = c, .num = num, .done = done, .arg = arg
+	};
 	c->trees->ops = o;
 	return o;
 }
@@ -221,6 +224,35 @@ void tree_seal(struct core *c, uint64_t num, tree_done_fn *done, void *arg)
 void tree_keep(struct core *c, uint64_t num, tree_done_fn *done, void *arg)
 {
 	move(op_new(c, num, done, arg), TREE_READY);
+}
+
+/* ---- flatten ------------------------------------------------------------------------- */
+
+static void flattened(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct tree_op *o = arg;
+	tree_flat_fn *done = o->flat;
+	void *whose = o->arg;
+	struct fail f = { 0 };
+
+	op_free(o);
+	if (e)
+		fail_err(&f, e);
+	done(whose, e ? 0 : d->files, e ? 0 : d->bytes, e ? &f : NULL);
+}
+
+void tree_flatten(struct core *c, const struct tree_flat *how, tree_flat_fn *done, void *arg)
+{
+	struct tree_op *o = op_new(c, how->num, NULL, arg);
+	struct vault_packet p = { .head.type = V_FLATTEN,
+		                  .flatten = { .number = how->num,
+		                               .from = how->from,
+		                               .filled = how->filled,
+		                               .n_layers = 1,
+		                               .layers = { how->layer } } };
+
+	o->flat = done;
+	ask_with(c, &p, flattened, o);
 }
 
 /* ---- remove -------------------------------------------------------------------------- */

@@ -77,8 +77,12 @@ static bool check_flatten(const struct vault_packet *p)
 {
 	const struct vault_flatten *f = &p->flatten;
 
+	if ((f->from != 0) != (f->filled != 0) || f->from == VAULT_NOW ||
+	    f->filled == f->number || f->filled == VAULT_EMPTY_TREE)
+		return false;
 	return f->zero == 0 && f->number > VAULT_EMPTY_TREE && f->n_layers > 0 &&
-	       check_layers(f->layers, f->n_layers);
+	       check_layers(f->layers, f->n_layers) &&
+	       (f->from == 0 || f->n_layers < VAULT_LAYERS_MAX);
 }
 
 static bool check_failed(const struct vault_packet *p)

@@ -62,8 +62,8 @@ enum vault_type {
 	V_REMOVE_POINTS, /* vault_points: checkpoints that nobody needs */
 	V_SWEEP,         /* what no checkpoint of any workspace holds is removed; done: how much */
 	V_VERIFY,        /* descriptor: findings as JSON lines; done.files: how many */
-	V_FLATTEN, /* vault_flatten: a stack, to its bottom, becomes one new sealed tree, by links
-	            */
+	V_FLATTEN, /* vault_flatten: a stack, to its bottom, becomes one new sealed tree, by links;
+	            * with a checkpoint over it: what one saw then */
 	V_CLOSE,   /* unmounts and ends; V_FAILED (EBUSY) while a sandbox has it. A launcher
 	            * that ends in order says it too: its answer is the end, or V_FAILED */
 
@@ -148,6 +148,8 @@ struct vault_tree {
 
 struct vault_flatten {
 	uint64_t number; /* the new tree */
+	uint64_t from;   /* a checkpoint of a top that lay on just these layers; 0: none */
+	uint64_t filled; /* then: a tree that nobody needs, for what it held */
 	uint32_t n_layers, zero;
 	uint64_t layers[VAULT_LAYERS_MAX];
 };
@@ -155,9 +157,10 @@ struct vault_flatten {
 struct vault_done {
 	uint64_t files; /* CHECKPOINT, RESTORE, CHANGES: entries that differ; 0: nothing did, and no
 	                 * checkpoint was made. USAGE: entries of the top. VERIFY: findings.
-	                 * REMOVE_POINTS, SWEEP: how many */
+	                 * REMOVE_POINTS, SWEEP: how many. FLATTEN: names, but of folders */
 	uint64_t
-	    bytes; /* CHECKPOINT: newly kept. RESTORE: written. USAGE: of the top. SWEEP: freed */
+	    bytes; /* CHECKPOINT: newly kept. RESTORE: written. USAGE: of the top. SWEEP: freed.
+	            * FLATTEN: of the files */
 	uint64_t kept;   /* USAGE: what checkpoints of this workspace hold, each content once */
 	uint64_t shared; /* USAGE: of that, what checkpoints of others hold too */
 };

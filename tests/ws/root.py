@@ -97,6 +97,13 @@ def shell(c, s, cmd):
     return done["stdout"]
 
 
+def cli(api, *words):
+    env = {**os.environ, "CAISSON_SOCKET": str(api.daemon.socket)}
+    done = subprocess.run([lib.cell.BIN / "caisson", *words], capture_output=True, text=True, env=env, check=False)
+    same(done.returncode, 0, f"caisson {words}: {done.stderr}")
+    return done.stdout
+
+
 def clear(c):
     c.remove_all()
     for w in c.ok("GET", "/v1/workspaces?limit=1000")["workspaces"]:
@@ -215,6 +222,47 @@ def _(api):
     w.post("undo")
     same(run("cat /etc/one; ls /usr/bin/env"), (0, "1\n/usr/bin/env\n"), "undone")
     clear(c)
+
+
+@test("an image of what was installed: now, at a point; in use it stays")
+def _(api):
+    c = ready(api)
+    w = Work(c, "prepared", spec={"image": "system", "checkpoint": "all", **ROOTFUL})
+    same(c.post("/v1/images", {"name": "early", "workspace": w.id}).code, "conflict", "it has no root yet")
+    w.write("tool.deb", PACKAGE)
+    w.shell("echo web2:x:44:45::/:/bin/sh >> /etc/passwd; rm -r /opt; mkdir /opt; echo 1 > /opt/own")
+    first = w.history()["points"][0]["id"]
+    w.shell("dpkg -i tool.deb; rm /usr/bin/md5sum; mv /var /var2; ln /opt/own /opt/hard")
+    seen = w.shell("find /etc /usr /opt /var2 -printf '%p %y %m %u:%g %n %l\\n' | sort")
+    made = c.ok("POST", "/v1/images", {"name": "tools", "workspace": "prepared"})
+    same((made["source"], made["digest"], made["files"] > 30), ("snapshot", None, True), f"{made}")
+    c.ok("POST", "/v1/images", {"name": "early", "workspace": w.id, "point": first})
+    same(c.post("/v1/images", {"name": "early", "workspace": w.id}).code, "exists", "the name is taken")
+    for body in ({"name": "x"}, {"name": "a/b", "workspace": w.id}, {"name": "x", "workspace": w.id, "at": 1}):
+        same(c.post("/v1/images", body).code, "invalid", f"{body}")
+    for body in ({"name": "x", "workspace": "none"}, {"name": "x", "workspace": w.id, "point": "cp_none"}):
+        same(c.post("/v1/images", body).code, "not_found", f"{body}")
+
+    def run(image, cmd, **spec):
+        done = c.ok("POST", "/v1/run", {"spec": {"image": image, **ROOTFUL, **spec}, "cmd": cmd})
+        return done["stdout"]
+    look = "find /etc /usr /opt /var2 -printf '%p %y %m %u:%g %n %l\\n' | sort"
+    links = re.compile(r"(:\S+) \d+ ")  # files are links of those that they were
+    same(links.sub(r"\1 ", run("tools", look)), links.sub(r"\1 ", seen), "what was there")
+    same(run("tools", "tool; ls /opt; id -u", user="web2", profile="default"), "tool 1\nhard\nown\n44\n", "as a user of it")
+    same(run("early", "ls /opt /usr/bin/md5sum; tool"), "/usr/bin/md5sum\n\n/opt:\nown\n", "as it was before")
+    clear(c)
+    again = Work(c, "again", spec={"image": "tools", "checkpoint": "all", **ROOTFUL})
+    again.shell("rm /usr/bin/tool")
+    same(c.delete("/v1/images/tools").code, "busy", "a root is of it")
+    again.post("undo")
+    same(again.shell("tool"), "tool 1\n", "a root of an image of a root")
+    check("tools" in cli(api, "image", "ls"), "caisson image ls")
+    cli(api, "image", "import", "third", "ws:again@head")
+    same(run("third", "tool"), "tool 1\n", "by the CLI")
+    clear(c)
+    for name in ("early", "third"):
+        same(c.delete(f"/v1/images/{name}").status, 204, f"remove {name}")
 
 
 def keepers():
