@@ -330,7 +330,7 @@ void trees_drop_points(struct core *c, size_t max)
 			                  .points = { .from = num, .to = num } };
 
 		if (store_workspace_by_id(c->store, list.rows[i].workspace, &a, &owner, &e) < 0)
-			continue; /* without its row nobody knows where it lies */
+			continue;        /* without its row nobody knows where it lies */
 		if (list.rows[i].root) { /* first: its row is what leads to it */
 			p.points.from = p.points.to = (uint64_t)list.rows[i].root;
 			p.points.workspace = (uint64_t)owner.root_num;

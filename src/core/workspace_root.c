@@ -34,8 +34,7 @@ int wsx_check_root(const struct sbx *s, int64_t *tree, struct fail *f)
 	const struct workspace_row *row = &s->workspace->row;
 
 	if (strcmp(row->mode, "read") == 0)
-		return refuse(FAIL_INVALID, "a workspace that can only be read has no points",
-		              f);
+		return refuse(FAIL_INVALID, "a workspace that can only be read has no points", f);
 	if (!s->core->host.is_root)
 		return refuse(FAIL_UNENFORCEABLE,
 		              "nobody inside can write to the root: that takes profile: rootful, "

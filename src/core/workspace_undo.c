@@ -181,11 +181,10 @@ static int plan(struct restore_op *o, struct fail *f)
 
 static char *pending_text(const struct restore_op *o, bool is_applied)
 {
-	json_t *j =
-	    json_pack("{sI,sI,sI,sI,sO,sb,ss}", "to", (json_int_t)o->target.num, "now",
-	              (json_int_t)o->now, "root_to", (json_int_t)o->target.root, "root_now",
-	              (json_int_t)o->root_now, "ahead", o->ahead, "applied", is_applied, "boot",
-	              o->op.w->core->boot_id);
+	json_t *j = json_pack("{sI,sI,sI,sI,sO,sb,ss}", "to", (json_int_t)o->target.num, "now",
+	                      (json_int_t)o->now, "root_to", (json_int_t)o->target.root, "root_now",
+	                      (json_int_t)o->root_now, "ahead", o->ahead, "applied", is_applied,
+	                      "boot", o->op.w->core->boot_id);
 	char *text = json_dumps(j, JSON_COMPACT);
 
 	json_decref(j);
@@ -241,8 +240,7 @@ static void applied(void *arg, const struct vault_done *d, const struct err *e)
 static struct vault_packet restore_packet(int64_t to, int64_t now)
 {
 	return (struct vault_packet){ .head.type = V_RESTORE,
-		                      .restore = { .to = (uint64_t)to,
-		                                   .now = (uint64_t)now } };
+		                      .restore = { .to = (uint64_t)to, .now = (uint64_t)now } };
 }
 
 static void apply(void *arg, const struct fail *f)
@@ -388,8 +386,7 @@ static void counted_root(void *arg, const struct vault_done *d, const struct err
 {
 	struct restore_op *o = arg;
 	struct fail f = { 0 };
-	const struct sbx *s =
-	    e || d->files == 0 ? NULL : ws_root_user(o->op.w, o->target.root);
+	const struct sbx *s = e || d->files == 0 ? NULL : ws_root_user(o->op.w, o->target.root);
 
 	if (e)
 		ws_fail(&f, e);

@@ -344,13 +344,14 @@ static const char images[] = "CREATE TABLE images("
 			     "ALTER TABLE sandboxes ADD COLUMN image_tree INTEGER;";
 
 /* Of `checkpoint: all`. */
-static const char roots[] = "ALTER TABLE workspaces ADD COLUMN root_num INTEGER NOT NULL DEFAULT 0;"
-			    "ALTER TABLE workspaces ADD COLUMN root_top INTEGER NOT NULL DEFAULT 0;"
-			    "ALTER TABLE workspaces ADD COLUMN root_begins INTEGER NOT NULL DEFAULT 0;"
-			    "ALTER TABLE workspaces ADD COLUMN root_tree INTEGER NOT NULL DEFAULT 0;"
-			    "ALTER TABLE workspaces ADD COLUMN root_image TEXT;"
-			    "CREATE INDEX workspaces_root ON workspaces(root_tree) WHERE root_tree>0;"
-			    "ALTER TABLE points ADD COLUMN root INTEGER NOT NULL DEFAULT 0;";
+static const char roots[] =
+    "ALTER TABLE workspaces ADD COLUMN root_num INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE workspaces ADD COLUMN root_top INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE workspaces ADD COLUMN root_begins INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE workspaces ADD COLUMN root_tree INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE workspaces ADD COLUMN root_image TEXT;"
+    "CREATE INDEX workspaces_root ON workspaces(root_tree) WHERE root_tree>0;"
+    "ALTER TABLE points ADD COLUMN root INTEGER NOT NULL DEFAULT 0;";
 
 static const struct schema_step our_steps[] = {
 	{ "the first tables", first },

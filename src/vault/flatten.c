@@ -265,9 +265,7 @@ int verb_flatten(struct vault *v, const struct vault_packet *ask, int fd, struct
 {
 	const struct vault_flatten *how = &ask->flatten;
 	const struct fill fill = { how->filled, how->from, how->layers, how->n_layers };
-	struct flatten f = { .v = v,
-		             .is_rootless = v->open.flags & VAULT_ROOTLESS,
-		             .done = done };
+	struct flatten f = { .v = v, .is_rootless = v->open.flags & VAULT_ROOTLESS, .done = done };
 	struct dir root;
 	struct err none = { 0 };
 

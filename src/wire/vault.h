@@ -92,8 +92,8 @@ struct vault_open {
 	uint64_t from;          /* a checkpoint that a new top begins with; 0: empty */
 	uint64_t bytes, inodes; /* VAULT_BOUNDED */
 	uint64_t lock_byte; /* of VAULT_LOCKS_FD; whoever has the mount holds a shared lock on it */
-	uint64_t ids_of; /* L_VAULT: a workspace that is open, whose sandboxes have this one too:
-	                  * its ids. 0: ids of its own; always 0 in V_OPEN */
+	uint64_t ids_of;    /* L_VAULT: a workspace that is open, whose sandboxes have this one too:
+	                     * its ids. 0: ids of its own; always 0 in V_OPEN */
 	uint32_t flags;
 	uint32_t id_base, n_ids; /* root mode: host id of root inside, and how many */
 	uint32_t n_layers;
@@ -158,10 +158,9 @@ struct vault_done {
 	uint64_t files; /* CHECKPOINT, RESTORE, CHANGES: entries that differ; 0: nothing did, and no
 	                 * checkpoint was made. USAGE: entries of the top. VERIFY: findings.
 	                 * REMOVE_POINTS, SWEEP: how many. FLATTEN: names, but of folders */
-	uint64_t
-	    bytes; /* CHECKPOINT: newly kept. RESTORE: written. USAGE: of the top. SWEEP: freed.
-	            * FLATTEN: of the files */
-	uint64_t kept;   /* USAGE: what checkpoints of this workspace hold, each content once */
+	uint64_t bytes; /* CHECKPOINT: newly kept. RESTORE: written. USAGE: of the top. SWEEP:
+	                 * freed. FLATTEN: of the files */
+	uint64_t kept;  /* USAGE: what checkpoints of this workspace hold, each content once */
 	uint64_t shared; /* USAGE: of that, what checkpoints of others hold too */
 };
 

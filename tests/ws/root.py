@@ -207,6 +207,18 @@ def _(api):
     same(c.delete("/v1/images/other").status, 204, "not needed")
 
 
+@test("as one types it: up, exec, undo")
+def _(api):
+    c = ready(api)
+    cli(api, "up", "--task", "typed", "--image", "system", "--checkpoint", "all", "--profile", "rootful", "-u", "root")
+    cli(api, "exec", "typed", "--", "rm", "/etc/passwd", "/usr/bin/env")
+    same(cli(api, "exec", "typed", "--", "ls", "/etc"), "group\n", "removed")
+    check("2" in cli(api, "undo", "typed"), "it says how many")
+    same(cli(api, "exec", "typed", "--", "env", "cat", "/etc/passwd").encode(), oci.PASSWD, "back")
+    check("the start of a sandbox" in cli(api, "history", "typed"), "what came in with the sandbox")
+    clear(c)
+
+
 @test("caisson run is a step as well")
 def _(api):
     c = ready(api)
