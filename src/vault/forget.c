@@ -25,8 +25,13 @@ static int sort_point(void *ctx, uint64_t number, struct span bytes, const struc
 	struct manifest_head head;
 	struct err ignored = { 0 };
 
-	if (why || manifest_parse_head(bytes, &head, &ignored) < 0 ||
-	    head.workspace != r->which->workspace)
+	if (why || manifest_parse_head(bytes, &head, &ignored) < 0) {
+		/* A loss of power, and nobody else's has the number. */
+		if (is_going(r->which, number))
+			vec_push(&r->going, number);
+		return 0;
+	}
+	if (head.workspace != r->which->workspace)
 		return 0;
 	if (is_going(r->which, number))
 		vec_push(&r->going, number);

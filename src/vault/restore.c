@@ -1,6 +1,11 @@
 #include "vault/restore.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
 #include "os/file.h"
+#include "vault/blob.h"
 #include "vault/names.h"
 #include "vault/points.h"
 #include "vault/verbs.h"
@@ -18,6 +23,57 @@ int restore_remove(struct restore *r, struct span path, struct err *e)
 	return names_remove(dir, name, e);
 }
 
+/* Before a byte is written: is all that will be still what it was? Else nothing is touched. Of
+ * more files than this a new top is made, which judges for itself (vault/fill.c). */
+#define CHECKED_MAX 512
+
+/* What its blob takes on the disk, and of a pack all; less what is written over. */
+static void add_need(struct restore *r, const struct node *a, const struct content *from,
+                     uint64_t size)
+{
+	struct stat st;
+	bool is_blob = from->at == 0 && os_fstatat(from->fd, "", &st, AT_EMPTY_PATH) == 0;
+	uint64_t bytes = is_blob ? (uint64_t)st.st_blocks * 512 : size;
+	bool is_over = a->is_there && a->top && a->seen.type == ENTRY_FILE;
+	uint64_t over = is_over ? a->seen.size : 0;
+
+	r->needed += bytes > over ? bytes - over : 0;
+}
+
+static int check_source(struct restore *r, struct node *a, struct node *b, struct err *e)
+{
+	bool is_copied = b->is_there && b->seen.type == ENTRY_FILE && b->top && b->seen.size > 0 &&
+	                 b->seen.target.len == 0;
+
+	if (!is_copied || r->done->files > CHECKED_MAX)
+		return 0;
+	int same = a->is_there && a->seen.type == ENTRY_FILE ? view_same_content(r->v, a, b, e) : 0;
+	if (same != 0)
+		return same < 0 ? -1 : 0;
+	AUTO(content_done) struct content from = { .fd = -1 };
+	if (view_open(r->v, b, &from, e) < 0)
+		return -1;
+	add_need(r, a, &from, b->seen.size);
+	return blob_check(from, b->seen.size, b->top->hash, e);
+}
+
+/* A file is emptied before it is written again: without room for all, nothing is begun. */
+static int check_room(const struct restore *r, struct err *e)
+{
+	struct statfs sf;
+	int status = os_fstatfs(r->v->work_fd, &sf);
+
+	if (status < 0)
+		return err_sys(e, -status, "look for room");
+	uint64_t kept = (uint64_t)sf.f_blocks / 50; /* ext4 gives these to nobody */
+	uint64_t blocks = r->v->uid != 0 ? (uint64_t)sf.f_bavail : (uint64_t)sf.f_bfree;
+	kept = r->v->uid != 0 ? 0 : kept < 4096 ? kept : 4096;
+	uint64_t room = blocks > kept ? (blocks - kept) * (uint64_t)sf.f_bsize : 0;
+	return r->needed > room ? err_sys(e, ENOSPC, "%llu bytes are to be restored",
+	                                  (unsigned long long)r->needed)
+	                        : 0;
+}
+
 static int enter(struct restore *r, struct span path, struct node *a, struct node *b, struct err *e)
 {
 	bool is_dir_kept =
@@ -29,7 +85,8 @@ static int enter(struct restore *r, struct span path, struct node *a, struct nod
 	r->done->files++;
 	if (b->is_there && b->seen.type == ENTRY_FILE)
 		r->done->bytes += b->seen.size;
-	if (!r->is_counting && !is_dir_kept && restore_write(r, path, a, b, e) < 0)
+	if (r->is_counting ? check_source(r, a, b, e) < 0
+	                   : !is_dir_kept && restore_write(r, path, a, b, e) < 0)
 		return err_wrap(e, "%.200s", path.at);
 	bool goes_on = b->is_there && b->seen.type == ENTRY_DIR;
 	return goes_on ? 0 : VIEW_STAY;
@@ -56,7 +113,7 @@ static int restore_all(struct restore *r, struct err *e)
 	if (view_compare(&r->sides->at[0], &r->sides->at[1], (struct view_pairs){ 0 }, visit, r,
 	                 e) < 0)
 		return -1;
-	return r->is_counting ? 0 : restore_links(r, e);
+	return r->is_counting ? check_room(r, e) : restore_links(r, e);
 }
 
 /* From what is there to where it goes. What was counted a moment ago is not looked for again. */

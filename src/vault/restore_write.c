@@ -76,14 +76,14 @@ static int open_again(struct restore *r, struct target *t, const struct entry *w
 }
 
 /* `old_size`: of what it holds still. */
-static int fill(struct content from, int fd, struct blob_sizes sizes, struct err *e)
+static int fill(struct blob_source source, int fd, uint64_t old_size, struct err *e)
 {
-	if (sizes.then == 0) {
-		int status = sizes.now ? os_ftruncate(fd, 0) : 0;
+	if (source.size == 0) {
+		int status = old_size ? os_ftruncate(fd, 0) : 0;
 
 		return status < 0 ? err_sys(e, -status, "empty a file") : 0;
 	}
-	return sizes.now ? blob_copy_over(from, fd, sizes, e) : blob_copy(from, fd, sizes.then, e);
+	return old_size ? blob_copy_over(source, fd, old_size, e) : blob_copy(source, fd, e);
 }
 
 static int open_same(const struct target *t, struct err *e)
@@ -112,9 +112,9 @@ static int write_file(struct restore *r, struct target t, struct node *a, struct
 	                    : open_again(r, &t, &want, e);
 	if (fd < 0)
 		return -1;
-	const struct blob_sizes sizes = { t.is_in_top && !t.is_new ? a->seen.size : 0,
-		                          b->seen.size };
-	if (!same && fill(from, fd, sizes, e) < 0)
+	const struct blob_source source = { from, b->seen.size, b->top ? b->top->hash : NULL };
+	uint64_t old_size = t.is_in_top && !t.is_new ? a->seen.size : 0;
+	if (!same && fill(source, fd, old_size, e) < 0)
 		return -1;
 	if (dress(r, fd, t.is_new ? NULL : &have, &want, e) < 0)
 		return -1;

@@ -10,7 +10,8 @@
  *     is read again the next time; for a large one we wait until the tick is over. Not where the
  *     file system gives a change that follows a look a time of its own (ext4, XFS, btrfs since
  *     Linux 6.13), which is tried out.
- * Everybody who could write is stopped by the asker meanwhile.
+ * Everybody who could write is stopped by the asker meanwhile. A file worker may be stopped in the
+ * middle of a write: what it has under a name of its own (wire/tree.h) is not looked at.
  */
 #pragma once
 
