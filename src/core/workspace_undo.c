@@ -213,12 +213,11 @@ static void move_head(struct wsx *w, int64_t to, const json_t *ahead)
 	free(text);
 }
 
-/* All stands still since the last look. */
-static struct vault_packet restore_packet(int64_t to, int64_t now)
+static struct vault_packet restore_packet(int64_t to, int64_t now, uint32_t flags)
 {
 	return (struct vault_packet){
 		.head.type = V_RESTORE,
-		.restore = { .to = (uint64_t)to, .now = (uint64_t)now, .flags = VAULT_STILL }
+		.restore = { .to = (uint64_t)to, .now = (uint64_t)now, .flags = flags }
 	};
 }
 
@@ -279,8 +278,8 @@ static void taken_back(void *arg, const struct vault_done *d, const struct err *
 static void take_back(struct restore_op *o, const struct err *e)
 {
 	struct wsx *w = o->op.w;
-	struct vault_packet p = { .head.type = V_RESTORE, .restore.to = (uint64_t)o->now };
-	struct vault_packet root = { .head.type = V_RESTORE, .restore.to = (uint64_t)o->root_now };
+	struct vault_packet p = restore_packet(o->now, 0, 0);
+	struct vault_packet root = restore_packet(o->root_now, 0, 0);
 
 	ws_fail(&o->why, e);
 	if (w->vault && vault_is_there(w->vault))
@@ -312,8 +311,8 @@ static void applied(void *arg, const struct vault_done *d, const struct err *e)
 static void apply(void *arg, const struct fail *f)
 {
 	struct restore_op *o = arg;
-	struct vault_packet p = restore_packet(o->target.num, o->now);
-	struct vault_packet root = restore_packet(o->target.root, o->root_now);
+	struct vault_packet p = restore_packet(o->target.num, o->now, VAULT_STILL);
+	struct vault_packet root = restore_packet(o->target.root, o->root_now, VAULT_STILL);
 
 	o->is_applying = !f;
 	if (f)
@@ -475,7 +474,8 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 {
 	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
-	struct vault_packet p = restore_packet(o->target.root, o->root_now);
+	struct vault_packet p =
+	    restore_packet(o->target.root, o->root_now, VAULT_STILL | VAULT_COUNT);
 	struct fail f = { 0 };
 
 	if (e && ws_again(w, e))
@@ -486,7 +486,6 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 		return;
 	}
 	o->n_differ = d->files;
-	p.restore.flags |= VAULT_COUNT;
 	if (w->root)
 		vault_ask(w->root, &p, -1, counted_root, o);
 	else
@@ -497,9 +496,8 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 static void count(struct restore_op *o)
 {
 	struct wsx *w = o->op.w;
-	struct vault_packet p = restore_packet(o->target.num, o->now);
+	struct vault_packet p = restore_packet(o->target.num, o->now, VAULT_STILL | VAULT_COUNT);
 
-	p.restore.flags |= VAULT_COUNT;
 	if (strcmp(o->target.stack, w->row.stack) != 0 || o->n_known > LARGE_FILES)
 		counted(o, &(struct vault_done){ 0 }, NULL);
 	else
@@ -643,9 +641,10 @@ void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 		redone(o, &(struct vault_done){ 0 }, NULL);
 		return;
 	}
-	struct vault_packet p = restore_packet(number_in(pending, "to"), number_in(pending, "now"));
+	struct vault_packet p =
+	    restore_packet(number_in(pending, "to"), number_in(pending, "now"), 0);
 	struct vault_packet root =
-	    restore_packet(number_in(pending, "root_to"), number_in(pending, "root_now"));
+	    restore_packet(number_in(pending, "root_to"), number_in(pending, "root_now"), 0);
 	ws_ask_both(w, &p, &root, redone, o);
 }
 
