@@ -465,6 +465,20 @@ static inline struct vault_done rig_restore(struct rig *r, uint64_t to, uint64_t
 	return rig_must(r, p, -1);
 }
 
+/* As a daemon does it that lets nobody write in between: how much is it, then it is done. */
+static inline struct vault_done rig_restore_still(struct rig *r, uint64_t to, uint64_t now)
+{
+	struct vault_packet p = { .head = { .type = V_RESTORE } };
+
+	p.restore =
+	    (struct vault_restore){ .to = to, .now = now, .flags = VAULT_COUNT | VAULT_STILL };
+	uint64_t files = rig_must(r, p, -1).files;
+	p.restore.flags = VAULT_STILL;
+	struct vault_done d = rig_must(r, p, -1);
+	CHECK_INT(d.files > 0, files > 0);
+	return d;
+}
+
 /* Frees what was got. */
 static inline void rig_see_same(char *want, char *got, const char *what)
 {
