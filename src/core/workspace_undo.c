@@ -11,6 +11,7 @@
 
 #include "core/trees.h"
 #include "core/workspace-internal.h"
+#include "io/journal.h"
 
 #define LEASE_MS 60000
 #define LARGE_FILES 500 /* about 0.1 s of standing still */
@@ -23,16 +24,18 @@ struct restore_op {
 	uint64_t steps;
 	char *name;
 	bool may_end, has_ended;
+	bool is_applying; /* the row says so: whoever opens the workspace next does it */
 	size_t n_stopping;
 	struct arena arena;
 	struct point_row target; /* num 0: no change at all */
 	json_t *ahead;
 	int64_t now, root_now; /* the numbers of what is there */
-	int64_t old_top, old_root;
+	struct workspace_with old; /* tops that give way */
 	uint64_t n_differ;
 	uint64_t n_known; /* files of the points on the way: a folder that goes is one entry, not
 	                     one file */
 	struct wsx_restored result;
+	struct fail why; /* it is being taken back */
 	wsx_restored_fn *done;
 	void *arg;
 };
@@ -79,8 +82,9 @@ static int plan_undo(struct restore_op *o, struct fail *f)
 	struct point_list chain;
 	struct err e = { 0 };
 	size_t steps = o->steps ? (size_t)o->steps : 1, i = 0;
+	size_t most = o->name || steps > STEPS_MAX ? STEPS_MAX : steps;
 
-	if (store_point_chain(w->core->store, w->row.head, STEPS_MAX, &o->arena, &chain, &e) < 0)
+	if (store_point_chain(w->core->store, w->row.head, most, &o->arena, &chain, &e) < 0)
 		return fail_err(f, &e);
 	if (o->name) {
 		while (i < chain.n &&
@@ -179,10 +183,11 @@ static int plan(struct restore_op *o, struct fail *f)
 
 /* ---- the row ------------------------------------------------------------------------- */
 
-static char *pending_text(const struct restore_op *o, bool is_applied)
+static char *pending_text(const struct restore_op *o, int64_t to, bool is_applied)
 {
-	json_t *j = json_pack("{sI,sI,sI,sI,sO,sb,ss}", "to", (json_int_t)o->target.num, "now",
-	                      (json_int_t)o->now, "root_to", (json_int_t)o->target.root, "root_now",
+	int64_t root_to = to == o->now ? o->root_now : o->target.root;
+	json_t *j = json_pack("{sI,sI,sI,sI,sO,sb,ss}", "to", (json_int_t)to, "now",
+	                      (json_int_t)o->now, "root_to", (json_int_t)root_to, "root_now",
 	                      (json_int_t)o->root_now, "ahead", o->ahead, "applied", is_applied,
 	                      "boot", o->op.w->core->boot_id);
 	char *text = json_dumps(j, JSON_COMPACT);
@@ -208,6 +213,14 @@ static void move_head(struct wsx *w, int64_t to, const json_t *ahead)
 
 /* ---- in place ------------------------------------------------------------------------ */
 
+static struct vault_packet restore_packet(int64_t to, int64_t now, uint32_t flags)
+{
+	return (struct vault_packet){ .head.type = V_RESTORE,
+		                      .restore = { .to = (uint64_t)to,
+		                                   .now = (uint64_t)now,
+		                                   .flags = flags } };
+}
+
 static void applied_stored(void *arg, const struct fail *f)
 {
 	struct restore_op *o = arg;
@@ -217,19 +230,75 @@ static void applied_stored(void *arg, const struct fail *f)
 	restore_end(o, f);
 }
 
+/* Half of it is done, and the row says that all of it will be: nobody may go on with that. Whoever
+ * opens it next has to finish it first. */
+static void abandon(struct wsx *w, const char *why)
+{
+	journal(JOURNAL_ERROR, "a restore is neither done nor taken back", "workspace", w->row.id,
+	        "reason", why, NULL);
+	vault_close(w->vault);
+	w->vault = NULL;
+	w->link = WSX_CLOSED;
+	ws_end_sandboxes(w, false);
+}
+
+static void taken_back_stored(void *arg, const struct fail *f)
+{
+	struct restore_op *o = arg;
+
+	if (f)
+		abandon(o->op.w, f->detail);
+	restore_end(o, &o->why);
+}
+
+static void taken_back(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct restore_op *o = arg;
+	struct wsx *w = o->op.w;
+
+	(void)d;
+	if (e) {
+		if (w->vault)
+			abandon(w, e->msg);
+		restore_end(o, &o->why);
+		return;
+	}
+	char *text = pending_text(o, o->now, true);
+	set_pending(w, text);
+	free(text);
+	w->row.head = o->now;
+	w->row.rev++;
+	ws_store(w, WORKSPACE_SET_HEAD | WORKSPACE_SET_PENDING, (struct workspace_with){ 0 },
+	         taken_back_stored, o);
+}
+
+/* The disk is full, say. If the keeper died it is still pending: done by whoever opens it next. */
+static void take_back(struct restore_op *o, const struct err *e)
+{
+	struct wsx *w = o->op.w;
+	struct vault_packet p = restore_packet(o->now, 0, 0);
+	struct vault_packet root = restore_packet(o->root_now, 0, 0);
+
+	ws_fail(&o->why, e);
+	if (w->vault && vault_is_there(w->vault))
+		ws_ask_both(w, &p, &root, taken_back, o);
+	else
+		restore_end(o, &o->why);
+}
+
 static void applied(void *arg, const struct vault_done *d, const struct err *e)
 {
 	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
-	struct fail f = { 0 };
 
-	if (e) { /* still pending: done again by whoever opens it next */
-		ws_fail(&f, e);
-		restore_end(o, &f);
+	if (e && ws_again(w, e))
+		return;
+	if (e) {
+		take_back(o, e);
 		return;
 	}
 	o->result.files = d->files;
-	char *text = pending_text(o, true);
+	char *text = pending_text(o, o->target.num, true);
 	set_pending(w, text);
 	free(text);
 	move_head(w, o->target.num, o->ahead);
@@ -237,18 +306,13 @@ static void applied(void *arg, const struct vault_done *d, const struct err *e)
 	         applied_stored, o);
 }
 
-static struct vault_packet restore_packet(int64_t to, int64_t now)
-{
-	return (struct vault_packet){ .head.type = V_RESTORE,
-		                      .restore = { .to = (uint64_t)to, .now = (uint64_t)now } };
-}
-
 static void apply(void *arg, const struct fail *f)
 {
 	struct restore_op *o = arg;
-	struct vault_packet p = restore_packet(o->target.num, o->now);
-	struct vault_packet root = restore_packet(o->target.root, o->root_now);
+	struct vault_packet p = restore_packet(o->target.num, o->now, VAULT_STILL);
+	struct vault_packet root = restore_packet(o->target.root, o->root_now, VAULT_STILL);
 
+	o->is_applying = !f;
 	if (f)
 		restore_end(o, f);
 	else
@@ -258,7 +322,7 @@ static void apply(void *arg, const struct fail *f)
 static void in_place(struct restore_op *o)
 {
 	struct wsx *w = o->op.w;
-	char *text = pending_text(o, false);
+	char *text = pending_text(o, o->target.num, false);
 	struct workspace_with with = { .point = o->kept.row.num ? &o->kept.row : NULL };
 
 	set_pending(w, text);
@@ -274,9 +338,7 @@ static void swapped(void *arg, const struct fail *f)
 	struct wsx *w = o->op.w;
 
 	if (!f)
-		tree_remove(w->core, (uint64_t)o->old_top);
-	if (!f && o->old_root)
-		tree_remove(w->core, (uint64_t)o->old_root);
+		ws_drop_tops(w->core, &o->old);
 	restore_end(o, f);
 }
 
@@ -285,28 +347,20 @@ static void swap(void *arg, const struct fail *f)
 {
 	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
-	struct workspace_with with = { .point = o->kept.row.num ? &o->kept.row : NULL,
-		                       .trash = w->row.top,
-		                       .root_trash = w->row.root_top };
-	uint32_t fields = WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN;
 
 	if (f) {
 		restore_end(o, f);
 		return;
 	}
-	if (w->row.root_num) {
-		o->old_root = w->row.root_top;
-		w->row.root_top = (int64_t)trees_number(w->core);
-		w->row.root_begins = o->target.root;
-		fields |= WORKSPACE_SET_ROOT;
-	}
-	o->old_top = w->row.top;
-	w->row.top = (int64_t)trees_number(w->core);
-	w->row.begins = o->target.num;
+	o->old = (struct workspace_with){ .point = o->kept.row.num ? &o->kept.row : NULL };
+	uint32_t fields = ws_new_tops(w, o->target.num, o->target.root, &o->old);
+
 	w->row.clean = 1;
 	ws_text(&w->stack, o->target.stack, &w->row.stack);
 	move_head(w, o->target.num, o->ahead);
-	ws_store(w, fields, with, swapped, o);
+	set_pending(w, NULL); /* that was about the old one */
+	ws_store(w, fields | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING,
+	         o->old, swapped, o);
 }
 
 /* ---- who is in the way --------------------------------------------------------------- */
@@ -386,8 +440,10 @@ static void counted_root(void *arg, const struct vault_done *d, const struct err
 {
 	struct restore_op *o = arg;
 	struct fail f = { 0 };
-	const struct sbx *s = e || d->files == 0 ? NULL : ws_root_user(o->op.w, o->target.root);
 
+	if (e && ws_again(o->op.w, e))
+		return;
+	const struct sbx *s = e || d->files == 0 ? NULL : ws_root_user(o->op.w, o->target.root);
 	if (e)
 		ws_fail(&f, e);
 	else if (s)
@@ -405,30 +461,32 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 {
 	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
-	struct vault_packet p = restore_packet(o->target.root, o->root_now);
+	struct vault_packet p =
+	    restore_packet(o->target.root, o->root_now, VAULT_COUNT | VAULT_STILL);
 	struct fail f = { 0 };
 
+	if (e && ws_again(w, e))
+		return;
 	if (e) {
 		ws_fail(&f, e);
 		restore_end(o, &f);
 		return;
 	}
 	o->n_differ = d->files;
-	p.restore.flags = VAULT_COUNT;
-	if (w->root)
-		vault_ask(w->root, &p, -1, counted_root, o);
+	if (w->row.root_num)
+		ws_ask_root(w, &p, counted_root, o);
 	else
 		decide(o);
 }
 
-/* How much it is; across layers nobody can say. */
+/* How much it is; across layers nobody can say, and what is known to be much is. */
 static void count(struct restore_op *o)
 {
 	struct wsx *w = o->op.w;
-	struct vault_packet p = restore_packet(o->target.num, o->now);
+	bool is_other = strcmp(o->target.stack, w->row.stack) != 0;
+	struct vault_packet p = restore_packet(o->target.num, o->now, VAULT_COUNT | VAULT_STILL);
 
-	p.restore.flags = VAULT_COUNT;
-	if (strcmp(o->target.stack, w->row.stack) != 0)
+	if (is_other || o->n_known > LARGE_FILES)
 		counted(o, &(struct vault_done){ 0 }, NULL);
 	else
 		ws_ask(w, &p, -1, counted, o);
@@ -474,18 +532,28 @@ static void restore_run(struct ws_op *op)
 	struct wsx *w = op->w;
 	struct fail f = { 0 };
 
+	if (o->is_applying) { /* it was pending, and was done when the next keeper came */
+		restore_end(o, NULL);
+		return;
+	}
 	o->kept = (struct ws_kept){ .done = present_kept, .arg = o };
 	o->target = (struct point_row){ 0 };
 	o->n_known = 0;
+	if (w->link == WSX_OPEN && ws_is_at_head(w)) {
+		present_kept(o, &o->kept, NULL);
+		return;
+	}
 	if (w->link == WSX_OPEN) {
 		ws_freeze(w, LEASE_MS, restore_frozen);
 		return;
 	}
 	o->now = w->row.head; /* it is closed, and at its head */
-	if (plan(o, &f) < 0)
+	if (plan(o, &f) < 0) {
 		restore_end(o, &f);
-	else
-		swap(o, NULL);
+		return;
+	}
+	o->result.files = o->n_known;
+	swap(o, NULL);
 }
 
 void wsx_restore(struct wsx *w, const struct wsx_restore *ask, wsx_restored_fn *done, void *arg)
@@ -561,9 +629,9 @@ void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 		redone(o, &(struct vault_done){ 0 }, NULL);
 		return;
 	}
-	struct vault_packet p = restore_packet(number_in(pending, "to"), number_in(pending, "now"));
+	struct vault_packet p = restore_packet(number_in(pending, "to"), number_in(pending, "now"), 0);
 	struct vault_packet root =
-	    restore_packet(number_in(pending, "root_to"), number_in(pending, "root_now"));
+	    restore_packet(number_in(pending, "root_to"), number_in(pending, "root_now"), 0);
 	ws_ask_both(w, &p, &root, redone, o);
 }
 

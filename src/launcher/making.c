@@ -130,9 +130,12 @@ static int ask_for_mount(struct making *m, uint64_t workspace,
 	uint64_t now = server_now();
 	int work = vaults_work(&s->vaults, workspace);
 
-	if (work < 0)
-		return err_new(e, ERR_NOT_FOUND, "fs: workspace %llu is not open",
-		               (unsigned long long)workspace);
+	if (work < 0) {
+		err_new(e, ERR_NOT_FOUND, "fs: workspace %llu is not open",
+		        (unsigned long long)workspace);
+		e->sys = EPIPE; /* it was, a moment ago: its keeper died */
+		return -1;
+	}
 	if (slot_share_work(m->hold.slots_fd, work, e) < 0)
 		return -1;
 	m->ask = (struct vault_ask){ .done = done };

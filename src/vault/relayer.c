@@ -78,6 +78,5 @@ int verb_relayer(struct vault *v, const struct vault_packet *ask, int fd, struct
 	v->open.n_layers = r->n_layers;
 	memcpy(v->open.layers, r->layers, sizeof v->open.layers);
 	manifest_done(&v->index);
-	v->is_restored = false;
 	return 0;
 }

@@ -14,14 +14,13 @@ struct restore {
 	struct vault *v;
 	struct sides *sides; /* from: now */
 	bool is_counting;    /* nothing is written */
+	uint64_t needed;     /* counting: bytes that the disk must have for it */
 	struct vault_done *done;
 
 	struct arena arena;
 	struct parent parent; /* in the live mount */
 };
 
-/* How many names look otherwise now. */
-int restore_count(struct vault *v, uint64_t to, uint64_t *files, struct err *e) MUST_USE;
 int restore_remove(struct restore *r, struct span path, struct err *e) MUST_USE;
 
 /* restore_renames.c */
