@@ -224,7 +224,7 @@ static const struct tree_row *tree_of(const struct fsck *f, int64_t num)
 /* Of its files, or of its root. */
 static const struct workspace_row *workspace_of(const struct fsck *f, uint64_t num)
 {
-	for (size_t i = 0; i < f->workspaces.len; i++)
+	for (size_t i = 0; i < f->workspaces.len && num > 0; i++)
 		if ((uint64_t)f->workspaces.at[i].num == num ||
 		    (uint64_t)f->workspaces.at[i].root_num == num)
 			return &f->workspaces.at[i];

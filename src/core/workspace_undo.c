@@ -29,7 +29,7 @@ struct restore_op {
 	struct arena arena;
 	struct point_row target; /* num 0: no change at all */
 	json_t *ahead;
-	int64_t now, root_now; /* the numbers of what is there */
+	int64_t now, root_now;     /* the numbers of what is there */
 	struct workspace_with old; /* tops that give way */
 	uint64_t n_differ;
 	uint64_t n_known; /* files of the points on the way: a folder that goes is one entry, not
@@ -186,10 +186,10 @@ static int plan(struct restore_op *o, struct fail *f)
 static char *pending_text(const struct restore_op *o, int64_t to, bool is_applied)
 {
 	int64_t root_to = to == o->now ? o->root_now : o->target.root;
-	json_t *j = json_pack("{sI,sI,sI,sI,sO,sb,ss}", "to", (json_int_t)to, "now",
-	                      (json_int_t)o->now, "root_to", (json_int_t)root_to, "root_now",
-	                      (json_int_t)o->root_now, "ahead", o->ahead, "applied", is_applied,
-	                      "boot", o->op.w->core->boot_id);
+	json_t *j =
+	    json_pack("{sI,sI,sI,sI,sO,sb,ss}", "to", (json_int_t)to, "now", (json_int_t)o->now,
+	              "root_to", (json_int_t)root_to, "root_now", (json_int_t)o->root_now, "ahead",
+	              o->ahead, "applied", is_applied, "boot", o->op.w->core->boot_id);
 	char *text = json_dumps(j, JSON_COMPACT);
 
 	json_decref(j);
@@ -215,10 +215,10 @@ static void move_head(struct wsx *w, int64_t to, const json_t *ahead)
 
 static struct vault_packet restore_packet(int64_t to, int64_t now, uint32_t flags)
 {
-	return (struct vault_packet){ .head.type = V_RESTORE,
-		                      .restore = { .to = (uint64_t)to,
-		                                   .now = (uint64_t)now,
-		                                   .flags = flags } };
+	return (struct vault_packet){
+		.head.type = V_RESTORE,
+		.restore = { .to = (uint64_t)to, .now = (uint64_t)now, .flags = flags }
+	};
 }
 
 static void applied_stored(void *arg, const struct fail *f)
@@ -629,7 +629,8 @@ void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 		redone(o, &(struct vault_done){ 0 }, NULL);
 		return;
 	}
-	struct vault_packet p = restore_packet(number_in(pending, "to"), number_in(pending, "now"), 0);
+	struct vault_packet p =
+	    restore_packet(number_in(pending, "to"), number_in(pending, "now"), 0);
 	struct vault_packet root =
 	    restore_packet(number_in(pending, "root_to"), number_in(pending, "root_now"), 0);
 	ws_ask_both(w, &p, &root, redone, o);
