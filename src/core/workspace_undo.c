@@ -183,9 +183,11 @@ static int plan(struct restore_op *o, struct fail *f)
 
 /* ---- the row ------------------------------------------------------------------------- */
 
-static char *pending_text(const struct restore_op *o, int64_t to, bool is_applied)
+/* Where it goes; back to where it was when that cannot be had. */
+static char *pending_text(const struct restore_op *o, bool is_back, bool is_applied)
 {
-	int64_t root_to = to == o->now ? o->root_now : o->target.root;
+	int64_t to = is_back ? o->now : o->target.num;
+	int64_t root_to = is_back ? o->root_now : o->target.root;
 	json_t *j =
 	    json_pack("{sI,sI,sI,sI,sO,sb,ss}", "to", (json_int_t)to, "now", (json_int_t)o->now,
 	              "root_to", (json_int_t)root_to, "root_now", (json_int_t)o->root_now, "ahead",
@@ -263,7 +265,7 @@ static void taken_back(void *arg, const struct vault_done *d, const struct err *
 		restore_end(o, &o->why);
 		return;
 	}
-	char *text = pending_text(o, o->now, true);
+	char *text = pending_text(o, true, true);
 	set_pending(w, text);
 	free(text);
 	w->row.head = o->now;
@@ -298,7 +300,7 @@ static void applied(void *arg, const struct vault_done *d, const struct err *e)
 		return;
 	}
 	o->result.files = d->files;
-	char *text = pending_text(o, o->target.num, true);
+	char *text = pending_text(o, false, true);
 	set_pending(w, text);
 	free(text);
 	move_head(w, o->target.num, o->ahead);
@@ -322,7 +324,7 @@ static void apply(void *arg, const struct fail *f)
 static void in_place(struct restore_op *o)
 {
 	struct wsx *w = o->op.w;
-	char *text = pending_text(o, o->target.num, false);
+	char *text = pending_text(o, false, false);
 	struct workspace_with with = { .point = o->kept.row.num ? &o->kept.row : NULL };
 
 	set_pending(w, text);

@@ -164,25 +164,30 @@ static inline int rig_by_line(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Everything that can be seen below a folder, one line for each, sorted. The caller frees it. */
-static inline char *rig_view(const char *folder)
+/* The lines of a text, sorted; it is cut at their ends. The caller frees it. */
+static inline char *rig_sorted(char *text)
 {
 	VEC(char *) lines = { 0 };
 	struct str out = { .max = 1u << 28 };
 
-	str_done(&rig_seen);
-	rig_seen = (struct str){ .max = 1u << 28 };
-	rig_root_len = strlen(folder);
-	CHECK_INT(nftw(folder, rig_see, 64, FTW_PHYS), 0);
-	for (char *at = rig_seen.data, *end; (end = strchr(at, '\n')); at = end + 1) {
-		*end = '\0';
-		vec_push(&lines, at);
-	}
-	qsort(lines.at, lines.len, sizeof *lines.at, rig_by_line);
+	for (char *rest = text, *line; (line = strsep(&rest, "\n")) && rest;)
+		vec_push(&lines, line);
+	if (lines.at)
+		qsort(lines.at, lines.len, sizeof *lines.at, rig_by_line);
 	for (size_t i = 0; i < lines.len; i++)
 		str_addf(&out, "%s\n", lines.at[i]);
 	vec_done(&lines);
 	return out.data;
+}
+
+/* Everything that can be seen below a folder, one line for each, sorted. The caller frees it. */
+static inline char *rig_view(const char *folder)
+{
+	str_done(&rig_seen);
+	rig_seen = (struct str){ .max = 1u << 28 };
+	rig_root_len = strlen(folder);
+	CHECK_INT(nftw(folder, rig_see, 64, FTW_PHYS), 0);
+	return rig_sorted(rig_seen.data);
 }
 
 static inline char *rig_look(const struct rig *r)
