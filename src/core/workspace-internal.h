@@ -59,6 +59,8 @@ void ws_keep_found(struct wsx *w); /* before anything else is done */
 void ws_sync_soon(struct wsx *w, int64_t num);
 void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg); /* the keeper is there */
 void ws_forget_pending(struct wsx *w);
+/* For workspace_row.pending of one with a new top; the caller frees it. */
+char *ws_unsynced_text(const struct core *c);
 /* Within an operation: our own sandbox is ended, and the keeper; `busy` while others have it. */
 void ws_shut(struct wsx *w, ws_stored_fn *done, void *arg);
 void ws_close(struct wsx *w); /* as an operation of its own */

@@ -166,6 +166,8 @@ void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask)
 
 /* ---- on disk ------------------------------------------------------------------------- */
 
+#define NO_POINT (-1) /* what there is without one */
+
 struct sync_op {
 	struct wsx *w;
 	int64_t num;
@@ -180,8 +182,9 @@ static void synced(void *arg, const struct vault_done *d, const struct err *e)
 	(void)d;
 	if (e)
 		journal(JOURNAL_WARN, e->msg, "workspace", w->row.id, NULL);
-	else if (store_point_durable(w->core->store, w->row.id, s->num, (struct store_call){ 0 },
-	                             &full) == 0 &&
+	else if ((s->num == NO_POINT ||
+	          store_point_durable(w->core->store, w->row.id, s->num, (struct store_call){ 0 },
+	                              &full) == 0) &&
 	         w->unsynced == s->num) {
 		w->unsynced = 0;
 		ws_forget_pending(w);
@@ -205,7 +208,7 @@ void ws_sync_fired(struct timer *t)
 
 void ws_sync_soon(struct wsx *w, int64_t num)
 {
-	w->unsynced = num;
+	w->unsynced = num > 0 ? num : NO_POINT;
 	timer_set(&w->core->timers, &w->sync, SYNC_MS);
 }
 

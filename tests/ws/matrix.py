@@ -3,7 +3,7 @@
 
     tests/ws/matrix.py                       some steps of each row, a minute (needs root)
     STEPS=all tests/ws/matrix.py undo        every step of the rows with the word in their title: long
-    STEPS=20 SEED=7 tests/ws/matrix.py       more of them, others
+    STEPS=20 SEED=7 tests/ws/matrix.py       more of them, others (make soak)
 
 Steps are those of one process (steps.py); a row is one process during one operation. The first run
 of a row sees how many there are. Rows with `power` stop at a step of that process, and then the host
@@ -11,7 +11,6 @@ loses its power: at once, or a while later, when the file system has written its
 """
 import collections
 import contextlib
-import itertools
 import os
 import random
 import subprocess
@@ -20,10 +19,10 @@ import threading
 import time
 
 import steps
-from place import ENDS, IMAGE, Work, check, end_vaults, lib, same, vaults, wait_until
+from place import IMAGE, Work, check, end_vaults, lib, same, vaults, wait_until
 from lib import Daemon, test
 
-STEPS = os.environ.get("STEPS", "2")
+STEPS = os.environ.get("STEPS", "1")
 CHOOSER = random.Random(int(os.environ.get("SEED", "1")))
 DISK_BYTES = 192 << 20
 LATE_SECONDS = 1.3  # more than the time between two commits of the file system
@@ -41,12 +40,18 @@ class Place:
         self.d, self.c = daemon, daemon.client()
         others = set(vaults())
         self.w = Work(self.c, f"w{CHOOSER.randrange(1 << 40)}")
-        self.s = self.w.sandbox()
+        self.enter()
         self.c.execute(self.s, SMALL)
         self.old = self.w.hash()
         self.mark = self.w.post("snapshots", {})["id"]
         self.keeper = (set(vaults()) - others).pop()
         self.answer = None  # of the operation, if there was one
+
+    def enter(self, **spec):
+        """A sandbox, and whose monitor it has."""
+        before = set(self.d.monitors())
+        self.s = self.w.sandbox(**spec)
+        self.monitor = (set(self.d.monitors()) - before).pop()
 
     def again(self):
         self.c.close()
@@ -87,14 +92,26 @@ def known_change(place, script=CHANGE):
 def unkept_change(place):
     """What it is now is in no point."""
     place.c.remove_all()
-    place.s = place.w.sandbox(checkpoint="off")
+    place.enter(checkpoint="off")
     place.c.execute(place.s, CHANGE)
     place.before = place.after = place.w.hash()
 
 
 def nobody_there(place):
+    """Much to undo: it gets another top."""
     known_change(place, MANY)
     place.c.remove_all()
+
+
+def another_top(place):
+    """It has one, and nobody has looked at it."""
+    nobody_there(place)
+    place.w.post("undo")
+    place.before = place.after
+
+
+def run_open(place, client):
+    return client.ok("GET", place.w.path + "/changes")
 
 
 def look_snapshot(place):
@@ -117,7 +134,7 @@ def look_forks(place):
     old_or_new(place)
     forks = place.c.ok("GET", f"/v1/workspaces?parent={place.w.id}")["workspaces"]
     check(len(forks) in (0, 3), f"{len(forks)} forks")
-    check(forks or not place.answer, "forks that were told of are gone")
+    check(forks or not place.answer or place.lost_power, "forks that were told of are gone")
     for row in forks:
         fork = Work.of(place.c, row)
         # A fork of what the disk does not have yet begins with what it has.
@@ -155,10 +172,8 @@ def prepare_gc(place):
     fork.shell("seq 7000 > of-the-fork; rm -f top")
     place.gone = fork.id
     place.c.remove_all()
-    place.s = place.w.sandbox()
+    place.enter()
     fork.remove()
-    others = set(vaults())
-    place.store = next(iter(others - {place.keeper}), None)
 
 
 def run_gc(place, client):
@@ -190,20 +205,31 @@ OPERATIONS = [
     Operation("undo", known_change, post("undo"), old_or_new, "keeper daemon monitor"),
     Operation("restore", known_change, lambda p, c: c.ok("POST", p.w.path + "/restore", {"to": p.mark}), old_or_new,
               "keeper daemon"),
-    Operation("restore-much", nobody_there, lambda p, c: c.ok("POST", p.w.path + "/restore", {"to": p.mark}), old_or_new,
-              "keeper daemon launcher new-keeper"),
+    Operation("undo-much", nobody_there, post("undo"), old_or_new, "keeper daemon"),
+    Operation("open", another_top, run_open, old_or_new, "daemon launcher new-keeper"),
     Operation("gc", prepare_gc, run_gc, look_gc, "store daemon"),
 ]
 POWER = {"create": "daemon", "snapshot": "keeper daemon", "fork": "keeper daemon", "undo": "keeper daemon",
-         "restore": "keeper", "restore-much": "keeper daemon", "gc": "store daemon"}
+         "restore": "keeper", "undo-much": "daemon", "open": "new-keeper", "gc": "store daemon"}
 VICTIMS = {
     "keeper": lambda p: (p.keeper, False),
-    "store": lambda p: (p.store, False),
+    "store": lambda p: (pid, False) if (pid := store_keeper()) else (p.d.process.pid, True),
     "new-keeper": lambda p: (p.d.process.pid, True),
     "daemon": lambda p: (p.d.pid, False),
     "launcher": lambda p: (p.d.process.pid, False),
-    "monitor": lambda p: (p.d.monitors()[0], False),
+    "monitor": lambda p: (p.monitor, False),
 }
+
+
+def store_keeper():
+    """Who looks after what is no workspace's, if he is there: by the name of his socket."""
+    lines = [line.split() for line in lib.census.read("/proc/net/unix").splitlines()]
+    inodes = {f"socket:[{w[6]}]" for w in lines if len(w) == 8 and "/0-" in w[7] and w[7].endswith(".sock")}
+    for pid in vaults():
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/fd/7") in inodes:
+                return pid
+    return None
 
 
 # ---- one cell of the matrix ------------------------------------------------------------------
@@ -318,4 +344,4 @@ def prepare():
 
 
 if __name__ == "__main__":
-    sys.exit(lib.main(__file__, seconds=850 if STEPS == "2" else 40000, prepare=prepare, extra=table))
+    sys.exit(lib.main(__file__, seconds=850 if STEPS == "1" else 40000, prepare=prepare, extra=table))
