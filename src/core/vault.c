@@ -160,6 +160,11 @@ void vault_ask(struct vault *v, const struct vault_packet *p, int fd, vault_done
 	send_next(v);
 }
 
+bool vault_is_there(const struct vault *v)
+{
+	return v->watch.fd >= 0;
+}
+
 bool vault_is_idle(const struct vault *v)
 {
 	return !v->first;

@@ -43,6 +43,8 @@ int ws_layers(const char *stack, uint64_t layers[VAULT_LAYERS_MAX]); /* how many
 /* Everybody stands still, or nobody does and there is an error. Within an operation. */
 void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int error));
 void ws_thaw(struct wsx *w);
+/* Nobody can have written since its head was made. */
+bool ws_is_at_head(const struct wsx *w);
 bool ws_has_processes(const struct wsx *w, struct str *names);
 
 /* What changed since the head becomes a point, within an operation; frozen already. `row` is what
@@ -56,6 +58,9 @@ struct ws_kept {
 };
 void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask);
 void ws_keep_found(struct wsx *w); /* before anything else is done */
+/* Those points are no more, the newest first: the row names others. 1: done() will be told. */
+int wsx_forget_points(struct core *c, const struct workspace_row *row,
+                      const struct point_list *lost, ws_stored_fn *done, void *arg);
 void ws_sync_soon(struct wsx *w, int64_t num);
 void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg); /* the keeper is there */
 void ws_forget_pending(struct wsx *w);
@@ -64,6 +69,8 @@ char *ws_unsynced_text(const struct core *c);
 /* Within an operation: our own sandbox is ended, and the keeper; `busy` while others have it. */
 void ws_shut(struct wsx *w, ws_stored_fn *done, void *arg);
 void ws_close(struct wsx *w); /* as an operation of its own */
+void ws_close_then(struct wsx *w, wsx_done_fn *done, void *arg);
+bool ws_is_idle(const struct wsx *w); /* closed, and nobody is about to open it */
 void ws_end_sandboxes(struct wsx *w, bool only_service);
 void ws_sync_fired(struct timer *t);
 struct attach_op;

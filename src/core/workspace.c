@@ -83,6 +83,20 @@ static bool is_unused(const struct wsx *w)
 	return w->refs == 0 && !w->first && !w->attached;
 }
 
+bool ws_is_idle(const struct wsx *w)
+{
+	return !w->first && !w->attached && w->link == WSX_CLOSED;
+}
+
+bool wsx_may_rest(const struct wsx *w)
+{
+	for (const struct sbx *s = w->attached; s; s = s->next_attached)
+		if (!s->is_service)
+			return false;
+	return !w->first && !w->is_service_due && !w->is_default_due && w->link != WSX_OPENING &&
+	       w->link != WSX_CLOSING;
+}
+
 /* A while after the last use of it. */
 static void rest(struct wsx *w)
 {
@@ -311,7 +325,7 @@ static void open_vault(void *arg, const struct fail *f)
 static void open_begin(struct wsx *w)
 {
 	w->link = WSX_OPENING;
-	w->is_found = false;
+	w->is_found = w->is_kept = false;
 	w->is_doubtful = !w->row.clean;
 	w->row.clean = 0;
 	w->row.used_ms = core_now_ms();
@@ -325,9 +339,10 @@ void ws_fail(struct fail *f, const struct err *e)
 	bool is_full = e->sys == ENOSPC || e->sys == EDQUOT;
 
 	fail_set(f,
-	         is_full           ? FAIL_QUOTA
-	         : e->sys == EBUSY ? FAIL_BUSY
-	                           : FAIL_BACKEND_ERROR,
+	         is_full                ? FAIL_QUOTA
+	         : e->sys == EBUSY      ? FAIL_BUSY
+	         : e->kind == ERR_LIMIT ? FAIL_TOO_LARGE
+	                                : FAIL_BACKEND_ERROR,
 	         "%s", e->msg);
 	f->is_retry_safe = e->sys == EBUSY || e->sys == VAULT_DIED;
 }

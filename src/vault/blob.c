@@ -300,11 +300,63 @@ int blob_open(const struct vault *v, const uint8_t hash[BLOB_HASH], struct conte
 	return err_new(e, ERR_NOT_FOUND, "blob %s is missing", path);
 }
 
-int blob_copy(struct content from, int to_fd, uint64_t size, struct err *e)
+static int damaged(struct err *e)
 {
-	struct pass p = { .to_fd = to_fd };
+	return err_new(e, ERR_INTERNAL, "what the file held is damaged in the store");
+}
 
-	return do_file(&p, from, size, e) < 0 ? -1 : finish(&p, size, e);
+static int judge(struct pass *p, const uint8_t *hash, struct err *e)
+{
+	uint8_t sum[BLOB_HASH];
+
+	if (!p->has_hash)
+		return 0;
+	hash_bytes(&p->hash, sum);
+	return memcmp(sum, hash, sizeof sum) == 0 ? 0 : damaged(e);
+}
+
+/* As do_file(); a blob that is too short is no file that somebody writes to. */
+static int do_blob(struct pass *p, const struct blob_source *s, struct err *e)
+{
+	int r = do_file(p, s->from, s->size, e);
+
+	return r < 0 && s->hash && e->sys == EAGAIN ? damaged(e) : r;
+}
+
+int blob_check(struct content from, uint64_t size, const uint8_t hash[BLOB_HASH], struct err *e)
+{
+	const struct blob_source s = { from, size, hash };
+	struct pass p;
+
+	pass_begin(&p, size, -1);
+	return do_blob(&p, &s, e) < 0 ? -1 : judge(&p, hash, e);
+}
+
+/* All of it is in the buffer then, and is what it must be. */
+static int load(const struct blob_source *s, struct err *e)
+{
+	struct pass p;
+
+	pass_begin(&p, s->size, -1);
+	p.has_hash = s->hash != NULL;
+	return do_blob(&p, s, e) < 0 ? -1 : judge(&p, s->hash, e);
+}
+
+int blob_copy(struct blob_source s, int to_fd, struct err *e)
+{
+	struct pass p;
+
+	pass_begin(&p, s.size, to_fd);
+	p.has_hash = s.hash && s.size > BUFFER;
+	if (s.size > BUFFER) {
+		if (do_blob(&p, &s, e) < 0 || judge(&p, s.hash, e) < 0)
+			return -1;
+		return finish(&p, s.size, e);
+	}
+	if (load(&s, e) < 0)
+		return -1;
+	int r = do_pieces(&p, buffer, (size_t)s.size, 0);
+	return r < 0 ? err_sys(e, -r, "copy a file") : finish(&p, s.size, e);
 }
 
 static bool has_zero_piece(size_t n)
@@ -315,21 +367,20 @@ static bool has_zero_piece(size_t n)
 	return false;
 }
 
-int blob_copy_over(struct content from, int to_fd, struct blob_sizes sizes, struct err *e)
+int blob_copy_over(struct blob_source s, int to_fd, uint64_t old_size, struct err *e)
 {
-	if (sizes.then > 0 && sizes.then <= BUFFER) {
-		int n = os_pread(from.fd, buffer, (size_t)sizes.then, (off_t)from.at);
+	int r;
 
-		if (n < 0)
-			return err_sys(e, -n, "read a file");
-		if ((uint64_t)n == sizes.then && !has_zero_piece((size_t)n)) {
-			int r = os_pwrite2(to_fd, buffer, (size_t)n, NULL, 0, 0);
-
-			if (r >= 0 && sizes.now > sizes.then)
-				r = os_ftruncate(to_fd, (off_t)sizes.then);
+	if (s.size > 0 && s.size <= BUFFER) {
+		if (load(&s, e) < 0)
+			return -1;
+		if (!has_zero_piece((size_t)s.size)) {
+			r = os_pwrite2(to_fd, buffer, (size_t)s.size, NULL, 0, 0);
+			if (r >= 0 && old_size > s.size)
+				r = os_ftruncate(to_fd, (off_t)s.size);
 			return r < 0 ? err_sys(e, -r, "write a file") : 0;
 		}
 	}
-	int r = os_ftruncate(to_fd, 0);
-	return r < 0 ? err_sys(e, -r, "empty a file") : blob_copy(from, to_fd, sizes.then, e);
+	r = os_ftruncate(to_fd, 0);
+	return r < 0 ? err_sys(e, -r, "empty a file") : blob_copy(s, to_fd, e);
 }

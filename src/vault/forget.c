@@ -71,7 +71,7 @@ int verb_remove_points(struct vault *v, const struct vault_packet *ask, int fd,
 	(void)fd;
 	if (v->open.workspace && ask->points.workspace != v->open.workspace)
 		return err_new(e, ERR_INVALID, "these are checkpoints of another workspace");
-	v->index.number = 0;
+	manifest_done(&v->index); /* what it knows may be about to go */
 	if (points_lock_alone(v, e) < 0)
 		return -1;
 	int status = points_all(v, sort_point, &r, e);

@@ -89,6 +89,8 @@ int points_load(const struct vault *v, uint64_t number, struct manifest *out, st
 		if (r >= 0)
 			r = manifest_parse_head(
 			    (struct span){ str_text(&chain[n - 1]), chain[n - 1].len }, &head, e);
+		if (r >= 0 && head.number != at)
+			r = err_new(e, ERR_INTERNAL, "another checkpoint lies in its place");
 		at = head.base;
 	}
 	for (size_t i = n; i-- > 0;) {

@@ -45,7 +45,9 @@ struct vault {
 	struct packs packs;
 	VEC(struct blob_name) unsynced; /* large ones, since the last sync */
 	struct manifest index;          /* how the top looked last; .top 0: nobody looked */
-	struct vault_open open;         /* what is there: V_RELAYER changes it */
+	bool is_alike; /* one sees the same at its number, whose record says it otherwise */
+	struct manifest target; /* of a restore that was counted; .number 0: none */
+	struct vault_open open; /* what is there: V_RELAYER changes it */
 	bool is_open;
 	uid_t uid; /* whose blobs and folders are */
 	gid_t gid;
