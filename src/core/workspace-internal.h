@@ -36,6 +36,10 @@ typedef void ws_stored_fn(void *arg, const struct fail *f);
 void ws_store(struct wsx *w, uint32_t fields, struct workspace_with with, ws_stored_fn *done,
               void *arg);
 
+/* The same, and the disk has it then: what is done next may reach it first. */
+void ws_store_durably(struct wsx *w, uint32_t fields, struct workspace_with with,
+                      ws_stored_fn *done, void *arg);
+
 void ws_fail(struct fail *f, const struct err *e); /* of the keeper: our own failure, mostly */
 void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *done, void *arg);
 int ws_layers(const char *stack, uint64_t layers[VAULT_LAYERS_MAX]); /* how many; -1 */

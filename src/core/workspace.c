@@ -189,17 +189,29 @@ static void stored(void *arg, const struct store_answer *a)
 	free(s);
 }
 
-void ws_store(struct wsx *w, uint32_t fields, struct workspace_with with, ws_stored_fn *done,
-              void *arg)
+static void store_row(struct wsx *w, uint32_t fields, struct workspace_with with,
+                      struct storing storing, bool is_durable)
 {
 	struct storing *s = mem_alloc(sizeof *s);
-	struct store_call call = { .done = stored, .arg = s };
+	struct store_call call = { .done = stored, .arg = s, .is_durable = is_durable };
 	struct err e = { 0 };
 
-	*s = (struct storing){ w, done, arg };
+	*s = storing;
 	wsx_ref(w);
 	if (store_workspace_update(w->core->store, &w->row, fields, with, call, &e) < 0)
 		stored(s, &(struct store_answer){ .code = STORE_BROKEN, .err = &e });
+}
+
+void ws_store(struct wsx *w, uint32_t fields, struct workspace_with with, ws_stored_fn *done,
+              void *arg)
+{
+	store_row(w, fields, with, (struct storing){ w, done, arg }, false);
+}
+
+void ws_store_durably(struct wsx *w, uint32_t fields, struct workspace_with with,
+                      ws_stored_fn *done, void *arg)
+{
+	store_row(w, fields, with, (struct storing){ w, done, arg }, true);
 }
 
 /* ---- the keeper ---------------------------------------------------------------------- */

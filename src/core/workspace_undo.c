@@ -259,6 +259,7 @@ static void take_back(struct restore_op *o, const struct err *e)
 	struct vault_packet p = { .head.type = V_RESTORE, .restore.to = (uint64_t)o->now };
 
 	ws_fail(&o->why, e);
+	o->why.is_retry_safe = false;
 	if (w->vault && vault_is_there(w->vault))
 		ws_ask(w, &p, -1, taken_back, o);
 	else
@@ -308,7 +309,7 @@ static void in_place(struct restore_op *o)
 
 	set_pending(w, text);
 	free(text);
-	ws_store(w, WORKSPACE_SET_PENDING, with, apply, o);
+	ws_store_durably(w, WORKSPACE_SET_PENDING, with, apply, o);
 }
 
 /* ---- another top --------------------------------------------------------------------- */

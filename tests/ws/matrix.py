@@ -30,6 +30,7 @@ SMALL = "mkdir -p s; seq 400 > s/a; seq 900 > s/b; ln -sf a s/l; echo one > top;
 CHANGE = "rm -rf s; mkdir t; seq 3000 > t/x; echo two > top; chmod 700 top; ln -s x t/l; touch t/a t/b; mv hard t/moved"
 MANY = "mkdir many; cd many; seq 600 | xargs touch; cd ..; " + CHANGE
 rows = []   # of the table
+known = {}  # (operation, process) -> names of its steps
 Moment = collections.namedtuple("Moment", "number when late")
 
 
@@ -46,6 +47,7 @@ class Place:
         self.mark = self.w.post("snapshots", {})["id"]
         self.keeper = (set(vaults()) - others).pop()
         self.answer = None  # of the operation, if there was one
+        self.is_fresh = False  # its points were made a moment ago
 
     def enter(self, **spec):
         """A sandbox, and whose monitor it has."""
@@ -80,6 +82,8 @@ def tree_of(place):
 
 def old_or_new(place):
     now = tree_of(place)
+    if place.lost_power and place.is_fresh and now == place.old:
+        return "last"  # neither was on disk: the last point that was
     check(now in (place.before, place.after), lambda: f"a third state: {sorted(place.w.tree())}\n{place.d.tail()}")
     return "old" if now == place.before else "new"
 
@@ -87,6 +91,14 @@ def old_or_new(place):
 def known_change(place, script=CHANGE):
     place.c.execute(place.s, script)
     place.before, place.after = place.w.hash(), place.old
+
+
+def fresh_change(place):
+    """Two commands, and the disk does not have their points yet."""
+    place.c.execute(place.s, CHANGE)
+    place.after = place.w.hash()
+    place.c.execute(place.s, "rm -rf t/a; seq 500 > t/x; mkdir u; seq 40 > u/v")
+    place.before, place.is_fresh = place.w.hash(), True
 
 
 def unkept_change(place):
@@ -158,7 +170,7 @@ def look_create(place):
     is_there = place.c.get(f"/v1/workspaces/{place.key}").status == 200
     check(is_there or not place.answer or place.lost_power, "a workspace that was told of is gone")
     w = Work(place.c, place.key)
-    same(sorted(wait_until(lambda: [w.tree()], 20, "read")[0]), ["."], "it is empty")
+    same(sorted(wait_until(lambda: [w.tree()], 20, "read")[0]), [], "it is empty")
     w.shell("echo 1 > b")
     w.remove()
     return "new" if is_there else "old"
@@ -203,13 +215,14 @@ OPERATIONS = [
     Operation("snapshot", unkept_change, post("snapshots", label="matrix"), look_snapshot, "keeper daemon monitor"),
     Operation("fork", unkept_change, post("fork", n=3, key="f"), look_forks, "keeper daemon monitor"),
     Operation("undo", known_change, post("undo"), old_or_new, "keeper daemon monitor"),
+    Operation("undo-fresh", fresh_change, post("undo"), old_or_new, "keeper"),
     Operation("restore", known_change, lambda p, c: c.ok("POST", p.w.path + "/restore", {"to": p.mark}), old_or_new,
               "keeper daemon"),
     Operation("undo-much", nobody_there, post("undo"), old_or_new, "keeper daemon"),
     Operation("open", another_top, run_open, old_or_new, "daemon launcher new-keeper"),
     Operation("gc", prepare_gc, run_gc, look_gc, "store daemon"),
 ]
-POWER = {"create": "daemon", "snapshot": "keeper daemon", "fork": "keeper daemon", "undo": "keeper daemon",
+POWER = {"create": "daemon", "snapshot": "keeper daemon", "fork": "keeper daemon", "undo": "keeper daemon", "undo-fresh": "keeper daemon",
          "restore": "keeper", "undo-much": "daemon", "open": "new-keeper", "gc": "store daemon"}
 VICTIMS = {
     "keeper": lambda p: (p.keeper, False),
@@ -294,8 +307,11 @@ def row(operation, victim, is_power):
     def run(_api):
         daemon = Daemon(f"m-{operation.name}", options=("--keep-trash", "1s") if operation.name == "gc" else ()).start()
         how = "power" if is_power else "kill"
-        names, _, found = one_cell(daemon, operation, victim, None, is_power)
-        rows.append((operation.name, victim, how, len(names), "", "at the end", found))
+        names = known.get((operation.name, victim))
+        if not names:
+            names, _, found = one_cell(daemon, operation, victim, None, is_power)
+            known[operation.name, victim] = names
+            rows.append((operation.name, victim, how, len(names), "", "at the end", found))
         chosen = moments(len(names))
         if is_power:
             chosen = [m._replace(late=i % 2 == 1) for i, m in enumerate(chosen)]
@@ -309,6 +325,9 @@ def row(operation, victim, is_power):
                 title = f"{moment.number + 1}/{len(names)} {seen[moment.number]}"
             rows.append((operation.name, victim, how, len(names), title,
                          (moment.when if is_reached else "was over") + (", late" if moment.late else ""), found))
+        with contextlib.closing(daemon.client()) as c:
+            c.ok("POST", "/v1/fsck", {"repair": True})  # whoever died has left something
+            same(c.ok("POST", "/v1/fsck", {})["findings"], [], "the store is whole")
         daemon.stop()
         end_vaults()
     name = f"{operation.name}: {'power is lost' if is_power else 'kill -9'} at a step of {victim}: old or new, and it goes on"
