@@ -111,8 +111,8 @@ struct vault_point {
 };
 
 #define VAULT_COUNT                                                                                \
-	1u /* nothing is changed: done.files and done.bytes say what would be written              \
-	    */
+	1u             /* nothing is changed: done.files and done.bytes say what would be written  \
+	                */
 #define VAULT_STILL 2u /* nobody has written since the checkpoint before this order */
 #define VAULT_RESTORE_FLAGS 3u
 struct vault_restore {
