@@ -307,7 +307,7 @@ static void open_settled(void *arg, const struct fail *f)
 	w->link = WSX_OPEN;
 	/* Of a host that lost its power: its last points may be gone, and what they held is there.
 	 */
-	if (w->is_doubtful && strcmp(w->row.mode, "read") != 0)
+	if (w->is_doubtful && !w->is_finding && strcmp(w->row.mode, "read") != 0)
 		ws_keep_found(w);
 	ws_pump(w);
 }

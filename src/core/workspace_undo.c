@@ -64,8 +64,10 @@ static void restore_end(struct restore_op *o, const struct fail *f)
 static void restore_failed(struct ws_op *op, const struct fail *f)
 {
 	struct restore_op *o = (struct restore_op *)op;
+	struct fail copy = *f;
 
-	o->done(o->arg, op->w, NULL, f);
+	copy.is_retry_safe &= !o->is_applying; /* it will be done */
+	o->done(o->arg, op->w, NULL, &copy);
 	op_free(o);
 }
 
