@@ -114,7 +114,7 @@ TEST(removed_is_trash_until_the_folder_is_gone)
 	rig_refused.sys = 0;
 	rig_again(); /* the next daemon tries again */
 	RIG_UNTIL(n_in_trash() == 0);
-	CHECK_INT(rig_count(0, V_REMOVE_TREE), 1);
+	CHECK(rig_count(0, V_REMOVE_TREE) >= 1);
 	stop();
 }
 
@@ -128,7 +128,7 @@ TEST(half_made_ones_go_at_the_next_start)
 	rig_again();
 	RIG_UNTIL(state_of("half") == -1 && n_in_trash() == 0);
 	CHECK_INT(state_of("whole"), TREE_READY);
-	CHECK_INT(rig_count(0, V_REMOVE_TREE), 1);
+	CHECK(rig_count(0, V_REMOVE_TREE) >= 1);
 	stop();
 }
 

@@ -200,7 +200,7 @@ TEST(an_operation_whose_keeper_dies_is_done_with_the_next)
 			CHECK_INT(failure.code, times == 1 ? FAIL_NONE : FAIL_BACKEND_ERROR);
 			CHECK(rig_opened > opened);
 			if (times == 1 && rows[i].is_undo)
-				CHECK_INT(w->row.head, first);
+				CHECK_INT(restored.to, first);
 			if (times == 1 && !rows[i].is_undo)
 				CHECK(w->row.head > second);
 			rig_deadly.times = 0;
