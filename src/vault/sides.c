@@ -5,6 +5,7 @@
 #include "vault/checkpoint.h"
 #include "vault/overlay.h"
 #include "vault/points.h"
+#include "vault/trees.h"
 
 #define OTHER_PLACE "k"
 
@@ -32,8 +33,8 @@ static int load(struct vault *v, uint64_t number, uint64_t hint, struct manifest
 static bool is_current(const struct vault *v, const struct manifest *m)
 {
 	return m->n_layers == 0 ||
-	       (m->n_layers == v->open.n_layers &&
-	        memcmp(m->layers, v->open.layers, m->n_layers * sizeof m->layers[0]) == 0);
+	       trees_same_stack(v, (struct stack_of){ m->layers, m->n_layers },
+	                        (struct stack_of){ v->open.layers, v->open.n_layers });
 }
 
 static int open_layers(struct vault *v, struct sides *s, size_t i, struct err *e)
@@ -52,8 +53,8 @@ static int open_layers(struct vault *v, struct sides *s, size_t i, struct err *e
 	if (s->other_fd >= 0) { /* neither lies on what is mounted now */
 		const struct manifest *first = &s->points[0];
 
-		if (first->n_layers != m->n_layers ||
-		    memcmp(first->layers, m->layers, sizeof m->layers) != 0)
+		if (!trees_same_stack(v, (struct stack_of){ first->layers, first->n_layers },
+		                      (struct stack_of){ m->layers, m->n_layers }))
 			return err_new(e, ERR_INVALID,
 			               "both checkpoints lie on layers of another time");
 	} else {
