@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 
+#include "core/flatten.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
 #include "io/journal.h"
@@ -364,7 +365,7 @@ static bool must_wait(struct wsx *w)
 
 void ws_pump(struct wsx *w)
 {
-	if (w->is_busy || w->core->is_closing)
+	if (w->is_busy || w->core->is_closing || flatten_holds(w))
 		return;
 	if (!w->first) {
 		rest(w);

@@ -6,6 +6,7 @@
  */
 #include <jansson.h>
 
+#include "core/flatten.h"
 #include "core/gc.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
@@ -95,6 +96,7 @@ void wsx_look(struct core *c)
 		}
 	wsx_end_trash(c);
 	gc_look(c);
+	flatten_look(c);
 }
 
 /* ---- without its files --------------------------------------------------------------- */

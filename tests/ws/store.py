@@ -7,12 +7,14 @@
 import contextlib
 import json
 import os
+import pathlib
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
 
 from place import Work, check, end_vaults, fill, lib, main, same, vaults, wait_until
 from lib import Daemon, cell, test
@@ -43,7 +45,9 @@ def gc(c, dry=False):
 
 
 def caisson(d, *words):
-    done = subprocess.run([cell.BIN / "caisson", *words], capture_output=True, text=True, check=False, timeout=60,
+    """As whose daemon it is."""
+    who = {} if d.uid is None else {"user": d.uid, "group": d.uid, "extra_groups": []}
+    done = subprocess.run([cell.BIN / "caisson", *words], capture_output=True, text=True, check=False, timeout=60, cwd="/", **who,
                           env={"PATH": os.environ["PATH"], "HOME": "/nowhere", "CAISSON_SOCKET": str(d.socket)})
     return done.returncode, done.stdout, done.stderr
 
@@ -312,6 +316,102 @@ def _(_api):
         (b.trees / "odd").rmdir()
         status, out, _err = caisson(d, "fsck", "--repair")
         check(status == 1 and "not mended" in out, f"{status}: {out}")
+
+
+# ---- flattening ------------------------------------------------------------------------------
+
+def repository(path, files):
+    """With one commit on main."""
+    for name, text in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(text)
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "first"]):
+        subprocess.run(["git", "-C", path, "-c", "user.name=t", "-c", "user.email=t@example.org", *words], check=True,
+                       env={"PATH": os.environ["PATH"], "HOME": "/nowhere", "GIT_CONFIG_NOSYSTEM": "1"})
+    return path
+
+
+def flattened(role):
+    uid = None if role == "root" else lib.USER_ID
+    folder = pathlib.Path("/run/folders") / role
+    folder.mkdir(parents=True)
+    repo = repository(folder / "r", {f"d{i}/f{k}.txt": f"{i} {k}\n" for i in range(4) for k in range(5)})
+    if uid:
+        subprocess.run(["chown", "-R", f"{uid}:{uid}", folder], check=True)
+    with daemon(f"flat-{role}", "--store", "layers=1", uid=uid) as (d, c):
+        b = Broken(d)
+
+        def stacks():
+            return {key: json.loads(stack) for key, stack in b.sql("SELECT key,stack FROM workspaces WHERE state<>'gone'")}
+
+        def up(key):  # a folder of the caller's: only the CLI is one
+            status, out, err = caisson(d, "up", str(repo), "--task", key)
+            same((status, err), (0, ""), f"up {key}: {out}")
+            return Work.of(c, c.ok("GET", f"/v1/workspaces/{key}"))
+        one, two = up("one"), up("two")
+        s = two.sandbox()
+        sleeper = c.execute(s, "exec sleep 1000", wait="0s")
+        first = one.execute("mv d0 moved; rm -r d1; mkdir d1; echo new > d1/n; echo more >> d2/f0.txt; rm d3/f1.txt")["id"]
+        one.shell("mv moved d9; echo x > d9/x; git add -A; git -c user.name=t -c user.email=t@t.test commit -qm second; rm d2/f1.txt")
+        Work.of(c, one.post("fork", {"key": "fork", "at": first})["workspaces"][0])
+        works = {key: Work.of(c, c.ok("GET", f"/v1/workspaces/{key}")) for key in ("one", "two", "fork")}
+
+        def seen():
+            return {key: (w.hash(), w.changes(), w.shell("git --no-optional-locks status --porcelain")) for key, w in works.items()}
+
+        def again():
+            nonlocal c
+            c.close()
+            d.stop()
+            d.start()
+            c = d.client()
+            for w in works.values():
+                w.c = c
+        before = seen()
+        same({len(v) for v in stacks().values()}, {2}, "two layers each")
+        same(len({str(v) for v in stacks().values()}), 1, "the same for all")
+        c.ok("DELETE", f"/v1/sandboxes/default:{works['one'].id}")
+        c.ok("DELETE", f"/v1/sandboxes/default:{works['fork'].id}")
+        again()
+        time.sleep(2.5)  # time enough to do what must not be done
+        same({len(v) for v in stacks().values()}, {2}, "not while somebody has one of them")
+        same(c.ok("GET", f"/v1/processes/{sleeper['id']}")["state"], "running", "who lives on")
+        c.remove_all()
+        again()
+        wait_until(lambda: {len(v) for v in stacks().values()} == {1}, 10, "one layer")
+        same(len({str(v) for v in stacks().values()}), 1, "the same for all")
+        same(seen(), before, "nobody sees a difference")
+        s = works["one"].sandbox()
+        shell = c.execute(s, "cd d9; echo here > /tmp/x", shell="main")
+        same(shell["exit_code"], 0, f"{shell}")
+        works["one"].post("undo")
+        same(works["one"].tree().keys() - works["fork"].tree().keys(), set(), "undo with a shell in it")
+        works["one"].post("redo")
+        works["one"].post("restore", {"to": "base"})
+        same(works["one"].hash(), works["two"].hash(), "to the beginning")
+        works["one"].post("redo")
+        same(works["one"].hash(), before["one"][0], "and back")
+        same(works["one"].changes(base=first, to="head").keys() >= {"d9", "d2/f1.txt"}, True, "between points of before")
+        works["late"] = up("late")
+        works["late"].shell("echo late > late")
+        late = works["late"].hash()
+        c.remove_all()
+        again()
+        wait_until(lambda: len(stacks()["late"]) == 1, 10, "a later one too")
+        same(stacks()["late"], stacks()["one"], "by the same tree")
+        same((works["late"].hash(), works["one"].hash()), (late, before["one"][0]), "and they are as they were")
+        same(c.ok("POST", "/v1/fsck", {})["findings"], [], "all of it is whole")
+    shutil.rmtree(folder.parent)
+
+
+@test("root: a long stack becomes one layer when nobody has it open, and nobody sees a difference", own=True)
+def _(_api):
+    flattened("root")
+
+
+@test("user: a long stack becomes one layer when nobody has it open, and nobody sees a difference", own=True)
+def _(_api):
+    flattened("user")
 
 
 if __name__ == "__main__":
