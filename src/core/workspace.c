@@ -1,5 +1,6 @@
 #include "core/workspace.h"
 
+#include <assert.h>
 #include <jansson.h>
 
 #include "core/flatten.h"
@@ -250,6 +251,8 @@ static void vault_gone(void *arg, const struct err *e)
 	vault_close(w->vault);
 	w->vault = NULL;
 	w->link = WSX_CLOSED;
+	if (w->is_again)
+		w->is_again = w->is_busy = false;
 	if (is_opening && e->sys == EBUSY && w->attached) {
 		/* The keeper before it died while we were not there. */
 		ws_end_sandboxes(w, false);
@@ -276,6 +279,10 @@ static void open_settled(void *arg, const struct fail *f)
 		return;
 	}
 	w->link = WSX_OPEN;
+	/* Of a host that lost its power: its last points may be gone, and what they held is there.
+	 */
+	if (w->is_doubtful && strcmp(w->row.mode, "read") != 0)
+		ws_keep_found(w);
 	ws_pump(w);
 }
 
@@ -319,7 +326,8 @@ static void open_vault(void *arg, const struct fail *f)
 static void open_begin(struct wsx *w)
 {
 	w->link = WSX_OPENING;
-	w->is_found = false;
+	w->is_found = w->is_kept = false;
+	w->is_doubtful = !w->row.clean;
 	w->row.clean = 0;
 	w->row.used_ms = core_now_ms();
 	w->row.expires_ms = w->row.ttl_ms ? w->row.used_ms + w->row.ttl_ms : 0;
@@ -332,11 +340,12 @@ void ws_fail(struct fail *f, const struct err *e)
 	bool is_full = e->sys == ENOSPC || e->sys == EDQUOT;
 
 	fail_set(f,
-	         is_full           ? FAIL_QUOTA
-	         : e->sys == EBUSY ? FAIL_BUSY
-	                           : FAIL_BACKEND_ERROR,
+	         is_full                ? FAIL_QUOTA
+	         : e->sys == EBUSY      ? FAIL_BUSY
+	         : e->kind == ERR_LIMIT ? FAIL_TOO_LARGE
+	                                : FAIL_BACKEND_ERROR,
 	         "%s", e->msg);
-	f->is_retry_safe = e->sys == EBUSY;
+	f->is_retry_safe = e->sys == EBUSY || e->sys == VAULT_DIED;
 }
 
 void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *done, void *arg)
@@ -348,6 +357,7 @@ void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *
 		return;
 	}
 	err_new(&e, ERR_INTERNAL, "the keeper of the storage died");
+	e.sys = VAULT_DIED;
 	done(arg, NULL, &e);
 }
 
@@ -375,6 +385,34 @@ void ws_pump(struct wsx *w)
 		return;
 	w->is_busy = true;
 	w->first->run(w->first);
+}
+
+void ws_add_first(struct wsx *w, struct ws_op *o)
+{
+	assert(!w->is_busy);
+	o->w = w;
+	o->next = w->first;
+	w->first = o;
+	if (!o->next)
+		w->last = &o->next;
+	timer_stop(&w->core->timers, &w->idle);
+}
+
+bool ws_again(struct wsx *w, const struct err *e)
+{
+	struct ws_op *o = w->first;
+
+	if (e->sys != VAULT_DIED || o->is_second)
+		return false;
+	o->is_second = true;
+	ws_thaw(w);
+	if (w->vault) { /* vault_gone() is next */
+		w->is_again = true;
+		return true;
+	}
+	w->is_busy = false;
+	ws_pump(w);
+	return true;
 }
 
 void ws_add(struct wsx *w, struct ws_op *o)

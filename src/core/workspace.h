@@ -41,9 +41,12 @@ struct wsx {
 	struct ws_waiter *service_waiters, *default_waiters;
 	bool is_service_due, is_default_due;
 	bool has_sandboxes; /* at our end: some live on with its mount */
+	bool is_doubtful;   /* at the last opening: nobody had said that it is at its head */
 	bool is_found; /* after a restart of ours: the keeper of those who are attached may live */
 	struct ws_op *first, **last;
-	bool is_busy; /* the first operation is under way */
+	bool is_busy;  /* the first operation is under way */
+	bool is_again; /* it begins anew when the keeper is known to be dead */
+	bool is_kept;  /* it was at its head when nobody was there, and nobody came since */
 	unsigned int refs;
 	bool is_scratch; /* nobody will want it out of the trash */
 	struct timer idle, sync;

@@ -216,6 +216,8 @@ static void shut_answered(void *arg, const struct vault_done *d, const struct er
 		shut_end(o, NULL);
 	} else if (e->sys == EBUSY && o->tries++ < CLOSE_TRIES) {
 		timer_set(&w->core->timers, &o->timer, CLOSE_AGAIN_MS);
+	} else if (ws_again(w, e)) {
+		free(o); /* its timer has fired */
 	} else {
 		ws_fail(&f, e);
 		if (e->sys == EBUSY)
@@ -255,6 +257,7 @@ struct close_op {
 	bool is_trash;  /* it goes there then; */
 	bool is_forced; /* also with changes */
 	bool was_open;
+	bool is_unkept; /* no point could be made of what is there: it stays where it is */
 	wsx_done_fn *done;
 	void *arg;
 };
@@ -286,7 +289,7 @@ static void close_shut(void *arg, const struct fail *f)
 		close_end(o, f);
 		return;
 	}
-	if (o->was_open) { /* the keeper has synced what it had */
+	if (o->was_open && !o->is_unkept) { /* the keeper has synced what it had */
 		w->row.clean = 1;
 		ws_text(&w->pending, NULL, &w->row.pending);
 	}
@@ -306,6 +309,8 @@ static void close_synced(void *arg, const struct vault_done *d, const struct err
 	struct err full = { 0 };
 
 	(void)d;
+	if (e && ws_again(w, e))
+		return;
 	if (e) {
 		ws_fail(&f, e);
 		close_end(o, &f);
@@ -345,8 +350,10 @@ static void close_kept(void *arg, struct ws_kept *k, const struct fail *f)
 	struct close_op *o = arg;
 	struct wsx *w = o->op.w;
 
+	/* Else a full disk, or a path that is too long, would keep it for ever. */
+	o->is_unkept = f && o->is_trash && o->is_forced;
 	if (f || k->row.num == 0) {
-		close_recorded(o, f);
+		close_recorded(o, o->is_unkept ? NULL : f);
 		return;
 	}
 	w->row.head = k->row.num;
@@ -568,7 +575,7 @@ int wsx_fork(struct wsx *w, const struct wsx_forks *forks, wsx_forked_fn *done, 
 	wsx_ref(w);
 	if (forks->at)
 		fork_from(o, at.num, at.stack);
-	else if (w->link == WSX_CLOSED && w->row.clean && !w->first)
+	else if (!w->first && ((w->link == WSX_CLOSED && w->row.clean) || ws_is_at_head(w)))
 		fork_from(o, w->row.head, w->row.stack);
 	else
 		wsx_point(w, &(struct wsx_point_ask){ .label = "fork" }, fork_kept, o);

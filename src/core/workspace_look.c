@@ -27,6 +27,7 @@ static void hang_on(struct wsx *w, struct sbx *s)
 	s->next_attached = w->attached;
 	w->attached = s;
 	s->is_attached = true;
+	w->is_kept = false;
 }
 
 static void attach_run(struct ws_op *op)
@@ -259,6 +260,8 @@ static void look_done(void *arg, const struct vault_done *d, const struct err *e
 	struct wsx *w = o->op.w;
 	struct fail f = { 0 };
 
+	if (e && ws_again(w, e))
+		return;
 	if (e)
 		ws_fail(&f, e);
 	wsx_ref(w);
@@ -282,6 +285,10 @@ static void look_run(struct ws_op *op)
 {
 	struct look_op *o = (struct look_op *)op;
 
+	if (op->is_second && o->fd >= 0) { /* without what a dead one wrote; or it says so */
+		fd_close(&o->fd);
+		o->fd = memfd_create("changes", MFD_CLOEXEC);
+	}
 	ws_ask(op->w, &o->packet, o->fd, look_done, o);
 }
 

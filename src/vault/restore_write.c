@@ -78,8 +78,6 @@ static int open_again(struct restore *r, struct target *t, const struct entry *w
 /* `old_size`: of what it holds still. */
 static int fill(struct restore *r, const struct node *b, int fd, uint64_t old_size, struct err *e)
 {
-	const struct blob_sizes sizes = { old_size, b->seen.size };
-
 	if (b->seen.size == 0) {
 		int status = old_size ? os_ftruncate(fd, 0) : 0;
 
@@ -88,7 +86,8 @@ static int fill(struct restore *r, const struct node *b, int fd, uint64_t old_si
 	AUTO(content_done) struct content from = { .fd = -1 };
 	if (view_open(r->v, b, &from, e) < 0)
 		return -1;
-	return old_size ? blob_copy_over(from, fd, sizes, e) : blob_copy(from, fd, b->seen.size, e);
+	const struct blob_source source = { from, b->seen.size, b->top ? b->top->hash : NULL };
+	return old_size ? blob_copy_over(source, fd, old_size, e) : blob_copy(source, fd, e);
 }
 
 static int open_same(const struct target *t, struct err *e)

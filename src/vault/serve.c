@@ -109,8 +109,7 @@ static bool close_all(struct vault *v, struct err *e)
 		(void)err_sys(e, EBUSY, "a sandbox has the workspace");
 		return false;
 	}
-	overlay_unmount(v);
-	v->loop.is_done = true;
+	v->loop.is_done = true; /* unmounted after the answer: the kernel syncs it then */
 	return true;
 }
 
@@ -291,6 +290,7 @@ int vault_run(struct err *e)
 	int r = loop_run(&v->loop);
 
 	pack_done(v);
+	vec_done(&v->unsynced);
 	overlay_unmount(v);
 	return r < 0 ? err_sys(e, -r, "wait for orders") : 0;
 }

@@ -68,8 +68,8 @@ enum vault_type {
 	            * all of it */
 	V_FLATTEN, /* vault_flatten: a stack, to its bottom, becomes one new sealed tree, by links
 	            */
-	V_CLOSE,   /* unmounts and ends; V_FAILED (EBUSY) while a sandbox has it. A launcher
-	            * that ends in order says it too: its answer is the end, or V_FAILED */
+	V_CLOSE,   /* ends, and unmounts then; V_FAILED (EBUSY) while a sandbox has it. A
+	            * launcher that ends in order says it too: its answer is the end, or V_FAILED */
 
 	/* the vault */
 	V_OPENED, /* to the launcher: struct vault_opened; descriptor: a detached mount, for one
@@ -114,7 +114,8 @@ struct vault_point {
 #define VAULT_COUNT                                                                                \
 	1u /* nothing is changed: done.files and done.bytes say what would be written              \
 	    */
-#define VAULT_RESTORE_FLAGS 1u
+#define VAULT_STILL 2u /* nobody has written since the checkpoint before this order */
+#define VAULT_RESTORE_FLAGS 3u
 struct vault_restore {
 	uint64_t to;  /* a checkpoint; 0: an empty top */
 	uint64_t now; /* what is there was checkpointed as this; 0: it was not, and is lost */
