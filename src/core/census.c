@@ -33,25 +33,47 @@ static bool truth(const json_t *o, const char *key)
 	return json_is_true(json_object_get(o, key));
 }
 
+static void add_tree(struct census *c, uint64_t num, const json_t *o)
+{
+	vec_push(&c->trees, (struct census_tree){ num, number(o, "bytes"), number(o, "files"),
+	                                          truth(o, "sealed"), truth(o, "half") });
+}
+
+static void add_volume(struct census *c, uint64_t num, const json_t *o)
+{
+	vec_push(&c->volumes, (struct census_volume){ num, number(o, "bytes") });
+}
+
+static void add_point(struct census *c, uint64_t num, const json_t *o)
+{
+	vec_push(&c->points,
+	         (struct census_point){ num, number(o, "workspace"), truth(o, "broken") });
+}
+
+static void add_holder(struct census *c, uint64_t num, const json_t *o)
+{
+	vec_push(&c->holders,
+	         (struct census_holder){ num, number(o, "kept"), number(o, "shared") });
+}
+
+/* The first member that a line has says what it is; a checkpoint has a workspace too. */
 static void add_line(struct census *c, const json_t *o)
 {
-	uint64_t num;
+	static const struct {
+		const char *key;
+		void (*add)(struct census *c, uint64_t num, const json_t *o);
+	} kinds[] = { { "tree", add_tree },
+		      { "volume", add_volume },
+		      { "checkpoint", add_point },
+		      { "workspace", add_holder } };
 
-	if ((num = number(o, "tree")))
-		vec_push(&c->trees,
-		         (struct census_tree){ num, number(o, "bytes"), number(o, "files"),
-		                               truth(o, "sealed"), truth(o, "half") });
-	else if ((num = number(o, "volume")))
-		vec_push(&c->volumes, (struct census_volume){ num, number(o, "bytes") });
-	else if ((num = number(o, "checkpoint")))
-		vec_push(&c->points,
-		         (struct census_point){ num, number(o, "workspace"), truth(o, "broken") });
-	else if (json_object_get(o, "kept"))
-		vec_push(&c->holders,
-		         (struct census_holder){ number(o, "workspace"), number(o, "kept"),
-		                                 number(o, "shared") });
-	else if (json_object_get(o, "stray"))
-		c->n_strays++;
+	c->n_strays += json_object_get(o, "stray") != NULL;
+	for (size_t i = 0; i < COUNT(kinds); i++) {
+		if (!json_object_get(o, kinds[i].key))
+			continue;
+		kinds[i].add(c, number(o, kinds[i].key), o);
+		return;
+	}
 }
 
 static int by_num(const void *a, const void *b)
@@ -239,8 +261,14 @@ void census_get(struct core *c, census_done_fn *done, void *arg)
 
 void census_close(struct core *c)
 {
-	while (c->census_ops)
-		op_free(c->census_ops);
+	struct census_op *next;
+
+	for (struct census_op *o = c->census_ops; o; o = next) {
+		next = o->next;
+		fd_close(&o->fd);
+		free(o);
+	}
+	c->census_ops = NULL;
 	if (c->census)
 		census_done(c->census);
 	free(c->census);

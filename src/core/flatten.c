@@ -168,8 +168,8 @@ static void begin(struct flatten *f, const char *tenant)
 	}
 	f->num = trees_number(f->core);
 	row.num = (int64_t)f->num;
-	if (store_tree_insert(f->core->store, &row, (struct store_call){ .done = inserted, .arg = f },
-	                      &e) < 0)
+	if (store_tree_insert(f->core->store, &row,
+	                      (struct store_call){ .done = inserted, .arg = f }, &e) < 0)
 		end(f, e.msg);
 }
 

@@ -146,14 +146,15 @@ static void evict_stored(void *arg, const struct fail *f)
 		evict_end(o, f);
 }
 
+/* Without files nothing is left to be finished: it is at its head. */
 static void evict_run(struct ws_op *op)
 {
 	struct evict_op *o = (struct evict_op *)op;
 	struct wsx *w = op->w;
 	struct fail f = { 0 };
+	bool is_settled = o->is_lost || (w->row.clean && !w->row.pending);
 
-	if (w->link != WSX_CLOSED || w->attached || (!w->row.clean && !o->is_lost) ||
-	    w->row.pending || w->row.state == WORKSPACE_GONE) {
+	if (w->link != WSX_CLOSED || w->attached || !is_settled || w->row.state == WORKSPACE_GONE) {
 		fail_set(&f, FAIL_BUSY, "somebody works with it again");
 		evict_end(o, &f);
 		return;
@@ -162,7 +163,8 @@ static void evict_run(struct ws_op *op)
 	w->row.top = (int64_t)trees_number(w->core);
 	w->row.begins = w->row.head;
 	w->row.clean = 1;
-	ws_store(w, WORKSPACE_SET_STACK | WORKSPACE_SET_CLEAN,
+	ws_text(&w->pending, NULL, &w->row.pending);
+	ws_store(w, WORKSPACE_SET_STACK | WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING,
 	         (struct workspace_with){ .trash = o->old_top }, evict_stored, o);
 }
 

@@ -414,7 +414,8 @@ int store_stack_long(struct store *s, uint64_t most, size_t max, struct arena *a
 static int run_replace(struct store *s, struct request *q, struct err *e)
 {
 	static const char *const steps[] = {
-		"UPDATE trees SET state='ready' WHERE num=?3 AND state IN('making','ready') AND ?1<>?2",
+		"UPDATE trees SET state='ready' WHERE num=?3 AND state IN('making','ready') AND "
+		"?1<>?2",
 		"UPDATE workspaces SET stack=?2 WHERE stack=?1 AND ?3>0",
 		"UPDATE points SET stack=?2 WHERE stack=?1 AND ?3>0",
 	};

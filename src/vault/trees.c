@@ -281,8 +281,9 @@ bool trees_same_stack(const struct vault *v, struct stack_of a, struct stack_of 
 		return true;
 	expand_all(v, a, &x);
 	expand_all(v, b, &y);
-	bool is_same = x.list.len == y.list.len &&
-	               memcmp(x.list.at, y.list.at, x.list.len * sizeof *x.list.at) == 0;
+	bool is_same = x.list.len == y.list.len;
+	for (size_t i = 0; i < x.list.len && is_same; i++)
+		is_same = x.list.at[i] == y.list.at[i];
 	vec_done(&x.list);
 	vec_done(&y.list);
 	return is_same;

@@ -118,20 +118,22 @@ def evicted(role):
         works["thrown"].remove()
         report, said = gc(c, dry=True)
         same((report["dry_run"], report["max"], report["high"]), (True, 40 * MIB, 20 * MIB), "marks")
-        check(report["bytes"] > 20 * MIB, f"it is above them: {report['bytes']}")
-        same(gc(c, dry=True)[0]["bytes"], report["bytes"], "a dry run changes nothing")
-        for key, action, why in (("pinned", "keep", "pinned"), ("busy", "keep", "works with it"), ("fork", "keep", "no files"),
-                                 ("thrown", "remove", "in the trash"), ("old", "remove", "kept as a point")):
-            row = said.get(key) or next(r for r in report["decisions"] if r["id"] == works[key].id)
-            check(row["action"] == action and why in row["why"], f"{key}: {row}")
+        check(said.keys() >= {"pinned", "busy", "fork", "old", "late"}, f"{report}")
+
+        def decided():  # the daemon makes room by itself too: what has gone already has no bytes
+            report, said = gc(c, dry=True)
+            said["thrown"] = next(r for r in report["decisions"] if r["id"] == works["thrown"].id)
+            for key, action, why in (("pinned", "keep", "pinned"), ("busy", "keep", "works with it"), ("fork", "keep", "no files"),
+                                     ("thrown", "remove", "in the trash"), ("old", "remove", "kept as a point")):
+                row = said[key]
+                if (row["action"], why in row["why"]) != (action, True) and (action == "keep" or row["bytes"]):
+                    return None
+            return said
+        wait_until(decided, 10, "each one has its reason")
         status, out, _err = caisson(d, "gc", "--dry-run")
         check(status == 0 and "it is pinned" in out and "would be freed" in out, f"{status}: {out}")
-        tops = {r.name for r in (d.state / "trees").iterdir()}
-        report, said = gc(c)
-        check(report["freed_bytes"] >= 6 * MIB, f"{report}")
-        same(said["old"]["action"], "removed", f"{said}")
-        wait_until(lambda: len(tops) > len(list((d.state / "trees").iterdir())), 10, "folders are gone")
-        check(gc(c, dry=True)[0]["bytes"] < report["bytes"] - 5 * MIB, "and their bytes")
+        wait_until(lambda: not any(gc(c)[1][key]["bytes"] for key in ("old", "late")), 10, "their files are gone")
+        check(all(decided()[key]["bytes"] > 3 * MIB for key in ("pinned", "busy")), "and those of others are not")
         for key in ("pinned", "old", "late", "busy"):
             same(works[key].hash(), before[key], f"{key}: nobody sees a difference")
         same(fork.hash(), before["late"], "nor in a fork")
@@ -231,8 +233,8 @@ class Broken:
     def lose_point(self, w):
         (self.blobs / "p" / str(self.sql("SELECT min(num) FROM points WHERE workspace=?", w.id)[0][0])).unlink()
 
-    def copy_point(self, w):
-        shutil.copy(self.blobs / "p" / str(self.of(w, "head")), self.blobs / "p" / "6")
+    def lose_row(self, process):
+        self.sql("DELETE FROM points WHERE process=?", process)
 
     def spoil_blob(self, size):
         found = [p for p in self.blobs.glob("[0-9a-f][0-9a-f]/*") if p.stat().st_size == size]
@@ -256,7 +258,7 @@ DAMAGE = (
     ("a layer that is not sealed", lambda b, w: (b.tree_row(14), b.folder(14)), "tree", "not sealed", True),
     ("a workspace without files", lambda b, w: b.lose_files(w["files"]), "workspace", "its files are missing", True),
     ("a point without its checkpoint", lambda b, w: b.lose_point(w["point"]), "point", "is missing", True),
-    ("a checkpoint without a row", lambda b, w: b.copy_point(w["files"]), "point", "no row names", True),
+    ("a checkpoint without a row", lambda b, w: b.lose_row(w["undone"]), "point", "no row names", True),
     ("a head that leads nowhere", lambda b, w: b.sql("UPDATE workspaces SET head=777 WHERE id=?", w["head"].id),
      "workspace", "a point that is not there", True),
     ("a blob that changed", lambda b, w: b.spoil_blob(70001), "blob", "changed", True),
@@ -281,7 +283,11 @@ def _(_api):
             w.shell("echo second > src/a")
         works["blob"].shell("head -c 70001 /dev/urandom > kept; head -c 70002 /dev/urandom > lost")
         works["blob"].shell("echo other > lost")
+        undone = works["files"].execute("echo undone > src/a")["id"]
+        works["files"].post("undo")
+        works["files"].shell("echo instead > src/a")
         before = {key: w.hash() for key, w in works.items()}
+        works["undone"] = undone
         same(c.ok("POST", "/v1/fsck", {})["findings"], [], "it is whole")
         same(caisson(d, "fsck")[0], 0, "and the command says so")
         c.remove_all()
