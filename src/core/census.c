@@ -143,16 +143,25 @@ const struct census_holder *census_holder(const struct census *census, uint64_t 
 	return FIND(census, holders, num);
 }
 
+/* One stack of it: its files, or its root. */
+static void add_use(const struct census *census, struct census_use *use, int64_t num, int64_t top)
+{
+	const struct census_tree *tree = census_tree(census, (uint64_t)top);
+	const struct census_volume *volume = census_volume(census, (uint64_t)num);
+	const struct census_holder *points = census_holder(census, (uint64_t)num);
+
+	use->top += (tree ? tree->bytes : 0) + (volume ? volume->bytes : 0);
+	use->files += tree ? tree->files : 0;
+	use->is_volume |= volume != NULL;
+	use->unique += points ? points->kept - points->shared : 0;
+	use->shared += points ? points->shared : 0;
+}
+
 struct census_use census_use(const struct census *census, const struct workspace_row *row)
 {
-	const struct census_tree *top = census_tree(census, (uint64_t)row->top);
-	const struct census_volume *volume = census_volume(census, (uint64_t)row->num);
-	const struct census_holder *points = census_holder(census, (uint64_t)row->num);
 	uint64_t layers[VAULT_LAYERS_MAX];
-	struct census_use use = { .top = (top ? top->bytes : 0) + (volume ? volume->bytes : 0),
-		                  .files = top ? top->files : 0,
-		                  .is_volume = volume != NULL };
-
+	struct census_use use = { 0 };
+	const struct census_tree *image = census_tree(census, (uint64_t)row->root_tree);
 	int n = ws_layers(row->stack, layers);
 
 	for (int i = 0; i < n; i++) {
@@ -160,8 +169,13 @@ struct census_use census_use(const struct census *census, const struct workspace
 
 		use.layers += layer ? layer->bytes : 0;
 	}
-	use.unique = use.top + (points ? points->kept - points->shared : 0);
-	use.shared = (points ? points->shared : 0) + use.layers;
+	add_use(census, &use, row->num, row->top);
+	if (row->root_num) {
+		add_use(census, &use, row->root_num, row->root_top);
+		use.layers += image ? image->bytes : 0;
+	}
+	use.unique += use.top;
+	use.shared += use.layers;
 	return use;
 }
 

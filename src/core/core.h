@@ -84,6 +84,7 @@ struct core {
 	struct fsck *fscks;           /* fsck.h */
 	struct flatten *flatten;      /* the one under way, or NULL (flatten.h) */
 	struct image_import *imports; /* image.h */
+	struct image_taking *takings;
 	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
 	struct layer_job *layer_jobs; /* checkouts that are being made */
 	struct asking *askings;       /* who waits for one */

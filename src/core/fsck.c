@@ -229,7 +229,8 @@ static const struct tree_row *tree_of(const struct fsck *f, int64_t num)
 static const struct workspace_row *workspace_of(const struct fsck *f, uint64_t num)
 {
 	for (size_t i = 0; i < f->workspaces.len; i++)
-		if ((uint64_t)f->workspaces.at[i].num == num)
+		if ((uint64_t)f->workspaces.at[i].num == num ||
+		    (num && (uint64_t)f->workspaces.at[i].root_num == num))
 			return &f->workspaces.at[i];
 	return NULL;
 }
@@ -241,12 +242,26 @@ static bool is_open(const struct fsck *f, const struct workspace_row *row)
 	return w && !ws_is_idle(w);
 }
 
-/* Its checkpoint is there, and can be read. */
-static bool is_good(const struct fsck *f, int64_t num)
+/* The checkpoint is there, and can be read. */
+static bool is_kept(const struct fsck *f, int64_t num)
 {
 	const struct census_point *p = census_point(f->census, (uint64_t)num);
 
-	return num == 0 || (p && !p->is_broken && has_row(f, num));
+	return num == 0 || (p && !p->is_broken);
+}
+
+static bool is_lost(const struct fsck *f, int64_t num)
+{
+	for (size_t i = 0; i < f->lost.len; i++)
+		if (f->lost.at[i].num == num)
+			return true;
+	return false;
+}
+
+/* And so is the row. */
+static bool is_good(const struct fsck *f, int64_t num)
+{
+	return is_kept(f, num) && (num == 0 || has_row(f, num)) && !is_lost(f, num);
 }
 
 /* ---- the disk against the rows -------------------------------------------------------- */
@@ -367,10 +382,11 @@ static int by_newest(const void *a, const void *b)
 	return (x->num < y->num) - (x->num > y->num);
 }
 
-static void lose_point(struct fsck *f, const struct point_row *row, const char *how)
+static void lose_point(struct fsck *f, const struct point_row *row, const char *what)
 {
-	json_t *o = found(f, "point", row->id, "its checkpoint is %s; it is in the history of %s",
-	                  how, row->workspace);
+	json_t *o =
+	    found(f, "point", row->id, "%s is missing or broken; it is in the history of %s", what,
+	          row->workspace);
 	struct err e = { 0 };
 
 	vec_push(&f->lost, *row);
@@ -389,11 +405,12 @@ static void check_point_rows(struct fsck *f)
 		qsort(f->points.at, f->points.len, sizeof *f->points.at, by_newest);
 	for (size_t i = 0; i < f->points.len; i++) {
 		const struct point_row *row = &f->points.at[i];
-		const struct census_point *p = census_point(f->census, (uint64_t)row->num);
 		bool is_known = i > 0 && f->points.at[i - 1].num == row->num;
 
-		if (!is_known && (!p || p->is_broken))
-			lose_point(f, row, p ? "broken" : "missing");
+		if (!is_known && !is_kept(f, row->num))
+			lose_point(f, row, "its checkpoint");
+		else if (!is_known && !is_kept(f, row->root))
+			lose_point(f, row, "that of its root");
 	}
 }
 
@@ -411,11 +428,8 @@ static int64_t fallback(const struct fsck *f, const struct workspace_row *w, int
 
 static void note_nowhere(struct fsck *f, const struct workspace_row *w, int64_t num)
 {
-	if (num == 0 || has_row(f, num))
+	if (num == 0 || has_row(f, num) || is_lost(f, num))
 		return;
-	for (size_t i = 0; i < f->lost.len; i++)
-		if (f->lost.at[i].num == num)
-			return;
 	vec_push(&f->lost, (struct point_row){ .num = num, .before = fallback(f, w, num) });
 }
 
@@ -472,13 +486,20 @@ static bool has_layers(struct fsck *f, const struct workspace_row *w)
 	return n > 0;
 }
 
+static bool has_top(const struct fsck *f, const struct workspace_row *w, int64_t top, int64_t num)
+{
+	return census_tree(f->census, (uint64_t)top) ||
+	       (w->disk_bytes > 0 && census_volume(f->census, (uint64_t)num));
+}
+
 /* One that nobody has opened since its row says what it begins with has none yet. */
 static bool has_files(struct fsck *f, const struct workspace_row *w)
 {
-	bool is_there = census_tree(f->census, (uint64_t)w->top) ||
-	                (w->disk_bytes > 0 && census_volume(f->census, (uint64_t)w->num));
+	bool is_there = has_top(f, w, w->top, w->num) || w->begins == w->head;
 
-	if (is_there || w->begins == w->head || strcmp(w->mode, "read") == 0 || is_open(f, w))
+	if (w->root_num && w->begins != w->head)
+		is_there &= has_top(f, w, w->root_top, w->root_num);
+	if (is_there || strcmp(w->mode, "read") == 0 || is_open(f, w))
 		return true;
 	json_t *o = found(f, "workspace", w->id, "its files are missing; its last point %s",
 	                  is_good(f, w->head) ? "has what they were then" : "is not there either");
@@ -528,6 +549,8 @@ static void take_workspace(struct fsck *f, const struct workspace_row *row)
 {
 	vec_push(&f->workspaces, *row);
 	vec_push(&f->tops, row->top);
+	if (row->root_num)
+		vec_push(&f->tops, row->root_top);
 }
 
 static int load_workspaces(struct fsck *f, struct err *e)
@@ -572,6 +595,8 @@ static void take_point(struct fsck *f, const struct point_row *row)
 {
 	vec_push(&f->points, *row);
 	vec_push(&f->point_nums, row->num);
+	if (row->root)
+		vec_push(&f->point_nums, row->root);
 }
 
 static int load_points(struct fsck *f, struct err *e)

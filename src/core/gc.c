@@ -56,17 +56,23 @@ static void job_end(struct gc_job *j, const struct fail *f)
 
 /* ---- what there is ------------------------------------------------------------------- */
 
+static bool is_kept(const struct census *census, int64_t num)
+{
+	const struct census_point *kept = census_point(census, (uint64_t)num);
+
+	return num == 0 || (kept && !kept->is_broken);
+}
+
 static bool is_saved(struct core *c, const struct census *census, const struct workspace_row *row)
 {
 	AUTO(arena_done) struct arena a = { 0 };
-	const struct census_point *kept = census_point(census, (uint64_t)row->head);
 	struct point_row point;
 	struct err e = { 0 };
 
 	if (row->head == 0)
 		return true;
-	return kept && !kept->is_broken &&
-	       store_point_by_num(c->store, row->head, &a, &point, &e) == 0 && point.durable;
+	return store_point_by_num(c->store, row->head, &a, &point, &e) == 0 && point.durable &&
+	       is_kept(census, point.num) && is_kept(census, point.root);
 }
 
 static void add_workspace(struct gc_job *j, const struct census *census,

@@ -8,6 +8,7 @@
 
 #include "core/flatten.h"
 #include "core/gc.h"
+#include "core/image.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
 #include "io/journal.h"
@@ -35,18 +36,35 @@ static void volume_removed(void *arg, const struct vault_done *d, const struct e
 	wsx_unref(w);
 }
 
+/* Of its files, and of its root if it has one. */
+static void remove_volumes(struct wsx *w)
+{
+	const int64_t numbers[] = { w->row.num, w->row.root_num };
+
+	for (size_t i = 0; i < COUNT(numbers); i++) {
+		struct vault_packet p = { .head.type = V_REMOVE_VOLUME,
+			                  .tree.number = (uint64_t)numbers[i] };
+
+		if (numbers[i] == 0)
+			continue;
+		wsx_ref(w);
+		trees_ask(w->core, &p, -1, volume_removed, w);
+	}
+}
+
 static void gone(void *arg, const struct fail *f)
 {
 	struct wsx *w = arg;
-	struct vault_packet p = { .head.type = V_REMOVE_VOLUME,
-		                  .tree.number = (uint64_t)w->row.num };
 
 	if (!f)
 		tree_remove(w->core, (uint64_t)w->row.top);
+	if (!f && w->row.root_num) {
+		tree_remove(w->core, (uint64_t)w->row.root_top);
+		images_sweep(w->core); /* an image that it was the last to need */
+	}
 	if (!f && w->row.disk_bytes > 0)
-		trees_ask(w->core, &p, -1, volume_removed, w);
-	else
-		wsx_unref(w);
+		remove_volumes(w);
+	wsx_unref(w);
 }
 
 /* Out of the trash, for ever. */
@@ -59,7 +77,9 @@ static void end_one(struct core *c, const char *id)
 	w->row.state = WORKSPACE_GONE;
 	w->row.ended_ms = core_now_ms();
 	wsx_ref(w);
-	ws_store(w, WORKSPACE_SET_STATE, (struct workspace_with){ .trash = w->row.top }, gone, w);
+	ws_store(w, WORKSPACE_SET_STATE,
+	         (struct workspace_with){ .trash = w->row.top, .root_trash = w->row.root_top },
+	         gone, w);
 }
 
 void wsx_end_trash(struct core *c)
@@ -104,7 +124,9 @@ void wsx_look(struct core *c)
 struct evict_op {
 	struct ws_op op; /* first */
 	bool is_lost;    /* they are not there: it begins with its last point */
-	int64_t old_top;
+	int64_t old_top, old_root;
+	size_t n_volumes; /* that are on their way out */
+	struct fail fail;
 	wsx_done_fn *done;
 	void *arg;
 };
@@ -122,28 +144,47 @@ static void evict_end(struct evict_op *o, const struct fail *f)
 
 static void evict_emptied(void *arg, const struct vault_done *d, const struct err *e)
 {
-	struct fail f = { 0 };
+	struct evict_op *o = arg;
 
 	(void)d;
 	if (e)
-		ws_fail(&f, e);
-	evict_end(arg, e ? &f : NULL);
+		ws_fail(&o->fail, e);
+	if (--o->n_volumes == 0)
+		evict_end(o, o->fail.code == FAIL_NONE ? NULL : &o->fail);
 }
 
-/* Still within the operation: nobody opens it while its volume goes. */
+/* Still within the operation: nobody opens it while its volumes go. */
 static void evict_stored(void *arg, const struct fail *f)
 {
 	struct evict_op *o = arg;
 	struct wsx *w = o->op.w;
-	struct vault_packet p = { .head.type = V_REMOVE_VOLUME,
-		                  .tree.number = (uint64_t)w->row.num };
+	struct core *c = w->core;
+	const uint64_t tops[] = { (uint64_t)o->old_top, (uint64_t)o->old_root };
+	const uint64_t volumes[] = { (uint64_t)w->row.num, (uint64_t)w->row.root_num };
 
-	if (!f)
-		tree_remove(w->core, (uint64_t)o->old_top);
-	if (!f && w->row.disk_bytes > 0)
-		trees_ask(w->core, &p, -1, evict_emptied, o);
-	else
+	for (size_t i = 0; i < COUNT(tops) && !f; i++)
+		if (tops[i])
+			tree_remove(c, tops[i]);
+	if (f || w->row.disk_bytes == 0) {
 		evict_end(o, f);
+		return;
+	}
+	o->n_volumes = w->row.root_num ? 2 : 1;
+	for (size_t i = 0, n = o->n_volumes; i < n; i++) {
+		struct vault_packet p = { .head.type = V_REMOVE_VOLUME, .tree.number = volumes[i] };
+
+		trees_ask(c, &p, -1, evict_emptied, o);
+	}
+}
+
+/* The number of the root at a point; 0: there was none. */
+static int64_t root_at(struct core *c, int64_t num)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct point_row row;
+	struct err e = { 0 };
+
+	return num && store_point_by_num(c->store, num, &a, &row, &e) == 0 ? row.root : 0;
 }
 
 /* Without files nothing is left to be finished: it is at its head. */
@@ -153,6 +194,7 @@ static void evict_run(struct ws_op *op)
 	struct wsx *w = op->w;
 	struct fail f = { 0 };
 	bool is_settled = o->is_lost || (w->row.clean && !w->row.pending);
+	uint32_t fields = WORKSPACE_SET_STACK | WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING;
 
 	if (w->link != WSX_CLOSED || w->attached || !is_settled || w->row.state == WORKSPACE_GONE) {
 		fail_set(&f, FAIL_BUSY, "somebody works with it again");
@@ -162,10 +204,17 @@ static void evict_run(struct ws_op *op)
 	o->old_top = w->row.top;
 	w->row.top = (int64_t)trees_number(w->core);
 	w->row.begins = w->row.head;
+	if (w->row.root_num) {
+		o->old_root = w->row.root_top;
+		w->row.root_top = (int64_t)trees_number(w->core);
+		w->row.root_begins = root_at(w->core, w->row.head);
+		fields |= WORKSPACE_SET_ROOT;
+	}
 	w->row.clean = 1;
 	ws_text(&w->pending, NULL, &w->row.pending);
-	ws_store(w, WORKSPACE_SET_STACK | WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING,
-	         (struct workspace_with){ .trash = o->old_top }, evict_stored, o);
+	ws_store(w, fields,
+	         (struct workspace_with){ .trash = o->old_top, .root_trash = o->old_root },
+	         evict_stored, o);
 }
 
 static struct evict_op *evict_new(wsx_done_fn *done, void *arg)
@@ -251,6 +300,8 @@ static char *safe_ahead(const struct point_list *lost, const char *text)
 int wsx_forget_points(struct core *c, const struct workspace_row *row,
                       const struct point_list *lost, ws_stored_fn *done, void *arg)
 {
+	uint32_t fields =
+	    WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_ORIGIN | WORKSPACE_SET_CLEAN;
 	int64_t begins = safe_before(lost, row->begins), head = safe_before(lost, row->head),
 		origin = safe_before(lost, row->origin);
 	AUTO(freep) char *ahead = safe_ahead(lost, row->ahead);
@@ -262,6 +313,10 @@ int wsx_forget_points(struct core *c, const struct workspace_row *row,
 	if (!w)
 		return 0;
 	journal(JOURNAL_WARN, "points of a workspace were lost", "workspace", row->id, NULL);
+	if (w->row.root_num && begins != row->begins) {
+		w->row.root_begins = root_at(c, begins);
+		fields |= WORKSPACE_SET_ROOT;
+	}
 	if (head != row->head)
 		w->row.clean = 0; /* its files may say more than that point does */
 	w->row.begins = begins;
@@ -269,10 +324,7 @@ int wsx_forget_points(struct core *c, const struct workspace_row *row,
 	w->row.origin = origin;
 	w->row.rev++;
 	ws_text(&w->ahead, ahead, &w->row.ahead);
-	ws_store(w,
-	         WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_ORIGIN |
-	             WORKSPACE_SET_CLEAN,
-	         (struct workspace_with){ 0 }, done, arg);
+	ws_store(w, fields, (struct workspace_with){ 0 }, done, arg);
 	return 1;
 }
 
@@ -332,11 +384,15 @@ static void free_one(void *entry, void *arg)
 	struct wsx *w = entry;
 
 	(void)arg;
-	if (!w->has_sandboxes)
-		vault_dismiss(w->vault);
-	else
-		vault_close(w->vault);
-	w->vault = NULL;
+	struct vault **keepers[] = { &w->vault, &w->root };
+
+	for (size_t i = 0; i < COUNT(keepers); i++) {
+		if (!w->has_sandboxes)
+			vault_dismiss(*keepers[i]);
+		else
+			vault_close(*keepers[i]);
+		*keepers[i] = NULL;
+	}
 	ws_free(w);
 }
 

@@ -257,7 +257,7 @@ DAMAGE = (
     ("a row without its folder", lambda b, w: b.tree_row(13), "tree", "is missing", True),
     ("a layer that is not sealed", lambda b, w: (b.tree_row(14), b.folder(14)), "tree", "not sealed", True),
     ("a workspace without files", lambda b, w: b.lose_files(w["files"]), "workspace", "its files are missing", True),
-    ("a point without its checkpoint", lambda b, w: b.lose_point(w["point"]), "point", "is missing", True),
+    ("a point without its checkpoint", lambda b, w: b.lose_point(w["point"]), "point", "is missing or broken", True),
     ("a checkpoint without a row", lambda b, w: b.lose_row(w["undone"]), "point", "no row names", True),
     ("a head that leads nowhere", lambda b, w: b.sql("UPDATE workspaces SET head=777 WHERE id=?", w["head"].id),
      "workspace", "a point that is not there", True),
