@@ -277,15 +277,14 @@ def matches(row, damage):
 @test("fsck: each kind of damage is found, and mended where nothing is lost by it", own=True)
 def _(_api):
     with daemon("fsck") as (d, c):
-        works = {key: Work(c, key) for key in ("files", "point", "head", "pending", "layer", "blob")}
+        works = {key: Work(c, key) for key in ("files", "point", "head", "pending", "ahead", "layer", "blob")}
         for w in works.values():
             fill(w)
             w.shell("echo second > src/a")
         works["blob"].shell("head -c 70001 /dev/urandom > kept; head -c 70002 /dev/urandom > lost")
         works["blob"].shell("echo other > lost")
-        undone = works["files"].execute("echo undone > src/a")["id"]
-        works["files"].post("undo")
-        works["files"].shell("echo instead > src/a")
+        undone = works["ahead"].execute("echo undone > src/a")["id"]
+        works["ahead"].post("undo")
         before = {key: w.hash() for key, w in works.items()}
         works["undone"] = undone
         same(c.ok("POST", "/v1/fsck", {})["findings"], [], "it is whole")
@@ -313,7 +312,7 @@ def _(_api):
         left = c.ok("POST", "/v1/fsck", {})["findings"]
         same(sorted(r["problem"].split(":")[0] for r in left),
              ["layer 12 below it is missing", "missing", "something that is not ours lies among the trees"], "what is left")
-        for key in ("files", "point", "head", "pending", "blob"):
+        for key in ("files", "point", "head", "pending", "ahead", "blob"):
             w = Work.of(c, works[key].made)
             same(w.hash(), before[key], f"{key}: the tree")
             w.shell("echo third > src/a; rm tool")
