@@ -275,10 +275,11 @@ TEST(a_full_config_has_room)
 	struct err e = { 0 };
 	struct config c;
 
-	str_add(&text, "state: /s\nrun: /r\nservice_id: 1\nidle_exit: 1\nttl: 1\nkeep_records: "
-	               "1\nkeep_trash: 1\n"
-	               "quota: {sandboxes: 1, processes: 1, cpu: 1, mem: 1m, pids: 1, disk: 1m,"
-	               " workspaces: 1}\nstore: {max: 1m, high: 90, low: 80, workspace: 4m, layers: 2}\n");
+	str_add(&text,
+	        "state: /s\nrun: /r\nservice_id: 1\nidle_exit: 1\nttl: 1\nkeep_records: "
+	        "1\nkeep_trash: 1\n"
+	        "quota: {sandboxes: 1, processes: 1, cpu: 1, mem: 1m, pids: 1, disk: 1m,"
+	        " workspaces: 1}\nstore: {max: 1m, high: 90, low: 80, workspace: 4m, layers: 2}\n");
 	for (int i = 0; i < 2; i++)
 		str_addf(&text,
 		         "%s: {cpu: 1, mem: 4m, disk: 1m, inodes: 64, pids: 1, wall: 1, "
