@@ -6,6 +6,7 @@
  */
 #include <jansson.h>
 
+#include "core/flatten.h"
 #include "core/gc.h"
 #include "core/image.h"
 #include "core/trees.h"
@@ -100,6 +101,7 @@ void wsx_look(struct core *c)
 		}
 	wsx_end_trash(c);
 	gc_look(c);
+	flatten_look(c);
 }
 
 /* ---- without its files --------------------------------------------------------------- */
@@ -133,7 +135,7 @@ static void evict_emptied(void *arg, const struct vault_done *d, const struct er
 	evict_end(arg, e ? &f : NULL);
 }
 
-/* Still within the operation: nobody opens it while its volume goes. */
+/* Still within the operation: nobody opens it while its volumes go. */
 static void evict_stored(void *arg, const struct fail *f)
 {
 	struct evict_op *o = arg;
@@ -147,14 +149,15 @@ static void evict_stored(void *arg, const struct fail *f)
 		evict_end(o, f);
 }
 
+/* Without files nothing is left to be finished: it is at its head. */
 static void evict_run(struct ws_op *op)
 {
 	struct evict_op *o = (struct evict_op *)op;
 	struct wsx *w = op->w;
 	struct fail f = { 0 };
+	bool is_settled = o->is_lost || (w->row.clean && !w->row.pending);
 
-	if (w->link != WSX_CLOSED || w->attached || (!w->row.clean && !o->is_lost) ||
-	    w->row.pending || w->row.state == WORKSPACE_GONE) {
+	if (w->link != WSX_CLOSED || w->attached || !is_settled || w->row.state == WORKSPACE_GONE) {
 		fail_set(&f, FAIL_BUSY, "somebody works with it again");
 		evict_end(o, &f);
 		return;
@@ -162,7 +165,8 @@ static void evict_run(struct ws_op *op)
 	uint32_t fields = ws_new_tops(w, w->row.head, ws_root_of(w, w->row.head), &o->old);
 
 	w->row.clean = 1;
-	ws_store(w, fields | WORKSPACE_SET_CLEAN, o->old, evict_stored, o);
+	ws_text(&w->pending, NULL, &w->row.pending);
+	ws_store(w, fields | WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING, o->old, evict_stored, o);
 }
 
 static struct evict_op *evict_new(wsx_done_fn *done, void *arg)

@@ -12,6 +12,7 @@
  *   NUM/d        its files, with the ids that they have inside
  *   NUM/w        of a top: the overlay's work folder
  *   NUM/sealed   it never changes again; nobody mounts it writable
+ *   NUM/flat     of one that V_FLATTEN made: the numbers of the layers that it stands for
  * Tree 1 is the empty one. A workspace is a stack of sealed trees and one top. Checkpoints are
  * numbers as well: blobs/ has what they hold.
  *
