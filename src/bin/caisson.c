@@ -174,8 +174,8 @@ static const struct verb *const verbs[] = {
 	&cmd_grep,   &cmd_glob,    &cmd_ls,      &cmd_cp,     &cmd_ports,  &cmd_port,  &cmd_net,
 	&cmd_why,    &cmd_up,      &cmd_ws,      &cmd_fork,   &cmd_undo,   &cmd_redo,  &cmd_history,
 	&cmd_diff,   &cmd_snap,    &cmd_restore, &cmd_repo,   &cmd_commit, &cmd_merge, &cmd_push,
-	&cmd_export, &cmd_image,   &cmd_serve,   &cmd_config, &cmd_token,  &cmd_cache, &policy,
-	&doctor,     &gc,          &completion,  &help,       &version,
+	&cmd_apply,  &cmd_export,  &cmd_image,   &cmd_serve,  &cmd_config, &cmd_token, &cmd_cache,
+	&policy,     &doctor,      &gc,          &completion, &help,       &version,
 };
 static const struct verb_table table = { verbs, COUNT(verbs) };
 

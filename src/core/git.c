@@ -24,6 +24,9 @@ struct git_op {
 	const char *args[GIT_PATHS_MAX + 6];
 	size_t n_args;
 	const char *input;
+	char *bytes; /* or that, n_bytes of it: ours */
+	size_t n_bytes;
+	const char *at; /* TAKE */
 	bool is_forced;
 	const char *branch, *lease;
 	struct repo_row repo; /* id "": none */
@@ -31,6 +34,7 @@ struct git_op {
 	int out_fd; /* -1: what it prints is small */
 	uint64_t n_out;
 	bool is_full; /* the file takes no more */
+	bool is_conflict;
 	char sha[GIT_SHA_SIZE];
 	char *conflicts;
 	size_t conflicts_len;
@@ -49,6 +53,8 @@ static const struct {
 	[GIT_PATCH] = { git_script_patch, "patch", false, true },
 	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true },
 	[GIT_MAILS] = { git_script_mails, "patch", false, true },
+	[GIT_TAKE] = { git_script_take, "take", false, true },
+	[GIT_JOIN] = { git_script_join, "merge", false, true },
 };
 
 /* ---- the end ------------------------------------------------------------------------- */
@@ -62,6 +68,7 @@ static void op_free(struct git_op *o)
 		wsx_discard(o->scratch);
 	fd_close(&o->out_fd);
 	free(o->conflicts);
+	free(o->bytes);
 	arena_done(&o->arena);
 	free(o);
 }
@@ -72,6 +79,7 @@ static void finish(struct git_op *o)
 		                     .remote = o->branch ? o->branch : "",
 		                     .conflicts = o->conflicts,
 		                     .conflicts_len = o->conflicts_len,
+		                     .is_conflict = o->is_conflict,
 		                     .fd = o->out_fd,
 		                     .bytes = o->n_out,
 		                     .fail = o->fail.code == FAIL_NONE ? NULL : &o->fail };
@@ -122,6 +130,9 @@ static void ran(void *arg, const struct service_end *end)
 		memcpy(o->conflicts, end->out, end->out_len);
 		o->conflicts[end->out_len] = '\0';
 		o->conflicts_len = end->out_len;
+	} else if (end->fail.code == FAIL_NONE && end->exit_code == GIT_EXIT_CONFLICT &&
+	           o->verb == GIT_JOIN) {
+		o->is_conflict = true;
 	} else {
 		git_explain(end, verbs[o->verb].what, &o->fail);
 	}
@@ -155,18 +166,20 @@ static int open_out(struct git_op *o)
 static void run(struct git_op *o, int input_fd)
 {
 	bool is_large = verbs[o->verb].is_large;
+	const struct wsx *w = o->scratch ? o->scratch : o->w;
 	char net[GATE_NAME_SIZE + 8];
 
 	snprintf(net, sizeof net, "%s:%u", o->url.host, o->url.port);
 	const struct service_ask ask = { .tenant = o->w->row.tenant,
 		                         .script = verbs[o->verb].script,
 		                         .args = o->args,
-		                         .workspace = o->w->row.id,
+		                         .workspace = o->verb == GIT_JOIN ? NULL : w->row.id,
 		                         .is_read_only = !verbs[o->verb].is_writing,
 		                         .net = o->verb == GIT_PUSH ? net : NULL,
-		                         .input = o->input,
+		                         .input = o->bytes ? o->bytes : o->input,
 		                         .input_fd = input_fd,
 		                         .input_len = input_fd > 0 ? o->n_out
+		                                      : o->bytes   ? o->n_bytes
 		                                      : o->input   ? strlen(o->input)
 		                                                   : 0,
 		                         .timeout_ms = GIT_MS,
@@ -238,7 +251,19 @@ static void begun(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct 
 		return;
 	}
 	wsx_ref(o->scratch);
-	pack(o, o->scratch, 0);
+	if (o->verb == GIT_TAKE)
+		run(o, 0);
+	else
+		pack(o, o->scratch, 0);
+}
+
+/* What it was cannot change while it is read. */
+static void take_then(struct git_op *o)
+{
+	const struct wsx_forks then = { .n = 1, .at = o->at, .ttl_ms = SCRATCH_MS };
+
+	if (wsx_fork(o->w, &then, begun, o, &o->fail) < 0)
+		finish(o);
 }
 
 /* Commits tell what both have in common, but not of files that were never committed. */
@@ -407,6 +432,24 @@ static int take_merge(struct git_op *o, const struct git_ask *ask, struct fail *
 	return 0;
 }
 
+static int take_bytes(struct git_op *o, const struct git_ask *ask, struct fail *f)
+{
+	char text[24];
+
+	if (ask->base_len > ask->input_len || ask->ours_len > ask->input_len - ask->base_len)
+		return fail_set(f, FAIL_INVALID, "merge: more was announced than came");
+	o->bytes = mem_alloc(ask->input_len + 1);
+	o->n_bytes = ask->input_len;
+	if (ask->input_len > 0)
+		memcpy(o->bytes, ask->input, ask->input_len);
+	o->at = ask->at ? arena_strdup(&o->arena, ask->at) : NULL;
+	snprintf(text, sizeof text, "%zu", ask->base_len);
+	add_arg(o, text);
+	snprintf(text, sizeof text, "%zu", ask->ours_len);
+	add_arg(o, text);
+	return 0;
+}
+
 static int take(struct git_op *o, const struct git_ask *ask, struct fail *f)
 {
 	switch (ask->verb) {
@@ -420,6 +463,9 @@ static int take(struct git_op *o, const struct git_ask *ask, struct fail *f)
 	case GIT_BUNDLE:
 	case GIT_MAILS:
 		return take_base(o, ask, f);
+	case GIT_TAKE:
+	case GIT_JOIN:
+		return take_bytes(o, ask, f);
 	}
 	return -1;
 }
@@ -470,6 +516,8 @@ static void begin(struct git_op *o)
 		add_arg(o, !o->lease ? "" : o->lease[0] ? o->lease : "-");
 	if (o->verb == GIT_MERGE && o->source)
 		pack_both(o);
+	else if (o->verb == GIT_TAKE)
+		take_then(o);
 	else if (o->verb == GIT_MERGE)
 		resolve(o, o->branch);
 	else
