@@ -138,10 +138,12 @@ void host_compare_begin(int root_fd, const struct apply_entry *e, struct host_co
 	*c = (struct host_compare){ .fd = -1 };
 	if (e->host.type != NODE_FILE)
 		return;
-	c->fd = open_file(root_fd, e->path);
-	if (c->fd < 0)
-		c->fd = -1; /* who cannot read it does not know that it is the same */
-	c->is_same = c->fd >= 0;
+	int fd = open_file(root_fd, e->path);
+	if (fd >= 0)
+		c->fd = fd;
+	else if (fd != -ENOENT && fd != -ELOOP && fd != -ENOTDIR && fd != -EINVAL && fd != -EXDEV)
+		c->error = fd; /* else it is no longer what we saw */
+	c->is_same = fd >= 0;
 }
 
 static void differs(struct host_compare *c)
@@ -158,6 +160,8 @@ void host_compare_feed(struct host_compare *c, const void *bytes, size_t n)
 	while (n > 0 && c->fd >= 0) {
 		ssize_t r = os_read(c->fd, buf, n < sizeof buf ? n : sizeof buf);
 
+		if (r < 0)
+			c->error = (int)r;
 		if (r <= 0 || memcmp(buf, at, (size_t)r) != 0) {
 			differs(c);
 			return;
@@ -167,14 +171,17 @@ void host_compare_feed(struct host_compare *c, const void *bytes, size_t n)
 	}
 }
 
-bool host_compare_end(struct host_compare *c)
+int host_compare_end(struct host_compare *c)
 {
 	char more;
+	ssize_t n = c->fd >= 0 ? os_read(c->fd, &more, 1) : 0;
 
-	if (c->fd >= 0 && os_read(c->fd, &more, 1) != 0)
+	if (n < 0)
+		c->error = (int)n;
+	if (n != 0)
 		differs(c);
 	fd_close(&c->fd);
-	return c->is_same;
+	return c->error < 0 ? c->error : c->is_same;
 }
 
 int host_read(int root_fd, const char *path, struct str *out, struct err *e)

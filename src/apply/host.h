@@ -24,12 +24,14 @@ int host_trim(int root_fd, struct apply_ops *ops, struct err *e) MUST_USE;
 
 /* A file of the host, compared with bytes that come piece by piece. */
 struct host_compare {
-	int fd; /* -1: it has already turned out to be another one */
+	int fd;    /* -1: it has already turned out to be another one */
+	int error; /* -errno: it could not be read, and nobody knows */
 	bool is_same;
 };
 void host_compare_begin(int root_fd, const struct apply_entry *e, struct host_compare *c);
 void host_compare_feed(struct host_compare *c, const void *bytes, size_t n);
-bool host_compare_end(struct host_compare *c); /* they were all the bytes that it has */
+/* 1: they were all the bytes that it has; 0; -errno. */
+int host_compare_end(struct host_compare *c) MUST_USE;
 
 /* All of a file, if it is not longer than out->max: else out->overflow. */
 int host_read(int root_fd, const char *path, struct str *out, struct err *e) MUST_USE;

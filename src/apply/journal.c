@@ -10,6 +10,7 @@
 
 #define BYTES_MAX (256u << 20)
 #define PIECE (64u << 10)
+#define LAST_MAX 8192
 
 static const char *const states[] = {
 	[JOURNAL_STAGING] = "staging",
@@ -78,7 +79,9 @@ int journal_lock(int folder_fd, struct err *e)
 
 static void print(const struct journal *j, const struct apply_ops *ops, struct str *out)
 {
-	str_addf(out, "caisson-apply 1 %s %s\n", states[j->state], j->stage);
+	str_addf(out, "caisson-apply 1 %s %s ", states[j->state], j->stage);
+	base64_encode(j->folder, strlen(j->folder), out);
+	str_add(out, "\n");
 	for (size_t i = 0; ops && i < ops->list.len; i++) {
 		const struct apply_op *op = &ops->list.at[i];
 
@@ -91,26 +94,32 @@ static void print(const struct journal *j, const struct apply_ops *ops, struct s
 	}
 }
 
+/* The old one or the new one, and on disk. Whoever writes has the lock. */
+static int write_whole(int folder_fd, const char *name, const struct str *text, struct err *e)
+{
+	static const char part[] = "new";
+
+	if (text->overflow)
+		return err_new(e, ERR_LIMIT, "too many files");
+	AUTO(fd_close)
+	int fd = os_openat(folder_fd, part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+	int r = fd < 0 ? fd : os_write_all(fd, text->data, text->len);
+	if (r >= 0)
+		r = os_fsync(fd);
+	if (r >= 0)
+		r = os_rename_in(folder_fd, part, name);
+	if (r >= 0)
+		r = os_fsync(folder_fd);
+	return r < 0 ? err_sys(e, -r, "write the journal") : 0;
+}
+
 int journal_write(int folder_fd, const struct journal *j, const struct apply_ops *ops,
                   struct err *e)
 {
 	AUTO(str_done) struct str text = { .max = BYTES_MAX };
-	char part[JOURNAL_STAGE_SIZE + 8];
 
 	print(j, ops, &text);
-	if (text.overflow)
-		return err_new(e, ERR_LIMIT, "too many files");
-	snprintf(part, sizeof part, "%s.new", j->stage);
-	AUTO(fd_close)
-	int fd = os_openat(folder_fd, part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
-	int r = fd < 0 ? fd : os_write_all(fd, text.data, text.len);
-	if (r >= 0)
-		r = os_fsync(fd);
-	if (r >= 0)
-		r = os_rename_in(folder_fd, part, j->stage);
-	if (r >= 0)
-		r = os_fsync(folder_fd);
-	return r < 0 ? err_sys(e, -r, "write the journal") : 0;
+	return write_whole(folder_fd, j->stage, &text, e);
 }
 
 int journal_remove(int folder_fd, const struct journal *j, struct err *e)
@@ -183,17 +192,19 @@ static int parse_op(char *line, struct apply_ops *ops)
 
 static int parse_head(char *line, struct journal *out)
 {
+	AUTO(str_done) struct str folder = { .max = JOURNAL_FOLDER_SIZE - 1 };
 	const char *magic = next_word(&line), *version = next_word(&line);
 	int state = find(states, COUNT(states), next_word(&line));
-	const char *stage = next_word(&line);
+	const char *stage = next_word(&line), *coded = next_word(&line);
 
 	if (!magic || strcmp(magic, "caisson-apply") != 0 || !version ||
-	    strcmp(version, "1") != 0 || state < 0 || !stage || *line ||
+	    strcmp(version, "1") != 0 || state < 0 || !stage || !coded || *line ||
 	    strncmp(stage, APPLY_STAGE, strlen(APPLY_STAGE)) != 0 || strchr(stage, '/') ||
-	    strlen(stage) >= JOURNAL_STAGE_SIZE)
+	    strlen(stage) >= JOURNAL_STAGE_SIZE || !base64_decode(coded, strlen(coded), &folder))
 		return -1;
 	out->state = (enum journal_state)state;
 	snprintf(out->stage, sizeof out->stage, "%s", stage);
+	snprintf(out->folder, sizeof out->folder, "%s", str_text(&folder));
 	return 0;
 }
 
@@ -222,8 +233,6 @@ int journal_read(int folder_fd, const char *stage, struct journal *out, struct a
 	char buf[PIECE];
 	ssize_t n;
 
-	if (fd == -ENOENT)
-		return 0;
 	if (fd < 0)
 		return err_sys(e, -fd, "open the journal %s", stage);
 	while ((n = os_read(fd, buf, sizeof buf)) > 0)
@@ -236,6 +245,48 @@ int journal_read(int folder_fd, const char *stage, struct journal *out, struct a
 	if (journal_parse(text.data, out, ops, e) < 0)
 		return -1;
 	return strcmp(out->stage, stage) == 0
-	           ? 1
+	           ? 0
 	           : err_new(e, ERR_INTERNAL, "the journal %s is of another folder", stage);
+}
+
+/* ---- what was applied last ----------------------------------------------------------- */
+
+struct last_name {
+	char text[JOURNAL_STAGE_SIZE];
+};
+
+/* FNV-1a; the key itself is in the file. */
+static struct last_name last_name(const char *key)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+	struct last_name n;
+
+	for (; *key; key++)
+		hash = (hash ^ (unsigned char)*key) * 0x100000001b3u;
+	snprintf(n.text, sizeof n.text, "last.%016llx", (unsigned long long)hash);
+	return n;
+}
+
+int journal_last(int folder_fd, const char *key, char *out, size_t size, struct err *e)
+{
+	char text[LAST_MAX];
+	int n = os_read_file(folder_fd, last_name(key).text, text, sizeof text);
+
+	if (n == -ENOENT)
+		return 0;
+	if (n < 0)
+		return err_sys(e, -n, "read what was applied last");
+	size_t line = strcspn(text, "\n");
+	if (!text[line] || line >= size || strcmp(text + line + 1, key) != 0)
+		return 0;
+	snprintf(out, size, "%.*s", (int)line, text);
+	return 1;
+}
+
+int journal_remember(int folder_fd, const char *key, const char *line, struct err *e)
+{
+	AUTO(str_done) struct str text = { .max = LAST_MAX - 1 };
+
+	str_addf(&text, "%s\n%s", line, key);
+	return write_whole(folder_fd, last_name(key).text, &text, e);
 }

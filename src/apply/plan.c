@@ -68,8 +68,7 @@ static bool is_x(mode_t mode)
 	return mode & 0100;
 }
 
-/* Is it what the host has? `has_bytes`: a file with the same. */
-static bool same(const struct apply_node *a, const struct apply_node *host, bool has_bytes)
+bool apply_is_same(const struct apply_node *a, const struct apply_node *host, bool has_bytes)
 {
 	if (a->type != host->type)
 		return false;
@@ -115,7 +114,7 @@ static void decide_gone(struct apply_entry *e)
 
 	if (e->host.type == NODE_NONE)
 		set(e, ACT_NONE, NULL);
-	else if (same(&e->base, &e->host, e->has_base_bytes))
+	else if (apply_is_same(&e->base, &e->host, e->has_base_bytes))
 		set(e, was_dir ? ACT_RMDIR : ACT_DELETE, NULL);
 	else
 		set(e, ACT_CONFLICT, "changed here, deleted there");
@@ -127,7 +126,7 @@ static void decide_dir(struct apply_entry *e)
 		set(e, ACT_NONE, NULL);
 	else if (e->host.type == NODE_NONE)
 		set(e, e->base.type == NODE_DIR ? ACT_NONE : ACT_MKDIR, NULL);
-	else if (same(&e->base, &e->host, e->has_base_bytes))
+	else if (apply_is_same(&e->base, &e->host, e->has_base_bytes))
 		set(e, ACT_TO_DIR, NULL);
 	else
 		set(e, ACT_CONFLICT, "something else is here, a folder there");
@@ -148,7 +147,7 @@ static void decide_file(struct apply_entry *e)
 	bool are_files =
 	    e->base.type == NODE_FILE && host == NODE_FILE && e->head.type == NODE_FILE;
 
-	if (same(&e->head, &e->host, e->has_head_bytes))
+	if (apply_is_same(&e->head, &e->host, e->has_head_bytes))
 		set(e, ACT_NONE, NULL);
 	else if (are_files)
 		decide_files(e);
@@ -158,7 +157,7 @@ static void decide_file(struct apply_entry *e)
 		set(e, ACT_CREATE, NULL);
 	else if (host == NODE_DIR && e->base.type == NODE_DIR)
 		set(e, ACT_FROM_DIR, NULL);
-	else if (same(&e->base, &e->host, e->has_base_bytes))
+	else if (apply_is_same(&e->base, &e->host, e->has_base_bytes))
 		set(e, ACT_REPLACE, NULL);
 	else
 		set(e, ACT_CONFLICT,

@@ -18,8 +18,9 @@
 #include "base/vec.h"
 #include "wire/span.h"
 
-#define APPLY_STAGE ".caisson-apply." /* how our folder in the folder begins: no name of a change  \
-	                               */
+#define APPLY_STAGE                                                                                \
+	".caisson-apply." /* how our folder in the folder begins: no name of a change              \
+	                   */
 
 enum node_type {
 	NODE_NONE,
@@ -70,7 +71,7 @@ struct apply_entry {
 	bool has_base_bytes;    /* host: a file with the bytes of base, */
 	bool has_head_bytes;    /* or of head */
 	bool is_mode_only;      /* base and head have the same bytes */
-	bool is_ignored;        /* by git */
+	bool is_reverted; /* base and head are the same: it differs from what was applied before */
 
 	enum apply_act act;
 	mode_t mode;     /* that it gets: CREATE, REPLACE, MERGE, MODE, FROM_DIR; of a file */
@@ -86,6 +87,8 @@ struct apply_change {
 bool apply_path_is(const char *path);
 /* NULL: not there. */
 struct apply_entry *apply_find(const struct apply_change *c, const char *path);
+/* The host has it; `has_bytes`: a file with the same. */
+bool apply_is_same(const struct apply_node *n, const struct apply_node *host, bool has_bytes);
 /* act, mode, why; once everything else is known, and after those of the folders that it lies in. */
 void apply_decide(const struct apply_change *c, struct apply_entry *e, mode_t umask);
 const char *apply_act_name(enum apply_act act); /* "create" */

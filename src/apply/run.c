@@ -248,20 +248,45 @@ static int go_forward(struct apply_run *r, struct err *e)
 	return 0;
 }
 
-/* As far as it goes; 0 only when everything is as it was. */
+/* What was there is still with us: 1, 0, -errno. */
+static int holds_old(struct apply_run *r, const struct apply_op *op)
+{
+	if (op->kind != OP_REMOVE && op->kind != OP_REPLACE)
+		return 0;
+	return is_ino(r->stage_fd, stage_name(op->kind == OP_REMOVE ? 'o' : 'n', op->number).text,
+	              op->ino_old);
+}
+
+static int undo_one(struct apply_run *r, const struct apply_op *op)
+{
+	const char *name;
+	AUTO(fd_close) int dir_fd = host_parent(r->root_fd, op->path, &name);
+	/* Its folder was not made yet, or somebody has put something else there. */
+	bool has_no_folder = dir_fd == -ENOENT || dir_fd == -ENOTDIR || dir_fd == -ELOOP;
+	int n = has_no_folder ? 0 : dir_fd;
+
+	if (dir_fd >= 0)
+		n = kinds[op->kind].undo(r, op, dir_fd, name);
+	if (n >= 0)
+		n = holds_old(r, op);
+	return n > 0 ? -EEXIST : n;
+}
+
+/* As far as it goes; 0 only when nothing is left to be brought back. */
 static int go_back(struct apply_run *r, struct err *e)
 {
 	int worst = 0;
 
 	for (size_t i = r->ops.list.len; i-- > 0;) {
 		const struct apply_op *op = &r->ops.list.at[i];
-		const char *name;
-		AUTO(fd_close) int dir_fd = host_parent(r->root_fd, op->path, &name);
-		int n = dir_fd == -ENOENT ? 0 : dir_fd;
+		int n = undo_one(r, op);
 
-		if (dir_fd >= 0)
-			n = kinds[op->kind].undo(r, op, dir_fd, name);
-		if (n < 0)
+		if (n == -EEXIST)
+			worst = err_new(e, ERR_DENIED,
+			                "something else is in the place of %s; what was there is "
+			                "in %s, to be removed when you need it no more",
+			                op->path, r->journal.stage);
+		else if (n < 0)
 			worst = err_sys(e, -n, "bring back %s", op->path);
 	}
 	return worst;
@@ -338,28 +363,30 @@ static int settle(struct apply_run *r, struct err *e)
 	return clear(r, e);
 }
 
-/* `name` is an entry of the folder that looks like ours. One without a journal is somebody else's,
- * or of nobody: it is left alone. */
+/* `name` is a journal. That of another folder is left alone. */
 static int recover_one(struct apply_run *r, const char *name, bool is_dry, struct err *e)
 {
-	int found = journal_read(r->journals_fd, name, &r->journal, &r->ops, e);
+	char folder[JOURNAL_FOLDER_SIZE];
 
-	if (found <= 0)
-		return found;
-	if (is_dry)
-		return err_new(e, ERR_DENIED,
-		               "an apply was interrupted here: the next one without --dry-run "
-		               "undoes it first");
-	r->stage_fd = os_openat2(r->root_fd, name, O_RDONLY | O_DIRECTORY, 0, STAGE_RESOLVE);
-	if (r->stage_fd < 0) {
-		int n = r->stage_fd;
-
-		r->stage_fd = -1;
-		return err_sys(e, -n, "open %s", name);
-	}
-	int n = settle(r, e);
+	memcpy(folder, r->journal.folder, sizeof folder);
+	int fd = os_openat2(r->root_fd, name, O_RDONLY | O_DIRECTORY, 0, STAGE_RESOLVE);
+	if (fd < 0 && fd != -ENOENT)
+		return err_sys(e, -fd, "open %s", name);
+	if (fd >= 0)
+		r->stage_fd = fd;
+	int n = journal_read(r->journals_fd, name, &r->journal, &r->ops, e);
+	if (n == 0 && fd >= 0 && is_dry)
+		n = err_new(e, ERR_DENIED,
+		            "an apply was interrupted here: the next one without --dry-run undoes "
+		            "it first");
+	else if (n == 0 && fd >= 0)
+		n = settle(r, e);
+	else if (n == 0 && strcmp(r->journal.folder, folder) == 0 && !is_dry)
+		n = journal_remove(r->journals_fd, &r->journal, e); /* it had hardly begun */
+	fd_close(&r->stage_fd);
 	apply_ops_done(&r->ops);
 	r->ops = (struct apply_ops){ 0 };
+	memcpy(r->journal.folder, folder, sizeof folder);
 	return n;
 }
 
@@ -370,18 +397,17 @@ static int recover(struct apply_run *r, bool is_dry, struct err *e)
 	VEC(const char *) names = { 0 };
 	int n, result = 0;
 
-	while ((n = os_getdents(r->root_fd, buf, sizeof buf)) > 0) {
+	while ((n = os_getdents(r->journals_fd, buf, sizeof buf)) > 0) {
 		for (int at = 0; at < n;) {
 			const struct entry_head *d = (const void *)(buf + at);
 
 			at += d->len;
-			if (strncmp(d->name, APPLY_STAGE, strlen(APPLY_STAGE)) == 0 &&
-			    strlen(d->name) < JOURNAL_STAGE_SIZE)
+			if (strncmp(d->name, APPLY_STAGE, strlen(APPLY_STAGE)) == 0)
 				vec_push(&names, arena_strdup(&arena, d->name));
 		}
 	}
 	if (n < 0)
-		result = err_sys(e, -n, "read the folder");
+		result = err_sys(e, -n, "read the folder of journals");
 	for (size_t i = 0; i < names.len && result == 0; i++)
 		result = recover_one(r, names.at[i], is_dry, e);
 	vec_done(&names);
@@ -391,13 +417,13 @@ static int recover(struct apply_run *r, bool is_dry, struct err *e)
 int apply_open(struct apply_run *r, const char *folder, const char *journals, bool is_dry,
                struct err *e)
 {
-	r->root_fd = os_openat(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY, 0);
-	if (r->root_fd < 0) {
-		int n = r->root_fd;
+	int fd = os_openat(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY, 0);
 
-		r->root_fd = -1;
-		return err_sys(e, -n, "open %s", folder);
-	}
+	if (fd < 0)
+		return err_sys(e, -fd, "open %s", folder);
+	r->root_fd = fd;
+	if (!realpath(folder, r->journal.folder))
+		return err_sys(e, errno, "open %s", folder);
 	r->journals_fd = journal_folder(journals, e);
 	if (r->journals_fd < 0)
 		return -1;

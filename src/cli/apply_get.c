@@ -47,7 +47,8 @@ static const struct {
 	{ "T", true, true, false },  { "mode", true, true, true },
 };
 
-static int take_file(const json_t *file, struct apply_list *out, struct err *e)
+static int take_file(const json_t *file, const struct apply_change *known, struct apply_list *out,
+                     struct err *e)
 {
 	const char *status = text_of(file, "status"), *type = text_of(file, "type");
 	struct apply_entry entry = { 0 };
@@ -69,13 +70,20 @@ static int take_file(const json_t *file, struct apply_list *out, struct err *e)
 	}
 	if (i < COUNT(statuses) && !is_plain)
 		*(statuses[i].has_head ? &entry.head.type : &entry.base.type) = NODE_OTHER;
+	if (known) { /* the second list: those that the first one has not */
+		if (apply_find(known, entry.path))
+			return 0;
+		entry.is_reverted = true;
+		entry.base.type = NODE_NONE;
+	}
 	vec_push(&out->list, entry);
 	return 0;
 }
 
-int apply_fetch_list(const struct apply_source *s, struct apply_list *out, struct err *e)
+static int fetch_changes(const struct apply_source *s, const char *from,
+                         const struct apply_change *known, struct apply_list *out, struct err *e)
 {
-	const char *texts[] = { s->workspace, s->from, s->at };
+	const char *texts[] = { s->workspace, from, s->at };
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 	AUTO(json_decrefp) json_t *answer = NULL;
 	const json_t *file;
@@ -89,11 +97,39 @@ int apply_fetch_list(const struct apply_source *s, struct apply_list *out, struc
 		/* The root of the tree has no name, and is the folder itself. */
 		bool is_root = !text_of(file, "path")[0] && !json_object_get(file, "path_base64");
 
-		if (!is_root && take_file(file, out, e) < 0)
+		if (!is_root && take_file(file, known, out, e) < 0)
 			return -1;
 	}
 	if (out->list.len > 1)
 		qsort(out->list.at, out->list.len, sizeof *out->list.at, by_path);
+	return 0;
+}
+
+/* What was applied before may be a point that is gone. */
+static void fetch_reverted(struct apply_source *s, struct apply_list *out)
+{
+	const struct apply_change known = { out->list.at, out->list.len };
+	struct apply_list more = { 0 };
+	struct err ignored = { 0 };
+
+	if (fetch_changes(s, s->then, &known, &more, &ignored) < 0)
+		s->then = NULL;
+	for (size_t i = 0; s->then && i < more.list.len; i++) {
+		more.list.at[i].path = arena_strdup(&out->arena, more.list.at[i].path);
+		vec_push(&out->list, more.list.at[i]);
+	}
+	vec_done(&more.list);
+	arena_done(&more.arena);
+	if (out->list.len > 1)
+		qsort(out->list.at, out->list.len, sizeof *out->list.at, by_path);
+}
+
+int apply_fetch_list(struct apply_source *s, struct apply_list *out, struct err *e)
+{
+	if (fetch_changes(s, s->from, NULL, out, e) < 0)
+		return -1;
+	if (s->then)
+		fetch_reverted(s, out);
 	return 0;
 }
 

@@ -11,6 +11,7 @@ struct apply_source {
 	struct client *client;
 	const char *workspace;
 	const char *from, *at; /* points */
+	const char *then;      /* what was applied to the folder before; NULL: nothing is known */
 };
 
 struct apply_list {
@@ -18,9 +19,9 @@ struct apply_list {
 	VEC(struct apply_entry) list; /* sorted */
 };
 
-/* The names that differ; type OTHER where that is known, else nodes are still to come: base and
- * head have type NONE, or FILE for "it is there". */
-int apply_fetch_list(const struct apply_source *s, struct apply_list *out, struct err *e) MUST_USE;
+/* The names that differ, from `from` or `then`; type OTHER where that is known, else nodes are
+ * still to come: base and head have type NONE, or FILE for "it is there". */
+int apply_fetch_list(struct apply_source *s, struct apply_list *out, struct err *e) MUST_USE;
 /* Names that git ignores, each with a NUL; of a folder with a slash behind. */
 int apply_fetch_ignored(const struct apply_source *s, struct str *out, struct err *e) MUST_USE;
 

@@ -18,8 +18,8 @@ void apply_job_init(struct apply_job *j)
 void apply_job_done(struct apply_job *j)
 {
 	for (size_t i = 0; j->notes && i < j->change.n; i++) {
-		str_done(&j->notes[i].base);
-		str_done(&j->notes[i].head);
+		for (size_t k = 0; k < APPLY_SIDES; k++)
+			str_done(&j->notes[i].version[k]);
 		str_done(&j->notes[i].merged);
 	}
 	free(j->notes);
@@ -113,25 +113,46 @@ static int leave_out(struct apply_job *j, struct err *e)
 	return r;
 }
 
-/* ---- both sides ---------------------------------------------------------------------- */
+/* ---- the sides ----------------------------------------------------------------------- */
 
 struct side {
 	struct apply_job *job;
-	bool is_head;
+	enum apply_side which;
 };
 
-static struct apply_node *node_of(struct apply_entry *e, bool is_head)
+static const char *point_of(const struct apply_job *j, enum apply_side which)
 {
-	return is_head ? &e->head : &e->base;
+	const char *const points[] = { [APPLY_BASE] = j->source.from,
+		                       [APPLY_HEAD] = j->source.at,
+		                       [APPLY_THEN] = j->source.then };
+
+	return points[which];
+}
+
+static struct apply_node *node_of(const struct side *s, struct apply_entry *e)
+{
+	struct apply_node *const nodes[] = { [APPLY_BASE] = &e->base,
+		                             [APPLY_HEAD] = &e->head,
+		                             [APPLY_THEN] = &note_of(s->job, e)->then };
+
+	return nodes[s->which];
+}
+
+static bool *bytes_of(const struct side *s, struct apply_entry *e)
+{
+	bool *const flags[] = { [APPLY_BASE] = &e->has_base_bytes,
+		                [APPLY_HEAD] = &e->has_head_bytes,
+		                [APPLY_THEN] = &note_of(s->job, e)->has_then_bytes };
+
+	return flags[s->which];
 }
 
 /* Compared with what the folder has, while it comes; kept if its text decides. */
-static int read_file(struct side *s, struct apply_entry *entry, apply_body *read, void *from,
+static int read_file(const struct side *s, struct apply_entry *entry, apply_body *read, void *from,
                      struct err *e)
 {
-	struct apply_note *note = note_of(s->job, entry);
 	AUTO(str_done) struct str text = { .max = LATER_READ_MAX };
-	bool is_kept = later_reads(span_of(entry->path)), is_same;
+	bool is_kept = later_reads(span_of(entry->path));
 	struct host_compare compare;
 	const void *bytes;
 	long n;
@@ -142,10 +163,12 @@ static int read_file(struct side *s, struct apply_entry *entry, apply_body *read
 		if (is_kept)
 			str_addn(&text, bytes, (size_t)n);
 	}
-	is_same = host_compare_end(&compare);
-	*(s->is_head ? &entry->has_head_bytes : &entry->has_base_bytes) = is_same;
+	int is_same = host_compare_end(&compare);
+	if (is_same < 0)
+		return err_sys(e, -is_same, "read %s", entry->path);
+	*bytes_of(s, entry) = is_same;
 	if (n == 0 && is_kept && !text.overflow)
-		*(s->is_head ? &note->after : &note->before) =
+		note_of(s->job, entry)->text[s->which] =
 		    (struct span){ arena_strndup(&s->job->list.arena, str_text(&text), text.len),
 			           text.len };
 	return (int)n;
@@ -154,43 +177,81 @@ static int read_file(struct side *s, struct apply_entry *entry, apply_body *read
 static int read_side(void *arg, const char *path, const struct apply_node *node, apply_body *read,
                      void *from, struct err *e)
 {
-	struct side *s = arg;
+	const struct side *s = arg;
 	struct apply_entry *entry = path ? apply_find(&s->job->change, path) : NULL;
 
 	if (!path)
 		return 0;
 	if (!entry)
 		return err_new(e, ERR_INTERNAL, "the daemon sends a file that nobody asked for");
-	*node_of(entry, s->is_head) = *node;
+	*node_of(s, entry) = *node;
 	if (node->target)
-		node_of(entry, s->is_head)->target =
-		    arena_strdup(&s->job->list.arena, node->target);
-	*(s->is_head ? &note_of(s->job, entry)->is_head_seen
-	             : &note_of(s->job, entry)->is_base_seen) = true;
+		node_of(s, entry)->target = arena_strdup(&s->job->list.arena, node->target);
+	note_of(s->job, entry)->is_seen[s->which] = true;
 	return node->type == NODE_FILE ? read_file(s, entry, read, from, e) : 0;
 }
 
-static int fetch_side(struct apply_job *j, bool is_head, struct err *e)
+/* Of base and head, until it has come, FILE means that it is there. */
+static int fetch_side(struct apply_job *j, enum apply_side which, struct err *e)
 {
-	struct side side = { j, is_head };
+	struct side side = { j, which };
 	struct apply_paths paths = { 0 };
 	int r = 0;
 
 	for (size_t i = 0; i < j->change.n; i++) {
 		struct apply_entry *entry = &j->change.at[i];
 
-		if (entry->act != ACT_LEAVE && node_of(entry, is_head)->type == NODE_FILE)
+		if (entry->act != ACT_LEAVE && node_of(&side, entry)->type == NODE_FILE)
 			vec_push(&paths, entry->path);
 	}
 	if (paths.len > 0)
-		r = apply_fetch(&j->source, is_head ? j->source.at : j->source.from, &paths,
-		                read_side, &side, e);
-	for (size_t i = 0; r == 0 && i < paths.len; i++) {
-		const struct apply_note *note = note_of(j, apply_find(&j->change, paths.at[i]));
-
-		if (!(is_head ? note->is_head_seen : note->is_base_seen))
+		r = apply_fetch(&j->source, point_of(j, which), &paths, read_side, &side, e);
+	for (size_t i = 0; r == 0 && i < paths.len; i++)
+		if (!note_of(j, apply_find(&j->change, paths.at[i]))->is_seen[which])
 			r = err_new(e, ERR_INTERNAL, "the daemon did not send all files");
+	vec_done(&paths);
+	return r;
+}
+
+/* ---- what was applied before --------------------------------------------------------- */
+
+static bool is_unsettled(const struct apply_entry *entry)
+{
+	return entry->act == ACT_MERGE || entry->act == ACT_CONFLICT || entry->is_reverted;
+}
+
+/* A folder that has what an earlier apply wrote has not been changed by anybody else: that is then
+ * what it is compared with. */
+static void compare_then(struct apply_job *j, struct apply_entry *entry)
+{
+	const struct apply_note *note = note_of(j, entry);
+
+	if (!is_unsettled(entry))
+		return;
+	if (!apply_is_same(&note->then, &entry->host, note->has_then_bytes)) {
+		if (entry->is_reverted)
+			entry->act = ACT_NONE;
+		return;
 	}
+	entry->base = note->then;
+	entry->has_base_bytes = note->has_then_bytes;
+	entry->is_mode_only = false;
+	apply_decide(&j->change, entry, j->umask);
+}
+
+static int look_back(struct apply_job *j, struct err *e)
+{
+	struct side side = { j, APPLY_THEN };
+	struct apply_paths paths = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; j->source.then && i < j->change.n; i++)
+		if (j->change.at[i].act != ACT_LEAVE && is_unsettled(&j->change.at[i]))
+			vec_push(&paths, j->change.at[i].path);
+	if (paths.len > 0)
+		r = apply_fetch(&j->source, j->source.then, &paths, read_side, &side, e);
+	for (size_t i = 0; r == 0 && i < paths.len; i++)
+		compare_then(j, apply_find(&j->change, paths.at[i]));
 	vec_done(&paths);
 	return r;
 }
@@ -201,15 +262,14 @@ static int read_version(void *arg, const char *path, const struct apply_node *no
                         apply_body *read, void *from, struct err *e)
 {
 	const struct side *s = arg;
-	struct apply_entry *entry = path ? apply_find(&s->job->change, path) : NULL;
+	const struct apply_entry *entry = path ? apply_find(&s->job->change, path) : NULL;
 	const void *bytes;
 	long n;
 
 	(void)node;
 	if (!entry || entry->act != ACT_MERGE)
 		return 0;
-	struct apply_note *note = note_of(s->job, entry);
-	struct str *out = s->is_head ? &note->head : &note->base;
+	struct str *out = &note_of(s->job, entry)->version[s->which];
 	out->max = MERGE_BYTES_MAX;
 	while ((n = read(from, &bytes, e)) > 0)
 		str_addn(out, bytes, (size_t)n);
@@ -222,21 +282,38 @@ static void meet(struct apply_entry *entry, const char *why)
 	entry->why = why;
 }
 
+/* With what was applied before between them, else with what it began with. */
+static int join(struct apply_job *j, struct apply_note *note, const struct str *ours,
+                int64_t *conflicts, struct err *e)
+{
+	struct apply_three three = { &note->version[APPLY_THEN], ours, &note->version[APPLY_HEAD] };
+	int r = 0;
+
+	note->merged.max = (size_t)MERGE_BYTES_MAX * 4;
+	if (j->source.then && note->then.type == NODE_FILE)
+		r = apply_join(&j->source, &three, &note->merged, conflicts, e);
+	if (r != 0)
+		return r;
+	three.base = &note->version[APPLY_BASE];
+	return apply_join(&j->source, &three, &note->merged, conflicts, e);
+}
+
 static int merge_one(struct apply_job *j, struct apply_entry *entry, struct err *e)
 {
 	struct apply_note *note = note_of(j, entry);
 	AUTO(str_done) struct str ours = { .max = MERGE_BYTES_MAX };
-	const struct apply_three three = { &note->base, &ours, &note->head };
+	bool is_large = false;
 	int64_t conflicts;
 
 	if (host_read(j->run.root_fd, entry->path, &ours, e) < 0)
 		return -1;
-	if (ours.overflow || note->base.overflow || note->head.overflow) {
+	for (size_t i = 0; i < APPLY_SIDES; i++)
+		is_large |= note->version[i].overflow;
+	if (is_large || ours.overflow) {
 		meet(entry, "changed here and there, and too large to be merged");
 		return 0;
 	}
-	note->merged.max = (size_t)MERGE_BYTES_MAX * 4;
-	int r = apply_join(&j->source, &three, &note->merged, &conflicts, e);
+	int r = join(j, note, &ours, &conflicts, e);
 	if (r == 0)
 		meet(entry, conflicts > 0 ? "the same lines were changed here and there"
 		                          : "changed here and there, and no text");
@@ -245,17 +322,19 @@ static int merge_one(struct apply_job *j, struct apply_entry *entry, struct err 
 
 static int merge_all(struct apply_job *j, struct err *e)
 {
-	struct side base = { j, false }, head = { j, true };
 	struct apply_paths paths = { 0 };
 	int r = 0;
 
 	for (size_t i = 0; i < j->change.n; i++)
 		if (j->change.at[i].act == ACT_MERGE)
 			vec_push(&paths, j->change.at[i].path);
-	if (paths.len > 0 &&
-	    (apply_fetch(&j->source, j->source.from, &paths, read_version, &base, e) < 0 ||
-	     apply_fetch(&j->source, j->source.at, &paths, read_version, &head, e) < 0))
-		r = -1;
+	for (unsigned int k = 0; r == 0 && paths.len > 0 && k < APPLY_SIDES; k++) {
+		struct side side = { j, (enum apply_side)k };
+
+		if (point_of(j, side.which))
+			r = apply_fetch(&j->source, point_of(j, side.which), &paths, read_version,
+			                &side, e);
+	}
 	for (size_t i = 0; r == 0 && i < paths.len; i++)
 		r = merge_one(j, apply_find(&j->change, paths.at[i]), e);
 	vec_done(&paths);
@@ -273,10 +352,10 @@ static void look_later(struct apply_job *j, struct apply_entry *entry)
 		.mode = is_file ? entry->mode : 0,
 		.was_executable = entry->host.type == NODE_FILE && (entry->host.mode & 0100),
 		.target = is_file ? NULL : entry->head.target,
-		.before = note->before,
+		.before = note->text[note->is_seen[APPLY_THEN] ? APPLY_THEN : APPLY_BASE],
 		.after = entry->act == ACT_MERGE
 		             ? (struct span){ str_text(&note->merged), note->merged.len }
-		             : note->after,
+		             : note->text[APPLY_HEAD],
 	};
 
 	if (!apply_act_writes(entry->act))
@@ -306,17 +385,19 @@ int apply_study(struct apply_job *j, struct err *e)
 	j->change = (struct apply_change){ j->list.list.at, j->list.list.len };
 	j->notes = mem_alloc((j->change.n + 1) * sizeof *j->notes);
 	memset(j->notes, 0, (j->change.n + 1) * sizeof *j->notes);
+	if (j->change.n == 0)
+		return 0;
 	if (leave_out(j, e) < 0)
 		return -1;
 	for (size_t i = 0; i < j->change.n; i++)
 		if (host_look(j->run.root_fd, &j->change.at[i], &j->list.arena, e) < 0)
 			return -1;
-	if (fetch_side(j, false, e) < 0 || fetch_side(j, true, e) < 0)
+	if (fetch_side(j, APPLY_BASE, e) < 0 || fetch_side(j, APPLY_HEAD, e) < 0)
 		return -1;
 	for (size_t i = 0; i < j->change.n; i++)
-		if (j->change.at[i].act != ACT_LEAVE)
+		if (j->change.at[i].act != ACT_LEAVE && !j->change.at[i].is_reverted)
 			apply_decide(&j->change, &j->change.at[i], j->umask);
-	if (merge_all(j, e) < 0)
+	if (look_back(j, e) < 0 || merge_all(j, e) < 0)
 		return -1;
 	for (size_t i = 0; i < j->change.n; i++)
 		look_later(j, &j->change.at[i]);

@@ -9,13 +9,17 @@
 #include "cli/apply_get.h"
 #include "cli/verb.h"
 
+enum apply_side { APPLY_BASE, APPLY_HEAD, APPLY_THEN, APPLY_SIDES };
+
 /* Beside each entry. */
 struct apply_note {
 	const char *later; /* it executes later: why */
 	bool is_allowed;   /* and it may */
-	bool is_base_seen, is_head_seen;
-	struct span before, after; /* of a file whose text decides about that */
-	struct str base, head;     /* of one that has to be merged */
+	bool is_seen[APPLY_SIDES];
+	struct apply_node then;          /* as it was applied before, */
+	bool has_then_bytes;             /* and as the folder has it */
+	struct span text[APPLY_SIDES];   /* of a file whose text decides about that */
+	struct str version[APPLY_SIDES]; /* of one that has to be merged */
 	struct str merged;
 	size_t op; /* its step and one more; 0: none */
 };

@@ -35,6 +35,20 @@ static int journals_path(char *out, size_t size, struct err *e)
 	           : 0;
 }
 
+/* Of this workspace to this folder. */
+static int last_key(struct verb_call *c, const char *to, struct str *out, struct err *e)
+{
+	AUTO(json_decrefp) json_t *workspace = NULL;
+	char path[PATH_MAX];
+
+	if (!realpath(to, path))
+		return err_sys(e, errno, "open %s", to);
+	if (sandbox_call(c, "GET", "/v1/workspaces/{}", NULL, &workspace, e) < 0)
+		return -1;
+	str_addf(out, "%s %s", text_of(workspace, "id"), path);
+	return 0;
+}
+
 /* What is applied is a state that stays, and can be found again. */
 static int keep_point(struct verb_call *c, struct arena *arena, const char **out, struct err *e)
 {
@@ -136,7 +150,8 @@ static void complain(const struct apply_job *j, const struct apply_opts *x)
 		fprintf(stderr, "caisson: %zu conflicts\n", j->n_conflicts);
 }
 
-static int decide_and_do(struct apply_job *j, const struct apply_opts *x, struct err *e)
+static int decide_and_do(struct apply_job *j, const struct apply_opts *x, const char *key,
+                         struct err *e)
 {
 	AUTO(str_done) struct str text = { .max = TEXT_MAX };
 
@@ -147,27 +162,42 @@ static int decide_and_do(struct apply_job *j, const struct apply_opts *x, struct
 			return err_new(e, ERR_DENIED, "nothing was applied");
 	}
 	bool is_fine = j->n_conflicts == 0 && j->n_refused == 0;
+	bool is_applied = is_fine && !x->is_dry;
 
 	complain(j, x);
-	if (is_fine && !x->is_dry && apply_finish(j, e) < 0)
+	if (is_applied && apply_finish(j, e) < 0)
 		return err_wrap(e, "nothing was applied");
-	if (tell(j, x, is_fine && !x->is_dry, e) < 0)
+	if (is_applied && journal_remember(j->run.journals_fd, key, j->source.at, e) < 0)
+		return err_wrap(e, "it was applied");
+	if (tell(j, x, is_applied, e) < 0)
 		return -1;
 	return is_fine ? 0 : EXIT_REFUSED;
+}
+
+static int go(struct apply_job *j, struct verb_call *c, const struct apply_opts *x, struct err *e)
+{
+	AUTO(str_done) struct str key = { .max = PATH_MAX + 64 };
+	char journals[PATH_MAX], then[64];
+
+	if (journals_path(journals, sizeof journals, e) < 0 ||
+	    apply_open(&j->run, x->to, journals, x->is_dry, e) < 0 ||
+	    last_key(c, x->to, &key, e) < 0 ||
+	    (!x->at && keep_point(c, &j->list.arena, &j->source.at, e) < 0))
+		return -1;
+	int has_then = journal_last(j->run.journals_fd, str_text(&key), then, sizeof then, e);
+	if (has_then < 0)
+		return -1;
+	j->source.then = has_then ? then : NULL;
+	return apply_study(j, e) < 0 ? -1 : decide_and_do(j, x, str_text(&key), e);
 }
 
 static int apply_run_verb(struct verb_call *c, struct err *e)
 {
 	const struct apply_opts *x = c->opts;
-	char journals[PATH_MAX];
 	struct apply_job j;
-	mode_t mask = umask(022);
 
-	umask(mask);
 	if (!x->to)
 		return err_new(e, ERR_INVALID, "--to DIR is needed");
-	if (journals_path(journals, sizeof journals, e) < 0)
-		return -1;
 	apply_job_init(&j);
 	j.source = (struct apply_source){ .client = &c->client,
 		                          .workspace = c->words.at[0],
@@ -175,15 +205,10 @@ static int apply_run_verb(struct verb_call *c, struct err *e)
 		                          .at = x->at };
 	j.allow = &x->allow;
 	j.takes_ignored = x->takes_ignored;
-	j.umask = mask;
+	j.umask = umask(022);
+	umask(j.umask);
 	c->client.doing = "apply";
-	int r = apply_open(&j.run, x->to, journals, x->is_dry, e);
-	if (r == 0 && !x->at)
-		r = keep_point(c, &j.list.arena, &j.source.at, e);
-	if (r == 0)
-		r = apply_study(&j, e);
-	if (r == 0)
-		r = decide_and_do(&j, x, e);
+	int r = go(&j, c, x, e);
 	apply_job_done(&j);
 	return r;
 }
@@ -208,16 +233,14 @@ const struct verb cmd_apply = {
 	.more =
 	    "With your own rights, whole or not at all. A file has to be in DIR what it was when "
 	    "the "
-	    "workspace began; one that you have changed as well is merged, if it is text and not "
-	    "the "
-	    "same lines. Files that execute later (hooks, CI, build files, settings of editors and "
-	    "agents, links that lead out, what becomes executable) need a yes of their own: on a "
-	    "terminal you are asked, else name them with --allow-exec. The workspace's git folder "
-	    "and "
-	    "what git ignores stay where they are. Nothing of it is executed. With conflicts, or "
-	    "without a yes, nothing is done, and the status is 1. An apply that was killed is "
-	    "undone "
-	    "by the next one.",
+	    "workspace began, or what an earlier apply made of it; one that you have changed as "
+	    "well "
+	    "is merged, if it is text and not the same lines. Files that execute later (hooks, CI, "
+	    "build files, settings of editors and agents, links that lead out, what becomes "
+	    "executable) need a yes of their own: on a terminal you are asked, else name them with "
+	    "--allow-exec. The workspace's git folder and what git ignores stay where they are. "
+	    "Nothing of it is executed. With conflicts, or without a yes, nothing is done, and the "
+	    "status is 1. An apply that was killed is undone by the next one.",
 	.flags = apply_flags,
 	.n_flags = COUNT(apply_flags),
 	.words = "workspace",

@@ -152,7 +152,7 @@ const char git_script_take[] = PRELUDE
 	"if own $theirs && [ -f $theirs/index ]; then cp $theirs/index /tmp/index; fi\n"
 	"git ls-files -z >/dev/null 2>&1 || rm -f /tmp/index\n"
 	"git ls-files -z -o -i --exclude-standard --directory >/tmp/ignored\n"
-	"tar -c -f - --format=gnu --no-recursion --hard-dereference --null -C /tmp ignored -C /work -T /tmp/names\n";
+	"tar -c -f - --format=gnu --ignore-failed-read --no-recursion --hard-dereference --null -C /tmp ignored -C /work -T /tmp/names\n";
 
 const char git_script_join[] = PRELUDE
 	"cd /tmp\n"

@@ -483,7 +483,7 @@ static inline char *rig_changes(struct rig *r, uint64_t from, uint64_t to)
 	AUTO(fd_close) int fd = memfd_create("changes", MFD_CLOEXEC);
 	char *text = mem_alloc(1u << 20);
 
-	p.between = (struct vault_between){ from, to };
+	p.between = (struct vault_between){ .from = from, .to = to };
 	rig_must(r, p, fd);
 	ssize_t n = pread(fd, text, (1u << 20) - 1, 0);
 	CHECK(n >= 0);

@@ -102,7 +102,7 @@ TEST(a_list_goes_into_a_file_and_into_nothing_else)
 
 	rig_begin(&r);
 	CHECK_INT(pipe(fds), 0);
-	p.between = (struct vault_between){ 0, VAULT_NOW };
+	p.between = (struct vault_between){ .to = VAULT_NOW };
 	CHECK_INT(rig_ask(&r, p, fds[1]), V_FAILED);
 	CHECK_STR(r.answer.err.msg, "the descriptor is no file");
 	rig_end(&r);
