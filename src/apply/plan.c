@@ -229,7 +229,7 @@ static void add(struct steps *s, enum op_kind kind, struct apply_entry *e, const
 		                        : e              ? e->mode
 		                                         : 0,
 		               .ino_old = e ? e->was.ino : 0,
-		               .is_needed = e && e->act == ACT_FROM_DIR };
+		               .is_needed = kind == OP_RMDIR && e->act == ACT_FROM_DIR };
 
 	vec_push(&s->out->list, op);
 }

@@ -67,6 +67,7 @@ enum apply_act {
 struct apply_entry {
 	const char *path; /* any bytes but NUL; apply_path_is() */
 	struct apply_node base, head, host;
+	uint64_t bytes;         /* of the file in the workspace */
 	struct apply_ident was; /* host: of a file, link or folder */
 	bool has_base_bytes;    /* host: a file with the bytes of base, */
 	bool has_head_bytes;    /* or of head */

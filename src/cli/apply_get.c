@@ -60,6 +60,7 @@ static int take_file(const json_t *file, const struct apply_change *known, struc
 		i++;
 	if (!status[0] || take_name(file, &out->arena, &entry.path, e) < 0)
 		return -1;
+	entry.bytes = (uint64_t)number_of(file, "bytes");
 	if (i == COUNT(statuses)) {
 		entry.act = ACT_LEAVE;
 		entry.why = "only its extended attributes differ";
@@ -211,8 +212,7 @@ static void read_node(struct archive_entry *entry, struct apply_node *out)
 		out->type = NODE_OTHER;
 }
 
-/* "ignored" is for nobody but apply_fetch_ignored(); all else is "./NAME", of a folder with a slash
- * behind. */
+/* All but the first is "./NAME", of a folder with a slash behind. */
 static int tell(struct download *d, struct archive_entry *entry, apply_file_fn *each, void *arg)
 {
 	const char *name = archive_entry_pathname(entry);
@@ -296,27 +296,15 @@ int apply_fetch(const struct apply_source *s, const char *point, const struct ap
 	return 0;
 }
 
-static int keep_ignored(void *arg, const char *path, const struct apply_node *node,
-                        apply_body *read, void *from, struct err *e)
+int apply_read_names(apply_body *read, void *from, struct str *out, struct err *e)
 {
-	struct str *out = arg;
 	const void *bytes;
 	long n;
 
-	(void)node;
-	if (path)
-		return 0;
+	out->max = IGNORED_MAX;
 	while ((n = read(from, &bytes, e)) > 0)
 		str_addn(out, bytes, (size_t)n);
 	return n < 0 || !out->overflow ? (int)n : err_new(e, ERR_LIMIT, "too many ignored files");
-}
-
-int apply_fetch_ignored(const struct apply_source *s, struct str *out, struct err *e)
-{
-	const struct apply_paths none = { 0 };
-
-	out->max = IGNORED_MAX;
-	return apply_fetch(s, s->at, &none, keep_ignored, out, e);
 }
 
 /* ---- three versions ------------------------------------------------------------------ */

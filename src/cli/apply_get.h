@@ -22,12 +22,10 @@ struct apply_list {
 /* The names that differ, from `from` or `then`; type OTHER where that is known, else nodes are
  * still to come: base and head have type NONE, or FILE for "it is there". */
 int apply_fetch_list(struct apply_source *s, struct apply_list *out, struct err *e) MUST_USE;
-/* Names that git ignores, each with a NUL; of a folder with a slash behind. */
-int apply_fetch_ignored(const struct apply_source *s, struct str *out, struct err *e) MUST_USE;
-
 /* More of the file that was told of last: bytes at *bytes, 0 at its end, -1. */
 typedef long apply_body(void *from, const void **bytes, struct err *e);
-/* One of the files; what is not read of its body is skipped. */
+/* One of the files; what is not read of its body is skipped. The first one has no path: names that
+ * git ignores, each with a NUL; of a folder with a slash behind. */
 typedef int apply_file_fn(void *arg, const char *path, const struct apply_node *node,
                           apply_body *read, void *from, struct err *e);
 /* These paths as they were at `point`. Those that are not there are an error. */
@@ -37,6 +35,7 @@ struct apply_paths {
 };
 int apply_fetch(const struct apply_source *s, const char *point, const struct apply_paths *paths,
                 apply_file_fn *each, void *arg, struct err *e) MUST_USE;
+int apply_read_names(apply_body *read, void *from, struct str *out, struct err *e) MUST_USE;
 /* Three versions of a file: 1 and what they come to, or 0: *conflicts times they meet, 0 when it is
  * no text. */
 struct apply_three {

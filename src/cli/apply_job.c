@@ -7,7 +7,9 @@
 #include "base/fd.h"
 #include "wire/later.h"
 
-#define MERGE_BYTES_MAX (1u << 20) /* of each of three versions; one request has them all */
+#define TEXT_BYTES_MAX (1u << 20) /* of a file that is merged; one request has three */
+#define KEPT_BYTES_MAX (64u << 20)
+#define FIRST_BYTES_MAX (16u << 20) /* fetched before it is known what git ignores */
 
 void apply_job_init(struct apply_job *j)
 {
@@ -23,6 +25,7 @@ void apply_job_done(struct apply_job *j)
 		str_done(&j->notes[i].merged);
 	}
 	free(j->notes);
+	str_done(&j->ignored);
 	vec_done(&j->list.list);
 	arena_done(&j->list.arena);
 	apply_done(&j->run);
@@ -50,9 +53,9 @@ static bool is_allowed(const struct apply_job *j, const char *path)
 
 /* ---- what is left out ---------------------------------------------------------------- */
 
-struct ignored {
-	struct str text;
-	VEC(const char *) names; /* sorted */
+struct names {
+	const char **at; /* sorted */
+	size_t len, cap;
 };
 
 static int by_text(const void *a, const void *b)
@@ -60,57 +63,86 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void ignored_sort(struct ignored *x)
+static void names_sort(const struct str *text, struct names *out)
 {
-	for (size_t at = 0; at < x->text.len; at += strlen(x->text.data + at) + 1)
-		vec_push(&x->names, x->text.data + at);
-	if (x->names.len > 1)
-		qsort(x->names.at, x->names.len, sizeof *x->names.at, by_text);
+	for (size_t at = 0; at < text->len; at += strlen(text->data + at) + 1)
+		vec_push(out, text->data + at);
+	if (out->len > 1)
+		qsort(out->at, out->len, sizeof *out->at, by_text);
 }
 
-static bool ignored_has(const struct ignored *x, const char *name)
+static bool names_have(const struct names *x, const char *name)
 {
-	return x->names.len > 0 &&
-	       bsearch(&name, x->names.at, x->names.len, sizeof *x->names.at, by_text);
+	return x->len > 0 && bsearch(&name, x->at, x->len, sizeof *x->at, by_text);
 }
 
 /* It, or a folder that it lies in. */
-static bool is_ignored(const struct ignored *x, const char *path)
+static bool is_ignored(const struct names *x, const char *path)
 {
 	AUTO(str_done) struct str folder = { .max = PATH_MAX };
 
-	if (ignored_has(x, path))
+	if (names_have(x, path))
 		return true;
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
 		str_clear(&folder);
 		str_addn(&folder, path, (size_t)(slash - path) + 1);
-		if (ignored_has(x, str_text(&folder)))
+		if (names_have(x, str_text(&folder)))
 			return true;
 	}
 	str_clear(&folder);
 	str_addf(&folder, "%s/", path);
-	return ignored_has(x, str_text(&folder));
+	return names_have(x, str_text(&folder));
 }
 
-/* The workspace's own git folder says nothing to another one; what is ignored was made by a build.
- * A file that it began with is never ignored. */
-static int leave_out(struct apply_job *j, struct err *e)
+/* The workspace's own git folder says nothing to another one. */
+static void leave_git(struct apply_job *j)
 {
-	struct ignored x = { 0 };
-	int r = j->takes_ignored ? 0 : apply_fetch_ignored(&j->source, &x.text, e);
+	for (size_t i = 0; i < j->change.n; i++) {
+		const char *path = j->change.at[i].path;
 
-	ignored_sort(&x);
-	for (size_t i = 0; r == 0 && i < j->change.n; i++) {
-		struct apply_entry *entry = &j->change.at[i];
-
-		if (later_is_git(span_of(entry->path)) && !is_allowed(j, entry->path))
+		if (later_is_git(span_of(path)) && !is_allowed(j, path))
 			apply_leave(j, i, "it is of git's own folder");
-		else if (entry->base.type == NODE_NONE && is_ignored(&x, entry->path))
+	}
+}
+
+/* What is ignored was made by a build; a file that it began with never is. */
+static void leave_ignored(struct apply_job *j)
+{
+	struct names x = { 0 };
+
+	names_sort(&j->ignored, &x);
+	for (size_t i = 0; i < j->change.n && x.len > 0; i++) {
+		const struct apply_entry *entry = &j->change.at[i];
+
+		if (entry->act != ACT_LEAVE && entry->base.type == NODE_NONE &&
+		    is_ignored(&x, entry->path))
 			apply_leave(j, i, "git ignores it");
 	}
-	vec_done(&x.names);
-	str_done(&x.text);
-	return r;
+	vec_done(&x);
+}
+
+static int read_names(void *arg, const char *path, const struct apply_node *node, apply_body *read,
+                      void *from, struct err *e)
+{
+	(void)node;
+	return path ? 0 : apply_read_names(read, from, arg, e);
+}
+
+/* Before the files themselves, if these may be many for nothing. */
+static int ask_ignored(struct apply_job *j, struct err *e)
+{
+	const struct apply_paths none = { 0 };
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < j->change.n; i++)
+		if (j->change.at[i].act != ACT_LEAVE && j->change.at[i].base.type == NODE_NONE)
+			bytes += j->change.at[i].bytes;
+	if (j->takes_ignored || bytes <= FIRST_BYTES_MAX)
+		return 0;
+	if (apply_fetch(&j->source, j->source.at, &none, read_names, &j->ignored, e) < 0)
+		return -1;
+	leave_ignored(j);
+	return 0;
 }
 
 /* ---- the sides ----------------------------------------------------------------------- */
@@ -147,12 +179,22 @@ static bool *bytes_of(const struct side *s, struct apply_entry *e)
 	return flags[s->which];
 }
 
-/* Compared with what the folder has, while it comes; kept if its text decides. */
+/* A short one is wanted again: to be merged, to be written, to be looked into. */
+static void keep(const struct side *s, struct apply_note *note, struct str *text)
+{
+	if (text->overflow || s->job->kept + text->len > KEPT_BYTES_MAX || note->is_kept[s->which])
+		return;
+	s->job->kept += text->len;
+	note->version[s->which] = *text;
+	note->is_kept[s->which] = true;
+	*text = (struct str){ 0 };
+}
+
+/* Compared with what the folder has, while it comes. */
 static int read_file(const struct side *s, struct apply_entry *entry, apply_body *read, void *from,
                      struct err *e)
 {
-	AUTO(str_done) struct str text = { .max = LATER_READ_MAX };
-	bool is_kept = later_reads(span_of(entry->path));
+	AUTO(str_done) struct str text = { .max = TEXT_BYTES_MAX };
 	struct host_compare compare;
 	const void *bytes;
 	long n;
@@ -160,17 +202,14 @@ static int read_file(const struct side *s, struct apply_entry *entry, apply_body
 	host_compare_begin(s->job->run.root_fd, entry, &compare);
 	while ((n = read(from, &bytes, e)) > 0) {
 		host_compare_feed(&compare, bytes, (size_t)n);
-		if (is_kept)
-			str_addn(&text, bytes, (size_t)n);
+		str_addn(&text, bytes, (size_t)n);
 	}
 	int is_same = host_compare_end(&compare);
 	if (is_same < 0)
 		return err_sys(e, -is_same, "read %s", entry->path);
 	*bytes_of(s, entry) = is_same;
-	if (n == 0 && is_kept && !text.overflow)
-		note_of(s->job, entry)->text[s->which] =
-		    (struct span){ arena_strndup(&s->job->list.arena, str_text(&text), text.len),
-			           text.len };
+	if (n == 0)
+		keep(s, note_of(s->job, entry), &text);
 	return (int)n;
 }
 
@@ -180,6 +219,8 @@ static int read_side(void *arg, const char *path, const struct apply_node *node,
 	const struct side *s = arg;
 	struct apply_entry *entry = path ? apply_find(&s->job->change, path) : NULL;
 
+	if (!path && s->which == APPLY_HEAD && s->job->ignored.len == 0 && !s->job->takes_ignored)
+		return apply_read_names(read, from, &s->job->ignored, e);
 	if (!path)
 		return 0;
 	if (!entry)
@@ -258,24 +299,6 @@ static int look_back(struct apply_job *j, struct err *e)
 
 /* ---- merges -------------------------------------------------------------------------- */
 
-static int read_version(void *arg, const char *path, const struct apply_node *node,
-                        apply_body *read, void *from, struct err *e)
-{
-	const struct side *s = arg;
-	const struct apply_entry *entry = path ? apply_find(&s->job->change, path) : NULL;
-	const void *bytes;
-	long n;
-
-	(void)node;
-	if (!entry || entry->act != ACT_MERGE)
-		return 0;
-	struct str *out = &note_of(s->job, entry)->version[s->which];
-	out->max = MERGE_BYTES_MAX;
-	while ((n = read(from, &bytes, e)) > 0)
-		str_addn(out, bytes, (size_t)n);
-	return (int)n;
-}
-
 static void meet(struct apply_entry *entry, const char *why)
 {
 	entry->act = ACT_CONFLICT;
@@ -289,8 +312,8 @@ static int join(struct apply_job *j, struct apply_note *note, const struct str *
 	struct apply_three three = { &note->version[APPLY_THEN], ours, &note->version[APPLY_HEAD] };
 	int r = 0;
 
-	note->merged.max = (size_t)MERGE_BYTES_MAX * 4;
-	if (j->source.then && note->then.type == NODE_FILE)
+	note->merged.max = (size_t)TEXT_BYTES_MAX * 4;
+	if (note->is_kept[APPLY_THEN])
 		r = apply_join(&j->source, &three, &note->merged, conflicts, e);
 	if (r != 0)
 		return r;
@@ -301,15 +324,14 @@ static int join(struct apply_job *j, struct apply_note *note, const struct str *
 static int merge_one(struct apply_job *j, struct apply_entry *entry, struct err *e)
 {
 	struct apply_note *note = note_of(j, entry);
-	AUTO(str_done) struct str ours = { .max = MERGE_BYTES_MAX };
-	bool is_large = false;
+	AUTO(str_done) struct str ours = { .max = TEXT_BYTES_MAX };
+	bool is_here = note->is_kept[APPLY_BASE] && note->is_kept[APPLY_HEAD] &&
+	               note->is_kept[APPLY_THEN] == note->is_seen[APPLY_THEN];
 	int64_t conflicts;
 
 	if (host_read(j->run.root_fd, entry->path, &ours, e) < 0)
 		return -1;
-	for (size_t i = 0; i < APPLY_SIDES; i++)
-		is_large |= note->version[i].overflow;
-	if (is_large || ours.overflow) {
+	if (!is_here || ours.overflow) {
 		meet(entry, "changed here and there, and too large to be merged");
 		return 0;
 	}
@@ -322,26 +344,22 @@ static int merge_one(struct apply_job *j, struct apply_entry *entry, struct err 
 
 static int merge_all(struct apply_job *j, struct err *e)
 {
-	struct apply_paths paths = { 0 };
-	int r = 0;
-
 	for (size_t i = 0; i < j->change.n; i++)
-		if (j->change.at[i].act == ACT_MERGE)
-			vec_push(&paths, j->change.at[i].path);
-	for (unsigned int k = 0; r == 0 && paths.len > 0 && k < APPLY_SIDES; k++) {
-		struct side side = { j, (enum apply_side)k };
-
-		if (point_of(j, side.which))
-			r = apply_fetch(&j->source, point_of(j, side.which), &paths, read_version,
-			                &side, e);
-	}
-	for (size_t i = 0; r == 0 && i < paths.len; i++)
-		r = merge_one(j, apply_find(&j->change, paths.at[i]), e);
-	vec_done(&paths);
-	return r;
+		if (j->change.at[i].act == ACT_MERGE && merge_one(j, &j->change.at[i], e) < 0)
+			return -1;
+	return 0;
 }
 
 /* ---- what executes later ------------------------------------------------------------- */
+
+/* Its text, if it is here: at NULL else. */
+static struct span text_of_side(const struct apply_note *note, enum apply_side which)
+{
+	const struct str *text = &note->version[which];
+
+	return note->is_kept[which] ? (struct span){ str_text(text), text->len }
+	                            : (struct span){ NULL, 0 };
+}
 
 static void look_later(struct apply_job *j, struct apply_entry *entry)
 {
@@ -352,10 +370,10 @@ static void look_later(struct apply_job *j, struct apply_entry *entry)
 		.mode = is_file ? entry->mode : 0,
 		.was_executable = entry->host.type == NODE_FILE && (entry->host.mode & 0100),
 		.target = is_file ? NULL : entry->head.target,
-		.before = note->text[note->is_seen[APPLY_THEN] ? APPLY_THEN : APPLY_BASE],
+		.before = text_of_side(note, note->is_seen[APPLY_THEN] ? APPLY_THEN : APPLY_BASE),
 		.after = entry->act == ACT_MERGE
 		             ? (struct span){ str_text(&note->merged), note->merged.len }
-		             : note->text[APPLY_HEAD],
+		             : text_of_side(note, APPLY_HEAD),
 	};
 
 	if (!apply_act_writes(entry->act))
@@ -387,12 +405,16 @@ int apply_study(struct apply_job *j, struct err *e)
 	memset(j->notes, 0, (j->change.n + 1) * sizeof *j->notes);
 	if (j->change.n == 0)
 		return 0;
-	if (leave_out(j, e) < 0)
+	leave_git(j);
+	if (ask_ignored(j, e) < 0)
 		return -1;
 	for (size_t i = 0; i < j->change.n; i++)
 		if (host_look(j->run.root_fd, &j->change.at[i], &j->list.arena, e) < 0)
 			return -1;
-	if (fetch_side(j, APPLY_BASE, e) < 0 || fetch_side(j, APPLY_HEAD, e) < 0)
+	if (fetch_side(j, APPLY_HEAD, e) < 0)
+		return -1;
+	leave_ignored(j);
+	if (fetch_side(j, APPLY_BASE, e) < 0)
 		return -1;
 	for (size_t i = 0; i < j->change.n; i++)
 		if (j->change.at[i].act != ACT_LEAVE && !j->change.at[i].is_reverted)
@@ -427,11 +449,8 @@ static int stage_one(void *arg, const char *path, const struct apply_node *node,
 	if (!note || note->op == 0)
 		return 0;
 	const struct apply_op *op = &j->run.ops.list.at[note->op - 1];
-	if (node->type != entry->head.type ||
-	    (node->target && strcmp(node->target, entry->head.target) != 0))
+	if (node->type != NODE_FILE)
 		return err_new(e, ERR_INTERNAL, "the daemon sends something else than before");
-	if (node->type == NODE_LINK)
-		return apply_stage_link(&j->run, op, node->target, e);
 	AUTO(fd_close) int fd = apply_stage_file(&j->run, op, e);
 	if (fd < 0)
 		return -1;
@@ -451,9 +470,14 @@ static int stage_all(struct apply_job *j, struct err *e)
 
 		if (op->kind != OP_CREATE && op->kind != OP_REPLACE)
 			continue;
-		note_of(j, op->entry)->op = i + 1;
+		struct apply_note *note = note_of(j, op->entry);
+		note->op = i + 1;
 		if (op->entry->act == ACT_MERGE)
-			r = stage_bytes(j, op, &note_of(j, op->entry)->merged, e);
+			r = stage_bytes(j, op, &note->merged, e);
+		else if (op->entry->head.type == NODE_LINK)
+			r = apply_stage_link(&j->run, op, op->entry->head.target, e);
+		else if (note->is_kept[APPLY_HEAD])
+			r = stage_bytes(j, op, &note->version[APPLY_HEAD], e);
 		else
 			vec_push(&paths, op->path);
 	}

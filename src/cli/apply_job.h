@@ -13,13 +13,13 @@ enum apply_side { APPLY_BASE, APPLY_HEAD, APPLY_THEN, APPLY_SIDES };
 
 /* Beside each entry. */
 struct apply_note {
-	const char *later; /* it executes later: why */
-	bool is_allowed;   /* and it may */
+	const char *later;      /* it executes later: why */
+	bool is_allowed;        /* and it may */
+	struct apply_node then; /* as it was applied before, */
+	bool has_then_bytes;    /* and as the folder has it */
 	bool is_seen[APPLY_SIDES];
-	struct apply_node then;          /* as it was applied before, */
-	bool has_then_bytes;             /* and as the folder has it */
-	struct span text[APPLY_SIDES];   /* of a file whose text decides about that */
-	struct str version[APPLY_SIDES]; /* of one that has to be merged */
+	bool is_kept[APPLY_SIDES]; /* its text is here: it is short, and all of them are */
+	struct str version[APPLY_SIDES];
 	struct str merged;
 	size_t op; /* its step and one more; 0: none */
 };
@@ -32,6 +32,8 @@ struct apply_job {
 	struct apply_note *notes;
 	const struct flag_list *allow; /* patterns */
 	bool takes_ignored;
+	struct str ignored; /* names, each with a NUL */
+	uint64_t kept;      /* bytes in notes */
 	mode_t umask;
 	size_t n_conflicts, n_refused;
 };

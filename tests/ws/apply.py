@@ -113,9 +113,9 @@ def acts(report):
     return {c["path"]: c["action"] for c in report["changes"]}
 
 
-BEGIN = ("mkdir -p src/deep old/inner; seq 20 > src/a; seq 30 > src/deep/b; ln -s a src/link; echo gone > old/inner/x; echo tool > tool; echo t > t; "
+BEGIN = ("mkdir -p src/deep old/inner; seq 20 > src/a; seq 30 > src/deep/b; truncate -s 3M large; ln -s a src/link; echo gone > old/inner/x; echo tool > tool; echo t > t; "
          "printf 'bin\\0one' > bin; mkdir tofile; echo k > tofile/k; echo f > tofolder")
-CHANGE = ("sed -i s/^3$/three/ src/a; rm -r old; echo new > src/new; mkdir -p more/folders; echo deep > more/folders/file; ln -sf deep/b src/link; "
+CHANGE = ("sed -i s/^3$/three/ src/a; rm -r old; echo new > src/new; mkdir -p more/folders; echo deep > more/folders/file; ln -sf deep/b src/link; echo end >> large; seq 200000 > numbers; "
           "chmod +x tool; mkdir empty; printf 'bin\\0two' > bin; rm -r tofile; echo file > tofile; rm tofolder; mkdir tofolder; echo in > tofolder/in; mv t moved")
 
 
@@ -131,7 +131,7 @@ def _(p):
     refused = p.report(status=1)
     same((refused["applied"], p.tree()), (False, before), "without a yes")
     done = p.report("--allow-exec", "tool")
-    same(acts(done), {"bin": "write", "empty": "mkdir", "more": "mkdir", "more/folders": "mkdir", "more/folders/file": "create", "moved": "create",
+    same(acts(done), {"bin": "write", "empty": "mkdir", "large": "write", "numbers": "create", "more": "mkdir", "more/folders": "mkdir", "more/folders/file": "create", "moved": "create",
                       "old": "rmdir", "old/inner": "rmdir", "old/inner/x": "delete", "src/a": "write", "src/link": "write", "src/new": "create", "t": "delete",
                       "tofile": "create", "tofile/k": "delete", "tofolder": "to-folder", "tofolder/in": "create", "tool": "mode"}, "acts")
     tools = [c for c in done["changes"] if c["path"] == "tool"]
@@ -171,7 +171,7 @@ def _(p):
 @each("what git ignores and its own folder stay; what executes later needs a yes of its own, one by one")
 def _(p):
     p.begin("echo build/ > .gitignore; echo '{\"name\": \"x\", \"scripts\": {\"test\": \"true\"}}' > package.json; echo run > Makefile; mkdir .git; echo ours > .git/config")
-    p.w.shell("mkdir build; echo o > build/o; echo '[core] fsmonitor = x' > .git/config; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; "
+    p.w.shell("mkdir build; echo o > build/o; truncate -s 20M build/large; echo '[core] fsmonitor = x' > .git/config; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; "
               "echo '{\"name\": \"y\", \"scripts\": {\"test\": \"true\"}}' > package.json; echo ok > plain")
     done = p.report()
     same((acts(done), {x["path"].split("/")[0] for x in done["left_out"]}), ({"package.json": "write", "plain": "create"}, {".git", "build"}), "left out")
@@ -274,6 +274,14 @@ KILL_BEGIN = "mkdir -p d/e rm; echo 1 > d/w; echo 2 > d/e/m; echo 3 > rm/x; echo
 KILL_CHANGE = "echo 9 > d/w; echo new > d/e/new; rm -r rm; chmod +x mode; ln -sf b link; mkdir -p fresh/er; echo 7 > fresh/er/f; rm tofolder; mkdir tofolder; echo 8 > tofolder/y"
 
 
+LOOKS = {"openat2", "fstatat", "getdents64", "getdents", "readlinkat", "read", "fsync", "syncfs", "fcntl"}  # nothing is other after them
+
+
+def is_worth(calls, n, first, variable):
+    """Who is killed before a look leaves what he leaves when he is killed after the call before it."""
+    return n % 40 == 1 or n >= first and (calls[n - 1] not in LOOKS or n == len(calls) or (variable == "CAISSON_FAIL_AT" and n % 5 == 0))
+
+
 def kills(p, variable, statuses):
     """Every call of ours to the kernel is the last one, or fails: old or new, then it goes on."""
     p.begin(KILL_BEGIN)
@@ -286,8 +294,10 @@ def kills(p, variable, statuses):
     new, calls = p.tree(), [line.split()[2] for line in (p.state / "calls").read_text().splitlines()]
     first = calls.index("fsync") - 4  # of the first journal; before it nothing is written
     check(new != old and len(calls) - first > 60, f"{calls}")
+    is_full = os.environ.get("FULL") == "1"
     states = {"old": 0, "new": 0, "between": 0}
-    for n in [*range(1, first, first // 5), *range(first, len(calls) + 1)]:
+    moments = [n for n in range(1, len(calls) + 1) if is_full or is_worth(calls, n, first, variable)]
+    for n in moments:
         subprocess.run(["rm", "-rf", p.host, *journals.glob("last.*")], check=True)
         subprocess.run(["cp", "-a", clean, p.host], check=True)
         done = p.apply(*words, program="caisson-test", env={variable: str(n)}, status=statuses)
@@ -302,7 +312,7 @@ def kills(p, variable, statuses):
         if n % 10 == 0:
             p.apply(*words)
             same(p.tree(), new, f"{variable}={n}: and it goes on")
-    print(f"| apply, {variable}: {states} of {len(calls) - first} calls")
+    print(f"| apply, {variable} at {len(moments)} of {len(calls)} calls: {states}")
     shutil.rmtree(clean)
     return states
 
