@@ -42,11 +42,15 @@ void apply_leave(struct apply_job *j, size_t i, const char *why)
 	j->change.at[i].why = why;
 }
 
-/* A * of a pattern matches slashes too. */
+/* A * of a pattern matches slashes too. Who means a git folder says so: its index and branches are
+ * those of the workspace. */
 static bool is_allowed(const struct apply_job *j, const char *path)
 {
+	bool is_git = later_is_git(span_of(path));
+
 	for (size_t i = 0; i < j->allow->len; i++)
-		if (fnmatch(j->allow->at[i], path, 0) == 0)
+		if (fnmatch(j->allow->at[i], path, 0) == 0 &&
+		    (!is_git || strstr(j->allow->at[i], ".git")))
 			return true;
 	return false;
 }

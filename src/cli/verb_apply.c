@@ -158,8 +158,10 @@ static int decide_and_do(struct apply_job *j, const struct apply_opts *x, const 
 	if (can_ask(x) && j->n_conflicts == 0) {
 		apply_text(j, &text);
 		fputs(str_text(&text), stderr);
-		if (!ask_later(j) || (!x->is_sure && !ask_all(j, x->to)))
-			return err_new(e, ERR_DENIED, "nothing was applied");
+		if (!ask_later(j) || (!x->is_sure && !ask_all(j, x->to))) {
+			fputs("caisson: nothing was applied\n", stderr);
+			return EXIT_REFUSED;
+		}
 	}
 	bool is_fine = j->n_conflicts == 0 && j->n_refused == 0;
 	bool is_applied = is_fine && !x->is_dry;
@@ -218,7 +220,7 @@ static const struct flag apply_flags[] = {
 	{ '\0', FLAG_TEXT,   "to",         offsetof(struct apply_opts, to), "DIR", "the folder", NULL },
 	{ '\0', FLAG_TEXT,   "at",         offsetof(struct apply_opts, at), "POINT", "as the workspace was then; as it is unless given", NULL },
 	{ '\0', FLAG_TEXT,   "from",       offsetof(struct apply_opts, from), "POINT", "what the folder has; what the workspace began with unless given", NULL },
-	{ '\0', FLAG_LIST,   "allow-exec", offsetof(struct apply_opts, allow), "PATTERN", "also these, although they execute later; * matches / too", NULL },
+	{ '\0', FLAG_LIST,   "allow-exec", offsetof(struct apply_opts, allow), "PATTERN", "also these, although they execute later; * matches / too, but a git folder only with .git in the pattern", NULL },
 	{ '\0', FLAG_SWITCH, "ignored",    offsetof(struct apply_opts, takes_ignored), NULL, "also what git ignores", NULL },
 	{ 'n',  FLAG_SWITCH, "dry-run",    offsetof(struct apply_opts, is_dry), NULL, "only say what would be done", NULL },
 	{ 'y',  FLAG_SWITCH, "yes",        offsetof(struct apply_opts, is_sure), NULL, "do not ask whether to begin", NULL },

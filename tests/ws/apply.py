@@ -4,9 +4,11 @@
     tests/ws/apply.py             all (needs root)
     tests/ws/apply.py kill        those with the word in their title
 """
+import contextlib
 import json
 import os
 import pathlib
+import pty
 import shutil
 import stat
 import subprocess
@@ -189,7 +191,7 @@ def _(p):
     same({x["path"] for x in done["left_out"] if not x["path"].startswith(".git")}, {"sub/.git", "sub/.git/hooks", "sub/.git/hooks/post-checkout"}, "a git folder below")
     same((acts(done)["plain"], acts(done)["build/o"], p.tree()), ("delete", "create", before), "nothing was done")
     same(len(p.report("--allow-exec", ".*", "--allow-exec", "?*/*", status=1)["refused"]), 10, "some")
-    p.report("--allow-exec", "*")
+    p.report("--allow-exec", "*", "--allow-exec", ".git/*")
     same(oct((p.host / "suid").stat().st_mode & 0o7777), "0o4755", "with a yes")
     same(os.readlink(p.host / "out"), "/etc/passwd", "a link that leads out")
     same((p.host / ".git/config").read_text(), "[core] fsmonitor = x\n", ".git, with a yes")
@@ -268,6 +270,39 @@ def _(p):
         subprocess.run(["chattr", "-i", p.host / "ro"], check=True)
     p.report()
     same((p.host / "ro/f").read_text(), "3\n", "and then it works")
+
+
+def on_terminal(p, answers, *words):
+    """The command with a terminal, and what it is told line by line: its status, and all that it wrote."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        env = {"PATH": "/usr/bin:/bin", "XDG_STATE_HOME": str(p.state), "CAISSON_SOCKET": str(p.daemon.socket), "TERM": "dumb"}
+        os.execve(lib.cell.BIN / "caisson", ["caisson", "apply", p.w.key, "--to", str(p.host), "--from", p.base, *words], env)
+    os.write(fd, "".join(a + "\n" for a in answers).encode())
+    out = b""
+    with contextlib.suppress(OSError):  # EIO: the other end is closed
+        while data := os.read(fd, 4096):
+            out += data
+    os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), out
+
+
+@test("on a terminal: asked for each that executes later, then for all; no leaves it out, anything else ends it")
+def _(api):
+    p = Place(api.daemon, api.client)
+    p.begin("echo 1 > a")
+    p.w.shell("echo 2 > a; echo x > .envrc; echo y > Makefile; printf z > \"$(printf '\\033[2Jz.mk')\"")
+    before = p.tree()
+    for answers in (["q"], ["y", "y", ""], ["y", "n", "y", "n"]):
+        status, out = on_terminal(p, answers)
+        check(status == 1 and b"nothing was applied" in out, f"{answers}: {status} {out}")
+        same(p.tree(), before, f"{answers}")
+    check(b"\x1b" not in out and b"\\x1b[2Jz.mk" in out, f"{out}")
+    status, out = on_terminal(p, ["n", "y", "n", "y"])
+    same((status, sorted(p.tree())), (0, [b".envrc", b"a"]), f"{out}")
+    status, out = on_terminal(p, ["n", "y"], "--yes")
+    same((status, sorted(p.tree())), (0, [b".envrc", b"Makefile", b"a"]), f"{out}")
+    p.is_clean()
 
 
 KILL_BEGIN = "mkdir -p d/e rm; echo 1 > d/w; echo 2 > d/e/m; echo 3 > rm/x; echo 4 > mode; ln -s a link; echo 5 > tofolder"
