@@ -61,9 +61,10 @@ extern const char git_script_push[];
 extern const char git_script_bundle[];
 extern const char git_script_mails[];
 
-/* Names below /work, each with a NUL, are on standard input: prints a tar of them, each as "./NAME",
- * without what is in a folder and those that are not there. Its first member, "ignored", has the names that git ignores, each
- * with a NUL; a folder that it ignores as a whole ends with a slash. */
+/* Names below /work, each with a NUL, are on standard input: prints a tar of them, each as
+ * "./NAME", without what is in a folder and those that are not there. Its first member, "ignored",
+ * has the names that git ignores, each with a NUL; a folder that it ignores as a whole ends with a
+ * slash. */
 extern const char git_script_take[];
 /* BASE_BYTES OURS_BYTES, the three files one after the other on standard input: prints what both
  * sides have made of it; of a conflict how often they meet, 0 when it is no text. */
