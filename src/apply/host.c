@@ -94,24 +94,30 @@ int host_look(int root_fd, struct apply_entry *e, struct arena *arena, struct er
 	return 0;
 }
 
+/* 1: the folder is there, 0, -1. */
+static int has_folder(int root_fd, const char *path, struct err *e)
+{
+	AUTO(fd_close) int fd = os_openat2(root_fd, path, O_PATH | O_DIRECTORY, 0, SAFE);
+
+	if (fd >= 0)
+		return 1;
+	return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP
+	           ? 0
+	           : err_sys(e, -fd, "look at %s", path);
+}
+
 int host_trim(int root_fd, struct apply_ops *ops, struct err *e)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < ops->list.len; i++) {
-		struct apply_op *op = &ops->list.at[i];
+		const struct apply_op *op = &ops->list.at[i];
+		int is_there = op->kind == OP_MKDIR ? has_folder(root_fd, op->path, e) : 0;
 
-		if (op->kind == OP_MKDIR) {
-			int fd = os_openat2(root_fd, op->path, O_PATH | O_DIRECTORY, 0, SAFE);
-
-			if (fd >= 0) {
-				fd_close(&fd);
-				continue;
-			}
-			if (fd != -ENOENT && fd != -ENOTDIR && fd != -ELOOP)
-				return err_sys(e, -fd, "look at %s", op->path);
-		}
-		ops->list.at[n++] = *op;
+		if (is_there < 0)
+			return -1;
+		if (!is_there)
+			ops->list.at[n++] = *op;
 	}
 	ops->list.len = n;
 	return 0;

@@ -239,23 +239,34 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Those that are asked for, and those of a new name, which the host may have removed. */
+struct folders {
+	const char **at;
+	size_t len, cap;
+};
+
+/* Those of a new name, which the host may have removed. */
+static void gather_above(const struct steps *s, const char *path, struct folders *out)
+{
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/'))
+		vec_push(out, arena_strndup(&s->out->arena, path, (size_t)(slash - path)));
+}
+
+static void gather_folders(const struct steps *s, const struct apply_entry *e, struct folders *out)
+{
+	bool is_new = e->act == ACT_CREATE || e->act == ACT_FROM_DIR || e->act == ACT_MKDIR;
+
+	if (is_new)
+		gather_above(s, e->path, out);
+	if (e->act == ACT_MKDIR || e->act == ACT_TO_DIR)
+		vec_push(out, e->path);
+}
+
 static void add_folders(struct steps *s)
 {
-	const unsigned int news = 1u << ACT_CREATE | 1u << ACT_FROM_DIR | 1u << ACT_MKDIR;
-	const unsigned int folders = 1u << ACT_MKDIR | 1u << ACT_TO_DIR;
-	VEC(const char *) all = { 0 };
+	struct folders all = { 0 };
 
-	for (size_t i = 0; i < s->change->n; i++) {
-		const struct apply_entry *e = &s->change->at[i];
-		const char *slash = news & (1u << e->act) ? strchr(e->path, '/') : NULL;
-
-		for (; slash; slash = strchr(slash + 1, '/'))
-			vec_push(&all,
-			         arena_strndup(&s->out->arena, e->path, (size_t)(slash - e->path)));
-		if (folders & (1u << e->act))
-			vec_push(&all, e->path);
-	}
+	for (size_t i = 0; i < s->change->n; i++)
+		gather_folders(s, &s->change->at[i], &all);
 	if (all.len > 1)
 		qsort(all.at, all.len, sizeof *all.at, by_text);
 	for (size_t i = 0; i < all.len; i++)

@@ -390,28 +390,50 @@ static int recover_one(struct apply_run *r, const char *name, bool is_dry, struc
 	return n;
 }
 
-static int recover(struct apply_run *r, bool is_dry, struct err *e)
+struct names {
+	struct arena arena;
+	VEC(const char *) list;
+};
+
+static void names_done(struct names *n)
+{
+	vec_done(&n->list);
+	arena_done(&n->arena);
+}
+
+static void add_name(struct names *out, const char *name)
+{
+	if (strncmp(name, APPLY_STAGE, strlen(APPLY_STAGE)) == 0)
+		vec_push(&out->list, arena_strdup(&out->arena, name));
+}
+
+static int list_journals(int folder_fd, struct names *out)
 {
 	_Alignas(8) char buf[32768];
-	AUTO(arena_done) struct arena arena = { 0 };
-	VEC(const char *) names = { 0 };
-	int n, result = 0;
+	int n;
 
-	while ((n = os_getdents(r->journals_fd, buf, sizeof buf)) > 0) {
+	while ((n = os_getdents(folder_fd, buf, sizeof buf)) > 0) {
 		for (int at = 0; at < n;) {
 			const struct entry_head *d = (const void *)(buf + at);
 
 			at += d->len;
-			if (strncmp(d->name, APPLY_STAGE, strlen(APPLY_STAGE)) == 0)
-				vec_push(&names, arena_strdup(&arena, d->name));
+			add_name(out, d->name);
 		}
 	}
+	return n;
+}
+
+static int recover(struct apply_run *r, bool is_dry, struct err *e)
+{
+	AUTO(names_done) struct names names = { 0 };
+	int n = list_journals(r->journals_fd, &names);
+
 	if (n < 0)
-		result = err_sys(e, -n, "read the folder of journals");
-	for (size_t i = 0; i < names.len && result == 0; i++)
-		result = recover_one(r, names.at[i], is_dry, e);
-	vec_done(&names);
-	return result;
+		return err_sys(e, -n, "read the folder of journals");
+	for (size_t i = 0; i < names.list.len; i++)
+		if (recover_one(r, names.list.at[i], is_dry, e) < 0)
+			return -1;
+	return 0;
 }
 
 int apply_open(struct apply_run *r, const char *folder, const char *journals, bool is_dry,

@@ -47,33 +47,43 @@ static const struct {
 	{ "T", true, true, false },  { "mode", true, true, true },
 };
 
-static int take_file(const json_t *file, const struct apply_change *known, struct apply_list *out,
-                     struct err *e)
+static bool is_plain(const char *type)
 {
-	const char *status = text_of(file, "status"), *type = text_of(file, "type");
-	struct apply_entry entry = { 0 };
-	bool is_plain =
-	    strcmp(type, "file") == 0 || strcmp(type, "dir") == 0 || strcmp(type, "symlink") == 0;
+	return strcmp(type, "file") == 0 || strcmp(type, "dir") == 0 ||
+	       strcmp(type, "symlink") == 0;
+}
+
+/* What the status says of both sides. */
+static void take_status(const char *status, const char *type, struct apply_entry *entry)
+{
 	size_t i = 0;
 
 	while (i < COUNT(statuses) && strcmp(statuses[i].status, status) != 0)
 		i++;
-	if (!status[0] || take_name(file, &out->arena, &entry.path, e) < 0)
-		return -1;
-	entry.bytes = (uint64_t)number_of(file, "bytes");
 	if (i == COUNT(statuses)) {
-		entry.act = ACT_LEAVE;
-		entry.why = "only its extended attributes differ";
-	} else {
-		entry.base.type = statuses[i].has_base ? NODE_FILE : NODE_NONE;
-		entry.head.type = statuses[i].has_head ? NODE_FILE : NODE_NONE;
-		entry.is_mode_only = statuses[i].is_mode_only;
+		entry->act = ACT_LEAVE;
+		entry->why = "only its extended attributes differ";
+		return;
 	}
-	if (i < COUNT(statuses) && !is_plain)
-		*(statuses[i].has_head ? &entry.head.type : &entry.base.type) = NODE_OTHER;
-	if (known) { /* the second list: those that the first one has not */
-		if (apply_find(known, entry.path))
-			return 0;
+	entry->base.type = statuses[i].has_base ? NODE_FILE : NODE_NONE;
+	entry->head.type = statuses[i].has_head ? NODE_FILE : NODE_NONE;
+	entry->is_mode_only = statuses[i].is_mode_only;
+	if (!is_plain(type))
+		*(statuses[i].has_head ? &entry->head.type : &entry->base.type) = NODE_OTHER;
+}
+
+/* `known`: those that the first list has; this is the second. */
+static int take_file(const json_t *file, const struct apply_change *known, struct apply_list *out,
+                     struct err *e)
+{
+	struct apply_entry entry = { .bytes = (uint64_t)number_of(file, "bytes") };
+
+	if (take_name(file, &out->arena, &entry.path, e) < 0)
+		return -1;
+	if (known && apply_find(known, entry.path))
+		return 0;
+	take_status(text_of(file, "status"), text_of(file, "type"), &entry);
+	if (known) {
 		entry.is_reverted = true;
 		entry.base.type = NODE_NONE;
 	}
@@ -106,6 +116,12 @@ static int fetch_changes(const struct apply_source *s, const char *from,
 	return 0;
 }
 
+static void add_entry(struct apply_list *out, struct apply_entry entry)
+{
+	entry.path = arena_strdup(&out->arena, entry.path);
+	vec_push(&out->list, entry);
+}
+
 /* What was applied before may be a point that is gone. */
 static void fetch_reverted(struct apply_source *s, struct apply_list *out)
 {
@@ -115,10 +131,8 @@ static void fetch_reverted(struct apply_source *s, struct apply_list *out)
 
 	if (fetch_changes(s, s->then, &known, &more, &ignored) < 0)
 		s->then = NULL;
-	for (size_t i = 0; s->then && i < more.list.len; i++) {
-		more.list.at[i].path = arena_strdup(&out->arena, more.list.at[i].path);
-		vec_push(&out->list, more.list.at[i]);
-	}
+	for (size_t i = 0; s->then && i < more.list.len; i++)
+		add_entry(out, more.list.at[i]);
 	vec_done(&more.list);
 	arena_done(&more.arena);
 	if (out->list.len > 1)

@@ -236,6 +236,20 @@ static int read_side(void *arg, const char *path, const struct apply_node *node,
 	return node->type == NODE_FILE ? read_file(s, entry, read, from, e) : 0;
 }
 
+static void add_path(struct apply_paths *paths, const char *path)
+{
+	vec_push(paths, path);
+}
+
+static int check_seen(const struct apply_job *j, enum apply_side which,
+                      const struct apply_paths *paths, struct err *e)
+{
+	for (size_t i = 0; i < paths->len; i++)
+		if (!note_of(j, apply_find(&j->change, paths->at[i]))->is_seen[which])
+			return err_new(e, ERR_INTERNAL, "the daemon did not send all files");
+	return 0;
+}
+
 /* Of base and head, until it has come, FILE means that it is there. */
 static int fetch_side(struct apply_job *j, enum apply_side which, struct err *e)
 {
@@ -247,13 +261,12 @@ static int fetch_side(struct apply_job *j, enum apply_side which, struct err *e)
 		struct apply_entry *entry = &j->change.at[i];
 
 		if (entry->act != ACT_LEAVE && node_of(&side, entry)->type == NODE_FILE)
-			vec_push(&paths, entry->path);
+			add_path(&paths, entry->path);
 	}
 	if (paths.len > 0)
 		r = apply_fetch(&j->source, point_of(j, which), &paths, read_side, &side, e);
-	for (size_t i = 0; r == 0 && i < paths.len; i++)
-		if (!note_of(j, apply_find(&j->change, paths.at[i]))->is_seen[which])
-			r = err_new(e, ERR_INTERNAL, "the daemon did not send all files");
+	if (r == 0)
+		r = check_seen(j, which, &paths, e);
 	vec_done(&paths);
 	return r;
 }
@@ -292,7 +305,7 @@ static int look_back(struct apply_job *j, struct err *e)
 
 	for (size_t i = 0; j->source.then && i < j->change.n; i++)
 		if (j->change.at[i].act != ACT_LEAVE && is_unsettled(&j->change.at[i]))
-			vec_push(&paths, j->change.at[i].path);
+			add_path(&paths, j->change.at[i].path);
 	if (paths.len > 0)
 		r = apply_fetch(&j->source, j->source.then, &paths, read_side, &side, e);
 	for (size_t i = 0; r == 0 && i < paths.len; i++)
@@ -464,31 +477,38 @@ static int stage_one(void *arg, const char *path, const struct apply_node *node,
 	return (int)n;
 }
 
+/* From what is here; 1: it has to be fetched. */
+static int stage_kept(struct apply_job *j, size_t i, struct err *e)
+{
+	const struct apply_op *op = &j->run.ops.list.at[i];
+
+	if (op->kind != OP_CREATE && op->kind != OP_REPLACE)
+		return 0;
+	struct apply_note *note = note_of(j, op->entry);
+	note->op = i + 1;
+	if (op->entry->act == ACT_MERGE)
+		return stage_bytes(j, op, &note->merged, e);
+	if (op->entry->head.type == NODE_LINK)
+		return apply_stage_link(&j->run, op, op->entry->head.target, e);
+	if (note->is_kept[APPLY_HEAD])
+		return stage_bytes(j, op, &note->version[APPLY_HEAD], e);
+	return 1;
+}
+
 static int stage_all(struct apply_job *j, struct err *e)
 {
 	struct apply_paths paths = { 0 };
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < j->run.ops.list.len; i++) {
-		const struct apply_op *op = &j->run.ops.list.at[i];
-
-		if (op->kind != OP_CREATE && op->kind != OP_REPLACE)
-			continue;
-		struct apply_note *note = note_of(j, op->entry);
-		note->op = i + 1;
-		if (op->entry->act == ACT_MERGE)
-			r = stage_bytes(j, op, &note->merged, e);
-		else if (op->entry->head.type == NODE_LINK)
-			r = apply_stage_link(&j->run, op, op->entry->head.target, e);
-		else if (note->is_kept[APPLY_HEAD])
-			r = stage_bytes(j, op, &note->version[APPLY_HEAD], e);
-		else
-			vec_push(&paths, op->path);
+	for (size_t i = 0; r >= 0 && i < j->run.ops.list.len; i++) {
+		r = stage_kept(j, i, e);
+		if (r > 0)
+			add_path(&paths, j->run.ops.list.at[i].path);
 	}
-	if (r == 0 && paths.len > 0)
+	if (r >= 0 && paths.len > 0)
 		r = apply_fetch(&j->source, j->source.at, &paths, stage_one, j, e);
 	vec_done(&paths);
-	return r;
+	return r < 0 ? -1 : 0;
 }
 
 int apply_finish(struct apply_job *j, struct err *e)

@@ -110,39 +110,35 @@ static void complain(struct str *out, const char *path, const char *why)
 	str_addf(out, ": %s\n", why);
 }
 
-/* How many were left out for each reason: the texts are the same ones. */
-static void count_left(const struct apply_job *j, struct str *out)
+static bool is_left(const struct apply_job *j, size_t i, const char *why)
 {
-	VEC(const char *) reasons = { 0 };
+	return j->change.at[i].act == ACT_LEAVE && j->change.at[i].why == why;
+}
 
-	for (size_t i = 0; i < j->change.n; i++) {
-		const struct apply_entry *e = &j->change.at[i];
-		size_t n = 0, k = 0;
+/* How many were left out for each reason: the same text is at one address. */
+static void count_left(const struct apply_job *j, size_t first, struct str *out)
+{
+	const char *why = j->change.at[first].why;
+	size_t n = 0;
 
-		if (e->act != ACT_LEAVE)
-			continue;
-		while (k < reasons.len && reasons.at[k] != e->why)
-			k++;
-		if (k < reasons.len)
-			continue;
-		vec_push(&reasons, e->why);
-		for (size_t other = i; other < j->change.n; other++)
-			n += j->change.at[other].act == ACT_LEAVE &&
-			     j->change.at[other].why == e->why;
-		str_addf(out, "caisson: left out %zu: %s\n", n, e->why);
-	}
-	vec_done(&reasons);
+	for (size_t i = 0; i < first; i++)
+		if (is_left(j, i, why))
+			return; /* told already */
+	for (size_t i = first; i < j->change.n; i++)
+		n += is_left(j, i, why);
+	str_addf(out, "caisson: left out %zu: %s\n", n, why);
 }
 
 void apply_complaints(const struct apply_job *j, struct str *out)
 {
-	count_left(j, out);
 	for (size_t i = 0; i < j->change.n; i++) {
 		const struct apply_entry *e = &j->change.at[i];
 
-		if (e->act == ACT_CONFLICT)
+		if (e->act == ACT_LEAVE)
+			count_left(j, i, out);
+		else if (e->act == ACT_CONFLICT)
 			complain(out, e->path, e->why);
-		else if (e->act != ACT_LEAVE && j->notes[i].later && !j->notes[i].is_allowed)
+		else if (j->notes[i].later && !j->notes[i].is_allowed)
 			complain(out, e->path, j->notes[i].later);
 	}
 }

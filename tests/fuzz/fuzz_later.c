@@ -27,12 +27,10 @@ static void expect_spellings(struct span path)
 	if (path.len == 0 || path.len > 240 || memchr(path.at, '\0', path.len) ||
 	    path.at[path.len - 1] == '/')
 		return;
-	memcpy(other, "deep/", 5);
-	for (size_t i = 0; i < path.len; i++)
-		other[5 + i] =
-		    (char)(path.at[i] >= 'a' && path.at[i] <= 'z' ? path.at[i] - 0x20 : path.at[i]);
-	memcpy(other + 5 + path.len, ". .", 3);
-	f.path.len = path.len + 8;
+	f.path.len = (size_t)snprintf(other, sizeof other, "deep/%.*s. .", (int)path.len, path.at);
+	for (char *c = other; *c; c++)
+		if (*c >= 'a' && *c <= 'z')
+			*c = (char)(*c - 0x20);
 	expect(later_why(&f) != NULL);
 }
 

@@ -119,10 +119,8 @@ TEST(other_spellings_that_some_file_system_takes_for_the_same)
 		"\xef\xbb\xbf.git/x",
 		"MAKEFI~1",
 		"MAKEFI~1.AM",
-		"ma\xe2\x84\xaa"
-		"efile",
-		".v\xc5\xbf"
-		"code/tasks.json",
+		"ma\342\204\252efile",
+		".v\305\277code/tasks.json",
 		"MAKEFILE",
 		".ENVRC",
 		".envrc:stream",
