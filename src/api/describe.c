@@ -19,7 +19,7 @@ static const struct param query[] = {
 	{ "depth",     "count",         "levels to list; 1 unless given, at most 64" },
 	{ "follow",    "flag",          "go on until it has ended" },
 	{ "force",     "flag",          "although it has changes or sandboxes, which are ended" },
-	{ "format",    "=tar|=json|=stat|=patch|=bundle", "of the archive `tar`; of changes `json`, `stat` without the files, or `patch` (not with `to`; `base` is a commit then); of an export `patch` or `bundle`" },
+	{ "format",    "=tar|=json|=stat|=patch|=bundle", "of the archive `tar`; of changes `json`, `stat` without the files, or `patch` (`base` may be a commit, too); of an export `patch` or `bundle`" },
 	{ "hash",      "flag",          "with the hash of the file" },
 	{ "hidden",    "flag",          "also names that begin with a dot" },
 	{ "host",      "text",          "a name, or an address" },

@@ -263,7 +263,11 @@ void workspace_patch(struct call *c, struct wsx *w)
 	struct git_ask ask = { .verb = GIT_PATCH, .paths = path ? paths : NULL };
 
 	paths[0] = path;
-	ask.base = base && strcmp(base, "base") != 0 ? base : NULL;
+	ask.at = call_query(c, "to");
+	if (base && git_sha_is(base, strlen(base)))
+		ask.base = base;
+	else if ((base && strcmp(base, "base") != 0) || !w->row.base_commit)
+		ask.since = base ? base : "base";
 	start(c, w, &ask, patched, c);
 }
 

@@ -568,12 +568,12 @@ void workspace_changes(struct call *c)
 
 	if (!w)
 		return;
-	if (format && strcmp(format, "patch") == 0 && !call_query(c, "to")) {
+	if (format && strcmp(format, "patch") == 0) {
 		workspace_patch(c, w);
 		return;
 	}
 	if (format && strcmp(format, "json") != 0 && strcmp(format, "stat") != 0) {
-		fail_set(&f, FAIL_INVALID, "format: \"json\", \"stat\", or without `to` \"patch\"");
+		fail_set(&f, FAIL_INVALID, "format: \"json\", \"stat\" or \"patch\"");
 		answer_fail(c, &f);
 		return;
 	}

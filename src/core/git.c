@@ -26,7 +26,8 @@ struct git_op {
 	const char *input;
 	char *bytes; /* or that, n_bytes of it: ours */
 	size_t n_bytes;
-	const char *at; /* TAKE */
+	const char *at, *since; /* TAKE, PATCH */
+	bool is_packed;         /* PATCH: out_fd has what `since` was */
 	bool is_forced;
 	const char *branch, *lease;
 	struct repo_row repo; /* id "": none */
@@ -196,6 +197,7 @@ static void run(struct git_op *o, int input_fd)
 /* ---- merge: two workspaces have two ranges of ids, so one after the other ------------- */
 
 static void pack(struct git_op *o, struct wsx *w, int input_fd);
+static void begin_patch(struct git_op *o);
 
 static void packed(void *arg, const struct service_end *end)
 {
@@ -210,6 +212,8 @@ static void packed(void *arg, const struct service_end *end)
 	o->scratch = NULL;
 	if (o->fail.code != FAIL_NONE)
 		finish(o);
+	else if (o->verb == GIT_PATCH)
+		begin_patch(o);
 	else if (is_first)
 		pack(o, o->source, fd_take(&o->out_fd));
 	else
@@ -221,7 +225,8 @@ static void pack(struct git_op *o, struct wsx *w, int input_fd)
 {
 	const char *args[] = { w->row.base_commit ? w->row.base_commit : "", NULL };
 	const struct service_ask ask = { .tenant = w->row.tenant,
-		                         .script = git_script_pack,
+		                         .script = o->verb == GIT_PATCH ? git_script_point
+		                                                        : git_script_pack,
 		                         .args = args,
 		                         .workspace = w->row.id,
 		                         .is_read_only = true,
@@ -251,19 +256,33 @@ static void begun(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct 
 		return;
 	}
 	wsx_ref(o->scratch);
-	if (o->verb == GIT_TAKE)
-		run(o, 0);
+	if (o->verb == GIT_TAKE || (o->verb == GIT_PATCH && (o->is_packed || !o->since)))
+		run(o, o->is_packed ? fd_take(&o->out_fd) : 0);
 	else
 		pack(o, o->scratch, 0);
 }
 
 /* What it was cannot change while it is read. */
-static void take_then(struct git_op *o)
+static void show(struct git_op *o, const char *point)
 {
-	const struct wsx_forks then = { .n = 1, .at = o->at, .ttl_ms = SCRATCH_MS };
+	const struct wsx_forks then = { .n = 1, .at = point, .ttl_ms = SCRATCH_MS };
 
 	if (wsx_fork(o->w, &then, begun, o, &o->fail) < 0)
 		finish(o);
+}
+
+/* First the point that it begins with, then the one that it leads to. */
+static void begin_patch(struct git_op *o)
+{
+	if (o->since && o->out_fd < 0) {
+		show(o, o->since);
+		return;
+	}
+	o->is_packed = o->out_fd >= 0;
+	if (o->at)
+		show(o, o->at);
+	else
+		run(o, o->is_packed ? fd_take(&o->out_fd) : 0);
 }
 
 /* Commits tell what both have in common, but not of files that were never committed. */
@@ -375,7 +394,9 @@ static int take_base(struct git_op *o, const struct git_ask *ask, struct fail *f
 
 	if (base && !git_sha_is(base, strlen(base)))
 		return fail_set(f, FAIL_INVALID, "base: the hash of a commit is expected");
-	add_arg(o, base ? base : "");
+	o->since = ask->since ? arena_strdup(&o->arena, ask->since) : NULL;
+	o->at = ask->at ? arena_strdup(&o->arena, ask->at) : NULL;
+	add_arg(o, o->since ? "-" : base ? base : "");
 	return add_paths(o, ask->paths, f);
 }
 
@@ -517,7 +538,9 @@ static void begin(struct git_op *o)
 	if (o->verb == GIT_MERGE && o->source)
 		pack_both(o);
 	else if (o->verb == GIT_TAKE)
-		take_then(o);
+		show(o, o->at);
+	else if (o->verb == GIT_PATCH)
+		begin_patch(o);
 	else if (o->verb == GIT_MERGE)
 		resolve(o, o->branch);
 	else

@@ -45,8 +45,12 @@ extern const char git_script_head[];
 
 /* NAME EMAIL IS_EMPTY_FINE(0,1) [PATH...], the message on standard input: prints the new commit. */
 extern const char git_script_commit[];
-/* BASE ("": nothing) [PATH...]: prints the patch from that commit to the files as they are. */
+/* BASE ("": nothing; "-": what git_script_point printed is on standard input) [PATH...]: prints the
+ * patch from that commit to the files as they are. */
 extern const char git_script_patch[];
+/* BASE ("": nothing): prints a line, a commit of all files as they are; and a pack of what is new
+ * in it since BASE. */
+extern const char git_script_point[];
 /* BASE: prints three lines, HEAD, a commit of all files as they are, "-"; and a pack of what is new
  * since BASE. With the same of another workspace on standard input, that one's files are in the
  * pack too, and named in the third line. */

@@ -80,8 +80,18 @@ const char git_script_commit[] = PRELUDE
 	"echo $new\n";
 
 /* The files as they are. One that has lost its git folder has what it began with, in the mirror. */
+const char git_script_point[] = PRELUDE OWN OBJECTS_OURS
+	"if own $theirs && [ -f $theirs/index ]; then cp $theirs/index /tmp/index; fi\n"
+	"git ls-files -z >/dev/null 2>&1 || rm -f /tmp/index\n"
+	"[ -f /tmp/index ] || git read-tree ${1:---empty}\n"
+	ADD "add\n"
+	"all=$(git commit-tree $(git write-tree) -m point)\n"
+	"echo $all\n"
+	"printf '%s\\n' $all ${1:+^$1} | git pack-objects -q --revs --stdout\n";
+
 const char git_script_patch[] = PRELUDE OWN OBJECTS_OURS
 	"base=${1:-$(git hash-object -w -t tree /dev/null)}; shift\n"
+	"if [ \"$base\" = - ]; then read -r base; git unpack-objects -q --strict; fi\n"
 	"if own $theirs && [ -f $theirs/index ]; then cp $theirs/index /tmp/index; fi\n"
 	"git ls-files -z >/dev/null 2>&1 || rm -f /tmp/index\n"
 	"[ -f /tmp/index ] || git read-tree $base\n"

@@ -236,6 +236,8 @@ def _(p):
     p.on_host("echo mine > new")
     p.w.shell("echo o > new")
     same([c["path"] for c in p.report(status=1)["conflicts"]], ["new"], "a change of the folder's")
+    p.w.post("undo")
+    same(p.w.read("new"), b"m\n", "the last command is undone, not the snapshot of an apply")
 
 
 @each("a folder that another file system is mounted over; a journal of somebody else; a folder that cannot be written")

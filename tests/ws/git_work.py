@@ -216,7 +216,25 @@ def _(api):
     empty = Work(api.client)
     empty.put("x.txt", "x\n")
     check(b"+++ b/x.txt" in empty.patch(), "of no repository")
+    first = empty.client.ok("POST", f"{empty.path}/snapshots", {})["id"]
+    empty.run("echo y >>x.txt; cp x.txt two; printf 'a\\0b' >bin")
+    second = empty.client.ok("POST", f"{empty.path}/snapshots", {})["id"]
+    empty.run("rm two; echo z >>x.txt")
+    for query, has, has_not in ((f"&base={first}", (b"+y\n+z", b"b/bin"), (b"two", b"+x\n")), (f"&base={first}&to={second}", (b"+y\n", b"b/two", b"GIT binary patch"), (b"+z",)),
+                                (f"&base={second}&to={first}", (b"-y\n", b"deleted file"), (b"+y", b"z\n")), (f"&to={first}", (b"+x\n",), (b"two", b"bin")),
+                                (f"&base={second}&to={second}", (), (b"diff",))):
+        patch = empty.patch(query)
+        check(all(x in patch for x in has) and not any(x in patch for x in has_not), lambda query=query, patch=patch: f"{query}: {patch}")
+    g.refused(empty.client.get(f"{empty.path}/changes?format=patch&base=sn_none"), "not_found")
+    g.refused(empty.client.get(f"{empty.path}/changes?format=patch&to=cp_none"), "not_found")
     empty.remove()
+    repo = Work(api.client, url)
+    repo.run("echo 1 >one; git add one; git -c user.name=x -c user.email=x commit -qm one; echo 2 >two")
+    point = repo.client.ok("POST", f"{repo.path}/snapshots", {})["id"]
+    repo.run("rm -rf .git; echo 3 >three")
+    check(all(x in repo.patch(f"&to={point}") for x in (b"b/one", b"b/two")) and b"three" not in repo.patch(f"&to={point}"), "up to a point")
+    same([line for line in repo.patch(f"&base={point}").splitlines() if line.startswith(b"+++")], [b"+++ b/three"], "from a point on, whatever became of git")
+    repo.remove()
 
 
 @test("a bundle that git fetches, a mailbox that git applies")
@@ -318,7 +336,7 @@ def _(api):
 
 def apply_armed(daemon, role, w, source):
     """Into a checkout of the same repository whose own git folder is armed as well; then the same once more, with everything allowed."""
-    host, state = g.FOLDERS / f"applied-{role}", g.FOLDERS / f"journal-{role}"
+    host, state = g.FOLDERS / f"promoted-{role}", g.FOLDERS / f"journal-{role}"
     g.git("/", "clone", "-q", f"file://{g.ORIGIN}/{source.name}.git", host)  # before it is armed
     g.arm(host / ".git")
     state.mkdir()
