@@ -22,6 +22,8 @@ const struct route routes[] = {
 	{ "GET",    "/v1/cache",           cache_list,      SCOPE_ADMIN,  BODY_NONE,   "What is in the package cache", NULL, "CacheList", "limit cursor" },
 	{ "POST",   "/v1/cache/gc",        cache_gc,        SCOPE_ADMIN,  BODY_WHOLE,  "Remove what was not used for the longest time", "CacheGcAsk", "CacheGc", NULL },
 	{ "POST",   "/v1/cache/verify",    cache_verify,    SCOPE_ADMIN,  BODY_WHOLE,  "Read all of it again; what is not what it should be is removed", "Nothing", "CacheVerified", NULL },
+	{ "POST",   "/v1/gc",              store_gc,        SCOPE_ADMIN,  BODY_WHOLE,  "Make room in the store of workspaces; each decision is explained", "GcAsk", "Gc", NULL },
+	{ "POST",   "/v1/fsck",            store_fsck,      SCOPE_ADMIN,  BODY_WHOLE,  "Is the store of workspaces whole? What is safe to mend is, when asked", "FsckAsk", "Fsck", NULL },
 
 	{ "POST",   "/v1/run",             exec_run,        SCOPE_MANAGE, BODY_WHOLE,  "Make a sandbox, run one command, remove it", "RunAsk", "Process", NULL },
 	{ "POST",   "/v1/sandboxes",       sandbox_create,  SCOPE_MANAGE, BODY_WHOLE,  "Make a sandbox; with a known key: get it", "SandboxAsk", "Sandbox", NULL },
@@ -68,7 +70,7 @@ const struct route routes[] = {
 	{ "POST",   "/v1/repos/{id}/refresh", repos_refresh, SCOPE_MANAGE, BODY_WHOLE, "Fetch what is new", "Nothing", "Repo", "wait" },
 	{ "DELETE", "/v1/repos/{id}",      repos_delete,    SCOPE_MANAGE, BODY_NONE,   "Remove the mirror and its checkouts; refused while a workspace needs them", NULL, NULL, NULL },
 	{ "PUT",    W,                     workspace_put,   SCOPE_MANAGE, BODY_WHOLE,  "Get the workspace with this key, or make it", "WorkspaceAsk", "Workspace", NULL },
-	{ "GET",    "/v1/workspaces",      workspace_list,  SCOPE_READ,   BODY_NONE,   "The workspaces, newest first", NULL, "WorkspaceList", "limit cursor parent trash" },
+	{ "GET",    "/v1/workspaces",      workspace_list,  SCOPE_READ,   BODY_NONE,   "The workspaces, newest first", NULL, "WorkspaceList", "limit cursor parent trash usage" },
 	{ "GET",    W,                     workspace_get,   SCOPE_READ,   BODY_NONE,   "One workspace", NULL, "Workspace", "usage" },
 	{ "PATCH",  W,                     workspace_change, SCOPE_MANAGE, BODY_WHOLE, "Pin it, another time to live, another spec", "WorkspaceChange", "Workspace", NULL },
 	{ "DELETE", W,                     workspace_delete, SCOPE_MANAGE, BODY_NONE,  "To the trash; with force also when it has changes or sandboxes", NULL, NULL, "force" },
@@ -103,9 +105,10 @@ const struct route routes[] = {
 	{ "PUT",    W "/archive",          archive_put,     SCOPE_EXEC,   BODY_STREAM, "Unpack a tar archive", NULL, "Any", "path" },
 
 	{ "PUT",    "/v1/images/{name}",   image_put,       SCOPE_MANAGE, BODY_STREAM, "Import a root file system: a tar, or an OCI layout as one", NULL, "Image", "ref replace" },
+	{ "POST",   "/v1/images",          image_post,      SCOPE_MANAGE, BODY_WHOLE,  "Make an image of the root that a workspace keeps (checkpoint: all)", "ImageAsk", "Image", NULL },
 	{ "GET",    "/v1/images",          image_list,      SCOPE_READ,   BODY_NONE,   "The images, by name", NULL, "ImageList", NULL },
 	{ "GET",    "/v1/images/{name}",   image_get,       SCOPE_READ,   BODY_NONE,   "One image", NULL, "Image", NULL },
-	{ "DELETE", "/v1/images/{name}",   image_delete,    SCOPE_MANAGE, BODY_NONE,   "Remove an image that no sandbox has", NULL, NULL, NULL },
+	{ "DELETE", "/v1/images/{name}",   image_delete,    SCOPE_MANAGE, BODY_NONE,   "Remove an image that no sandbox has, and no root of a workspace is of", NULL, NULL, NULL },
 
 	{ "GET",    "/v1/processes",       process_list,    SCOPE_READ,   BODY_NONE,   "The processes, newest first", NULL, "ProcessList", "limit cursor sandbox label state" },
 	{ "GET",    P,                     process_get,     SCOPE_READ,   BODY_NONE,   "One process; with wait: when it has ended", NULL, "Process", "wait" },

@@ -288,7 +288,9 @@ static void begin_patch(struct git_op *o)
 /* Commits tell what both have in common, but not of files that were never committed. */
 static void pack_both(struct git_op *o)
 {
-	const struct wsx_forks as_it_began = { .n = 1, .at = "origin", .ttl_ms = SCRATCH_MS };
+	const struct wsx_forks as_it_began = {
+		.n = 1, .at = "origin", .ttl_ms = SCRATCH_MS, .is_ours = true
+	};
 
 	if (!o->begun)
 		pack(o, o->source, 0);

@@ -14,7 +14,8 @@
 /* Where a mirror is seen: in services, and read-only in every sandbox of a workspace of it. */
 #define GIT_MIRROR "/run/caisson/repo"
 #define GIT_HEAD_LAYER "/run/caisson/head"
-#define GIT_REPO_BYTES_MAX (20ull << 30) /* of one pack: what is larger is refused */
+#define GIT_REPO_BYTES_MAX (20ull << 30) /* of one pack, of a checkout: what is larger is refused  \
+	                                  */
 
 /* With which a script ends, besides 0 and what git has. */
 enum git_exit {
@@ -28,6 +29,7 @@ enum git_exit {
 	GIT_EXIT_STALE = 17,    /* a push was refused: something else is there */
 	GIT_EXIT_MERGING = 18,  /* a merge or the like of the workspace's own is under way */
 	GIT_EXIT_CHANGED = 19,  /* somebody else committed meanwhile */
+	GIT_EXIT_LARGE = 20,    /* the files of a commit are too many, or have no room */
 };
 
 /* URL, then patterns ("refs/heads/ *"): the mirror is made or brought up to date. Prints three

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/gc.h"
 #include "core/process.h"
 #include "core/workspace-internal.h"
 
@@ -26,23 +27,39 @@ static void hang_on(struct wsx *w, struct sbx *s)
 	s->next_attached = w->attached;
 	w->attached = s;
 	s->is_attached = true;
+	w->is_kept = false;
+}
+
+static void attach_end(void *arg, const struct fail *f)
+{
+	struct attach_op *op = arg, o = *op;
+	struct wsx *w = op->op.w;
+	struct fail copy = f ? *f : (struct fail){ 0 };
+
+	if (o.s)
+		o.s->attaching = NULL;
+	if (o.s && !f)
+		hang_on(w, o.s);
+	wsx_ref(w);
+	ws_end(&op->op);
+	free(op);
+	if (o.s)
+		o.done(o.arg, w, f ? &copy : NULL);
+	wsx_unref(w);
 }
 
 static void attach_run(struct ws_op *op)
 {
-	struct attach_op o = *(struct attach_op *)op;
-	struct wsx *w = op->w;
+	struct attach_op *o = (struct attach_op *)op;
+	struct fail f = { 0 };
 
-	if (o.s) {
-		o.s->attaching = NULL;
-		hang_on(w, o.s);
-	}
-	wsx_ref(w);
-	ws_end(op);
-	free(op);
-	if (o.s)
-		o.done(o.arg, w, NULL);
-	wsx_unref(w);
+	/* Ours may: without it nobody could remove a file. */
+	if (o->s && !o->s->is_service && gc_check_workspace(op->w, &f) < 0)
+		attach_end(o, &f);
+	else if (o->s && wsx_wants_root(o->s))
+		ws_root_attach(op->w, o->s, attach_end, o);
+	else
+		attach_end(o, NULL);
 }
 
 static void attach_failed(struct ws_op *op, const struct fail *f)
@@ -255,6 +272,8 @@ static void look_done(void *arg, const struct vault_done *d, const struct err *e
 	struct wsx *w = o->op.w;
 	struct fail f = { 0 };
 
+	if (e && ws_again(w, e))
+		return;
 	if (e)
 		ws_fail(&f, e);
 	wsx_ref(w);
@@ -278,7 +297,14 @@ static void look_run(struct ws_op *op)
 {
 	struct look_op *o = (struct look_op *)op;
 
-	ws_ask(op->w, &o->packet, o->fd, look_done, o);
+	if (op->is_second && o->fd >= 0) { /* without what a dead one wrote; or it says so */
+		fd_close(&o->fd);
+		o->fd = memfd_create("changes", MFD_CLOEXEC);
+	}
+	if (o->usage)
+		ws_ask_both(op->w, &o->packet, &o->packet, look_done, o);
+	else
+		ws_ask(op->w, &o->packet, o->fd, look_done, o);
 }
 
 static struct look_op *look_new(void *arg)

@@ -82,6 +82,11 @@ static const struct column columns[] = {
 	F(ended_ms,     COL_SOME,  0,                   WORKSPACE_SET_STATE),
 	F(disk_bytes,   COL_INT,   0,                   0),
 	F(inodes,       COL_INT,   0,                   0),
+	F(root_num,     COL_INT,   0,                   WORKSPACE_SET_ROOT),
+	F(root_top,     COL_INT,   0,                   WORKSPACE_SET_ROOT),
+	F(root_begins,  COL_INT,   0,                   WORKSPACE_SET_ROOT),
+	F(root_tree,    COL_INT,   0,                   WORKSPACE_SET_ROOT),
+	F(root_image,   COL_TEXT,  STORE_NAME_MAX,      WORKSPACE_SET_ROOT),
 };
 /* clang-format on */
 static const struct table table = {
@@ -93,19 +98,55 @@ static const struct table table = {
 	.states = state_names,
 	.n_states = COUNT(state_names),
 };
-#define FIELDS_ALL ((WORKSPACE_SET_ORIGIN << 1) - 1)
+#define FIELDS_ALL ((WORKSPACE_SET_ROOT << 1) - 1)
 
 /* ---- writes ------------------------------------------------------------------------------ */
 
 struct insert_args {
 	struct workspace_row *rows;
 	size_t n;
+	uint64_t most;
 };
+
+#define COUNT_OF_TENANT                                                                            \
+	"SELECT count(*) FROM workspaces WHERE tenant=?1 AND state NOT IN('trash','gone')"
+
+static int count_of(struct db *db, const char *tenant, uint64_t *out, struct err *e)
+{
+	AUTO(db_release) sqlite3_stmt *st = db_stmt(db, COUNT_OF_TENANT, e);
+
+	if (!st)
+		return -1;
+	db_bind_text(st, 1, tenant);
+	if (db_step(db, st, e) < 0)
+		return -1;
+	*out = (uint64_t)sqlite3_column_int64(st, 0);
+	return 0;
+}
+
+/* In the transaction: a hundred at once cannot pass together. */
+static int check_room(struct store *s, struct request *q, struct err *e)
+{
+	const struct insert_args *args = q->args;
+	uint64_t n = 0;
+
+	if (!args->most)
+		return 0;
+	if (count_of(&s->writer, args->rows[0].tenant, &n, e) < 0)
+		return -1;
+	if (n + args->n <= args->most)
+		return 0;
+	q->answer.code = STORE_CONFLICT;
+	return err_new(e, ERR_LIMIT, "workspaces: %zu more with %llu in use, and the quota is %llu",
+	               args->n, (unsigned long long)n, (unsigned long long)args->most);
+}
 
 static int run_insert(struct store *s, struct request *q, struct err *e)
 {
 	const struct insert_args *args = q->args;
 
+	if (check_room(s, q, e) < 0)
+		return -1;
 	for (size_t i = 0; i < args->n; i++)
 		if (row_insert(&s->writer, &table, &args->rows[i], e) < 0)
 			return -1;
@@ -116,6 +157,19 @@ static int run_insert(struct store *s, struct request *q, struct err *e)
 int store_workspace_insert(struct store *s, const struct workspace_row *rows, size_t n,
                            struct store_call call, struct err *e)
 {
+	return store_workspace_insert_within(s, &(struct workspace_batch){ rows, n, 0 }, call, e);
+}
+
+int store_workspace_count(struct store *s, const char *tenant, uint64_t *out, struct err *e)
+{
+	return count_of(&s->reader, tenant, out, e);
+}
+
+int store_workspace_insert_within(struct store *s, const struct workspace_batch *batch,
+                                  struct store_call call, struct err *e)
+{
+	const struct workspace_row *rows = batch->rows;
+	size_t n = batch->n;
 	static const struct op op = { "insert workspaces", run_insert, .is_vital = false };
 	AUTO(request_drop) struct request *q = request_new(&op, sizeof(struct insert_args));
 	struct insert_args *args = q->args;
@@ -124,6 +178,7 @@ int store_workspace_insert(struct store *s, const struct workspace_row *rows, si
 		return err_new(e, ERR_INVALID, "1 to %d workspaces at a time", WORKSPACE_FORKS_MAX);
 	args->rows = arena_alloc(&q->arena, n * sizeof *rows);
 	args->n = n;
+	args->most = batch->most;
 	for (size_t i = 0; i < n; i++) {
 		struct workspace_row full = rows[i];
 
@@ -146,10 +201,10 @@ struct update_args {
 	uint32_t fields;
 	bool has_point;
 	struct point_row point;
-	int64_t trash;
+	int64_t trash, root_trash;
 };
 
-static int run_trash(struct db *db, const struct update_args *args, struct err *e)
+static int run_trash(struct db *db, const struct update_args *args, int64_t num, struct err *e)
 {
 	AUTO(db_release)
 	sqlite3_stmt *st = db_stmt(db,
@@ -160,9 +215,9 @@ static int run_trash(struct db *db, const struct update_args *args, struct err *
 
 	if (!st)
 		return -1;
-	db_bind_int(st, 1, args->trash);
+	db_bind_int(st, 1, num);
 	db_bind_text(st, 2, args->row.id);
-	return db_step(db, st, e);
+	return num ? db_step(db, st, e) : 0;
 }
 
 static int run_update(struct store *s, struct request *q, struct err *e)
@@ -186,7 +241,9 @@ static int run_update(struct store *s, struct request *q, struct err *e)
 	q->answer.rows = n;
 	if (args->has_point && point_insert(&s->writer, &args->point, e) < 0)
 		return -1;
-	return args->trash ? run_trash(&s->writer, args, e) : 0;
+	if (run_trash(&s->writer, args, args->trash, e) < 0)
+		return -1;
+	return run_trash(&s->writer, args, args->root_trash, e);
 }
 
 int store_workspace_update(struct store *s, const struct workspace_row *row, uint32_t fields,
@@ -208,6 +265,7 @@ int store_workspace_update(struct store *s, const struct workspace_row *row, uin
 	args->fields = fields;
 	args->has_point = with.point != NULL;
 	args->trash = with.trash;
+	args->root_trash = with.root_trash;
 	if (with.point)
 		bytes = point_copy(s, &q->arena, with.point, &args->point, e);
 	if (bytes < 0)
@@ -311,6 +369,18 @@ static int list_where(struct store *s, const char *where, int64_t value, struct 
 		return -1;
 	*out = (struct workspace_list){ found.rows, found.n, NULL };
 	return 0;
+}
+
+int store_workspace_by_root(struct store *s, int64_t tree, struct arena *a,
+                            struct workspace_row *out, struct err *e)
+{
+	AUTO(db_release)
+	sqlite3_stmt *st = select_where(s, "WHERE root_tree=?1 AND state<>'gone' LIMIT 1", e);
+
+	if (!st)
+		return -1;
+	db_bind_int(st, 1, tree);
+	return row_one(&s->reader, &table, st, a, out, e);
 }
 
 int store_workspace_unsettled(struct store *s, struct arena *a, struct workspace_list *out,

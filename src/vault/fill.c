@@ -57,7 +57,7 @@ static int make_file(struct filling *f, int dir_fd, const char *name, const stru
 		AUTO(content_done) struct content from = { .fd = -1 };
 
 		if (blob_open(f->v, want->hash, &from, e) < 0 ||
-		    blob_copy(from, fd, want->size, e) < 0)
+		    blob_copy((struct blob_source){ from, want->size, want->hash }, fd, e) < 0)
 			return -1;
 	}
 	return dress(f, dir_fd, name, fd, want, e);

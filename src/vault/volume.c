@@ -116,7 +116,7 @@ static int make_image(int folder_fd, const struct vault_open *o, const char *nam
 	int fd = os_openat(folder_fd, temp, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return err_sys(e, -fd, "make a volume");
-	if (blob_copy((struct content){ template, 0 }, fd, o->bytes, e) < 0)
+	if (blob_copy((struct blob_source){ .from = { template, 0 }, .size = o->bytes }, fd, e) < 0)
 		return -1;
 	int r = os_fsync(fd);
 	if (r >= 0)

@@ -1,4 +1,5 @@
 #include "test_vault.h"
+#include "wire/tree.h"
 
 static const struct change {
 	const char *name, *script;
@@ -47,6 +48,28 @@ static const struct change {
 	{ "a running program", "cp /bin/sleep new/prog; new/prog 0.1" },
 };
 
+/* What was written back is no part of a checkpoint until the next one, which holds all of it. */
+static void see_kept(struct rig *r, char *as_it_was)
+{
+	struct vault_packet p = { .head = { .type = V_SWEEP } };
+	char text[64] = "";
+	AUTO(fd_close) int fd = memfd_create("findings", MFD_CLOEXEC);
+
+	rig_host(r, "find blobs -type f -exec touch -d '1 hour ago' {} +");
+	rig_must(r, p, -1);
+	rig_do(r, "echo another >another");
+	CHECK(rig_checkpoint(r, 6, 1).files > 0);
+	p.head.type = V_VERIFY;
+	rig_must(r, p, fd);
+	CHECK(pread(fd, text, sizeof text - 1, 0) >= 0);
+	CHECK_STR(text, "");
+	rig_do(r, "rm -rf ./* ./.[a-z]* 2>/dev/null; true");
+	rig_restore(r, 6, 0);
+	rig_do(r, "rm another");
+	rig_restore(r, 1, 0); /* the time of the root */
+	rig_see_same(as_it_was, rig_look(r), "from a checkpoint after it");
+}
+
 static void try_change(const struct change *c)
 {
 	struct rig r;
@@ -62,13 +85,25 @@ static void try_change(const struct change *c)
 	rig_see_same(one, rig_look(&r), "undo");
 	CHECK_INT(rig_restore(&r, 1, now).files, 0); /* again: nothing to do */
 	rig_see_same(one, rig_look(&r), "undo again");
-	uint64_t again = rig_checkpoint(&r, 3, 1).files ? 3 : 1;
-	rig_restore(&r, now, again);
+	CHECK_INT(rig_checkpoint(&r, 3, 1).files, 0); /* however it lies there by now */
+	CHECK_INT(rig_checkpoint(&r, 3, 1).files, 0);
+	rig_restore_still(&r, now, 1);
 	rig_see_same(two, rig_look(&r), "redo");
-	rig_restore(&r, again, 0);
+	CHECK_INT(rig_checkpoint(&r, 4, now).files, 0);
+	rig_restore_still(&r, 1, now);
 	rig_see_same(one, rig_look(&r), "undo of the redo");
+	CHECK_INT(rig_checkpoint(&r, 4, 1).files, 0);
+	see_kept(&r, one);
+	rig_do(&r, "echo x >later");
+	char *three = rig_look(&r);
+	CHECK_INT(rig_checkpoint(&r, 5, 1).files > 0, 1);
+	rig_restore(&r, now, 5);
+	rig_see_same(two, rig_look(&r), "the other branch");
+	rig_restore(&r, 5, 0);
+	rig_see_same(three, rig_look(&r), "what came after the undo");
 	free(one);
 	free(two);
+	free(three);
 	rig_end(&r);
 }
 
@@ -78,6 +113,26 @@ TEST(every_change_is_undone_and_redone)
 		printf("# %s\n", changes[i].name);
 		try_change(&changes[i]);
 	}
+}
+
+/* A worker that was stopped in the middle of a write goes on afterwards. */
+TEST(what_a_file_worker_has_not_named_yet_is_nobodys)
+{
+	struct rig r;
+
+	rig_begin(&r);
+	rig_checkpoint(&r, 1, 0);
+	rig_do(&r, "echo half >src/" TREE_TEMP_PREFIX "0; mkdir " TREE_TEMP_PREFIX
+	           "1; echo in >" TREE_TEMP_PREFIX "1/f");
+	CHECK_INT(rig_checkpoint(&r, 2, 1).files, 0);
+	rig_do(&r, "echo other >src/f4");
+	rig_checkpoint(&r, 3, 1);
+	rig_restore(&r, 1, 3);
+	rig_do(&r, "mv src/" TREE_TEMP_PREFIX "0 src/f4; mv " TREE_TEMP_PREFIX "1 late");
+	CHECK_STR(rig_do(&r, "cat src/f4 late/f"), "half\nin\n");
+	rig_restore(&r, 3, 0);
+	CHECK_STR(rig_do(&r, "cat src/f4; ls -A | grep -c -e late -e caisson; true"), "other\n0\n");
+	rig_end(&r);
 }
 
 TEST(a_new_vault_goes_on_where_the_last_one_died)
