@@ -2,7 +2,8 @@
 """Eleven defects of another system for workspaces, one test each, that they do not exist here. TAP.
 
 They were found there by running it: mirrors that go stale, worktrees that point at the host, rights that are only
-advice, rows that are lost, output that is kept in memory. As root and as an ordinary user.
+advice, rows that are lost, output that is kept in memory. As root and as an ordinary user; the first three, where a
+checkout takes its second, as one of them.
 """
 import contextlib
 import pathlib
@@ -43,24 +44,25 @@ def works(client, *asks):
 def _(api):
     url = url_of("pushed")
     source, bare = g.FOLDERS / "pushed", g.ORIGIN / "pushed.git"
-    for client, role in both(api):
-        with works(client, (url, {"base": "main"})) as (first,):
-            new = g.commit(source, f"new {role}", a__txt=role)
-            g.git(source, "push", "-q", bare, "main")
-            with works(client, (url, {"base": "main"})) as (second,):
-                same((second.made["base_commit"], second.run("git rev-parse HEAD; cat a.txt")), (new, f"{new}\n{role}"), role)
-                check(first.run("git rev-parse HEAD") != new, "the first one stays where it was")
+    client = place.client_of(api, "root")
+    with works(client, (url, {"base": "main"})) as (first,):
+        new = g.commit(source, "new", a__txt="new\n")
+        g.git(source, "push", "-q", bare, "main")
+        with works(client, (url, {"base": "main"})) as (second,):
+            same((second.made["base_commit"], second.run("git rev-parse HEAD; cat a.txt")), (new, f"{new}\nnew"), "the second")
+            check(first.run("git rev-parse HEAD") != new, "the first one stays where it was")
 
 
 @test("defect 2: a branch that was made after the first clone is a base like any other")
 def _(api):
     url = url_of("pushed")
     source, bare = g.FOLDERS / "pushed", g.ORIGIN / "pushed.git"
-    for client, role in both(api):
-        tip = g.commit(source, "later", branch=f"later-{role}", b__txt=role)
-        g.git(source, "push", "-q", bare, f"later-{role}")
-        with works(client, (url, {"base": f"later-{role}"})) as (w,):
-            same((w.made["base_commit"], w.run("git symbolic-ref HEAD")), (tip, f"refs/heads/later-{role}"), role)
+    client = place.client_of(api, "user")
+    client.ok("PUT", "/v1/repos/pushed", {"url": url})
+    tip = g.commit(source, "later", branch="made/later", b__txt="later\n")
+    g.git(source, "push", "-q", bare, "made/later")
+    with works(client, (url, {"base": "made/later"})) as (w,):
+        same((w.made["base_commit"], w.run("git symbolic-ref HEAD")), (tip, "refs/heads/made/later"), "the branch")
 
 
 @test("defect 3: with the origin gone, a commit of the mirror becomes a workspace with all its history")
@@ -70,15 +72,16 @@ def _(api):
     old = g.git(source, "rev-parse", "HEAD")
     new = g.commit(source, "second", a__txt="second\n")
     g.git(source, "push", "-q", bare, "main")
-    for client, role in both(api):
-        with works(client, (url, {})):
-            bare.rename(g.ORIGIN / "away.git")
-            try:
-                with works(client, (url, {"base": old})) as (w,):  # nobody has had it checked out yet
-                    same(w.run(f"cat a.txt; git show {new}:a.txt; git fsck --full >/dev/null && echo whole"), "one\nsecond\nwhole", role)
-                    same(w.run("git config --get-regexp 'partial|promisor' || echo none"), "none", "it is no partial clone")
-            finally:
-                (g.ORIGIN / "away.git").rename(bare)
+    client = place.client_of(api, "root")
+    client.ok("PUT", "/v1/repos/gone", {"url": url})
+    bare.rename(g.ORIGIN / "away.git")
+    try:
+        with works(client, (url, {"base": old})) as (w,):  # nobody has had it checked out yet
+            same(w.run(f"cat a.txt; git show {new}:a.txt; git fsck --full >/dev/null && echo whole"), "one\nsecond\nwhole", "all is there")
+            same(w.run("git config --get-regexp 'partial|promisor' || echo none"), "none", "it is no partial clone")
+        g.refused(client.put("/v1/workspaces/moved", {"repo": url, "base": "main"}), "repo_unreachable")  # a name may have moved
+    finally:
+        (g.ORIGIN / "away.git").rename(bare)
 
 
 @test("defect 4: a timeout ends the command with all it started, also what left its session or changed its parent")

@@ -96,33 +96,15 @@ def _(api):
             one.remove()
 
 
-@test("what was pushed and branches made later are found by the next workspace; a commit is found offline")
+@test("names of a base and of a branch that are none are refused; one that is not there is not found")
 def _(api):
-    source = g.make("moving")
-    url = g.serve(source)
-    for client, role in both(api):
-        g.git(source, "checkout", "-q", "main")
-        first = Work(client, url)
-        new = g.commit(source, f"new {role}", a__txt=role)
-        g.git(source, "push", "-q", g.ORIGIN / "moving.git", "main")
-        second = Work(client, url, base="main")
-        same(second.made["base_commit"], new, "after a push")
-        branch = f"made/later-{role}"
-        tip = g.commit(source, "branch", branch=branch, b__txt=role)
-        g.git(source, "push", "-q", g.ORIGIN / "moving.git", branch)
-        third = Work(client, url, base=branch)
-        same((third.made["base_commit"], third.run("git symbolic-ref HEAD")), (tip, f"refs/heads/{branch}"), "a new branch")
-        (g.ORIGIN / "moving.git").rename(g.ORIGIN / "gone.git")
-        g.refused(client.put(f"/v1/workspaces/{key()}", {"repo": url, "base": "main"}), "repo_unreachable")
-        offline = Work(client, url, base=tip)
-        same(offline.run("git log --oneline | wc -l; git status --porcelain; cat b.txt"), "3\n" + role if role == "root" else f"4\n{role}", "offline")
-        (g.ORIGIN / "gone.git").rename(g.ORIGIN / "moving.git")
+    url = g.serve(g.make("names"))
+    for client, _ in both(api):
         g.refused(client.put(f"/v1/workspaces/{key()}", {"repo": url, "base": "no-such"}), "not_found")
         for bad in ("-x", "a..b", "a b", "--upload-pack=x", "x\ny", "@{1}"):
             g.refused(client.put(f"/v1/workspaces/{key()}", {"repo": url, "base": bad}), "invalid")
             g.refused(client.put(f"/v1/workspaces/{key()}", {"repo": url, "branch": bad}), "invalid")
-        for one in (first, second, third, offline):
-            one.remove()
+        g.clear(client)
 
 
 @test("one checkout for a commit, however many workspaces; a repository in use is not removed")
