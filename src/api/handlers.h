@@ -38,6 +38,8 @@ void workspace_patch(struct call *c, struct wsx *w); /* changes as git has them 
 handler_fn repos_put, repos_get, repos_list, repos_refresh, repos_delete;
 /* cache.c */
 handler_fn cache_list, cache_gc, cache_verify;
+/* store.c */
+handler_fn store_gc, store_fsck;
 /* ports.c */
 handler_fn port_list, port_forward, port_delete, port_connect;
 /* admin.c */

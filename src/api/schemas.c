@@ -47,6 +47,7 @@ static const struct member quota_sums[] = {
 	{ "mem",       NEEDED, "count|null",  "bytes of those that live, by their limits" },
 	{ "pids",      NEEDED, "count|null",  "of those that live, by their limits" },
 	{ "disk",      NEEDED, "count|null",  "bytes of those that are not gone, by their limits" },
+	{ "workspaces", NEEDED, "count|null", "that are not in the trash" },
 };
 
 static const struct member token_ask[] = {
@@ -569,6 +570,12 @@ const struct schema schemas[] = {
 	{ "Workspace", "A durable tree.", MEMBERS(workspace) },
 	{ "WorkspaceUsage", "What it has on disk.", MEMBERS(workspace_usage) },
 	{ "WorkspaceList", "A page of workspaces.", MEMBERS(workspace_list_of) },
+	{ "GcAsk", "Make room.", MEMBERS(gc_ask), ASK },
+	{ "Gc", "What was decided.", MEMBERS(gc_of) },
+	{ "GcDecision", "One decision.", MEMBERS(gc_decision) },
+	{ "FsckAsk", "Look at everything.", MEMBERS(fsck_ask), ASK },
+	{ "Fsck", "What was found.", MEMBERS(fsck_of) },
+	{ "FsckFinding", "One finding.", MEMBERS(fsck_finding) },
 	{ "WorkspaceLeft", "What a command left in its workspace.", MEMBERS(workspace_left) },
 	{ "ForkAsk", "Which forks.", MEMBERS(fork_ask), ASK },
 	{ "SnapshotAsk", "A snapshot.", MEMBERS(snapshot_ask), ASK },

@@ -22,6 +22,8 @@ const struct route routes[] = {
 	{ "GET",    "/v1/cache",           cache_list,      SCOPE_ADMIN,  BODY_NONE,   "What is in the package cache", NULL, "CacheList", "limit cursor" },
 	{ "POST",   "/v1/cache/gc",        cache_gc,        SCOPE_ADMIN,  BODY_WHOLE,  "Remove what was not used for the longest time", "CacheGcAsk", "CacheGc", NULL },
 	{ "POST",   "/v1/cache/verify",    cache_verify,    SCOPE_ADMIN,  BODY_WHOLE,  "Read all of it again; what is not what it should be is removed", "Nothing", "CacheVerified", NULL },
+	{ "POST",   "/v1/gc",              store_gc,        SCOPE_ADMIN,  BODY_WHOLE,  "Make room in the store of workspaces; each decision is explained", "GcAsk", "Gc", NULL },
+	{ "POST",   "/v1/fsck",            store_fsck,      SCOPE_ADMIN,  BODY_WHOLE,  "Is the store of workspaces whole? What is safe to mend is, when asked", "FsckAsk", "Fsck", NULL },
 
 	{ "POST",   "/v1/run",             exec_run,        SCOPE_MANAGE, BODY_WHOLE,  "Make a sandbox, run one command, remove it", "RunAsk", "Process", NULL },
 	{ "POST",   "/v1/sandboxes",       sandbox_create,  SCOPE_MANAGE, BODY_WHOLE,  "Make a sandbox; with a known key: get it", "SandboxAsk", "Sandbox", NULL },
@@ -68,7 +70,7 @@ const struct route routes[] = {
 	{ "POST",   "/v1/repos/{id}/refresh", repos_refresh, SCOPE_MANAGE, BODY_WHOLE, "Fetch what is new", "Nothing", "Repo", "wait" },
 	{ "DELETE", "/v1/repos/{id}",      repos_delete,    SCOPE_MANAGE, BODY_NONE,   "Remove the mirror and its checkouts; refused while a workspace needs them", NULL, NULL, NULL },
 	{ "PUT",    W,                     workspace_put,   SCOPE_MANAGE, BODY_WHOLE,  "Get the workspace with this key, or make it", "WorkspaceAsk", "Workspace", NULL },
-	{ "GET",    "/v1/workspaces",      workspace_list,  SCOPE_READ,   BODY_NONE,   "The workspaces, newest first", NULL, "WorkspaceList", "limit cursor parent trash" },
+	{ "GET",    "/v1/workspaces",      workspace_list,  SCOPE_READ,   BODY_NONE,   "The workspaces, newest first", NULL, "WorkspaceList", "limit cursor parent trash usage" },
 	{ "GET",    W,                     workspace_get,   SCOPE_READ,   BODY_NONE,   "One workspace", NULL, "Workspace", "usage" },
 	{ "PATCH",  W,                     workspace_change, SCOPE_MANAGE, BODY_WHOLE, "Pin it, another time to live, another spec", "WorkspaceChange", "Workspace", NULL },
 	{ "DELETE", W,                     workspace_delete, SCOPE_MANAGE, BODY_NONE,  "To the trash; with force also when it has changes or sandboxes", NULL, NULL, "force" },

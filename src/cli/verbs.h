@@ -26,6 +26,8 @@ extern const struct verb cmd_top;
 extern const struct verb cmd_net, cmd_why;
 /* verb_cache.c */
 extern const struct verb cmd_cache;
+/* verb_fsck.c */
+extern const struct verb cmd_fsck;
 /* verb_port.c */
 extern const struct verb cmd_ports, cmd_port;
 /* verb_git.c */

@@ -10,8 +10,11 @@
 #include "base/fd.h"
 #include "core/birth.h"
 #include "core/cache.h"
+#include "core/census.h"
 #include "core/checkout.h"
 #include "core/expire.h"
+#include "core/fsck.h"
+#include "core/gc.h"
 #include "core/image.h"
 #include "core/maker.h"
 #include "core/process.h"
@@ -303,6 +306,9 @@ void core_close(struct core *c)
 	cache_asks_done(c);
 	wsx_close_all(c);
 	images_close(c);
+	gc_close(c);
+	fsck_close(c);
+	census_close(c);
 	trees_close(c);
 	maker_close(c);
 	timers_done(&c->timers, c->loop);

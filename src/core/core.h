@@ -16,6 +16,7 @@
  *   repo.c      repositories: their mirrors
  *   checkout.c  a commit as trees of a workspace
  *   trees.c     folders of the store; vault.c: the link to who keeps them
+ *   census.c    what lies there; evict.c who goes when it is too much; fsck.c whether all fits
  *   workspace.c and its siblings: durable trees, their points, who works with them
  *   files.c     the tree worker of a sandbox: requests and answers about files
  *   dial.c      connections to ports inside
@@ -53,6 +54,7 @@ struct sbx;
 struct core_config {
 	const char *state_dir, *run_dir;
 	struct quota quota;                                    /* per tenant; 0: none */
+	struct config_store disk;                              /* of workspaces */
 	const struct config_net *net;                          /* the operator's, for all */
 	struct limit defaults[LIMIT_COUNT], most[LIMIT_COUNT]; /* the operator's, for specs */
 	uint64_t ttl_ms;          /* of a sandbox that names none; 0: for ever */
@@ -75,6 +77,10 @@ struct core {
 	struct maker *maker;
 	struct cache_ask *cache_asks; /* that are under way */
 	struct trees *trees;          /* trees.h */
+	struct census *census;        /* the last one; NULL: none yet (census.h) */
+	struct census_op *census_ops; /* under way */
+	struct gc_job *gc_jobs;       /* gc.h */
+	struct fsck *fscks;           /* fsck.h */
 	struct image_import *imports; /* image.h */
 	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
 	struct layer_job *layer_jobs; /* checkouts that are being made */
@@ -84,14 +90,16 @@ struct core {
 	struct roster workspaces;     /* by id: those that somebody works with */
 	struct watch store_watch;
 	struct timer expire;
-	struct timer nudge; /* lazy records go now */
-	size_t n_clients;   /* connections, as the server counts them */
-	uint64_t purged_ms; /* when old records were last looked for; monotonic */
-	uint64_t swept_ms;  /* and points of workspaces */
-	uint64_t busy_ms;   /* when there was last something to do; monotonic */
-	bool is_open;       /* requests are answered */
-	bool is_closing;    /* nothing new is begun */
-	struct {            /* NULL, or: is told of a sandbox of which nothing is left */
+	struct timer nudge;    /* lazy records go now */
+	size_t n_clients;      /* connections, as the server counts them */
+	uint64_t purged_ms;    /* when old records were last looked for; monotonic */
+	uint64_t swept_ms;     /* and points of workspaces */
+	uint64_t busy_ms;      /* when there was last something to do; monotonic */
+	uint64_t gc_looked_ms; /* and whether the store is too full */
+	bool is_evicting;      /* a checkout is about to go: nobody may be given one */
+	bool is_open;          /* requests are answered */
+	bool is_closing;       /* nothing new is begun */
+	struct {               /* NULL, or: is told of a sandbox of which nothing is left */
 		void (*tell)(void *arg, const char *sandbox);
 		void *arg;
 	} on_gone;

@@ -244,7 +244,9 @@ static void begun(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct 
 /* Commits tell what both have in common, but not of files that were never committed. */
 static void pack_both(struct git_op *o)
 {
-	const struct wsx_forks as_it_began = { .n = 1, .at = "origin", .ttl_ms = SCRATCH_MS };
+	const struct wsx_forks as_it_began = {
+		.n = 1, .at = "origin", .ttl_ms = SCRATCH_MS, .is_ours = true
+	};
 
 	if (!o->begun)
 		pack(o, o->source, 0);

@@ -296,13 +296,15 @@ static int insert(struct sbx *s, struct store_call call, struct fail *f)
 	return 0;
 }
 
-/* The launcher found nobody at the other end of the one socket that it writes to. */
-static void explain_make(struct fail *f, const struct err *e)
+/* The launcher found nobody at the other end of a socket: of the monitor, or of the keeper. */
+static void explain_make(struct fail *f, const struct err *e, bool has_workspace)
 {
 	fail_err(f, e);
 	if (e->sys != EPIPE && e->sys != ECONNRESET)
 		return;
-	fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "the monitor of the sandbox died");
+	fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "%s died",
+	         has_workspace ? "the monitor of the sandbox or the keeper of its workspace"
+	                       : "the monitor of the sandbox");
 	f->is_retry_safe = true;
 }
 
@@ -313,7 +315,7 @@ void sbx_made(void *arg, const struct launch_made *m, int channel_fd, const stru
 	AUTO(fd_close) int fd = channel_fd;
 
 	if (e) {
-		explain_make(&f, e);
+		explain_make(&f, e, s->workspace);
 		sbx_build_failed(s, &f);
 		return;
 	}

@@ -41,6 +41,27 @@ uint64_t trees_number(struct core *c)
 	return t->next++;
 }
 
+uint64_t trees_next(const struct core *c)
+{
+	return c->trees->next;
+}
+
+bool trees_skip(struct core *c, uint64_t num)
+{
+	struct trees *t = c->trees;
+
+	if (num < t->next)
+		return false;
+	t->next = num + 1;
+	note(t);
+	return true;
+}
+
+bool trees_are_idle(const struct core *c)
+{
+	return !c->trees->ops;
+}
+
 /* ---- the keeper of the store --------------------------------------------------------- */
 
 static void vault_gone(void *arg, const struct err *e)
@@ -52,7 +73,7 @@ static void vault_gone(void *arg, const struct err *e)
 	t->vault = NULL;
 }
 
-static void ask_with(struct core *c, const struct vault_packet *p, vault_done_fn *done, void *arg)
+void trees_ask(struct core *c, const struct vault_packet *p, int fd, vault_done_fn *done, void *arg)
 {
 	struct trees *t = c->trees;
 	struct vault_open store = { .workspace = 0 };
@@ -60,7 +81,12 @@ static void ask_with(struct core *c, const struct vault_packet *p, vault_done_fn
 	if (!t->vault)
 		t->vault =
 		    vault_open(c, &store, (struct vault_owner){ .gone = vault_gone, .arg = t });
-	vault_ask(t->vault, p, -1, done, arg);
+	vault_ask(t->vault, p, fd, done, arg);
+}
+
+static void ask_with(struct core *c, const struct vault_packet *p, vault_done_fn *done, void *arg)
+{
+	trees_ask(c, p, -1, done, arg);
 }
 
 static void ask(struct core *c, enum vault_type type, uint64_t num, vault_done_fn *done, void *arg)

@@ -68,6 +68,7 @@ static void died(struct vault *v)
 	struct err e = { 0 };
 
 	err_new(&e, ERR_INTERNAL, "the keeper of the storage died");
+	e.sys = VAULT_DIED;
 	fail_all(v, &e);
 }
 

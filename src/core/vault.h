@@ -11,6 +11,8 @@
 
 struct vault;
 
+#define VAULT_DIED EPIPE /* err.sys: what was asked may be done, or not, or half */
+
 /* One of d and e is NULL. It may ask again, and close the vault. */
 typedef void vault_done_fn(void *arg, const struct vault_done *d, const struct err *e);
 

@@ -15,11 +15,16 @@ struct ws_op {
 	void (*run)(struct ws_op *o);
 	void (*fail)(struct ws_op *o, const struct fail *f); /* it ends here */
 	bool needs_vault;
+	bool is_second; /* run() was called before, and the keeper died under it */
 };
 
 void ws_add(struct wsx *w, struct ws_op *o);
+void ws_add_first(struct wsx *w, struct ws_op *o); /* nothing is under way; it does not run yet */
 void ws_end(struct ws_op *o);
 void ws_pump(struct wsx *w);
+/* The keeper died under the operation that is under way: run() is called again, with the next one,
+ * once. False: that is not what happened, or it was the second. */
+bool ws_again(struct wsx *w, const struct err *e);
 
 void ws_free(struct wsx *w);
 struct wsx *ws_load(struct core *c, const struct workspace_row *row);
@@ -38,6 +43,8 @@ int ws_layers(const char *stack, uint64_t layers[VAULT_LAYERS_MAX]); /* how many
 /* Everybody stands still, or nobody does and there is an error. Within an operation. */
 void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int error));
 void ws_thaw(struct wsx *w);
+/* Nobody can have written since its head was made. */
+bool ws_is_at_head(const struct wsx *w);
 bool ws_has_processes(const struct wsx *w, struct str *names);
 
 /* What changed since the head becomes a point, within an operation; frozen already. `row` is what
@@ -50,12 +57,18 @@ struct ws_kept {
 	void *arg;
 };
 void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask);
+void ws_keep_found(struct wsx *w); /* before anything else is done */
+/* Those points are no more, the newest first: the row names others. 1: done() will be told. */
+int wsx_forget_points(struct core *c, const struct workspace_row *row,
+                      const struct point_list *lost, ws_stored_fn *done, void *arg);
 void ws_sync_soon(struct wsx *w, int64_t num);
 void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg); /* the keeper is there */
 void ws_forget_pending(struct wsx *w);
 /* Within an operation: our own sandbox is ended, and the keeper; `busy` while others have it. */
 void ws_shut(struct wsx *w, ws_stored_fn *done, void *arg);
 void ws_close(struct wsx *w); /* as an operation of its own */
+void ws_close_then(struct wsx *w, wsx_done_fn *done, void *arg);
+bool ws_is_idle(const struct wsx *w); /* closed, and nobody is about to open it */
 void ws_end_sandboxes(struct wsx *w, bool only_service);
 void ws_sync_fired(struct timer *t);
 struct attach_op;

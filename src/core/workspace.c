@@ -1,5 +1,6 @@
 #include "core/workspace.h"
 
+#include <assert.h>
 #include <jansson.h>
 
 #include "core/trees.h"
@@ -80,6 +81,20 @@ void wsx_ref(struct wsx *w)
 static bool is_unused(const struct wsx *w)
 {
 	return w->refs == 0 && !w->first && !w->attached;
+}
+
+bool ws_is_idle(const struct wsx *w)
+{
+	return !w->first && !w->attached && w->link == WSX_CLOSED;
+}
+
+bool wsx_may_rest(const struct wsx *w)
+{
+	for (const struct sbx *s = w->attached; s; s = s->next_attached)
+		if (!s->is_service)
+			return false;
+	return !w->first && !w->is_service_due && !w->is_default_due && w->link != WSX_OPENING &&
+	       w->link != WSX_CLOSING;
 }
 
 /* A while after the last use of it. */
@@ -235,6 +250,8 @@ static void vault_gone(void *arg, const struct err *e)
 	vault_close(w->vault);
 	w->vault = NULL;
 	w->link = WSX_CLOSED;
+	if (w->is_again)
+		w->is_again = w->is_busy = false;
 	if (is_opening && e->sys == EBUSY && w->attached) {
 		/* The keeper before it died while we were not there. */
 		ws_end_sandboxes(w, false);
@@ -261,6 +278,10 @@ static void open_settled(void *arg, const struct fail *f)
 		return;
 	}
 	w->link = WSX_OPEN;
+	/* Of a host that lost its power: its last points may be gone, and what they held is there.
+	 */
+	if (w->is_doubtful && strcmp(w->row.mode, "read") != 0)
+		ws_keep_found(w);
 	ws_pump(w);
 }
 
@@ -304,7 +325,8 @@ static void open_vault(void *arg, const struct fail *f)
 static void open_begin(struct wsx *w)
 {
 	w->link = WSX_OPENING;
-	w->is_found = false;
+	w->is_found = w->is_kept = false;
+	w->is_doubtful = !w->row.clean;
 	w->row.clean = 0;
 	w->row.used_ms = core_now_ms();
 	w->row.expires_ms = w->row.ttl_ms ? w->row.used_ms + w->row.ttl_ms : 0;
@@ -322,7 +344,7 @@ void ws_fail(struct fail *f, const struct err *e)
 	         : e->kind == ERR_LIMIT ? FAIL_TOO_LARGE
 	                                : FAIL_BACKEND_ERROR,
 	         "%s", e->msg);
-	f->is_retry_safe = e->sys == EBUSY;
+	f->is_retry_safe = e->sys == EBUSY || e->sys == VAULT_DIED;
 }
 
 void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *done, void *arg)
@@ -334,6 +356,7 @@ void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *
 		return;
 	}
 	err_new(&e, ERR_INTERNAL, "the keeper of the storage died");
+	e.sys = VAULT_DIED;
 	done(arg, NULL, &e);
 }
 
@@ -361,6 +384,34 @@ void ws_pump(struct wsx *w)
 		return;
 	w->is_busy = true;
 	w->first->run(w->first);
+}
+
+void ws_add_first(struct wsx *w, struct ws_op *o)
+{
+	assert(!w->is_busy);
+	o->w = w;
+	o->next = w->first;
+	w->first = o;
+	if (!o->next)
+		w->last = &o->next;
+	timer_stop(&w->core->timers, &w->idle);
+}
+
+bool ws_again(struct wsx *w, const struct err *e)
+{
+	struct ws_op *o = w->first;
+
+	if (e->sys != VAULT_DIED || o->is_second)
+		return false;
+	o->is_second = true;
+	ws_thaw(w);
+	if (w->vault) { /* vault_gone() is next */
+		w->is_again = true;
+		return true;
+	}
+	w->is_busy = false;
+	ws_pump(w);
+	return true;
 }
 
 void ws_add(struct wsx *w, struct ws_op *o)

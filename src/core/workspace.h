@@ -41,9 +41,12 @@ struct wsx {
 	struct ws_waiter *service_waiters, *default_waiters;
 	bool is_service_due, is_default_due;
 	bool has_sandboxes; /* at our end: some live on with its mount */
+	bool is_doubtful;   /* at the last opening: nobody had said that it is at its head */
 	bool is_found; /* after a restart of ours: the keeper of those who are attached may live */
 	struct ws_op *first, **last;
-	bool is_busy; /* the first operation is under way */
+	bool is_busy;  /* the first operation is under way */
+	bool is_again; /* it begins anew when the keeper is known to be dead */
+	bool is_kept;  /* it was at its head when nobody was there, and nobody came since */
 	unsigned int refs;
 	bool is_scratch; /* nobody will want it out of the trash */
 	struct timer idle, sync;
@@ -104,6 +107,7 @@ struct wsx_forks {
 	const char *key; /* NULL, or: of the only one; "key-1", … of several */
 	const char *at;  /* NULL: as it is now; else a point (wsx_point) */
 	uint64_t ttl_ms; /* 0: that of the workspace */
+	bool is_ours;    /* for a moment, by the daemon: no quota counts */
 };
 /* The new ones are `ids`, n of them. */
 typedef void wsx_forked_fn(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct fail *f);
@@ -177,4 +181,11 @@ void wsx_adopt(struct sbx *s, const char *id); /* at start: it may have the moun
 void wsx_on_frozen(struct sbx *s, int error);  /* asked for by freeze */
 void wsx_recover(struct core *c);              /* at start, after the sandboxes were found */
 void wsx_look(struct core *c);                 /* now and then: what is over, trash, old points */
+void wsx_end_trash(struct core *c);            /* whose time there is over */
+bool wsx_may_rest(const struct wsx *w);        /* nobody works with it, though it may be open */
+/* Its files go; its next use makes them again from its last point. One that is not closed in order
+ * is, and what it is becomes a point; of others that is on disk: the caller has looked. */
+void wsx_evict(struct wsx *w, wsx_done_fn *done, void *arg);
+/* The same for one whose files are gone already. */
+void wsx_begin_again(struct wsx *w, wsx_done_fn *done, void *arg);
 void wsx_close_all(struct core *c);

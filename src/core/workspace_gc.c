@@ -6,6 +6,7 @@
  */
 #include <jansson.h>
 
+#include "core/gc.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
 #include "io/journal.h"
@@ -23,13 +24,28 @@ static void expired(void *arg, struct wsx *w, const struct fail *f)
 	        NULL);
 }
 
-static void gone(void *arg, const struct fail *f)
+static void volume_removed(void *arg, const struct vault_done *d, const struct err *e)
 {
 	struct wsx *w = arg;
 
+	(void)d;
+	if (e) /* fsck finds it */
+		journal(JOURNAL_WARN, e->msg, "workspace", w->row.id, NULL);
+	wsx_unref(w);
+}
+
+static void gone(void *arg, const struct fail *f)
+{
+	struct wsx *w = arg;
+	struct vault_packet p = { .head.type = V_REMOVE_VOLUME,
+		                  .tree.number = (uint64_t)w->row.num };
+
 	if (!f)
 		tree_remove(w->core, (uint64_t)w->row.top);
-	wsx_unref(w);
+	if (!f && w->row.disk_bytes > 0)
+		trees_ask(w->core, &p, -1, volume_removed, w);
+	else
+		wsx_unref(w);
 }
 
 /* Out of the trash, for ever. */
@@ -37,12 +53,29 @@ static void end_one(struct core *c, const char *id)
 {
 	struct wsx *w = ws_by_id(c, id);
 
-	if (!w || w->first || w->attached || w->link != WSX_CLOSED)
+	if (!w || !ws_is_idle(w) || w->row.state != WORKSPACE_TRASH)
 		return; /* at the next look */
 	w->row.state = WORKSPACE_GONE;
 	w->row.ended_ms = core_now_ms();
 	wsx_ref(w);
 	ws_store(w, WORKSPACE_SET_STATE, (struct workspace_with){ .trash = w->row.top }, gone, w);
+}
+
+void wsx_end_trash(struct core *c)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct workspace_list list = { 0 };
+	struct err e = { 0 };
+
+	if (store_workspace_trashed(c->store, core_now_ms() - (int64_t)c->config.keep_trash_ms, &a,
+	                            &list, &e) < 0)
+		return;
+	for (size_t i = 0; i < list.n; i++)
+		end_one(c, list.rows[i].id);
+	if (list.n > 0 || core_mono_ms() - c->swept_ms >= SWEEP_MS) {
+		c->swept_ms = core_mono_ms();
+		trees_drop_points(c, POINTS_AT_A_TIME);
+	}
 }
 
 void wsx_look(struct core *c)
@@ -60,14 +93,122 @@ void wsx_look(struct core *c)
 			if (w && !w->attached && !w->first && w->refs == 0)
 				(void)!wsx_delete(w, true, expired, NULL, &f);
 		}
-	if (store_workspace_trashed(c->store, core_now_ms() - (int64_t)c->config.keep_trash_ms, &a,
-	                            &list, &e) == 0)
-		for (size_t i = 0; i < list.n; i++)
-			end_one(c, list.rows[i].id);
-	if (list.n > 0 || core_mono_ms() - c->swept_ms >= SWEEP_MS) {
-		c->swept_ms = core_mono_ms();
-		trees_drop_points(c, POINTS_AT_A_TIME);
+	wsx_end_trash(c);
+	gc_look(c);
+}
+
+/* ---- without its files --------------------------------------------------------------- */
+
+struct evict_op {
+	struct ws_op op; /* first */
+	bool is_lost;    /* they are not there: it begins with its last point */
+	int64_t old_top;
+	wsx_done_fn *done;
+	void *arg;
+};
+
+static void evict_end(struct evict_op *o, const struct fail *f)
+{
+	struct wsx *w = o->op.w;
+
+	wsx_ref(w);
+	o->done(o->arg, w, f);
+	ws_end(&o->op);
+	wsx_unref(w);
+	free(o);
+}
+
+static void evict_emptied(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct fail f = { 0 };
+
+	(void)d;
+	if (e)
+		ws_fail(&f, e);
+	evict_end(arg, e ? &f : NULL);
+}
+
+/* Still within the operation: nobody opens it while its volume goes. */
+static void evict_stored(void *arg, const struct fail *f)
+{
+	struct evict_op *o = arg;
+	struct wsx *w = o->op.w;
+	struct vault_packet p = { .head.type = V_REMOVE_VOLUME,
+		                  .tree.number = (uint64_t)w->row.num };
+
+	if (!f)
+		tree_remove(w->core, (uint64_t)o->old_top);
+	if (!f && w->row.disk_bytes > 0)
+		trees_ask(w->core, &p, -1, evict_emptied, o);
+	else
+		evict_end(o, f);
+}
+
+static void evict_run(struct ws_op *op)
+{
+	struct evict_op *o = (struct evict_op *)op;
+	struct wsx *w = op->w;
+	struct fail f = { 0 };
+
+	if (w->link != WSX_CLOSED || w->attached || (!w->row.clean && !o->is_lost) ||
+	    w->row.pending || w->row.state == WORKSPACE_GONE) {
+		fail_set(&f, FAIL_BUSY, "somebody works with it again");
+		evict_end(o, &f);
+		return;
 	}
+	o->old_top = w->row.top;
+	w->row.top = (int64_t)trees_number(w->core);
+	w->row.begins = w->row.head;
+	w->row.clean = 1;
+	ws_store(w, WORKSPACE_SET_STACK | WORKSPACE_SET_CLEAN,
+	         (struct workspace_with){ .trash = o->old_top }, evict_stored, o);
+}
+
+static struct evict_op *evict_new(wsx_done_fn *done, void *arg)
+{
+	struct evict_op *o = mem_alloc(sizeof *o);
+
+	*o = (struct evict_op){ .op = { .run = evict_run }, .done = done, .arg = arg };
+	return o;
+}
+
+void wsx_begin_again(struct wsx *w, wsx_done_fn *done, void *arg)
+{
+	struct evict_op *o = evict_new(done, arg);
+
+	o->is_lost = true;
+	ws_add(w, &o->op);
+}
+
+static void evict_closed(void *arg, struct wsx *w, const struct fail *f)
+{
+	struct evict_op *o = arg;
+
+	if (!f) {
+		ws_add(w, &o->op);
+		return;
+	}
+	o->done(o->arg, w, f);
+	free(o);
+}
+
+static void evict_kept(void *arg, struct wsx *w, const struct point_row *p, const struct fail *f)
+{
+	(void)p;
+	if (f)
+		evict_closed(arg, w, f);
+	else
+		ws_close_then(w, evict_closed, arg);
+}
+
+void wsx_evict(struct wsx *w, wsx_done_fn *done, void *arg)
+{
+	struct evict_op *o = evict_new(done, arg);
+
+	if (w->link == WSX_CLOSED && w->row.clean)
+		ws_add(w, &o->op);
+	else
+		wsx_point(w, &(struct wsx_point_ask){ .label = "what was left" }, evict_kept, o);
 }
 
 /* ---- after a loss of power ----------------------------------------------------------- */
@@ -103,7 +244,8 @@ static char *safe_ahead(const struct point_list *lost, const char *text)
 }
 
 /* Its tree is what the disk has; only its history is shorter than it was. */
-static void repair(struct core *c, const struct workspace_row *row, const struct point_list *lost)
+int wsx_forget_points(struct core *c, const struct workspace_row *row,
+                      const struct point_list *lost, ws_stored_fn *done, void *arg)
 {
 	int64_t begins = safe_before(lost, row->begins), head = safe_before(lost, row->head),
 		origin = safe_before(lost, row->origin);
@@ -111,19 +253,23 @@ static void repair(struct core *c, const struct workspace_row *row, const struct
 
 	if (begins == row->begins && head == row->head && origin == row->origin &&
 	    strcmp(ahead, row->ahead) == 0)
-		return;
+		return 0;
 	struct wsx *w = ws_by_id(c, row->id);
 	if (!w)
-		return;
-	journal(JOURNAL_WARN, "points of a workspace were lost with the power", "workspace",
-	        row->id, NULL);
+		return 0;
+	journal(JOURNAL_WARN, "points of a workspace were lost", "workspace", row->id, NULL);
+	if (head != row->head)
+		w->row.clean = 0; /* its files may say more than that point does */
 	w->row.begins = begins;
 	w->row.head = head;
 	w->row.origin = origin;
 	w->row.rev++;
 	ws_text(&w->ahead, ahead, &w->row.ahead);
-	ws_store(w, WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_ORIGIN,
-	         (struct workspace_with){ 0 }, NULL, NULL);
+	ws_store(w,
+	         WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_ORIGIN |
+	             WORKSPACE_SET_CLEAN,
+	         (struct workspace_with){ 0 }, done, arg);
+	return 1;
 }
 
 static void recover_points(struct core *c)
@@ -143,7 +289,7 @@ static void recover_points(struct core *c)
 		if (store_workspace_list(c->store, &q, &a, &list, &e) < 0)
 			return;
 		for (size_t i = 0; i < list.n; i++)
-			repair(c, &list.rows[i], &lost);
+			(void)wsx_forget_points(c, &list.rows[i], &lost, NULL, NULL);
 		q.page.cursor = list.next;
 	} while (list.next);
 }

@@ -3,6 +3,7 @@
  */
 #include <jansson.h>
 
+#include "core/gc.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
 #include "io/journal.h"
@@ -19,6 +20,13 @@ struct creating {
 	void *arg;
 };
 
+/* Nothing was made: later there may be room. */
+static void over_quota(struct fail *f, const struct err *e)
+{
+	fail_set(f, FAIL_QUOTA, "%s", e->msg);
+	f->is_retry_safe = true;
+}
+
 static void created(void *arg, const struct store_answer *a)
 {
 	struct creating *o = arg;
@@ -27,6 +35,8 @@ static void created(void *arg, const struct store_answer *a)
 
 	if (a->code == STORE_EXISTS)
 		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists");
+	else if (a->code == STORE_CONFLICT)
+		over_quota(&f, a->err);
 	else if (!w)
 		fail_set(&f, FAIL_BACKEND_ERROR, "the workspace could not be stored");
 	o->done(o->arg, w, w ? NULL : &f);
@@ -45,13 +55,33 @@ static void stack_of(const struct wsx_ask *ask, char out[64])
 	snprintf(out + len, 64 - (size_t)len, "]");
 }
 
+/* The operator's bound for one; as root it is held by a volume. */
+static int bound_of(const struct core *c, const struct wsx_ask *ask, int64_t *bytes, struct fail *f)
+{
+	uint64_t most = c->config.disk.workspace;
+	bool is_read = ask->mode && strcmp(ask->mode, "read") == 0;
+	char text[32];
+
+	*bytes = (int64_t)ask->disk_bytes;
+	if (most && ask->disk_bytes > most) {
+		quota_text(QUOTA_DISK, most, text);
+		return fail_set(f, FAIL_QUOTA, "disk: %s is the most for a workspace", text);
+	}
+	if (most && !ask->disk_bytes && c->host.is_root && !is_read)
+		*bytes = (int64_t)most;
+	return 0;
+}
+
 int wsx_create(struct core *c, const struct wsx_ask *ask, wsx_done_fn *done, void *arg,
                struct fail *f)
 {
-	struct creating *o = mem_alloc(sizeof *o);
-	int64_t now = core_now_ms();
+	int64_t now = core_now_ms(), disk_bytes = 0;
 	char stack[64];
 	struct err e = { 0 };
+
+	if (gc_admit(c, f) < 0 || bound_of(c, ask, &disk_bytes, f) < 0)
+		return -1;
+	struct creating *o = mem_alloc(sizeof *o);
 
 	*o = (struct creating){ .core = c, .done = done, .arg = arg };
 	id_make(o->id, "ws");
@@ -76,10 +106,12 @@ int wsx_create(struct core *c, const struct wsx_ask *ask, wsx_done_fn *done, voi
 		                     .expires_ms = ask->ttl_ms ? now + (int64_t)ask->ttl_ms : 0,
 		                     .created_ms = now,
 		                     .used_ms = now,
-		                     .disk_bytes = (int64_t)ask->disk_bytes,
+		                     .disk_bytes = disk_bytes,
 		                     .inodes = (int64_t)ask->inodes };
-	if (store_workspace_insert(c->store, &row, 1,
-	                           (struct store_call){ .done = created, .arg = o }, &e) == 0)
+	const struct workspace_batch batch = { &row, 1, c->config.quota.of[QUOTA_WORKSPACES] };
+
+	if (store_workspace_insert_within(
+		c->store, &batch, (struct store_call){ .done = created, .arg = o }, &e) == 0)
 		return 0;
 	free(o);
 	return fail_err(f, &e);
@@ -183,6 +215,8 @@ static void shut_answered(void *arg, const struct vault_done *d, const struct er
 		shut_end(o, NULL);
 	} else if (e->sys == EBUSY && o->tries++ < CLOSE_TRIES) {
 		timer_set(&w->core->timers, &o->timer, CLOSE_AGAIN_MS);
+	} else if (ws_again(w, e)) {
+		free(o); /* its timer has fired */
 	} else {
 		ws_fail(&f, e);
 		if (e->sys == EBUSY)
@@ -274,6 +308,8 @@ static void close_synced(void *arg, const struct vault_done *d, const struct err
 	struct err full = { 0 };
 
 	(void)d;
+	if (e && ws_again(w, e))
+		return;
 	if (e) {
 		ws_fail(&f, e);
 		close_end(o, &f);
@@ -354,7 +390,12 @@ static struct close_op *close_new(wsx_done_fn *done, void *arg)
 
 void ws_close(struct wsx *w)
 {
-	ws_add(w, &close_new(NULL, NULL)->op);
+	ws_close_then(w, NULL, NULL);
+}
+
+void ws_close_then(struct wsx *w, wsx_done_fn *done, void *arg)
+{
+	ws_add(w, &close_new(done, arg)->op);
 }
 
 /* ---- the trash ----------------------------------------------------------------------- */
@@ -424,6 +465,7 @@ struct fork_op {
 	struct wsx *w;
 	size_t n;
 	int64_t ttl_ms;
+	bool is_ours;
 	char *key;
 	char (*ids)[ID_SIZE];
 	wsx_forked_fn *done;
@@ -446,6 +488,8 @@ static void forked(void *arg, const struct store_answer *a)
 
 	if (a->code == STORE_EXISTS)
 		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists");
+	else if (a->code == STORE_CONFLICT)
+		over_quota(&f, a->err);
 	else if (a->code != STORE_OK)
 		fail_set(&f, FAIL_BACKEND_ERROR, "the forks could not be stored");
 	fork_end(o, a->code == STORE_OK ? NULL : &f);
@@ -486,8 +530,12 @@ static void fork_from(struct fork_op *o, int64_t num, const char *stack)
 		rows[i].ttl_ms = o->ttl_ms ? o->ttl_ms : rows[i].ttl_ms;
 		rows[i].expires_ms = rows[i].ttl_ms ? now + rows[i].ttl_ms : 0;
 	}
-	if (store_workspace_insert(c->store, rows, o->n,
-	                           (struct store_call){ .done = forked, .arg = o }, &e) < 0) {
+	const struct workspace_batch batch = { rows, o->n,
+		                               o->is_ours ? 0
+		                                          : c->config.quota.of[QUOTA_WORKSPACES] };
+
+	if (store_workspace_insert_within(
+		c->store, &batch, (struct store_call){ .done = forked, .arg = o }, &e) < 0) {
 		fail_err(&f, &e);
 		fork_end(o, &f);
 	}
@@ -512,17 +560,19 @@ int wsx_fork(struct wsx *w, const struct wsx_forks *forks, wsx_forked_fn *done, 
 
 	if (forks->n == 0 || forks->n > WORKSPACE_FORKS_MAX)
 		return fail_set(f, FAIL_INVALID, "n: 1 to %d", WORKSPACE_FORKS_MAX);
-	if (forks->at && wsx_point_find(w, forks->at, &a, &at, f) < 0)
+	if ((!forks->is_ours && gc_admit(w->core, f) < 0) ||
+	    (forks->at && wsx_point_find(w, forks->at, &a, &at, f) < 0))
 		return -1;
 	struct fork_op *o = mem_alloc(sizeof *o);
 	*o = (struct fork_op){ .w = w, .n = forks->n, .done = done, .arg = arg };
 	o->key = forks->key ? mem_strdup(forks->key) : NULL;
 	o->ttl_ms = (int64_t)forks->ttl_ms;
+	o->is_ours = forks->is_ours;
 	o->ids = mem_alloc(forks->n * sizeof *o->ids);
 	wsx_ref(w);
 	if (forks->at)
 		fork_from(o, at.num, at.stack);
-	else if (w->link == WSX_CLOSED && w->row.clean && !w->first)
+	else if (!w->first && ((w->link == WSX_CLOSED && w->row.clean) || ws_is_at_head(w)))
 		fork_from(o, w->row.head, w->row.stack);
 	else
 		wsx_point(w, &(struct wsx_point_ask){ .label = "fork" }, fork_kept, o);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/gc.h"
 #include "core/process.h"
 #include "core/workspace-internal.h"
 
@@ -26,22 +27,26 @@ static void hang_on(struct wsx *w, struct sbx *s)
 	s->next_attached = w->attached;
 	w->attached = s;
 	s->is_attached = true;
+	w->is_kept = false;
 }
 
 static void attach_run(struct ws_op *op)
 {
 	struct attach_op o = *(struct attach_op *)op;
 	struct wsx *w = op->w;
+	struct fail f = { 0 };
 
-	if (o.s) {
+	if (o.s)
 		o.s->attaching = NULL;
+	/* Ours may: without it nobody could remove a file. */
+	bool is_refused = o.s && !o.s->is_service && gc_check_workspace(w, &f) < 0;
+	if (o.s && !is_refused)
 		hang_on(w, o.s);
-	}
 	wsx_ref(w);
 	ws_end(op);
 	free(op);
 	if (o.s)
-		o.done(o.arg, w, NULL);
+		o.done(o.arg, w, is_refused ? &f : NULL);
 	wsx_unref(w);
 }
 
@@ -255,6 +260,8 @@ static void look_done(void *arg, const struct vault_done *d, const struct err *e
 	struct wsx *w = o->op.w;
 	struct fail f = { 0 };
 
+	if (e && ws_again(w, e))
+		return;
 	if (e)
 		ws_fail(&f, e);
 	wsx_ref(w);
@@ -278,6 +285,10 @@ static void look_run(struct ws_op *op)
 {
 	struct look_op *o = (struct look_op *)op;
 
+	if (op->is_second && o->fd >= 0) { /* without what a dead one wrote; or it says so */
+		fd_close(&o->fd);
+		o->fd = memfd_create("changes", MFD_CLOEXEC);
+	}
 	ws_ask(op->w, &o->packet, o->fd, look_done, o);
 }
 

@@ -106,6 +106,20 @@ void wsx_detach(struct sbx *s)
 		ws_pump(w); /* who waited for it to go */
 }
 
+/* But the sandbox of ours, while it has nothing to do. */
+static bool is_nobody_there(const struct wsx *w)
+{
+	for (const struct sbx *s = w->attached; s; s = s->next_attached)
+		if (s != w->service || !files_are_idle(s))
+			return false;
+	return true;
+}
+
+bool ws_is_at_head(const struct wsx *w)
+{
+	return w->is_kept && is_nobody_there(w);
+}
+
 /* Who is at work, for a sentence. */
 bool ws_has_processes(const struct wsx *w, struct str *names)
 {
@@ -128,6 +142,8 @@ static void kept(void *arg, const struct vault_done *d, const struct err *e)
 	struct ws_kept *k = arg;
 	struct fail f = { 0 };
 
+	if (e && ws_again(k->w, e))
+		return;
 	if (e) {
 		ws_fail(&f, e);
 		k->done(k->arg, k, &f);
@@ -214,6 +230,7 @@ struct point_op {
 	struct ws_kept kept;
 	struct wsx_point_ask ask;
 	char *label, *process;
+	bool is_recorded;
 	wsx_point_fn *done;
 	void *arg;
 };
@@ -254,11 +271,14 @@ static void point_synced(void *arg, const struct vault_done *d, const struct err
 	struct err full = { 0 };
 
 	(void)d;
+	if (e && ws_again(w, e))
+		return;
 	if (e)
 		ws_fail(&f, e);
 	else if (store_point_durable(w->core->store, w->row.id, o->kept.row.num,
 	                             (struct store_call){ 0 }, &full) < 0)
 		fail_err(&f, &full);
+	f.is_retry_safe = false; /* it is made */
 	point_end(o, f.code == FAIL_NONE ? NULL : &f);
 }
 
@@ -271,6 +291,7 @@ static void point_stored(void *arg, const struct fail *f)
 		point_end(o, f);
 		return;
 	}
+	o->is_recorded = true;
 	if (o->kept.row.num > 0)
 		ws_sync_soon(o->op.w, o->kept.row.num);
 	if (o->ask.kind == POINT_SNAPSHOT && o->op.w->link == WSX_OPEN)
@@ -324,6 +345,7 @@ static void point_kept(void *arg, struct ws_kept *k, const struct fail *f)
 
 	(void)k;
 	ws_thaw(o->op.w);
+	o->op.w->is_kept = !f && is_nobody_there(o->op.w);
 	if (f)
 		point_end(o, f);
 	else
@@ -348,6 +370,10 @@ static void point_run(struct ws_op *op)
 {
 	struct point_op *o = (struct point_op *)op;
 
+	if (o->is_recorded) { /* and only the disk does not have it yet */
+		point_stored(o, NULL);
+		return;
+	}
 	o->kept.done = point_kept;
 	o->kept.arg = o;
 	if (op->needs_vault && op->w->link == WSX_OPEN) {
@@ -368,7 +394,8 @@ static void point_run(struct ws_op *op)
 	point_record(o);
 }
 
-void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *done, void *arg)
+static struct point_op *point_new(const struct wsx *w, const struct wsx_point_ask *ask,
+                                  wsx_point_fn *done, void *arg)
 {
 	struct point_op *o = mem_alloc(sizeof *o);
 	bool is_there = w->link != WSX_CLOSED || !w->row.clean || w->first;
@@ -382,7 +409,19 @@ void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *don
 		                .arg = arg };
 	o->ask.label = o->label = ask->label ? mem_strdup(ask->label) : NULL;
 	o->ask.process = o->process = ask->process ? mem_strdup(ask->process) : NULL;
-	ws_add(w, &o->op);
+	return o;
+}
+
+void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *done, void *arg)
+{
+	ws_add(w, &point_new(w, ask, done, arg)->op);
+}
+
+void ws_keep_found(struct wsx *w)
+{
+	static const struct wsx_point_ask ask = { .label = "what was found" };
+
+	ws_add_first(w, &point_new(w, &ask, NULL, NULL)->op);
 }
 
 bool wsx_wants_point(const struct sbx *s)

@@ -24,6 +24,7 @@ struct restore_op {
 	uint64_t steps;
 	char *name;
 	bool may_end, has_ended;
+	bool is_applying; /* the row says so: whoever opens the workspace next does it */
 	size_t n_stopping;
 	struct arena arena;
 	struct point_row target; /* num 0: no change at all */
@@ -80,8 +81,9 @@ static int plan_undo(struct restore_op *o, struct fail *f)
 	struct point_list chain;
 	struct err e = { 0 };
 	size_t steps = o->steps ? (size_t)o->steps : 1, i = 0;
+	size_t most = o->name || steps > STEPS_MAX ? STEPS_MAX : steps;
 
-	if (store_point_chain(w->core->store, w->row.head, STEPS_MAX, &o->arena, &chain, &e) < 0)
+	if (store_point_chain(w->core->store, w->row.head, most, &o->arena, &chain, &e) < 0)
 		return fail_err(f, &e);
 	if (o->name) {
 		while (i < chain.n &&
@@ -258,6 +260,8 @@ static void applied(void *arg, const struct vault_done *d, const struct err *e)
 	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
 
+	if (e && ws_again(w, e))
+		return;
 	if (e) {
 		take_back(o, e);
 		return;
@@ -276,8 +280,10 @@ static void apply(void *arg, const struct fail *f)
 	struct restore_op *o = arg;
 	struct vault_packet p = { .head.type = V_RESTORE,
 		                  .restore = { .to = (uint64_t)o->target.num,
-		                               .now = (uint64_t)o->now } };
+		                               .now = (uint64_t)o->now,
+		                               .flags = VAULT_STILL } };
 
+	o->is_applying = !f;
 	if (f)
 		restore_end(o, f);
 	else
@@ -325,8 +331,11 @@ static void swap(void *arg, const struct fail *f)
 	w->row.clean = 1;
 	ws_text(&w->stack, o->target.stack, &w->row.stack);
 	move_head(w, o->target.num, o->ahead);
-	ws_store(w, WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN, with, swapped,
-	         o);
+	set_pending(w, NULL); /* that was about the old one */
+	ws_store(w,
+	         WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN |
+	             WORKSPACE_SET_PENDING,
+	         with, swapped, o);
 }
 
 /* ---- who is in the way --------------------------------------------------------------- */
@@ -380,6 +389,8 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 	bool is_other = strcmp(o->target.stack, w->row.stack) != 0;
 	struct fail f = { 0 };
 
+	if (e && ws_again(w, e))
+		return;
 	if (e) {
 		ws_fail(&f, e);
 		restore_end(o, &f);
@@ -408,16 +419,17 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 	}
 }
 
-/* How much it is; across layers nobody can say. */
+/* How much it is; across layers nobody can say, and what is known to be much is. */
 static void count(struct restore_op *o)
 {
 	struct wsx *w = o->op.w;
+	bool is_other = strcmp(o->target.stack, w->row.stack) != 0;
 	struct vault_packet p = { .head.type = V_RESTORE,
 		                  .restore = { .to = (uint64_t)o->target.num,
 		                               .now = (uint64_t)o->now,
-		                               .flags = VAULT_COUNT } };
+		                               .flags = VAULT_COUNT | VAULT_STILL } };
 
-	if (strcmp(o->target.stack, w->row.stack) != 0)
+	if (is_other || o->n_known > LARGE_FILES)
 		counted(o, &(struct vault_done){ 0 }, NULL);
 	else
 		ws_ask(w, &p, -1, counted, o);
@@ -462,18 +474,28 @@ static void restore_run(struct ws_op *op)
 	struct wsx *w = op->w;
 	struct fail f = { 0 };
 
+	if (o->is_applying) { /* it was pending, and was done when the next keeper came */
+		restore_end(o, NULL);
+		return;
+	}
 	o->kept = (struct ws_kept){ .done = present_kept, .arg = o };
 	o->target = (struct point_row){ 0 };
 	o->n_known = 0;
+	if (w->link == WSX_OPEN && ws_is_at_head(w)) {
+		present_kept(o, &o->kept, NULL);
+		return;
+	}
 	if (w->link == WSX_OPEN) {
 		ws_freeze(w, LEASE_MS, restore_frozen);
 		return;
 	}
 	o->now = w->row.head; /* it is closed, and at its head */
-	if (plan(o, &f) < 0)
+	if (plan(o, &f) < 0) {
 		restore_end(o, &f);
-	else
-		swap(o, NULL);
+		return;
+	}
+	o->result.files = o->n_known;
+	swap(o, NULL);
 }
 
 void wsx_restore(struct wsx *w, const struct wsx_restore *ask, wsx_restored_fn *done, void *arg)

@@ -140,9 +140,12 @@ static int ask_for_mount(struct making *m, struct err *e)
 	uint64_t workspace = m->order.workspace, now = server_now();
 
 	m->order.work = vaults_work(&s->vaults, workspace);
-	if (m->order.work < 0)
-		return err_new(e, ERR_NOT_FOUND, "fs: workspace %llu is not open",
-		               (unsigned long long)workspace);
+	if (m->order.work < 0) {
+		err_new(e, ERR_NOT_FOUND, "fs: workspace %llu is not open",
+		        (unsigned long long)workspace);
+		e->sys = EPIPE; /* it was, a moment ago: its keeper died */
+		return -1;
+	}
 	if (slot_share_work(m->hold.slots_fd, m->order.work, e) < 0)
 		return -1;
 	m->ask.done = mounted;

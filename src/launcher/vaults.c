@@ -130,6 +130,7 @@ static void died(struct vault *v)
 	v->delay_ms = RETRY_MS_MIN;
 	err_new(&e, ERR_INTERNAL, "the keeper of workspace %llu died",
 	        (unsigned long long)v->workspace);
+	e.sys = EPIPE;
 	fail_all(asks, &e);
 }
 
@@ -389,9 +390,12 @@ int vaults_ask(struct vaults *all, uint64_t workspace, struct vault_ask *a, uint
 		if (v->watch.fd >= 0) /* it lives, and does not take it */
 			return -1;
 	}
-	if (!a->open)
-		return err_new(e, ERR_NOT_FOUND, "workspace %llu is not open",
-		               (unsigned long long)workspace);
+	if (!a->open) {
+		err_new(e, ERR_NOT_FOUND, "workspace %llu is not open",
+		        (unsigned long long)workspace);
+		e->sys = EPIPE; /* it was, for whoever asks */
+		return -1;
+	}
 	if (!is_sane(all, a->open))
 		return err_new(e, ERR_INVALID, "that is no workspace");
 	if (!v)

@@ -57,6 +57,10 @@ int store_point_chain(struct store *s, int64_t num, size_t max, struct arena *a,
 int store_point_list(struct store *s, const char *workspace, const struct store_page *page,
                      struct arena *a, struct point_list *out, struct err *e);
 
+/* Of all workspaces, in order of birth, STORE_LIST_MAX at a time. */
+int store_point_after(struct store *s, int64_t seq, struct arena *a, struct point_list *out,
+                      struct err *e);
+
 /* All of that workspace with a number up to this are on disk. */
 int store_point_durable(struct store *s, const char *workspace, int64_t num, struct store_call call,
                         struct err *e);
@@ -69,3 +73,5 @@ int store_point_useless(struct store *s, size_t max, struct arena *a, struct poi
                         struct err *e);
 int store_point_drop(struct store *s, int64_t num, struct store_call call,
                      struct err *e); /* every row of it */
+/* The same, and those that follow it follow the one before it. */
+int store_point_cut(struct store *s, int64_t num, struct store_call call, struct err *e);

@@ -435,6 +435,11 @@ static int use_log(struct db *db, struct err *e)
 	return 0;
 }
 
+int store_check(struct store *s, struct err *e)
+{
+	return check_pages(&s->reader, e);
+}
+
 int schema_open(struct db *db, struct err *e)
 {
 	if (check_owner(db, e) < 0 || check_pages(db, e) < 0 || use_log(db, e) < 0)

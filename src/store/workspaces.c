@@ -100,12 +100,48 @@ static const struct table table = {
 struct insert_args {
 	struct workspace_row *rows;
 	size_t n;
+	uint64_t most;
 };
+
+#define COUNT_OF_TENANT                                                                            \
+	"SELECT count(*) FROM workspaces WHERE tenant=?1 AND state NOT IN('trash','gone')"
+
+static int count_of(struct db *db, const char *tenant, uint64_t *out, struct err *e)
+{
+	AUTO(db_release) sqlite3_stmt *st = db_stmt(db, COUNT_OF_TENANT, e);
+
+	if (!st)
+		return -1;
+	db_bind_text(st, 1, tenant);
+	if (db_step(db, st, e) < 0)
+		return -1;
+	*out = (uint64_t)sqlite3_column_int64(st, 0);
+	return 0;
+}
+
+/* In the transaction: a hundred at once cannot pass together. */
+static int check_room(struct store *s, struct request *q, struct err *e)
+{
+	const struct insert_args *args = q->args;
+	uint64_t n = 0;
+
+	if (!args->most)
+		return 0;
+	if (count_of(&s->writer, args->rows[0].tenant, &n, e) < 0)
+		return -1;
+	if (n + args->n <= args->most)
+		return 0;
+	q->answer.code = STORE_CONFLICT;
+	return err_new(e, ERR_LIMIT, "workspaces: %zu more with %llu in use, and the quota is %llu",
+	               args->n, (unsigned long long)n, (unsigned long long)args->most);
+}
 
 static int run_insert(struct store *s, struct request *q, struct err *e)
 {
 	const struct insert_args *args = q->args;
 
+	if (check_room(s, q, e) < 0)
+		return -1;
 	for (size_t i = 0; i < args->n; i++)
 		if (row_insert(&s->writer, &table, &args->rows[i], e) < 0)
 			return -1;
@@ -116,6 +152,19 @@ static int run_insert(struct store *s, struct request *q, struct err *e)
 int store_workspace_insert(struct store *s, const struct workspace_row *rows, size_t n,
                            struct store_call call, struct err *e)
 {
+	return store_workspace_insert_within(s, &(struct workspace_batch){ rows, n, 0 }, call, e);
+}
+
+int store_workspace_count(struct store *s, const char *tenant, uint64_t *out, struct err *e)
+{
+	return count_of(&s->reader, tenant, out, e);
+}
+
+int store_workspace_insert_within(struct store *s, const struct workspace_batch *batch,
+                                  struct store_call call, struct err *e)
+{
+	const struct workspace_row *rows = batch->rows;
+	size_t n = batch->n;
 	static const struct op op = { "insert workspaces", run_insert, .is_vital = false };
 	AUTO(request_drop) struct request *q = request_new(&op, sizeof(struct insert_args));
 	struct insert_args *args = q->args;
@@ -124,6 +173,7 @@ int store_workspace_insert(struct store *s, const struct workspace_row *rows, si
 		return err_new(e, ERR_INVALID, "1 to %d workspaces at a time", WORKSPACE_FORKS_MAX);
 	args->rows = arena_alloc(&q->arena, n * sizeof *rows);
 	args->n = n;
+	args->most = batch->most;
 	for (size_t i = 0; i < n; i++) {
 		struct workspace_row full = rows[i];
 

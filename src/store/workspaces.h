@@ -87,6 +87,16 @@ struct workspace_list {
 /* Several in one transaction: all of them or none. In state making or ready. */
 int store_workspace_insert(struct store *s, const struct workspace_row *rows, size_t n,
                            struct store_call call, struct err *e);
+/* The same, unless the tenant would then have more than `most` (0: no bound) that are not in the
+ * trash: STORE_CONFLICT. All rows are of one tenant. */
+struct workspace_batch {
+	const struct workspace_row *rows;
+	size_t n;
+	uint64_t most;
+};
+int store_workspace_insert_within(struct store *s, const struct workspace_batch *batch,
+                                  struct store_call call, struct err *e);
+int store_workspace_count(struct store *s, const char *tenant, uint64_t *out, struct err *e);
 /* What goes on record in the same transaction. */
 struct workspace_with {
 	const struct point_row *point; /* a new one, or NULL */

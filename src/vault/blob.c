@@ -154,8 +154,59 @@ static int name_blob(const struct vault *v, const char *temp, const char *path, 
 	return r < 0 ? err_sys(e, -r, "name a blob") : 0;
 }
 
+/* ---- large ones ---------------------------------------------------------------------- */
+
+/* Nobody waits for the disk while a sandbox stands still. So one that can be written by its owner
+ * is not known to be there: whoever finds it, after a loss of power perhaps, reads it first. */
+#define SURE 0400
+
+static void note_unsynced(struct vault *v, const uint8_t hash[BLOB_HASH])
+{
+	struct blob_name name;
+
+	memcpy(name.hash, hash, BLOB_HASH);
+	vec_push(&v->unsynced, name);
+}
+
+void blob_synced(struct vault *v)
+{
+	for (size_t i = 0; i < v->unsynced.len; i++) {
+		char path[BLOB_PATH_MAX];
+
+		blob_path(v->unsynced.at[i].hash, path);
+		AUTO(fd_close) int fd = os_openat(v->blobs_fd, path, O_RDONLY | O_NOFOLLOW, 0);
+		if (fd >= 0)                       /* else it was swept */
+			(void)os_fchmod(fd, SURE); /* or it is read once more than it must be */
+	}
+	vec_done(&v->unsynced);
+}
+
+/* 1: it is there and holds what its name says. */
+static int find_large(struct vault *v, const char *path, const uint8_t hash[BLOB_HASH],
+                      uint64_t size, struct err *e)
+{
+	uint8_t sum[BLOB_HASH];
+	struct stat st;
+	struct err ignored = { 0 };
+	AUTO(fd_close) int fd = os_openat(v->blobs_fd, path, O_RDONLY | O_NOFOLLOW, 0);
+
+	if (fd == -ENOENT)
+		return 0;
+	int r = fd < 0 ? fd : os_fstatat(fd, "", &st, AT_EMPTY_PATH);
+	if (r < 0)
+		return err_sys(e, -r, "look at a blob");
+	if ((st.st_mode & 0777) == SURE)
+		return touch(v, path, e);
+	if ((uint64_t)st.st_size != size ||
+	    blob_hash((struct content){ fd, 0 }, size, sum, &ignored) < 0 ||
+	    memcmp(sum, hash, sizeof sum) != 0)
+		return 0;
+	note_unsynced(v, hash);
+	return touch(v, path, e);
+}
+
 /* Read again, and named after what was read then. */
-static int keep_large(const struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH],
+static int keep_large(struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH],
                       struct err *e)
 {
 	char path[BLOB_PATH_MAX], temp[BLOB_PATH_MAX];
@@ -170,7 +221,10 @@ static int keep_large(const struct vault *v, int fd, uint64_t size, uint8_t hash
 		return -1;
 	hash_bytes(&p.hash, hash);
 	blob_path(hash, path);
-	return name_blob(v, temp, path, e);
+	if (name_blob(v, temp, path, e) < 0)
+		return -1;
+	note_unsynced(v, hash);
+	return 0;
 }
 
 int blob_keep(struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH], uint64_t *kept,
@@ -183,7 +237,7 @@ int blob_keep(struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH], u
 	if (size == 0 || pack_has(v, hash))
 		return 0;
 	blob_path(hash, path);
-	int r = touch(v, path, e);
+	int r = size > PACK_MAX ? find_large(v, path, hash, size, e) : touch(v, path, e);
 	if (r != 0)
 		return r < 0 ? -1 : 0;
 	*kept += size;
@@ -212,6 +266,10 @@ int blob_make(const struct vault *v, const uint8_t hash[BLOB_HASH], int fd, uint
 	hash_bytes(&p.hash, sum);
 	if (memcmp(sum, hash, sizeof sum) != 0) /* a power loss: V_VERIFY will miss it */
 		return 0;
+	/* Its pack goes then: the disk must not know only that. */
+	r = os_fsync(temp_fd);
+	if (r < 0)
+		return err_sys(e, -r, "sync a blob");
 	return name_blob(v, temp, path, e);
 }
 

@@ -4,8 +4,9 @@
  * A file is cut into pieces of 64 KiB. Its name is the SHA-256 of its size and of every piece that
  * is not all zeros, with its place: so a file with holes is named, kept and copied at the price of
  * what it holds, and verified whatever holes the copy has. On disk: blobs/XX/REST. A blob appears
- * whole, by rename(2). Whoever keeps one holds the shared lock of the blobs until a checkpoint
- * names it (vault/points.h), and makes it young: the sweep removes only what is old.
+ * whole, by rename(2), and a small one is on disk before. Whoever keeps one holds the shared lock
+ * of the blobs until a checkpoint names it (vault/points.h), and makes it young: the sweep removes
+ * only what is old.
  */
 #pragma once
 
@@ -30,6 +31,9 @@ int blob_keep(struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH], u
 /* From a pack; fine when it is there already. At most PACK_MAX bytes. */
 int blob_make(const struct vault *v, const uint8_t hash[BLOB_HASH], int fd, uint64_t at, size_t n,
               struct err *e) MUST_USE;
+
+/* All that was kept until now is on disk. */
+void blob_synced(struct vault *v);
 
 int blob_open(const struct vault *v, const uint8_t hash[BLOB_HASH], struct content *out,
               struct err *e) MUST_USE;

@@ -7,8 +7,8 @@
 #include "os/file.h"
 #include "vault/blob.h"
 #include "vault/names.h"
+#include "vault/points.h"
 #include "vault/verbs.h"
-#include "vault/xattrs.h"
 
 int restore_remove(struct restore *r, struct span path, struct err *e)
 {
@@ -21,34 +21,6 @@ int restore_remove(struct restore *r, struct span path, struct err *e)
 	if (status == 0 || status == -ENOENT)
 		return 0;
 	return names_remove(dir, name, e);
-}
-
-static bool same_target(const struct entry *a, const struct entry *b)
-{
-	return a->target.len == b->target.len &&
-	       (a->target.len == 0 || memcmp(a->target.at, b->target.at, a->target.len) == 0);
-}
-
-/* 1 when one sees no difference; the time of a directory is not looked at. */
-static int is_same(struct restore *r, struct node *a, struct node *b, struct err *e)
-{
-	struct entry x, y;
-
-	if (a->is_there != b->is_there)
-		return 0;
-	if (!a->is_there)
-		return 1;
-	if (a->seen.type != b->seen.type || a->seen.mode != b->seen.mode ||
-	    a->seen.uid != b->seen.uid || a->seen.gid != b->seen.gid)
-		return 0;
-	if (a->seen.type != ENTRY_DIR && a->seen.type != ENTRY_SOCKET &&
-	    (a->seen.mtime_s != b->seen.mtime_s || a->seen.mtime_ns != b->seen.mtime_ns))
-		return 0;
-	if (view_read(a, &r->arena, &x, e) < 0 || view_read(b, &r->arena, &y, e) < 0)
-		return -1;
-	if (!same_target(&x, &y) || !xattrs_same_view(x.xattrs, y.xattrs))
-		return 0;
-	return a->seen.type == ENTRY_FILE ? view_same_content(r->v, a, b, e) : 1;
 }
 
 /* Before a byte is written: is all that will be still what it was? Else nothing is touched. Of
@@ -106,7 +78,7 @@ static int enter(struct restore *r, struct span path, struct node *a, struct nod
 {
 	bool is_dir_kept =
 	    a->is_there && b->is_there && a->seen.type == ENTRY_DIR && b->seen.type == ENTRY_DIR;
-	int same = is_same(r, a, b, e);
+	int same = view_same(r->v, a, b, &r->arena, e);
 
 	if (same != 0)
 		return same < 0 ? -1 : 0;
@@ -144,6 +116,29 @@ static int restore_all(struct restore *r, struct err *e)
 	return r->is_counting ? check_room(r, e) : restore_links(r, e);
 }
 
+/* From what is there to where it goes. What was counted a moment ago is not looked for again. */
+static int open_sides(struct vault *v, const struct vault_restore *ask, struct sides *out,
+                      struct err *e)
+{
+	if (!(ask->flags & VAULT_STILL) || v->index.top != v->open.top)
+		return sides_open(v, VAULT_NOW, ask->to, out, e);
+	*out = (struct sides){ .other_fd = -1 };
+	if (ask->to && v->target.number == ask->to) {
+		out->points[1] = v->target;
+		v->target = (struct manifest){ 0 };
+	} else if (points_load(v, ask->to, &out->points[1], e) < 0) {
+		return -1;
+	}
+	return sides_of(v, &v->index, &out->points[1], out, e);
+}
+
+static void keep_target(struct vault *v, struct sides *s)
+{
+	manifest_done(&v->target);
+	v->target = s->points[1];
+	s->points[1] = (struct manifest){ 0 };
+}
+
 int verb_restore(struct vault *v, const struct vault_packet *ask, int fd, struct vault_done *done,
                  struct err *e)
 {
@@ -156,11 +151,13 @@ int verb_restore(struct vault *v, const struct vault_packet *ask, int fd, struct
 	if (!v->open.top)
 		return err_new(e, ERR_INVALID, "the workspace is read-only");
 	r.is_counting = ask->restore.flags & VAULT_COUNT;
-	int status = sides_open(v, VAULT_NOW, ask->restore.to, &sides, e);
+	int status = open_sides(v, &ask->restore, &sides, e);
 	if (status >= 0)
 		status = restore_all(&r, e);
 	den_as_self(v);
 	parent_done(&r.parent);
 	arena_done(&r.arena);
+	if (r.is_counting && status >= 0)
+		keep_target(v, &sides);
 	return status < 0 ? -1 : 0;
 }

@@ -11,6 +11,7 @@
 #include "vault/blob.h"
 #include "vault/names.h"
 #include "vault/xattrs.h"
+#include "wire/tree.h"
 
 #define TICKS_NS 20000000ll /* two of the slowest clock (100 Hz) */
 #define LARGE (4u << 20)    /* reading it again costs more than a millisecond */
@@ -204,6 +205,8 @@ static int scan_dir(struct walk *w, int fd, struct err *e)
 		const char *name = names.list.at[i].text;
 		size_t n = strlen(name), slash = len > 0;
 
+		if (strncmp(name, TREE_TEMP_PREFIX, strlen(TREE_TEMP_PREFIX)) == 0)
+			continue;
 		if (len + slash + n > MANIFEST_PATH_MAX)
 			return err_new(e, ERR_LIMIT, "a path has more than %d bytes",
 			               MANIFEST_PATH_MAX);

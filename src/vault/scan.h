@@ -8,7 +8,8 @@
  *     the next time; a large one is written out instead, which makes the next store set the time.
  *   - A write in the same tick of the kernel's clock. So a file that changed within the last ticks
  *     is read again the next time; for a large one we wait until the tick is over.
- * Everybody who could write is stopped by the asker meanwhile.
+ * Everybody who could write is stopped by the asker meanwhile. A file worker may be stopped in the
+ * middle of a write: what it has under a name of its own (wire/tree.h) is not looked at.
  */
 #pragma once
 

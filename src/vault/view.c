@@ -482,3 +482,31 @@ int view_read(const struct node *n, struct arena *arena, struct entry *out, stru
 	    (struct span){ arena_strndup(arena, str_text(&xattrs), xattrs.len), xattrs.len };
 	return 0;
 }
+
+static bool same_target(const struct entry *a, const struct entry *b)
+{
+	return a->target.len == b->target.len &&
+	       (a->target.len == 0 || memcmp(a->target.at, b->target.at, a->target.len) == 0);
+}
+
+int view_same(const struct vault *v, struct node *a, struct node *b, struct arena *arena,
+              struct err *e)
+{
+	struct entry x, y;
+
+	if (a->is_there != b->is_there)
+		return 0;
+	if (!a->is_there)
+		return 1;
+	if (a->seen.type != b->seen.type || a->seen.mode != b->seen.mode ||
+	    a->seen.uid != b->seen.uid || a->seen.gid != b->seen.gid)
+		return 0;
+	if (a->seen.type != ENTRY_DIR && a->seen.type != ENTRY_SOCKET &&
+	    (a->seen.mtime_s != b->seen.mtime_s || a->seen.mtime_ns != b->seen.mtime_ns))
+		return 0;
+	if (view_read(a, arena, &x, e) < 0 || view_read(b, arena, &y, e) < 0)
+		return -1;
+	if (!same_target(&x, &y) || !xattrs_same_view(x.xattrs, y.xattrs))
+		return 0;
+	return a->seen.type == ENTRY_FILE ? view_same_content(v, a, b, e) : 1;
+}

@@ -69,5 +69,8 @@ int view_open(const struct vault *v, const struct node *n, struct content *out,
 /* 1 when both hold the same bytes. */
 int view_same_content(const struct vault *v, struct node *a, struct node *b,
                       struct err *e) MUST_USE;
+/* 1 when one sees no difference; the time of a directory is not looked at. */
+int view_same(const struct vault *v, struct node *a, struct node *b, struct arena *arena,
+              struct err *e) MUST_USE;
 /* Fills target and xattrs of n->seen. */
 int view_read(const struct node *n, struct arena *arena, struct entry *out, struct err *e) MUST_USE;

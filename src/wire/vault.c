@@ -110,6 +110,8 @@ static const struct row {
 	[V_REMOVE_POINTS] = { sizeof(struct vault_points),  0, 0, check_points },
 	[V_SWEEP]         = { 0,                            0, 0, NULL },
 	[V_VERIFY]        = { 0,                            1, 1, NULL },
+	[V_MEND]          = { 0,                            1, 1, NULL },
+	[V_CENSUS]        = { 0,                            1, 1, NULL },
 	[V_FLATTEN]       = { sizeof(struct vault_flatten), 0, 0, check_flatten },
 	[V_CLOSE]         = { 0,                            0, 0, NULL },
 	[V_OPENED]        = { sizeof(struct vault_opened),  0, 1, check_opened },

@@ -62,10 +62,13 @@ enum vault_type {
 	V_REMOVE_POINTS, /* vault_points: checkpoints that nobody needs */
 	V_SWEEP,         /* what no checkpoint of any workspace holds is removed; done: how much */
 	V_VERIFY,        /* descriptor: findings as JSON lines; done.files: how many */
+	V_MEND,          /* the same, and what can be mended without a loss is (vault/verify.c) */
+	V_CENSUS,  /* descriptor: all that is there, as JSON lines (vault/census.c); done.bytes: of
+	            * all of it */
 	V_FLATTEN, /* vault_flatten: a stack, to its bottom, becomes one new sealed tree, by links
 	            */
-	V_CLOSE,   /* unmounts and ends; V_FAILED (EBUSY) while a sandbox has it. A launcher
-	            * that ends in order says it too: its answer is the end, or V_FAILED */
+	V_CLOSE,   /* ends, and unmounts then; V_FAILED (EBUSY) while a sandbox has it. A
+	            * launcher that ends in order says it too: its answer is the end, or V_FAILED */
 
 	/* the vault */
 	V_OPENED, /* to the launcher: struct vault_opened; descriptor: a detached mount, for one
@@ -110,7 +113,8 @@ struct vault_point {
 #define VAULT_COUNT                                                                                \
 	1u /* nothing is changed: done.files and done.bytes say what would be written              \
 	    */
-#define VAULT_RESTORE_FLAGS 1u
+#define VAULT_STILL 2u /* nobody has written since the checkpoint before this order */
+#define VAULT_RESTORE_FLAGS 3u
 struct vault_restore {
 	uint64_t to;  /* a checkpoint; 0: an empty top */
 	uint64_t now; /* what is there was checkpointed as this; 0: it was not, and is lost */

@@ -198,3 +198,46 @@ TEST(a_top_that_is_given_up_is_trash_at_once)
 	store_close(s);
 	dir_remove();
 }
+
+TEST(a_bound_holds_for_one_tenant_and_for_all_of_a_batch)
+{
+	static const struct {
+		const char *tenant;
+		size_t n;
+		uint64_t most;
+		enum store_code want;
+		uint64_t count; /* then */
+	} rows[] = {
+		{ "t1", 2, 3, STORE_OK, 2 },       { "t1", 2, 3, STORE_CONFLICT, 2 },
+		{ "t2", 3, 3, STORE_OK, 3 },       { "t1", 1, 3, STORE_OK, 3 },
+		{ "t1", 1, 3, STORE_CONFLICT, 3 }, { "t1", 1, 0, STORE_OK, 4 },
+	};
+	char ids[COUNT(rows)][3][16];
+	struct workspace_row made[3];
+	struct err e = { 0 };
+	uint64_t n = 0;
+
+	dir_make();
+	struct store *s = must_open();
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		for (size_t k = 0; k < rows[i].n; k++) {
+			snprintf(ids[i][k], sizeof ids[i][k], "ws_%zu_%zu", i, k);
+			made[k] = row_of(ids[i][k], (int64_t)(i * 10 + k * 2 + 10));
+			made[k].tenant = rows[i].tenant;
+		}
+		struct workspace_batch batch = { made, rows[i].n, rows[i].most };
+
+		MUST(rows[i].want, store_workspace_insert_within(s, &batch, HEAR, &e));
+		CHECK_INT(store_workspace_count(s, rows[i].tenant, &n, &e), 0);
+		CHECK_INT(n, rows[i].count);
+	}
+	made[0] = row_of("ws_0_0", 10);
+	made[0].state = WORKSPACE_TRASH;
+	MUST(STORE_OK, store_workspace_update(s, &made[0], WORKSPACE_SET_STATE, NOTHING, HEAR, &e));
+	CHECK_INT(store_workspace_count(s, "t1", &n, &e), 0);
+	CHECK_INT(n, 3);
+	CHECK_INT(store_check(s, &e), 0);
+	store_close(s);
+	dir_remove();
+}

@@ -1,4 +1,5 @@
 #include "test_vault.h"
+#include "wire/tree.h"
 
 static const struct change {
 	const char *name, *script;
@@ -78,6 +79,26 @@ TEST(every_change_is_undone_and_redone)
 		printf("# %s\n", changes[i].name);
 		try_change(&changes[i]);
 	}
+}
+
+/* A worker that was stopped in the middle of a write goes on afterwards. */
+TEST(what_a_file_worker_has_not_named_yet_is_nobodys)
+{
+	struct rig r;
+
+	rig_begin(&r);
+	rig_checkpoint(&r, 1, 0);
+	rig_do(&r, "echo half >src/" TREE_TEMP_PREFIX "0; mkdir " TREE_TEMP_PREFIX
+	           "1; echo in >" TREE_TEMP_PREFIX "1/f");
+	CHECK_INT(rig_checkpoint(&r, 2, 1).files, 0);
+	rig_do(&r, "echo other >src/f4");
+	rig_checkpoint(&r, 3, 1);
+	rig_restore(&r, 1, 3);
+	rig_do(&r, "mv src/" TREE_TEMP_PREFIX "0 src/f4; mv " TREE_TEMP_PREFIX "1 late");
+	CHECK_STR(rig_do(&r, "cat src/f4 late/f"), "half\nin\n");
+	rig_restore(&r, 3, 0);
+	CHECK_STR(rig_do(&r, "cat src/f4; ls -A | grep -c -e late -e caisson; true"), "other\n0\n");
+	rig_end(&r);
 }
 
 TEST(a_new_vault_goes_on_where_the_last_one_died)

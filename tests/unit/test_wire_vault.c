@@ -34,7 +34,8 @@ static struct vault_packet good(enum vault_type type)
 
 static size_t fds_of(enum vault_type type)
 {
-	return type == V_CLIENT || type == V_CHANGES || type == V_VERIFY;
+	return type == V_CLIENT || type == V_CHANGES || type == V_VERIFY || type == V_MEND ||
+	       type == V_CENSUS;
 }
 
 static bool check(const struct vault_packet *p)
