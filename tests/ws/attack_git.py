@@ -346,7 +346,8 @@ def _(_api, arms):
     client = daemon.client()
     g.refused(client.put("/v1/repos/bad", {"url": f"https://user:{TOKEN}@git.test/tokens.git"}), "invalid")
     g.caisson(daemon, "repo", "add", source, "folder")
-    works = [Work(client, "folder"), Work(client, url)]
+    client.ok("PUT", "/v1/repos/served", {"url": url})
+    works = [Work(client, "folder")]
     for w in works:
         w.run("echo x >x")
         w.commit("x")
@@ -354,7 +355,7 @@ def _(_api, arms):
         w.put("find.py", FIND.replace("TOKEN", f"{TOKEN[:9]}' + '{TOKEN[9:]}"))  # else it would find itself
         same(w.run("python3 find.py"), "", "inside, OPEN")
         check(TOKEN not in w.run("env; git config -l --show-origin; git remote -v; cat .git/config"), "inside, by git, OPEN")
-    works[1].post("push")
+    client.ok("POST", "/v1/repos/served/refresh", {})
     client.close()
     same(scan(daemon.state, TOKEN), [], "in the store, OPEN")
     same([p for p in (daemon.log,) if TOKEN in p.read_text(errors="replace")], [], "in the log, OPEN")
