@@ -561,6 +561,7 @@ const struct schema schemas[] = {
 	{ "SandboxList", "A page of sandboxes.", MEMBERS(sandbox_list_of) },
 	{ "Usage", "What a sandbox uses.", MEMBERS(sandbox_usage_of) },
 	{ "Image", "A root file system that was imported.", MEMBERS(image_members) },
+	{ "ImageAsk", "An image of what a sandbox left in its root.", MEMBERS(image_ask), ASK },
 	{ "ImageList", "All images of the tenant.", MEMBERS(image_list_members) },
 	{ "RepoAsk", "What is mirrored.", MEMBERS(repo_ask_of), ASK },
 	{ "Repo", "A mirror of a repository.", MEMBERS(repo_of) },

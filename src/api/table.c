@@ -103,9 +103,10 @@ const struct route routes[] = {
 	{ "PUT",    W "/archive",          archive_put,     SCOPE_EXEC,   BODY_STREAM, "Unpack a tar archive", NULL, "Any", "path" },
 
 	{ "PUT",    "/v1/images/{name}",   image_put,       SCOPE_MANAGE, BODY_STREAM, "Import a root file system: a tar, or an OCI layout as one", NULL, "Image", "ref replace" },
+	{ "POST",   "/v1/images",          image_post,      SCOPE_MANAGE, BODY_WHOLE,  "Make an image of the root that a workspace keeps (checkpoint: all)", "ImageAsk", "Image", NULL },
 	{ "GET",    "/v1/images",          image_list,      SCOPE_READ,   BODY_NONE,   "The images, by name", NULL, "ImageList", NULL },
 	{ "GET",    "/v1/images/{name}",   image_get,       SCOPE_READ,   BODY_NONE,   "One image", NULL, "Image", NULL },
-	{ "DELETE", "/v1/images/{name}",   image_delete,    SCOPE_MANAGE, BODY_NONE,   "Remove an image that no sandbox has", NULL, NULL, NULL },
+	{ "DELETE", "/v1/images/{name}",   image_delete,    SCOPE_MANAGE, BODY_NONE,   "Remove an image that no sandbox has, and no root of a workspace is of", NULL, NULL, NULL },
 
 	{ "GET",    "/v1/processes",       process_list,    SCOPE_READ,   BODY_NONE,   "The processes, newest first", NULL, "ProcessList", "limit cursor sandbox label state" },
 	{ "GET",    P,                     process_get,     SCOPE_READ,   BODY_NONE,   "One process; with wait: when it has ended", NULL, "Process", "wait" },

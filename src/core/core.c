@@ -300,6 +300,7 @@ void core_close(struct core *c)
 	c->store = NULL;
 	checkout_close(c);
 	repo_close(c);
+	image_takings_close(c);
 	roster_each(&c->sandboxes, free_sandbox, NULL);
 	roster_done(&c->sandboxes);
 	roster_done(&c->processes);

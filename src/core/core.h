@@ -82,6 +82,7 @@ struct core {
 	struct gc_job *gc_jobs;       /* gc.h */
 	struct fsck *fscks;           /* fsck.h */
 	struct image_import *imports; /* image.h */
+	struct image_taking *takings;
 	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
 	struct layer_job *layer_jobs; /* checkouts that are being made */
 	struct asking *askings;       /* who waits for one */

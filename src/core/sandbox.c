@@ -161,7 +161,7 @@ int sbx_change_begin(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f
 		return fail_set(f, FAIL_BUSY, "the sandbox is %s", sandbox_state_name(s->state));
 	s->change.fail = (struct fail){ 0 };
 	s->change.is_busy = true;
-	s->change.is_ready = false;
+	s->change.is_ready = s->change.is_kept = false;
 	s->change.done = done;
 	s->change.arg = arg;
 	timer_set(&s->core->timers, &s->timer, CHANGE_MS);
@@ -455,12 +455,54 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 
 /* ---- what the monitor says ------------------------------------------------------------ */
 
+struct start {
+	struct core *core;
+	char id[ID_SIZE];
+};
+
+static void start_kept(void *arg, struct wsx *w, const struct point_row *point,
+                       const struct fail *f)
+{
+	struct start *o = arg;
+	struct sbx *s = roster_find(&o->core->sandboxes, o->id);
+
+	(void)w;
+	(void)point;
+	free(o);
+	if (!s || !s->change.is_busy || s->change.is_kept)
+		return; /* it has died meanwhile */
+	s->change.is_kept = true;
+	if (f)
+		sbx_build_failed(s, f);
+	else
+		sbx_on_ready(s);
+}
+
+/* The names that its mounts need are in a root that is kept: nobody goes back behind them while it
+ * is there (workspace_root.c). */
+static void keep_start(struct sbx *s)
+{
+	const struct wsx_point_ask ask = { .label = "the start of a sandbox",
+		                           .process = s->id,
+		                           .is_start = true };
+	struct start *o = mem_alloc(sizeof *o);
+
+	*o = (struct start){ .core = s->core };
+	memcpy(o->id, s->id, sizeof o->id);
+	wsx_point(s->workspace, &ask, start_kept, o);
+}
+
 void sbx_on_ready(struct sbx *s)
 {
 	bool is_made = s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING;
 
 	if (s->change.is_busy && is_made && !gate_is_up(s)) {
 		s->change.is_ready = true;
+		return;
+	}
+	if (s->change.is_busy && is_made && !s->change.is_kept && !s->is_one_shot &&
+	    wsx_wants_root(s)) {
+		keep_start(s);
 		return;
 	}
 	if (s->change.is_busy && is_made) {

@@ -29,6 +29,13 @@ typedef void tree_done_fn(void *arg, uint64_t num, const struct fail *f);
 void tree_make(struct core *c, const struct tree_new *from, tree_done_fn *done, void *arg);
 void tree_seal(struct core *c, uint64_t num, tree_done_fn *done, void *arg);
 void tree_keep(struct core *c, uint64_t num, tree_done_fn *done, void *arg);
+/* `num` and `filled` were made by tree_make(); `num` becomes what one saw with checkpoint `from`
+ * over `layer`, and is to be sealed; `filled` is of no use then. Without `from` it is the layer. */
+struct tree_flat {
+	uint64_t num, layer, from, filled;
+};
+typedef void tree_flat_fn(void *arg, uint64_t files, uint64_t bytes, const struct fail *f);
+void tree_flatten(struct core *c, const struct tree_flat *how, tree_flat_fn *done, void *arg);
 /* In the background; nobody mounts it any more. */
 void tree_remove(struct core *c, uint64_t num);
 

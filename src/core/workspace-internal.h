@@ -40,6 +40,20 @@ void ws_fail(struct fail *f, const struct err *e); /* of the keeper: our own fai
 void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *done, void *arg);
 int ws_layers(const char *stack, uint64_t layers[VAULT_LAYERS_MAX]); /* how many; -1 */
 
+/* One of its keepers has died, or cannot be had; the other ends when nobody has its mount. */
+void ws_lost(struct wsx *w, struct vault **which, const struct err *e);
+
+/* ---- its root, with `checkpoint: all`: workspace_root.c ---- */
+void ws_root_open(struct wsx *w, ws_stored_fn *done, void *arg); /* its row has one */
+/* Within an operation: that sandbox may have it. The first makes it. */
+void ws_root_attach(struct wsx *w, const struct sbx *s, ws_stored_fn *done, void *arg);
+int64_t ws_root_of(const struct wsx *w, int64_t num); /* of that point; 0: the image alone */
+/* A sandbox that has the root, and could not go on with that point of it; NULL: none. */
+const struct sbx *ws_root_user(const struct wsx *w, int64_t root);
+/* Of both keepers, one after the other, where there are two: the sums. */
+void ws_ask_both(struct wsx *w, const struct vault_packet *first, const struct vault_packet *second,
+                 vault_done_fn *done, void *arg);
+
 /* Everybody stands still, or nobody does and there is an error. Within an operation. */
 void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int error));
 void ws_thaw(struct wsx *w);
@@ -52,6 +66,7 @@ bool ws_has_processes(const struct wsx *w, struct str *names);
 struct ws_kept {
 	struct wsx *w;
 	struct point_row row;
+	int64_t root_files; /* of row.files */
 	char id[ID_SIZE];
 	void (*done)(void *arg, struct ws_kept *k, const struct fail *f);
 	void *arg;

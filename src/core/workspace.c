@@ -27,7 +27,7 @@ static void take_row(struct wsx *w, const struct workspace_row *row)
 {
 	const char **fixed[] = { &w->row.id,   &w->row.tenant, &w->row.node,        &w->row.key,
 		                 &w->row.repo, &w->row.base,   &w->row.base_commit, &w->row.branch,
-		                 &w->row.mode, &w->row.parent };
+		                 &w->row.mode, &w->row.parent, &w->row.root_image };
 
 	w->row = *row;
 	for (size_t i = 0; i < COUNT(fixed); i++)
@@ -60,6 +60,7 @@ void ws_free(struct wsx *w)
 	timer_stop(&w->core->timers, &w->idle);
 	timer_stop(&w->core->timers, &w->sync);
 	vault_close(w->vault);
+	vault_close(w->root);
 	for (struct ws_op *o = w->first, *next; o; o = next) { /* at the end of all */
 		next = o->next;
 		free(o);
@@ -234,6 +235,8 @@ static void open_failed(struct wsx *w, const struct fail *f)
 	w->link = WSX_CLOSED;
 	vault_close(w->vault);
 	w->vault = NULL;
+	vault_dismiss(w->root);
+	w->root = NULL;
 	wsx_ref(w);
 	while (w->first && w->first->needs_vault && w->link == WSX_CLOSED)
 		fail_first(w, &copy);
@@ -241,20 +244,25 @@ static void open_failed(struct wsx *w, const struct fail *f)
 	wsx_unref(w);
 }
 
-static void vault_gone(void *arg, const struct err *e)
+/* The keeper before it died while we were not there. */
+static void end_found(struct wsx *w)
 {
-	struct wsx *w = arg;
+	w->link = WSX_CLOSED;
+	ws_end_sandboxes(w, false);
+}
+
+void ws_lost(struct wsx *w, struct vault **which, const struct err *e)
+{
 	struct fail f = { 0 };
 	bool is_opening = w->link == WSX_OPENING;
 
-	vault_close(w->vault);
-	w->vault = NULL;
+	vault_close(*which);
+	*which = NULL;
 	w->link = WSX_CLOSED;
 	if (w->is_again)
 		w->is_again = w->is_busy = false;
 	if (is_opening && e->sys == EBUSY && w->attached) {
-		/* The keeper before it died while we were not there. */
-		ws_end_sandboxes(w, false);
+		end_found(w);
 		return;
 	}
 	if (is_opening) {
@@ -265,6 +273,13 @@ static void vault_gone(void *arg, const struct err *e)
 	journal(JOURNAL_ERROR, "the keeper of a workspace died", "workspace", w->row.id, NULL);
 	ws_end_sandboxes(w, false); /* their mount is not the next one's */
 	ws_pump(w);
+}
+
+static void vault_gone(void *arg, const struct err *e)
+{
+	struct wsx *w = arg;
+
+	ws_lost(w, &w->vault, e);
 }
 
 static void open_settled(void *arg, const struct fail *f)
@@ -285,14 +300,28 @@ static void open_settled(void *arg, const struct fail *f)
 	ws_pump(w);
 }
 
+static void all_there(void *arg, const struct fail *f)
+{
+	struct wsx *w = arg;
+
+	if (w->link != WSX_OPENING)
+		return; /* it died meanwhile */
+	if (f && f->code == FAIL_BUSY && w->attached)
+		end_found(w);
+	else if (!f && w->row.pending)
+		ws_redo_pending(w, open_settled, w);
+	else
+		open_settled(w, f);
+}
+
 static void vault_there(void *arg)
 {
 	struct wsx *w = arg;
 
-	if (w->row.pending)
-		ws_redo_pending(w, open_settled, w);
+	if (w->row.root_num)
+		ws_root_open(w, all_there, w);
 	else
-		open_settled(w, NULL);
+		all_there(w, NULL);
 }
 
 static void open_vault(void *arg, const struct fail *f)
@@ -362,13 +391,30 @@ void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *
 
 /* ---- operations ---------------------------------------------------------------------- */
 
-/* One that needs the keeper waits until those who had the mount of a dead one are gone. */
+static void rest_shut(void *arg, const struct fail *f)
+{
+	struct wsx *w = arg;
+
+	if (f)
+		open_failed(w, f);
+	else
+		open_begin(w);
+}
+
+/* One that needs the keeper waits until those who had the mount of a dead one are gone, and then
+ * until the other one of two has ended: it has the ids of the dead one. */
 static bool must_wait(struct wsx *w)
 {
 	if (!w->first->needs_vault || w->link == WSX_OPEN)
 		return false;
-	if (w->link == WSX_CLOSED && (!w->attached || w->is_found))
+	if (w->link != WSX_CLOSED || (w->attached && !w->is_found))
+		return true;
+	if (w->vault || w->root) {
+		w->link = WSX_CLOSING;
+		ws_shut(w, rest_shut, w);
+	} else {
 		open_begin(w);
+	}
 	return true;
 }
 

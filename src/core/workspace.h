@@ -35,6 +35,9 @@ struct wsx {
 	char *stack, *ahead, *pending, *spec, *reason;
 
 	struct vault *vault;
+	struct vault *root; /* the keeper of its root, where it has one (workspace_root.c) */
+	void (*root_done)(void *arg, const struct fail *f); /* it is being opened */
+	void *root_arg;
 	enum wsx_link link;
 	struct sbx *attached; /* whoever has its mount; sbx.next_attached */
 	struct sbx *service;  /* one of them, ours: for requests about files */
@@ -122,6 +125,7 @@ typedef void wsx_point_fn(void *arg, struct wsx *w, const struct point_row *poin
 struct wsx_point_ask {
 	enum point_kind kind;
 	const char *label, *process; /* or NULL */
+	bool is_start; /* of a sandbox: what came into its root is not its user's doing */
 };
 /* Copied. A snapshot is made even when nothing has changed, and is on disk when it is told. */
 void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *done, void *arg);
@@ -174,6 +178,9 @@ void wsx_default(struct wsx *w, int client_fd, sbx_done_fn *done, void *arg);
 
 /* ---- for sandbox.c, process.c, files.c, core.c, expire.c ---- */
 
+/* `checkpoint: all`: its root is the workspace's, and `tree` is the image of that. */
+bool wsx_wants_root(const struct sbx *s);
+int wsx_check_root(const struct sbx *s, int64_t *tree, struct fail *f) MUST_USE;
 /* Before the walls are built: the mount is there, and this sandbox is going to have it. */
 void wsx_attach(struct wsx *w, struct sbx *s, wsx_done_fn *done, void *arg);
 void wsx_detach(struct sbx *s);                /* fine when it is not attached */

@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "core/gc.h"
+#include "core/image.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
 #include "io/journal.h"
@@ -34,18 +35,35 @@ static void volume_removed(void *arg, const struct vault_done *d, const struct e
 	wsx_unref(w);
 }
 
+/* Of its files, and of its root if it has one. */
+static void remove_volumes(struct wsx *w)
+{
+	const int64_t numbers[] = { w->row.num, w->row.root_num };
+
+	for (size_t i = 0; i < COUNT(numbers); i++) {
+		struct vault_packet p = { .head.type = V_REMOVE_VOLUME,
+			                  .tree.number = (uint64_t)numbers[i] };
+
+		if (numbers[i] == 0)
+			continue;
+		wsx_ref(w);
+		trees_ask(w->core, &p, -1, volume_removed, w);
+	}
+}
+
 static void gone(void *arg, const struct fail *f)
 {
 	struct wsx *w = arg;
-	struct vault_packet p = { .head.type = V_REMOVE_VOLUME,
-		                  .tree.number = (uint64_t)w->row.num };
 
 	if (!f)
 		tree_remove(w->core, (uint64_t)w->row.top);
+	if (!f && w->row.root_num) {
+		tree_remove(w->core, (uint64_t)w->row.root_top);
+		images_sweep(w->core); /* an image that it was the last to need */
+	}
 	if (!f && w->row.disk_bytes > 0)
-		trees_ask(w->core, &p, -1, volume_removed, w);
-	else
-		wsx_unref(w);
+		remove_volumes(w);
+	wsx_unref(w);
 }
 
 /* Out of the trash, for ever. */
@@ -58,7 +76,9 @@ static void end_one(struct core *c, const char *id)
 	w->row.state = WORKSPACE_GONE;
 	w->row.ended_ms = core_now_ms();
 	wsx_ref(w);
-	ws_store(w, WORKSPACE_SET_STATE, (struct workspace_with){ .trash = w->row.top }, gone, w);
+	ws_store(w, WORKSPACE_SET_STATE,
+	         (struct workspace_with){ .trash = w->row.top, .root_trash = w->row.root_top },
+	         gone, w);
 }
 
 void wsx_end_trash(struct core *c)
@@ -328,11 +348,15 @@ static void free_one(void *entry, void *arg)
 	struct wsx *w = entry;
 
 	(void)arg;
-	if (!w->has_sandboxes)
-		vault_dismiss(w->vault);
-	else
-		vault_close(w->vault);
-	w->vault = NULL;
+	struct vault **keepers[] = { &w->vault, &w->root };
+
+	for (size_t i = 0; i < COUNT(keepers); i++) {
+		if (!w->has_sandboxes)
+			vault_dismiss(*keepers[i]);
+		else
+			vault_close(*keepers[i]);
+		*keepers[i] = NULL;
+	}
 	ws_free(w);
 }
 

@@ -200,6 +200,8 @@ static void shut_end(struct shutting *o, const struct fail *f)
 	free(o);
 }
 
+static void shut_try(struct timer *t);
+
 static void shut_answered(void *arg, const struct vault_done *d, const struct err *e)
 {
 	struct shutting *o = arg;
@@ -208,11 +210,11 @@ static void shut_answered(void *arg, const struct vault_done *d, const struct er
 
 	(void)d;
 	if (!e) {
-		vault_close(w->vault);
-		w->vault = NULL;
-		w->link = WSX_CLOSED;
-		w->unsynced = 0;
-		shut_end(o, NULL);
+		struct vault **which = w->vault ? &w->vault : &w->root;
+
+		vault_close(*which);
+		*which = NULL;
+		shut_try(&o->timer);
 	} else if (e->sys == EBUSY && o->tries++ < CLOSE_TRIES) {
 		timer_set(&w->core->timers, &o->timer, CLOSE_AGAIN_MS);
 	} else if (ws_again(w, e)) {
@@ -225,7 +227,7 @@ static void shut_answered(void *arg, const struct vault_done *d, const struct er
 	}
 }
 
-/* Its sandbox of ours is gone first; others are in the way. */
+/* Its sandbox of ours is gone first; others are in the way. One keeper, then the other. */
 static void shut_try(struct timer *t)
 {
 	struct shutting *o =
@@ -238,7 +240,15 @@ static void shut_try(struct timer *t)
 		shut_answered(o, NULL, &e);
 		return;
 	}
-	ws_ask(o->w, &p, -1, shut_answered, o);
+	struct vault *next = o->w->vault ? o->w->vault : o->w->root;
+
+	if (next) {
+		vault_ask(next, &p, -1, shut_answered, o);
+		return;
+	}
+	o->w->link = WSX_CLOSED;
+	o->w->unsynced = 0;
+	shut_end(o, NULL);
 }
 
 void ws_shut(struct wsx *w, ws_stored_fn *done, void *arg)
@@ -341,7 +351,7 @@ static void close_recorded(void *arg, const struct fail *f)
 	else if (is_wanted(o, &wanted))
 		close_end(o, &wanted);
 	else
-		ws_ask(o->op.w, &p, -1, close_synced, o);
+		ws_ask_both(o->op.w, &p, &p, close_synced, o);
 }
 
 static void close_kept(void *arg, struct ws_kept *k, const struct fail *f)
@@ -498,6 +508,7 @@ static void forked(void *arg, const struct store_answer *a)
 /* Rows, and nothing else: what they show lies where it is. */
 static void fork_from(struct fork_op *o, int64_t num, const char *stack)
 {
+	int64_t root = ws_root_of(o->w, num);
 	AUTO(arena_done) struct arena a = { 0 };
 	struct core *c = o->w->core;
 	struct workspace_row *rows = arena_alloc(&a, o->n * sizeof *rows);
@@ -522,6 +533,11 @@ static void fork_from(struct fork_op *o, int64_t num, const char *stack)
 		rows[i].top = (int64_t)trees_number(c);
 		rows[i].stack = stack;
 		rows[i].begins = rows[i].origin = rows[i].head = num;
+		if (o->w->row.root_num) {
+			rows[i].root_num = (int64_t)trees_number(c);
+			rows[i].root_top = (int64_t)trees_number(c);
+			rows[i].root_begins = root;
+		}
 		rows[i].ahead = "[]";
 		rows[i].pending = NULL;
 		rows[i].rev = rows[i].clean = 1;

@@ -30,24 +30,34 @@ static void hang_on(struct wsx *w, struct sbx *s)
 	w->is_kept = false;
 }
 
-static void attach_run(struct ws_op *op)
+static void attach_end(void *arg, const struct fail *f)
 {
-	struct attach_op o = *(struct attach_op *)op;
-	struct wsx *w = op->w;
-	struct fail f = { 0 };
+	struct attach_op *op = arg, o = *op;
+	struct wsx *w = op->op.w;
+	struct fail copy = f ? *f : (struct fail){ 0 };
 
 	if (o.s)
 		o.s->attaching = NULL;
 	/* Ours may: without it nobody could remove a file. */
-	bool is_refused = o.s && !o.s->is_service && gc_check_workspace(w, &f) < 0;
+	bool is_refused = f || (o.s && !o.s->is_service && gc_check_workspace(w, &copy) < 0);
 	if (o.s && !is_refused)
 		hang_on(w, o.s);
 	wsx_ref(w);
-	ws_end(op);
+	ws_end(&op->op);
 	free(op);
 	if (o.s)
-		o.done(o.arg, w, is_refused ? &f : NULL);
+		o.done(o.arg, w, is_refused ? &copy : NULL);
 	wsx_unref(w);
+}
+
+static void attach_run(struct ws_op *op)
+{
+	struct attach_op *o = (struct attach_op *)op;
+
+	if (o->s && wsx_wants_root(o->s))
+		ws_root_attach(op->w, o->s, attach_end, o);
+	else
+		attach_end(o, NULL);
 }
 
 static void attach_failed(struct ws_op *op, const struct fail *f)
@@ -289,7 +299,10 @@ static void look_run(struct ws_op *op)
 		fd_close(&o->fd);
 		o->fd = memfd_create("changes", MFD_CLOEXEC);
 	}
-	ws_ask(op->w, &o->packet, o->fd, look_done, o);
+	if (o->usage)
+		ws_ask_both(op->w, &o->packet, &o->packet, look_done, o);
+	else
+		ws_ask(op->w, &o->packet, o->fd, look_done, o);
 }
 
 static struct look_op *look_new(void *arg)

@@ -137,37 +137,81 @@ bool ws_has_processes(const struct wsx *w, struct str *names)
 
 /* ---- keep ---------------------------------------------------------------------------- */
 
-static void kept(void *arg, const struct vault_done *d, const struct err *e)
+static void kept_all(struct ws_kept *k, const struct err *e)
 {
-	struct ws_kept *k = arg;
 	struct fail f = { 0 };
 
 	if (e && ws_again(k->w, e))
 		return;
-	if (e) {
+	if (e)
 		ws_fail(&f, e);
-		k->done(k->arg, k, &f);
+	if (!e && k->row.files == 0)
+		k->row.num = 0;
+	k->done(k->arg, k, e ? &f : NULL);
+}
+
+static void kept_again(void *arg, const struct vault_done *d, const struct err *e)
+{
+	(void)d;
+	kept_all(arg, e);
+}
+
+static void keep_files(struct ws_kept *k, uint32_t flags, vault_done_fn *done)
+{
+	struct vault_packet p = { .head.type = V_CHECKPOINT,
+		                  .point = { .number = (uint64_t)k->row.num,
+		                             .before = (uint64_t)k->row.before,
+		                             .flags = flags } };
+
+	ws_ask(k->w, &p, -1, done, k);
+}
+
+static void kept_root(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct ws_kept *k = arg;
+	bool is_root_only = !e && k->row.files == 0 && d->files > 0;
+
+	if (!e) {
+		k->root_files = (int64_t)d->files;
+		k->row.files += (int64_t)d->files;
+		k->row.bytes += (int64_t)d->bytes;
+	}
+	if (is_root_only)
+		keep_files(k, VAULT_ALWAYS, kept_again);
+	else
+		kept_all(k, e);
+}
+
+/* Where there is a root, a point is one of both, whichever has changed. */
+static void kept_files(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct ws_kept *k = arg;
+	const struct wsx *w = k->w;
+	struct vault_packet p = { .head.type = V_CHECKPOINT };
+
+	if (!e) {
+		k->row.files = (int64_t)d->files;
+		k->row.bytes = (int64_t)d->bytes;
+	}
+	if (e || !w->root) {
+		kept_all(k, e);
 		return;
 	}
-	k->row.files = (int64_t)d->files;
-	k->row.bytes = (int64_t)d->bytes;
-	if (d->files == 0)
-		k->row.num = 0;
-	k->done(k->arg, k, NULL);
+	k->row.root = (int64_t)trees_number(w->core);
+	p.point = (struct vault_point){ .number = (uint64_t)k->row.root,
+		                        .before = (uint64_t)ws_root_of(w, k->row.before),
+		                        .flags = d->files > 0 ? VAULT_ALWAYS : 0 };
+	vault_ask(w->root, &p, -1, kept_root, k);
 }
 
 void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask)
 {
-	uint64_t number = trees_number(w->core);
-	struct vault_packet p = { .head.type = V_CHECKPOINT,
-		                  .point = { .number = number, .before = (uint64_t)w->row.head } };
-
 	id_make(k->id, ask->kind == POINT_SNAPSHOT ? "sn" : "cp");
 	k->w = w;
 	k->row = (struct point_row){ .id = k->id,
 		                     .tenant = w->row.tenant,
 		                     .workspace = w->row.id,
-		                     .num = (int64_t)number,
+		                     .num = (int64_t)trees_number(w->core),
 		                     .before = w->row.head,
 		                     .stack = w->row.stack,
 		                     .kind = ask->kind,
@@ -175,7 +219,7 @@ void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask)
 		                     .process = ask->process,
 		                     .created_ms = core_now_ms(),
 		                     .boot_id = w->core->boot_id };
-	ws_ask(w, &p, -1, kept, k);
+	keep_files(k, 0, kept_files);
 }
 
 /* ---- on disk ------------------------------------------------------------------------- */
@@ -214,7 +258,7 @@ void ws_sync_fired(struct timer *t)
 	struct sync_op *s = mem_alloc(sizeof *s);
 	*s = (struct sync_op){ w, w->unsynced };
 	wsx_ref(w);
-	ws_ask(w, &p, -1, synced, s);
+	ws_ask_both(w, &p, &p, synced, s);
 }
 
 void ws_sync_soon(struct wsx *w, int64_t num)
@@ -295,7 +339,7 @@ static void point_stored(void *arg, const struct fail *f)
 	if (o->kept.row.num > 0)
 		ws_sync_soon(o->op.w, o->kept.row.num);
 	if (o->ask.kind == POINT_SNAPSHOT && o->op.w->link == WSX_OPEN)
-		ws_ask(o->op.w, &p, -1, point_synced, o);
+		ws_ask_both(o->op.w, &p, &p, point_synced, o);
 	else
 		point_end(o, NULL);
 }
@@ -308,15 +352,17 @@ static bool is_alias(struct point_op *o)
 	if (o->ask.kind != POINT_SNAPSHOT)
 		return false;
 	o->kept.row.num = w->row.head;
-	o->kept.row.before = 0;
+	o->kept.row.before = o->kept.row.root = 0;
 	o->kept.row.files = 0;
 	if (w->row.head > 0) {
 		AUTO(arena_done) struct arena a = { 0 };
 		struct point_row old;
 		struct err e = { 0 };
 
-		if (store_point_by_num(w->core->store, w->row.head, &a, &old, &e) == 0)
+		if (store_point_by_num(w->core->store, w->row.head, &a, &old, &e) == 0) {
 			o->kept.row.before = old.before;
+			o->kept.row.root = old.root;
+		}
 	}
 	return true;
 }
@@ -325,18 +371,24 @@ static void point_record(struct point_op *o)
 {
 	struct wsx *w = o->op.w;
 	struct workspace_with with = { .point = &o->kept.row };
+	uint32_t fields = WORKSPACE_SET_HEAD;
 
 	if (o->kept.row.num == 0 && !is_alias(o)) {
 		o->kept.row.id = NULL;
 		point_end(o, NULL);
 		return;
 	}
+	if (o->ask.is_start && w->row.head == w->row.origin &&
+	    o->kept.row.files == o->kept.root_files) {
+		w->row.origin = o->kept.row.num; /* nobody has changed anything */
+		fields |= WORKSPACE_SET_ORIGIN;
+	}
 	if (o->kept.row.num != w->row.head) {
 		w->row.head = o->kept.row.num;
 		w->row.rev++;
 		ws_text(&w->ahead, "[]", &w->row.ahead);
 	}
-	ws_store(w, WORKSPACE_SET_HEAD, with, point_stored, o);
+	ws_store(w, fields, with, point_stored, o);
 }
 
 static void point_kept(void *arg, struct ws_kept *k, const struct fail *f)

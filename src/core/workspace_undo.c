@@ -29,8 +29,9 @@ struct restore_op {
 	struct arena arena;
 	struct point_row target; /* num 0: no change at all */
 	json_t *ahead;
-	int64_t now; /* the number of what is there */
-	int64_t old_top;
+	int64_t now, root_now; /* the numbers of what is there */
+	int64_t old_top, old_root;
+	uint64_t n_differ;
 	uint64_t n_known; /* files of the points on the way: a folder that goes is one entry, not
 	                     one file */
 	struct wsx_restored result;
@@ -139,6 +140,25 @@ static int plan_restore(struct restore_op *o, struct fail *f)
 	return 0;
 }
 
+/* A point of another workspace may have another image below its root. */
+static int plan_root(struct restore_op *o, struct fail *f)
+{
+	struct wsx *w = o->op.w;
+	struct workspace_row other;
+	struct err e = { 0 };
+
+	if (!w->row.root_num)
+		o->target.root = 0;
+	if (o->target.root == 0 || strcmp(o->target.workspace, w->row.id) == 0)
+		return 0;
+	if (store_workspace_by_id(w->core->store, o->target.workspace, &o->arena, &other, &e) < 0)
+		return fail_err(f, &e);
+	if (other.root_tree != w->row.root_tree)
+		return fail_set(f, FAIL_CONFLICT, "the root of that point is of image %.128s",
+		                other.root_image ? other.root_image : "?");
+	return 0;
+}
+
 static int plan(struct restore_op *o, struct fail *f)
 {
 	static int (*const plans[])(struct restore_op *, struct fail *) = {
@@ -158,15 +178,19 @@ static int plan(struct restore_op *o, struct fail *f)
 		return fail_err(f, &e);
 	o->result.from = w->row.head;
 	o->result.to = o->target.num;
-	return 0;
+	return plan_root(o, f);
 }
 
 /* ---- the row ------------------------------------------------------------------------- */
 
-static char *pending_text(const struct restore_op *o, int64_t to, bool is_applied)
+/* Where it goes; back to where it was when that cannot be had. */
+static char *pending_text(const struct restore_op *o, bool is_back, bool is_applied)
 {
+	int64_t to = is_back ? o->now : o->target.num;
+	int64_t root_to = is_back ? o->root_now : o->target.root;
 	json_t *j =
-	    json_pack("{sI,sI,sO,sb,ss}", "to", (json_int_t)to, "now", (json_int_t)o->now, "ahead",
+	    json_pack("{sI,sI,sI,sI,sO,sb,ss}", "to", (json_int_t)to, "now", (json_int_t)o->now,
+	              "root_to", (json_int_t)root_to, "root_now", (json_int_t)o->root_now, "ahead",
 	              o->ahead, "applied", is_applied, "boot", o->op.w->core->boot_id);
 	char *text = json_dumps(j, JSON_COMPACT);
 
@@ -187,6 +211,15 @@ static void move_head(struct wsx *w, int64_t to, const json_t *ahead)
 	w->row.rev++;
 	ws_text(&w->ahead, text, &w->row.ahead);
 	free(text);
+}
+
+/* All stands still since the last look. */
+static struct vault_packet restore_packet(int64_t to, int64_t now)
+{
+	return (struct vault_packet){
+		.head.type = V_RESTORE,
+		.restore = { .to = (uint64_t)to, .now = (uint64_t)now, .flags = VAULT_STILL }
+	};
 }
 
 /* ---- in place ------------------------------------------------------------------------ */
@@ -233,7 +266,7 @@ static void taken_back(void *arg, const struct vault_done *d, const struct err *
 		restore_end(o, &o->why);
 		return;
 	}
-	char *text = pending_text(o, o->now, true);
+	char *text = pending_text(o, true, true);
 	set_pending(w, text);
 	free(text);
 	w->row.head = o->now;
@@ -247,10 +280,11 @@ static void take_back(struct restore_op *o, const struct err *e)
 {
 	struct wsx *w = o->op.w;
 	struct vault_packet p = { .head.type = V_RESTORE, .restore.to = (uint64_t)o->now };
+	struct vault_packet root = { .head.type = V_RESTORE, .restore.to = (uint64_t)o->root_now };
 
 	ws_fail(&o->why, e);
 	if (w->vault && vault_is_there(w->vault))
-		ws_ask(w, &p, -1, taken_back, o);
+		ws_ask_both(w, &p, &root, taken_back, o);
 	else
 		restore_end(o, &o->why);
 }
@@ -267,7 +301,7 @@ static void applied(void *arg, const struct vault_done *d, const struct err *e)
 		return;
 	}
 	o->result.files = d->files;
-	char *text = pending_text(o, o->target.num, true);
+	char *text = pending_text(o, false, true);
 	set_pending(w, text);
 	free(text);
 	move_head(w, o->target.num, o->ahead);
@@ -278,22 +312,20 @@ static void applied(void *arg, const struct vault_done *d, const struct err *e)
 static void apply(void *arg, const struct fail *f)
 {
 	struct restore_op *o = arg;
-	struct vault_packet p = { .head.type = V_RESTORE,
-		                  .restore = { .to = (uint64_t)o->target.num,
-		                               .now = (uint64_t)o->now,
-		                               .flags = VAULT_STILL } };
+	struct vault_packet p = restore_packet(o->target.num, o->now);
+	struct vault_packet root = restore_packet(o->target.root, o->root_now);
 
 	o->is_applying = !f;
 	if (f)
 		restore_end(o, f);
 	else
-		ws_ask(o->op.w, &p, -1, applied, o);
+		ws_ask_both(o->op.w, &p, &root, applied, o);
 }
 
 static void in_place(struct restore_op *o)
 {
 	struct wsx *w = o->op.w;
-	char *text = pending_text(o, o->target.num, false);
+	char *text = pending_text(o, false, false);
 	struct workspace_with with = { .point = o->kept.row.num ? &o->kept.row : NULL };
 
 	set_pending(w, text);
@@ -310,6 +342,8 @@ static void swapped(void *arg, const struct fail *f)
 
 	if (!f)
 		tree_remove(w->core, (uint64_t)o->old_top);
+	if (!f && o->old_root)
+		tree_remove(w->core, (uint64_t)o->old_root);
 	restore_end(o, f);
 }
 
@@ -319,11 +353,19 @@ static void swap(void *arg, const struct fail *f)
 	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
 	struct workspace_with with = { .point = o->kept.row.num ? &o->kept.row : NULL,
-		                       .trash = w->row.top };
+		                       .trash = w->row.top,
+		                       .root_trash = w->row.root_top };
+	uint32_t fields = WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN;
 
 	if (f) {
 		restore_end(o, f);
 		return;
+	}
+	if (w->row.root_num) {
+		o->old_root = w->row.root_top;
+		w->row.root_top = (int64_t)trees_number(w->core);
+		w->row.root_begins = o->target.root;
+		fields |= WORKSPACE_SET_ROOT;
 	}
 	o->old_top = w->row.top;
 	w->row.top = (int64_t)trees_number(w->core);
@@ -332,10 +374,7 @@ static void swap(void *arg, const struct fail *f)
 	ws_text(&w->stack, o->target.stack, &w->row.stack);
 	move_head(w, o->target.num, o->ahead);
 	set_pending(w, NULL); /* that was about the old one */
-	ws_store(w,
-	         WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN |
-	             WORKSPACE_SET_PENDING,
-	         with, swapped, o);
+	ws_store(w, fields | WORKSPACE_SET_PENDING, with, swapped, o);
 }
 
 /* ---- who is in the way --------------------------------------------------------------- */
@@ -381,22 +420,14 @@ static bool has_others(const struct wsx *w)
 	return false;
 }
 
-static void counted(void *arg, const struct vault_done *d, const struct err *e)
+/* How many differ is known. */
+static void decide(struct restore_op *o)
 {
-	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
 	AUTO(str_done) struct str names = { .max = 256 };
 	bool is_other = strcmp(o->target.stack, w->row.stack) != 0;
 	struct fail f = { 0 };
-
-	if (e && ws_again(w, e))
-		return;
-	if (e) {
-		ws_fail(&f, e);
-		restore_end(o, &f);
-		return;
-	}
-	uint64_t files = d->files > o->n_known ? d->files : o->n_known;
+	uint64_t files = o->n_differ > o->n_known ? o->n_differ : o->n_known;
 	bool is_large = files > LARGE_FILES || is_other;
 
 	o->result.files = files;
@@ -419,17 +450,57 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 	}
 }
 
+static void counted_root(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct restore_op *o = arg;
+	struct fail f = { 0 };
+
+	if (e && ws_again(o->op.w, e))
+		return;
+	const struct sbx *s = e || d->files == 0 ? NULL : ws_root_user(o->op.w, o->target.root);
+	if (e)
+		ws_fail(&f, e);
+	else if (s)
+		fail_set(&f, FAIL_BUSY,
+		         "the root then was not yet that of sandbox %s: remove it first", s->id);
+	if (f.code != FAIL_NONE) {
+		restore_end(o, &f);
+		return;
+	}
+	o->n_differ += d->files;
+	decide(o);
+}
+
+static void counted(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct restore_op *o = arg;
+	struct wsx *w = o->op.w;
+	struct vault_packet p = restore_packet(o->target.root, o->root_now);
+	struct fail f = { 0 };
+
+	if (e && ws_again(w, e))
+		return;
+	if (e) {
+		ws_fail(&f, e);
+		restore_end(o, &f);
+		return;
+	}
+	o->n_differ = d->files;
+	p.restore.flags |= VAULT_COUNT;
+	if (w->root)
+		vault_ask(w->root, &p, -1, counted_root, o);
+	else
+		decide(o);
+}
+
 /* How much it is; across layers nobody can say, and what is known to be much is. */
 static void count(struct restore_op *o)
 {
 	struct wsx *w = o->op.w;
-	bool is_other = strcmp(o->target.stack, w->row.stack) != 0;
-	struct vault_packet p = { .head.type = V_RESTORE,
-		                  .restore = { .to = (uint64_t)o->target.num,
-		                               .now = (uint64_t)o->now,
-		                               .flags = VAULT_COUNT | VAULT_STILL } };
+	struct vault_packet p = restore_packet(o->target.num, o->now);
 
-	if (is_other || o->n_known > LARGE_FILES)
+	p.restore.flags |= VAULT_COUNT;
+	if (strcmp(o->target.stack, w->row.stack) != 0 || o->n_known > LARGE_FILES)
 		counted(o, &(struct vault_done){ 0 }, NULL);
 	else
 		ws_ask(w, &p, -1, counted, o);
@@ -447,6 +518,7 @@ static void present_kept(void *arg, struct ws_kept *k, const struct fail *f)
 		return;
 	}
 	o->now = k->row.num ? k->row.num : o->op.w->row.head;
+	o->root_now = k->row.num ? k->row.root : ws_root_of(o->op.w, o->now);
 	if (plan(o, &bad) < 0)
 		restore_end(o, &bad);
 	else
@@ -553,12 +625,16 @@ static void redone(void *arg, const struct vault_done *d, const struct err *e)
 	         redone_stored, o);
 }
 
+static int64_t number_in(const json_t *pending, const char *key)
+{
+	return json_integer_value(json_object_get(pending, key));
+}
+
 void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 {
 	struct redo_op *o = mem_alloc(sizeof *o);
 	json_t *pending = json_loads(w->row.pending, 0, NULL);
 	const char *boot = json_string_value(json_object_get(pending, "boot"));
-	struct vault_packet p = { .head.type = V_RESTORE };
 
 	*o = (struct redo_op){ w, pending, done, arg };
 	/* Applied, and the host has not lost its power since: it is as it was said to be. */
@@ -567,9 +643,10 @@ void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 		redone(o, &(struct vault_done){ 0 }, NULL);
 		return;
 	}
-	p.restore.to = (uint64_t)json_integer_value(json_object_get(pending, "to"));
-	p.restore.now = (uint64_t)json_integer_value(json_object_get(pending, "now"));
-	ws_ask(w, &p, -1, redone, o);
+	struct vault_packet p = restore_packet(number_in(pending, "to"), number_in(pending, "now"));
+	struct vault_packet root =
+	    restore_packet(number_in(pending, "root_to"), number_in(pending, "root_now"));
+	ws_ask_both(w, &p, &root, redone, o);
 }
 
 /* All of it is on disk: also what was restored. */

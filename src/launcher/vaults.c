@@ -249,21 +249,34 @@ static int start(struct vault *v, struct err *e)
 
 /* ---- asking ---------------------------------------------------------------------------- */
 
-/* Of the ids of its sandboxes; -1 and no error: it needs none. */
-static int make_map(const struct vault *v, struct err *e)
+/* The number of its ids: its own, or that of another which its sandboxes have as well. */
+static int ids_of(const struct vault *v, const struct vault_open *o, struct err *e)
 {
-	const struct userns_range ids = { 0, slot_work_id(v->work), BOX_IDS };
+	int ids = o->ids_of ? vaults_work(v->all, o->ids_of) : v->work;
 
-	e->kind = ERR_NONE;
-	return v->all->is_root && v->workspace && !v->is_open ? userns_make(ids, ids, e) : -1;
+	if (ids < 0)
+		return err_new(e, ERR_NOT_FOUND, "workspace %llu is not open",
+		               (unsigned long long)o->ids_of);
+	return ids;
 }
 
-static void fill_open(const struct vault *v, const struct vault_open *o, struct vault_open *out)
+/* Of the ids of its sandboxes; -1 and no error: it needs none. */
+static int make_map(const struct vault *v, int ids, struct err *e)
+{
+	const struct userns_range range = { 0, slot_work_id(ids), BOX_IDS };
+
+	e->kind = ERR_NONE;
+	return v->all->is_root && v->workspace && !v->is_open ? userns_make(range, range, e) : -1;
+}
+
+static void fill_open(const struct vault *v, int ids, const struct vault_open *o,
+                      struct vault_open *out)
 {
 	*out = *o;
+	out->ids_of = 0;
 	out->lock_byte = slot_work_byte(v->work);
 	if (v->all->is_root) {
-		out->id_base = slot_work_id(v->work);
+		out->id_base = slot_work_id(ids);
 		out->n_ids = BOX_IDS;
 	} else {
 		out->flags |= VAULT_ROOTLESS;
@@ -279,8 +292,12 @@ static int put(struct vault *v, struct vault_ask *a, struct err *e)
 	p.head = (struct vault_head){ .type = a->open ? V_OPEN : V_MOUNT, .tag = ++v->tag };
 	p.head.len = (uint32_t)(vault_size(&p) - sizeof p.head);
 	if (a->open) {
-		fill_open(v, a->open, &p.open);
-		map = make_map(v, e);
+		int ids = ids_of(v, a->open, e);
+
+		if (ids < 0)
+			return -1;
+		fill_open(v, ids, a->open, &p.open);
+		map = make_map(v, ids, e);
 		if (map < 0 && e->kind != ERR_NONE)
 			return -1;
 	}
@@ -307,7 +324,7 @@ static bool is_sane(struct vaults *all, const struct vault_open *o)
 	const struct vault any = { .all = all };
 
 	p.head = (struct vault_head){ .type = V_OPEN, .len = sizeof p.open };
-	fill_open(&any, o, &p.open);
+	fill_open(&any, any.work, o, &p.open);
 	return vault_check(&p, vault_size(&p), 0);
 }
 
@@ -398,6 +415,9 @@ int vaults_ask(struct vaults *all, uint64_t workspace, struct vault_ask *a, uint
 	}
 	if (!is_sane(all, a->open))
 		return err_new(e, ERR_INVALID, "that is no workspace");
+	if (a->open->ids_of && vaults_work(all, a->open->ids_of) < 0)
+		return err_new(e, ERR_NOT_FOUND, "workspace %llu is not open",
+		               (unsigned long long)a->open->ids_of);
 	if (!v)
 		v = add(all, workspace);
 	if (!v->waiting)

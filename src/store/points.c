@@ -35,6 +35,7 @@ static const struct column columns[] = {
 	F(bytes,      COL_INT,   0),
 	F(durable,    COL_INT,   0),
 	F(boot_id,    COL_NEED,  STORE_ID_MAX),
+	F(root,       COL_INT,   0),
 };
 /* clang-format on */
 static const struct table table = {
@@ -54,8 +55,8 @@ int point_copy(struct store *s, struct arena *a, const struct point_row *from, s
 {
 	struct point_row full = *from;
 
-	if (from->num <= 0 || from->before < 0 || from->before == from->num ||
-	    from->kind >= POINT_KIND_COUNT)
+	if (from->num <= 0 || from->before < 0 || from->before == from->num || from->root < 0 ||
+	    from->root == from->num || from->kind >= POINT_KIND_COUNT)
 		return err_new(e, ERR_INVALID, "a point has a number and follows another");
 	full.node = from->node ? from->node : s->node;
 	return row_copy(&table, ROW_ALL, a, &full, to, e);
@@ -188,7 +189,7 @@ int store_point_get(struct store *s, const char *tenant, const char *id, struct 
 int store_point_by_process(struct store *s, const char *tenant, const char *process,
                            struct arena *a, struct point_row *out, struct err *e)
 {
-	return get_by_text(s, "WHERE tenant=?1 AND process=?2 ORDER BY seq LIMIT 1",
+	return get_by_text(s, "WHERE tenant=?1 AND process=?2 ORDER BY seq DESC LIMIT 1",
 	                   (const char *[]){ tenant, process }, a, out, e);
 }
 

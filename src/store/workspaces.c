@@ -82,6 +82,11 @@ static const struct column columns[] = {
 	F(ended_ms,     COL_SOME,  0,                   WORKSPACE_SET_STATE),
 	F(disk_bytes,   COL_INT,   0,                   0),
 	F(inodes,       COL_INT,   0,                   0),
+	F(root_num,     COL_INT,   0,                   WORKSPACE_SET_ROOT),
+	F(root_top,     COL_INT,   0,                   WORKSPACE_SET_ROOT),
+	F(root_begins,  COL_INT,   0,                   WORKSPACE_SET_ROOT),
+	F(root_tree,    COL_INT,   0,                   WORKSPACE_SET_ROOT),
+	F(root_image,   COL_TEXT,  STORE_NAME_MAX,      WORKSPACE_SET_ROOT),
 };
 /* clang-format on */
 static const struct table table = {
@@ -93,7 +98,7 @@ static const struct table table = {
 	.states = state_names,
 	.n_states = COUNT(state_names),
 };
-#define FIELDS_ALL ((WORKSPACE_SET_ORIGIN << 1) - 1)
+#define FIELDS_ALL ((WORKSPACE_SET_ROOT << 1) - 1)
 
 /* ---- writes ------------------------------------------------------------------------------ */
 
@@ -196,10 +201,10 @@ struct update_args {
 	uint32_t fields;
 	bool has_point;
 	struct point_row point;
-	int64_t trash;
+	int64_t trash, root_trash;
 };
 
-static int run_trash(struct db *db, const struct update_args *args, struct err *e)
+static int run_trash(struct db *db, const struct update_args *args, int64_t num, struct err *e)
 {
 	AUTO(db_release)
 	sqlite3_stmt *st = db_stmt(db,
@@ -210,9 +215,9 @@ static int run_trash(struct db *db, const struct update_args *args, struct err *
 
 	if (!st)
 		return -1;
-	db_bind_int(st, 1, args->trash);
+	db_bind_int(st, 1, num);
 	db_bind_text(st, 2, args->row.id);
-	return db_step(db, st, e);
+	return num ? db_step(db, st, e) : 0;
 }
 
 static int run_update(struct store *s, struct request *q, struct err *e)
@@ -236,7 +241,9 @@ static int run_update(struct store *s, struct request *q, struct err *e)
 	q->answer.rows = n;
 	if (args->has_point && point_insert(&s->writer, &args->point, e) < 0)
 		return -1;
-	return args->trash ? run_trash(&s->writer, args, e) : 0;
+	if (run_trash(&s->writer, args, args->trash, e) < 0)
+		return -1;
+	return run_trash(&s->writer, args, args->root_trash, e);
 }
 
 int store_workspace_update(struct store *s, const struct workspace_row *row, uint32_t fields,
@@ -258,6 +265,7 @@ int store_workspace_update(struct store *s, const struct workspace_row *row, uin
 	args->fields = fields;
 	args->has_point = with.point != NULL;
 	args->trash = with.trash;
+	args->root_trash = with.root_trash;
 	if (with.point)
 		bytes = point_copy(s, &q->arena, with.point, &args->point, e);
 	if (bytes < 0)
@@ -361,6 +369,18 @@ static int list_where(struct store *s, const char *where, int64_t value, struct 
 		return -1;
 	*out = (struct workspace_list){ found.rows, found.n, NULL };
 	return 0;
+}
+
+int store_workspace_by_root(struct store *s, int64_t tree, struct arena *a,
+                            struct workspace_row *out, struct err *e)
+{
+	AUTO(db_release)
+	sqlite3_stmt *st = select_where(s, "WHERE root_tree=?1 AND state<>'gone' LIMIT 1", e);
+
+	if (!st)
+		return -1;
+	db_bind_int(st, 1, tree);
+	return row_one(&s->reader, &table, st, a, out, e);
 }
 
 int store_workspace_unsettled(struct store *s, struct arena *a, struct workspace_list *out,

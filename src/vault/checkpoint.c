@@ -169,7 +169,7 @@ static int save(struct vault *v, const struct vault_point *p, struct manifest *n
 	(void)manifest_compare(before, now, count_difference, &d);
 	if (d.count > 0 && !d.is_seen && look_through(&d, before, now, e) < 0)
 		return -1;
-	if (!d.is_seen) {
+	if (!d.is_seen && !(p->flags & VAULT_ALWAYS)) {
 		now->number = p->before;
 		now->base = before->base;
 		now->chain = before->chain;
@@ -178,7 +178,7 @@ static int save(struct vault *v, const struct vault_point *p, struct manifest *n
 		v->is_alike = is_alike || d.count > 0;
 		return 0;
 	}
-	done->files = d.count;
+	done->files = d.is_seen ? d.count : 0;
 	now->number = p->number;
 	if (keep_rest(v, now, &done->bytes, e) < 0 || pack_commit(v, p->number, e) < 0 ||
 	    points_save(v, now, is_alike ? NULL : before, e) < 0)

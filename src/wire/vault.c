@@ -18,7 +18,7 @@ static bool check_open(const struct vault_packet *p)
 	const struct vault_open *o = &p->open;
 	bool is_rootless = o->flags & VAULT_ROOTLESS, is_bounded = o->flags & VAULT_BOUNDED;
 
-	if ((o->flags & ~VAULT_OPEN_FLAGS) || (is_rootless && is_bounded))
+	if ((o->flags & ~VAULT_OPEN_FLAGS) || (is_rootless && is_bounded) || o->ids_of)
 		return false;
 	if (is_bounded != (o->bytes > 0))
 		return false;
@@ -40,7 +40,8 @@ static bool check_opened(const struct vault_packet *p)
 static bool check_point(const struct vault_packet *p)
 {
 	return p->point.number > 0 && p->point.number != VAULT_NOW &&
-	       p->point.number != p->point.before;
+	       p->point.number != p->point.before && (p->point.flags & ~VAULT_POINT_FLAGS) == 0 &&
+	       p->point.zero == 0;
 }
 
 static bool check_restore(const struct vault_packet *p)
@@ -76,8 +77,12 @@ static bool check_flatten(const struct vault_packet *p)
 {
 	const struct vault_flatten *f = &p->flatten;
 
+	if ((f->from != 0) != (f->filled != 0) || f->from == VAULT_NOW || f->filled == f->number ||
+	    f->filled == VAULT_EMPTY_TREE)
+		return false;
 	return f->zero == 0 && f->number > VAULT_EMPTY_TREE && f->n_layers > 0 &&
-	       check_layers(f->layers, f->n_layers);
+	       check_layers(f->layers, f->n_layers) &&
+	       (f->from == 0 || f->n_layers < VAULT_LAYERS_MAX);
 }
 
 static bool check_failed(const struct vault_packet *p)

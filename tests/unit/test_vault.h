@@ -448,7 +448,7 @@ static inline struct vault_done rig_checkpoint(struct rig *r, uint64_t number, u
 {
 	struct vault_packet p = { .head = { .type = V_CHECKPOINT } };
 
-	p.point = (struct vault_point){ number, before };
+	p.point = (struct vault_point){ .number = number, .before = before };
 	return rig_must(r, p, -1);
 }
 

@@ -27,7 +27,7 @@ static enum vault_type checkpoint(struct rig *r)
 {
 	struct vault_packet p = { .head = { .type = V_CHECKPOINT } };
 
-	p.point = (struct vault_point){ 2, 1 };
+	p.point = (struct vault_point){ .number = 2, .before = 1 };
 	return rig_ask(r, p, -1);
 }
 

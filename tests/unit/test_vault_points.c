@@ -55,6 +55,30 @@ TEST(a_long_history_can_be_read_anywhere)
 	rig_end(&r);
 }
 
+TEST(one_that_is_always_made_is_like_the_one_before)
+{
+	struct rig r;
+	struct vault_packet p = ask(V_CHECKPOINT);
+
+	rig_init(&r);
+	rig_spawn(&r);
+	rig_open(&r);
+	make_history(&r, 2);
+	p.point = (struct vault_point){ .number = 3, .before = 2, .flags = VAULT_ALWAYS };
+	CHECK_INT(rig_must(&r, p, -1).files, 0);
+	rig_do(&r, "rm h1; echo more >same");
+	CHECK_INT(rig_checkpoint(&r, 4, 3).files, 2);
+	rig_restore(&r, 3, 4);
+	CHECK_STR(rig_do(&r, "ls h* | wc -l; cat same"), "2\n2\n");
+	p.point = (struct vault_point){ .number = 5, .before = 3, .flags = VAULT_ALWAYS };
+	CHECK_INT(rig_must(&r, p, -1).files, 0);
+	rig_do(&r, "rm h2");
+	rig_restore(&r, 5, 0);
+	CHECK_STR(rig_do(&r, "ls h* | wc -l; cat same"), "2\n2\n");
+	CHECK_STR(verify(&r), "");
+	rig_end(&r);
+}
+
 TEST(what_is_removed_takes_nothing_else_along)
 {
 	struct rig r;

@@ -121,6 +121,32 @@ TEST(a_fork_begins_with_a_checkpoint_of_its_parent)
 	rig_end(&r);
 }
 
+TEST(a_flat_tree_of_a_checkpoint_shows_what_one_saw_then)
+{
+	struct rig r;
+	struct vault_packet p = { .head = { .type = V_FLATTEN } };
+
+	rig_begin(&r);
+	rig_do(&r, "rm -r new docs; mkdir docs; echo anew >docs/new; mv src code; rm code/f5");
+	rig_checkpoint(&r, 1, 0);
+	char *seen = rig_look(&r);
+	rig_do(&r, "echo later >later; rm -r code");
+	p.flatten = (struct vault_flatten){
+		.number = 900, .from = 1, .filled = 901, .n_layers = 1, .layers = { 10 }
+	};
+	struct vault_done d = rig_must(&r, p, -1);
+	CHECK(d.files > 5 && d.bytes > 10);
+	rig_must(&r, rig_tree(V_REMOVE_TREE, 901), -1);
+	rig_must(&r, relayer(200, 0, 1, 900, 0), -1);
+	mount_again(&r);
+	rig_see_same(seen, rig_look(&r), "flat");
+	free(seen);
+	p.flatten.number = 902;
+	p.flatten.layers[0] = VAULT_EMPTY_TREE; /* it did not lie on that */
+	CHECK_INT(rig_ask(&r, p, -1), V_FAILED);
+	rig_end(&r);
+}
+
 TEST(a_flat_tree_shows_what_the_stack_shows)
 {
 	static const char *const scripts[] = {

@@ -63,13 +63,23 @@ static void try_change(const struct change *c)
 	rig_see_same(one, rig_look(&r), "undo");
 	CHECK_INT(rig_restore(&r, 1, now).files, 0); /* again: nothing to do */
 	rig_see_same(one, rig_look(&r), "undo again");
-	uint64_t again = rig_checkpoint(&r, 3, 1).files ? 3 : 1;
-	rig_restore(&r, now, again);
+	CHECK_INT(rig_checkpoint(&r, 3, 1).files, 0); /* however it lies there by now */
+	CHECK_INT(rig_checkpoint(&r, 3, 1).files, 0);
+	rig_restore(&r, now, 1);
 	rig_see_same(two, rig_look(&r), "redo");
-	rig_restore(&r, again, 0);
+	rig_restore(&r, 1, 0);
 	rig_see_same(one, rig_look(&r), "undo of the redo");
+	CHECK_INT(rig_checkpoint(&r, 4, 1).files, 0);
+	rig_do(&r, "echo x >later");
+	char *three = rig_look(&r);
+	CHECK_INT(rig_checkpoint(&r, 5, 1).files > 0, 1);
+	rig_restore(&r, now, 5);
+	rig_see_same(two, rig_look(&r), "the other branch");
+	rig_restore(&r, 5, 0);
+	rig_see_same(three, rig_look(&r), "what came after the undo");
 	free(one);
 	free(two);
+	free(three);
 	rig_end(&r);
 }
 

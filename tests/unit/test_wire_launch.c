@@ -275,7 +275,9 @@ TEST(a_field_out_of_range_is_refused)
 		{ good_vault, offsetof(struct vault_open, lock_byte), 1 },
 		{ good_vault, offsetof(struct vault_open, flags), VAULT_ROOTLESS },
 		{ good_vault, offsetof(struct vault_open, n_layers), VAULT_LAYERS_MAX + 1 },
-		{ MAKE(image_tree), 1 }, /* and a ticket */
+		{ good_vault, offsetof(struct vault_open, ids_of), 5 }, /* its own */
+		{ MAKE(image_tree), 1 },                                /* and a ticket */
+		{ MAKE(root), 1 },
 		{ MOUNT(0, at), 11 },
 		{ MOUNT(2, at), ~0u },
 		{ good_open, offsetof(struct launch_open, want), LAUNCH_WANTS },

@@ -148,3 +148,41 @@ TEST(the_empty_tree_stays_what_it_is)
 	p.point.number = VAULT_NOW;
 	CHECK(!check(&p));
 }
+
+TEST(flags_and_numbers_that_make_no_sense)
+{
+	struct vault_packet p = good(V_CHECKPOINT);
+
+	p.point.flags = VAULT_ALWAYS;
+	CHECK(check(&p));
+	p.point.flags = VAULT_POINT_FLAGS + 1;
+	CHECK(!check(&p));
+	p = good(V_OPEN);
+	p.open.ids_of = 3; /* the launcher has made ids of it */
+	CHECK(!check(&p));
+
+	static const struct {
+		uint64_t from, filled;
+		uint32_t n_layers;
+		bool is_good;
+	} flats[] = {
+		{ 5, 6, 1, true },
+		{ 5, 0, 1, false },
+		{ 0, 6, 1, false },
+		{ 5, 3, 1, false }, /* the tree itself */
+		{ 5, VAULT_EMPTY_TREE, 1, false },
+		{ VAULT_NOW, 6, 1, false },
+		{ 5, 6, VAULT_LAYERS_MAX, false },
+		{ 0, 0, VAULT_LAYERS_MAX, true },
+	};
+	for (size_t i = 0; i < COUNT(flats); i++) {
+		p = good(V_FLATTEN);
+		p.flatten.from = flats[i].from;
+		p.flatten.filled = flats[i].filled;
+		p.flatten.n_layers = flats[i].n_layers;
+		for (size_t k = 0; k < VAULT_LAYERS_MAX; k++)
+			p.flatten.layers[k] = 10 + k;
+		printf("# %zu\n", i);
+		CHECK_INT(check(&p), flats[i].is_good);
+	}
+}
