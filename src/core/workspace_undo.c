@@ -647,6 +647,8 @@ void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 	struct vault_packet p = restore_packet(number_in(pending, "to"), number_in(pending, "now"));
 	struct vault_packet root =
 	    restore_packet(number_in(pending, "root_to"), number_in(pending, "root_now"));
+
+	p.restore.flags = root.restore.flags = 0; /* half of it may be written */
 	ws_ask_both(w, &p, &root, redone, o);
 }
 

@@ -272,13 +272,11 @@ def _(_api, arms):
     s = victim.sandbox()
     c.execute(s, "seq 10 > a")
     c.execute(s, "seq 100000 > later; touch /tmp/done; sleep 1000", wait="0s")
-    wait_until(lambda: c.execute(s, "ls /tmp/done", cwd="/")["exit_code"] == 0, 10, "it is written")
-    c.execute(s, "seq 200000 > later; touch /tmp/more; sleep 1000", wait="0s")
-    time.sleep(0.5)
+    wait_until(lambda: c.get(c.file(s, "/tmp/done") + "?stat").status == 200, 10, "it is written, and no point made of it")
     with full_disk(0):
         same(c.delete(f"{victim.path}?force=1").status, 204, "to remove one is the way to get room")
     back = Work.of(c, c.ok("POST", f"/v1/workspaces/{victim.id}/restore-trash", {}))
-    same(back.shell("cat a later | wc -l"), "200010\n", "what no point was made of")
+    same(back.shell("cat a later | wc -l"), "100010\n", "what no point was made of")
     finish(c, back)
     for left in (0, 40_000, 300_000, 3_000_000):
         w = Work(c, f"full-{left}")
@@ -452,7 +450,7 @@ def _(api, arms):
                 response.read(1 << 20)
             seconds = time.monotonic() - begin
             mine.close()
-            if seconds > 3 or response.status >= 500:
+            if seconds > 8 or response.status >= 500:  # who is blocked waits for ever
                 wrong.append(f"{name} {path}: {response.status} after {seconds:.1f} s")
     check(not wrong, "\n".join(wrong))
     w.shell("rm -f *; rmdir dir")
