@@ -221,10 +221,12 @@ static const struct tree_row *tree_of(const struct fsck *f, int64_t num)
 	return NULL;
 }
 
+/* Of its files, or of its root. */
 static const struct workspace_row *workspace_of(const struct fsck *f, uint64_t num)
 {
-	for (size_t i = 0; i < f->workspaces.len; i++)
-		if ((uint64_t)f->workspaces.at[i].num == num)
+	for (size_t i = 0; i < f->workspaces.len && num > 0; i++)
+		if ((uint64_t)f->workspaces.at[i].num == num ||
+		    (uint64_t)f->workspaces.at[i].root_num == num)
 			return &f->workspaces.at[i];
 	return NULL;
 }
@@ -236,12 +238,20 @@ static bool is_open(const struct fsck *f, const struct workspace_row *row)
 	return w && !ws_is_idle(w);
 }
 
-/* Its checkpoint is there, and can be read. */
+static bool is_lost(const struct fsck *f, int64_t num)
+{
+	for (size_t i = 0; i < f->lost.len; i++)
+		if (f->lost.at[i].num == num)
+			return true;
+	return false;
+}
+
+/* Its checkpoint is there, and can be read; and that of its root. */
 static bool is_good(const struct fsck *f, int64_t num)
 {
 	const struct census_point *p = census_point(f->census, (uint64_t)num);
 
-	return num == 0 || (p && !p->is_broken && has_row(f, num));
+	return num == 0 || (p && !p->is_broken && has_row(f, num) && !is_lost(f, num));
 }
 
 /* ---- the disk against the rows -------------------------------------------------------- */
@@ -373,6 +383,8 @@ static void check_point_rows(struct fsck *f)
 		const struct point_row *row = &f->points.at[i];
 		const struct census_point *p = census_point(f->census, (uint64_t)row->num);
 
+		if (p && !p->is_broken && row->root)
+			p = census_point(f->census, (uint64_t)row->root);
 		if ((p && !p->is_broken) || (i > 0 && row[-1].num == row->num))
 			continue;
 		json_t *o =
@@ -403,11 +415,8 @@ static int64_t fallback(const struct fsck *f, const struct workspace_row *w, int
 
 static void note_nowhere(struct fsck *f, const struct workspace_row *w, int64_t num)
 {
-	if (num == 0 || has_row(f, num))
+	if (num == 0 || has_row(f, num) || is_lost(f, num))
 		return;
-	for (size_t i = 0; i < f->lost.len; i++)
-		if (f->lost.at[i].num == num)
-			return;
 	vec_push(&f->lost, (struct point_row){ .num = num, .before = fallback(f, w, num) });
 }
 
@@ -461,18 +470,40 @@ static bool has_layers(struct fsck *f, const struct workspace_row *w)
 		            (unsigned long long)layers[i], t ? "not sealed" : "missing");
 		return false;
 	}
+	const struct census_tree *image = census_tree(f->census, (uint64_t)w->root_tree);
+	if (w->root_num && !(image && image->is_sealed)) {
+		(void)found(f, "workspace", w->id, "the image %s below its root is %s",
+		            w->root_image, image ? "not sealed" : "missing");
+		return false;
+	}
 	return n > 0;
+}
+
+static int64_t root_of(const struct fsck *f, int64_t num)
+{
+	for (size_t i = 0; i < f->points.len; i++)
+		if (f->points.at[i].num == num)
+			return f->points.at[i].root;
+	return 0;
+}
+
+static bool has_top(const struct fsck *f, const struct workspace_row *w, int64_t num, int64_t top)
+{
+	return census_tree(f->census, (uint64_t)top) ||
+	       (w->disk_bytes > 0 && census_volume(f->census, (uint64_t)num));
 }
 
 /* One that nobody has opened since its row says what it begins with has none yet. */
 static void check_top(struct fsck *f, const struct workspace_row *w)
 {
-	bool is_there = census_tree(f->census, (uint64_t)w->top) ||
-	                (w->disk_bytes > 0 && census_volume(f->census, (uint64_t)w->num));
+	bool is_whole = has_top(f, w, w->num, w->top) || w->begins == w->head;
+	bool is_root_whole = !w->root_num || has_top(f, w, w->root_num, w->root_top) ||
+	                     w->root_begins == root_of(f, w->head);
 
-	if (is_there || w->begins == w->head || strcmp(w->mode, "read") == 0 || is_open(f, w))
+	if ((is_whole && is_root_whole) || strcmp(w->mode, "read") == 0 || is_open(f, w))
 		return;
-	json_t *o = found(f, "workspace", w->id, "its files are missing; its last point %s",
+	json_t *o = found(f, "workspace", w->id, "its %s missing; its last point %s",
+	                  is_whole ? "root is" : "files are",
 	                  is_good(f, w->head) ? "has what they were then" : "is not there either");
 	struct wsx *x = f->is_mending ? ws_by_id(f->core, w->id) : NULL;
 	if (x && ws_is_idle(x) && !x->row.pending && is_good(f, w->head))
@@ -531,6 +562,7 @@ static int load_workspaces(struct fsck *f, struct err *e)
 		for (size_t i = 0; i < list.n; i++) {
 			vec_push(&f->workspaces, list.rows[i]);
 			vec_push(&f->tops, list.rows[i].top);
+			vec_push(&f->tops, list.rows[i].root_top); /* or 0, which no tree has */
 		}
 		q.page.cursor = list.next;
 	} while (list.next);
@@ -563,6 +595,7 @@ static int load_points(struct fsck *f, struct err *e)
 		for (size_t i = 0; i < list.n; i++) {
 			vec_push(&f->points, list.rows[i]);
 			vec_push(&f->point_nums, list.rows[i].num);
+			vec_push(&f->point_nums, list.rows[i].root);
 			seq = list.rows[i].seq;
 		}
 	} while (list.n == STORE_LIST_MAX);

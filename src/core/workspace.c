@@ -451,7 +451,7 @@ bool ws_again(struct wsx *w, const struct err *e)
 		return false;
 	o->is_second = true;
 	ws_thaw(w);
-	if (w->vault) { /* vault_gone() is next */
+	if (w->link == WSX_OPEN) { /* ws_lost() is next */
 		w->is_again = true;
 		return true;
 	}

@@ -29,8 +29,8 @@ struct restore_op {
 	struct arena arena;
 	struct point_row target; /* num 0: no change at all */
 	json_t *ahead;
-	int64_t now, root_now; /* the numbers of what is there */
-	int64_t old_top, old_root;
+	int64_t now, root_now;     /* the numbers of what is there */
+	struct workspace_with old; /* tops that give way */
 	uint64_t n_differ;
 	uint64_t n_known; /* files of the points on the way: a folder that goes is one entry, not
 	                     one file */
@@ -213,16 +213,15 @@ static void move_head(struct wsx *w, int64_t to, const json_t *ahead)
 	free(text);
 }
 
-/* All stands still since the last look. */
-static struct vault_packet restore_packet(int64_t to, int64_t now)
+/* ---- in place ------------------------------------------------------------------------ */
+
+static struct vault_packet restore_packet(int64_t to, int64_t now, uint32_t flags)
 {
 	return (struct vault_packet){
 		.head.type = V_RESTORE,
-		.restore = { .to = (uint64_t)to, .now = (uint64_t)now, .flags = VAULT_STILL }
+		.restore = { .to = (uint64_t)to, .now = (uint64_t)now, .flags = flags }
 	};
 }
-
-/* ---- in place ------------------------------------------------------------------------ */
 
 static void applied_stored(void *arg, const struct fail *f)
 {
@@ -280,8 +279,8 @@ static void taken_back(void *arg, const struct vault_done *d, const struct err *
 static void take_back(struct restore_op *o, const struct err *e)
 {
 	struct wsx *w = o->op.w;
-	struct vault_packet p = { .head.type = V_RESTORE, .restore.to = (uint64_t)o->now };
-	struct vault_packet root = { .head.type = V_RESTORE, .restore.to = (uint64_t)o->root_now };
+	struct vault_packet p = restore_packet(o->now, 0, 0);
+	struct vault_packet root = restore_packet(o->root_now, 0, 0);
 
 	ws_fail(&o->why, e);
 	if (w->vault && vault_is_there(w->vault))
@@ -313,8 +312,8 @@ static void applied(void *arg, const struct vault_done *d, const struct err *e)
 static void apply(void *arg, const struct fail *f)
 {
 	struct restore_op *o = arg;
-	struct vault_packet p = restore_packet(o->target.num, o->now);
-	struct vault_packet root = restore_packet(o->target.root, o->root_now);
+	struct vault_packet p = restore_packet(o->target.num, o->now, VAULT_STILL);
+	struct vault_packet root = restore_packet(o->target.root, o->root_now, VAULT_STILL);
 
 	o->is_applying = !f;
 	if (f)
@@ -342,9 +341,7 @@ static void swapped(void *arg, const struct fail *f)
 	struct wsx *w = o->op.w;
 
 	if (!f)
-		tree_remove(w->core, (uint64_t)o->old_top);
-	if (!f && o->old_root)
-		tree_remove(w->core, (uint64_t)o->old_root);
+		ws_drop_tops(w->core, &o->old);
 	restore_end(o, f);
 }
 
@@ -353,29 +350,20 @@ static void swap(void *arg, const struct fail *f)
 {
 	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
-	struct workspace_with with = { .point = o->kept.row.num ? &o->kept.row : NULL,
-		                       .trash = w->row.top,
-		                       .root_trash = w->row.root_top };
-	uint32_t fields = WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN;
 
 	if (f) {
 		restore_end(o, f);
 		return;
 	}
-	if (w->row.root_num) {
-		o->old_root = w->row.root_top;
-		w->row.root_top = (int64_t)trees_number(w->core);
-		w->row.root_begins = o->target.root;
-		fields |= WORKSPACE_SET_ROOT;
-	}
-	o->old_top = w->row.top;
-	w->row.top = (int64_t)trees_number(w->core);
-	w->row.begins = o->target.num;
+	o->old = (struct workspace_with){ .point = o->kept.row.num ? &o->kept.row : NULL };
+	uint32_t fields = ws_new_tops(w, o->target.num, o->target.root, &o->old);
+
 	w->row.clean = 1;
 	ws_text(&w->stack, o->target.stack, &w->row.stack);
 	move_head(w, o->target.num, o->ahead);
 	set_pending(w, NULL); /* that was about the old one */
-	ws_store(w, fields | WORKSPACE_SET_PENDING, with, swapped, o);
+	ws_store(w, fields | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING,
+	         o->old, swapped, o);
 }
 
 /* ---- who is in the way --------------------------------------------------------------- */
@@ -476,7 +464,8 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 {
 	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
-	struct vault_packet p = restore_packet(o->target.root, o->root_now);
+	struct vault_packet p =
+	    restore_packet(o->target.root, o->root_now, VAULT_COUNT | VAULT_STILL);
 	struct fail f = { 0 };
 
 	if (e && ws_again(w, e))
@@ -487,9 +476,8 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 		return;
 	}
 	o->n_differ = d->files;
-	p.restore.flags |= VAULT_COUNT;
-	if (w->root)
-		vault_ask(w->root, &p, -1, counted_root, o);
+	if (w->row.root_num)
+		ws_ask_root(w, &p, counted_root, o);
 	else
 		decide(o);
 }
@@ -498,10 +486,10 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 static void count(struct restore_op *o)
 {
 	struct wsx *w = o->op.w;
-	struct vault_packet p = restore_packet(o->target.num, o->now);
+	bool is_other = strcmp(o->target.stack, w->row.stack) != 0;
+	struct vault_packet p = restore_packet(o->target.num, o->now, VAULT_COUNT | VAULT_STILL);
 
-	p.restore.flags |= VAULT_COUNT;
-	if (strcmp(o->target.stack, w->row.stack) != 0 || o->n_known > LARGE_FILES)
+	if (is_other || o->n_known > LARGE_FILES)
 		counted(o, &(struct vault_done){ 0 }, NULL);
 	else
 		ws_ask(w, &p, -1, counted, o);
@@ -644,11 +632,10 @@ void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 		redone(o, &(struct vault_done){ 0 }, NULL);
 		return;
 	}
-	struct vault_packet p = restore_packet(number_in(pending, "to"), number_in(pending, "now"));
+	struct vault_packet p =
+	    restore_packet(number_in(pending, "to"), number_in(pending, "now"), 0);
 	struct vault_packet root =
-	    restore_packet(number_in(pending, "root_to"), number_in(pending, "root_now"));
-
-	p.restore.flags = root.restore.flags = 0; /* half of it may be written */
+	    restore_packet(number_in(pending, "root_to"), number_in(pending, "root_now"), 0);
 	ws_ask_both(w, &p, &root, redone, o);
 }
 
