@@ -611,6 +611,19 @@ def _(api, arms):
         c.put(f"{w.path}/files/m{mode}?mode={mode}", b"x")
     seen = w.shell("find . -perm /6000; find . -type c -o -type b; find / -maxdepth 1 -name 'up*'")
     same(seen, "", "set-ids, devices, files elsewhere, OPEN")
+    sparse = io.BytesIO()
+    with tarfile.open(fileobj=sparse, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        info, data = tarfile.TarInfo("GNUSparseFile.0/s"), b"1\n0\n1\n".ljust(512, b"\0") + b"x"
+        info.size = len(data)
+        info.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "s", "GNU.sparse.realsize": str(1 << 45)}
+        tar.addfile(info, io.BytesIO(data))
+    was = os.statvfs(lib.HOME).f_bfree
+    check(c.put(f"{w.path}/archive?path=/s", sparse.getvalue()).status < 500, "32 terabytes of nothing")
+    with full_disk(2_000_000):
+        answer = c.put(f"{w.path}/archive?path=/f", tar_of(("large", tarfile.REGTYPE, bytes(8 << 20), 0o644)))
+    check(answer.status in (413, 422, 429, 507), f"more than there is room for: {answer}")
+    check((was - os.statvfs(lib.HOME).f_bfree) * 4096 < 16 << 20, "the disk is not as before, OPEN")
+    same(w.shell("echo well"), "well\n", "afterwards")
     finish(c, w)
 
 

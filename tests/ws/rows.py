@@ -15,7 +15,7 @@ CANARY = []   # the one, made in the cell
 
 # Rows that are proved elsewhere, or have nothing to be tried on; the table says so.
 ELSEWHERE = {
-    "ARC-01": "images: tests/ws/images.py; into a workspace: FSX-29 below",
+    "ARC-01": "images: tests/ws/images.py; into a workspace: FSX-29",
     "ARC-02": "no zip is taken: tests/ws/images.py",
     "ARC-03": "tests/ws/images.py",
     "ARC-07": "tests/fuzz: fuzz_import.c, fuzz_oci.c, fuzz_tree_patch.c, fuzz_vault.c",
