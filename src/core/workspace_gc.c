@@ -244,6 +244,22 @@ static char *safe_ahead(const struct point_list *lost, const char *text)
 	return safe;
 }
 
+/* What was to be restored, if that is lost: what the disk has of it. NULL: it is not. */
+static char *safe_pending(const struct point_list *lost, const char *text)
+{
+	json_t *j = text ? json_loads(text, 0, NULL) : NULL, *ahead = json_object_get(j, "ahead");
+	int64_t to = json_integer_value(json_object_get(j, "to"));
+	char *safe = NULL;
+
+	if (is_lost(lost, to)) {
+		json_object_set_new(j, "to", json_integer(safe_before(lost, to)));
+		json_array_clear(ahead); /* they are about what is lost, or came after it */
+		safe = json_dumps(j, JSON_COMPACT);
+	}
+	json_decref(j);
+	return safe;
+}
+
 /* Its tree is what the disk has; only its history is shorter than it was. */
 int wsx_forget_points(struct core *c, const struct workspace_row *row,
                       const struct point_list *lost, ws_stored_fn *done, void *arg)
@@ -251,8 +267,9 @@ int wsx_forget_points(struct core *c, const struct workspace_row *row,
 	int64_t begins = safe_before(lost, row->begins), head = safe_before(lost, row->head),
 		origin = safe_before(lost, row->origin);
 	AUTO(freep) char *ahead = safe_ahead(lost, row->ahead);
+	AUTO(freep) char *pending = safe_pending(lost, row->pending);
 
-	if (begins == row->begins && head == row->head && origin == row->origin &&
+	if (begins == row->begins && head == row->head && origin == row->origin && !pending &&
 	    strcmp(ahead, row->ahead) == 0)
 		return 0;
 	struct wsx *w = ws_by_id(c, row->id);
@@ -268,9 +285,11 @@ int wsx_forget_points(struct core *c, const struct workspace_row *row,
 	w->row.origin = origin;
 	w->row.rev++;
 	ws_text(&w->ahead, ahead, &w->row.ahead);
+	if (pending)
+		ws_text(&w->pending, pending, &w->row.pending);
 	ws_store(w,
 	         WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_ORIGIN |
-	             WORKSPACE_SET_CLEAN | WORKSPACE_SET_ROOT,
+	             WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING | WORKSPACE_SET_ROOT,
 	         (struct workspace_with){ 0 }, done, arg);
 	return 1;
 }

@@ -48,6 +48,8 @@ struct rig {
 	char *fault; /* another program, with this in its environment (os/fault.h) */
 };
 
+static const char *rig_place = "/var/tmp"; /* a disk */
+
 static inline void rig_fold(struct rig *r, const char *name)
 {
 	int status = os_mkdirat(r->folder_fd, name, 0700);
@@ -404,7 +406,7 @@ static inline void rig_init(struct rig *r)
 		SKIP("needs root");
 	CHECK_INT(unshare(CLONE_NEWNS), 0);
 	CHECK_INT(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
-	snprintf(r->folder, sizeof r->folder, "/var/tmp/caisson-vault-XXXXXX");
+	snprintf(r->folder, sizeof r->folder, "%s/caisson-vault-XXXXXX", rig_place);
 	CHECK(mkdtemp(r->folder));
 	CHECK_INT(chmod(r->folder, 0755), 0);
 	snprintf(r->work, sizeof r->work, "%s/work", r->folder);
