@@ -6,6 +6,7 @@ files and settings. TAP.
     tests/ws/git_work.py merge    those with the word in their title
 """
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -195,7 +196,25 @@ def _(api):
     empty = Work(api.client)
     empty.put("x.txt", "x\n")
     check(b"+++ b/x.txt" in empty.patch(), "of no repository")
+    first = empty.client.ok("POST", f"{empty.path}/snapshots", {})["id"]
+    empty.run("echo y >>x.txt; cp x.txt two; printf 'a\\0b' >bin")
+    second = empty.client.ok("POST", f"{empty.path}/snapshots", {})["id"]
+    empty.run("rm two; echo z >>x.txt")
+    for query, has, has_not in ((f"&base={first}", (b"+y\n+z", b"b/bin"), (b"two", b"+x\n")), (f"&base={first}&to={second}", (b"+y\n", b"b/two", b"GIT binary patch"), (b"+z",)),
+                                (f"&base={second}&to={first}", (b"-y\n", b"deleted file"), (b"+y", b"z\n")), (f"&to={first}", (b"+x\n",), (b"two", b"bin")),
+                                (f"&base={second}&to={second}", (), (b"diff",))):
+        patch = empty.patch(query)
+        check(all(x in patch for x in has) and not any(x in patch for x in has_not), lambda query=query, patch=patch: f"{query}: {patch}")
+    g.refused(empty.client.get(f"{empty.path}/changes?format=patch&base=sn_none"), "not_found")
+    g.refused(empty.client.get(f"{empty.path}/changes?format=patch&to=cp_none"), "not_found")
     empty.remove()
+    repo = Work(api.client, url)
+    repo.run("echo 1 >one; git add one; git -c user.name=x -c user.email=x commit -qm one; echo 2 >two")
+    point = repo.client.ok("POST", f"{repo.path}/snapshots", {})["id"]
+    repo.run("rm -rf .git; echo 3 >three")
+    check(all(x in repo.patch(f"&to={point}") for x in (b"b/one", b"b/two")) and b"three" not in repo.patch(f"&to={point}"), "up to a point")
+    same([line for line in repo.patch(f"&base={point}").splitlines() if line.startswith(b"+++")], [b"+++ b/three"], "from a point on, whatever became of git")
+    repo.remove()
 
 
 @test("a bundle that git fetches, a mailbox that git applies")
@@ -295,7 +314,28 @@ def _(api):
             one.remove()
 
 
-@test("a workspace armed with every setting, hook and filter: commit, diff, merge, export and push run none of them (GIT-01, 02, 04)")
+def apply_armed(daemon, role, w, source):
+    """Into a checkout of the same repository whose own git folder is armed as well; then the same once more, with everything allowed."""
+    host, state = g.FOLDERS / f"promoted-{role}", g.FOLDERS / f"journal-{role}"
+    g.git("/", "clone", "-q", f"file://{g.ORIGIN}/{source.name}.git", host)  # before it is armed
+    g.arm(host / ".git")
+    state.mkdir()
+    if daemon.uid is not None:
+        subprocess.run(["chown", "-R", f"{daemon.uid}:{daemon.uid}", host, state], check=True)
+    words = ("apply", w.id, "--to", host, "--json")
+    w.run("echo 'int x;' >x.c; printf 'all:\\n\\t" + "touch /tmp/x" + "\\n' >Makefile; printf '#!/bin/sh\\n' >run.sh; chmod +x run.sh; ln -s /etc/passwd out")
+    env = {"XDG_STATE_HOME": str(state)}
+    refused = json.loads(g.caisson(daemon, *words, status=1, env_more=env).stdout)
+    check({"Makefile", "run.sh", "out"} <= {x["path"] for x in refused["refused"]} and not refused["applied"], lambda: f"{refused}")
+    before = {p: (p.read_bytes() if p.is_file() else None) for p in (host / ".git").rglob("*")}
+    done = json.loads(g.caisson(daemon, *words, "--allow-exec", "[!.]*", env_more=env).stdout)
+    same({p: (p.read_bytes() if p.is_file() else None) for p in (host / ".git").rglob("*")}, before, "its git folder")
+    same(g.markers(), [], "marks after an apply")
+    shutil.rmtree(host), shutil.rmtree(state)
+    return done
+
+
+@test("a workspace armed with every setting, hook and filter: commit, diff, merge, export, push and apply run none of them (GIT-01, 02, 04)")
 def _(api):
     source = g.hostile("armed")
     url = g.serve(source)
@@ -319,6 +359,8 @@ def _(api):
         same(w.post("merge", {"from": fork.id}).status, 200, "merge")
         client.get(f"{w.path}/export?format=bundle"), client.get(f"{w.path}/export?format=patch")
         same(w.post("push").status, 200, "push")
+        applied = apply_armed(place.daemon_of(api, role), role, w, source)
+        same(applied["left_out"] != [] and {x["path"] for x in applied["changes"]} >= {"a.txt", "y.txt"}, True, f"apply: {applied}")
         same(w.run(f"ls {g.MARK} nested/{g.MARK} 2>/dev/null; true"), "", "marks inside")
         same(g.markers(), [], "marks on the host")
         fork.remove(), w.remove()
