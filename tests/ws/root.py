@@ -320,6 +320,30 @@ def _(_api):
     end_vaults()
 
 
+@test("evicted for room: neither the files nor the root differ afterwards", own=True)
+def _(_api):
+    daemon = Daemon("room", options=("--store", "max=500m", "--store", "high=2", "--store", "low=1")).start()
+    c = daemon.client()
+    put(c, "system", SYSTEM)
+    w = Work(c, "room", spec={"image": "system", "checkpoint": "all", **ROOTFUL})
+    w.shell("echo mine > file; rm /usr/bin/env; echo 1 > /etc/one; cat /usr/bin/* > /opt/large")
+    before = w.shell(LOOK)
+    c.remove_all()
+
+    def is_evicted():  # by this, or by itself
+        rows = c.ok("POST", "/v1/gc", {})["decisions"]
+        return not next(r["bytes"] for r in rows if r["id"] == w.id)
+    wait_until(is_evicted, 10, "its files are gone")
+    same((w.shell("cat file"), w.shell(LOOK)), ("mine\n", before), "as before")
+    w.post("undo")
+    same(w.execute("env true; cat file /etc/one")["stdout"], "", "and undo works")
+    same(c.ok("POST", "/v1/fsck", {})["findings"], [], "all of it is whole")
+    clear(c)
+    c.close()
+    daemon.stop()
+    end_vaults()
+
+
 @test("without root there is nothing to keep, and it says so", own=True)
 def _(_api):
     daemon = Daemon("user", uid=lib.USER_ID).start()
