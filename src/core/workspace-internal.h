@@ -36,6 +36,10 @@ typedef void ws_stored_fn(void *arg, const struct fail *f);
 void ws_store(struct wsx *w, uint32_t fields, struct workspace_with with, ws_stored_fn *done,
               void *arg);
 
+/* The same, and the disk has it then: what is done next may reach it first. */
+void ws_store_durably(struct wsx *w, uint32_t fields, struct workspace_with with,
+                      ws_stored_fn *done, void *arg);
+
 void ws_fail(struct fail *f, const struct err *e); /* of the keeper: our own failure, mostly */
 void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *done, void *arg);
 int ws_layers(const char *stack, uint64_t layers[VAULT_LAYERS_MAX]); /* how many; -1 */
@@ -53,6 +57,13 @@ const struct sbx *ws_root_user(const struct wsx *w, int64_t root);
 /* Of both keepers, one after the other, where there are two: the sums. */
 void ws_ask_both(struct wsx *w, const struct vault_packet *first, const struct vault_packet *second,
                  vault_done_fn *done, void *arg);
+void ws_ask_root(struct wsx *w, const struct vault_packet *p, vault_done_fn *done, void *arg);
+/* Nobody has it open: its row gets new tops, which begin with that point. The old ones are trash
+ * with the row, and go when it is written: ws_drop_tops(). Returns what is to be written. */
+uint32_t ws_new_tops(struct wsx *w, int64_t begins, int64_t root, struct workspace_with *with);
+void ws_drop_tops(struct core *c, const struct workspace_with *with);
+/* Of the keeper of the store: those that a bounded workspace has. Nobody has it open. */
+void ws_remove_volumes(struct wsx *w, vault_done_fn *done, void *arg);
 
 /* Everybody stands still, or nobody does and there is an error. Within an operation. */
 void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int error));
@@ -79,6 +90,8 @@ int wsx_forget_points(struct core *c, const struct workspace_row *row,
 void ws_sync_soon(struct wsx *w, int64_t num);
 void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg); /* the keeper is there */
 void ws_forget_pending(struct wsx *w);
+/* For workspace_row.pending of one with a new top; the caller frees it. */
+char *ws_unsynced_text(const struct core *c);
 /* Within an operation: our own sandbox is ended, and the keeper; `busy` while others have it. */
 void ws_shut(struct wsx *w, ws_stored_fn *done, void *arg);
 void ws_close(struct wsx *w); /* as an operation of its own */

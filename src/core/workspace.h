@@ -44,6 +44,7 @@ struct wsx {
 	struct ws_waiter *service_waiters, *default_waiters;
 	bool is_service_due, is_default_due;
 	bool has_sandboxes; /* at our end: some live on with its mount */
+	bool is_finding;    /* what it holds then becomes a point */
 	bool is_doubtful;   /* at the last opening: nobody had said that it is at its head */
 	bool is_found; /* after a restart of ours: the keeper of those who are attached may live */
 	struct ws_op *first, **last;

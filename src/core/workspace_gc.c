@@ -36,35 +36,20 @@ static void volume_removed(void *arg, const struct vault_done *d, const struct e
 	wsx_unref(w);
 }
 
-/* Of its files, and of its root if it has one. */
-static void remove_volumes(struct wsx *w)
-{
-	const int64_t numbers[] = { w->row.num, w->row.root_num };
-
-	for (size_t i = 0; i < COUNT(numbers); i++) {
-		struct vault_packet p = { .head.type = V_REMOVE_VOLUME,
-			                  .tree.number = (uint64_t)numbers[i] };
-
-		if (numbers[i] == 0)
-			continue;
-		wsx_ref(w);
-		trees_ask(w->core, &p, -1, volume_removed, w);
-	}
-}
-
 static void gone(void *arg, const struct fail *f)
 {
 	struct wsx *w = arg;
 
+	const struct workspace_with old = { .trash = w->row.top, .root_trash = w->row.root_top };
+
 	if (!f)
-		tree_remove(w->core, (uint64_t)w->row.top);
-	if (!f && w->row.root_num) {
-		tree_remove(w->core, (uint64_t)w->row.root_top);
+		ws_drop_tops(w->core, &old);
+	if (!f && w->row.root_num)
 		images_sweep(w->core); /* an image that it was the last to need */
-	}
 	if (!f && w->row.disk_bytes > 0)
-		remove_volumes(w);
-	wsx_unref(w);
+		ws_remove_volumes(w, volume_removed, w);
+	else
+		wsx_unref(w);
 }
 
 /* Out of the trash, for ever. */
@@ -124,9 +109,7 @@ void wsx_look(struct core *c)
 struct evict_op {
 	struct ws_op op; /* first */
 	bool is_lost;    /* they are not there: it begins with its last point */
-	int64_t old_top, old_root;
-	size_t n_volumes; /* that are on their way out */
-	struct fail fail;
+	struct workspace_with old;
 	wsx_done_fn *done;
 	void *arg;
 };
@@ -144,47 +127,26 @@ static void evict_end(struct evict_op *o, const struct fail *f)
 
 static void evict_emptied(void *arg, const struct vault_done *d, const struct err *e)
 {
-	struct evict_op *o = arg;
+	struct fail f = { 0 };
 
 	(void)d;
 	if (e)
-		ws_fail(&o->fail, e);
-	if (--o->n_volumes == 0)
-		evict_end(o, o->fail.code == FAIL_NONE ? NULL : &o->fail);
+		ws_fail(&f, e);
+	evict_end(arg, e ? &f : NULL);
 }
 
-/* Still within the operation: nobody opens it while its volumes go. */
+/* Still within the operation: nobody opens it while its volume goes. */
 static void evict_stored(void *arg, const struct fail *f)
 {
 	struct evict_op *o = arg;
 	struct wsx *w = o->op.w;
-	struct core *c = w->core;
-	const uint64_t tops[] = { (uint64_t)o->old_top, (uint64_t)o->old_root };
-	const uint64_t volumes[] = { (uint64_t)w->row.num, (uint64_t)w->row.root_num };
 
-	for (size_t i = 0; i < COUNT(tops) && !f; i++)
-		if (tops[i])
-			tree_remove(c, tops[i]);
-	if (f || w->row.disk_bytes == 0) {
+	if (!f)
+		ws_drop_tops(w->core, &o->old);
+	if (!f && w->row.disk_bytes > 0)
+		ws_remove_volumes(w, evict_emptied, o);
+	else
 		evict_end(o, f);
-		return;
-	}
-	o->n_volumes = w->row.root_num ? 2 : 1;
-	for (size_t i = 0, n = o->n_volumes; i < n; i++) {
-		struct vault_packet p = { .head.type = V_REMOVE_VOLUME, .tree.number = volumes[i] };
-
-		trees_ask(c, &p, -1, evict_emptied, o);
-	}
-}
-
-/* The number of the root at a point; 0: there was none. */
-static int64_t root_at(struct core *c, int64_t num)
-{
-	AUTO(arena_done) struct arena a = { 0 };
-	struct point_row row;
-	struct err e = { 0 };
-
-	return num && store_point_by_num(c->store, num, &a, &row, &e) == 0 ? row.root : 0;
 }
 
 /* Without files nothing is left to be finished: it is at its head. */
@@ -194,27 +156,17 @@ static void evict_run(struct ws_op *op)
 	struct wsx *w = op->w;
 	struct fail f = { 0 };
 	bool is_settled = o->is_lost || (w->row.clean && !w->row.pending);
-	uint32_t fields = WORKSPACE_SET_STACK | WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING;
 
 	if (w->link != WSX_CLOSED || w->attached || !is_settled || w->row.state == WORKSPACE_GONE) {
 		fail_set(&f, FAIL_BUSY, "somebody works with it again");
 		evict_end(o, &f);
 		return;
 	}
-	o->old_top = w->row.top;
-	w->row.top = (int64_t)trees_number(w->core);
-	w->row.begins = w->row.head;
-	if (w->row.root_num) {
-		o->old_root = w->row.root_top;
-		w->row.root_top = (int64_t)trees_number(w->core);
-		w->row.root_begins = root_at(w->core, w->row.head);
-		fields |= WORKSPACE_SET_ROOT;
-	}
+	uint32_t fields = ws_new_tops(w, w->row.head, ws_root_of(w, w->row.head), &o->old);
+
 	w->row.clean = 1;
 	ws_text(&w->pending, NULL, &w->row.pending);
-	ws_store(w, fields,
-	         (struct workspace_with){ .trash = o->old_top, .root_trash = o->old_root },
-	         evict_stored, o);
+	ws_store(w, fields | WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING, o->old, evict_stored, o);
 }
 
 static struct evict_op *evict_new(wsx_done_fn *done, void *arg)
@@ -296,35 +248,53 @@ static char *safe_ahead(const struct point_list *lost, const char *text)
 	return safe;
 }
 
+/* What was to be restored, if that is lost: what the disk has of it. NULL: it is not. */
+static char *safe_pending(const struct point_list *lost, const char *text)
+{
+	json_t *j = text ? json_loads(text, 0, NULL) : NULL, *ahead = json_object_get(j, "ahead");
+	int64_t to = json_integer_value(json_object_get(j, "to"));
+	char *safe = NULL;
+
+	if (is_lost(lost, to)) {
+		json_object_set_new(j, "to", json_integer(safe_before(lost, to)));
+		json_array_clear(ahead); /* they are about what is lost, or came after it */
+		safe = json_dumps(j, JSON_COMPACT);
+	}
+	json_decref(j);
+	return safe;
+}
+
 /* Its tree is what the disk has; only its history is shorter than it was. */
 int wsx_forget_points(struct core *c, const struct workspace_row *row,
                       const struct point_list *lost, ws_stored_fn *done, void *arg)
 {
-	uint32_t fields =
-	    WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_ORIGIN | WORKSPACE_SET_CLEAN;
 	int64_t begins = safe_before(lost, row->begins), head = safe_before(lost, row->head),
 		origin = safe_before(lost, row->origin);
 	AUTO(freep) char *ahead = safe_ahead(lost, row->ahead);
+	AUTO(freep) char *pending = safe_pending(lost, row->pending);
 
-	if (begins == row->begins && head == row->head && origin == row->origin &&
+	if (begins == row->begins && head == row->head && origin == row->origin && !pending &&
 	    strcmp(ahead, row->ahead) == 0)
 		return 0;
 	struct wsx *w = ws_by_id(c, row->id);
 	if (!w)
 		return 0;
 	journal(JOURNAL_WARN, "points of a workspace were lost", "workspace", row->id, NULL);
-	if (w->row.root_num && begins != row->begins) {
-		w->row.root_begins = root_at(c, begins);
-		fields |= WORKSPACE_SET_ROOT;
-	}
 	if (head != row->head)
 		w->row.clean = 0; /* its files may say more than that point does */
+	if (begins != row->begins)
+		w->row.root_begins = ws_root_of(w, begins);
 	w->row.begins = begins;
 	w->row.head = head;
 	w->row.origin = origin;
 	w->row.rev++;
 	ws_text(&w->ahead, ahead, &w->row.ahead);
-	ws_store(w, fields, (struct workspace_with){ 0 }, done, arg);
+	if (pending)
+		ws_text(&w->pending, pending, &w->row.pending);
+	ws_store(w,
+	         WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_ORIGIN |
+	             WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING | WORKSPACE_SET_ROOT,
+	         (struct workspace_with){ 0 }, done, arg);
 	return 1;
 }
 

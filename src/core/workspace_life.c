@@ -514,6 +514,7 @@ static void fork_from(struct fork_op *o, int64_t num, const char *stack)
 	struct core *c = o->w->core;
 	struct workspace_row *rows = arena_alloc(&a, o->n * sizeof *rows);
 	int64_t now = core_now_ms();
+	AUTO(freep) char *unsynced = num > 0 ? ws_unsynced_text(c) : NULL;
 	struct err e = { 0 };
 	struct fail f = { 0 };
 
@@ -540,7 +541,7 @@ static void fork_from(struct fork_op *o, int64_t num, const char *stack)
 			rows[i].root_begins = root;
 		}
 		rows[i].ahead = "[]";
-		rows[i].pending = NULL;
+		rows[i].pending = unsynced;
 		rows[i].rev = rows[i].clean = 1;
 		rows[i].pin = 0;
 		rows[i].created_ms = rows[i].used_ms = now;

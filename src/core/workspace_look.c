@@ -38,23 +38,25 @@ static void attach_end(void *arg, const struct fail *f)
 
 	if (o.s)
 		o.s->attaching = NULL;
-	/* Ours may: without it nobody could remove a file. */
-	bool is_refused = f || (o.s && !o.s->is_service && gc_check_workspace(w, &copy) < 0);
-	if (o.s && !is_refused)
+	if (o.s && !f)
 		hang_on(w, o.s);
 	wsx_ref(w);
 	ws_end(&op->op);
 	free(op);
 	if (o.s)
-		o.done(o.arg, w, is_refused ? &copy : NULL);
+		o.done(o.arg, w, f ? &copy : NULL);
 	wsx_unref(w);
 }
 
 static void attach_run(struct ws_op *op)
 {
 	struct attach_op *o = (struct attach_op *)op;
+	struct fail f = { 0 };
 
-	if (o->s && wsx_wants_root(o->s))
+	/* Ours may: without it nobody could remove a file. */
+	if (o->s && !o->s->is_service && gc_check_workspace(op->w, &f) < 0)
+		attach_end(o, &f);
+	else if (o->s && wsx_wants_root(o->s))
 		ws_root_attach(op->w, o->s, attach_end, o);
 	else
 		attach_end(o, NULL);

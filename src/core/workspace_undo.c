@@ -5,7 +5,8 @@
  * differences back through the mount, while everybody stands still; or, when that is much and
  * nobody is there, the workspace gets another top, which begins with that point: then only the row
  * changes. A row says what is pending before the keeper begins, and it is done again by whoever
- * finds that; done twice it is the same.
+ * finds that; done twice it is the same. It says so until the disk has all of it: what was written
+ * back, or what a new top began with, may be torn after a loss of power.
  */
 #include <jansson.h>
 
@@ -29,8 +30,8 @@ struct restore_op {
 	struct arena arena;
 	struct point_row target; /* num 0: no change at all */
 	json_t *ahead;
-	int64_t now, root_now; /* the numbers of what is there */
-	int64_t old_top, old_root;
+	int64_t now, root_now;     /* the numbers of what is there */
+	struct workspace_with old; /* tops that give way */
 	uint64_t n_differ;
 	uint64_t n_known; /* files of the points on the way: a folder that goes is one entry, not
 	                     one file */
@@ -63,8 +64,10 @@ static void restore_end(struct restore_op *o, const struct fail *f)
 static void restore_failed(struct ws_op *op, const struct fail *f)
 {
 	struct restore_op *o = (struct restore_op *)op;
+	struct fail copy = *f;
 
-	o->done(o->arg, op->w, NULL, f);
+	copy.is_retry_safe &= !o->is_applying; /* it will be done */
+	o->done(o->arg, op->w, NULL, &copy);
 	op_free(o);
 }
 
@@ -198,6 +201,15 @@ static char *pending_text(const struct restore_op *o, bool is_back, bool is_appl
 	return text;
 }
 
+char *ws_unsynced_text(const struct core *c)
+{
+	json_t *j = json_pack("{sb,ss}", "applied", true, "boot", c->boot_id);
+	char *text = json_dumps(j, JSON_COMPACT);
+
+	json_decref(j);
+	return text;
+}
+
 static void set_pending(struct wsx *w, const char *text)
 {
 	ws_text(&w->pending, text, &w->row.pending);
@@ -213,16 +225,15 @@ static void move_head(struct wsx *w, int64_t to, const json_t *ahead)
 	free(text);
 }
 
-/* All stands still since the last look. */
-static struct vault_packet restore_packet(int64_t to, int64_t now)
+/* ---- in place ------------------------------------------------------------------------ */
+
+static struct vault_packet restore_packet(int64_t to, int64_t now, uint32_t flags)
 {
 	return (struct vault_packet){
 		.head.type = V_RESTORE,
-		.restore = { .to = (uint64_t)to, .now = (uint64_t)now, .flags = VAULT_STILL }
+		.restore = { .to = (uint64_t)to, .now = (uint64_t)now, .flags = flags }
 	};
 }
-
-/* ---- in place ------------------------------------------------------------------------ */
 
 static void applied_stored(void *arg, const struct fail *f)
 {
@@ -279,10 +290,11 @@ static void taken_back(void *arg, const struct vault_done *d, const struct err *
 static void take_back(struct restore_op *o, const struct err *e)
 {
 	struct wsx *w = o->op.w;
-	struct vault_packet p = { .head.type = V_RESTORE, .restore.to = (uint64_t)o->now };
-	struct vault_packet root = { .head.type = V_RESTORE, .restore.to = (uint64_t)o->root_now };
+	struct vault_packet p = restore_packet(o->now, 0, 0);
+	struct vault_packet root = restore_packet(o->root_now, 0, 0);
 
 	ws_fail(&o->why, e);
+	o->why.is_retry_safe = false;
 	if (w->vault && vault_is_there(w->vault))
 		ws_ask_both(w, &p, &root, taken_back, o);
 	else
@@ -312,8 +324,8 @@ static void applied(void *arg, const struct vault_done *d, const struct err *e)
 static void apply(void *arg, const struct fail *f)
 {
 	struct restore_op *o = arg;
-	struct vault_packet p = restore_packet(o->target.num, o->now);
-	struct vault_packet root = restore_packet(o->target.root, o->root_now);
+	struct vault_packet p = restore_packet(o->target.num, o->now, VAULT_STILL);
+	struct vault_packet root = restore_packet(o->target.root, o->root_now, VAULT_STILL);
 
 	o->is_applying = !f;
 	if (f)
@@ -330,7 +342,7 @@ static void in_place(struct restore_op *o)
 
 	set_pending(w, text);
 	free(text);
-	ws_store(w, WORKSPACE_SET_PENDING, with, apply, o);
+	ws_store_durably(w, WORKSPACE_SET_PENDING, with, apply, o);
 }
 
 /* ---- another top --------------------------------------------------------------------- */
@@ -341,9 +353,7 @@ static void swapped(void *arg, const struct fail *f)
 	struct wsx *w = o->op.w;
 
 	if (!f)
-		tree_remove(w->core, (uint64_t)o->old_top);
-	if (!f && o->old_root)
-		tree_remove(w->core, (uint64_t)o->old_root);
+		ws_drop_tops(w->core, &o->old);
 	restore_end(o, f);
 }
 
@@ -352,29 +362,22 @@ static void swap(void *arg, const struct fail *f)
 {
 	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
-	struct workspace_with with = { .point = o->kept.row.num ? &o->kept.row : NULL,
-		                       .trash = w->row.top,
-		                       .root_trash = w->row.root_top };
-	uint32_t fields = WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN;
 
 	if (f) {
 		restore_end(o, f);
 		return;
 	}
-	if (w->row.root_num) {
-		o->old_root = w->row.root_top;
-		w->row.root_top = (int64_t)trees_number(w->core);
-		w->row.root_begins = o->target.root;
-		fields |= WORKSPACE_SET_ROOT;
-	}
-	o->old_top = w->row.top;
-	w->row.top = (int64_t)trees_number(w->core);
-	w->row.begins = o->target.num;
+	o->old = (struct workspace_with){ .point = o->kept.row.num ? &o->kept.row : NULL };
+	uint32_t fields = ws_new_tops(w, o->target.num, o->target.root, &o->old);
+
 	w->row.clean = 1;
 	ws_text(&w->stack, o->target.stack, &w->row.stack);
 	move_head(w, o->target.num, o->ahead);
-	set_pending(w, NULL); /* that was about the old one */
-	ws_store(w, fields | WORKSPACE_SET_PENDING, with, swapped, o);
+	char *text = ws_unsynced_text(w->core);
+	set_pending(w, text);
+	free(text);
+	ws_store(w, fields | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING,
+	         o->old, swapped, o);
 }
 
 /* ---- who is in the way --------------------------------------------------------------- */
@@ -475,7 +478,8 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 {
 	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
-	struct vault_packet p = restore_packet(o->target.root, o->root_now);
+	struct vault_packet p =
+	    restore_packet(o->target.root, o->root_now, VAULT_COUNT | VAULT_STILL);
 	struct fail f = { 0 };
 
 	if (e && ws_again(w, e))
@@ -486,9 +490,8 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 		return;
 	}
 	o->n_differ = d->files;
-	p.restore.flags |= VAULT_COUNT;
-	if (w->root)
-		vault_ask(w->root, &p, -1, counted_root, o);
+	if (w->row.root_num)
+		ws_ask_root(w, &p, counted_root, o);
 	else
 		decide(o);
 }
@@ -497,10 +500,10 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 static void count(struct restore_op *o)
 {
 	struct wsx *w = o->op.w;
-	struct vault_packet p = restore_packet(o->target.num, o->now);
+	bool is_other = strcmp(o->target.stack, w->row.stack) != 0;
+	struct vault_packet p = restore_packet(o->target.num, o->now, VAULT_COUNT | VAULT_STILL);
 
-	p.restore.flags |= VAULT_COUNT;
-	if (strcmp(o->target.stack, w->row.stack) != 0 || o->n_known > LARGE_FILES)
+	if (is_other || o->n_known > LARGE_FILES)
 		counted(o, &(struct vault_done){ 0 }, NULL);
 	else
 		ws_ask(w, &p, -1, counted, o);
@@ -589,6 +592,11 @@ void wsx_restore(struct wsx *w, const struct wsx_restore *ask, wsx_restored_fn *
 
 /* ---- what a dead daemon, or a dead host, left ----------------------------------------- */
 
+static bool is_applied(const json_t *pending)
+{
+	return json_is_true(json_object_get(pending, "applied"));
+}
+
 struct redo_op {
 	struct wsx *w;
 	json_t *pending;
@@ -617,10 +625,13 @@ static void redone(void *arg, const struct vault_done *d, const struct err *e)
 		redone_stored(o, &f);
 		return;
 	}
-	if (!json_is_true(json_object_get(o->pending, "applied")))
+	if (!is_applied(o->pending))
 		move_head(w, json_integer_value(json_object_get(o->pending, "to")),
 		          json_object_get(o->pending, "ahead"));
-	set_pending(w, NULL);
+	char *text = ws_unsynced_text(w->core);
+	set_pending(w, text);
+	free(text);
+	ws_sync_soon(w, w->row.head);
 	ws_store(w, WORKSPACE_SET_HEAD | WORKSPACE_SET_PENDING, (struct workspace_with){ 0 },
 	         redone_stored, o);
 }
@@ -638,14 +649,16 @@ void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 
 	*o = (struct redo_op){ w, pending, done, arg };
 	/* Applied, and the host has not lost its power since: it is as it was said to be. */
-	if (json_is_true(json_object_get(pending, "applied")) && boot &&
-	    strcmp(boot, w->core->boot_id) == 0) {
-		redone(o, &(struct vault_done){ 0 }, NULL);
+	if (is_applied(pending) && boot && strcmp(boot, w->core->boot_id) == 0) {
+		ws_sync_soon(w, w->row.head);
+		redone_stored(o, NULL);
 		return;
 	}
-	struct vault_packet p = restore_packet(number_in(pending, "to"), number_in(pending, "now"));
+	/* What was applied may have points behind it by now that the disk has. */
+	int64_t to = is_applied(pending) ? w->row.head : number_in(pending, "to");
+	struct vault_packet p = restore_packet(to, number_in(pending, "now"), 0);
 	struct vault_packet root =
-	    restore_packet(number_in(pending, "root_to"), number_in(pending, "root_now"));
+	    restore_packet(ws_root_of(w, to), number_in(pending, "root_now"), 0);
 	ws_ask_both(w, &p, &root, redone, o);
 }
 
@@ -653,10 +666,10 @@ void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 void ws_forget_pending(struct wsx *w)
 {
 	json_t *pending = w->row.pending ? json_loads(w->row.pending, 0, NULL) : NULL;
-	bool is_applied = json_is_true(json_object_get(pending, "applied"));
+	bool is_done = is_applied(pending);
 
 	json_decref(pending);
-	if (!is_applied)
+	if (!is_done)
 		return;
 	set_pending(w, NULL);
 	ws_store(w, WORKSPACE_SET_PENDING, (struct workspace_with){ 0 }, NULL, NULL);

@@ -54,6 +54,7 @@ static int open_layers(struct vault *v, struct sides *s, size_t i, struct err *e
 			v->lower_fd =
 			    overlay_mount_layers(v, v->open.layers, v->open.n_layers, "l", e);
 		side->lower_fd = v->lower_fd;
+		side->known = &v->known;
 		return v->lower_fd < 0 ? -1 : 0;
 	}
 	if (s->other_fd >= 0) { /* neither lies on what is mounted now */
@@ -70,6 +71,7 @@ static int open_layers(struct vault *v, struct sides *s, size_t i, struct err *e
 int sides_of(struct vault *v, const struct manifest *from, const struct manifest *to,
              struct sides *out, struct err *e)
 {
+	known_trim(&v->known);
 	out->at[0] = (struct side){ .top = from };
 	out->at[1] = (struct side){ .top = to };
 	if (open_layers(v, out, 0, e) < 0 || open_layers(v, out, 1, e) < 0)

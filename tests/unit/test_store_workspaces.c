@@ -199,6 +199,43 @@ TEST(a_top_that_is_given_up_is_trash_at_once)
 	dir_remove();
 }
 
+TEST(a_root_comes_later_and_its_image_is_needed)
+{
+	struct err e = { 0 };
+	struct arena a = { 0 };
+	struct workspace_row row = row_of("ws_1", 1), got;
+	const struct workspace_with both = { .trash = 2, .root_trash = 41 };
+	struct tree_list list;
+
+	row.state = WORKSPACE_READY;
+	dir_make();
+	struct store *s = must_open();
+
+	MUST(STORE_OK, store_workspace_insert(s, &row, 1, HEAR, &e));
+	CHECK_INT(store_workspace_by_root(s, 9, &a, &got, &e), -1);
+	row.root_num = 40;
+	row.root_top = 41;
+	row.root_tree = 9;
+	row.root_image = "system";
+	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_ROOT, NOTHING, HEAR, &e));
+	CHECK_INT(store_workspace_by_root(s, 9, &a, &got, &e), 0);
+	CHECK_STR(got.id, "ws_1");
+	CHECK_STR(got.root_image, "system");
+	CHECK_INT(got.root_num, 40);
+	CHECK_INT(got.root_top, 41);
+	row.state = WORKSPACE_TRASH;
+	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_STATE, NOTHING, HEAR, &e));
+	CHECK_INT(store_workspace_by_root(s, 9, &a, &got, &e), 0); /* it may come back */
+	row.state = WORKSPACE_GONE;
+	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_STATE, both, HEAR, &e));
+	CHECK_INT(store_workspace_by_root(s, 9, &a, &got, &e), -1);
+	CHECK_INT(store_tree_in(s, TREE_TRASH, &a, &list, &e), 0);
+	CHECK_INT(list.n, 2);
+	arena_done(&a);
+	store_close(s);
+	dir_remove();
+}
+
 TEST(a_bound_holds_for_one_tenant_and_for_all_of_a_batch)
 {
 	static const struct {
@@ -300,43 +337,6 @@ TEST(a_stack_is_exchanged_everywhere_at_once)
 	CHECK_INT(tree.state, TREE_READY);
 	CHECK_INT(store_stack_long(s, 2, 10, &a, &list, &e), 0);
 	CHECK_INT(list.n, 0);
-	arena_done(&a);
-	store_close(s);
-	dir_remove();
-}
-
-TEST(a_root_comes_later_and_its_image_is_needed)
-{
-	struct err e = { 0 };
-	struct arena a = { 0 };
-	struct workspace_row row = row_of("ws_1", 1), got;
-	const struct workspace_with both = { .trash = 2, .root_trash = 41 };
-	struct tree_list list;
-
-	row.state = WORKSPACE_READY;
-	dir_make();
-	struct store *s = must_open();
-
-	MUST(STORE_OK, store_workspace_insert(s, &row, 1, HEAR, &e));
-	CHECK_INT(store_workspace_by_root(s, 9, &a, &got, &e), -1);
-	row.root_num = 40;
-	row.root_top = 41;
-	row.root_tree = 9;
-	row.root_image = "system";
-	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_ROOT, NOTHING, HEAR, &e));
-	CHECK_INT(store_workspace_by_root(s, 9, &a, &got, &e), 0);
-	CHECK_STR(got.id, "ws_1");
-	CHECK_STR(got.root_image, "system");
-	CHECK_INT(got.root_num, 40);
-	CHECK_INT(got.root_top, 41);
-	row.state = WORKSPACE_TRASH;
-	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_STATE, NOTHING, HEAR, &e));
-	CHECK_INT(store_workspace_by_root(s, 9, &a, &got, &e), 0); /* it may come back */
-	row.state = WORKSPACE_GONE;
-	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_STATE, both, HEAR, &e));
-	CHECK_INT(store_workspace_by_root(s, 9, &a, &got, &e), -1);
-	CHECK_INT(store_tree_in(s, TREE_TRASH, &a, &list, &e), 0);
-	CHECK_INT(list.n, 2);
 	arena_done(&a);
 	store_close(s);
 	dir_remove();

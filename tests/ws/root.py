@@ -320,25 +320,33 @@ def _(_api):
     end_vaults()
 
 
-@test("evicted for room: neither the files nor the root differ afterwards", own=True)
+@test("evicted it comes back; the store is whole, and with the workspace its root goes", own=True)
 def _(_api):
-    daemon = Daemon("room", options=("--store", "max=500m", "--store", "high=2", "--store", "low=1")).start()
+    daemon = Daemon("evict", options=("--store", "max=200m", "--store", "high=1", "--store", "low=1", "--keep-trash", "1s")).start()
     c = daemon.client()
     put(c, "system", SYSTEM)
-    w = Work(c, "room", spec={"image": "system", "checkpoint": "all", **ROOTFUL})
-    w.shell("echo mine > file; rm /usr/bin/env; echo 1 > /etc/one; cat /usr/bin/* > /opt/large")
-    before = w.shell(LOOK)
-    c.remove_all()
+    for key, disk in (("plain", {}), ("bounded", {"disk": "64m"})):
+        w = Work(c, key, spec={"image": "system", "checkpoint": "all", **ROOTFUL}, **disk)
+        w.shell("head -c 3000000 /dev/urandom > /opt/large; rm /usr/bin/env; echo mine > file")
+        before = w.shell(LOOK)
+        w.shell("rm /opt/large")
+        w.post("undo")
+        same(w.shell(LOOK), before, f"{key}: undone")
+        c.remove_all()
 
-    def is_evicted():  # by this, or by itself
-        rows = c.ok("POST", "/v1/gc", {})["decisions"]
-        return not next(r["bytes"] for r in rows if r["id"] == w.id)
-    wait_until(is_evicted, 10, "its files are gone")
-    same((w.shell("cat file"), w.shell(LOOK)), ("mine\n", before), "as before")
-    w.post("undo")
-    same(w.execute("env true; cat file /etc/one")["stdout"], "", "and undo works")
-    same(c.ok("POST", "/v1/fsck", {})["findings"], [], "all of it is whole")
-    clear(c)
+        def evicted(w=w):
+            rows = {r["id"]: r for r in c.ok("POST", "/v1/gc", {})["decisions"] if r["kind"] == "files"}
+            return rows[w.id]["bytes"] == 0
+        wait_until(evicted, 15, f"{key}: it has no files")
+        same(c.ok("POST", "/v1/fsck", {})["findings"], [], f"{key}: whole without them")
+        same(w.shell(LOOK), before, f"{key}: and back")
+        c.remove_all()
+        wait_until(lambda: c.ok("POST", "/v1/fsck", {})["findings"] == [], 10, f"{key}: whole")
+        w.remove()
+        wait_until(lambda w=w: c.ok("GET", f"/v1/workspaces/{w.id}")["state"] == "gone", 20, "it is gone")
+    wait_until(lambda: c.delete("/v1/images/system").status == 204, 5, "nobody needs the image")
+    wait_until(lambda: os.listdir(daemon.state / "trees") == ["1"], 10, "no tree is left")
+    wait_until(lambda: not [n for n in os.listdir(daemon.state / "vol") if n.isdigit()], 10, "nor a volume")
     c.close()
     daemon.stop()
     end_vaults()

@@ -198,7 +198,7 @@ def _(_api):
         same(caisson(d, "ws", "rm", "two")[0], 1, "it has changes")
         same(caisson(d, "ws", "rm", "--force", "two")[0], 0, "thrown away")
         same(caisson(d, "ws", "restore-trash", fork.id)[0], 0, "and taken back")
-        same(fork.read("small"), b"mine\n", "as it was")
+        same(c.get(fork.path + "/files/small").body, b"mine\n", "as it was")
         w.remove()
         fork.remove()
         wait_until(lambda: c.ok("GET", f"/v1/workspaces/{w.id}")["state"] == "gone", 20, "it is gone")
