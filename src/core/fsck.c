@@ -372,6 +372,14 @@ static int by_newest(const void *a, const void *b)
 	return (x->num < y->num) - (x->num > y->num);
 }
 
+/* A point is two checkpoints where there is a root. NULL: one is missing. */
+static const struct census_point *worst_of(const struct fsck *f, const struct point_row *row)
+{
+	const struct census_point *p = census_point(f->census, (uint64_t)row->num);
+
+	return p && !p->is_broken && row->root ? census_point(f->census, (uint64_t)row->root) : p;
+}
+
 /* Rows of one number are neighbours then. */
 static void check_point_rows(struct fsck *f)
 {
@@ -381,10 +389,8 @@ static void check_point_rows(struct fsck *f)
 		qsort(f->points.at, f->points.len, sizeof *f->points.at, by_newest);
 	for (size_t i = 0; i < f->points.len; i++) {
 		const struct point_row *row = &f->points.at[i];
-		const struct census_point *p = census_point(f->census, (uint64_t)row->num);
+		const struct census_point *p = worst_of(f, row);
 
-		if (p && !p->is_broken && row->root)
-			p = census_point(f->census, (uint64_t)row->root);
 		if ((p && !p->is_broken) || (i > 0 && row[-1].num == row->num))
 			continue;
 		json_t *o =
@@ -548,6 +554,13 @@ static void check_workspaces(struct fsck *f)
 
 /* ---- all of it ----------------------------------------------------------------------- */
 
+static void add_workspace(struct fsck *f, const struct workspace_row *row)
+{
+	vec_push(&f->workspaces, *row);
+	vec_push(&f->tops, row->top);
+	vec_push(&f->tops, row->root_top); /* or 0, which no tree has */
+}
+
 static int load_workspaces(struct fsck *f, struct err *e)
 {
 	struct workspace_query q = { .page = { .is_all_tenants = true,
@@ -559,11 +572,8 @@ static int load_workspaces(struct fsck *f, struct err *e)
 	do {
 		if (store_workspace_list(f->core->store, &q, &f->arena, &list, e) < 0)
 			return -1;
-		for (size_t i = 0; i < list.n; i++) {
-			vec_push(&f->workspaces, list.rows[i]);
-			vec_push(&f->tops, list.rows[i].top);
-			vec_push(&f->tops, list.rows[i].root_top); /* or 0, which no tree has */
-		}
+		for (size_t i = 0; i < list.n; i++)
+			add_workspace(f, &list.rows[i]);
 		q.page.cursor = list.next;
 	} while (list.next);
 	if (f->tops.len > 1)
@@ -584,6 +594,13 @@ static int load_trees(struct fsck *f, struct err *e)
 	return 0;
 }
 
+static void add_point(struct fsck *f, const struct point_row *row)
+{
+	vec_push(&f->points, *row);
+	vec_push(&f->point_nums, row->num);
+	vec_push(&f->point_nums, row->root);
+}
+
 static int load_points(struct fsck *f, struct err *e)
 {
 	struct point_list list = { 0 };
@@ -593,9 +610,7 @@ static int load_points(struct fsck *f, struct err *e)
 		if (store_point_after(f->core->store, seq, &f->arena, &list, e) < 0)
 			return -1;
 		for (size_t i = 0; i < list.n; i++) {
-			vec_push(&f->points, list.rows[i]);
-			vec_push(&f->point_nums, list.rows[i].num);
-			vec_push(&f->point_nums, list.rows[i].root);
+			add_point(f, &list.rows[i]);
 			seq = list.rows[i].seq;
 		}
 	} while (list.n == STORE_LIST_MAX);
