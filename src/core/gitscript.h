@@ -14,8 +14,9 @@
 /* Where a mirror is seen: in services, and read-only in every sandbox of a workspace of it. */
 #define GIT_MIRROR "/run/caisson/repo"
 #define GIT_HEAD_LAYER "/run/caisson/head"
-#define GIT_REPO_BYTES_MAX (20ull << 30) /* of one pack, of a checkout: what is larger is refused  \
-	                                  */
+#define GIT_REPO_BYTES_MAX                                                                         \
+	(20ull << 30) /* of one pack, of a checkout: what is larger is refused                     \
+	               */
 
 /* With which a script ends, besides 0 and what git has. */
 enum git_exit {
