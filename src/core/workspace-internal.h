@@ -57,7 +57,8 @@ const struct sbx *ws_root_user(const struct wsx *w, int64_t root);
 /* Of both keepers, one after the other, where there are two: the sums. */
 void ws_ask_both(struct wsx *w, const struct vault_packet *first, const struct vault_packet *second,
                  vault_done_fn *done, void *arg);
-void ws_ask_root(struct wsx *w, const struct vault_packet *p, vault_done_fn *done, void *arg);
+void ws_ask_root(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *done,
+                 void *arg);
 /* Nobody has it open: its row gets new tops, which begin with that point. The old ones are trash
  * with the row, and go when it is written: ws_drop_tops(). Returns what is to be written. */
 uint32_t ws_new_tops(struct wsx *w, int64_t begins, int64_t root, struct workspace_with *with);

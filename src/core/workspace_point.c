@@ -201,7 +201,7 @@ static void kept_files(void *arg, const struct vault_done *d, const struct err *
 	p.point = (struct vault_point){ .number = (uint64_t)k->row.root,
 		                        .before = (uint64_t)ws_root_of(w, k->row.before),
 		                        .flags = d->files > 0 ? VAULT_ALWAYS : 0 };
-	ws_ask_root(w, &p, kept_root, k);
+	ws_ask_root(w, &p, -1, kept_root, k);
 }
 
 void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask)

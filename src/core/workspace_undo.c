@@ -492,7 +492,7 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 	}
 	o->n_differ = d->files;
 	if (w->row.root_num)
-		ws_ask_root(w, &p, counted_root, o);
+		ws_ask_root(w, &p, -1, counted_root, o);
 	else
 		decide(o);
 }
