@@ -176,11 +176,11 @@ static inline char *rig_view(const char *folder)
 	rig_seen = (struct str){ .max = 1u << 28 };
 	rig_root_len = strlen(folder);
 	CHECK_INT(nftw(folder, rig_see, 64, FTW_PHYS), 0);
-	for (char *at = rig_seen.data, *end; (end = strchr(at, '\n')); at = end + 1) {
-		*end = '\0';
-		vec_push(&lines, at);
-	}
-	qsort(lines.at, lines.len, sizeof *lines.at, rig_by_line);
+	char *rest = rig_seen.data;
+	for (char *line; rest && (line = strsep(&rest, "\n")) && *line;)
+		vec_push(&lines, line);
+	if (lines.len > 1)
+		qsort(lines.at, lines.len, sizeof *lines.at, rig_by_line);
 	for (size_t i = 0; i < lines.len; i++)
 		str_addf(&out, "%s\n", lines.at[i]);
 	vec_done(&lines);
