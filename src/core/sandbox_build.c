@@ -58,7 +58,7 @@ static bool fill_make(const struct sbx *s, struct launch_make *m, struct str *te
 		                   .gid = s->gid,
 		                   .image = s->change.tickets[0],
 		                   .image_tree = s->image_tree };
-	if (wsx_wants_root(s)) {
+	if (s->workspace && wsx_wants_root(s)) {
 		m->root = (uint64_t)s->workspace->row.root_num;
 		m->image_tree = 0;
 	}

@@ -58,6 +58,13 @@ const struct sbx *ws_root_user(const struct wsx *w, int64_t root);
 /* Of both keepers, one after the other, where there are two: the sums. */
 void ws_ask_both(struct wsx *w, const struct vault_packet *first, const struct vault_packet *second,
                  vault_done_fn *done, void *arg);
+void ws_ask_root(struct wsx *w, const struct vault_packet *p, vault_done_fn *done, void *arg);
+/* Nobody has it open: its row gets new tops, which begin with that point. The old ones are trash
+ * with the row, and go when it is written: ws_drop_tops(). Returns what is to be written. */
+uint32_t ws_new_tops(struct wsx *w, int64_t begins, int64_t root, struct workspace_with *with);
+void ws_drop_tops(struct core *c, const struct workspace_with *with);
+/* Of the keeper of the store: those that a bounded workspace has. Nobody has it open. */
+void ws_remove_volumes(struct wsx *w, vault_done_fn *done, void *arg);
 
 /* Everybody stands still, or nobody does and there is an error. Within an operation. */
 void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int error));
@@ -84,6 +91,7 @@ int wsx_forget_points(struct core *c, const struct workspace_row *row,
 void ws_sync_soon(struct wsx *w, int64_t num);
 void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg); /* the keeper is there */
 void ws_forget_pending(struct wsx *w);
+bool ws_is_cut_short(const struct workspace_row *row); /* what is pending was not done */
 /* For workspace_row.pending of one with a new top; the caller frees it. */
 char *ws_unsynced_text(const struct core *c);
 /* Within an operation: our own sandbox is ended, and the keeper; `busy` while others have it. */

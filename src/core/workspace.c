@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <jansson.h>
 
+#include "core/flatten.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
 #include "io/journal.h"
@@ -435,7 +436,7 @@ static bool must_wait(struct wsx *w)
 
 void ws_pump(struct wsx *w)
 {
-	if (w->is_busy || w->core->is_closing)
+	if (w->is_busy || w->core->is_closing || flatten_holds(w))
 		return;
 	if (!w->first) {
 		rest(w);

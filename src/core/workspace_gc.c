@@ -6,6 +6,7 @@
  */
 #include <jansson.h>
 
+#include "core/flatten.h"
 #include "core/gc.h"
 #include "core/image.h"
 #include "core/trees.h"
@@ -35,35 +36,20 @@ static void volume_removed(void *arg, const struct vault_done *d, const struct e
 	wsx_unref(w);
 }
 
-/* Of its files, and of its root if it has one. */
-static void remove_volumes(struct wsx *w)
-{
-	const int64_t numbers[] = { w->row.num, w->row.root_num };
-
-	for (size_t i = 0; i < COUNT(numbers); i++) {
-		struct vault_packet p = { .head.type = V_REMOVE_VOLUME,
-			                  .tree.number = (uint64_t)numbers[i] };
-
-		if (numbers[i] == 0)
-			continue;
-		wsx_ref(w);
-		trees_ask(w->core, &p, -1, volume_removed, w);
-	}
-}
-
 static void gone(void *arg, const struct fail *f)
 {
 	struct wsx *w = arg;
 
+	const struct workspace_with old = { .trash = w->row.top, .root_trash = w->row.root_top };
+
 	if (!f)
-		tree_remove(w->core, (uint64_t)w->row.top);
-	if (!f && w->row.root_num) {
-		tree_remove(w->core, (uint64_t)w->row.root_top);
+		ws_drop_tops(w->core, &old);
+	if (!f && w->row.root_num)
 		images_sweep(w->core); /* an image that it was the last to need */
-	}
 	if (!f && w->row.disk_bytes > 0)
-		remove_volumes(w);
-	wsx_unref(w);
+		ws_remove_volumes(w, volume_removed, w);
+	else
+		wsx_unref(w);
 }
 
 /* Out of the trash, for ever. */
@@ -115,6 +101,7 @@ void wsx_look(struct core *c)
 		}
 	wsx_end_trash(c);
 	gc_look(c);
+	flatten_look(c);
 }
 
 /* ---- without its files --------------------------------------------------------------- */
@@ -122,7 +109,7 @@ void wsx_look(struct core *c)
 struct evict_op {
 	struct ws_op op; /* first */
 	bool is_lost;    /* they are not there: it begins with its last point */
-	int64_t old_top;
+	struct workspace_with old;
 	wsx_done_fn *done;
 	void *arg;
 };
@@ -148,40 +135,38 @@ static void evict_emptied(void *arg, const struct vault_done *d, const struct er
 	evict_end(arg, e ? &f : NULL);
 }
 
-/* Still within the operation: nobody opens it while its volume goes. */
+/* Still within the operation: nobody opens it while its volumes go. */
 static void evict_stored(void *arg, const struct fail *f)
 {
 	struct evict_op *o = arg;
 	struct wsx *w = o->op.w;
-	struct vault_packet p = { .head.type = V_REMOVE_VOLUME,
-		                  .tree.number = (uint64_t)w->row.num };
 
 	if (!f)
-		tree_remove(w->core, (uint64_t)o->old_top);
+		ws_drop_tops(w->core, &o->old);
 	if (!f && w->row.disk_bytes > 0)
-		trees_ask(w->core, &p, -1, evict_emptied, o);
+		ws_remove_volumes(w, evict_emptied, o);
 	else
 		evict_end(o, f);
 }
 
+/* Without files nothing is left to be finished: it is at its head. */
 static void evict_run(struct ws_op *op)
 {
 	struct evict_op *o = (struct evict_op *)op;
 	struct wsx *w = op->w;
 	struct fail f = { 0 };
+	bool is_settled = o->is_lost || (w->row.clean && !w->row.pending);
 
-	if (w->link != WSX_CLOSED || w->attached || (!w->row.clean && !o->is_lost) ||
-	    w->row.pending || w->row.state == WORKSPACE_GONE) {
+	if (w->link != WSX_CLOSED || w->attached || !is_settled || w->row.state == WORKSPACE_GONE) {
 		fail_set(&f, FAIL_BUSY, "somebody works with it again");
 		evict_end(o, &f);
 		return;
 	}
-	o->old_top = w->row.top;
-	w->row.top = (int64_t)trees_number(w->core);
-	w->row.begins = w->row.head;
+	uint32_t fields = ws_new_tops(w, w->row.head, ws_root_of(w, w->row.head), &o->old);
+
 	w->row.clean = 1;
-	ws_store(w, WORKSPACE_SET_STACK | WORKSPACE_SET_CLEAN,
-	         (struct workspace_with){ .trash = o->old_top }, evict_stored, o);
+	ws_text(&w->pending, NULL, &w->row.pending);
+	ws_store(w, fields | WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING, o->old, evict_stored, o);
 }
 
 static struct evict_op *evict_new(wsx_done_fn *done, void *arg)
@@ -297,6 +282,8 @@ int wsx_forget_points(struct core *c, const struct workspace_row *row,
 	journal(JOURNAL_WARN, "points of a workspace were lost", "workspace", row->id, NULL);
 	if (head != row->head)
 		w->row.clean = 0; /* its files may say more than that point does */
+	if (begins != row->begins)
+		w->row.root_begins = ws_root_of(w, begins);
 	w->row.begins = begins;
 	w->row.head = head;
 	w->row.origin = origin;
@@ -306,7 +293,7 @@ int wsx_forget_points(struct core *c, const struct workspace_row *row,
 		ws_text(&w->pending, pending, &w->row.pending);
 	ws_store(w,
 	         WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_ORIGIN |
-	             WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING,
+	             WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING | WORKSPACE_SET_ROOT,
 	         (struct workspace_with){ 0 }, done, arg);
 	return 1;
 }

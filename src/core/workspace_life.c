@@ -3,6 +3,7 @@
  */
 #include <jansson.h>
 
+#include "core/flatten.h"
 #include "core/gc.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
@@ -580,6 +581,8 @@ int wsx_fork(struct wsx *w, const struct wsx_forks *forks, wsx_forked_fn *done, 
 	if ((!forks->is_ours && gc_admit(w->core, f) < 0) ||
 	    (forks->at && wsx_point_find(w, forks->at, &a, &at, f) < 0))
 		return -1;
+	if (flatten_holds(w)) /* what was read just now is about to change */
+		return fail_set(f, FAIL_BUSY, "its layers are being exchanged: ask again");
 	struct fork_op *o = mem_alloc(sizeof *o);
 	*o = (struct fork_op){ .w = w, .n = forks->n, .done = done, .arg = arg };
 	o->key = forks->key ? mem_strdup(forks->key) : NULL;

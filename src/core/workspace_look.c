@@ -38,23 +38,25 @@ static void attach_end(void *arg, const struct fail *f)
 
 	if (o.s)
 		o.s->attaching = NULL;
-	/* Ours may: without it nobody could remove a file. */
-	bool is_refused = f || (o.s && !o.s->is_service && gc_check_workspace(w, &copy) < 0);
-	if (o.s && !is_refused)
+	if (o.s && !f)
 		hang_on(w, o.s);
 	wsx_ref(w);
 	ws_end(&op->op);
 	free(op);
 	if (o.s)
-		o.done(o.arg, w, is_refused ? &copy : NULL);
+		o.done(o.arg, w, f ? &copy : NULL);
 	wsx_unref(w);
 }
 
 static void attach_run(struct ws_op *op)
 {
 	struct attach_op *o = (struct attach_op *)op;
+	struct fail f = { 0 };
 
-	if (o->s && wsx_wants_root(o->s))
+	/* Ours may: without it nobody could remove a file. */
+	if (o->s && !o->s->is_service && gc_check_workspace(op->w, &f) < 0)
+		attach_end(o, &f);
+	else if (o->s && wsx_wants_root(o->s))
 		ws_root_attach(op->w, o->s, attach_end, o);
 	else
 		attach_end(o, NULL);
@@ -315,13 +317,14 @@ static struct look_op *look_new(void *arg)
 	return o;
 }
 
-int wsx_changes(struct wsx *w, const char *from, const char *to, wsx_changes_fn *done, void *arg,
+int wsx_changes(struct wsx *w, const struct wsx_between *between, wsx_changes_fn *done, void *arg,
                 struct fail *f)
 {
 	AUTO(arena_done) struct arena a = { 0 };
 	struct point_row first, last = { .stack = w->row.stack };
+	const char *to = between->to;
 
-	if (wsx_point_find(w, from, &a, &first, f) < 0 ||
+	if (wsx_point_find(w, between->from, &a, &first, f) < 0 ||
 	    (to && wsx_point_find(w, to, &a, &last, f) < 0))
 		return -1;
 	if (strcmp(first.stack, w->row.stack) != 0 || strcmp(last.stack, w->row.stack) != 0)
@@ -331,6 +334,7 @@ int wsx_changes(struct wsx *w, const char *from, const char *to, wsx_changes_fn 
 	o->packet.head.type = V_CHANGES;
 	o->packet.between.from = (uint64_t)first.num;
 	o->packet.between.to = to ? (uint64_t)last.num : VAULT_NOW;
+	o->packet.between.flags = between->is_plain ? VAULT_PLAIN : 0;
 	o->fd = memfd_create("changes", MFD_CLOEXEC);
 	if (o->fd < 0) {
 		free(o);

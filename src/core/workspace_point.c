@@ -186,14 +186,14 @@ static void kept_root(void *arg, const struct vault_done *d, const struct err *e
 static void kept_files(void *arg, const struct vault_done *d, const struct err *e)
 {
 	struct ws_kept *k = arg;
-	const struct wsx *w = k->w;
+	struct wsx *w = k->w;
 	struct vault_packet p = { .head.type = V_CHECKPOINT };
 
 	if (!e) {
 		k->row.files = (int64_t)d->files;
 		k->row.bytes = (int64_t)d->bytes;
 	}
-	if (e || !w->root) {
+	if (e || !w->row.root_num) {
 		kept_all(k, e);
 		return;
 	}
@@ -201,7 +201,7 @@ static void kept_files(void *arg, const struct vault_done *d, const struct err *
 	p.point = (struct vault_point){ .number = (uint64_t)k->row.root,
 		                        .before = (uint64_t)ws_root_of(w, k->row.before),
 		                        .flags = d->files > 0 ? VAULT_ALWAYS : 0 };
-	vault_ask(w->root, &p, -1, kept_root, k);
+	ws_ask_root(w, &p, kept_root, k);
 }
 
 void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask)

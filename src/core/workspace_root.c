@@ -112,10 +112,17 @@ struct making {
 	void *arg;
 };
 
+/* A workspace has a root whose keeper can be had, or none. */
 static void made(void *arg, const struct fail *f)
 {
 	struct making *m = arg;
+	struct wsx *w = m->w;
 
+	if (f) {
+		w->row.root_num = w->row.root_top = w->row.root_tree = 0;
+		w->row.root_image = NULL;
+		ws_store(w, WORKSPACE_SET_ROOT, (struct workspace_with){ 0 }, NULL, NULL);
+	}
 	m->done(m->arg, f);
 	free(m);
 }
@@ -154,8 +161,6 @@ void ws_root_attach(struct wsx *w, const struct sbx *s, ws_stored_fn *done, void
 		         "checkpoint: all (the root of this workspace is of image %.128s)",
 		         w->row.root_image);
 		done(arg, &f);
-	} else if (!w->root) { /* the first attempt failed */
-		ws_root_open(w, done, arg);
 	} else {
 		done(arg, NULL);
 	}
@@ -217,13 +222,26 @@ static void first_done(void *arg, const struct vault_done *d, const struct err *
 {
 	struct both *b = arg;
 
-	if (e || !b->w->root) {
+	if (e || !b->w->row.root_num) {
 		b->done(b->arg, d, e);
 		free(b);
 		return;
 	}
 	b->sum = *d;
-	vault_ask(b->w->root, &b->second, -1, second_done, b);
+	ws_ask_root(b->w, &b->second, second_done, b);
+}
+
+void ws_ask_root(struct wsx *w, const struct vault_packet *p, vault_done_fn *done, void *arg)
+{
+	struct err e = { 0 };
+
+	if (w->root) {
+		vault_ask(w->root, p, -1, done, arg);
+		return;
+	}
+	err_new(&e, ERR_INTERNAL, "the keeper of the root died");
+	e.sys = VAULT_DIED;
+	done(arg, NULL, &e);
 }
 
 void ws_ask_both(struct wsx *w, const struct vault_packet *first, const struct vault_packet *second,
@@ -233,4 +251,55 @@ void ws_ask_both(struct wsx *w, const struct vault_packet *first, const struct v
 
 	*b = (struct both){ .w = w, .second = *second, .done = done, .arg = arg };
 	ws_ask(w, first, -1, first_done, b);
+}
+
+/* ---- tops ------------------------------------------------------------------------------ */
+
+uint32_t ws_new_tops(struct wsx *w, int64_t begins, int64_t root, struct workspace_with *with)
+{
+	with->trash = w->row.top;
+	w->row.top = (int64_t)trees_number(w->core);
+	w->row.begins = begins;
+	if (!w->row.root_num)
+		return WORKSPACE_SET_STACK;
+	with->root_trash = w->row.root_top;
+	w->row.root_top = (int64_t)trees_number(w->core);
+	w->row.root_begins = root;
+	return WORKSPACE_SET_STACK | WORKSPACE_SET_ROOT;
+}
+
+void ws_drop_tops(struct core *c, const struct workspace_with *with)
+{
+	tree_remove(c, (uint64_t)with->trash);
+	if (with->root_trash)
+		tree_remove(c, (uint64_t)with->root_trash);
+}
+
+/* ---- the volumes that both may lie in --------------------------------------------------- */
+
+static void root_volume_removed(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct both *b = arg;
+	struct vault_packet p = { .head.type = V_REMOVE_VOLUME,
+		                  .tree.number = (uint64_t)b->w->row.num };
+
+	(void)d;
+	if (e)
+		b->done(b->arg, NULL, e);
+	else
+		trees_ask(b->w->core, &p, -1, b->done, b->arg);
+	free(b);
+}
+
+void ws_remove_volumes(struct wsx *w, vault_done_fn *done, void *arg)
+{
+	struct both *b = mem_alloc(sizeof *b);
+	struct vault_packet p = { .head.type = V_REMOVE_VOLUME,
+		                  .tree.number = (uint64_t)w->row.root_num };
+
+	*b = (struct both){ .w = w, .done = done, .arg = arg };
+	if (w->row.root_num)
+		trees_ask(w->core, &p, -1, root_volume_removed, b);
+	else
+		root_volume_removed(b, NULL, NULL);
 }

@@ -30,8 +30,8 @@ struct restore_op {
 	struct arena arena;
 	struct point_row target; /* num 0: no change at all */
 	json_t *ahead;
-	int64_t now, root_now; /* the numbers of what is there */
-	int64_t old_top, old_root;
+	int64_t now, root_now;     /* the numbers of what is there */
+	struct workspace_with old; /* tops that give way */
 	uint64_t n_differ;
 	uint64_t n_known; /* files of the points on the way: a folder that goes is one entry, not
 	                     one file */
@@ -230,16 +230,15 @@ static void move_head(struct wsx *w, int64_t to, const json_t *ahead)
 	free(text);
 }
 
-/* All stands still since the last look. */
-static struct vault_packet restore_packet(int64_t to, int64_t now)
+/* ---- in place ------------------------------------------------------------------------ */
+
+static struct vault_packet restore_packet(int64_t to, int64_t now, uint32_t flags)
 {
 	return (struct vault_packet){
 		.head.type = V_RESTORE,
-		.restore = { .to = (uint64_t)to, .now = (uint64_t)now, .flags = VAULT_STILL }
+		.restore = { .to = (uint64_t)to, .now = (uint64_t)now, .flags = flags }
 	};
 }
-
-/* ---- in place ------------------------------------------------------------------------ */
 
 static void applied_stored(void *arg, const struct fail *f)
 {
@@ -257,7 +256,8 @@ static void abandon(struct wsx *w, const char *why)
 	journal(JOURNAL_ERROR, "a restore is neither done nor taken back", "workspace", w->row.id,
 	        "reason", why, NULL);
 	vault_close(w->vault);
-	w->vault = NULL;
+	vault_close(w->root);
+	w->vault = w->root = NULL;
 	w->link = WSX_CLOSED;
 	ws_end_sandboxes(w, false);
 }
@@ -296,8 +296,8 @@ static void taken_back(void *arg, const struct vault_done *d, const struct err *
 static void take_back(struct restore_op *o, const struct err *e)
 {
 	struct wsx *w = o->op.w;
-	struct vault_packet p = { .head.type = V_RESTORE, .restore.to = (uint64_t)o->now };
-	struct vault_packet root = { .head.type = V_RESTORE, .restore.to = (uint64_t)o->root_now };
+	struct vault_packet p = restore_packet(o->now, 0, 0);
+	struct vault_packet root = restore_packet(o->root_now, 0, 0);
 
 	ws_fail(&o->why, e);
 	o->why.is_retry_safe = false;
@@ -330,8 +330,8 @@ static void applied(void *arg, const struct vault_done *d, const struct err *e)
 static void apply(void *arg, const struct fail *f)
 {
 	struct restore_op *o = arg;
-	struct vault_packet p = restore_packet(o->target.num, o->now);
-	struct vault_packet root = restore_packet(o->target.root, o->root_now);
+	struct vault_packet p = restore_packet(o->target.num, o->now, VAULT_STILL);
+	struct vault_packet root = restore_packet(o->target.root, o->root_now, VAULT_STILL);
 
 	o->is_applying = !f;
 	if (f)
@@ -359,9 +359,7 @@ static void swapped(void *arg, const struct fail *f)
 	struct wsx *w = o->op.w;
 
 	if (!f)
-		tree_remove(w->core, (uint64_t)o->old_top);
-	if (!f && o->old_root)
-		tree_remove(w->core, (uint64_t)o->old_root);
+		ws_drop_tops(w->core, &o->old);
 	restore_end(o, f);
 }
 
@@ -370,31 +368,22 @@ static void swap(void *arg, const struct fail *f)
 {
 	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
-	struct workspace_with with = { .point = o->kept.row.num ? &o->kept.row : NULL,
-		                       .trash = w->row.top,
-		                       .root_trash = w->row.root_top };
-	uint32_t fields = WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN;
 
 	if (f) {
 		restore_end(o, f);
 		return;
 	}
-	if (w->row.root_num) {
-		o->old_root = w->row.root_top;
-		w->row.root_top = (int64_t)trees_number(w->core);
-		w->row.root_begins = o->target.root;
-		fields |= WORKSPACE_SET_ROOT;
-	}
-	o->old_top = w->row.top;
-	w->row.top = (int64_t)trees_number(w->core);
-	w->row.begins = o->target.num;
+	o->old = (struct workspace_with){ .point = o->kept.row.num ? &o->kept.row : NULL };
+	uint32_t fields = ws_new_tops(w, o->target.num, o->target.root, &o->old);
+
 	w->row.clean = 1;
 	ws_text(&w->stack, o->target.stack, &w->row.stack);
 	move_head(w, o->target.num, o->ahead);
 	char *text = ws_unsynced_text(w->core);
 	set_pending(w, text);
 	free(text);
-	ws_store(w, fields | WORKSPACE_SET_PENDING, with, swapped, o);
+	ws_store(w, fields | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING,
+	         o->old, swapped, o);
 }
 
 /* ---- who is in the way --------------------------------------------------------------- */
@@ -495,7 +484,8 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 {
 	struct restore_op *o = arg;
 	struct wsx *w = o->op.w;
-	struct vault_packet p = restore_packet(o->target.root, o->root_now);
+	struct vault_packet p =
+	    restore_packet(o->target.root, o->root_now, VAULT_COUNT | VAULT_STILL);
 	struct fail f = { 0 };
 
 	if (e && ws_again(w, e))
@@ -506,9 +496,8 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 		return;
 	}
 	o->n_differ = d->files;
-	p.restore.flags |= VAULT_COUNT;
-	if (w->root)
-		vault_ask(w->root, &p, -1, counted_root, o);
+	if (w->row.root_num)
+		ws_ask_root(w, &p, counted_root, o);
 	else
 		decide(o);
 }
@@ -517,10 +506,10 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 static void count(struct restore_op *o)
 {
 	struct wsx *w = o->op.w;
-	struct vault_packet p = restore_packet(o->target.num, o->now);
+	bool is_other = strcmp(o->target.stack, w->row.stack) != 0;
+	struct vault_packet p = restore_packet(o->target.num, o->now, VAULT_COUNT | VAULT_STILL);
 
-	p.restore.flags |= VAULT_COUNT;
-	if (strcmp(o->target.stack, w->row.stack) != 0 || o->n_known > LARGE_FILES)
+	if (is_other || o->n_known > LARGE_FILES)
 		counted(o, &(struct vault_done){ 0 }, NULL);
 	else
 		ws_ask(w, &p, -1, counted, o);
@@ -674,11 +663,19 @@ void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 	}
 	/* What was applied may have points behind it by now that the disk has. */
 	int64_t to = is_applied(pending) ? w->row.head : number_in(pending, "to");
-	struct vault_packet p = restore_packet(to, number_in(pending, "now"));
+	struct vault_packet p = restore_packet(to, number_in(pending, "now"), 0);
 	struct vault_packet root =
-	    restore_packet(ws_root_of(w, to), number_in(pending, "root_now"));
-	p.restore.flags = root.restore.flags = 0; /* whatever happened since */
+	    restore_packet(ws_root_of(w, to), number_in(pending, "root_now"), 0);
 	ws_ask_both(w, &p, &root, redone, o);
+}
+
+bool ws_is_cut_short(const struct workspace_row *row)
+{
+	json_t *pending = row->pending ? json_loads(row->pending, 0, NULL) : NULL;
+	bool is_done = !row->pending || is_applied(pending);
+
+	json_decref(pending);
+	return !is_done;
 }
 
 /* All of it is on disk: also what was restored. */

@@ -173,9 +173,9 @@ static int save(struct vault *v, const struct vault_point *p, struct manifest *n
 		now->number = p->before;
 		now->base = before->base;
 		now->chain = before->chain;
-		if (d.count > 0)
-			mark_unkept(before, now);
 		v->is_alike = is_alike || d.count > 0;
+		if (v->is_alike) /* also what was read again, and is the same */
+			mark_unkept(before, now);
 		return 0;
 	}
 	done->files = d.is_seen ? d.count : 0;

@@ -63,78 +63,83 @@ TEST(every_type_is_taken_in_its_own_size_only)
 	}
 }
 
+TEST(flags_that_nobody_knows_are_refused)
+{
+	struct vault_packet p = good(V_CHANGES);
+
+	p.between.flags = VAULT_PLAIN;
+	CHECK(check(&p));
+	p.between.flags = 2;
+	CHECK(!check(&p));
+	p.between.flags = 0;
+	p.between.zero = 1;
+	CHECK(!check(&p));
+}
+
+static const struct row {
+	const char *name;
+	struct vault_open open;
+	bool is_good;
+} openings[] = {
+	{ "the store", { .workspace = 0 }, true },
+	{ "the store with a top", { .top = 1 }, false },
+	{ "the store with layers", { .n_layers = 1, .layers = { 1 } }, false },
+	{ "no layer", { .workspace = 1, .top = 2, .flags = VAULT_ROOTLESS }, false },
+	{ "rootless",
+	  { .workspace = 1, .top = 2, .flags = VAULT_ROOTLESS, .n_layers = 1, .layers = { 1 } },
+	  true },
+	{ "rootless, bounded",
+	  { .workspace = 1,
+	    .top = 2,
+	    .flags = VAULT_ROOTLESS | VAULT_BOUNDED,
+	    .bytes = 1,
+	    .n_layers = 1,
+	    .layers = { 1 } },
+	  false },
+	{ "no top",
+	  { .workspace = 1, .flags = VAULT_ROOTLESS, .n_layers = 1, .layers = { 1 } },
+	  false },
+	{ "read-only with a top",
+	  { .workspace = 1,
+	    .top = 2,
+	    .flags = VAULT_ROOTLESS | VAULT_READ_ONLY,
+	    .n_layers = 1,
+	    .layers = { 1 } },
+	  false },
+	{ "root of the host",
+	  { .workspace = 1, .top = 2, .n_ids = 65535, .n_layers = 1, .layers = { 1 } },
+	  false },
+	{ "ids beyond the last",
+	  { .workspace = 1,
+	    .top = 2,
+	    .id_base = UINT32_MAX - 5,
+	    .n_ids = 65535,
+	    .n_layers = 1,
+	    .layers = { 1 } },
+	  false },
+	{ "too many layers",
+	  { .workspace = 1,
+	    .top = 2,
+	    .flags = VAULT_ROOTLESS,
+	    .n_layers = VAULT_LAYERS_MAX + 1,
+	    .layers = { 1 } },
+	  false },
+	{ "layer 0",
+	  { .workspace = 1, .top = 2, .flags = VAULT_ROOTLESS, .n_layers = 2, .layers = { 1 } },
+	  false },
+	{ "an unknown flag",
+	  { .workspace = 1, .top = 2, .flags = 64, .n_layers = 1, .layers = { 1 } },
+	  false },
+};
+
 TEST(what_is_opened_makes_sense)
 {
-	static const struct row {
-		const char *name;
-		struct vault_open open;
-		bool is_good;
-	} rows[] = {
-		{ "the store", { .workspace = 0 }, true },
-		{ "the store with a top", { .top = 1 }, false },
-		{ "the store with layers", { .n_layers = 1, .layers = { 1 } }, false },
-		{ "no layer", { .workspace = 1, .top = 2, .flags = VAULT_ROOTLESS }, false },
-		{ "rootless",
-		  { .workspace = 1,
-		    .top = 2,
-		    .flags = VAULT_ROOTLESS,
-		    .n_layers = 1,
-		    .layers = { 1 } },
-		  true },
-		{ "rootless, bounded",
-		  { .workspace = 1,
-		    .top = 2,
-		    .flags = VAULT_ROOTLESS | VAULT_BOUNDED,
-		    .bytes = 1,
-		    .n_layers = 1,
-		    .layers = { 1 } },
-		  false },
-		{ "no top",
-		  { .workspace = 1, .flags = VAULT_ROOTLESS, .n_layers = 1, .layers = { 1 } },
-		  false },
-		{ "read-only with a top",
-		  { .workspace = 1,
-		    .top = 2,
-		    .flags = VAULT_ROOTLESS | VAULT_READ_ONLY,
-		    .n_layers = 1,
-		    .layers = { 1 } },
-		  false },
-		{ "root of the host",
-		  { .workspace = 1, .top = 2, .n_ids = 65535, .n_layers = 1, .layers = { 1 } },
-		  false },
-		{ "ids beyond the last",
-		  { .workspace = 1,
-		    .top = 2,
-		    .id_base = UINT32_MAX - 5,
-		    .n_ids = 65535,
-		    .n_layers = 1,
-		    .layers = { 1 } },
-		  false },
-		{ "too many layers",
-		  { .workspace = 1,
-		    .top = 2,
-		    .flags = VAULT_ROOTLESS,
-		    .n_layers = VAULT_LAYERS_MAX + 1,
-		    .layers = { 1 } },
-		  false },
-		{ "layer 0",
-		  { .workspace = 1,
-		    .top = 2,
-		    .flags = VAULT_ROOTLESS,
-		    .n_layers = 2,
-		    .layers = { 1 } },
-		  false },
-		{ "an unknown flag",
-		  { .workspace = 1, .top = 2, .flags = 64, .n_layers = 1, .layers = { 1 } },
-		  false },
-	};
-
-	for (size_t i = 0; i < COUNT(rows); i++) {
+	for (size_t i = 0; i < COUNT(openings); i++) {
 		struct vault_packet p = good(V_OPEN);
 
-		printf("# %s\n", rows[i].name);
-		p.open = rows[i].open;
-		CHECK_INT(check(&p), rows[i].is_good);
+		printf("# %s\n", openings[i].name);
+		p.open = openings[i].open;
+		CHECK_INT(check(&p), openings[i].is_good);
 	}
 }
 

@@ -320,6 +320,38 @@ def _(_api):
     end_vaults()
 
 
+@test("evicted it comes back; the store is whole, and with the workspace its root goes", own=True)
+def _(_api):
+    daemon = Daemon("evict", options=("--store", "max=200m", "--store", "high=1", "--store", "low=1", "--keep-trash", "1s")).start()
+    c = daemon.client()
+    put(c, "system", SYSTEM)
+    for key, disk in (("plain", {}), ("bounded", {"disk": "64m"})):
+        w = Work(c, key, spec={"image": "system", "checkpoint": "all", **ROOTFUL}, **disk)
+        w.shell("head -c 3000000 /dev/urandom > /opt/large; rm /usr/bin/env; echo mine > file")
+        before = w.shell(LOOK)
+        w.shell("rm /opt/large")
+        w.post("undo")
+        same(w.shell(LOOK), before, f"{key}: undone")
+        c.remove_all()
+
+        def evicted(w=w):
+            rows = {r["id"]: r for r in c.ok("POST", "/v1/gc", {})["decisions"] if r["kind"] == "files"}
+            return rows[w.id]["bytes"] == 0
+        wait_until(evicted, 15, f"{key}: it has no files")
+        same(c.ok("POST", "/v1/fsck", {})["findings"], [], f"{key}: whole without them")
+        same(w.shell(LOOK), before, f"{key}: and back")
+        c.remove_all()
+        wait_until(lambda: c.ok("POST", "/v1/fsck", {})["findings"] == [], 10, f"{key}: whole")
+        w.remove()
+        wait_until(lambda w=w: c.ok("GET", f"/v1/workspaces/{w.id}")["state"] == "gone", 20, "it is gone")
+    wait_until(lambda: c.delete("/v1/images/system").status == 204, 5, "nobody needs the image")
+    wait_until(lambda: os.listdir(daemon.state / "trees") == ["1"], 10, "no tree is left")
+    wait_until(lambda: not [n for n in os.listdir(daemon.state / "vol") if n.isdigit()], 10, "nor a volume")
+    c.close()
+    daemon.stop()
+    end_vaults()
+
+
 @test("without root there is nothing to keep, and it says so", own=True)
 def _(_api):
     daemon = Daemon("user", uid=lib.USER_ID).start()
