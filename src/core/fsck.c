@@ -527,7 +527,7 @@ static bool has_files(struct fsck *f, const struct workspace_row *w)
 
 static void check_pending(struct fsck *f, const struct workspace_row *w)
 {
-	if (!w->pending || is_open(f, w))
+	if (!ws_is_cut_short(w) || is_open(f, w))
 		return;
 	json_t *o = found(f, "workspace", w->id, "a restore of it was cut short");
 	struct wsx *x = f->is_mending ? ws_by_id(f->core, w->id) : NULL;
