@@ -618,18 +618,21 @@ void workspace_changes(struct call *c)
 
 	if (!w)
 		return;
-	if (format && strcmp(format, "patch") == 0 && !call_query(c, "to")) {
+	if (format && strcmp(format, "patch") == 0) {
 		workspace_patch(c, w);
 		return;
 	}
 	if (format && strcmp(format, "json") != 0 && strcmp(format, "stat") != 0) {
-		fail_set(&f, FAIL_INVALID, "format: \"json\", \"stat\", or without `to` \"patch\"");
+		fail_set(&f, FAIL_INVALID, "format: \"json\", \"stat\" or \"patch\"");
 		answer_fail(c, &f);
 		return;
 	}
+	const struct wsx_between between = { .from = base ? base : "base",
+		                             .to = call_query(c, "to"),
+		                             .is_plain = call_query(c, "plain") != NULL };
 	struct changes_ask *a = mem_alloc(sizeof *a);
 	*a = (struct changes_ask){ call_ref(c), format && strcmp(format, "stat") == 0 };
-	if (wsx_changes(w, base ? base : "base", call_query(c, "to"), differs, a, &f) == 0)
+	if (wsx_changes(w, &between, differs, a, &f) == 0)
 		return;
 	free(a);
 	refused(c, &f);

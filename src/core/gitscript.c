@@ -4,7 +4,8 @@
 #define ROOM                                                                                       \
 	"room() { stat -f -c '%a %b %S' \"$1\" | awk '{ keep = $2 * $3 / 20; "                     \
 	"if (keep > 1073741824) keep = 1073741824; r = $1 * $3 - keep; "                           \
-	"if (r > 21474836480) r = 21474836480; printf(\"%.0f\", (r > 0 ? r : 0)) }'; }\n"
+	"if ($2 == 0 || r > 21474836480) r = 21474836480; printf(\"%.0f\", (r > 0 ? r : 0)) }'; "  \
+	"}\n"
 _Static_assert(GIT_REPO_BYTES_MAX == 21474836480, "ROOM has another bound");
 
 /* What a killed one left is removed first: nobody else works here. */

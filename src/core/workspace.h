@@ -159,10 +159,14 @@ void wsx_restore(struct wsx *w, const struct wsx_restore *ask, wsx_restored_fn *
 
 /* ---- looking: workspace_look.c ---- */
 
-/* What differs between two points, as lines of JSON in a file (wire/vault.h); `to` NULL: now. The
- * callee closes nothing. */
+/* What differs between two points, as lines of JSON in a file (wire/vault.h). The callee closes
+ * nothing. */
+struct wsx_between {
+	const char *from, *to; /* to NULL: now */
+	bool is_plain;         /* nothing was renamed: it is gone, and something came */
+};
 typedef void wsx_changes_fn(void *arg, struct wsx *w, int fd, const struct fail *f);
-int wsx_changes(struct wsx *w, const char *from, const char *to, wsx_changes_fn *done, void *arg,
+int wsx_changes(struct wsx *w, const struct wsx_between *between, wsx_changes_fn *done, void *arg,
                 struct fail *f) MUST_USE;
 struct wsx_usage {
 	uint64_t bytes, files; /* of its top */

@@ -317,13 +317,14 @@ static struct look_op *look_new(void *arg)
 	return o;
 }
 
-int wsx_changes(struct wsx *w, const char *from, const char *to, wsx_changes_fn *done, void *arg,
+int wsx_changes(struct wsx *w, const struct wsx_between *between, wsx_changes_fn *done, void *arg,
                 struct fail *f)
 {
 	AUTO(arena_done) struct arena a = { 0 };
 	struct point_row first, last = { .stack = w->row.stack };
+	const char *to = between->to;
 
-	if (wsx_point_find(w, from, &a, &first, f) < 0 ||
+	if (wsx_point_find(w, between->from, &a, &first, f) < 0 ||
 	    (to && wsx_point_find(w, to, &a, &last, f) < 0))
 		return -1;
 	if (strcmp(first.stack, w->row.stack) != 0 || strcmp(last.stack, w->row.stack) != 0)
@@ -333,6 +334,7 @@ int wsx_changes(struct wsx *w, const char *from, const char *to, wsx_changes_fn 
 	o->packet.head.type = V_CHANGES;
 	o->packet.between.from = (uint64_t)first.num;
 	o->packet.between.to = to ? (uint64_t)last.num : VAULT_NOW;
+	o->packet.between.flags = between->is_plain ? VAULT_PLAIN : 0;
 	o->fd = memfd_create("changes", MFD_CLOEXEC);
 	if (o->fd < 0) {
 		free(o);

@@ -251,7 +251,8 @@ static void abandon(struct wsx *w, const char *why)
 	journal(JOURNAL_ERROR, "a restore is neither done nor taken back", "workspace", w->row.id,
 	        "reason", why, NULL);
 	vault_close(w->vault);
-	w->vault = NULL;
+	vault_close(w->root);
+	w->vault = w->root = NULL;
 	w->link = WSX_CLOSED;
 	ws_end_sandboxes(w, false);
 }

@@ -129,8 +129,11 @@ struct vault_restore {
 
 /* Between two points: a checkpoint, 0: the empty top (what the layers say), UINT64_MAX: now. */
 #define VAULT_NOW UINT64_MAX
+#define VAULT_PLAIN 1u /* nothing was renamed: it is gone, and something came */
+#define VAULT_BETWEEN_FLAGS 1u
 struct vault_between {
 	uint64_t from, to;
+	uint32_t flags, zero;
 };
 
 /* Those with a number in this range; `workspace` is what is open, unless that is the store. */

@@ -498,18 +498,22 @@ static inline void rig_see_same(char *want, char *got, const char *what)
 	free(got);
 }
 
-static inline char *rig_changes(struct rig *r, uint64_t from, uint64_t to)
+static inline char *rig_between(struct rig *r, struct vault_between between)
 {
-	struct vault_packet p = { .head = { .type = V_CHANGES } };
+	struct vault_packet p = { .head = { .type = V_CHANGES }, .between = between };
 	AUTO(fd_close) int fd = memfd_create("changes", MFD_CLOEXEC);
 	char *text = mem_alloc(1u << 20);
 
-	p.between = (struct vault_between){ from, to };
 	rig_must(r, p, fd);
 	ssize_t n = pread(fd, text, (1u << 20) - 1, 0);
 	CHECK(n >= 0);
 	text[n] = '\0';
 	return text;
+}
+
+static inline char *rig_changes(struct rig *r, uint64_t from, uint64_t to)
+{
+	return rig_between(r, (struct vault_between){ .from = from, .to = to });
 }
 
 static inline void rig_end(struct rig *r)
