@@ -178,6 +178,20 @@ static const struct member commit_ask[] = {
 	{ "author",      0,      "CommitAuthor|null", "agent unless given" },
 	{ "allow_empty", 0,      "bool|null",        "also when nothing has changed" },
 };
+static const struct member take_ask[] = {
+	{ "at",           0, "text|null",   "a point: cp_…, sn_…, px_…, `base` or `head`; as it is now unless given" },
+	{ "paths",        0, "[text]|null", "names from the workspace's root" },
+	{ "paths_base64", 0, "[text]|null", "those that are no text" },
+};
+static const struct member join_ask[] = {
+	{ "base",   NEEDED, "text", "base64" },
+	{ "ours",   NEEDED, "text", "base64" },
+	{ "theirs", NEEDED, "text", "base64" },
+};
+static const struct member joined_of[] = {
+	{ "merged",    0, "text",  "base64" },
+	{ "conflicts", 0, "count", "how often both have changed the same lines; 0: it is no text" },
+};
 static const struct member commit_author[] = {
 	{ "name",  0, "text", "on one line" },
 	{ "email", 0, "text", "on one line" },

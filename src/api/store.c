@@ -29,23 +29,26 @@ static json_t *print_item(const struct evict_item *i, bool is_dry)
 	                 "why", has_failed ? i->failed : i->why);
 }
 
+static json_t *print_report(const struct gc_report *r)
+{
+	json_t *items = json_array();
+
+	for (size_t i = 0; i < r->n; i++)
+		json_array_append_new(items, print_item(&r->items[i], r->is_dry));
+	return json_pack("{sb,sI,sI,so,so,so,so}", "dry_run", r->is_dry, "bytes",
+	                 (json_int_t)r->marks.used, "freed_bytes", (json_int_t)r->freed, "max",
+	                 size_or_null(r->marks.max), "high", size_or_null(r->marks.high), "low",
+	                 size_or_null(r->marks.low), "decisions", items);
+}
+
 static void gc_answered(void *arg, const struct gc_report *r, const struct fail *f)
 {
 	struct call *c = arg;
-	json_t *items = json_array();
 
-	for (size_t i = 0; r && i < r->n; i++)
-		json_array_append_new(items, print_item(&r->items[i], r->is_dry));
-	if (f)
-		answer_fail(c, f);
+	if (r)
+		answer_json(c, 200, print_report(r));
 	else
-		answer_json(c, 200,
-		            json_pack("{sb,sI,sI,so,so,so,sO}", "dry_run", r->is_dry, "bytes",
-		                      (json_int_t)r->marks.used, "freed_bytes",
-		                      (json_int_t)r->freed, "max", size_or_null(r->marks.max),
-		                      "high", size_or_null(r->marks.high), "low",
-		                      size_or_null(r->marks.low), "decisions", items));
-	json_decref(items);
+		answer_fail(c, f);
 	call_unref(c);
 }
 

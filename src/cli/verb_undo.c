@@ -303,7 +303,7 @@ static int diff_run(struct verb_call *c, struct err *e)
 
 static const struct flag diff_flags[] = {
 	{ 'p', FLAG_SWITCH, "patch", offsetof(struct diff, is_patch), NULL,
-	  "as a patch that git applies; POINT is a commit then", NULL },
+	  "as a patch that git applies; the first POINT may be a commit, too", NULL },
 	{ '\0', FLAG_SWITCH, "stat", offsetof(struct diff, is_stat), NULL, "only how many", NULL },
 	{ '\0', FLAG_SWITCH, "root", offsetof(struct diff, is_root), NULL,
 	  "of the root that its sandboxes share with --checkpoint all, not of its files", NULL },

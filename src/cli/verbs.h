@@ -30,6 +30,8 @@ extern const struct verb cmd_cache;
 extern const struct verb cmd_fsck;
 /* verb_port.c */
 extern const struct verb cmd_ports, cmd_port;
+/* verb_apply.c */
+extern const struct verb cmd_apply;
 /* verb_git.c */
 extern const struct verb cmd_commit, cmd_merge, cmd_push, cmd_export;
 /* verb_image.c */

@@ -33,25 +33,47 @@ static bool truth(const json_t *o, const char *key)
 	return json_is_true(json_object_get(o, key));
 }
 
+static void add_tree(struct census *c, uint64_t num, const json_t *o)
+{
+	vec_push(&c->trees, (struct census_tree){ num, number(o, "bytes"), number(o, "files"),
+	                                          truth(o, "sealed"), truth(o, "half") });
+}
+
+static void add_volume(struct census *c, uint64_t num, const json_t *o)
+{
+	vec_push(&c->volumes, (struct census_volume){ num, number(o, "bytes") });
+}
+
+static void add_point(struct census *c, uint64_t num, const json_t *o)
+{
+	vec_push(&c->points,
+	         (struct census_point){ num, number(o, "workspace"), truth(o, "broken") });
+}
+
+static void add_holder(struct census *c, uint64_t num, const json_t *o)
+{
+	vec_push(&c->holders,
+	         (struct census_holder){ num, number(o, "kept"), number(o, "shared") });
+}
+
+/* The first member that a line has says what it is; a checkpoint has a workspace too. */
 static void add_line(struct census *c, const json_t *o)
 {
-	uint64_t num;
+	static const struct {
+		const char *key;
+		void (*add)(struct census *c, uint64_t num, const json_t *o);
+	} kinds[] = { { "tree", add_tree },
+		      { "volume", add_volume },
+		      { "checkpoint", add_point },
+		      { "workspace", add_holder } };
 
-	if ((num = number(o, "tree")))
-		vec_push(&c->trees,
-		         (struct census_tree){ num, number(o, "bytes"), number(o, "files"),
-		                               truth(o, "sealed"), truth(o, "half") });
-	else if ((num = number(o, "volume")))
-		vec_push(&c->volumes, (struct census_volume){ num, number(o, "bytes") });
-	else if ((num = number(o, "checkpoint")))
-		vec_push(&c->points,
-		         (struct census_point){ num, number(o, "workspace"), truth(o, "broken") });
-	else if (json_object_get(o, "kept"))
-		vec_push(&c->holders,
-		         (struct census_holder){ number(o, "workspace"), number(o, "kept"),
-		                                 number(o, "shared") });
-	else if (json_object_get(o, "stray"))
-		c->n_strays++;
+	c->n_strays += json_object_get(o, "stray") != NULL;
+	for (size_t i = 0; i < COUNT(kinds); i++) {
+		if (!json_object_get(o, kinds[i].key))
+			continue;
+		kinds[i].add(c, number(o, kinds[i].key), o);
+		return;
+	}
 }
 
 static int by_num(const void *a, const void *b)
@@ -121,8 +143,8 @@ const struct census_holder *census_holder(const struct census *census, uint64_t 
 	return FIND(census, holders, num);
 }
 
-/* Of its files, or of its root. */
-static void add_use(const struct census *census, int64_t num, int64_t top, struct census_use *use)
+/* One stack of it: its files, or its root. */
+static void add_use(const struct census *census, struct census_use *use, int64_t num, int64_t top)
 {
 	const struct census_tree *tree = census_tree(census, (uint64_t)top);
 	const struct census_volume *volume = census_volume(census, (uint64_t)num);
@@ -135,26 +157,23 @@ static void add_use(const struct census *census, int64_t num, int64_t top, struc
 	use->shared += points ? points->shared : 0;
 }
 
-static uint64_t layer_bytes(const struct census *census, uint64_t num)
-{
-	const struct census_tree *layer = census_tree(census, num);
-
-	return layer ? layer->bytes : 0;
-}
-
 struct census_use census_use(const struct census *census, const struct workspace_row *row)
 {
 	uint64_t layers[VAULT_LAYERS_MAX];
 	struct census_use use = { 0 };
-
-	add_use(census, row->num, row->top, &use);
-	if (row->root_num)
-		add_use(census, row->root_num, row->root_top, &use);
+	const struct census_tree *image = census_tree(census, (uint64_t)row->root_tree);
 	int n = ws_layers(row->stack, layers);
 
-	for (int i = 0; i < n; i++)
-		use.layers += layer_bytes(census, layers[i]);
-	use.layers += layer_bytes(census, (uint64_t)row->root_tree);
+	for (int i = 0; i < n; i++) {
+		const struct census_tree *layer = census_tree(census, layers[i]);
+
+		use.layers += layer ? layer->bytes : 0;
+	}
+	add_use(census, &use, row->num, row->top);
+	if (row->root_num) {
+		add_use(census, &use, row->root_num, row->root_top);
+		use.layers += image ? image->bytes : 0;
+	}
 	use.unique += use.top;
 	use.shared += use.layers;
 	return use;
@@ -256,8 +275,14 @@ void census_get(struct core *c, census_done_fn *done, void *arg)
 
 void census_close(struct core *c)
 {
-	while (c->census_ops)
-		op_free(c->census_ops);
+	struct census_op *next;
+
+	for (struct census_op *o = c->census_ops; o; o = next) {
+		next = o->next;
+		fd_close(&o->fd);
+		free(o);
+	}
+	c->census_ops = NULL;
 	if (c->census)
 		census_done(c->census);
 	free(c->census);

@@ -13,6 +13,7 @@
 #include "core/census.h"
 #include "core/checkout.h"
 #include "core/expire.h"
+#include "core/flatten.h"
 #include "core/fsck.h"
 #include "core/gc.h"
 #include "core/image.h"
@@ -308,6 +309,7 @@ void core_close(struct core *c)
 	wsx_close_all(c);
 	images_close(c);
 	gc_close(c);
+	flatten_close(c);
 	fsck_close(c);
 	census_close(c);
 	trees_close(c);

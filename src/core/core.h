@@ -16,7 +16,8 @@
  *   repo.c      repositories: their mirrors
  *   checkout.c  a commit as trees of a workspace
  *   trees.c     folders of the store; vault.c: the link to who keeps them
- *   census.c    what lies there; evict.c who goes when it is too much; fsck.c whether all fits
+ *   census.c    what lies there; evict.c who goes when it is too much; fsck.c
+ *               whether all fits; flatten.c long stacks
  *   workspace.c and its siblings: durable trees, their points, who works with them
  *   files.c     the tree worker of a sandbox: requests and answers about files
  *   dial.c      connections to ports inside
@@ -81,6 +82,7 @@ struct core {
 	struct census_op *census_ops; /* under way */
 	struct gc_job *gc_jobs;       /* gc.h */
 	struct fsck *fscks;           /* fsck.h */
+	struct flatten *flatten;      /* the one under way, or NULL (flatten.h) */
 	struct image_import *imports; /* image.h */
 	struct image_taking *takings;
 	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
@@ -97,6 +99,7 @@ struct core {
 	uint64_t swept_ms;     /* and points of workspaces */
 	uint64_t busy_ms;      /* when there was last something to do; monotonic */
 	uint64_t gc_looked_ms; /* and whether the store is too full */
+	uint64_t flattened_ms; /* and stacks that are too long */
 	bool is_evicting;      /* a checkout is about to go: nobody may be given one */
 	bool is_open;          /* requests are answered */
 	bool is_closing;       /* nothing new is begun */

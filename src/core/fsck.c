@@ -34,11 +34,6 @@ struct fsck {
 
 static void fsck_free(struct fsck *f)
 {
-	struct fsck **at = &f->core->fscks;
-
-	while (*at != f)
-		at = &(*at)->next;
-	*at = f->next;
 	json_decref(f->findings);
 	vec_done(&f->workspaces);
 	vec_done(&f->trees);
@@ -49,6 +44,15 @@ static void fsck_free(struct fsck *f)
 	arena_done(&f->arena);
 	fd_close(&f->fd);
 	free(f);
+}
+
+static void unlink_one(struct fsck *f)
+{
+	struct fsck **at = &f->core->fscks;
+
+	while (*at != f)
+		at = &(*at)->next;
+	*at = f->next;
 }
 
 static void finish(struct fsck *f, const struct fail *why)
@@ -66,6 +70,7 @@ static void finish(struct fsck *f, const struct fail *why)
 	              "workspaces", (json_int_t)f->workspaces.len, "points",
 	              (json_int_t)f->points.len, "trees", (json_int_t)f->n_trees);
 
+	unlink_one(f);
 	f->done(f->arg, why ? NULL : report, why);
 	json_decref(report);
 	fsck_free(f);
@@ -221,12 +226,11 @@ static const struct tree_row *tree_of(const struct fsck *f, int64_t num)
 	return NULL;
 }
 
-/* Of its files, or of its root. */
 static const struct workspace_row *workspace_of(const struct fsck *f, uint64_t num)
 {
-	for (size_t i = 0; i < f->workspaces.len && num > 0; i++)
+	for (size_t i = 0; i < f->workspaces.len; i++)
 		if ((uint64_t)f->workspaces.at[i].num == num ||
-		    (uint64_t)f->workspaces.at[i].root_num == num)
+		    (num && (uint64_t)f->workspaces.at[i].root_num == num))
 			return &f->workspaces.at[i];
 	return NULL;
 }
@@ -238,6 +242,14 @@ static bool is_open(const struct fsck *f, const struct workspace_row *row)
 	return w && !ws_is_idle(w);
 }
 
+/* The checkpoint is there, and can be read. */
+static bool is_kept(const struct fsck *f, int64_t num)
+{
+	const struct census_point *p = census_point(f->census, (uint64_t)num);
+
+	return num == 0 || (p && !p->is_broken);
+}
+
 static bool is_lost(const struct fsck *f, int64_t num)
 {
 	for (size_t i = 0; i < f->lost.len; i++)
@@ -246,12 +258,10 @@ static bool is_lost(const struct fsck *f, int64_t num)
 	return false;
 }
 
-/* Its checkpoint is there, and can be read; and that of its root. */
+/* And so is the row. */
 static bool is_good(const struct fsck *f, int64_t num)
 {
-	const struct census_point *p = census_point(f->census, (uint64_t)num);
-
-	return num == 0 || (p && !p->is_broken && has_row(f, num) && !is_lost(f, num));
+	return is_kept(f, num) && (num == 0 || has_row(f, num)) && !is_lost(f, num);
 }
 
 /* ---- the disk against the rows -------------------------------------------------------- */
@@ -372,38 +382,35 @@ static int by_newest(const void *a, const void *b)
 	return (x->num < y->num) - (x->num > y->num);
 }
 
-/* A point is two checkpoints where there is a root. NULL: one is missing. */
-static const struct census_point *worst_of(const struct fsck *f, const struct point_row *row)
+static void lose_point(struct fsck *f, const struct point_row *row, const char *what)
 {
-	const struct census_point *p = census_point(f->census, (uint64_t)row->num);
+	json_t *o =
+	    found(f, "point", row->id, "%s is missing or broken; it is in the history of %s", what,
+	          row->workspace);
+	struct err e = { 0 };
 
-	return p && !p->is_broken && row->root ? census_point(f->census, (uint64_t)row->root) : p;
+	vec_push(&f->lost, *row);
+	if (!f->is_mending)
+		return;
+	struct fix *x = fix_new(f, o);
+	if (store_point_cut(f->core->store, row->num,
+	                    (struct store_call){ .done = fixed_by_store, .arg = x }, &e) < 0)
+		fix_end(x, false);
 }
 
 /* Rows of one number are neighbours then. */
 static void check_point_rows(struct fsck *f)
 {
-	struct err e = { 0 };
-
 	if (f->points.len > 1)
 		qsort(f->points.at, f->points.len, sizeof *f->points.at, by_newest);
 	for (size_t i = 0; i < f->points.len; i++) {
 		const struct point_row *row = &f->points.at[i];
-		const struct census_point *p = worst_of(f, row);
+		bool is_known = i > 0 && f->points.at[i - 1].num == row->num;
 
-		if ((p && !p->is_broken) || (i > 0 && row[-1].num == row->num))
-			continue;
-		json_t *o =
-		    found(f, "point", row->id, "its checkpoint is %s; it is in the history of %s",
-		          p ? "broken" : "missing", row->workspace);
-		vec_push(&f->lost, *row);
-		if (!f->is_mending)
-			continue;
-		struct fix *x = fix_new(f, o);
-		if (store_point_cut(f->core->store, row->num,
-		                    (struct store_call){ .done = fixed_by_store, .arg = x },
-		                    &e) < 0)
-			fix_end(x, false);
+		if (!is_known && !is_kept(f, row->num))
+			lose_point(f, row, "its checkpoint");
+		else if (!is_known && !is_kept(f, row->root))
+			lose_point(f, row, "that of its root");
 	}
 }
 
@@ -476,44 +483,30 @@ static bool has_layers(struct fsck *f, const struct workspace_row *w)
 		            (unsigned long long)layers[i], t ? "not sealed" : "missing");
 		return false;
 	}
-	const struct census_tree *image = census_tree(f->census, (uint64_t)w->root_tree);
-	if (w->root_num && !(image && image->is_sealed)) {
-		(void)found(f, "workspace", w->id, "the image %s below its root is %s",
-		            w->root_image, image ? "not sealed" : "missing");
-		return false;
-	}
 	return n > 0;
 }
 
-static int64_t root_of(const struct fsck *f, int64_t num)
-{
-	for (size_t i = 0; i < f->points.len; i++)
-		if (f->points.at[i].num == num)
-			return f->points.at[i].root;
-	return 0;
-}
-
-static bool has_top(const struct fsck *f, const struct workspace_row *w, int64_t num, int64_t top)
+static bool has_top(const struct fsck *f, const struct workspace_row *w, int64_t top, int64_t num)
 {
 	return census_tree(f->census, (uint64_t)top) ||
 	       (w->disk_bytes > 0 && census_volume(f->census, (uint64_t)num));
 }
 
 /* One that nobody has opened since its row says what it begins with has none yet. */
-static void check_top(struct fsck *f, const struct workspace_row *w)
+static bool has_files(struct fsck *f, const struct workspace_row *w)
 {
-	bool is_whole = has_top(f, w, w->num, w->top) || w->begins == w->head;
-	bool is_root_whole = !w->root_num || has_top(f, w, w->root_num, w->root_top) ||
-	                     w->root_begins == root_of(f, w->head);
+	bool is_there = has_top(f, w, w->top, w->num) || w->begins == w->head;
 
-	if ((is_whole && is_root_whole) || strcmp(w->mode, "read") == 0 || is_open(f, w))
-		return;
-	json_t *o = found(f, "workspace", w->id, "its %s missing; its last point %s",
-	                  is_whole ? "root is" : "files are",
+	if (w->root_num && w->begins != w->head)
+		is_there &= has_top(f, w, w->root_top, w->root_num);
+	if (is_there || strcmp(w->mode, "read") == 0 || is_open(f, w))
+		return true;
+	json_t *o = found(f, "workspace", w->id, "its files are missing; its last point %s",
 	                  is_good(f, w->head) ? "has what they were then" : "is not there either");
 	struct wsx *x = f->is_mending ? ws_by_id(f->core, w->id) : NULL;
-	if (x && ws_is_idle(x) && !x->row.pending && is_good(f, w->head))
+	if (x && ws_is_idle(x) && is_good(f, w->head))
 		wsx_begin_again(x, fixed_workspace, fix_new(f, o));
+	return false;
 }
 
 static void check_pending(struct fsck *f, const struct workspace_row *w)
@@ -545,20 +538,19 @@ static void check_workspaces(struct fsck *f)
 
 		check_references(f, w);
 		check_repo(f, w);
-		if (!has_layers(f, w))
-			continue;
-		check_top(f, w);
-		check_pending(f, w);
+		if (has_layers(f, w) && has_files(f, w))
+			check_pending(f, w);
 	}
 }
 
 /* ---- all of it ----------------------------------------------------------------------- */
 
-static void add_workspace(struct fsck *f, const struct workspace_row *row)
+static void take_workspace(struct fsck *f, const struct workspace_row *row)
 {
 	vec_push(&f->workspaces, *row);
 	vec_push(&f->tops, row->top);
-	vec_push(&f->tops, row->root_top); /* or 0, which no tree has */
+	if (row->root_num)
+		vec_push(&f->tops, row->root_top);
 }
 
 static int load_workspaces(struct fsck *f, struct err *e)
@@ -573,12 +565,17 @@ static int load_workspaces(struct fsck *f, struct err *e)
 		if (store_workspace_list(f->core->store, &q, &f->arena, &list, e) < 0)
 			return -1;
 		for (size_t i = 0; i < list.n; i++)
-			add_workspace(f, &list.rows[i]);
+			take_workspace(f, &list.rows[i]);
 		q.page.cursor = list.next;
 	} while (list.next);
 	if (f->tops.len > 1)
 		qsort(f->tops.at, f->tops.len, sizeof *f->tops.at, by_number);
 	return 0;
+}
+
+static void take_tree(struct fsck *f, const struct tree_row *row)
+{
+	vec_push(&f->trees, *row);
 }
 
 static int load_trees(struct fsck *f, struct err *e)
@@ -589,16 +586,17 @@ static int load_trees(struct fsck *f, struct err *e)
 		if (store_tree_in(f->core->store, s, &f->arena, &list, e) < 0)
 			return -1;
 		for (size_t i = 0; i < list.n; i++)
-			vec_push(&f->trees, list.rows[i]);
+			take_tree(f, &list.rows[i]);
 	}
 	return 0;
 }
 
-static void add_point(struct fsck *f, const struct point_row *row)
+static void take_point(struct fsck *f, const struct point_row *row)
 {
 	vec_push(&f->points, *row);
 	vec_push(&f->point_nums, row->num);
-	vec_push(&f->point_nums, row->root);
+	if (row->root)
+		vec_push(&f->point_nums, row->root);
 }
 
 static int load_points(struct fsck *f, struct err *e)
@@ -610,7 +608,7 @@ static int load_points(struct fsck *f, struct err *e)
 		if (store_point_after(f->core->store, seq, &f->arena, &list, e) < 0)
 			return -1;
 		for (size_t i = 0; i < list.n; i++) {
-			add_point(f, &list.rows[i]);
+			take_point(f, &list.rows[i]);
 			seq = list.rows[i].seq;
 		}
 	} while (list.n == STORE_LIST_MAX);
@@ -728,6 +726,11 @@ void fsck_run(struct core *c, bool is_mending, fsck_done_fn *done, void *arg)
 
 void fsck_close(struct core *c)
 {
-	while (c->fscks)
-		fsck_free(c->fscks);
+	struct fsck *next;
+
+	for (struct fsck *f = c->fscks; f; f = next) {
+		next = f->next;
+		fsck_free(f);
+	}
+	c->fscks = NULL;
 }

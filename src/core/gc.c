@@ -26,14 +26,18 @@ struct gc_job {
 
 static void job_free(struct gc_job *j)
 {
+	vec_done(&j->items);
+	arena_done(&j->arena);
+	free(j);
+}
+
+static void job_unlink(struct gc_job *j)
+{
 	struct gc_job **at = &j->core->gc_jobs;
 
 	while (*at != j)
 		at = &(*at)->next;
 	*at = j->next;
-	vec_done(&j->items);
-	arena_done(&j->arena);
-	free(j);
 }
 
 static void job_end(struct gc_job *j, const struct fail *f)
@@ -45,23 +49,30 @@ static void job_end(struct gc_job *j, const struct fail *f)
 		               .freed = j->freed };
 
 	j->core->is_evicting = false;
+	job_unlink(j);
 	j->done(j->arg, f ? NULL : &r, f);
 	job_free(j);
 }
 
 /* ---- what there is ------------------------------------------------------------------- */
 
+static bool is_kept(const struct census *census, int64_t num)
+{
+	const struct census_point *kept = census_point(census, (uint64_t)num);
+
+	return num == 0 || (kept && !kept->is_broken);
+}
+
 static bool is_saved(struct core *c, const struct census *census, const struct workspace_row *row)
 {
 	AUTO(arena_done) struct arena a = { 0 };
-	const struct census_point *kept = census_point(census, (uint64_t)row->head);
 	struct point_row point;
 	struct err e = { 0 };
 
 	if (row->head == 0)
 		return true;
-	return kept && !kept->is_broken &&
-	       store_point_by_num(c->store, row->head, &a, &point, &e) == 0 && point.durable;
+	return store_point_by_num(c->store, row->head, &a, &point, &e) == 0 && point.durable &&
+	       is_kept(census, point.num) && is_kept(census, point.root);
 }
 
 static void add_workspace(struct gc_job *j, const struct census *census,
@@ -111,6 +122,19 @@ static int add_workspaces(struct gc_job *j, const struct census *census, struct 
 	return 0;
 }
 
+static void add_layer(struct gc_job *j, const struct census *census, const struct tree_row *row)
+{
+	const struct census_tree *tree = census_tree(census, (uint64_t)row->num);
+	struct evict_item item = { .kind = EVICT_LAYER,
+		                   .num = (uint64_t)row->num,
+		                   .bytes = tree ? tree->bytes : 0,
+		                   .used_ms = row->created_ms };
+
+	snprintf(item.id, sizeof item.id, "%s", row->owner);
+	snprintf(item.key, sizeof item.key, "%.128s", row->key ? row->key : "");
+	vec_push(&j->items, item);
+}
+
 /* None while somebody is about to stand on one. */
 static int add_layers(struct gc_job *j, const struct census *census, struct err *e)
 {
@@ -121,18 +145,8 @@ static int add_layers(struct gc_job *j, const struct census *census, struct err 
 	if (store_tree_unused(j->core->store, core_now_ms() - LAYER_AGE_MS, &j->arena, &list, e) <
 	    0)
 		return -1;
-	for (size_t i = 0; i < list.n; i++) {
-		const struct tree_row *row = &list.rows[i];
-		const struct census_tree *tree = census_tree(census, (uint64_t)row->num);
-		struct evict_item item = { .kind = EVICT_LAYER,
-			                   .num = (uint64_t)row->num,
-			                   .bytes = tree ? tree->bytes : 0,
-			                   .used_ms = row->created_ms };
-
-		snprintf(item.id, sizeof item.id, "%s", row->owner);
-		snprintf(item.key, sizeof item.key, "%.128s", row->key ? row->key : "");
-		vec_push(&j->items, item);
-	}
+	for (size_t i = 0; i < list.n; i++)
+		add_layer(j, census, &list.rows[i]);
 	return 0;
 }
 
@@ -335,6 +349,11 @@ void gc_look(struct core *c)
 
 void gc_close(struct core *c)
 {
-	while (c->gc_jobs)
-		job_free(c->gc_jobs);
+	struct gc_job *next;
+
+	for (struct gc_job *j = c->gc_jobs; j; j = next) {
+		next = j->next;
+		job_free(j);
+	}
+	c->gc_jobs = NULL;
 }

@@ -4,7 +4,8 @@
 #define ROOM                                                                                       \
 	"room() { stat -f -c '%a %b %S' \"$1\" | awk '{ keep = $2 * $3 / 20; "                     \
 	"if (keep > 1073741824) keep = 1073741824; r = $1 * $3 - keep; "                           \
-	"if (r > 21474836480) r = 21474836480; printf \"%.0f\", r > 0 ? r : 0 }'; }\n"
+	"if ($2 == 0 || r > 21474836480) r = 21474836480; printf(\"%.0f\", (r > 0 ? r : 0)) }'; "  \
+	"}\n"
 _Static_assert(GIT_REPO_BYTES_MAX == 21474836480, "ROOM has another bound");
 
 /* What a killed one left is removed first: nobody else works here. */
@@ -48,7 +49,7 @@ const char git_script_resolve[] = PRELUDE
 const char git_script_checkout[] = PRELUDE ROOM
 	"cd /work\n"
 	"GIT_DIR=" GIT_MIRROR " git ls-tree -r -t -l \"$1\" | awk -v room=\"$(room .)\" "
-	"'{ bytes += $4 } NR > 2000000 || bytes > room + 0 { exit 1 }' || exit 20\n"
+	"'{ bytes += $4 } NR > 1000000 || bytes > room + 0 { exit 1 }' || exit 20\n"
 	"git init -q --template= -b caisson\n"
 	"mkdir -p .git/info .git/objects/info\n"
 	"echo " GIT_MIRROR "/objects >.git/objects/info/alternates\n"
@@ -106,7 +107,7 @@ static const struct {
 	{ GIT_EXIT_MERGING, FAIL_CONFLICT, "a merge or rebase is under way in the workspace" },
 	{ GIT_EXIT_CHANGED, FAIL_BUSY, "somebody else committed meanwhile" },
 	{ GIT_EXIT_LARGE, FAIL_TOO_LARGE,
-	  "its files are more than two million, or than the disk has room for" },
+	  "its files are more than a million, or than the disk has room for" },
 };
 
 /* The line that says most: git's own verdict, else the last one. */

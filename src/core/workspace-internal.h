@@ -36,6 +36,10 @@ typedef void ws_stored_fn(void *arg, const struct fail *f);
 void ws_store(struct wsx *w, uint32_t fields, struct workspace_with with, ws_stored_fn *done,
               void *arg);
 
+/* The same, and the disk has it then: what is done next may reach it first. */
+void ws_store_durably(struct wsx *w, uint32_t fields, struct workspace_with with,
+                      ws_stored_fn *done, void *arg);
+
 void ws_fail(struct fail *f, const struct err *e); /* of the keeper: our own failure, mostly */
 void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *done, void *arg);
 int ws_layers(const char *stack, uint64_t layers[VAULT_LAYERS_MAX]); /* how many; -1 */
@@ -87,6 +91,8 @@ int wsx_forget_points(struct core *c, const struct workspace_row *row,
 void ws_sync_soon(struct wsx *w, int64_t num);
 void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg); /* the keeper is there */
 void ws_forget_pending(struct wsx *w);
+/* For workspace_row.pending of one with a new top; the caller frees it. */
+char *ws_unsynced_text(const struct core *c);
 /* Within an operation: our own sandbox is ended, and the keeper; `busy` while others have it. */
 void ws_shut(struct wsx *w, ws_stored_fn *done, void *arg);
 void ws_close(struct wsx *w); /* as an operation of its own */

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <jansson.h>
 
+#include "core/flatten.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
 #include "io/journal.h"
@@ -190,17 +191,29 @@ static void stored(void *arg, const struct store_answer *a)
 	free(s);
 }
 
-void ws_store(struct wsx *w, uint32_t fields, struct workspace_with with, ws_stored_fn *done,
-              void *arg)
+static void store_row(struct wsx *w, uint32_t fields, struct workspace_with with,
+                      struct storing storing, bool is_durable)
 {
 	struct storing *s = mem_alloc(sizeof *s);
-	struct store_call call = { .done = stored, .arg = s };
+	struct store_call call = { .done = stored, .arg = s, .is_durable = is_durable };
 	struct err e = { 0 };
 
-	*s = (struct storing){ w, done, arg };
+	*s = storing;
 	wsx_ref(w);
 	if (store_workspace_update(w->core->store, &w->row, fields, with, call, &e) < 0)
 		stored(s, &(struct store_answer){ .code = STORE_BROKEN, .err = &e });
+}
+
+void ws_store(struct wsx *w, uint32_t fields, struct workspace_with with, ws_stored_fn *done,
+              void *arg)
+{
+	store_row(w, fields, with, (struct storing){ w, done, arg }, false);
+}
+
+void ws_store_durably(struct wsx *w, uint32_t fields, struct workspace_with with,
+                      ws_stored_fn *done, void *arg)
+{
+	store_row(w, fields, with, (struct storing){ w, done, arg }, true);
 }
 
 /* ---- the keeper ---------------------------------------------------------------------- */
@@ -295,7 +308,7 @@ static void open_settled(void *arg, const struct fail *f)
 	w->link = WSX_OPEN;
 	/* Of a host that lost its power: its last points may be gone, and what they held is there.
 	 */
-	if (w->is_doubtful && strcmp(w->row.mode, "read") != 0)
+	if (w->is_doubtful && !w->is_finding && strcmp(w->row.mode, "read") != 0)
 		ws_keep_found(w);
 	ws_pump(w);
 }
@@ -420,7 +433,7 @@ static bool must_wait(struct wsx *w)
 
 void ws_pump(struct wsx *w)
 {
-	if (w->is_busy || w->core->is_closing)
+	if (w->is_busy || w->core->is_closing || flatten_holds(w))
 		return;
 	if (!w->first) {
 		rest(w);
@@ -447,11 +460,11 @@ bool ws_again(struct wsx *w, const struct err *e)
 {
 	struct ws_op *o = w->first;
 
-	if (e->sys != VAULT_DIED || o->is_second)
+	if (e->sys != VAULT_DIED || !w->is_busy || o->is_second)
 		return false;
 	o->is_second = true;
 	ws_thaw(w);
-	if (w->link == WSX_OPEN) { /* ws_lost() is next */
+	if (w->link != WSX_CLOSED) { /* ws_lost() is next */
 		w->is_again = true;
 		return true;
 	}

@@ -44,6 +44,7 @@ struct wsx {
 	struct ws_waiter *service_waiters, *default_waiters;
 	bool is_service_due, is_default_due;
 	bool has_sandboxes; /* at our end: some live on with its mount */
+	bool is_finding;    /* what it holds then becomes a point */
 	bool is_doubtful;   /* at the last opening: nobody had said that it is at its head */
 	bool is_found; /* after a restart of ours: the keeper of those who are attached may live */
 	struct ws_op *first, **last;
@@ -162,10 +163,11 @@ void wsx_restore(struct wsx *w, const struct wsx_restore *ask, wsx_restored_fn *
  * nothing. */
 struct wsx_between {
 	const char *from, *to; /* to NULL: now */
+	bool is_plain;         /* nothing was renamed: it is gone, and something came */
 	bool is_root;          /* of the root that it keeps, not of its files */
 };
 typedef void wsx_changes_fn(void *arg, struct wsx *w, int fd, const struct fail *f);
-int wsx_changes(struct wsx *w, const struct wsx_between *which, wsx_changes_fn *done, void *arg,
+int wsx_changes(struct wsx *w, const struct wsx_between *between, wsx_changes_fn *done, void *arg,
                 struct fail *f) MUST_USE;
 struct wsx_usage {
 	uint64_t bytes, files; /* of its top */

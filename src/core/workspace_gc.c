@@ -6,6 +6,7 @@
  */
 #include <jansson.h>
 
+#include "core/flatten.h"
 #include "core/gc.h"
 #include "core/image.h"
 #include "core/trees.h"
@@ -100,6 +101,7 @@ void wsx_look(struct core *c)
 		}
 	wsx_end_trash(c);
 	gc_look(c);
+	flatten_look(c);
 }
 
 /* ---- without its files --------------------------------------------------------------- */
@@ -133,7 +135,7 @@ static void evict_emptied(void *arg, const struct vault_done *d, const struct er
 	evict_end(arg, e ? &f : NULL);
 }
 
-/* Still within the operation: nobody opens it while its volume goes. */
+/* Still within the operation: nobody opens it while its volumes go. */
 static void evict_stored(void *arg, const struct fail *f)
 {
 	struct evict_op *o = arg;
@@ -147,14 +149,15 @@ static void evict_stored(void *arg, const struct fail *f)
 		evict_end(o, f);
 }
 
+/* Without files nothing is left to be finished: it is at its head. */
 static void evict_run(struct ws_op *op)
 {
 	struct evict_op *o = (struct evict_op *)op;
 	struct wsx *w = op->w;
 	struct fail f = { 0 };
+	bool is_settled = o->is_lost || (w->row.clean && !w->row.pending);
 
-	if (w->link != WSX_CLOSED || w->attached || (!w->row.clean && !o->is_lost) ||
-	    w->row.pending || w->row.state == WORKSPACE_GONE) {
+	if (w->link != WSX_CLOSED || w->attached || !is_settled || w->row.state == WORKSPACE_GONE) {
 		fail_set(&f, FAIL_BUSY, "somebody works with it again");
 		evict_end(o, &f);
 		return;
@@ -162,7 +165,8 @@ static void evict_run(struct ws_op *op)
 	uint32_t fields = ws_new_tops(w, w->row.head, ws_root_of(w, w->row.head), &o->old);
 
 	w->row.clean = 1;
-	ws_store(w, fields | WORKSPACE_SET_CLEAN, o->old, evict_stored, o);
+	ws_text(&w->pending, NULL, &w->row.pending);
+	ws_store(w, fields | WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING, o->old, evict_stored, o);
 }
 
 static struct evict_op *evict_new(wsx_done_fn *done, void *arg)
@@ -244,6 +248,22 @@ static char *safe_ahead(const struct point_list *lost, const char *text)
 	return safe;
 }
 
+/* What was to be restored, if that is lost: what the disk has of it. NULL: it is not. */
+static char *safe_pending(const struct point_list *lost, const char *text)
+{
+	json_t *j = text ? json_loads(text, 0, NULL) : NULL, *ahead = json_object_get(j, "ahead");
+	int64_t to = json_integer_value(json_object_get(j, "to"));
+	char *safe = NULL;
+
+	if (is_lost(lost, to)) {
+		json_object_set_new(j, "to", json_integer(safe_before(lost, to)));
+		json_array_clear(ahead); /* they are about what is lost, or came after it */
+		safe = json_dumps(j, JSON_COMPACT);
+	}
+	json_decref(j);
+	return safe;
+}
+
 /* Its tree is what the disk has; only its history is shorter than it was. */
 int wsx_forget_points(struct core *c, const struct workspace_row *row,
                       const struct point_list *lost, ws_stored_fn *done, void *arg)
@@ -251,8 +271,9 @@ int wsx_forget_points(struct core *c, const struct workspace_row *row,
 	int64_t begins = safe_before(lost, row->begins), head = safe_before(lost, row->head),
 		origin = safe_before(lost, row->origin);
 	AUTO(freep) char *ahead = safe_ahead(lost, row->ahead);
+	AUTO(freep) char *pending = safe_pending(lost, row->pending);
 
-	if (begins == row->begins && head == row->head && origin == row->origin &&
+	if (begins == row->begins && head == row->head && origin == row->origin && !pending &&
 	    strcmp(ahead, row->ahead) == 0)
 		return 0;
 	struct wsx *w = ws_by_id(c, row->id);
@@ -268,9 +289,11 @@ int wsx_forget_points(struct core *c, const struct workspace_row *row,
 	w->row.origin = origin;
 	w->row.rev++;
 	ws_text(&w->ahead, ahead, &w->row.ahead);
+	if (pending)
+		ws_text(&w->pending, pending, &w->row.pending);
 	ws_store(w,
 	         WORKSPACE_SET_STACK | WORKSPACE_SET_HEAD | WORKSPACE_SET_ORIGIN |
-	             WORKSPACE_SET_CLEAN | WORKSPACE_SET_ROOT,
+	             WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING | WORKSPACE_SET_ROOT,
 	         (struct workspace_with){ 0 }, done, arg);
 	return 1;
 }

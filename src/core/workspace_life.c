@@ -3,6 +3,7 @@
  */
 #include <jansson.h>
 
+#include "core/flatten.h"
 #include "core/gc.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
@@ -513,6 +514,7 @@ static void fork_from(struct fork_op *o, int64_t num, const char *stack)
 	struct core *c = o->w->core;
 	struct workspace_row *rows = arena_alloc(&a, o->n * sizeof *rows);
 	int64_t now = core_now_ms();
+	AUTO(freep) char *unsynced = num > 0 ? ws_unsynced_text(c) : NULL;
 	struct err e = { 0 };
 	struct fail f = { 0 };
 
@@ -539,7 +541,7 @@ static void fork_from(struct fork_op *o, int64_t num, const char *stack)
 			rows[i].root_begins = root;
 		}
 		rows[i].ahead = "[]";
-		rows[i].pending = NULL;
+		rows[i].pending = unsynced;
 		rows[i].rev = rows[i].clean = 1;
 		rows[i].pin = 0;
 		rows[i].created_ms = rows[i].used_ms = now;
@@ -579,6 +581,8 @@ int wsx_fork(struct wsx *w, const struct wsx_forks *forks, wsx_forked_fn *done, 
 	if ((!forks->is_ours && gc_admit(w->core, f) < 0) ||
 	    (forks->at && wsx_point_find(w, forks->at, &a, &at, f) < 0))
 		return -1;
+	if (flatten_holds(w)) /* what was read just now is about to change */
+		return fail_set(f, FAIL_BUSY, "its layers are being exchanged: ask again");
 	struct fork_op *o = mem_alloc(sizeof *o);
 	*o = (struct fork_op){ .w = w, .n = forks->n, .done = done, .arg = arg };
 	o->key = forks->key ? mem_strdup(forks->key) : NULL;

@@ -320,29 +320,31 @@ static struct look_op *look_new(void *arg)
 	return o;
 }
 
-int wsx_changes(struct wsx *w, const struct wsx_between *which, wsx_changes_fn *done, void *arg,
+int wsx_changes(struct wsx *w, const struct wsx_between *between, wsx_changes_fn *done, void *arg,
                 struct fail *f)
 {
 	AUTO(arena_done) struct arena a = { 0 };
 	struct point_row first, last = { .stack = w->row.stack };
+	const char *to = between->to;
 
-	if (wsx_point_find(w, which->from, &a, &first, f) < 0 ||
-	    (which->to && wsx_point_find(w, which->to, &a, &last, f) < 0))
+	if (wsx_point_find(w, between->from, &a, &first, f) < 0 ||
+	    (to && wsx_point_find(w, to, &a, &last, f) < 0))
 		return -1;
 	if (strcmp(first.stack, w->row.stack) != 0 || strcmp(last.stack, w->row.stack) != 0)
 		return fail_set(f, FAIL_CONFLICT, "these points have other layers than it has now");
-	if (which->is_root && !w->row.root_num)
+	if (between->is_root && !w->row.root_num)
 		return fail_set(f, FAIL_CONFLICT,
 		                "the workspace keeps no root: its sandboxes have "
 		                "one with checkpoint: all");
 	struct look_op *o = look_new(arg);
 	o->changes = done;
-	o->is_root = which->is_root;
+	o->is_root = between->is_root;
 	o->packet.head.type = V_CHANGES;
 	o->packet.between.from = (uint64_t)(o->is_root ? first.root : first.num);
 	o->packet.between.to = (uint64_t)(o->is_root ? last.root : last.num);
-	if (!which->to)
+	if (!to)
 		o->packet.between.to = VAULT_NOW;
+	o->packet.between.flags = between->is_plain ? VAULT_PLAIN : 0;
 	o->fd = memfd_create("changes", MFD_CLOEXEC);
 	if (o->fd < 0) {
 		free(o);

@@ -224,6 +224,8 @@ void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask)
 
 /* ---- on disk ------------------------------------------------------------------------- */
 
+#define NO_POINT (-1) /* what there is without one */
+
 struct sync_op {
 	struct wsx *w;
 	int64_t num;
@@ -238,8 +240,9 @@ static void synced(void *arg, const struct vault_done *d, const struct err *e)
 	(void)d;
 	if (e)
 		journal(JOURNAL_WARN, e->msg, "workspace", w->row.id, NULL);
-	else if (store_point_durable(w->core->store, w->row.id, s->num, (struct store_call){ 0 },
-	                             &full) == 0 &&
+	else if ((s->num == NO_POINT ||
+	          store_point_durable(w->core->store, w->row.id, s->num, (struct store_call){ 0 },
+	                              &full) == 0) &&
 	         w->unsynced == s->num) {
 		w->unsynced = 0;
 		ws_forget_pending(w);
@@ -263,7 +266,7 @@ void ws_sync_fired(struct timer *t)
 
 void ws_sync_soon(struct wsx *w, int64_t num)
 {
-	w->unsynced = num;
+	w->unsynced = num > 0 ? num : NO_POINT;
 	timer_set(&w->core->timers, &w->sync, SYNC_MS);
 }
 
@@ -274,7 +277,7 @@ struct point_op {
 	struct ws_kept kept;
 	struct wsx_point_ask ask;
 	char *label, *process;
-	bool is_recorded;
+	bool is_recorded, is_finding;
 	wsx_point_fn *done;
 	void *arg;
 };
@@ -285,6 +288,7 @@ static void point_end(struct point_op *o, const struct fail *f)
 	struct point_row none = { .id = "" };
 
 	wsx_ref(w);
+	w->is_finding &= !o->is_finding;
 	if (o->done)
 		o->done(o->arg, w, f || o->kept.row.id == NULL ? &none : &o->kept.row, f);
 	else if (f)
@@ -300,6 +304,7 @@ static void point_failed(struct ws_op *op, const struct fail *f)
 {
 	struct point_op *o = (struct point_op *)op;
 
+	op->w->is_finding &= !o->is_finding;
 	if (o->done)
 		o->done(o->arg, op->w, &(struct point_row){ .id = "" }, f);
 	free(o->label);
@@ -372,7 +377,13 @@ static void point_record(struct point_op *o)
 	struct wsx *w = o->op.w;
 	struct workspace_with with = { .point = &o->kept.row };
 	uint32_t fields = WORKSPACE_SET_HEAD;
+	struct fail f = { 0 };
 
+	if (o->kept.row.num == 0 && o->ask.kind == POINT_SNAPSHOT && w->row.head == 0) {
+		fail_set(&f, FAIL_CONFLICT, "nothing has changed yet: it is what \"base\" names");
+		point_end(o, &f);
+		return;
+	}
 	if (o->kept.row.num == 0 && !is_alias(o)) {
 		o->kept.row.id = NULL;
 		point_end(o, NULL);
@@ -473,7 +484,10 @@ void ws_keep_found(struct wsx *w)
 {
 	static const struct wsx_point_ask ask = { .label = "what was found" };
 
-	ws_add_first(w, &point_new(w, &ask, NULL, NULL)->op);
+	struct point_op *o = point_new(w, &ask, NULL, NULL);
+
+	o->is_finding = w->is_finding = true;
+	ws_add_first(w, &o->op);
 }
 
 bool wsx_wants_point(const struct sbx *s)

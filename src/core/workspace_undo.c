@@ -5,7 +5,8 @@
  * differences back through the mount, while everybody stands still; or, when that is much and
  * nobody is there, the workspace gets another top, which begins with that point: then only the row
  * changes. A row says what is pending before the keeper begins, and it is done again by whoever
- * finds that; done twice it is the same.
+ * finds that; done twice it is the same. It says so until the disk has all of it: what was written
+ * back, or what a new top began with, may be torn after a loss of power.
  */
 #include <jansson.h>
 
@@ -63,8 +64,10 @@ static void restore_end(struct restore_op *o, const struct fail *f)
 static void restore_failed(struct ws_op *op, const struct fail *f)
 {
 	struct restore_op *o = (struct restore_op *)op;
+	struct fail copy = *f;
 
-	o->done(o->arg, op->w, NULL, f);
+	copy.is_retry_safe &= !o->is_applying; /* it will be done */
+	o->done(o->arg, op->w, NULL, &copy);
 	op_free(o);
 }
 
@@ -198,6 +201,15 @@ static char *pending_text(const struct restore_op *o, bool is_back, bool is_appl
 	return text;
 }
 
+char *ws_unsynced_text(const struct core *c)
+{
+	json_t *j = json_pack("{sb,ss}", "applied", true, "boot", c->boot_id);
+	char *text = json_dumps(j, JSON_COMPACT);
+
+	json_decref(j);
+	return text;
+}
+
 static void set_pending(struct wsx *w, const char *text)
 {
 	ws_text(&w->pending, text, &w->row.pending);
@@ -239,7 +251,8 @@ static void abandon(struct wsx *w, const char *why)
 	journal(JOURNAL_ERROR, "a restore is neither done nor taken back", "workspace", w->row.id,
 	        "reason", why, NULL);
 	vault_close(w->vault);
-	w->vault = NULL;
+	vault_close(w->root);
+	w->vault = w->root = NULL;
 	w->link = WSX_CLOSED;
 	ws_end_sandboxes(w, false);
 }
@@ -282,6 +295,7 @@ static void take_back(struct restore_op *o, const struct err *e)
 	struct vault_packet root = restore_packet(o->root_now, 0, 0);
 
 	ws_fail(&o->why, e);
+	o->why.is_retry_safe = false;
 	if (w->vault && vault_is_there(w->vault))
 		ws_ask_both(w, &p, &root, taken_back, o);
 	else
@@ -329,7 +343,7 @@ static void in_place(struct restore_op *o)
 
 	set_pending(w, text);
 	free(text);
-	ws_store(w, WORKSPACE_SET_PENDING, with, apply, o);
+	ws_store_durably(w, WORKSPACE_SET_PENDING, with, apply, o);
 }
 
 /* ---- another top --------------------------------------------------------------------- */
@@ -360,7 +374,9 @@ static void swap(void *arg, const struct fail *f)
 	w->row.clean = 1;
 	ws_text(&w->stack, o->target.stack, &w->row.stack);
 	move_head(w, o->target.num, o->ahead);
-	set_pending(w, NULL); /* that was about the old one */
+	char *text = ws_unsynced_text(w->core);
+	set_pending(w, text);
+	free(text);
 	ws_store(w, fields | WORKSPACE_SET_HEAD | WORKSPACE_SET_CLEAN | WORKSPACE_SET_PENDING,
 	         o->old, swapped, o);
 }
@@ -577,6 +593,11 @@ void wsx_restore(struct wsx *w, const struct wsx_restore *ask, wsx_restored_fn *
 
 /* ---- what a dead daemon, or a dead host, left ----------------------------------------- */
 
+static bool is_applied(const json_t *pending)
+{
+	return json_is_true(json_object_get(pending, "applied"));
+}
+
 struct redo_op {
 	struct wsx *w;
 	json_t *pending;
@@ -605,10 +626,13 @@ static void redone(void *arg, const struct vault_done *d, const struct err *e)
 		redone_stored(o, &f);
 		return;
 	}
-	if (!json_is_true(json_object_get(o->pending, "applied")))
+	if (!is_applied(o->pending))
 		move_head(w, json_integer_value(json_object_get(o->pending, "to")),
 		          json_object_get(o->pending, "ahead"));
-	set_pending(w, NULL);
+	char *text = ws_unsynced_text(w->core);
+	set_pending(w, text);
+	free(text);
+	ws_sync_soon(w, w->row.head);
 	ws_store(w, WORKSPACE_SET_HEAD | WORKSPACE_SET_PENDING, (struct workspace_with){ 0 },
 	         redone_stored, o);
 }
@@ -626,15 +650,16 @@ void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 
 	*o = (struct redo_op){ w, pending, done, arg };
 	/* Applied, and the host has not lost its power since: it is as it was said to be. */
-	if (json_is_true(json_object_get(pending, "applied")) && boot &&
-	    strcmp(boot, w->core->boot_id) == 0) {
-		redone(o, &(struct vault_done){ 0 }, NULL);
+	if (is_applied(pending) && boot && strcmp(boot, w->core->boot_id) == 0) {
+		ws_sync_soon(w, w->row.head);
+		redone_stored(o, NULL);
 		return;
 	}
-	struct vault_packet p =
-	    restore_packet(number_in(pending, "to"), number_in(pending, "now"), 0);
+	/* What was applied may have points behind it by now that the disk has. */
+	int64_t to = is_applied(pending) ? w->row.head : number_in(pending, "to");
+	struct vault_packet p = restore_packet(to, number_in(pending, "now"), 0);
 	struct vault_packet root =
-	    restore_packet(number_in(pending, "root_to"), number_in(pending, "root_now"), 0);
+	    restore_packet(ws_root_of(w, to), number_in(pending, "root_now"), 0);
 	ws_ask_both(w, &p, &root, redone, o);
 }
 
@@ -642,10 +667,10 @@ void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 void ws_forget_pending(struct wsx *w)
 {
 	json_t *pending = w->row.pending ? json_loads(w->row.pending, 0, NULL) : NULL;
-	bool is_applied = json_is_true(json_object_get(pending, "applied"));
+	bool is_done = is_applied(pending);
 
 	json_decref(pending);
-	if (!is_applied)
+	if (!is_done)
 		return;
 	set_pending(w, NULL);
 	ws_store(w, WORKSPACE_SET_PENDING, (struct workspace_with){ 0 }, NULL, NULL);

@@ -507,7 +507,7 @@ static int adopt(struct vaults *all, const char *name, struct err *e)
 	int fd = os_connect_at(all->vt_fd, name, SOCK_SEQPACKET);
 	if (fd < 0) /* only sandboxes are left that have its mount */
 		return 0;
-	v->is_open = true;
+	/* Its launcher may have died before it could say what to open: it is asked as if. */
 	return watch_it(v, fd, e);
 }
 

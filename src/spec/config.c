@@ -323,6 +323,8 @@ static const struct opt store_rows[] = {
 	{ .key = "workspace", STORE(workspace), BOUNDS(unit_size, 4u << 20, BYTES_MAX),
 	  .forms = "a size: `10g`",
 	  .help = "what one workspace may have besides what it began with" },
+	{ .key = "layers", STORE(layers), BOUNDS(unit_count, 1, 120), .forms = WHOLE,
+	  .help = "a workspace on more of them is put on one that shows the same, when nobody uses it; `64` unless given" },
 };
 static const struct opt_table store_table = { store_rows, COUNT(store_rows) };
 

@@ -45,10 +45,11 @@ void quota_text(enum quota_id id, uint64_t value, char out[32]); /* "4g" */
 
 /* How much workspaces may take; bytes, percent. 0: no bound, or the usual. */
 struct config_store {
-	uint64_t max, high, low, workspace;
+	uint64_t max, high, low, workspace, layers;
 };
 #define STORE_HIGH 90
 #define STORE_LOW 80
+#define STORE_LAYERS 64
 
 /* What holds for the network of every sandbox. */
 struct config_net {

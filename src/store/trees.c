@@ -139,7 +139,8 @@ int store_tree_drop(struct store *s, int64_t num, struct store_call call, struct
 
 /* Not below a workspace that is there, nor below a point. */
 #define UNUSED                                                                                     \
-	" kind='checkout' AND state='ready' AND num NOT IN(SELECT j.value FROM workspaces w,"      \
+	" (kind='checkout' OR kind='layer' AND owner='flat') AND state='ready' AND num NOT "       \
+	"IN(SELECT j.value FROM workspaces w,"                                                     \
 	"json_each(w.stack) j WHERE w.state<>'gone') AND num NOT IN(SELECT j.value FROM points p," \
 	"json_each(p.stack) j)"
 

@@ -406,3 +406,70 @@ int store_workspace_trashed(struct store *s, int64_t before_ms, struct arena *a,
 	                  "WHERE state='trash' AND ended_ms IS NOT NULL AND ended_ms<=?1 LIMIT 100",
 	                  before_ms, a, out, e);
 }
+
+/* ---- stacks ------------------------------------------------------------------------------ */
+
+int store_stack_long(struct store *s, uint64_t most, size_t max, struct arena *a,
+                     struct workspace_list *out, struct err *e)
+{
+	AUTO(db_release)
+	sqlite3_stmt *st = select_where(s,
+	                                "WHERE state<>'gone' AND json_array_length(stack)>?1"
+	                                " GROUP BY stack ORDER BY seq LIMIT ?2",
+	                                e);
+	struct row_list found;
+
+	if (!st)
+		return -1;
+	db_bind_int(st, 1, (int64_t)most);
+	db_bind_int(st, 2, (int64_t)max);
+	struct row_source from = { .db = &s->reader, .table = &table, .st = st };
+
+	if (row_all(&from, a, &found, e) < 0)
+		return -1;
+	*out = (struct workspace_list){ found.rows, found.n, NULL };
+	return 0;
+}
+
+static int run_replace(struct store *s, struct request *q, struct err *e)
+{
+	static const char *const steps[] = {
+		"UPDATE trees SET state='ready' WHERE num=?3 AND state IN('making','ready') AND "
+		"?1<>?2",
+		"UPDATE workspaces SET stack=?2 WHERE stack=?1 AND ?3>0",
+		"UPDATE points SET stack=?2 WHERE stack=?1 AND ?3>0",
+	};
+	const struct stack_change *change = q->args;
+
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		AUTO(db_release) sqlite3_stmt *st = db_stmt(&s->writer, steps[i], e);
+
+		if (!st)
+			return -1;
+		db_bind_text(st, 1, change->from);
+		db_bind_text(st, 2, change->to);
+		db_bind_int(st, 3, change->tree);
+		if (db_step(&s->writer, st, e) < 0)
+			return -1;
+		if (i == 0 && sqlite3_changes(s->writer.c) == 0) {
+			q->answer.code = STORE_CONFLICT;
+			return err_new(e, ERR_INVALID, "tree %lld is not there",
+			               (long long)change->tree);
+		}
+		q->answer.rows = sqlite3_changes(s->writer.c);
+	}
+	return 0;
+}
+
+int store_stack_replace(struct store *s, const struct stack_change *change, struct store_call call,
+                        struct err *e)
+{
+	static const struct op op = { "exchange a stack", run_replace, .is_vital = true };
+	AUTO(request_drop) struct request *q = request_new(&op, sizeof *change);
+	struct stack_change *args = q->args;
+
+	*args = *change;
+	args->from = arena_strdup(&q->arena, change->from);
+	args->to = arena_strdup(&q->arena, change->to);
+	return request_send(s, &q, call, e);
+}

@@ -136,3 +136,15 @@ int store_workspace_expired(struct store *s, int64_t now_ms, struct arena *a,
                             struct workspace_list *out, struct err *e);
 int store_workspace_trashed(struct store *s, int64_t before_ms, struct arena *a,
                             struct workspace_list *out, struct err *e);
+
+/* One row for each stack of more than `most` layers, whoever has it. */
+int store_stack_long(struct store *s, uint64_t most, size_t max, struct arena *a,
+                     struct workspace_list *out, struct err *e);
+/* Whatever lies on `from` lies on `to`, a tree that shows the same: workspaces and points, and the
+ * tree is ready; STORE_CONFLICT when it is not there. */
+struct stack_change {
+	const char *from, *to;
+	int64_t tree;
+};
+int store_stack_replace(struct store *s, const struct stack_change *change, struct store_call call,
+                        struct err *e);

@@ -250,12 +250,18 @@ static int open_roots(struct flatten *f, const struct vault_flatten *ask, struct
 }
 
 /* From the beginning: one that was cut short is of no use. */
-static int make_tree(struct flatten *f, uint64_t number, const struct dir *root, struct err *e)
+static int make_tree(struct flatten *f, const struct vault_flatten *ask, const struct dir *root,
+                     struct err *e)
 {
+	uint64_t number = ask->number;
+
 	if (trees_remove(f->v, number, e) < 0 || trees_make(f->v, number, e) < 0)
 		return -1;
 	AUTO(fd_close) int to = trees_open_files(f->v, number, e);
 	if (to < 0 || flatten_dir(f, root, to, e) < 0 || dress(f, root->parts[0], to, e) < 0)
+		return -1;
+	/* With a checkpoint over them it shows more than they do. */
+	if (!ask->from && trees_note_flat(f->v, number, ask->layers, ask->n_layers, e) < 0)
 		return -1;
 	return trees_seal(f->v, number, e);
 }
@@ -277,7 +283,7 @@ int verb_flatten(struct vault *v, const struct vault_packet *ask, int fd, struct
 	if (r >= 0)
 		r = open_roots(&f, how, &root, e);
 	if (r >= 0)
-		r = make_tree(&f, how->number, &root, e);
+		r = make_tree(&f, how, &root, e);
 	dir_done(&root);
 	return r < 0 ? -1 : 0;
 }

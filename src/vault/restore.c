@@ -65,6 +65,8 @@ static int check_room(const struct restore *r, struct err *e)
 
 	if (status < 0)
 		return err_sys(e, -status, "look for room");
+	if (sf.f_blocks == 0) /* a file system without an end */
+		return 0;
 	uint64_t kept = (uint64_t)sf.f_blocks / 50; /* ext4 gives these to nobody */
 	uint64_t blocks = r->v->uid != 0 ? (uint64_t)sf.f_bavail : (uint64_t)sf.f_bfree;
 	kept = r->v->uid != 0 ? 0 : kept < 4096 ? kept : 4096;

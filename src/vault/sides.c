@@ -5,6 +5,7 @@
 #include "vault/checkpoint.h"
 #include "vault/overlay.h"
 #include "vault/points.h"
+#include "vault/trees.h"
 
 #define OTHER_PLACE "k"
 
@@ -32,14 +33,14 @@ static int load(struct vault *v, uint64_t number, uint64_t hint, struct manifest
 static bool is_current(const struct vault *v, const struct manifest *m)
 {
 	return m->n_layers == 0 ||
-	       (m->n_layers == v->open.n_layers &&
-	        memcmp(m->layers, v->open.layers, m->n_layers * sizeof m->layers[0]) == 0);
+	       trees_same_stack(v, (struct stack_of){ m->layers, m->n_layers },
+	                        (struct stack_of){ v->open.layers, v->open.n_layers });
 }
 
-static bool same_layers(const struct manifest *a, const struct manifest *b)
+static bool same_layers(const struct vault *v, const struct manifest *a, const struct manifest *b)
 {
-	return a->n_layers == b->n_layers &&
-	       memcmp(a->layers, b->layers, a->n_layers * sizeof a->layers[0]) == 0;
+	return trees_same_stack(v, (struct stack_of){ a->layers, a->n_layers },
+	                        (struct stack_of){ b->layers, b->n_layers });
 }
 
 static int open_layers(struct vault *v, struct sides *s, size_t i, struct err *e)
@@ -53,10 +54,11 @@ static int open_layers(struct vault *v, struct sides *s, size_t i, struct err *e
 			v->lower_fd =
 			    overlay_mount_layers(v, v->open.layers, v->open.n_layers, "l", e);
 		side->lower_fd = v->lower_fd;
+		side->known = &v->known;
 		return v->lower_fd < 0 ? -1 : 0;
 	}
 	if (s->other_fd >= 0) { /* neither lies on what is mounted now */
-		if (!same_layers(s->at[0].top, m))
+		if (!same_layers(v, s->at[0].top, m))
 			return err_new(e, ERR_INVALID,
 			               "both checkpoints lie on layers of another time");
 	} else {
@@ -69,6 +71,7 @@ static int open_layers(struct vault *v, struct sides *s, size_t i, struct err *e
 int sides_of(struct vault *v, const struct manifest *from, const struct manifest *to,
              struct sides *out, struct err *e)
 {
+	known_trim(&v->known);
 	out->at[0] = (struct side){ .top = from };
 	out->at[1] = (struct side){ .top = to };
 	if (open_layers(v, out, 0, e) < 0 || open_layers(v, out, 1, e) < 0)

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "io/timer.h"
+#include "vault/known.h"
 #include "vault/manifest.h"
 #include "wire/vault.h"
 
@@ -41,10 +42,12 @@ struct vault {
 	int old_fd;                         /* the other of these, that nobody needs; or -1 */
 	bool place;                         /* work_fd is u */
 	int lower_fd;                       /* l; -1: not mounted yet */
+	struct known_table known;           /* of what is there */
 	int points_fd, lock_fd;             /* blobs/p, blobs/lock */
 	struct packs packs;
 	VEC(struct blob_name) unsynced; /* large ones, since the last sync */
 	struct manifest index;          /* how the top looked last; .top 0: nobody looked */
+	enum { CLOCK_UNKNOWN, CLOCK_COARSE, CLOCK_FINE } clock; /* of the top's times: scan.h */
 	bool is_alike; /* one sees the same at its number, whose record says it otherwise */
 	struct manifest target; /* of a restore that was counted; .number 0: none */
 	struct vault_open open; /* what is there: V_RELAYER changes it */

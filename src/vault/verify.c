@@ -111,17 +111,20 @@ static const char *look_at_blob(const struct vault *v, const struct held *h, boo
 	return memcmp(hash, h->hash, sizeof hash) == 0 ? NULL : "changed";
 }
 
+static void check_blob(struct verifying *c, const struct held *h)
+{
+	struct bad b = { .size = h->size };
+
+	b.problem = look_at_blob(c->v, h, &b.is_wrong);
+	memcpy(b.hash, h->hash, sizeof b.hash);
+	if (b.problem)
+		vec_push(&c->bad, b);
+}
+
 static void find_bad(struct verifying *c, const struct held_list *held)
 {
-	for (size_t i = 0; i < held->list.len; i++) {
-		const struct held *h = &held->list.at[i];
-		struct bad b = { .size = h->size };
-
-		b.problem = look_at_blob(c->v, h, &b.is_wrong);
-		memcpy(b.hash, h->hash, sizeof b.hash);
-		if (b.problem)
-			vec_push(&c->bad, b);
-	}
+	for (size_t i = 0; i < held->list.len; i++)
+		check_blob(c, &held->list.at[i]);
 }
 
 static int by_hash(const void *a, const void *b)

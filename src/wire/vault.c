@@ -50,6 +50,11 @@ static bool check_restore(const struct vault_packet *p)
 	       p->restore.to != VAULT_NOW;
 }
 
+static bool check_between(const struct vault_packet *p)
+{
+	return (p->between.flags & ~VAULT_BETWEEN_FLAGS) == 0 && p->between.zero == 0;
+}
+
 static bool check_relayer(const struct vault_packet *p)
 {
 	const struct vault_relayer *r = &p->relayer;
@@ -104,7 +109,7 @@ static const struct row {
 	[V_MOUNT]         = { 0,                            0, 0, NULL },
 	[V_CHECKPOINT]    = { sizeof(struct vault_point),   0, 0, check_point },
 	[V_RESTORE]       = { sizeof(struct vault_restore), 0, 0, check_restore },
-	[V_CHANGES]       = { sizeof(struct vault_between), 1, 1, NULL },
+	[V_CHANGES]       = { sizeof(struct vault_between), 1, 1, check_between },
 	[V_RELAYER]       = { sizeof(struct vault_relayer), 0, 0, check_relayer },
 	[V_SYNC]          = { 0,                            0, 0, NULL },
 	[V_USAGE]         = { 0,                            0, 0, NULL },

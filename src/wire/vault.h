@@ -12,6 +12,7 @@
  *   NUM/d        its files, with the ids that they have inside
  *   NUM/w        of a top: the overlay's work folder
  *   NUM/sealed   it never changes again; nobody mounts it writable
+ *   NUM/flat     of one that V_FLATTEN made: the numbers of the layers that it stands for
  * Tree 1 is the empty one. A workspace is a stack of sealed trees and one top. Checkpoints are
  * numbers as well: blobs/ has what they hold.
  *
@@ -128,8 +129,11 @@ struct vault_restore {
 
 /* Between two points: a checkpoint, 0: the empty top (what the layers say), UINT64_MAX: now. */
 #define VAULT_NOW UINT64_MAX
+#define VAULT_PLAIN 1u /* nothing was renamed: it is gone, and something came */
+#define VAULT_BETWEEN_FLAGS 1u
 struct vault_between {
 	uint64_t from, to;
+	uint32_t flags, zero;
 };
 
 /* Those with a number in this range; `workspace` is what is open, unless that is the store. */

@@ -278,3 +278,66 @@ TEST(a_bound_holds_for_one_tenant_and_for_all_of_a_batch)
 	store_close(s);
 	dir_remove();
 }
+
+TEST(a_stack_is_exchanged_everywhere_at_once)
+{
+	static const char *const stacks[] = { "[5,6,7]", "[5,6,7]", "[5,6]", "[1]" };
+	struct tree_row flat = { .num = 90,
+		                 .tenant = "t1",
+		                 .kind = "layer",
+		                 .owner = "flat",
+		                 .key = "k",
+		                 .created_ms = 1 };
+	const struct stack_change change = { "[5,6,7]", "[90]", 90 };
+	struct workspace_row rows[COUNT(stacks)], got;
+	struct point_row point = { .id = "cp_1",
+		                   .tenant = "t1",
+		                   .workspace = "ws_0",
+		                   .num = 80,
+		                   .stack = "[5,6,7]",
+		                   .boot_id = "boot" },
+			 found;
+	char ids[COUNT(stacks)][8];
+	struct err e = { 0 };
+	struct arena a = { 0 };
+	struct workspace_list list;
+	struct tree_row tree;
+
+	dir_make();
+	struct store *s = must_open();
+
+	for (size_t i = 0; i < COUNT(stacks); i++) {
+		snprintf(ids[i], sizeof ids[i], "ws_%zu", i);
+		rows[i] = row_of(ids[i], (int64_t)(10 + 2 * i));
+		rows[i].stack = stacks[i];
+	}
+	MUST(STORE_OK, store_workspace_insert(s, rows, COUNT(rows), HEAR, &e));
+	rows[0].head = 80;
+	rows[0].ahead = "[]";
+	MUST(STORE_OK,
+	     store_workspace_update(s, &rows[0], WORKSPACE_SET_HEAD,
+	                            (struct workspace_with){ .point = &point }, HEAR, &e));
+	CHECK_INT(store_stack_long(s, 1, 10, &a, &list, &e), 0);
+	CHECK_INT(list.n, 2); /* each once */
+	CHECK_INT(store_stack_long(s, 2, 10, &a, &list, &e), 0);
+	CHECK_INT(list.n, 1);
+	CHECK_STR(list.rows[0].stack, "[5,6,7]");
+	MUST(STORE_CONFLICT, store_stack_replace(s, &change, HEAR, &e)); /* there is no such tree */
+	CHECK_INT(store_workspace_by_id(s, "ws_1", &a, &got, &e), 0);
+	CHECK_STR(got.stack, "[5,6,7]");
+	MUST(STORE_OK, store_tree_insert(s, &flat, HEAR, &e));
+	MUST(STORE_OK, store_stack_replace(s, &change, HEAR, &e));
+	for (size_t i = 0; i < COUNT(stacks); i++) {
+		CHECK_INT(store_workspace_by_id(s, ids[i], &a, &got, &e), 0);
+		CHECK_STR(got.stack, i < 2 ? "[90]" : stacks[i]);
+	}
+	CHECK_INT(store_point_by_num(s, 80, &a, &found, &e), 0);
+	CHECK_STR(found.stack, "[90]");
+	CHECK_INT(store_tree_get(s, 90, &a, &tree, &e), 0);
+	CHECK_INT(tree.state, TREE_READY);
+	CHECK_INT(store_stack_long(s, 2, 10, &a, &list, &e), 0);
+	CHECK_INT(list.n, 0);
+	arena_done(&a);
+	store_close(s);
+	dir_remove();
+}

@@ -48,6 +48,8 @@ struct rig {
 	char *fault; /* another program, with this in its environment (os/fault.h) */
 };
 
+static const char *rig_place = "/var/tmp"; /* a disk */
+
 static inline void rig_fold(struct rig *r, const char *name)
 {
 	int status = os_mkdirat(r->folder_fd, name, 0700);
@@ -404,7 +406,7 @@ static inline void rig_init(struct rig *r)
 		SKIP("needs root");
 	CHECK_INT(unshare(CLONE_NEWNS), 0);
 	CHECK_INT(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
-	snprintf(r->folder, sizeof r->folder, "/var/tmp/caisson-vault-XXXXXX");
+	snprintf(r->folder, sizeof r->folder, "%s/caisson-vault-XXXXXX", rig_place);
 	CHECK(mkdtemp(r->folder));
 	CHECK_INT(chmod(r->folder, 0755), 0);
 	snprintf(r->work, sizeof r->work, "%s/work", r->folder);
@@ -465,6 +467,20 @@ static inline struct vault_done rig_restore(struct rig *r, uint64_t to, uint64_t
 	return rig_must(r, p, -1);
 }
 
+/* As a daemon does it that lets nobody write in between: how much is it, then it is done. */
+static inline struct vault_done rig_restore_still(struct rig *r, uint64_t to, uint64_t now)
+{
+	struct vault_packet p = { .head = { .type = V_RESTORE } };
+
+	p.restore =
+	    (struct vault_restore){ .to = to, .now = now, .flags = VAULT_COUNT | VAULT_STILL };
+	uint64_t files = rig_must(r, p, -1).files;
+	p.restore.flags = VAULT_STILL;
+	struct vault_done d = rig_must(r, p, -1);
+	CHECK_INT(d.files > 0, files > 0);
+	return d;
+}
+
 /* Frees what was got. */
 static inline void rig_see_same(char *want, char *got, const char *what)
 {
@@ -482,18 +498,22 @@ static inline void rig_see_same(char *want, char *got, const char *what)
 	free(got);
 }
 
-static inline char *rig_changes(struct rig *r, uint64_t from, uint64_t to)
+static inline char *rig_between(struct rig *r, struct vault_between between)
 {
-	struct vault_packet p = { .head = { .type = V_CHANGES } };
+	struct vault_packet p = { .head = { .type = V_CHANGES }, .between = between };
 	AUTO(fd_close) int fd = memfd_create("changes", MFD_CLOEXEC);
 	char *text = mem_alloc(1u << 20);
 
-	p.between = (struct vault_between){ from, to };
 	rig_must(r, p, fd);
 	ssize_t n = pread(fd, text, (1u << 20) - 1, 0);
 	CHECK(n >= 0);
 	text[n] = '\0';
 	return text;
+}
+
+static inline char *rig_changes(struct rig *r, uint64_t from, uint64_t to)
+{
+	return rig_between(r, (struct vault_between){ .from = from, .to = to });
 }
 
 static inline void rig_end(struct rig *r)

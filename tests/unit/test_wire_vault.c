@@ -63,6 +63,19 @@ TEST(every_type_is_taken_in_its_own_size_only)
 	}
 }
 
+TEST(flags_that_nobody_knows_are_refused)
+{
+	struct vault_packet p = good(V_CHANGES);
+
+	p.between.flags = VAULT_PLAIN;
+	CHECK(check(&p));
+	p.between.flags = 2;
+	CHECK(!check(&p));
+	p.between.flags = 0;
+	p.between.zero = 1;
+	CHECK(!check(&p));
+}
+
 static const struct row {
 	const char *name;
 	struct vault_open open;

@@ -3,7 +3,7 @@
 
     tests/ws/matrix.py                       some steps of each row, a minute (needs root)
     STEPS=all tests/ws/matrix.py undo        every step of the rows with the word in their title: long
-    STEPS=20 SEED=7 tests/ws/matrix.py       more of them, others
+    STEPS=20 SEED=7 tests/ws/matrix.py       more of them, others (make soak)
 
 Steps are those of one process (steps.py); a row is one process during one operation. The first run
 of a row sees how many there are. Rows with `power` stop at a step of that process, and then the host
@@ -11,7 +11,6 @@ loses its power: at once, or a while later, when the file system has written its
 """
 import collections
 import contextlib
-import itertools
 import os
 import random
 import subprocess
@@ -20,10 +19,10 @@ import threading
 import time
 
 import steps
-from place import ENDS, IMAGE, Work, check, end_vaults, lib, same, vaults, wait_until
+from place import IMAGE, Work, check, end_vaults, lib, same, vaults, wait_until
 from lib import Daemon, test
 
-STEPS = os.environ.get("STEPS", "2")
+STEPS = os.environ.get("STEPS", "1")
 CHOOSER = random.Random(int(os.environ.get("SEED", "1")))
 DISK_BYTES = 192 << 20
 LATE_SECONDS = 1.3  # more than the time between two commits of the file system
@@ -31,6 +30,7 @@ SMALL = "mkdir -p s; seq 400 > s/a; seq 900 > s/b; ln -sf a s/l; echo one > top;
 CHANGE = "rm -rf s; mkdir t; seq 3000 > t/x; echo two > top; chmod 700 top; ln -s x t/l; touch t/a t/b; mv hard t/moved"
 MANY = "mkdir many; cd many; seq 600 | xargs touch; cd ..; " + CHANGE
 rows = []   # of the table
+known = {}  # (operation, process) -> names of its steps
 Moment = collections.namedtuple("Moment", "number when late")
 
 
@@ -41,12 +41,19 @@ class Place:
         self.d, self.c = daemon, daemon.client()
         others = set(vaults())
         self.w = Work(self.c, f"w{CHOOSER.randrange(1 << 40)}")
-        self.s = self.w.sandbox()
+        self.enter()
         self.c.execute(self.s, SMALL)
         self.old = self.w.hash()
         self.mark = self.w.post("snapshots", {})["id"]
         self.keeper = (set(vaults()) - others).pop()
         self.answer = None  # of the operation, if there was one
+        self.is_fresh = False  # its points were made a moment ago
+
+    def enter(self, **spec):
+        """A sandbox, and whose monitor it has."""
+        before = set(self.d.monitors())
+        self.s = self.w.sandbox(**spec)
+        self.monitor = (set(self.d.monitors()) - before).pop()
 
     def again(self):
         self.c.close()
@@ -75,6 +82,8 @@ def tree_of(place):
 
 def old_or_new(place):
     now = tree_of(place)
+    if place.lost_power and place.is_fresh and now == place.old:
+        return "last"  # neither was on disk: the last point that was
     check(now in (place.before, place.after), lambda: f"a third state: {sorted(place.w.tree())}\n{place.d.tail()}")
     return "old" if now == place.before else "new"
 
@@ -84,17 +93,37 @@ def known_change(place, script=CHANGE):
     place.before, place.after = place.w.hash(), place.old
 
 
+def fresh_change(place):
+    """Two commands, and the disk does not have their points yet."""
+    place.c.execute(place.s, CHANGE)
+    place.after = place.w.hash()
+    place.c.execute(place.s, "rm -rf t/a; seq 500 > t/x; mkdir u; seq 40 > u/v")
+    place.before, place.is_fresh = place.w.hash(), True
+
+
 def unkept_change(place):
     """What it is now is in no point."""
     place.c.remove_all()
-    place.s = place.w.sandbox(checkpoint="off")
+    place.enter(checkpoint="off")
     place.c.execute(place.s, CHANGE)
     place.before = place.after = place.w.hash()
 
 
 def nobody_there(place):
+    """Much to undo: it gets another top."""
     known_change(place, MANY)
     place.c.remove_all()
+
+
+def another_top(place):
+    """It has one, and nobody has looked at it."""
+    nobody_there(place)
+    place.w.post("undo")
+    place.before = place.after
+
+
+def run_open(place, client):
+    return client.ok("GET", place.w.path + "/changes")
 
 
 def look_snapshot(place):
@@ -117,7 +146,7 @@ def look_forks(place):
     old_or_new(place)
     forks = place.c.ok("GET", f"/v1/workspaces?parent={place.w.id}")["workspaces"]
     check(len(forks) in (0, 3), f"{len(forks)} forks")
-    check(forks or not place.answer, "forks that were told of are gone")
+    check(forks or not place.answer or place.lost_power, "forks that were told of are gone")
     for row in forks:
         fork = Work.of(place.c, row)
         # A fork of what the disk does not have yet begins with what it has.
@@ -141,7 +170,7 @@ def look_create(place):
     is_there = place.c.get(f"/v1/workspaces/{place.key}").status == 200
     check(is_there or not place.answer or place.lost_power, "a workspace that was told of is gone")
     w = Work(place.c, place.key)
-    same(sorted(wait_until(lambda: [w.tree()], 20, "read")[0]), ["."], "it is empty")
+    same(sorted(wait_until(lambda: [w.tree()], 20, "read")[0]), [], "it is empty")
     w.shell("echo 1 > b")
     w.remove()
     return "new" if is_there else "old"
@@ -155,10 +184,8 @@ def prepare_gc(place):
     fork.shell("seq 7000 > of-the-fork; rm -f top")
     place.gone = fork.id
     place.c.remove_all()
-    place.s = place.w.sandbox()
+    place.enter()
     fork.remove()
-    others = set(vaults())
-    place.store = next(iter(others - {place.keeper}), None)
 
 
 def run_gc(place, client):
@@ -188,22 +215,34 @@ OPERATIONS = [
     Operation("snapshot", unkept_change, post("snapshots", label="matrix"), look_snapshot, "keeper daemon monitor"),
     Operation("fork", unkept_change, post("fork", n=3, key="f"), look_forks, "keeper daemon monitor"),
     Operation("undo", known_change, post("undo"), old_or_new, "keeper daemon monitor"),
+    Operation("undo-fresh", fresh_change, post("undo"), old_or_new, "keeper"),
     Operation("restore", known_change, lambda p, c: c.ok("POST", p.w.path + "/restore", {"to": p.mark}), old_or_new,
               "keeper daemon"),
-    Operation("restore-much", nobody_there, lambda p, c: c.ok("POST", p.w.path + "/restore", {"to": p.mark}), old_or_new,
-              "keeper daemon launcher new-keeper"),
+    Operation("undo-much", nobody_there, post("undo"), old_or_new, "keeper daemon"),
+    Operation("open", another_top, run_open, old_or_new, "daemon launcher new-keeper"),
     Operation("gc", prepare_gc, run_gc, look_gc, "store daemon"),
 ]
-POWER = {"create": "daemon", "snapshot": "keeper daemon", "fork": "keeper daemon", "undo": "keeper daemon",
-         "restore": "keeper", "restore-much": "keeper daemon", "gc": "store daemon"}
+POWER = {"create": "daemon", "snapshot": "keeper daemon", "fork": "keeper daemon", "undo": "keeper daemon", "undo-fresh": "keeper daemon",
+         "restore": "keeper", "undo-much": "daemon", "open": "new-keeper", "gc": "store daemon"}
 VICTIMS = {
     "keeper": lambda p: (p.keeper, False),
-    "store": lambda p: (p.store, False),
+    "store": lambda p: (pid, False) if (pid := store_keeper()) else (p.d.process.pid, True),
     "new-keeper": lambda p: (p.d.process.pid, True),
     "daemon": lambda p: (p.d.pid, False),
     "launcher": lambda p: (p.d.process.pid, False),
-    "monitor": lambda p: (p.d.monitors()[0], False),
+    "monitor": lambda p: (p.monitor, False),
 }
+
+
+def store_keeper():
+    """Who looks after what is no workspace's, if he is there: by the name of his socket."""
+    lines = [line.split() for line in lib.census.read("/proc/net/unix").splitlines()]
+    inodes = {f"socket:[{w[6]}]" for w in lines if len(w) == 8 and "/0-" in w[7] and w[7].endswith(".sock")}
+    for pid in vaults():
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/fd/7") in inodes:
+                return pid
+    return None
 
 
 # ---- one cell of the matrix ------------------------------------------------------------------
@@ -268,8 +307,11 @@ def row(operation, victim, is_power):
     def run(_api):
         daemon = Daemon(f"m-{operation.name}", options=("--keep-trash", "1s") if operation.name == "gc" else ()).start()
         how = "power" if is_power else "kill"
-        names, _, found = one_cell(daemon, operation, victim, None, is_power)
-        rows.append((operation.name, victim, how, len(names), "", "at the end", found))
+        names = known.get((operation.name, victim))
+        if not names:
+            names, _, found = one_cell(daemon, operation, victim, None, is_power)
+            known[operation.name, victim] = names
+            rows.append((operation.name, victim, how, len(names), "", "at the end", found))
         chosen = moments(len(names))
         if is_power:
             chosen = [m._replace(late=i % 2 == 1) for i, m in enumerate(chosen)]
@@ -283,6 +325,9 @@ def row(operation, victim, is_power):
                 title = f"{moment.number + 1}/{len(names)} {seen[moment.number]}"
             rows.append((operation.name, victim, how, len(names), title,
                          (moment.when if is_reached else "was over") + (", late" if moment.late else ""), found))
+        with contextlib.closing(daemon.client()) as c:
+            c.ok("POST", "/v1/fsck", {"repair": True})  # whoever died has left something
+            same(c.ok("POST", "/v1/fsck", {})["findings"], [], "the store is whole")
         daemon.stop()
         end_vaults()
     name = f"{operation.name}: {'power is lost' if is_power else 'kill -9'} at a step of {victim}: old or new, and it goes on"
@@ -318,4 +363,4 @@ def prepare():
 
 
 if __name__ == "__main__":
-    sys.exit(lib.main(__file__, seconds=850 if STEPS == "2" else 40000, prepare=prepare, extra=table))
+    sys.exit(lib.main(__file__, seconds=850 if STEPS == "1" else 40000, prepare=prepare, extra=table))

@@ -15,7 +15,7 @@ CANARY = []   # the one, made in the cell
 
 # Rows that are proved elsewhere, or have nothing to be tried on; the table says so.
 ELSEWHERE = {
-    "ARC-01": "images: tests/ws/images.py; into a workspace: FSX-29 below",
+    "ARC-01": "images: tests/ws/images.py; into a workspace: FSX-29",
     "ARC-02": "no zip is taken: tests/ws/images.py",
     "ARC-03": "tests/ws/images.py",
     "ARC-07": "tests/fuzz: fuzz_import.c, fuzz_oci.c, fuzz_tree_patch.c, fuzz_vault.c",
@@ -24,13 +24,15 @@ ELSEWHERE = {
     "ARC-10": "tests/ws/images.py",
     "FSX-11": "tests/api/attack.py; mode read: also tests/ws/defects.py",
     "FSX-12": "tests/api/attack.py, tests/unit/test_launcher_opener.c",
+    "FSX-14": "tests/api/attack.py: the same worker",
     "FSX-13": "a path of the host has one field and one opener: tests/unit/test_launcher_opener.c",
     "FSX-18": "tests/api/attack.py",
     "FSX-21": "tests/api/attack.py",
     "FSX-22": "tests/api/attack.py",
     "FSX-24": "tests/api/attack.py",
     "FSX-25": "tests/api/attack.py",
-    "SNP-04": "tests/ws/crash.py, tests/unit/test_vault_faults.c",
+    "FSX-28": "tests/api/attack.py: the same worker",
+    "SNP-04": "tests/ws/crash.py, tests/ws/matrix.py, tests/unit/test_vault_faults.c",
     "SNP-06": "n/a: no snapshot has memory in it",
     "SNP-09": "n/a: no snapshot is imported; of an image only files count: tests/ws/images.py",
 }
@@ -84,6 +86,6 @@ def print_table(elsewhere=ELSEWHERE):
         print(f"| {number:8}{'open' if arms.controls else '-':10}{arms.result:10}{title}{'; ' if arms.offs else ''}{' '.join(arms.offs)}")
         for note in arms.notes:
             print(f"|                             {note}")
-    for number, where in elsewhere.items():
+    for number, where in sorted(elsewhere.items()):
         print(f"| {number:8}{where}")
     print("| open: without us the attempt works. stopped: the answers are as they must be, and no watched file of the host was touched.")
