@@ -592,7 +592,7 @@ int wsx_fork(struct wsx *w, const struct wsx_forks *forks, wsx_forked_fn *done, 
 	wsx_ref(w);
 	if (forks->at)
 		fork_from(o, at.num, at.stack);
-	else if (!w->first && ((w->link == WSX_CLOSED && w->row.clean) || ws_is_at_head(w)))
+	else if (w->link == WSX_CLOSED && w->row.clean && !w->first)
 		fork_from(o, w->row.head, w->row.stack);
 	else
 		wsx_point(w, &(struct wsx_point_ask){ .label = "fork" }, fork_kept, o);
