@@ -82,7 +82,7 @@ const struct route routes[] = {
 	{ "POST",   W "/redo",             workspace_redo,  SCOPE_EXEC,   BODY_WHOLE,  "Forward again", "RedoAsk", "Restored", NULL },
 	{ "POST",   W "/restore",          workspace_restore, SCOPE_EXEC, BODY_WHOLE,  "To any point of its history, or a snapshot", "RestoreAsk", "Restored", NULL },
 	{ "GET",    W "/history",          workspace_history, SCOPE_READ, BODY_NONE,   "What changed it, newest first", NULL, "History", "limit cursor" },
-	{ "GET",    W "/changes",          workspace_changes, SCOPE_READ, BODY_NONE,   "Which files differ between two points; to now unless given", NULL, "Changes", "base to format path plain" },
+	{ "GET",    W "/changes",          workspace_changes, SCOPE_READ, BODY_NONE,   "Which files differ between two points, to now unless given; with root: of the root that it keeps", NULL, "Changes", "base to format path plain root" },
 	{ "POST",   W "/commits",          workspace_commit, SCOPE_EXEC,  BODY_WHOLE,  "Commit its files, without any hook, filter or setting of theirs", "CommitAsk", "Committed", NULL },
 	{ "POST",   W "/merge",            workspace_merge, SCOPE_EXEC,   BODY_WHOLE,  "Merge what another workspace, or a commit, has", "MergeAsk", "Committed", NULL },
 	{ "POST",   W "/push",             workspace_push,  SCOPE_MANAGE, BODY_WHOLE,  "Push its commits to a branch of its repository", "PushAsk", "Committed", NULL },

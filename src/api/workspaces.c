@@ -614,22 +614,24 @@ void workspace_changes(struct call *c)
 {
 	struct wsx *w = call_workspace(c);
 	const char *base = call_query(c, "base"), *format = call_query(c, "format");
+	const struct wsx_between between = { .from = base ? base : "base",
+		                             .to = call_query(c, "to"),
+		                             .is_plain = call_query(c, "plain") != NULL,
+		                             .is_root = call_query(c, "root") != NULL };
 	struct fail f = { 0 };
 
 	if (!w)
 		return;
-	if (format && strcmp(format, "patch") == 0) {
+	if (format && strcmp(format, "patch") == 0 && !between.is_root) {
 		workspace_patch(c, w);
 		return;
 	}
 	if (format && strcmp(format, "json") != 0 && strcmp(format, "stat") != 0) {
-		fail_set(&f, FAIL_INVALID, "format: \"json\", \"stat\" or \"patch\"");
+		fail_set(&f, FAIL_INVALID,
+		         "format: \"json\", \"stat\", or without `root` \"patch\"");
 		answer_fail(c, &f);
 		return;
 	}
-	const struct wsx_between between = { .from = base ? base : "base",
-		                             .to = call_query(c, "to"),
-		                             .is_plain = call_query(c, "plain") != NULL };
 	struct changes_ask *a = mem_alloc(sizeof *a);
 	*a = (struct changes_ask){ call_ref(c), format && strcmp(format, "stat") == 0 };
 	if (wsx_changes(w, &between, differs, a, &f) == 0)

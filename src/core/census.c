@@ -143,8 +143,8 @@ const struct census_holder *census_holder(const struct census *census, uint64_t 
 	return FIND(census, holders, num);
 }
 
-/* One stack of it: its files, or its root. */
-static void add_use(const struct census *census, struct census_use *use, int64_t num, int64_t top)
+/* Of its files, or of its root. */
+static void add_use(const struct census *census, int64_t num, int64_t top, struct census_use *use)
 {
 	const struct census_tree *tree = census_tree(census, (uint64_t)top);
 	const struct census_volume *volume = census_volume(census, (uint64_t)num);
@@ -157,23 +157,26 @@ static void add_use(const struct census *census, struct census_use *use, int64_t
 	use->shared += points ? points->shared : 0;
 }
 
+static uint64_t layer_bytes(const struct census *census, uint64_t num)
+{
+	const struct census_tree *layer = census_tree(census, num);
+
+	return layer ? layer->bytes : 0;
+}
+
 struct census_use census_use(const struct census *census, const struct workspace_row *row)
 {
 	uint64_t layers[VAULT_LAYERS_MAX];
 	struct census_use use = { 0 };
-	const struct census_tree *image = census_tree(census, (uint64_t)row->root_tree);
+
+	add_use(census, row->num, row->top, &use);
+	if (row->root_num)
+		add_use(census, row->root_num, row->root_top, &use);
 	int n = ws_layers(row->stack, layers);
 
-	for (int i = 0; i < n; i++) {
-		const struct census_tree *layer = census_tree(census, layers[i]);
-
-		use.layers += layer ? layer->bytes : 0;
-	}
-	add_use(census, &use, row->num, row->top);
-	if (row->root_num) {
-		add_use(census, &use, row->root_num, row->root_top);
-		use.layers += image ? image->bytes : 0;
-	}
+	for (int i = 0; i < n; i++)
+		use.layers += layer_bytes(census, layers[i]);
+	use.layers += layer_bytes(census, (uint64_t)row->root_tree);
 	use.unique += use.top;
 	use.shared += use.layers;
 	return use;

@@ -226,11 +226,12 @@ static const struct tree_row *tree_of(const struct fsck *f, int64_t num)
 	return NULL;
 }
 
+/* Of its files, or of its root. */
 static const struct workspace_row *workspace_of(const struct fsck *f, uint64_t num)
 {
-	for (size_t i = 0; i < f->workspaces.len; i++)
+	for (size_t i = 0; i < f->workspaces.len && num > 0; i++)
 		if ((uint64_t)f->workspaces.at[i].num == num ||
-		    (num && (uint64_t)f->workspaces.at[i].root_num == num))
+		    (uint64_t)f->workspaces.at[i].root_num == num)
 			return &f->workspaces.at[i];
 	return NULL;
 }
@@ -483,10 +484,24 @@ static bool has_layers(struct fsck *f, const struct workspace_row *w)
 		            (unsigned long long)layers[i], t ? "not sealed" : "missing");
 		return false;
 	}
+	const struct census_tree *image = census_tree(f->census, (uint64_t)w->root_tree);
+	if (w->root_num && !(image && image->is_sealed)) {
+		(void)found(f, "workspace", w->id, "the image %s below its root is %s",
+		            w->root_image, image ? "not sealed" : "missing");
+		return false;
+	}
 	return n > 0;
 }
 
-static bool has_top(const struct fsck *f, const struct workspace_row *w, int64_t top, int64_t num)
+static int64_t root_of(const struct fsck *f, int64_t num)
+{
+	for (size_t i = 0; i < f->points.len; i++)
+		if (f->points.at[i].num == num)
+			return f->points.at[i].root;
+	return 0;
+}
+
+static bool has_top(const struct fsck *f, const struct workspace_row *w, int64_t num, int64_t top)
 {
 	return census_tree(f->census, (uint64_t)top) ||
 	       (w->disk_bytes > 0 && census_volume(f->census, (uint64_t)num));
@@ -495,13 +510,14 @@ static bool has_top(const struct fsck *f, const struct workspace_row *w, int64_t
 /* One that nobody has opened since its row says what it begins with has none yet. */
 static bool has_files(struct fsck *f, const struct workspace_row *w)
 {
-	bool is_there = has_top(f, w, w->top, w->num) || w->begins == w->head;
+	bool is_whole = has_top(f, w, w->num, w->top) || w->begins == w->head;
+	bool is_root_whole = !w->root_num || has_top(f, w, w->root_num, w->root_top) ||
+	                     w->root_begins == root_of(f, w->head);
 
-	if (w->root_num && w->begins != w->head)
-		is_there &= has_top(f, w, w->root_top, w->root_num);
-	if (is_there || strcmp(w->mode, "read") == 0 || is_open(f, w))
+	if ((is_whole && is_root_whole) || strcmp(w->mode, "read") == 0 || is_open(f, w))
 		return true;
-	json_t *o = found(f, "workspace", w->id, "its files are missing; its last point %s",
+	json_t *o = found(f, "workspace", w->id, "its %s missing; its last point %s",
+	                  is_whole ? "root is" : "files are",
 	                  is_good(f, w->head) ? "has what they were then" : "is not there either");
 	struct wsx *x = f->is_mending ? ws_by_id(f->core, w->id) : NULL;
 	if (x && ws_is_idle(x) && is_good(f, w->head))
@@ -511,7 +527,7 @@ static bool has_files(struct fsck *f, const struct workspace_row *w)
 
 static void check_pending(struct fsck *f, const struct workspace_row *w)
 {
-	if (!w->pending || is_open(f, w))
+	if (!ws_is_cut_short(w) || is_open(f, w))
 		return;
 	json_t *o = found(f, "workspace", w->id, "a restore of it was cut short");
 	struct wsx *x = f->is_mending ? ws_by_id(f->core, w->id) : NULL;

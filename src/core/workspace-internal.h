@@ -14,6 +14,7 @@ struct ws_op {
 	struct wsx *w;
 	void (*run)(struct ws_op *o);
 	void (*fail)(struct ws_op *o, const struct fail *f); /* it ends here */
+	void (*drop)(struct ws_op *o); /* the daemon ends, nobody is told; NULL: it is one piece */
 	bool needs_vault;
 	bool is_second; /* run() was called before, and the keeper died under it */
 };
@@ -57,7 +58,8 @@ const struct sbx *ws_root_user(const struct wsx *w, int64_t root);
 /* Of both keepers, one after the other, where there are two: the sums. */
 void ws_ask_both(struct wsx *w, const struct vault_packet *first, const struct vault_packet *second,
                  vault_done_fn *done, void *arg);
-void ws_ask_root(struct wsx *w, const struct vault_packet *p, vault_done_fn *done, void *arg);
+void ws_ask_root(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *done,
+                 void *arg);
 /* Nobody has it open: its row gets new tops, which begin with that point. The old ones are trash
  * with the row, and go when it is written: ws_drop_tops(). Returns what is to be written. */
 uint32_t ws_new_tops(struct wsx *w, int64_t begins, int64_t root, struct workspace_with *with);
@@ -90,6 +92,7 @@ int wsx_forget_points(struct core *c, const struct workspace_row *row,
 void ws_sync_soon(struct wsx *w, int64_t num);
 void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg); /* the keeper is there */
 void ws_forget_pending(struct wsx *w);
+bool ws_is_cut_short(const struct workspace_row *row); /* what is pending was not done */
 /* For workspace_row.pending of one with a new top; the caller frees it. */
 char *ws_unsynced_text(const struct core *c);
 /* Within an operation: our own sandbox is ended, and the keeper; `busy` while others have it. */

@@ -64,7 +64,10 @@ void ws_free(struct wsx *w)
 	vault_close(w->root);
 	for (struct ws_op *o = w->first, *next; o; o = next) { /* at the end of all */
 		next = o->next;
-		free(o);
+		if (o->drop)
+			o->drop(o);
+		else
+			free(o);
 	}
 	free(w->stack);
 	free(w->ahead);

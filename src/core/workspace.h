@@ -164,6 +164,7 @@ void wsx_restore(struct wsx *w, const struct wsx_restore *ask, wsx_restored_fn *
 struct wsx_between {
 	const char *from, *to; /* to NULL: now */
 	bool is_plain;         /* nothing was renamed: it is gone, and something came */
+	bool is_root;          /* of the root that it keeps, not of its files */
 };
 typedef void wsx_changes_fn(void *arg, struct wsx *w, int fd, const struct fail *f);
 int wsx_changes(struct wsx *w, const struct wsx_between *between, wsx_changes_fn *done, void *arg,

@@ -135,7 +135,7 @@ static void evict_emptied(void *arg, const struct vault_done *d, const struct er
 	evict_end(arg, e ? &f : NULL);
 }
 
-/* Still within the operation: nobody opens it while its volumes go. */
+/* Still within the operation: nobody opens it while its volume goes. */
 static void evict_stored(void *arg, const struct fail *f)
 {
 	struct evict_op *o = arg;

@@ -247,6 +247,7 @@ void wsx_default(struct wsx *w, int client_fd, sbx_done_fn *done, void *arg)
 struct look_op {
 	struct ws_op op; /* first */
 	struct vault_packet packet;
+	bool is_root;
 	int fd;
 	wsx_changes_fn *changes; /* one of the two */
 	wsx_usage_fn *usage;
@@ -303,6 +304,8 @@ static void look_run(struct ws_op *op)
 	}
 	if (o->usage)
 		ws_ask_both(op->w, &o->packet, &o->packet, look_done, o);
+	else if (o->is_root)
+		ws_ask_root(op->w, &o->packet, o->fd, look_done, o);
 	else
 		ws_ask(op->w, &o->packet, o->fd, look_done, o);
 }
@@ -329,11 +332,18 @@ int wsx_changes(struct wsx *w, const struct wsx_between *between, wsx_changes_fn
 		return -1;
 	if (strcmp(first.stack, w->row.stack) != 0 || strcmp(last.stack, w->row.stack) != 0)
 		return fail_set(f, FAIL_CONFLICT, "these points have other layers than it has now");
+	if (between->is_root && !w->row.root_num)
+		return fail_set(f, FAIL_CONFLICT,
+		                "the workspace keeps no root: its sandboxes have "
+		                "one with checkpoint: all");
 	struct look_op *o = look_new(arg);
 	o->changes = done;
+	o->is_root = between->is_root;
 	o->packet.head.type = V_CHANGES;
-	o->packet.between.from = (uint64_t)first.num;
-	o->packet.between.to = to ? (uint64_t)last.num : VAULT_NOW;
+	o->packet.between.from = (uint64_t)(o->is_root ? first.root : first.num);
+	o->packet.between.to = (uint64_t)(o->is_root ? last.root : last.num);
+	if (!to)
+		o->packet.between.to = VAULT_NOW;
 	o->packet.between.flags = between->is_plain ? VAULT_PLAIN : 0;
 	o->fd = memfd_create("changes", MFD_CLOEXEC);
 	if (o->fd < 0) {

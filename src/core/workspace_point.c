@@ -201,7 +201,7 @@ static void kept_files(void *arg, const struct vault_done *d, const struct err *
 	p.point = (struct vault_point){ .number = (uint64_t)k->row.root,
 		                        .before = (uint64_t)ws_root_of(w, k->row.before),
 		                        .flags = d->files > 0 ? VAULT_ALWAYS : 0 };
-	ws_ask_root(w, &p, kept_root, k);
+	ws_ask_root(w, &p, -1, kept_root, k);
 }
 
 void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask)
@@ -282,6 +282,15 @@ struct point_op {
 	void *arg;
 };
 
+static void point_drop(struct ws_op *op)
+{
+	struct point_op *o = (struct point_op *)op;
+
+	free(o->label);
+	free(o->process);
+	free(o);
+}
+
 static void point_end(struct point_op *o, const struct fail *f)
 {
 	struct wsx *w = o->op.w;
@@ -295,9 +304,7 @@ static void point_end(struct point_op *o, const struct fail *f)
 		journal(JOURNAL_WARN, f->detail, "workspace", w->row.id, NULL);
 	ws_end(&o->op);
 	wsx_unref(w);
-	free(o->label);
-	free(o->process);
-	free(o);
+	point_drop(&o->op);
 }
 
 static void point_failed(struct ws_op *op, const struct fail *f)
@@ -307,9 +314,7 @@ static void point_failed(struct ws_op *op, const struct fail *f)
 	op->w->is_finding &= !o->is_finding;
 	if (o->done)
 		o->done(o->arg, op->w, &(struct point_row){ .id = "" }, f);
-	free(o->label);
-	free(o->process);
-	free(o);
+	point_drop(op);
 }
 
 static void point_synced(void *arg, const struct vault_done *d, const struct err *e)
@@ -465,6 +470,7 @@ static struct point_op *point_new(const struct wsx *w, const struct wsx_point_as
 
 	*o = (struct point_op){ .op = { .run = point_run,
 		                        .fail = point_failed,
+		                        .drop = point_drop,
 		                        .needs_vault =
 		                            is_there && strcmp(w->row.mode, "read") != 0 },
 		                .ask = *ask,

@@ -228,15 +228,16 @@ static void first_done(void *arg, const struct vault_done *d, const struct err *
 		return;
 	}
 	b->sum = *d;
-	ws_ask_root(b->w, &b->second, second_done, b);
+	ws_ask_root(b->w, &b->second, -1, second_done, b);
 }
 
-void ws_ask_root(struct wsx *w, const struct vault_packet *p, vault_done_fn *done, void *arg)
+void ws_ask_root(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *done,
+                 void *arg)
 {
 	struct err e = { 0 };
 
 	if (w->root) {
-		vault_ask(w->root, p, -1, done, arg);
+		vault_ask(w->root, p, fd, done, arg);
 		return;
 	}
 	err_new(&e, ERR_INTERNAL, "the keeper of the root died");

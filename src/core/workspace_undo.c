@@ -71,6 +71,11 @@ static void restore_failed(struct ws_op *op, const struct fail *f)
 	op_free(o);
 }
 
+static void restore_drop(struct ws_op *op)
+{
+	op_free((struct restore_op *)op);
+}
+
 /* ---- where to ------------------------------------------------------------------------ */
 
 static void push(json_t *list, int64_t num)
@@ -492,7 +497,7 @@ static void counted(void *arg, const struct vault_done *d, const struct err *e)
 	}
 	o->n_differ = d->files;
 	if (w->row.root_num)
-		ws_ask_root(w, &p, counted_root, o);
+		ws_ask_root(w, &p, -1, counted_root, o);
 	else
 		decide(o);
 }
@@ -579,15 +584,16 @@ void wsx_restore(struct wsx *w, const struct wsx_restore *ask, wsx_restored_fn *
 	struct restore_op *o = mem_alloc(sizeof *o);
 	bool is_open = w->link != WSX_CLOSED || !w->row.clean || w->first;
 
-	*o = (struct restore_op){
-		.op = { .run = restore_run, .fail = restore_failed, .needs_vault = is_open },
-		.way = ask->way,
-		.steps = ask->steps,
-		.may_end = ask->may_end,
-		.name = ask->to ? mem_strdup(ask->to) : NULL,
-		.done = done,
-		.arg = arg
-	};
+	*o = (struct restore_op){ .op = { .run = restore_run,
+		                          .fail = restore_failed,
+		                          .drop = restore_drop,
+		                          .needs_vault = is_open },
+		                  .way = ask->way,
+		                  .steps = ask->steps,
+		                  .may_end = ask->may_end,
+		                  .name = ask->to ? mem_strdup(ask->to) : NULL,
+		                  .done = done,
+		                  .arg = arg };
 	ws_add(w, &o->op);
 }
 
@@ -661,6 +667,15 @@ void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg)
 	struct vault_packet root =
 	    restore_packet(ws_root_of(w, to), number_in(pending, "root_now"), 0);
 	ws_ask_both(w, &p, &root, redone, o);
+}
+
+bool ws_is_cut_short(const struct workspace_row *row)
+{
+	json_t *pending = row->pending ? json_loads(row->pending, 0, NULL) : NULL;
+	bool is_done = !row->pending || is_applied(pending);
+
+	json_decref(pending);
+	return !is_done;
 }
 
 /* All of it is on disk: also what was restored. */

@@ -19,6 +19,8 @@ static int mount_all(struct vault *v, int userns_fd, struct vault_opened *out, s
 		if (den_map_ids(v, userns_fd, e) < 0)
 			return -1;
 	}
+	if (trees_drop_others(v, o, e) < 0)
+		return -1;
 	if (o->top) {
 		int made =
 		    fill_top(v, &(struct fill){ o->top, o->from, o->layers, o->n_layers }, e);

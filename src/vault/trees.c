@@ -175,6 +175,30 @@ int trees_remove(const struct vault *v, uint64_t number, struct err *e)
 	return 0;
 }
 
+static bool is_wanted(const struct vault_open *o, uint64_t number)
+{
+	bool is_found = number == o->top;
+
+	for (uint32_t i = 0; i < o->n_layers; i++)
+		is_found |= o->layers[i] == number;
+	return is_found;
+}
+
+int trees_drop_others(const struct vault *v, const struct vault_open *o, struct err *e)
+{
+	AUTO(names_done) struct names names = { 0 };
+	int r = v->volume_fd < 0 ? 0 : names_read(v->volume_fd, &names, e);
+
+	for (size_t i = 0; i < names.list.len && r >= 0; i++) {
+		char *end;
+		uint64_t number = strtoull(names.list.at[i].text, &end, 10);
+
+		if (*end == '\0' && number && !is_wanted(o, number))
+			r = trees_remove(v, number, e);
+	}
+	return r;
+}
+
 int trees_check_empty(const struct vault *v, struct err *e)
 {
 	if (trees_make(v, VAULT_EMPTY_TREE, e) < 0)

@@ -27,6 +27,8 @@ int trees_is_sealed(const struct vault *v, uint64_t number, struct err *e) MUST_
 int trees_seal(const struct vault *v, uint64_t number, struct err *e) MUST_USE;
 int trees_unseal(const struct vault *v, uint64_t number, struct err *e) MUST_USE;
 int trees_remove(const struct vault *v, uint64_t number, struct err *e) MUST_USE;
+/* Of its volume: tops that it had before. The new one may need their room. */
+int trees_drop_others(const struct vault *v, const struct vault_open *o, struct err *e) MUST_USE;
 int trees_check_empty(const struct vault *v,
                       struct err *e) MUST_USE; /* VAULT_EMPTY_TREE is there */
 /* A flat tree says which layers it stands for, those below included: for it these are the same. */

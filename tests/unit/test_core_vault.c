@@ -1,3 +1,5 @@
+#include <ctype.h>
+
 #include "test_core.h"
 
 /* What was told to whoever asked, as letters. */
@@ -19,7 +21,9 @@ static void done(void *arg, const struct vault_done *d, const struct err *e)
 	CHECK((d == NULL) != (e == NULL));
 	if (e)
 		CHECK_INT(e->sys == VAULT_DIED || e->sys == ENOSPC || e->kind == ERR_LIMIT, 1);
-	tell(d ? (char)(letter - 'a' + 'A') : letter);
+	if (d)
+		letter = (char)toupper(letter);
+	tell(letter);
 }
 
 static void opened(void *arg)

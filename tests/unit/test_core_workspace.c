@@ -1,4 +1,6 @@
 /* Workspaces with keepers that die, daemons that do, and hosts that lose their power. */
+#include <sys/mman.h>
+
 #include "test_core.h"
 
 static struct wsx *w;
@@ -47,12 +49,11 @@ static void find(const char *key)
 	CHECK(w);
 }
 
-static void begin(void)
+static void make(void)
 {
 	const struct wsx_ask ask = { .tenant = "t1", .key = "key" };
 	struct fail f = { 0 };
 
-	dir_make();
 	rig_boot = "boot-1";
 	rig_deadly.times = rig_refused.sys = 0;
 	rig_files = 1;
@@ -61,6 +62,12 @@ static void begin(void)
 	CHECK_INT(wsx_create(&rig_core, &ask, created, NULL, &f), 0);
 	rig_await(&is_told);
 	CHECK_INT(failure.code, FAIL_NONE);
+}
+
+static void begin(void)
+{
+	dir_make();
+	make();
 }
 
 static void look(void);
@@ -259,27 +266,55 @@ TEST(a_snapshot_of_nothing_is_refused)
 
 /* ---- a daemon that dies ------------------------------------------------------------------- */
 
-TEST(a_restore_that_was_begun_is_finished_by_the_next_one)
+static int64_t *marks; /* of the life that was ended: what it saw */
+
+static void start_undo(void)
 {
-	begin_open();
-	keep(POINT_AUTO);
-	int64_t first = w->row.head;
-	keep(POINT_AUTO);
 	rig_deadly.type = V_RESTORE;
 	rig_deadly.times = 1;
-	is_told = false;
 	wsx_restore(w, &(struct wsx_restore){ .way = WSX_UNDO }, back, NULL);
-	while (rig_deadly.times > 0)
-		rig_pass(1);
+	RIG_UNTIL(rig_deadly.times == 0);
 	CHECK(w->row.pending);
-	rig_again();
+}
+
+/* A daemon that is killed in the middle of it: whatever it held is gone. */
+static void live_and_die(void (*live)(void))
+{
+	int status;
+
+	dir_make();
+	marks = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(marks != MAP_FAILED);
+	pid_t pid = fork();
+	if (pid == 0) {
+		make();
+		look();
+		live();
+		_exit(TEST_PASSED);
+	}
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == TEST_PASSED);
+}
+
+static void undo_of_two(void)
+{
+	keep(POINT_AUTO);
+	marks[0] = w->row.head;
+	keep(POINT_AUTO);
+	start_undo();
+}
+
+TEST(a_restore_that_was_begun_is_finished_by_the_next_one)
+{
+	live_and_die(undo_of_two);
+	rig_start();
 	find("key");
 	CHECK(w->row.pending);
 	rig_files = 0;
 	keep(POINT_AUTO); /* opens it */
 	CHECK_INT(failure.code, FAIL_NONE);
-	CHECK_INT(last_restore(), first);
-	CHECK_INT(w->row.head, first);
+	CHECK_INT(last_restore(), marks[0]);
+	CHECK_INT(w->row.head, marks[0]);
 	synced(); /* and when the disk has it, nothing is pending */
 	CHECK(!w->row.pending);
 	end();
@@ -380,24 +415,26 @@ TEST(what_a_fork_began_with_is_written_again)
 	end();
 }
 
-TEST(a_target_that_is_lost_is_no_target)
+static void undo_of_what_is_lost(void)
 {
-	begin_open();
 	keep(POINT_SNAPSHOT);
-	int64_t kept = w->row.head;
+	marks[0] = w->row.head;
 	keep(POINT_AUTO); /* these two the disk does not have */
 	keep(POINT_AUTO);
-	rig_deadly.type = V_RESTORE;
-	rig_deadly.times = 1;
-	wsx_restore(w, &(struct wsx_restore){ .way = WSX_UNDO }, back, NULL);
-	while (rig_deadly.times > 0)
-		rig_pass(1);
-	lose_power();
-	CHECK_INT(w->row.head, kept);
+	start_undo();
+}
+
+TEST(a_target_that_is_lost_is_no_target)
+{
+	live_and_die(undo_of_what_is_lost);
+	rig_boot = "boot-after";
+	rig_start();
+	find("key");
+	CHECK_INT(w->row.head, marks[0]);
 	rig_files = 0;
 	keep(POINT_AUTO);
 	CHECK_INT(failure.code, FAIL_NONE);
-	CHECK_INT(last_restore(), kept);
-	CHECK_INT(w->row.head, kept);
+	CHECK_INT(last_restore(), marks[0]);
+	CHECK_INT(w->row.head, marks[0]);
 	end();
 }

@@ -459,6 +459,35 @@ def _(api, arms):
     finish(c, w)
 
 
+@row("FSX-09", "files that execute later, and were not there before, on their way to a folder of the host: none comes without a yes")
+def _(api, arms):
+    c, d = api.client, api.daemon
+    names = (".git/hooks/pre-commit", ".git/config", ".vscode/tasks.json", ".envrc", ".husky/pre-push", "Makefile", ".github/workflows/x.yml", ".claude/settings.json")
+    host, plain = bare("applied"), bare("plain")
+    w = Work(c, "later")
+    w.write("a.txt", b"one\n")
+    base = w.post("snapshots", {})["id"]
+    (host / "a.txt").write_text("one\n")
+    w.write("a.txt", b"two\n")
+    for name in names:
+        w.write(name, b"harm\n")
+    with tarfile.open(fileobj=io.BytesIO(c.get(f"{w.path}/archive").body)) as tar:
+        tar.extractall(plain)
+    arms.control(all((plain / name).exists() for name in names), "whoever unpacks it has them")
+    before = digest(host)
+
+    def apply(*words):
+        return subprocess.run([lib.cell.BIN / "caisson", "apply", "later", "--to", host, "--from", base, "--yes", *words], capture_output=True, text=True, cwd="/", check=False,
+                              stdin=subprocess.DEVNULL, env={"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "XDG_STATE_HOME": str(BARE / "journal"), "CAISSON_SOCKET": str(d.socket)})
+    done = apply()
+    same((done.returncode, digest(host)), (1, before), f"nothing is applied, OPEN: {done}")
+    done = apply("--allow-exec", "Makefile", "--allow-exec", ".envrc")
+    same((done.returncode, digest(host)), (1, before), f"nor in part: {done}")
+    arms.off(apply("--allow-exec", "*").returncode == 0 and (host / ".envrc").exists(), "the question")
+    check(not (host / ".git").exists(), "a git folder of theirs, OPEN")
+    finish(c, w)
+
+
 @row("FSX-15", "names that are hard to carry: exact in list, tar, changes, patch; undone like others")
 def _(api, arms):
     c, chance = api.client, random.Random(15)

@@ -6,7 +6,6 @@ files and settings. TAP.
     tests/ws/git_work.py merge    those with the word in their title
 """
 import json
-import pathlib
 import shutil
 import subprocess
 import sys

@@ -141,6 +141,13 @@ def _(api):
     w.shell("dpkg -i tool.deb")
     same(w.shell("tool; cat /etc/tool.conf /etc/tool-made; dpkg-query -W"), "tool 1\nx=1\nmade\ntool\t1\n", "installed")
     after = w.shell(LOOK)
+    start = next(p for p in w.history()["points"] if p["label"] == "the start of a sandbox")
+    changed = w.changes(base=start["id"], root=1)
+    same({n: changed.get(n) for n in ("usr/bin/tool", "etc/tool.conf", "etc/tool-made", "var/lib/dpkg/status")},
+         {"usr/bin/tool": "A", "etc/tool.conf": "A", "etc/tool-made": "A", "var/lib/dpkg/status": "M"}, f"{changed}")
+    same(w.changes(base=start["id"]), {}, "its files are another matter")
+    check("usr/bin/tool" in cli(api, "diff", "deb", start["id"], "--root"), "caisson diff --root")
+    same(c.get(w.path + "/changes?root=1&format=patch").code, "invalid", "no patch of a root")
     fork = Work.of(c, w.post("fork")["workspaces"][0])
     same(fork.shell("tool"), "tool 1\n", "in the fork")
     fork.shell("rm /usr/bin/tool")
