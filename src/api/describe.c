@@ -33,6 +33,7 @@ static const struct param query[] = {
 	{ "parent",    "text",          "only forks of this one" },
 	{ "path",      "text",          "the folder that names are taken from; without a slash in front from the working folder, which it is unless given" },
 	{ "plain",     "flag",          "nothing was renamed: it is gone, and something came" },
+	{ "root",      "flag",          "of the root that the workspace keeps, not of its files" },
 	{ "port",      "count",         "1 to 65535; 443 unless given" },
 	{ "recursive", "flag",          "with all that is below" },
 	{ "ref",       "text",          "the name of an image in an OCI layout that has several" },

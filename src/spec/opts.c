@@ -64,7 +64,7 @@ static const struct opt rows[] = {
 	{ .key = "checkpoint", .flag = "checkpoint", .arg = "on|off|all", .dflt = "on",
 	  .type = &opt_switch, .check = check_word, .words = checkpoint_words, FIELD(checkpoint),
 	  .forms = "`on`, `off`, `all`, true, false",
-	  .help = "what each command changed can be undone; all: the root of an imported image too" },
+	  .help = "each command can be undone; all: what it did to its root as well" },
 	{ .key = "allow_weaker", .flag = "allow-weaker", .arg = "FIELD",
 	  .type = &opt_list, .check = check_weaker, FIELD(allow_weaker),
 	  .forms = "list of fields", .help = "start even if this host cannot enforce the field" },

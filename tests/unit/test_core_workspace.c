@@ -397,11 +397,11 @@ TEST(what_a_fork_began_with_is_written_again)
 	keep(POINT_SNAPSHOT);
 	int64_t head = w->row.head;
 
+	rig_files = 0;
 	is_told = false;
 	CHECK_INT(wsx_fork(w, &(struct wsx_forks){ .n = 1, .key = "f" }, forked, NULL, &f), 0);
 	rig_await(&is_told);
 	CHECK_INT(failure.code, FAIL_NONE);
-	rig_files = 0;
 	for (int life = 0; life < 3; life++) {
 		find("f");
 		CHECK_INT(w->row.head, head);
