@@ -178,7 +178,7 @@ def _(_api):
 
 @test("disk use: alone and shared; nothing of a workspace stays when it is gone", own=True)
 def _(_api):
-    with daemon("usage", "--keep-trash", "3s") as (d, c):
+    with daemon("usage", "--keep-trash", "2s") as (d, c):
         w = Work(c, "one", disk="64m")
         w.shell("head -c 2m /dev/urandom > large")
         fork = Work.of(c, w.post("fork", {"key": "two"})["workspaces"][0])
@@ -406,14 +406,15 @@ def flattened(role):
         works["one"].post("redo")
         same(works["one"].hash(), before["one"][0], "and back")
         same(works["one"].changes(base=first, to="head").keys() >= {"d9", "d2/f1.txt"}, True, "between points of before")
-        works["late"] = up("late")
-        works["late"].shell("echo late > late")
-        late = works["late"].hash()
-        c.remove_all()
-        again()
-        wait_until(lambda: len(stacks()["late"]) == 1, 10, "a later one too")
-        same(stacks()["late"], stacks()["one"], "by the same tree")
-        same((works["late"].hash(), works["one"].hash()), (late, before["one"][0]), "and they are as they were")
+        if role == "root":
+            works["late"] = up("late")
+            works["late"].shell("echo late > late")
+            late = works["late"].hash()
+            c.remove_all()
+            again()
+            wait_until(lambda: len(stacks()["late"]) == 1, 10, "a later one too")
+            same(stacks()["late"], stacks()["one"], "by the same tree")
+            same((works["late"].hash(), works["one"].hash()), (late, before["one"][0]), "and they are as they were")
         same(c.ok("POST", "/v1/fsck", {})["findings"], [], "all of it is whole")
     shutil.rmtree(folder.parent)
 
