@@ -84,6 +84,15 @@ def _(_api):
         made = c.put("/v1/workspaces/more", {"disk": "16m"})
         same((made.status, made.json["disk"]), (201, 16 * MIB), "less is fine, and there is room")
         wait_until(lambda: not c.ok("GET", "/v1/sandboxes")["sandboxes"], 10, "its sandbox went with it")
+        w = Work.of(c, made.json)
+        w.write("small", b"mine\n")
+        same(caisson(d, "ws", "rm", "more")[0], 1, "it has changes")
+        same(caisson(d, "ws", "rm", "--force", "more")[0], 0, "thrown away")
+        same(caisson(d, "ws", "restore-trash", w.id)[0], 0, "and taken back")
+        for _again in range(8):  # a volume is free a moment after its keeper said goodbye
+            w.remove()
+            c.ok("POST", f"/v1/workspaces/{w.id}/restore-trash", {})
+            same(c.get(w.path + "/files/small").body, b"mine\n", "opened at once")
 
 
 @test("user: what cannot be held is found and refused", own=True)
@@ -178,7 +187,7 @@ def _(_api):
 
 @test("disk use: alone and shared; nothing of a workspace stays when it is gone", own=True)
 def _(_api):
-    with daemon("usage", "--keep-trash", "3s") as (d, c):
+    with daemon("usage", "--keep-trash", "1s") as (d, c):
         w = Work(c, "one", disk="64m")
         w.shell("head -c 2m /dev/urandom > large")
         fork = Work.of(c, w.post("fork", {"key": "two"})["workspaces"][0])
@@ -195,14 +204,6 @@ def _(_api):
         _status, out, _err = caisson(d, "ws", "ls", "--usage")
         check("UNIQUE" in out and "SHARED" in out, out)
         c.remove_all()
-        same(caisson(d, "ws", "rm", "two")[0], 1, "it has changes")
-        same(caisson(d, "ws", "rm", "--force", "two")[0], 0, "thrown away")
-        same(caisson(d, "ws", "restore-trash", fork.id)[0], 0, "and taken back")
-        for _again in range(8):  # a volume is free a moment after its keeper said goodbye
-            fork.remove()
-            c.ok("POST", f"/v1/workspaces/{fork.id}/restore-trash", {})
-            same(c.get(fork.path + "/files/small").status, 200, "opened at once")
-        same(c.get(fork.path + "/files/small").body, b"mine\n", "as it was")
         w.remove()
         fork.remove()
         wait_until(lambda: c.ok("GET", f"/v1/workspaces/{w.id}")["state"] == "gone", 20, "it is gone")
@@ -406,14 +407,15 @@ def flattened(role):
         works["one"].post("redo")
         same(works["one"].hash(), before["one"][0], "and back")
         same(works["one"].changes(base=first, to="head").keys() >= {"d9", "d2/f1.txt"}, True, "between points of before")
-        works["late"] = up("late")
-        works["late"].shell("echo late > late")
-        late = works["late"].hash()
-        c.remove_all()
-        again()
-        wait_until(lambda: len(stacks()["late"]) == 1, 10, "a later one too")
-        same(stacks()["late"], stacks()["one"], "by the same tree")
-        same((works["late"].hash(), works["one"].hash()), (late, before["one"][0]), "and they are as they were")
+        if role == "root":
+            works["late"] = up("late")
+            works["late"].shell("echo late > late")
+            late = works["late"].hash()
+            c.remove_all()
+            again()
+            wait_until(lambda: len(stacks()["late"]) == 1, 10, "a later one too")
+            same(stacks()["late"], stacks()["one"], "by the same tree")
+            same((works["late"].hash(), works["one"].hash()), (late, before["one"][0]), "and they are as they were")
         same(c.ok("POST", "/v1/fsck", {})["findings"], [], "all of it is whole")
     shutil.rmtree(folder.parent)
 
