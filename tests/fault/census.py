@@ -81,12 +81,17 @@ def loop_place(name):
 
 
 def loops():
-    """Those of this cell: their files lie on what only it has, or on what is mounted there."""
+    """Those of this cell: their files lie in its own memory (cell.enter), or on one of them."""
     mounts = [line.split() for line in read("/proc/self/mountinfo").splitlines()]
-    ours = {words[2] for words in mounts if words[4].startswith(("/run", "/tmp"))}
-    return {f"loop device {p.parent.parent.name} of {read(p).strip()}"
-            for p in pathlib.Path("/sys/block").glob("loop*/loop/backing_file")
-            if loop_place(p.parent.parent.name) in ours}
+    ours = {words[2] for words in mounts if words[-2] == "cell"}
+    files = {p.parent.parent: read(p).strip() for p in pathlib.Path("/sys/block").glob("loop*/loop/backing_file")}
+    found = set()
+    for _ in range(2):  # a volume lies on a disk that is such a device itself
+        for device, file in files.items():
+            if loop_place(device.name) in ours:
+                found.add(f"loop device {device.name} of {file}")
+                ours.add(read(device / "dev").strip())
+    return found
 
 
 def take():
