@@ -51,6 +51,7 @@ soak: ## thousands of launches, some killed, and then a census; minutes
 	@tools/build plain
 	@tests/soak/run
 	@tests/soak/daemon
+	@STEPS=20 SEED=$$$$ tests/ws/matrix.py
 
 install: build ## PREFIX=/usr/local DESTDIR=
 	@install -D -s build/caisson $(DESTDIR)$(PREFIX)/bin/caisson

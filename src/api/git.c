@@ -1,5 +1,6 @@
 /*
- * git.c - what leaves a workspace by git: commits, merges, pushes; patches and bundles as files.
+ * git.c - what leaves a workspace by git: commits, merges, pushes; patches, bundles and files as
+ * they were at a point; and three versions of a file made one.
  */
 #include "core/git.h"
 
@@ -11,6 +12,7 @@
 #include "base/fd.h"
 #include "core/details.h"
 #include "os/extent.h"
+#include "wire/base64.h"
 
 #define PIECE (64u << 10)
 
@@ -135,6 +137,11 @@ static void patched(void *arg, const struct git_end *end)
 	filed(arg, end, "text/x-patch");
 }
 
+static void taken(void *arg, const struct git_end *end)
+{
+	filed(arg, end, "application/x-tar");
+}
+
 static void bundled(void *arg, const struct git_end *end)
 {
 	filed(arg, end, "application/x-git-bundle");
@@ -256,7 +263,11 @@ void workspace_patch(struct call *c, struct wsx *w)
 	struct git_ask ask = { .verb = GIT_PATCH, .paths = path ? paths : NULL };
 
 	paths[0] = path;
-	ask.base = base && strcmp(base, "base") != 0 ? base : NULL;
+	ask.at = call_query(c, "to");
+	if (base && git_sha_is(base, strlen(base)))
+		ask.base = base;
+	else if ((base && strcmp(base, "base") != 0) || !w->row.base_commit)
+		ask.since = base ? base : "base";
 	start(c, w, &ask, patched, c);
 }
 
@@ -277,4 +288,149 @@ void workspace_export(struct call *c)
 	}
 	ask.verb = is_bundle ? GIT_BUNDLE : GIT_MAILS;
 	start(c, w, &ask, is_bundle ? bundled : patched, c);
+}
+
+/* ---- files at a point ---------------------------------------------------------------- */
+
+/* Nothing in it leads out of the folder that it is below. */
+static bool is_below(const char *path, size_t n)
+{
+	if (n == 0 || path[0] == '/' || memchr(path, '\0', n))
+		return false;
+	for (size_t at = 0, part; at <= n; at += part + 1) {
+		const char *end = memchr(path + at, '/', n - at);
+
+		part = end ? (size_t)(end - path) - at : n - at;
+		if (part == 0 || (part == 1 && path[at] == '.') ||
+		    (part == 2 && memcmp(path + at, "..", 2) == 0))
+			return false;
+	}
+	return true;
+}
+
+static int add_name(struct str *out, const char *path, size_t n, struct fail *f)
+{
+	if (!is_below(path, n))
+		return fail_set(f, FAIL_INVALID, "paths: names below the workspace's folder");
+	str_add(out, "./");
+	str_addn(out, path, n);
+	str_addn(out, "", 1);
+	return 0;
+}
+
+/* Of both lists: a name that is no text comes as base64. */
+static int add_names(const json_t *body, struct str *out, struct fail *f)
+{
+	const json_t *plain = json_object_get(body, "paths"),
+		     *coded = json_object_get(body, "paths_base64"), *one;
+	AUTO(str_done) struct str name = { .max = BODY_JSON_MAX };
+	size_t i;
+
+	json_array_foreach(plain, i, one)
+	{
+		if (!json_is_string(one) ||
+		    add_name(out, json_string_value(one), json_string_length(one), f) < 0)
+			return fail_set(f, FAIL_INVALID,
+			                "paths: names below the workspace's folder");
+	}
+	json_array_foreach(coded, i, one)
+	{
+		str_clear(&name);
+		if (!json_is_string(one) ||
+		    !base64_decode(json_string_value(one), json_string_length(one), &name) ||
+		    add_name(out, str_text(&name), name.len, f) < 0)
+			return fail_set(f, FAIL_INVALID,
+			                "paths_base64: names below the workspace's folder");
+	}
+	return 0;
+}
+
+void workspace_take(struct call *c)
+{
+	static const char *const known[] = { "at", "paths", "paths_base64", NULL };
+	AUTO(str_done) struct str names = { .max = (size_t)BODY_JSON_MAX * 2 };
+	struct wsx *w = call_workspace(c);
+	struct git_ask ask = { .verb = GIT_TAKE };
+	struct fail f = { 0 };
+
+	if (!w)
+		return;
+	if (members_known(c->body, known, &f) < 0 || member_text(c->body, "at", &ask.at, &f) < 0 ||
+	    add_names(c->body, &names, &f) < 0) {
+		answer_fail(c, &f);
+		return;
+	}
+	ask.input = str_text(&names);
+	ask.input_len = names.len;
+	start(c, w, &ask, taken, c);
+}
+
+/* ---- three versions of a file -------------------------------------------------------- */
+
+static json_t *print_joined(const struct git_end *end)
+{
+	AUTO(str_done) struct str text = { .max = BODY_JSON_MAX }, coded = { .max = SIZE_MAX };
+	char buf[PIECE];
+	int n;
+
+	for (uint64_t at = 0; at < end->bytes; at += (uint64_t)n) {
+		n = os_pread(end->fd, buf, sizeof buf, (off_t)at);
+		if (n <= 0)
+			return NULL;
+		str_addn(&text, buf, (size_t)n);
+	}
+	if (end->is_conflict)
+		return json_pack("{si}", "conflicts", (int)strtol(str_text(&text), NULL, 10));
+	base64_encode(str_text(&text), text.len, &coded);
+	return text.overflow ? NULL : json_pack("{ss}", "merged", str_text(&coded));
+}
+
+static void joined(void *arg, const struct git_end *end)
+{
+	struct call *c = arg;
+	json_t *o = end->fail ? NULL : print_joined(end);
+	struct fail f = { 0 };
+
+	if (end->fail) {
+		answer_fail(c, end->fail);
+	} else if (o) {
+		answer_json(c, 200, o);
+	} else {
+		fail_set(&f, FAIL_TOO_LARGE, "merge: what came of it is too large");
+		answer_fail(c, &f);
+	}
+	call_unref(c);
+}
+
+void workspace_join(struct call *c)
+{
+	static const char *const known[] = { "base", "ours", "theirs", NULL };
+	AUTO(str_done) struct str all = { .max = BODY_JSON_MAX };
+	struct wsx *w = call_workspace(c);
+	struct git_ask ask = { .verb = GIT_JOIN };
+	struct fail f = { 0 };
+	size_t ends[3];
+
+	if (!w)
+		return;
+	if (members_known(c->body, known, &f) < 0) {
+		answer_fail(c, &f);
+		return;
+	}
+	for (size_t i = 0; i < COUNT(ends); i++) {
+		const json_t *one = json_object_get(c->body, known[i]);
+
+		if (!json_is_string(one) ||
+		    !base64_decode(json_string_value(one), json_string_length(one), &all)) {
+			fail_set(&f, FAIL_INVALID, "%s: base64 is expected", known[i]);
+			answer_fail(c, &f);
+			return;
+		}
+		ends[i] = all.len;
+	}
+	ask.input = str_text(&all);
+	ask.input_len = all.len;
+	ask.base_len = ends[0];
+	ask.ours_len = ends[1] - ends[0];
+	start(c, w, &ask, joined, c);
 }

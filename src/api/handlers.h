@@ -24,7 +24,7 @@ handler_fn shell_list, shell_delete;
 handler_fn file_get, file_put, file_edit, file_delete, file_move, file_copy, file_mkdir, file_batch;
 handler_fn file_patch, file_grep, file_glob, archive_get, archive_put;
 /* images.c */
-handler_fn image_put, image_get, image_list, image_delete;
+handler_fn image_put, image_post, image_get, image_list, image_delete;
 /* workspaces.c */
 handler_fn workspace_put, workspace_get, workspace_list, workspace_change, workspace_delete;
 handler_fn workspace_untrash, workspace_fork, workspace_exec, workspace_snapshot, workspace_undo;
@@ -33,6 +33,7 @@ handler_fn workspace_redo, workspace_restore, workspace_history, workspace_chang
 handler_fn connection_list, net_why, net_change;
 /* git.c */
 handler_fn workspace_commit, workspace_merge, workspace_push, workspace_export;
+handler_fn workspace_take, workspace_join;
 void workspace_patch(struct call *c, struct wsx *w); /* changes as git has them */
 /* repos.c */
 handler_fn repos_put, repos_get, repos_list, repos_refresh, repos_delete;
@@ -40,6 +41,8 @@ handler_fn repos_put, repos_get, repos_list, repos_refresh, repos_delete;
 handler_fn events_get;
 /* cache.c */
 handler_fn cache_list, cache_gc, cache_verify;
+/* store.c */
+handler_fn store_gc, store_fsck;
 /* ports.c */
 handler_fn port_list, port_forward, port_delete, port_connect;
 /* admin.c */

@@ -5,6 +5,7 @@
 #include "core/image.h"
 
 #include "api/handlers.h"
+#include "core/workspace.h"
 #include "wire/oci.h"
 #include "wire/tree.h"
 
@@ -12,8 +13,11 @@
 
 static json_t *print_image(const struct image_row *row)
 {
-	return json_pack("{ss,ss,ss,sI,sI,sI,sI,sI}", "name", row->name, "source", row->source,
-	                 "digest", row->digest, "bytes", (json_int_t)row->bytes, "files",
+	bool is_snapshot = strcmp(row->source, IMAGE_SNAPSHOT) == 0;
+
+	return json_pack("{ss,ss,ss?,ss?,sI,sI,sI,sI,sI}", "name", row->name, "source", row->source,
+	                 "digest", is_snapshot ? NULL : row->digest, "point",
+	                 is_snapshot ? row->digest : NULL, "bytes", (json_int_t)row->bytes, "files",
 	                 (json_int_t)row->files, "layers", (json_int_t)row->layers, "dropped",
 	                 (json_int_t)row->dropped, "created_ms", (json_int_t)row->created_ms);
 }
@@ -62,6 +66,44 @@ void image_delete(struct call *c)
 	call_ref(c);
 	if (image_remove(c->api->core, c->tenant, c->params[0],
 	                 (struct store_call){ .done = dropped, .arg = c }, &f) < 0) {
+		answer_fail(c, &f);
+		call_unref(c);
+	}
+}
+
+/* ---- of a workspace ------------------------------------------------------------------ */
+
+static void taken(void *arg, const struct image_row *row, const struct fail *f)
+{
+	struct call *c = arg;
+
+	if (f)
+		answer_fail(c, f);
+	else
+		answer_json(c, 201, print_image(row));
+	call_unref(c);
+}
+
+void image_post(struct call *c)
+{
+	static const char *const known[] = { "name", "workspace", "point", "replace", NULL };
+	struct image_ask ask = { .tenant = c->tenant };
+	const char *workspace = NULL, *point = NULL;
+	struct wsx *w = NULL;
+	struct fail f = { 0 };
+
+	if (members_known(c->body, known, &f) == 0 &&
+	    member_text(c->body, "name", &ask.name, &f) == 0 &&
+	    member_text(c->body, "workspace", &workspace, &f) == 0 &&
+	    member_text(c->body, "point", &point, &f) == 0 &&
+	    member_bool(c->body, "replace", &ask.is_replace, &f) == 0) {
+		if (!ask.name || !workspace)
+			fail_set(&f, FAIL_INVALID, "name and workspace are needed");
+		else
+			w = wsx_find(c->api->core, c->tenant, workspace, &f);
+	}
+	call_ref(c);
+	if (!w || image_snapshot(w, &ask, point, taken, c, &f) < 0) {
 		answer_fail(c, &f);
 		call_unref(c);
 	}

@@ -75,8 +75,46 @@ static const struct member workspace[] = {
 };
 static const struct member workspace_usage[] = {
 	{ "unique", NEEDED, "count", "bytes that are its own: files and what its points keep" },
-	{ "shared", NEEDED, "count", "bytes of its points that those of others keep too" },
-	{ "files",  NEEDED, "count", "of its own, besides what it began with" },
+	{ "shared", NEEDED, "count", "bytes that others may have too: of its points, and the layers that it stands on" },
+	{ "files",  NEEDED, "count|null", "of its own, besides what it began with; null: in a list, of one with a volume" },
+};
+static const struct member gc_ask[] = {
+	{ "dry_run", 0, "bool|null", "only say what would be done" },
+};
+static const struct member gc_of[] = {
+	{ "dry_run",     NEEDED, "bool",         "nothing was done" },
+	{ "bytes",       NEEDED, "count",        "in the store before it" },
+	{ "freed_bytes", NEEDED, "count",        "what went, or would go" },
+	{ "max",         NEEDED, "count|null",   "store.max of the config; null: no bound" },
+	{ "high",        NEEDED, "count|null",   "above it room is made" },
+	{ "low",         NEEDED, "count|null",   "until no more than this is left" },
+	{ "decisions",   NEEDED, "[GcDecision]", "one for each thing that could go" },
+};
+static const struct member gc_decision[] = {
+	{ "kind",   NEEDED, "=files|=checkout|=trash|=points",  "files: of a workspace, which stays; trash: a workspace with all it has" },
+	{ "id",     NEEDED, "text",                             "of the workspace or the repository; of points how many" },
+	{ "key",    NEEDED, "text|null",                        "of the workspace, or what was checked out" },
+	{ "bytes",  NEEDED, "count",                            "that it takes" },
+	{ "action", NEEDED, "=keep|=remove|=removed|=failed",   "remove: by a dry run" },
+	{ "why",    NEEDED, "text",                             "the reason" },
+};
+static const struct member fsck_ask[] = {
+	{ "repair", 0, "bool|null", "mend what can be mended without a loss" },
+};
+static const struct member fsck_of[] = {
+	{ "findings",   NEEDED, "[FsckFinding]", "what is not as it should be" },
+	{ "found",      NEEDED, "count",         "how many" },
+	{ "mended",     NEEDED, "count",         "how many of these are mended" },
+	{ "workspaces", NEEDED, "count",         "that were looked at" },
+	{ "points",     NEEDED, "count",         "that were looked at" },
+	{ "trees",      NEEDED, "count",         "that were looked at" },
+};
+static const struct member fsck_finding[] = {
+	{ "kind",    NEEDED, "=workspace|=point|=checkpoint|=blob|=tree|=volume|=store", "what it is about" },
+	{ "id",      NEEDED, "text",    "of that; of what no row names its number on disk" },
+	{ "problem", NEEDED, "text",    "what is wrong" },
+	{ "mended",  NEEDED, "bool",    "it is as it should be now" },
+	{ "points",  0,      "[count]", "of a blob: checkpoints that hold it" },
 };
 static const struct member workspace_list_of[] = {
 	{ "workspaces", NEEDED, "[Workspace]", "newest first" },
@@ -139,6 +177,20 @@ static const struct member commit_ask[] = {
 	{ "paths",       0,      "[text]|null",      "only these, from the workspace's root; everything that is not ignored unless given" },
 	{ "author",      0,      "CommitAuthor|null", "agent unless given" },
 	{ "allow_empty", 0,      "bool|null",        "also when nothing has changed" },
+};
+static const struct member take_ask[] = {
+	{ "at",           0, "text|null",   "a point: cp_…, sn_…, px_…, `base` or `head`; as it is now unless given" },
+	{ "paths",        0, "[text]|null", "names from the workspace's root" },
+	{ "paths_base64", 0, "[text]|null", "those that are no text" },
+};
+static const struct member join_ask[] = {
+	{ "base",   NEEDED, "text", "base64" },
+	{ "ours",   NEEDED, "text", "base64" },
+	{ "theirs", NEEDED, "text", "base64" },
+};
+static const struct member joined_of[] = {
+	{ "merged",    0, "text",  "base64" },
+	{ "conflicts", 0, "count", "how often both have changed the same lines; 0: it is no text" },
 };
 static const struct member commit_author[] = {
 	{ "name",  0, "text", "on one line" },

@@ -47,6 +47,7 @@ static const struct member quota_sums[] = {
 	{ "mem",       NEEDED, "count|null",  "bytes of those that live, by their limits" },
 	{ "pids",      NEEDED, "count|null",  "of those that live, by their limits" },
 	{ "disk",      NEEDED, "count|null",  "bytes of those that are not gone, by their limits" },
+	{ "workspaces", NEEDED, "count|null", "that are not in the trash" },
 };
 
 static const struct member token_ask[] = {
@@ -579,6 +580,7 @@ const struct schema schemas[] = {
 	{ "SandboxList", "A page of sandboxes.", MEMBERS(sandbox_list_of) },
 	{ "Usage", "What a sandbox uses.", MEMBERS(sandbox_usage_of) },
 	{ "Image", "A root file system that was imported.", MEMBERS(image_members) },
+	{ "ImageAsk", "An image of what a sandbox left in its root.", MEMBERS(image_ask), ASK },
 	{ "ImageList", "All images of the tenant.", MEMBERS(image_list_members) },
 	{ "RepoAsk", "What is mirrored.", MEMBERS(repo_ask_of), ASK },
 	{ "Repo", "A mirror of a repository.", MEMBERS(repo_of) },
@@ -588,6 +590,12 @@ const struct schema schemas[] = {
 	{ "Workspace", "A durable tree.", MEMBERS(workspace) },
 	{ "WorkspaceUsage", "What it has on disk.", MEMBERS(workspace_usage) },
 	{ "WorkspaceList", "A page of workspaces.", MEMBERS(workspace_list_of) },
+	{ "GcAsk", "Make room.", MEMBERS(gc_ask), ASK },
+	{ "Gc", "What was decided.", MEMBERS(gc_of) },
+	{ "GcDecision", "One decision.", MEMBERS(gc_decision) },
+	{ "FsckAsk", "Look at everything.", MEMBERS(fsck_ask), ASK },
+	{ "Fsck", "What was found.", MEMBERS(fsck_of) },
+	{ "FsckFinding", "One finding.", MEMBERS(fsck_finding) },
 	{ "WorkspaceLeft", "What a command left in its workspace.", MEMBERS(workspace_left) },
 	{ "ForkAsk", "Which forks.", MEMBERS(fork_ask), ASK },
 	{ "SnapshotAsk", "A snapshot.", MEMBERS(snapshot_ask), ASK },
@@ -601,6 +609,9 @@ const struct schema schemas[] = {
 	{ "CommitAuthor", "Who commits.", MEMBERS(commit_author), ASK },
 	{ "MergeAsk", "What is merged.", MEMBERS(merge_ask), ASK },
 	{ "PushAsk", "Where to.", MEMBERS(push_ask), ASK },
+	{ "TakeAsk", "Which files.", MEMBERS(take_ask), ASK },
+	{ "JoinAsk", "The file before two have changed it, and after.", MEMBERS(join_ask), ASK },
+	{ "Joined", "What became of it.", MEMBERS(joined_of) },
 	{ "Committed", "What became of it.", MEMBERS(committed_of) },
 	{ "Conflict", "A file that both have changed.", MEMBERS(conflict_of) },
 	{ "Changes", "What differs.", MEMBERS(changes_of) },

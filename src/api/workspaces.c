@@ -6,6 +6,7 @@
 
 #include "api/handlers.h"
 #include "api/print.h"
+#include "core/census.h"
 #include "core/checkout.h"
 #include "core/workspace.h"
 #include "os/extent.h"
@@ -211,6 +212,15 @@ void workspace_put(struct call *c)
 
 /* ---- look ---------------------------------------------------------------------------- */
 
+static void set_usage(json_t *o, struct census_use use)
+{
+	json_t *files = use.is_volume ? json_null() : json_integer((json_int_t)use.files);
+
+	json_object_set_new(o, "usage",
+	                    json_pack("{sI,sI,so}", "unique", (json_int_t)use.unique, "shared",
+	                              (json_int_t)use.shared, "files", files));
+}
+
 static void used(void *arg, struct wsx *w, const struct wsx_usage *u, const struct fail *f)
 {
 	struct call *c = arg;
@@ -220,11 +230,29 @@ static void used(void *arg, struct wsx *w, const struct wsx_usage *u, const stru
 		refused(c, f);
 		return;
 	}
-	json_object_set_new(o, "usage",
-	                    json_pack("{sI,sI,sI}", "unique",
-	                              (json_int_t)(u->bytes + u->kept - u->shared), "shared",
-	                              (json_int_t)u->shared, "files", (json_int_t)u->files));
+	struct census_use use = census_use(c->api->core->census, &w->row);
+
+	set_usage(o, (struct census_use){ .unique = u->bytes + u->kept - u->shared,
+	                                  .shared = u->shared + use.layers,
+	                                  .files = u->files });
 	answer_json(c, 200, o);
+	call_unref(c);
+}
+
+/* The layers are known; the keeper knows the rest best. */
+static void layers_counted(void *arg, const struct census *census, const struct fail *why)
+{
+	struct call *c = arg;
+	struct fail f = { 0 };
+	struct wsx *w =
+	    c->r ? wsx_find(c->api->core, c->tenant, c->params[0], why ? &(struct fail){ 0 } : &f)
+		 : NULL;
+
+	(void)census; /* it is the core's now */
+	if (w && !why)
+		wsx_usage(w, used, call_ref(c));
+	else if (c->r)
+		answer_fail(c, why ? why : &f);
 	call_unref(c);
 }
 
@@ -242,12 +270,13 @@ void workspace_get(struct call *c)
 	else if (!w)
 		answer_fail(c, &f);
 	else if (call_query(c, "usage"))
-		wsx_usage(w, used, call_ref(c));
+		census_get(c->api->core, layers_counted, call_ref(c));
 	else
 		answer_json(c, 200, print_workspace(w));
 }
 
-void workspace_list(struct call *c)
+/* `census` NULL: without their disk use. */
+static void answer_list(struct call *c, const struct census *census)
 {
 	struct workspace_query q = { .parent = call_query(c, "parent") };
 	struct workspace_list list;
@@ -268,13 +297,34 @@ void workspace_list(struct call *c)
 	json_t *rows = json_array();
 	for (size_t i = 0; i < list.n; i++) {
 		const struct wsx *w = roster_find(&c->api->core->workspaces, list.rows[i].id);
+		json_t *row = w ? print_workspace(w) : print_workspace_row(&list.rows[i]);
 
-		json_array_append_new(rows,
-		                      w ? print_workspace(w) : print_workspace_row(&list.rows[i]));
+		if (census)
+			set_usage(row, census_use(census, w ? &w->row : &list.rows[i]));
+		json_array_append_new(rows, row);
 	}
 	json_t *o = json_pack("{so}", "workspaces", rows);
 	json_object_set_new(o, "next", list.next ? json_string(list.next) : json_null());
 	answer_json(c, 200, o);
+}
+
+static void counted(void *arg, const struct census *census, const struct fail *f)
+{
+	struct call *c = arg;
+
+	if (f)
+		answer_fail(c, f);
+	else if (c->r) /* else nobody waits any more */
+		answer_list(c, census);
+	call_unref(c);
+}
+
+void workspace_list(struct call *c)
+{
+	if (call_query(c, "usage"))
+		census_get(c->api->core, counted, call_ref(c));
+	else
+		answer_list(c, NULL);
 }
 
 /* ---- change -------------------------------------------------------------------------- */
@@ -564,22 +614,27 @@ void workspace_changes(struct call *c)
 {
 	struct wsx *w = call_workspace(c);
 	const char *base = call_query(c, "base"), *format = call_query(c, "format");
+	const struct wsx_between between = { .from = base ? base : "base",
+		                             .to = call_query(c, "to"),
+		                             .is_plain = call_query(c, "plain") != NULL,
+		                             .is_root = call_query(c, "root") != NULL };
 	struct fail f = { 0 };
 
 	if (!w)
 		return;
-	if (format && strcmp(format, "patch") == 0 && !call_query(c, "to")) {
+	if (format && strcmp(format, "patch") == 0 && !between.is_root) {
 		workspace_patch(c, w);
 		return;
 	}
 	if (format && strcmp(format, "json") != 0 && strcmp(format, "stat") != 0) {
-		fail_set(&f, FAIL_INVALID, "format: \"json\", \"stat\", or without `to` \"patch\"");
+		fail_set(&f, FAIL_INVALID,
+		         "format: \"json\", \"stat\", or without `root` \"patch\"");
 		answer_fail(c, &f);
 		return;
 	}
 	struct changes_ask *a = mem_alloc(sizeof *a);
 	*a = (struct changes_ask){ call_ref(c), format && strcmp(format, "stat") == 0 };
-	if (wsx_changes(w, base ? base : "base", call_query(c, "to"), differs, a, &f) == 0)
+	if (wsx_changes(w, &between, differs, a, &f) == 0)
 		return;
 	free(a);
 	refused(c, &f);

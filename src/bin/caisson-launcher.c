@@ -35,7 +35,7 @@ static const char usage[] =
 	"           [--host-path DIR]... [--service-id N] [--on-demand] [--idle-exit TIME]\n"
 	"           [--ttl TIME] [--keep-records TIME] [--keep-trash TIME] [--keep-ledger SIZE]\n"
 	"           [--process-events on|off] [--log LEVEL] [--net NAME=VALUE]...\n"
-	"           [--quota NAME=N]... [--default LIMIT=N]... [--most LIMIT=N]...\n";
+	"           [--quota NAME=N]... [--store NAME=N]... [--default LIMIT=N]... [--most LIMIT=N]...\n";
 /* clang-format on */
 
 static int set_state(struct options *o, char **values, struct err *e)
@@ -127,6 +127,7 @@ static const struct option {
 	{ "--log",          1, true,  NULL },
 	{ "--net",          1, true,  add_net },
 	{ "--quota",        1, true,  NULL },
+	{ "--store",        1, true,  NULL },
 	{ "--default",      1, true,  NULL },
 	{ "--most",         1, true,  NULL },
 	{ "--on-demand",    0, true,  set_on_demand },

@@ -104,13 +104,17 @@ static int main_gc(int argc, char **argv)
 }
 
 static const struct flag gc_flags[] = {
-	{ .name = "dry-run", .type = FLAG_SWITCH, .help = "only say what there is" },
+	{ .name = "dry-run", .type = FLAG_SWITCH, .help = "only say what would go, and why" },
 	FLAG_JSON,
 };
 
 static const struct verb gc = { .name = "gc",
 	                        .usage = "[--dry-run] [--json]",
-	                        .does = "remove what dead sandboxes left",
+	                        .does = "make room: in the store, and where dead sandboxes were",
+	                        .more =
+	                            "Where a daemon runs it removes what is over, and above the "
+	                            "high mark of its config (`store`) what can be had again. "
+	                            "Each decision is explained.",
 	                        .flags = gc_flags,
 	                        .n_flags = COUNT(gc_flags),
 	                        .main = main_gc };
@@ -175,9 +179,9 @@ static const struct verb *const verbs[] = {
 	&cmd_cp,     &cmd_ports,  &cmd_port,    &cmd_net,     &cmd_why,    &cmd_events,
 	&cmd_up,     &cmd_ws,     &cmd_fork,    &cmd_undo,    &cmd_redo,   &cmd_history,
 	&cmd_diff,   &cmd_snap,   &cmd_restore, &cmd_repo,    &cmd_commit, &cmd_merge,
-	&cmd_push,   &cmd_export, &cmd_image,   &cmd_serve,   &cmd_config, &cmd_token,
-	&cmd_cache,  &policy,     &doctor,      &gc,          &completion, &help,
-	&version,
+	&cmd_push,   &cmd_apply,  &cmd_export,  &cmd_image,   &cmd_serve,  &cmd_config,
+	&cmd_token,  &cmd_cache,  &policy,      &doctor,      &gc,         &cmd_fsck,
+	&completion, &help,       &version,
 };
 static const struct verb_table table = { verbs, COUNT(verbs) };
 

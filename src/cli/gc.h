@@ -1,5 +1,6 @@
 /*
- * gc.h - `caisson gc [--dry-run] [--json]`: removes what dead sandboxes left.
+ * gc.h - `caisson gc [--dry-run] [--json]`: makes room in the store of a daemon that runs, and
+ * removes what dead sandboxes left.
  */
 #pragma once
 

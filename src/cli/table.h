@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 
-#define TABLE_COLUMNS_MAX 10
+#define TABLE_COLUMNS_MAX 12
 
 struct table {
 	size_t n_columns;

@@ -95,12 +95,52 @@ static int send_file(const struct import *im, struct err *e)
 	return send_body(im, fd, S_ISDIR(st.st_mode), e);
 }
 
+/* A key may have an @ as well: what follows the last is a point when it looks like one. */
+static bool is_point(const char *text)
+{
+	static const char *const begins[] = { "cp_", "sn_", "px_" };
+	static const char *const words[] = { "base", "head", "origin" };
+
+	for (size_t i = 0; i < COUNT(begins); i++)
+		if (strncmp(text, begins[i], strlen(begins[i])) == 0)
+			return true;
+	for (size_t i = 0; i < COUNT(words); i++)
+		if (strcmp(text, words[i]) == 0)
+			return true;
+	return false;
+}
+
+/* WS[@POINT] */
+static int take(const struct import *im, const char *from, struct err *e)
+{
+	const struct image *x = im->call->opts;
+	AUTO(freep) char *workspace = mem_strdup(from);
+	AUTO(json_decrefp) json_t *made = NULL;
+	char *at = strrchr(workspace, '@');
+
+	if (x->ref)
+		return err_new(e, ERR_INVALID, "--ref names an image of oci:PATH");
+	if (at && is_point(at + 1))
+		*at++ = '\0';
+	else
+		at = NULL;
+	im->call->client.doing = "making the image";
+	if (client_call(&im->call->client, "POST", "/v1/images",
+	                json_pack("{ss,ss,ss?,sb}", "name", im->name, "workspace", workspace,
+	                          "point", at, "replace", x->is_replace),
+	                &made, e) < 0)
+		return -1;
+	return tell(x, made, e);
+}
+
 static int import(struct verb_call *c, struct err *e)
 {
 	const struct image *x = c->opts;
 	const char *from = c->words.at[2];
 	struct import im = { .call = c, .name = c->words.at[1], .path = from };
 
+	if (strncmp(from, "ws:", 3) == 0)
+		return take(&im, from + 3, e);
 	im.is_oci = strncmp(from, "oci:", 4) == 0;
 	im.path = im.is_oci ? from + 4 : from;
 	if (x->ref && !im.is_oci)
@@ -131,7 +171,9 @@ static int list(struct verb_call *c, struct err *e)
 		char files[32], digest[16];
 
 		snprintf(files, sizeof files, "%lld", (long long)number_of(image, "files"));
-		snprintf(digest, sizeof digest, "%.12s", text_of(image, "digest"));
+		snprintf(digest, sizeof digest, "%.12s",
+		         text_of(image, json_is_null(json_object_get(image, "digest")) ? "point"
+		                                                                       : "digest"));
 		table_cell(&t, text_of(image, "name"));
 		table_cell(&t, text_of(image, "source"));
 		table_cell(&t, brief_bytes((uint64_t)number_of(image, "bytes")).text);
@@ -183,13 +225,14 @@ static const struct flag image_flags[] = {
 
 const struct verb cmd_image = {
 	.name = "image",
-	.usage = "import NAME PATH|oci:PATH | ls | rm NAME...",
+	.usage = "import NAME PATH|oci:PATH|ws:WS[@POINT] | ls | rm NAME...",
 	.does = "root file systems by name, for --image NAME",
 	.more =
 	    "PATH is a tar of a root file system, plain or packed by gzip or zstd; - is standard "
 	    "input. oci:PATH is an OCI layout, a folder or a tar of one. It is unpacked inside "
 	    "walls, all of it or nothing; setuid bits, and attributes other than user., are "
-	    "dropped.",
+	    "dropped. ws:WS is the root that the sandboxes of a workspace share with "
+	    "--checkpoint all, as it is or was at a point.",
 	.flags = image_flags,
 	.n_flags = COUNT(image_flags),
 	.words = "[import ls rm]",

@@ -239,7 +239,7 @@ const struct verb cmd_history = { .name = "history",
 
 struct diff {
 	struct verb_opts common;
-	bool is_stat, is_patch;
+	bool is_stat, is_patch, is_root;
 };
 
 static int print_files(const json_t *answer, struct err *e)
@@ -288,6 +288,7 @@ static int diff_run(struct verb_call *c, struct err *e)
 	                           : "/v1/workspaces/{}/changes?base={}",
 	            texts);
 	str_add(&path, x->is_patch ? "&format=patch" : x->is_stat ? "&format=stat" : "");
+	str_add(&path, x->is_root ? "&root=1" : "");
 	if (x->is_patch) {
 		const struct client_ask get = { .method = "GET", .path = str_text(&path) };
 
@@ -302,13 +303,15 @@ static int diff_run(struct verb_call *c, struct err *e)
 
 static const struct flag diff_flags[] = {
 	{ 'p', FLAG_SWITCH, "patch", offsetof(struct diff, is_patch), NULL,
-	  "as a patch that git applies; POINT is a commit then", NULL },
+	  "as a patch that git applies; the first POINT may be a commit, too", NULL },
 	{ '\0', FLAG_SWITCH, "stat", offsetof(struct diff, is_stat), NULL, "only how many", NULL },
+	{ '\0', FLAG_SWITCH, "root", offsetof(struct diff, is_root), NULL,
+	  "of the root that its sandboxes share with --checkpoint all, not of its files", NULL },
 	FLAG_JSON,
 };
 
 const struct verb cmd_diff = { .name = "diff",
-	                       .usage = "WORKSPACE [POINT [POINT]] [--stat|-p]",
+	                       .usage = "WORKSPACE [POINT [POINT]] [--root] [--stat|-p]",
 	                       .does = "which files differ, from the beginning or a point on",
 	                       .more = "Up to now, or between two points.",
 	                       .flags = diff_flags,

@@ -1,5 +1,5 @@
 /*
- * verb_ws.c - workspaces: ws ls, info, rm, restore-trash, pin; up, fork.
+ * verb_ws.c - workspaces: ws ls, show, rm, restore-trash, pin; up, fork.
  */
 #include "cli/verbs.h"
 
@@ -38,12 +38,14 @@ static int put_text(json_t *o, const char *key, const char *text, struct err *e)
 
 struct ws {
 	struct verb_opts common;
-	bool is_quiet, is_trash, is_forced;
+	bool is_quiet, is_trash, is_forced, has_usage;
 	const char *ttl;
 };
 
 static void add_workspace(struct table *t, const json_t *w)
 {
+	const json_t *usage = json_object_get(w, "usage");
+
 	table_cell(t, text_of(w, "id"));
 	table_cell(t, text_of(w, "key"));
 	table_cell(t, text_of(w, "state"));
@@ -53,18 +55,25 @@ static void add_workspace(struct table *t, const json_t *w)
 	table_cell(t, json_is_true(json_object_get(w, "pin")) ? "yes" : "");
 	table_cell(t, brief_age(number_of(w, "created_ms")).text);
 	table_cell(t, text_of(w, "parent"));
+	if (!usage)
+		return;
+	table_cell(t, brief_bytes((uint64_t)number_of(usage, "unique")).text);
+	table_cell(t, brief_bytes((uint64_t)number_of(usage, "shared")).text);
 }
 
 static int print_workspaces(const json_t *list, bool is_quiet, struct err *e)
 {
-	static const char *const heads[] = { "ID",        "KEY", "STATE", "CHANGES", "REV",
+	static const char *const plain[] = { "ID",        "KEY", "STATE", "CHANGES", "REV",
 		                             "SANDBOXES", "PIN", "AGE",   "PARENT",  NULL };
+	static const char *const full[] = { "ID",     "KEY",       "STATE",  "CHANGES",
+		                            "REV",    "SANDBOXES", "PIN",    "AGE",
+		                            "PARENT", "UNIQUE",    "SHARED", NULL };
 	AUTO(table_clear) struct table t;
 	AUTO(str_done) struct str out = { .max = TEXT_MAX };
 	json_t *w;
 	size_t i;
 
-	table_init(&t, heads);
+	table_init(&t, json_object_get(json_array_get(list, 0), "usage") ? full : plain);
 	json_array_foreach(list, i, w)
 	{
 		if (is_quiet)
@@ -81,7 +90,11 @@ static int ws_list(struct verb_call *c, struct err *e)
 {
 	const struct ws *x = c->opts;
 	AUTO(json_decrefp) json_t *list = NULL;
-	const char *path = x->is_trash ? "/v1/workspaces?trash=1" : "/v1/workspaces";
+	static const char *const paths[2][2] = {
+		{ "/v1/workspaces", "/v1/workspaces?usage=1" },
+		{ "/v1/workspaces?trash=1", "/v1/workspaces?trash=1&usage=1" },
+	};
+	const char *path = paths[x->is_trash][x->has_usage];
 
 	if (fetch_list(&c->client, path, "workspaces", &list, e) < 0)
 		return -1;
@@ -170,9 +183,13 @@ static int ws_run(struct verb_call *c, struct err *e)
 		size_t words_min, words_max;
 		int (*run)(struct verb_call *c, struct err *e);
 	} actions[] = {
-		{ "ls", 1, 1, ws_list },        { "info", 2, 2, ws_info },
-		{ "rm", 2, SIZE_MAX, ws_rm },   { "restore-trash", 2, SIZE_MAX, ws_untrash },
-		{ "pin", 2, SIZE_MAX, ws_pin }, { "unpin", 2, SIZE_MAX, ws_unpin },
+		{ "ls", 1, 1, ws_list },
+		{ "info", 2, 2, ws_info },
+		{ "show", 2, 2, ws_info },
+		{ "rm", 2, SIZE_MAX, ws_rm },
+		{ "restore-trash", 2, SIZE_MAX, ws_untrash },
+		{ "pin", 2, SIZE_MAX, ws_pin },
+		{ "unpin", 2, SIZE_MAX, ws_unpin },
 	};
 
 	for (size_t i = 0; i < COUNT(actions); i++)
@@ -186,6 +203,7 @@ static int ws_run(struct verb_call *c, struct err *e)
 static const struct flag ws_flags[] = {
 	{ 'q',  FLAG_SWITCH, "quiet", offsetof(struct ws, is_quiet), NULL, "ls: only their ids", NULL },
 	{ '\0', FLAG_SWITCH, "trash", offsetof(struct ws, is_trash), NULL, "ls: those in the trash", NULL },
+	{ '\0', FLAG_SWITCH, "usage", offsetof(struct ws, has_usage), NULL, "ls: with what they have on disk, alone and shared", NULL },
 	{ 'f',  FLAG_SWITCH, "force", offsetof(struct ws, is_forced), NULL, "rm: although it has changes, or sandboxes, which are ended", NULL },
 	{ '\0', FLAG_TEXT,   "ttl",   offsetof(struct ws, ttl), "DURATION", "unpin: to the trash after this long without use", NULL },
 	FLAG_JSON,
@@ -194,14 +212,14 @@ static const struct flag ws_flags[] = {
 
 const struct verb cmd_ws = {
 	.name = "ws",
-	.usage = "ls | info WS | rm WS... | restore-trash ID... | pin WS... | unpin WS...",
+	.usage = "ls | show WS | rm WS... | restore-trash ID... | pin WS... | unpin WS...",
 	.does = "the workspaces: durable trees",
 	.more =
 	    "A workspace survives its sandboxes, restarts and crashes. What is removed lies in the "
 	    "trash for a day; there it is found by its id.",
 	.flags = ws_flags,
 	.n_flags = COUNT(ws_flags),
-	.words = "[ls info rm restore-trash pin unpin]",
+	.words = "[ls show info rm restore-trash pin unpin]",
 	.opts_size = sizeof(struct ws),
 	.words_min = 1,
 	.words_max = SIZE_MAX,

@@ -27,8 +27,12 @@ extern const struct verb cmd_net, cmd_why;
 extern const struct verb cmd_events;
 /* verb_cache.c */
 extern const struct verb cmd_cache;
+/* verb_fsck.c */
+extern const struct verb cmd_fsck;
 /* verb_port.c */
 extern const struct verb cmd_ports, cmd_port;
+/* verb_apply.c */
+extern const struct verb cmd_apply;
 /* verb_git.c */
 extern const struct verb cmd_commit, cmd_merge, cmd_push, cmd_export;
 /* verb_image.c */

@@ -11,6 +11,7 @@
 #define CHECKOUT_MS (60ull * 60 * 1000)
 #define RESOLVE_MS 60000u
 #define ANSWER_BYTES 1024
+#define EVICTING_MS 5
 
 /* One question on its way. */
 struct asking {
@@ -380,6 +381,10 @@ static void step(struct timer *t)
 
 	if (q->fail.code != FAIL_NONE) {
 		finish(q);
+		return;
+	}
+	if (q->core->is_evicting) { /* the layer that it finds may be on its way out */
+		timer_set(&q->core->timers, &q->timer, EVICTING_MS);
 		return;
 	}
 	int r = repo_find(q->core, q->tenant, q->repo_name, &a, &row, &f);

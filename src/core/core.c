@@ -10,8 +10,12 @@
 #include "base/fd.h"
 #include "core/birth.h"
 #include "core/cache.h"
+#include "core/census.h"
 #include "core/checkout.h"
 #include "core/expire.h"
+#include "core/flatten.h"
+#include "core/fsck.h"
+#include "core/gc.h"
 #include "core/image.h"
 #include "core/ledger.h"
 #include "core/maker.h"
@@ -306,12 +310,17 @@ void core_close(struct core *c)
 	c->store = NULL;
 	checkout_close(c);
 	repo_close(c);
+	image_takings_close(c);
 	roster_each(&c->sandboxes, free_sandbox, NULL);
 	roster_done(&c->sandboxes);
 	roster_done(&c->processes);
 	cache_asks_done(c);
 	wsx_close_all(c);
 	images_close(c);
+	gc_close(c);
+	flatten_close(c);
+	fsck_close(c);
+	census_close(c);
 	trees_close(c);
 	maker_close(c);
 	timers_done(&c->timers, c->loop);

@@ -17,6 +17,8 @@
  *   repo.c      repositories: their mirrors
  *   checkout.c  a commit as trees of a workspace
  *   trees.c     folders of the store; vault.c: the link to who keeps them
+ *   census.c    what lies there; evict.c who goes when it is too much; fsck.c
+ *               whether all fits; flatten.c long stacks
  *   workspace.c and its siblings: durable trees, their points, who works with them
  *   files.c     the tree worker of a sandbox: requests and answers about files
  *   dial.c      connections to ports inside
@@ -54,6 +56,7 @@ struct sbx;
 struct core_config {
 	const char *state_dir, *run_dir;
 	struct quota quota;                                    /* per tenant; 0: none */
+	struct config_store disk;                              /* of workspaces */
 	const struct config_net *net;                          /* the operator's, for all */
 	struct limit defaults[LIMIT_COUNT], most[LIMIT_COUNT]; /* the operator's, for specs */
 	uint64_t ttl_ms;          /* of a sandbox that names none; 0: for ever */
@@ -78,7 +81,13 @@ struct core {
 	struct ledger *ledger;        /* ledger.h */
 	struct cache_ask *cache_asks; /* that are under way */
 	struct trees *trees;          /* trees.h */
+	struct census *census;        /* the last one; NULL: none yet (census.h) */
+	struct census_op *census_ops; /* under way */
+	struct gc_job *gc_jobs;       /* gc.h */
+	struct fsck *fscks;           /* fsck.h */
+	struct flatten *flatten;      /* the one under way, or NULL (flatten.h) */
 	struct image_import *imports; /* image.h */
+	struct image_taking *takings;
 	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
 	struct layer_job *layer_jobs; /* checkouts that are being made */
 	struct asking *askings;       /* who waits for one */
@@ -87,14 +96,17 @@ struct core {
 	struct roster workspaces;     /* by id: those that somebody works with */
 	struct watch store_watch;
 	struct timer expire;
-	struct timer nudge; /* lazy records go now */
-	size_t n_clients;   /* connections, as the server counts them */
-	uint64_t purged_ms; /* when old records were last looked for; monotonic */
-	uint64_t swept_ms;  /* and points of workspaces */
-	uint64_t busy_ms;   /* when there was last something to do; monotonic */
-	bool is_open;       /* requests are answered */
-	bool is_closing;    /* nothing new is begun */
-	struct {            /* NULL, or: is told of a sandbox of which nothing is left */
+	struct timer nudge;    /* lazy records go now */
+	size_t n_clients;      /* connections, as the server counts them */
+	uint64_t purged_ms;    /* when old records were last looked for; monotonic */
+	uint64_t swept_ms;     /* and points of workspaces */
+	uint64_t busy_ms;      /* when there was last something to do; monotonic */
+	uint64_t gc_looked_ms; /* and whether the store is too full */
+	uint64_t flattened_ms; /* and stacks that are too long */
+	bool is_evicting;      /* a checkout is about to go: nobody may be given one */
+	bool is_open;          /* requests are answered */
+	bool is_closing;       /* nothing new is begun */
+	struct {               /* NULL, or: is told of a sandbox of which nothing is left */
 		void (*tell)(void *arg, const char *sandbox);
 		void *arg;
 	} on_gone;

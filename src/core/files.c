@@ -271,6 +271,8 @@ static void give(struct worker *w, struct job *j)
 	size_t taken = 0;
 
 	timer_stop(&w->sandbox->core->timers, &w->idle);
+	if (w->sandbox->workspace && changes[j->ask.request.verb])
+		w->sandbox->workspace->is_kept = false; /* until the point after it */
 	w->job = j;
 	w->is_long = j->is_long;
 	w->sandbox->files->n_long += w->is_long;

@@ -25,6 +25,10 @@ struct git_op {
 	const char *args[GIT_PATHS_MAX + 6];
 	size_t n_args;
 	const char *input;
+	char *bytes; /* or that, n_bytes of it: ours */
+	size_t n_bytes;
+	const char *at, *since; /* TAKE, PATCH */
+	bool is_packed;         /* PATCH: out_fd has what `since` was */
 	bool is_forced;
 	const char *branch, *lease;
 	struct repo_row repo; /* id "": none */
@@ -32,6 +36,7 @@ struct git_op {
 	int out_fd; /* -1: what it prints is small */
 	uint64_t n_out;
 	bool is_full; /* the file takes no more */
+	bool is_conflict;
 	char sha[GIT_SHA_SIZE];
 	char *conflicts;
 	size_t conflicts_len;
@@ -51,6 +56,8 @@ static const struct {
 	[GIT_PATCH] = { git_script_patch, "patch", false, true, LEDGER_KINDS },
 	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true, LEDGER_KINDS },
 	[GIT_MAILS] = { git_script_mails, "patch", false, true, LEDGER_KINDS },
+	[GIT_TAKE] = { git_script_take, "take", false, true, LEDGER_KINDS },
+	[GIT_JOIN] = { git_script_join, "merge", false, true, LEDGER_KINDS },
 };
 
 /* ---- the end ------------------------------------------------------------------------- */
@@ -64,6 +71,7 @@ static void op_free(struct git_op *o)
 		wsx_discard(o->scratch);
 	fd_close(&o->out_fd);
 	free(o->conflicts);
+	free(o->bytes);
 	arena_done(&o->arena);
 	free(o);
 }
@@ -74,6 +82,7 @@ static void finish(struct git_op *o)
 		                     .remote = o->branch ? o->branch : "",
 		                     .conflicts = o->conflicts,
 		                     .conflicts_len = o->conflicts_len,
+		                     .is_conflict = o->is_conflict,
 		                     .fd = o->out_fd,
 		                     .bytes = o->n_out,
 		                     .fail = o->fail.code == FAIL_NONE ? NULL : &o->fail };
@@ -151,6 +160,9 @@ static void ran(void *arg, const struct service_end *end)
 		memcpy(o->conflicts, end->out, end->out_len);
 		o->conflicts[end->out_len] = '\0';
 		o->conflicts_len = end->out_len;
+	} else if (end->fail.code == FAIL_NONE && end->exit_code == GIT_EXIT_CONFLICT &&
+	           o->verb == GIT_JOIN) {
+		o->is_conflict = true;
 	} else {
 		git_explain(end, verbs[o->verb].what, &o->fail);
 	}
@@ -184,18 +196,20 @@ static int open_out(struct git_op *o)
 static void run(struct git_op *o, int input_fd)
 {
 	bool is_large = verbs[o->verb].is_large;
+	const struct wsx *w = o->scratch ? o->scratch : o->w;
 	char net[GATE_NAME_SIZE + 8];
 
 	snprintf(net, sizeof net, "%s:%u", o->url.host, o->url.port);
 	const struct service_ask ask = { .tenant = o->w->row.tenant,
 		                         .script = verbs[o->verb].script,
 		                         .args = o->args,
-		                         .workspace = o->w->row.id,
+		                         .workspace = o->verb == GIT_JOIN ? NULL : w->row.id,
 		                         .is_read_only = !verbs[o->verb].is_writing,
 		                         .net = o->verb == GIT_PUSH ? net : NULL,
-		                         .input = o->input,
+		                         .input = o->bytes ? o->bytes : o->input,
 		                         .input_fd = input_fd,
 		                         .input_len = input_fd > 0 ? o->n_out
+		                                      : o->bytes   ? o->n_bytes
 		                                      : o->input   ? strlen(o->input)
 		                                                   : 0,
 		                         .timeout_ms = GIT_MS,
@@ -212,6 +226,7 @@ static void run(struct git_op *o, int input_fd)
 /* ---- merge: two workspaces have two ranges of ids, so one after the other ------------- */
 
 static void pack(struct git_op *o, struct wsx *w, int input_fd);
+static void begin_patch(struct git_op *o);
 
 static void packed(void *arg, const struct service_end *end)
 {
@@ -226,6 +241,8 @@ static void packed(void *arg, const struct service_end *end)
 	o->scratch = NULL;
 	if (o->fail.code != FAIL_NONE)
 		finish(o);
+	else if (o->verb == GIT_PATCH)
+		begin_patch(o);
 	else if (is_first)
 		pack(o, o->source, fd_take(&o->out_fd));
 	else
@@ -237,7 +254,8 @@ static void pack(struct git_op *o, struct wsx *w, int input_fd)
 {
 	const char *args[] = { w->row.base_commit ? w->row.base_commit : "", NULL };
 	const struct service_ask ask = { .tenant = w->row.tenant,
-		                         .script = git_script_pack,
+		                         .script = o->verb == GIT_PATCH ? git_script_point
+		                                                        : git_script_pack,
 		                         .args = args,
 		                         .workspace = w->row.id,
 		                         .is_read_only = true,
@@ -267,13 +285,41 @@ static void begun(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct 
 		return;
 	}
 	wsx_ref(o->scratch);
-	pack(o, o->scratch, 0);
+	if (o->verb == GIT_TAKE || (o->verb == GIT_PATCH && (o->is_packed || !o->since)))
+		run(o, o->is_packed ? fd_take(&o->out_fd) : 0);
+	else
+		pack(o, o->scratch, 0);
+}
+
+/* What it was cannot change while it is read. */
+static void show(struct git_op *o, const char *point)
+{
+	const struct wsx_forks then = { .n = 1, .at = point, .ttl_ms = SCRATCH_MS };
+
+	if (wsx_fork(o->w, &then, begun, o, &o->fail) < 0)
+		finish(o);
+}
+
+/* First the point that it begins with, then the one that it leads to. */
+static void begin_patch(struct git_op *o)
+{
+	if (o->since && o->out_fd < 0) {
+		show(o, o->since);
+		return;
+	}
+	o->is_packed = o->out_fd >= 0;
+	if (o->at)
+		show(o, o->at);
+	else
+		run(o, o->is_packed ? fd_take(&o->out_fd) : 0);
 }
 
 /* Commits tell what both have in common, but not of files that were never committed. */
 static void pack_both(struct git_op *o)
 {
-	const struct wsx_forks as_it_began = { .n = 1, .at = "origin", .ttl_ms = SCRATCH_MS };
+	const struct wsx_forks as_it_began = {
+		.n = 1, .at = "origin", .ttl_ms = SCRATCH_MS, .is_ours = true
+	};
 
 	if (!o->begun)
 		pack(o, o->source, 0);
@@ -379,7 +425,9 @@ static int take_base(struct git_op *o, const struct git_ask *ask, struct fail *f
 
 	if (base && !git_sha_is(base, strlen(base)))
 		return fail_set(f, FAIL_INVALID, "base: the hash of a commit is expected");
-	add_arg(o, base ? base : "");
+	o->since = ask->since ? arena_strdup(&o->arena, ask->since) : NULL;
+	o->at = ask->at ? arena_strdup(&o->arena, ask->at) : NULL;
+	add_arg(o, o->since ? "-" : base ? base : "");
 	return add_paths(o, ask->paths, f);
 }
 
@@ -436,6 +484,24 @@ static int take_merge(struct git_op *o, const struct git_ask *ask, struct fail *
 	return 0;
 }
 
+static int take_bytes(struct git_op *o, const struct git_ask *ask, struct fail *f)
+{
+	char text[24];
+
+	if (ask->base_len > ask->input_len || ask->ours_len > ask->input_len - ask->base_len)
+		return fail_set(f, FAIL_INVALID, "merge: more was announced than came");
+	o->bytes = mem_alloc(ask->input_len + 1);
+	o->n_bytes = ask->input_len;
+	if (ask->input_len > 0)
+		memcpy(o->bytes, ask->input, ask->input_len);
+	o->at = ask->at ? arena_strdup(&o->arena, ask->at) : NULL;
+	snprintf(text, sizeof text, "%zu", ask->base_len);
+	add_arg(o, text);
+	snprintf(text, sizeof text, "%zu", ask->ours_len);
+	add_arg(o, text);
+	return 0;
+}
+
 static int take(struct git_op *o, const struct git_ask *ask, struct fail *f)
 {
 	switch (ask->verb) {
@@ -449,6 +515,9 @@ static int take(struct git_op *o, const struct git_ask *ask, struct fail *f)
 	case GIT_BUNDLE:
 	case GIT_MAILS:
 		return take_base(o, ask, f);
+	case GIT_TAKE:
+	case GIT_JOIN:
+		return take_bytes(o, ask, f);
 	}
 	return -1;
 }
@@ -499,6 +568,10 @@ static void begin(struct git_op *o)
 		add_arg(o, !o->lease ? "" : o->lease[0] ? o->lease : "-");
 	if (o->verb == GIT_MERGE && o->source)
 		pack_both(o);
+	else if (o->verb == GIT_TAKE)
+		show(o, o->at);
+	else if (o->verb == GIT_PATCH)
+		begin_patch(o);
 	else if (o->verb == GIT_MERGE)
 		resolve(o, o->branch);
 	else

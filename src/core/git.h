@@ -20,13 +20,23 @@ struct git_end {
 	const char *remote;      /* PUSH: the branch that it went to */
 	const char *conflicts;   /* MERGE: names, each with its NUL; nothing was changed then */
 	size_t conflicts_len;    /* 0: none */
-	int fd;                  /* PATCH, BUNDLE, MAILS: a file with what came of it; borrowed */
+	bool is_conflict;        /* JOIN: the file says how often */
+	int fd;                  /* PATCH, BUNDLE, MAILS, TAKE, JOIN: what came of it; borrowed */
 	uint64_t bytes;          /* of it */
 	const struct fail *fail; /* NULL: it worked, or there are conflicts */
 };
 typedef void git_done_fn(void *arg, const struct git_end *end);
 
-enum git_verb { GIT_COMMIT, GIT_MERGE, GIT_PUSH, GIT_PATCH, GIT_BUNDLE, GIT_MAILS };
+enum git_verb {
+	GIT_COMMIT,
+	GIT_MERGE,
+	GIT_PUSH,
+	GIT_PATCH,
+	GIT_BUNDLE,
+	GIT_MAILS,
+	GIT_TAKE, /* files as they were at a point, as tar: git_script_take */
+	GIT_JOIN, /* one file, three versions of it: git_script_join */
+};
 
 struct git_ask {
 	enum git_verb verb;
@@ -39,7 +49,12 @@ struct git_ask {
 	bool is_forced;           /* PUSH: over what was last seen there, and nothing else */
 	const char *lease;        /* PUSH: that commit instead; "" for none at all; NULL */
 	const char *base;         /* PATCH, BUNDLE, MAILS: a commit; NULL: what it began with */
-	int client_fd;            /* PUSH: -1, or whose rights */
+	const char *since;        /* PATCH: or a point */
+	const char *at;           /* TAKE, PATCH: a point; NULL: now */
+	const void *input;        /* TAKE, JOIN: for standard input; copied */
+	size_t input_len;
+	size_t base_len, ours_len; /* JOIN: of the first two in it */
+	int client_fd;             /* PUSH: -1, or whose rights */
 };
 /* done() later, or right in the call when nothing can be started; -1: it was refused. */
 int git_start(struct wsx *w, const struct git_ask *ask, git_done_fn *done, void *arg,

@@ -14,7 +14,7 @@
 	"cat >/tmp/config <<'END'\n"                                                               \
 	"[core]\n"                                                                                 \
 	"attributesFile = /dev/null\n"                                                             \
-	"excludesFile = /dev/null\n"                                                               \
+	"excludesFile = /nonexistent\n" /* an empty one is not none to the untracked cache */      \
 	"fsmonitor = false\n"                                                                      \
 	"hooksPath = /dev/null\n"                                                                  \
 	"logAllRefUpdates = false\n"                                                               \

@@ -1,8 +1,16 @@
 #include "core/gitscript-internal.h"
 
+/* Bytes that may be written at "$1": never the last 5 % of a disk, or 1 GiB. */
+#define ROOM                                                                                       \
+	"room() { stat -f -c '%a %b %S' \"$1\" | awk '{ keep = $2 * $3 / 20; "                     \
+	"if (keep > 1073741824) keep = 1073741824; r = $1 * $3 - keep; "                           \
+	"if ($2 == 0 || r > 21474836480) r = 21474836480; printf(\"%.0f\", (r > 0 ? r : 0)) }'; "  \
+	"}\n"
+_Static_assert(GIT_REPO_BYTES_MAX == 21474836480, "ROOM has another bound");
+
 /* What a killed one left is removed first: nobody else works here. */
 /* clang-format off */
-const char git_script_fetch[] = PRELUDE
+const char git_script_fetch[] = PRELUDE ROOM
 	"url=$1; shift\n"
 	"export GIT_DIR=" GIT_MIRROR "\n"
 	"cd \"$GIT_DIR\"\n"
@@ -14,7 +22,7 @@ const char git_script_fetch[] = PRELUDE
 	"tip() { git rev-parse -q --verify \"refs/caisson/heads/$head^{commit}\" || echo -; }\n"
 	"old=$(tip)\n"
 	"for p do set -- \"$@\" \"+$p:refs/caisson/${p#refs/}\"; shift; done\n"
-	"ulimit -f 41943040\n" /* blocks of 512 bytes: GIT_REPO_BYTES_MAX */
+	"room=$(room .); ulimit -f $((room > 67108864 ? room / 512 : 131072))\n" /* news are small */
 	"git fetch --progress --prune --no-tags --force --no-write-fetch-head --no-auto-maintenance "
 	"--no-recurse-submodules --end-of-options \"$url\" \"$@\" || exit 11\n"
 	"git pack-refs --all\n"
@@ -34,10 +42,14 @@ const char git_script_resolve[] = PRELUDE
 	"case $1 in *[!0-9a-f]*) ;; ???????*) try \"$1\" - ;; esac || :\n"
 	"exit 12\n";
 
-/* The index is as good as on the host for everybody who gets these files: written a second after
- * the last of them, with the ids that they keep, and with what is untracked known at this path. */
-const char git_script_checkout[] = PRELUDE
+/* A few small objects can name more files, or larger ones, than any disk has room for: what they
+ * would be is counted first. The index is as good as on the host for everybody who gets these
+ * files: written a second after the last of them, with the ids that they keep, and with what is
+ * untracked known at this path. */
+const char git_script_checkout[] = PRELUDE ROOM
 	"cd /work\n"
+	"GIT_DIR=" GIT_MIRROR " git ls-tree -r -t -l \"$1\" | awk -v room=\"$(room .)\" "
+	"'{ bytes += $4 } NR > 1000000 || bytes > room + 0 { exit 1 }' || exit 20\n"
 	"git init -q --template= -b caisson\n"
 	"mkdir -p .git/info .git/objects/info\n"
 	"echo " GIT_MIRROR "/objects >.git/objects/info/alternates\n"
@@ -94,6 +106,8 @@ static const struct {
 	{ GIT_EXIT_STALE, FAIL_STALE, NULL },
 	{ GIT_EXIT_MERGING, FAIL_CONFLICT, "a merge or rebase is under way in the workspace" },
 	{ GIT_EXIT_CHANGED, FAIL_BUSY, "somebody else committed meanwhile" },
+	{ GIT_EXIT_LARGE, FAIL_TOO_LARGE,
+	  "its files are more than a million, or than the disk has room for" },
 };
 
 /* The line that says most: git's own verdict, else the last one. */

@@ -14,7 +14,9 @@
 /* Where a mirror is seen: in services, and read-only in every sandbox of a workspace of it. */
 #define GIT_MIRROR "/run/caisson/repo"
 #define GIT_HEAD_LAYER "/run/caisson/head"
-#define GIT_REPO_BYTES_MAX (20ull << 30) /* of one pack: what is larger is refused */
+#define GIT_REPO_BYTES_MAX                                                                         \
+	(20ull << 30) /* of one pack, of a checkout: what is larger is refused                     \
+	               */
 
 /* With which a script ends, besides 0 and what git has. */
 enum git_exit {
@@ -28,6 +30,7 @@ enum git_exit {
 	GIT_EXIT_STALE = 17,    /* a push was refused: something else is there */
 	GIT_EXIT_MERGING = 18,  /* a merge or the like of the workspace's own is under way */
 	GIT_EXIT_CHANGED = 19,  /* somebody else committed meanwhile */
+	GIT_EXIT_LARGE = 20,    /* the files of a commit are too many, or have no room */
 };
 
 /* URL, then patterns ("refs/heads/ *"): the mirror is made or brought up to date. Prints three
@@ -45,8 +48,12 @@ extern const char git_script_head[];
 
 /* NAME EMAIL IS_EMPTY_FINE(0,1) [PATH...], the message on standard input: prints the new commit. */
 extern const char git_script_commit[];
-/* BASE ("": nothing) [PATH...]: prints the patch from that commit to the files as they are. */
+/* BASE ("": nothing; "-": what git_script_point printed is on standard input) [PATH...]: prints the
+ * patch from that commit to the files as they are. */
 extern const char git_script_patch[];
+/* BASE ("": nothing): prints a line, a commit of all files as they are; and a pack of what is new
+ * in it since BASE. */
+extern const char git_script_point[];
 /* BASE: prints three lines, HEAD, a commit of all files as they are, "-"; and a pack of what is new
  * since BASE. With the same of another workspace on standard input, that one's files are in the
  * pack too, and named in the third line. */
@@ -60,6 +67,15 @@ extern const char git_script_push[];
 /* BASE: prints a bundle, or a mailbox of patches, of the commits since. */
 extern const char git_script_bundle[];
 extern const char git_script_mails[];
+
+/* Names below /work, each with a NUL, are on standard input: prints a tar of them, each as
+ * "./NAME", without what is in a folder and those that are not there. Its first member, "ignored",
+ * has the names that git ignores, each with a NUL; a folder that it ignores as a whole ends with a
+ * slash. */
+extern const char git_script_take[];
+/* BASE_BYTES OURS_BYTES, the three files one after the other on standard input: prints what both
+ * sides have made of it; of a conflict how often they meet, 0 when it is no text. */
+extern const char git_script_join[];
 
 /* Why it did not work, of one of these; FAIL_NONE when it did. */
 void git_explain(const struct service_end *end, const char *what, struct fail *f);

@@ -80,8 +80,18 @@ const char git_script_commit[] = PRELUDE
 	"echo $new\n";
 
 /* The files as they are. One that has lost its git folder has what it began with, in the mirror. */
+const char git_script_point[] = PRELUDE OWN OBJECTS_OURS
+	"if own $theirs && [ -f $theirs/index ]; then cp $theirs/index /tmp/index; fi\n"
+	"git ls-files -z >/dev/null 2>&1 || rm -f /tmp/index\n"
+	"[ -f /tmp/index ] || git read-tree ${1:---empty}\n"
+	ADD "add\n"
+	"all=$(git commit-tree $(git write-tree) -m point)\n"
+	"echo $all\n"
+	"printf '%s\\n' $all ${1:+^$1} | git pack-objects -q --revs --stdout\n";
+
 const char git_script_patch[] = PRELUDE OWN OBJECTS_OURS
 	"base=${1:-$(git hash-object -w -t tree /dev/null)}; shift\n"
+	"if [ \"$base\" = - ]; then read -r base; git unpack-objects -q --strict; fi\n"
 	"if own $theirs && [ -f $theirs/index ]; then cp $theirs/index /tmp/index; fi\n"
 	"git ls-files -z >/dev/null 2>&1 || rm -f /tmp/index\n"
 	"[ -f /tmp/index ] || git read-tree $base\n"
@@ -144,3 +154,21 @@ const char git_script_bundle[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
 const char git_script_mails[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
 	"git format-patch --stdout --binary --full-index -M --no-ext-diff --no-textconv --no-color --no-signature --no-notes "
 	"--src-prefix=a/ --dst-prefix=b/ ${1:+$1..}HEAD\n";
+
+/* What is ignored is what is not in its index, by the rules that lie in its files. */
+const char git_script_take[] = PRELUDE
+	"cat >/tmp/names\n"
+	OWN OBJECTS_OURS
+	"if own $theirs && [ -f $theirs/index ]; then cp $theirs/index /tmp/index; fi\n"
+	"git ls-files -z >/dev/null 2>&1 || rm -f /tmp/index\n"
+	"git ls-files -z -o -i --exclude-standard --directory >/tmp/ignored\n"
+	"tar -c -f - --format=gnu --ignore-failed-read --no-recursion --hard-dereference --null -C /tmp ignored -C /work -T /tmp/names\n";
+
+const char git_script_join[] = PRELUDE
+	"cd /tmp\n"
+	"head -c \"$1\" >base; head -c \"$2\" >ours; cat >theirs\n"
+	"git merge-file -p -q ours base theirs >merged 2>/tmp/said && r=0 || r=$?\n"
+	"[ $r != 0 ] || exec cat merged\n"
+	"[ $r -lt 128 ] || r=0\n"
+	"echo $r\n"
+	"exit 16\n";

@@ -1,6 +1,7 @@
 #include "core/image.h"
 
 #include "core/trees.h"
+#include "core/workspace.h"
 #include "engine/plan.h"
 #include "io/journal.h"
 #include "spec/opts.h"
@@ -68,6 +69,7 @@ int image_remove(struct core *c, const char *tenant, const char *name, struct st
 {
 	AUTO(arena_done) struct arena a = { 0 };
 	struct image_row row;
+	struct workspace_row user;
 	struct err e = { 0 };
 
 	if (image_find(c, tenant, name, &a, &row, f) < 0)
@@ -75,6 +77,8 @@ int image_remove(struct core *c, const char *tenant, const char *name, struct st
 	const struct sbx *s = user_of(c, row.tree, false);
 	if (s)
 		return fail_set(f, FAIL_BUSY, "image: sandbox %s has it", s->id);
+	if (store_workspace_by_root(c->store, row.tree, &a, &user, &e) == 0)
+		return fail_set(f, FAIL_BUSY, "image: the root of workspace %s is of it", user.id);
 	if (store_image_drop(c->store, tenant, name, row.tree, call, &e) < 0)
 		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
 	return 0;
@@ -120,6 +124,8 @@ int image_resolve(struct sbx *s, struct fail *f)
 
 	if (image_name_is(s->spec.image) &&
 	    image_find(s->core, s->tenant, s->spec.image, &a, &row, f) < 0)
+		return -1;
+	if (wsx_check_root(s, &row.tree, f) < 0)
 		return -1;
 	s->image_tree = (uint64_t)row.tree;
 	if (before && before != s->image_tree)

@@ -7,6 +7,8 @@
  *
  *   name is free ─▷ tree ─▷ sandbox ─▷ worker takes the body ─▷ sandbox gone ─▷ sealed ─▷ named
  *
+ * Or of what a sandbox left in a root that its workspace keeps: image_snapshot.c.
+ *
  * Whatever fails, or a client that leaves, removes the tree. A name that is given to another tree
  * leaves the old one to the sandboxes that have it; images_sweep() removes it after the last.
  */
@@ -42,7 +44,16 @@ bool image_import_body(struct image_import *im, const void *bytes, size_t n, boo
 /* The owner has left: it is told nothing more. */
 void image_import_cancel(struct image_import *im);
 
-/* Refused while a sandbox has it: `busy`. */
+/* Of the root of a workspace's sandboxes (`checkpoint: all`), as it is or was at a point. Of `ask`
+ * name and is_replace count. The row is good within the call. */
+#define IMAGE_SNAPSHOT "snapshot" /* its source; its digest is the id of the point then */
+typedef void image_made_fn(void *arg, const struct image_row *row, const struct fail *f);
+int image_snapshot(struct wsx *w, const struct image_ask *ask, const char *point,
+                   image_made_fn *done, void *arg, struct fail *f) MUST_USE;
+
+/* May it have that name? */
+int image_check(struct core *c, const struct image_ask *ask, struct fail *f) MUST_USE;
+/* Refused while a sandbox has it, or the root of a workspace is of it: `busy`. */
 int image_remove(struct core *c, const char *tenant, const char *name, struct store_call call,
                  struct fail *f) MUST_USE;
 int image_find(struct core *c, const char *tenant, const char *name, struct arena *a,
@@ -58,5 +69,7 @@ int image_ids(const struct sbx *s, const char *user, uint32_t *uid, uint32_t *gi
 /* ---- for core.c ---- */
 void images_sweep(struct core *c); /* what has no name and no sandbox */
 void images_close(struct core *c); /* imports are forgotten; the next start removes their trees */
-/* Is the tree that of an import under way? */
+/* Is the tree that of an import, or of a snapshot, under way? */
 bool image_is_coming(const struct core *c, uint64_t tree);
+bool image_is_taken(const struct core *c, uint64_t tree);
+void image_takings_close(struct core *c);

@@ -55,7 +55,7 @@ bool image_is_coming(const struct core *c, uint64_t tree)
 	for (const struct image_import *im = c->imports; im; im = im->next)
 		if (im->tree == tree)
 			return true;
-	return false;
+	return image_is_taken(c, tree);
 }
 
 void images_close(struct core *c)
@@ -354,7 +354,7 @@ static int find_room(struct image_import *im, struct fail *f)
 	return 0;
 }
 
-static int check(struct core *c, const struct image_ask *ask, struct fail *f)
+int image_check(struct core *c, const struct image_ask *ask, struct fail *f)
 {
 	AUTO(arena_done) struct arena a = { 0 };
 	struct image_row row;
@@ -382,7 +382,7 @@ static int check(struct core *c, const struct image_ask *ask, struct fail *f)
 struct image_import *image_import(struct core *c, const struct image_ask *ask,
                                   struct image_owner owner, struct fail *f)
 {
-	if (check(c, ask, f) < 0)
+	if (image_check(c, ask, f) < 0)
 		return NULL;
 	struct image_import *im = mem_alloc(sizeof *im);
 

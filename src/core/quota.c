@@ -2,6 +2,7 @@
 
 #include "core/process.h"
 #include "store/images.h"
+#include "store/workspaces.h"
 
 struct quota quota_needs(const struct spec *s)
 {
@@ -45,6 +46,10 @@ void quota_used(struct core *c, const char *tenant, struct quota *out)
 
 	*out = (struct quota){ 0 };
 	roster_each(&c->sandboxes, count_one, &n);
+	uint64_t workspaces = 0;
+
+	if (c->store && store_workspace_count(c->store, tenant, &workspaces, &e) == 0)
+		out->of[QUOTA_WORKSPACES] = workspaces;
 	if (c->store && store_image_bytes(c->store, tenant, &images, &e) == 0)
 		out->of[QUOTA_DISK] += (uint64_t)images;
 }

@@ -164,7 +164,7 @@ int sbx_change_begin(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f
 		return fail_set(f, FAIL_BUSY, "the sandbox is %s", sandbox_state_name(s->state));
 	s->change.fail = (struct fail){ 0 };
 	s->change.is_busy = true;
-	s->change.is_ready = false;
+	s->change.is_ready = s->change.is_kept = false;
 	s->change.done = done;
 	s->change.arg = arg;
 	timer_set(&s->core->timers, &s->timer, CHANGE_MS);
@@ -299,13 +299,15 @@ static int insert(struct sbx *s, struct store_call call, struct fail *f)
 	return 0;
 }
 
-/* The launcher found nobody at the other end of the one socket that it writes to. */
-static void explain_make(struct fail *f, const struct err *e)
+/* The launcher found nobody at the other end of a socket: of the monitor, or of the keeper. */
+static void explain_make(struct fail *f, const struct err *e, bool has_workspace)
 {
 	fail_err(f, e);
 	if (e->sys != EPIPE && e->sys != ECONNRESET)
 		return;
-	fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "the monitor of the sandbox died");
+	fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "%s died",
+	         has_workspace ? "the monitor of the sandbox or the keeper of its workspace"
+	                       : "the monitor of the sandbox");
 	f->is_retry_safe = true;
 }
 
@@ -316,7 +318,7 @@ void sbx_made(void *arg, const struct launch_made *m, int channel_fd, const stru
 	AUTO(fd_close) int fd = channel_fd;
 
 	if (e) {
-		explain_make(&f, e);
+		explain_make(&f, e, s->workspace);
 		sbx_build_failed(s, &f);
 		return;
 	}
@@ -457,12 +459,54 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 
 /* ---- what the monitor says ------------------------------------------------------------ */
 
+struct start {
+	struct core *core;
+	char id[ID_SIZE];
+};
+
+static void start_kept(void *arg, struct wsx *w, const struct point_row *point,
+                       const struct fail *f)
+{
+	struct start *o = arg;
+	struct sbx *s = roster_find(&o->core->sandboxes, o->id);
+
+	(void)w;
+	(void)point;
+	free(o);
+	if (!s || !s->change.is_busy || s->change.is_kept)
+		return; /* it has died meanwhile */
+	s->change.is_kept = true;
+	if (f)
+		sbx_build_failed(s, f);
+	else
+		sbx_on_ready(s);
+}
+
+/* The names that its mounts need are in a root that is kept: nobody goes back behind them while it
+ * is there (workspace_root.c). */
+static void keep_start(struct sbx *s)
+{
+	const struct wsx_point_ask ask = { .label = "the start of a sandbox",
+		                           .process = s->id,
+		                           .is_start = true };
+	struct start *o = mem_alloc(sizeof *o);
+
+	*o = (struct start){ .core = s->core };
+	memcpy(o->id, s->id, sizeof o->id);
+	wsx_point(s->workspace, &ask, start_kept, o);
+}
+
 void sbx_on_ready(struct sbx *s)
 {
 	bool is_made = s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING;
 
 	if (s->change.is_busy && is_made && !gate_is_up(s)) {
 		s->change.is_ready = true;
+		return;
+	}
+	if (s->change.is_busy && is_made && !s->change.is_kept && !s->is_one_shot &&
+	    wsx_wants_root(s)) {
+		keep_start(s);
 		return;
 	}
 	if (s->change.is_busy && is_made) {

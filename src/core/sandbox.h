@@ -95,6 +95,7 @@ struct sbx {
 		struct fail fail;                     /* why it came to nothing */
 		bool is_busy;
 		bool is_ready; /* but for its gate */
+		bool is_kept;  /* what its walls wrote to the workspace's root is a point */
 	} change;
 	struct timer timer; /* a change that does not come to an end */
 };

@@ -58,6 +58,10 @@ static bool fill_make(const struct sbx *s, struct launch_make *m, struct str *te
 		                   .gid = s->gid,
 		                   .image = s->change.tickets[0],
 		                   .image_tree = s->image_tree };
+	if (s->workspace && wsx_wants_root(s)) {
+		m->root = (uint64_t)s->workspace->row.root_num;
+		m->image_tree = 0;
+	}
 	m->flags = (s->is_one_shot ? 0 : LAUNCH_KEPT) |
 	           (spec->profile == PROFILE_ROOTFUL ? LAUNCH_ROOTFUL : 0) |
 	           (spec->net.mode != NET_DENY ? LAUNCH_NET : 0);

@@ -41,6 +41,27 @@ uint64_t trees_number(struct core *c)
 	return t->next++;
 }
 
+uint64_t trees_next(const struct core *c)
+{
+	return c->trees->next;
+}
+
+bool trees_skip(struct core *c, uint64_t num)
+{
+	struct trees *t = c->trees;
+
+	if (num < t->next)
+		return false;
+	t->next = num + 1;
+	note(t);
+	return true;
+}
+
+bool trees_are_idle(const struct core *c)
+{
+	return !c->trees->ops;
+}
+
 /* ---- the keeper of the store --------------------------------------------------------- */
 
 static void vault_gone(void *arg, const struct err *e)
@@ -52,7 +73,7 @@ static void vault_gone(void *arg, const struct err *e)
 	t->vault = NULL;
 }
 
-static void ask_with(struct core *c, const struct vault_packet *p, vault_done_fn *done, void *arg)
+void trees_ask(struct core *c, const struct vault_packet *p, int fd, vault_done_fn *done, void *arg)
 {
 	struct trees *t = c->trees;
 	struct vault_open store = { .workspace = 0 };
@@ -60,7 +81,12 @@ static void ask_with(struct core *c, const struct vault_packet *p, vault_done_fn
 	if (!t->vault)
 		t->vault =
 		    vault_open(c, &store, (struct vault_owner){ .gone = vault_gone, .arg = t });
-	vault_ask(t->vault, p, -1, done, arg);
+	vault_ask(t->vault, p, fd, done, arg);
+}
+
+static void ask_with(struct core *c, const struct vault_packet *p, vault_done_fn *done, void *arg)
+{
+	trees_ask(c, p, -1, done, arg);
 }
 
 static void ask(struct core *c, enum vault_type type, uint64_t num, vault_done_fn *done, void *arg)
@@ -76,7 +102,8 @@ struct tree_op {
 	struct tree_op *next;
 	struct core *core;
 	uint64_t num;
-	tree_done_fn *done;
+	tree_done_fn *done; /* one of the two, or none */
+	tree_flat_fn *flat;
 	void *arg;
 	struct timer late; /* the store took nothing: told in the next turn */
 };
@@ -85,7 +112,9 @@ static struct tree_op *op_new(struct core *c, uint64_t num, tree_done_fn *done, 
 {
 	struct tree_op *o = mem_alloc(sizeof *o);
 
-	*o = (struct tree_op){ c->trees->ops, c, num, done, arg, { 0 } };
+	*o = (struct tree_op){
+		.next = c->trees->ops, .core = c, .num = num, .done = done, .arg = arg
+	};
 	c->trees->ops = o;
 	return o;
 }
@@ -223,6 +252,35 @@ void tree_keep(struct core *c, uint64_t num, tree_done_fn *done, void *arg)
 	move(op_new(c, num, done, arg), TREE_READY);
 }
 
+/* ---- flatten ------------------------------------------------------------------------- */
+
+static void flattened(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct tree_op *o = arg;
+	tree_flat_fn *done = o->flat;
+	void *whose = o->arg;
+	struct fail f = { 0 };
+
+	op_free(o);
+	if (e)
+		fail_err(&f, e);
+	done(whose, e ? 0 : d->files, e ? 0 : d->bytes, e ? &f : NULL);
+}
+
+void tree_flatten(struct core *c, const struct tree_flat *how, tree_flat_fn *done, void *arg)
+{
+	struct tree_op *o = op_new(c, how->num, NULL, arg);
+	struct vault_packet p = { .head.type = V_FLATTEN,
+		                  .flatten = { .number = how->num,
+		                               .from = how->from,
+		                               .filled = how->filled,
+		                               .n_layers = 1,
+		                               .layers = { how->layer } } };
+
+	o->flat = done;
+	ask_with(c, &p, flattened, o);
+}
+
 /* ---- remove -------------------------------------------------------------------------- */
 
 static void dropped(void *arg, const struct store_answer *a)
@@ -298,7 +356,13 @@ void trees_drop_points(struct core *c, size_t max)
 			                  .points = { .from = num, .to = num } };
 
 		if (store_workspace_by_id(c->store, list.rows[i].workspace, &a, &owner, &e) < 0)
-			continue; /* without its row nobody knows where it lies */
+			continue;        /* without its row nobody knows where it lies */
+		if (list.rows[i].root) { /* first: its row is what leads to it */
+			p.points.from = p.points.to = (uint64_t)list.rows[i].root;
+			p.points.workspace = (uint64_t)owner.root_num;
+			ask_with(c, &p, point_removed, op_new(c, 0, NULL, NULL));
+		}
+		p.points.from = p.points.to = num;
 		p.points.workspace = (uint64_t)owner.num;
 		ask_with(c, &p, point_removed, op_new(c, num, NULL, NULL));
 	}

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "core/core.h"
+#include "core/vault.h"
 
 /* A number that nothing in this store ever had: of a tree, a point, a workspace. */
 uint64_t trees_number(struct core *c);
@@ -29,11 +29,27 @@ typedef void tree_done_fn(void *arg, uint64_t num, const struct fail *f);
 void tree_make(struct core *c, const struct tree_new *from, tree_done_fn *done, void *arg);
 void tree_seal(struct core *c, uint64_t num, tree_done_fn *done, void *arg);
 void tree_keep(struct core *c, uint64_t num, tree_done_fn *done, void *arg);
+/* `num` and `filled` were made by tree_make(); `num` becomes what one saw with checkpoint `from`
+ * over `layer`, and is to be sealed; `filled` is of no use then. Without `from` it is the layer. */
+struct tree_flat {
+	uint64_t num, layer, from, filled;
+};
+typedef void tree_flat_fn(void *arg, uint64_t files, uint64_t bytes, const struct fail *f);
+void tree_flatten(struct core *c, const struct tree_flat *how, tree_flat_fn *done, void *arg);
 /* In the background; nobody mounts it any more. */
 void tree_remove(struct core *c, uint64_t num);
 
+/* The keeper of the store is asked, as in vault.h. */
+void trees_ask(struct core *c, const struct vault_packet *p, int fd, vault_done_fn *done,
+               void *arg);
+
 /* Points that no history needs any more, some of them. */
 void trees_drop_points(struct core *c, size_t max);
+
+bool trees_are_idle(const struct core *c); /* nothing is on its way */
+uint64_t trees_next(const struct core *c); /* the next number, without taking it */
+/* Numbers up to this one are taken: true when that is news. */
+bool trees_skip(struct core *c, uint64_t num);
 
 /* ---- for core.c ---- */
 int trees_open(struct core *c, struct err *e) MUST_USE;

@@ -68,6 +68,7 @@ static void died(struct vault *v)
 	struct err e = { 0 };
 
 	err_new(&e, ERR_INTERNAL, "the keeper of the storage died");
+	e.sys = VAULT_DIED;
 	fail_all(v, &e);
 }
 
@@ -157,6 +158,11 @@ void vault_ask(struct vault *v, const struct vault_packet *p, int fd, vault_done
 	*v->last = a;
 	v->last = &a->next;
 	send_next(v);
+}
+
+bool vault_is_there(const struct vault *v)
+{
+	return v->watch.fd >= 0;
 }
 
 bool vault_is_idle(const struct vault *v)

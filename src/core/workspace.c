@@ -1,7 +1,9 @@
 #include "core/workspace.h"
 
+#include <assert.h>
 #include <jansson.h>
 
+#include "core/flatten.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
 #include "io/journal.h"
@@ -26,7 +28,7 @@ static void take_row(struct wsx *w, const struct workspace_row *row)
 {
 	const char **fixed[] = { &w->row.id,   &w->row.tenant, &w->row.node,        &w->row.key,
 		                 &w->row.repo, &w->row.base,   &w->row.base_commit, &w->row.branch,
-		                 &w->row.mode, &w->row.parent };
+		                 &w->row.mode, &w->row.parent, &w->row.root_image };
 
 	w->row = *row;
 	for (size_t i = 0; i < COUNT(fixed); i++)
@@ -59,9 +61,13 @@ void ws_free(struct wsx *w)
 	timer_stop(&w->core->timers, &w->idle);
 	timer_stop(&w->core->timers, &w->sync);
 	vault_close(w->vault);
+	vault_close(w->root);
 	for (struct ws_op *o = w->first, *next; o; o = next) { /* at the end of all */
 		next = o->next;
-		free(o);
+		if (o->drop)
+			o->drop(o);
+		else
+			free(o);
 	}
 	free(w->stack);
 	free(w->ahead);
@@ -80,6 +86,20 @@ void wsx_ref(struct wsx *w)
 static bool is_unused(const struct wsx *w)
 {
 	return w->refs == 0 && !w->first && !w->attached;
+}
+
+bool ws_is_idle(const struct wsx *w)
+{
+	return !w->first && !w->attached && w->link == WSX_CLOSED;
+}
+
+bool wsx_may_rest(const struct wsx *w)
+{
+	for (const struct sbx *s = w->attached; s; s = s->next_attached)
+		if (!s->is_service)
+			return false;
+	return !w->first && !w->is_service_due && !w->is_default_due && w->link != WSX_OPENING &&
+	       w->link != WSX_CLOSING;
 }
 
 /* A while after the last use of it. */
@@ -174,17 +194,29 @@ static void stored(void *arg, const struct store_answer *a)
 	free(s);
 }
 
-void ws_store(struct wsx *w, uint32_t fields, struct workspace_with with, ws_stored_fn *done,
-              void *arg)
+static void store_row(struct wsx *w, uint32_t fields, struct workspace_with with,
+                      struct storing storing, bool is_durable)
 {
 	struct storing *s = mem_alloc(sizeof *s);
-	struct store_call call = { .done = stored, .arg = s };
+	struct store_call call = { .done = stored, .arg = s, .is_durable = is_durable };
 	struct err e = { 0 };
 
-	*s = (struct storing){ w, done, arg };
+	*s = storing;
 	wsx_ref(w);
 	if (store_workspace_update(w->core->store, &w->row, fields, with, call, &e) < 0)
 		stored(s, &(struct store_answer){ .code = STORE_BROKEN, .err = &e });
+}
+
+void ws_store(struct wsx *w, uint32_t fields, struct workspace_with with, ws_stored_fn *done,
+              void *arg)
+{
+	store_row(w, fields, with, (struct storing){ w, done, arg }, false);
+}
+
+void ws_store_durably(struct wsx *w, uint32_t fields, struct workspace_with with,
+                      ws_stored_fn *done, void *arg)
+{
+	store_row(w, fields, with, (struct storing){ w, done, arg }, true);
 }
 
 /* ---- the keeper ---------------------------------------------------------------------- */
@@ -219,6 +251,8 @@ static void open_failed(struct wsx *w, const struct fail *f)
 	w->link = WSX_CLOSED;
 	vault_close(w->vault);
 	w->vault = NULL;
+	vault_dismiss(w->root);
+	w->root = NULL;
 	wsx_ref(w);
 	while (w->first && w->first->needs_vault && w->link == WSX_CLOSED)
 		fail_first(w, &copy);
@@ -226,18 +260,25 @@ static void open_failed(struct wsx *w, const struct fail *f)
 	wsx_unref(w);
 }
 
-static void vault_gone(void *arg, const struct err *e)
+/* The keeper before it died while we were not there. */
+static void end_found(struct wsx *w)
 {
-	struct wsx *w = arg;
+	w->link = WSX_CLOSED;
+	ws_end_sandboxes(w, false);
+}
+
+void ws_lost(struct wsx *w, struct vault **which, const struct err *e)
+{
 	struct fail f = { 0 };
 	bool is_opening = w->link == WSX_OPENING;
 
-	vault_close(w->vault);
-	w->vault = NULL;
+	vault_close(*which);
+	*which = NULL;
 	w->link = WSX_CLOSED;
+	if (w->is_again)
+		w->is_again = w->is_busy = false;
 	if (is_opening && e->sys == EBUSY && w->attached) {
-		/* The keeper before it died while we were not there. */
-		ws_end_sandboxes(w, false);
+		end_found(w);
 		return;
 	}
 	if (is_opening) {
@@ -248,6 +289,13 @@ static void vault_gone(void *arg, const struct err *e)
 	journal(JOURNAL_ERROR, "the keeper of a workspace died", "workspace", w->row.id, NULL);
 	ws_end_sandboxes(w, false); /* their mount is not the next one's */
 	ws_pump(w);
+}
+
+static void vault_gone(void *arg, const struct err *e)
+{
+	struct wsx *w = arg;
+
+	ws_lost(w, &w->vault, e);
 }
 
 static void open_settled(void *arg, const struct fail *f)
@@ -261,17 +309,35 @@ static void open_settled(void *arg, const struct fail *f)
 		return;
 	}
 	w->link = WSX_OPEN;
+	/* Of a host that lost its power: its last points may be gone, and what they held is there.
+	 */
+	if (w->is_doubtful && !w->is_finding && strcmp(w->row.mode, "read") != 0)
+		ws_keep_found(w);
 	ws_pump(w);
+}
+
+static void all_there(void *arg, const struct fail *f)
+{
+	struct wsx *w = arg;
+
+	if (w->link != WSX_OPENING)
+		return; /* it died meanwhile */
+	if (f && f->code == FAIL_BUSY && w->attached)
+		end_found(w);
+	else if (!f && w->row.pending)
+		ws_redo_pending(w, open_settled, w);
+	else
+		open_settled(w, f);
 }
 
 static void vault_there(void *arg)
 {
 	struct wsx *w = arg;
 
-	if (w->row.pending)
-		ws_redo_pending(w, open_settled, w);
+	if (w->row.root_num)
+		ws_root_open(w, all_there, w);
 	else
-		open_settled(w, NULL);
+		all_there(w, NULL);
 }
 
 static void open_vault(void *arg, const struct fail *f)
@@ -304,7 +370,8 @@ static void open_vault(void *arg, const struct fail *f)
 static void open_begin(struct wsx *w)
 {
 	w->link = WSX_OPENING;
-	w->is_found = false;
+	w->is_found = w->is_kept = false;
+	w->is_doubtful = !w->row.clean;
 	w->row.clean = 0;
 	w->row.used_ms = core_now_ms();
 	w->row.expires_ms = w->row.ttl_ms ? w->row.used_ms + w->row.ttl_ms : 0;
@@ -317,11 +384,12 @@ void ws_fail(struct fail *f, const struct err *e)
 	bool is_full = e->sys == ENOSPC || e->sys == EDQUOT;
 
 	fail_set(f,
-	         is_full           ? FAIL_QUOTA
-	         : e->sys == EBUSY ? FAIL_BUSY
-	                           : FAIL_BACKEND_ERROR,
+	         is_full                ? FAIL_QUOTA
+	         : e->sys == EBUSY      ? FAIL_BUSY
+	         : e->kind == ERR_LIMIT ? FAIL_TOO_LARGE
+	                                : FAIL_BACKEND_ERROR,
 	         "%s", e->msg);
-	f->is_retry_safe = e->sys == EBUSY;
+	f->is_retry_safe = e->sys == EBUSY || e->sys == VAULT_DIED;
 }
 
 void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *done, void *arg)
@@ -333,24 +401,42 @@ void ws_ask(struct wsx *w, const struct vault_packet *p, int fd, vault_done_fn *
 		return;
 	}
 	err_new(&e, ERR_INTERNAL, "the keeper of the storage died");
+	e.sys = VAULT_DIED;
 	done(arg, NULL, &e);
 }
 
 /* ---- operations ---------------------------------------------------------------------- */
 
-/* One that needs the keeper waits until those who had the mount of a dead one are gone. */
+static void rest_shut(void *arg, const struct fail *f)
+{
+	struct wsx *w = arg;
+
+	if (f)
+		open_failed(w, f);
+	else
+		open_begin(w);
+}
+
+/* One that needs the keeper waits until those who had the mount of a dead one are gone, and then
+ * until the other one of two has ended: it has the ids of the dead one. */
 static bool must_wait(struct wsx *w)
 {
 	if (!w->first->needs_vault || w->link == WSX_OPEN)
 		return false;
-	if (w->link == WSX_CLOSED && (!w->attached || w->is_found))
+	if (w->link != WSX_CLOSED || (w->attached && !w->is_found))
+		return true;
+	if (w->vault || w->root) {
+		w->link = WSX_CLOSING;
+		ws_shut(w, rest_shut, w);
+	} else {
 		open_begin(w);
+	}
 	return true;
 }
 
 void ws_pump(struct wsx *w)
 {
-	if (w->is_busy || w->core->is_closing)
+	if (w->is_busy || w->core->is_closing || flatten_holds(w))
 		return;
 	if (!w->first) {
 		rest(w);
@@ -360,6 +446,34 @@ void ws_pump(struct wsx *w)
 		return;
 	w->is_busy = true;
 	w->first->run(w->first);
+}
+
+void ws_add_first(struct wsx *w, struct ws_op *o)
+{
+	assert(!w->is_busy);
+	o->w = w;
+	o->next = w->first;
+	w->first = o;
+	if (!o->next)
+		w->last = &o->next;
+	timer_stop(&w->core->timers, &w->idle);
+}
+
+bool ws_again(struct wsx *w, const struct err *e)
+{
+	struct ws_op *o = w->first;
+
+	if (e->sys != VAULT_DIED || !w->is_busy || o->is_second)
+		return false;
+	o->is_second = true;
+	ws_thaw(w);
+	if (w->link != WSX_CLOSED) { /* ws_lost() is next */
+		w->is_again = true;
+		return true;
+	}
+	w->is_busy = false;
+	ws_pump(w);
+	return true;
 }
 
 void ws_add(struct wsx *w, struct ws_op *o)

@@ -35,15 +35,22 @@ struct wsx {
 	char *stack, *ahead, *pending, *spec, *reason;
 
 	struct vault *vault;
+	struct vault *root; /* the keeper of its root, where it has one (workspace_root.c) */
+	void (*root_done)(void *arg, const struct fail *f); /* it is being opened */
+	void *root_arg;
 	enum wsx_link link;
 	struct sbx *attached; /* whoever has its mount; sbx.next_attached */
 	struct sbx *service;  /* one of them, ours: for requests about files */
 	struct ws_waiter *service_waiters, *default_waiters;
 	bool is_service_due, is_default_due;
 	bool has_sandboxes; /* at our end: some live on with its mount */
+	bool is_finding;    /* what it holds then becomes a point */
+	bool is_doubtful;   /* at the last opening: nobody had said that it is at its head */
 	bool is_found; /* after a restart of ours: the keeper of those who are attached may live */
 	struct ws_op *first, **last;
-	bool is_busy; /* the first operation is under way */
+	bool is_busy;  /* the first operation is under way */
+	bool is_again; /* it begins anew when the keeper is known to be dead */
+	bool is_kept;  /* it was at its head when nobody was there, and nobody came since */
 	unsigned int refs;
 	bool is_scratch; /* nobody will want it out of the trash */
 	struct timer idle, sync;
@@ -104,6 +111,7 @@ struct wsx_forks {
 	const char *key; /* NULL, or: of the only one; "key-1", … of several */
 	const char *at;  /* NULL: as it is now; else a point (wsx_point) */
 	uint64_t ttl_ms; /* 0: that of the workspace */
+	bool is_ours;    /* for a moment, by the daemon: no quota counts */
 };
 /* The new ones are `ids`, n of them. */
 typedef void wsx_forked_fn(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct fail *f);
@@ -118,6 +126,7 @@ typedef void wsx_point_fn(void *arg, struct wsx *w, const struct point_row *poin
 struct wsx_point_ask {
 	enum point_kind kind;
 	const char *label, *process; /* or NULL */
+	bool is_start; /* of a sandbox: what came into its root is not its user's doing */
 };
 /* Copied. A snapshot is made even when nothing has changed, and is on disk when it is told. */
 void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *done, void *arg);
@@ -150,10 +159,15 @@ void wsx_restore(struct wsx *w, const struct wsx_restore *ask, wsx_restored_fn *
 
 /* ---- looking: workspace_look.c ---- */
 
-/* What differs between two points, as lines of JSON in a file (wire/vault.h); `to` NULL: now. The
- * callee closes nothing. */
+/* What differs between two points, as lines of JSON in a file (wire/vault.h). The callee closes
+ * nothing. */
+struct wsx_between {
+	const char *from, *to; /* to NULL: now */
+	bool is_plain;         /* nothing was renamed: it is gone, and something came */
+	bool is_root;          /* of the root that it keeps, not of its files */
+};
 typedef void wsx_changes_fn(void *arg, struct wsx *w, int fd, const struct fail *f);
-int wsx_changes(struct wsx *w, const char *from, const char *to, wsx_changes_fn *done, void *arg,
+int wsx_changes(struct wsx *w, const struct wsx_between *between, wsx_changes_fn *done, void *arg,
                 struct fail *f) MUST_USE;
 struct wsx_usage {
 	uint64_t bytes, files; /* of its top */
@@ -170,6 +184,9 @@ void wsx_default(struct wsx *w, int client_fd, sbx_done_fn *done, void *arg);
 
 /* ---- for sandbox.c, process.c, files.c, core.c, expire.c ---- */
 
+/* `checkpoint: all`: its root is the workspace's, and `tree` is the image of that. */
+bool wsx_wants_root(const struct sbx *s);
+int wsx_check_root(const struct sbx *s, int64_t *tree, struct fail *f) MUST_USE;
 /* Before the walls are built: the mount is there, and this sandbox is going to have it. */
 void wsx_attach(struct wsx *w, struct sbx *s, wsx_done_fn *done, void *arg);
 void wsx_detach(struct sbx *s);                /* fine when it is not attached */
@@ -177,4 +194,11 @@ void wsx_adopt(struct sbx *s, const char *id); /* at start: it may have the moun
 void wsx_on_frozen(struct sbx *s, int error);  /* asked for by freeze */
 void wsx_recover(struct core *c);              /* at start, after the sandboxes were found */
 void wsx_look(struct core *c);                 /* now and then: what is over, trash, old points */
+void wsx_end_trash(struct core *c);            /* whose time there is over */
+bool wsx_may_rest(const struct wsx *w);        /* nobody works with it, though it may be open */
+/* Its files go; its next use makes them again from its last point. One that is not closed in order
+ * is, and what it is becomes a point; of others that is on disk: the caller has looked. */
+void wsx_evict(struct wsx *w, wsx_done_fn *done, void *arg);
+/* The same for one whose files are gone already. */
+void wsx_begin_again(struct wsx *w, wsx_done_fn *done, void *arg);
 void wsx_close_all(struct core *c);

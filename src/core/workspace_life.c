@@ -3,6 +3,8 @@
  */
 #include <jansson.h>
 
+#include "core/flatten.h"
+#include "core/gc.h"
 #include "core/notes.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
@@ -20,6 +22,13 @@ struct creating {
 	void *arg;
 };
 
+/* Nothing was made: later there may be room. */
+static void over_quota(struct fail *f, const struct err *e)
+{
+	fail_set(f, FAIL_QUOTA, "%s", e->msg);
+	f->is_retry_safe = true;
+}
+
 static void created(void *arg, const struct store_answer *a)
 {
 	struct creating *o = arg;
@@ -28,6 +37,8 @@ static void created(void *arg, const struct store_answer *a)
 
 	if (a->code == STORE_EXISTS)
 		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists");
+	else if (a->code == STORE_CONFLICT)
+		over_quota(&f, a->err);
 	else if (!w)
 		fail_set(&f, FAIL_BACKEND_ERROR, "the workspace could not be stored");
 	if (w)
@@ -51,13 +62,33 @@ static void stack_of(const struct wsx_ask *ask, char out[64])
 	snprintf(out + len, 64 - (size_t)len, "]");
 }
 
+/* The operator's bound for one; as root it is held by a volume. */
+static int bound_of(const struct core *c, const struct wsx_ask *ask, int64_t *bytes, struct fail *f)
+{
+	uint64_t most = c->config.disk.workspace;
+	bool is_read = ask->mode && strcmp(ask->mode, "read") == 0;
+	char text[32];
+
+	*bytes = (int64_t)ask->disk_bytes;
+	if (most && ask->disk_bytes > most) {
+		quota_text(QUOTA_DISK, most, text);
+		return fail_set(f, FAIL_QUOTA, "disk: %s is the most for a workspace", text);
+	}
+	if (most && !ask->disk_bytes && c->host.is_root && !is_read)
+		*bytes = (int64_t)most;
+	return 0;
+}
+
 int wsx_create(struct core *c, const struct wsx_ask *ask, wsx_done_fn *done, void *arg,
                struct fail *f)
 {
-	struct creating *o = mem_alloc(sizeof *o);
-	int64_t now = core_now_ms();
+	int64_t now = core_now_ms(), disk_bytes = 0;
 	char stack[64];
 	struct err e = { 0 };
+
+	if (gc_admit(c, f) < 0 || bound_of(c, ask, &disk_bytes, f) < 0)
+		return -1;
+	struct creating *o = mem_alloc(sizeof *o);
 
 	*o = (struct creating){ .core = c, .done = done, .arg = arg };
 	id_make(o->id, "ws");
@@ -82,10 +113,12 @@ int wsx_create(struct core *c, const struct wsx_ask *ask, wsx_done_fn *done, voi
 		                     .expires_ms = ask->ttl_ms ? now + (int64_t)ask->ttl_ms : 0,
 		                     .created_ms = now,
 		                     .used_ms = now,
-		                     .disk_bytes = (int64_t)ask->disk_bytes,
+		                     .disk_bytes = disk_bytes,
 		                     .inodes = (int64_t)ask->inodes };
-	if (store_workspace_insert(c->store, &row, 1,
-	                           (struct store_call){ .done = created, .arg = o }, &e) == 0)
+	const struct workspace_batch batch = { &row, 1, c->config.quota.of[QUOTA_WORKSPACES] };
+
+	if (store_workspace_insert_within(
+		c->store, &batch, (struct store_call){ .done = created, .arg = o }, &e) == 0)
 		return 0;
 	free(o);
 	return fail_err(f, &e);
@@ -174,6 +207,8 @@ static void shut_end(struct shutting *o, const struct fail *f)
 	free(o);
 }
 
+static void shut_try(struct timer *t);
+
 static void shut_answered(void *arg, const struct vault_done *d, const struct err *e)
 {
 	struct shutting *o = arg;
@@ -182,13 +217,15 @@ static void shut_answered(void *arg, const struct vault_done *d, const struct er
 
 	(void)d;
 	if (!e) {
-		vault_close(w->vault);
-		w->vault = NULL;
-		w->link = WSX_CLOSED;
-		w->unsynced = 0;
-		shut_end(o, NULL);
+		struct vault **which = w->vault ? &w->vault : &w->root;
+
+		vault_close(*which);
+		*which = NULL;
+		shut_try(&o->timer);
 	} else if (e->sys == EBUSY && o->tries++ < CLOSE_TRIES) {
 		timer_set(&w->core->timers, &o->timer, CLOSE_AGAIN_MS);
+	} else if (ws_again(w, e)) {
+		free(o); /* its timer has fired */
 	} else {
 		ws_fail(&f, e);
 		if (e->sys == EBUSY)
@@ -197,7 +234,7 @@ static void shut_answered(void *arg, const struct vault_done *d, const struct er
 	}
 }
 
-/* Its sandbox of ours is gone first; others are in the way. */
+/* Its sandbox of ours is gone first; others are in the way. One keeper, then the other. */
 static void shut_try(struct timer *t)
 {
 	struct shutting *o =
@@ -210,7 +247,15 @@ static void shut_try(struct timer *t)
 		shut_answered(o, NULL, &e);
 		return;
 	}
-	ws_ask(o->w, &p, -1, shut_answered, o);
+	struct vault *next = o->w->vault ? o->w->vault : o->w->root;
+
+	if (next) {
+		vault_ask(next, &p, -1, shut_answered, o);
+		return;
+	}
+	o->w->link = WSX_CLOSED;
+	o->w->unsynced = 0;
+	shut_end(o, NULL);
 }
 
 void ws_shut(struct wsx *w, ws_stored_fn *done, void *arg)
@@ -228,6 +273,7 @@ struct close_op {
 	bool is_trash;  /* it goes there then; */
 	bool is_forced; /* also with changes */
 	bool was_open;
+	bool is_unkept; /* no point could be made of what is there: it stays where it is */
 	wsx_done_fn *done;
 	void *arg;
 };
@@ -261,7 +307,7 @@ static void close_shut(void *arg, const struct fail *f)
 		close_end(o, f);
 		return;
 	}
-	if (o->was_open) { /* the keeper has synced what it had */
+	if (o->was_open && !o->is_unkept) { /* the keeper has synced what it had */
 		w->row.clean = 1;
 		ws_text(&w->pending, NULL, &w->row.pending);
 	}
@@ -281,6 +327,8 @@ static void close_synced(void *arg, const struct vault_done *d, const struct err
 	struct err full = { 0 };
 
 	(void)d;
+	if (e && ws_again(w, e))
+		return;
 	if (e) {
 		ws_fail(&f, e);
 		close_end(o, &f);
@@ -312,7 +360,7 @@ static void close_recorded(void *arg, const struct fail *f)
 	else if (is_wanted(o, &wanted))
 		close_end(o, &wanted);
 	else
-		ws_ask(o->op.w, &p, -1, close_synced, o);
+		ws_ask_both(o->op.w, &p, &p, close_synced, o);
 }
 
 static void close_kept(void *arg, struct ws_kept *k, const struct fail *f)
@@ -320,8 +368,10 @@ static void close_kept(void *arg, struct ws_kept *k, const struct fail *f)
 	struct close_op *o = arg;
 	struct wsx *w = o->op.w;
 
+	/* Else a full disk, or a path that is too long, would keep it for ever. */
+	o->is_unkept = f && o->is_trash && o->is_forced;
 	if (f || k->row.num == 0) {
-		close_recorded(o, f);
+		close_recorded(o, o->is_unkept ? NULL : f);
 		return;
 	}
 	w->row.head = k->row.num;
@@ -359,7 +409,12 @@ static struct close_op *close_new(wsx_done_fn *done, void *arg)
 
 void ws_close(struct wsx *w)
 {
-	ws_add(w, &close_new(NULL, NULL)->op);
+	ws_close_then(w, NULL, NULL);
+}
+
+void ws_close_then(struct wsx *w, wsx_done_fn *done, void *arg)
+{
+	ws_add(w, &close_new(done, arg)->op);
 }
 
 /* ---- the trash ----------------------------------------------------------------------- */
@@ -429,6 +484,7 @@ struct fork_op {
 	struct wsx *w;
 	size_t n;
 	int64_t ttl_ms;
+	bool is_ours;
 	char *key;
 	char (*ids)[ID_SIZE];
 	wsx_forked_fn *done;
@@ -460,6 +516,8 @@ static void forked(void *arg, const struct store_answer *a)
 
 	if (a->code == STORE_EXISTS)
 		fail_set(&f, FAIL_EXISTS, "a workspace with this key exists");
+	else if (a->code == STORE_CONFLICT)
+		over_quota(&f, a->err);
 	else if (a->code != STORE_OK)
 		fail_set(&f, FAIL_BACKEND_ERROR, "the forks could not be stored");
 	else
@@ -470,10 +528,12 @@ static void forked(void *arg, const struct store_answer *a)
 /* Rows, and nothing else: what they show lies where it is. */
 static void fork_from(struct fork_op *o, int64_t num, const char *stack)
 {
+	int64_t root = ws_root_of(o->w, num);
 	AUTO(arena_done) struct arena a = { 0 };
 	struct core *c = o->w->core;
 	struct workspace_row *rows = arena_alloc(&a, o->n * sizeof *rows);
 	int64_t now = core_now_ms();
+	AUTO(freep) char *unsynced = num > 0 ? ws_unsynced_text(c) : NULL;
 	struct err e = { 0 };
 	struct fail f = { 0 };
 
@@ -494,16 +554,25 @@ static void fork_from(struct fork_op *o, int64_t num, const char *stack)
 		rows[i].top = (int64_t)trees_number(c);
 		rows[i].stack = stack;
 		rows[i].begins = rows[i].origin = rows[i].head = num;
+		if (o->w->row.root_num) {
+			rows[i].root_num = (int64_t)trees_number(c);
+			rows[i].root_top = (int64_t)trees_number(c);
+			rows[i].root_begins = root;
+		}
 		rows[i].ahead = "[]";
-		rows[i].pending = NULL;
+		rows[i].pending = unsynced;
 		rows[i].rev = rows[i].clean = 1;
 		rows[i].pin = 0;
 		rows[i].created_ms = rows[i].used_ms = now;
 		rows[i].ttl_ms = o->ttl_ms ? o->ttl_ms : rows[i].ttl_ms;
 		rows[i].expires_ms = rows[i].ttl_ms ? now + rows[i].ttl_ms : 0;
 	}
-	if (store_workspace_insert(c->store, rows, o->n,
-	                           (struct store_call){ .done = forked, .arg = o }, &e) < 0) {
+	const struct workspace_batch batch = { rows, o->n,
+		                               o->is_ours ? 0
+		                                          : c->config.quota.of[QUOTA_WORKSPACES] };
+
+	if (store_workspace_insert_within(
+		c->store, &batch, (struct store_call){ .done = forked, .arg = o }, &e) < 0) {
 		fail_err(&f, &e);
 		fork_end(o, &f);
 	}
@@ -528,12 +597,16 @@ int wsx_fork(struct wsx *w, const struct wsx_forks *forks, wsx_forked_fn *done, 
 
 	if (forks->n == 0 || forks->n > WORKSPACE_FORKS_MAX)
 		return fail_set(f, FAIL_INVALID, "n: 1 to %d", WORKSPACE_FORKS_MAX);
-	if (forks->at && wsx_point_find(w, forks->at, &a, &at, f) < 0)
+	if ((!forks->is_ours && gc_admit(w->core, f) < 0) ||
+	    (forks->at && wsx_point_find(w, forks->at, &a, &at, f) < 0))
 		return -1;
+	if (flatten_holds(w)) /* what was read just now is about to change */
+		return fail_set(f, FAIL_BUSY, "its layers are being exchanged: ask again");
 	struct fork_op *o = mem_alloc(sizeof *o);
 	*o = (struct fork_op){ .w = w, .n = forks->n, .done = done, .arg = arg };
 	o->key = forks->key ? mem_strdup(forks->key) : NULL;
 	o->ttl_ms = (int64_t)forks->ttl_ms;
+	o->is_ours = forks->is_ours;
 	o->ids = mem_alloc(forks->n * sizeof *o->ids);
 	wsx_ref(w);
 	if (forks->at)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/gc.h"
 #include "core/process.h"
 #include "core/workspace-internal.h"
 
@@ -26,23 +27,39 @@ static void hang_on(struct wsx *w, struct sbx *s)
 	s->next_attached = w->attached;
 	w->attached = s;
 	s->is_attached = true;
+	w->is_kept = false;
+}
+
+static void attach_end(void *arg, const struct fail *f)
+{
+	struct attach_op *op = arg, o = *op;
+	struct wsx *w = op->op.w;
+	struct fail copy = f ? *f : (struct fail){ 0 };
+
+	if (o.s)
+		o.s->attaching = NULL;
+	if (o.s && !f)
+		hang_on(w, o.s);
+	wsx_ref(w);
+	ws_end(&op->op);
+	free(op);
+	if (o.s)
+		o.done(o.arg, w, f ? &copy : NULL);
+	wsx_unref(w);
 }
 
 static void attach_run(struct ws_op *op)
 {
-	struct attach_op o = *(struct attach_op *)op;
-	struct wsx *w = op->w;
+	struct attach_op *o = (struct attach_op *)op;
+	struct fail f = { 0 };
 
-	if (o.s) {
-		o.s->attaching = NULL;
-		hang_on(w, o.s);
-	}
-	wsx_ref(w);
-	ws_end(op);
-	free(op);
-	if (o.s)
-		o.done(o.arg, w, NULL);
-	wsx_unref(w);
+	/* Ours may: without it nobody could remove a file. */
+	if (o->s && !o->s->is_service && gc_check_workspace(op->w, &f) < 0)
+		attach_end(o, &f);
+	else if (o->s && wsx_wants_root(o->s))
+		ws_root_attach(op->w, o->s, attach_end, o);
+	else
+		attach_end(o, NULL);
 }
 
 static void attach_failed(struct ws_op *op, const struct fail *f)
@@ -230,6 +247,7 @@ void wsx_default(struct wsx *w, int client_fd, sbx_done_fn *done, void *arg)
 struct look_op {
 	struct ws_op op; /* first */
 	struct vault_packet packet;
+	bool is_root;
 	int fd;
 	wsx_changes_fn *changes; /* one of the two */
 	wsx_usage_fn *usage;
@@ -255,6 +273,8 @@ static void look_done(void *arg, const struct vault_done *d, const struct err *e
 	struct wsx *w = o->op.w;
 	struct fail f = { 0 };
 
+	if (e && ws_again(w, e))
+		return;
 	if (e)
 		ws_fail(&f, e);
 	wsx_ref(w);
@@ -278,7 +298,16 @@ static void look_run(struct ws_op *op)
 {
 	struct look_op *o = (struct look_op *)op;
 
-	ws_ask(op->w, &o->packet, o->fd, look_done, o);
+	if (op->is_second && o->fd >= 0) { /* without what a dead one wrote; or it says so */
+		fd_close(&o->fd);
+		o->fd = memfd_create("changes", MFD_CLOEXEC);
+	}
+	if (o->usage)
+		ws_ask_both(op->w, &o->packet, &o->packet, look_done, o);
+	else if (o->is_root)
+		ws_ask_root(op->w, &o->packet, o->fd, look_done, o);
+	else
+		ws_ask(op->w, &o->packet, o->fd, look_done, o);
 }
 
 static struct look_op *look_new(void *arg)
@@ -291,22 +320,31 @@ static struct look_op *look_new(void *arg)
 	return o;
 }
 
-int wsx_changes(struct wsx *w, const char *from, const char *to, wsx_changes_fn *done, void *arg,
+int wsx_changes(struct wsx *w, const struct wsx_between *between, wsx_changes_fn *done, void *arg,
                 struct fail *f)
 {
 	AUTO(arena_done) struct arena a = { 0 };
 	struct point_row first, last = { .stack = w->row.stack };
+	const char *to = between->to;
 
-	if (wsx_point_find(w, from, &a, &first, f) < 0 ||
+	if (wsx_point_find(w, between->from, &a, &first, f) < 0 ||
 	    (to && wsx_point_find(w, to, &a, &last, f) < 0))
 		return -1;
 	if (strcmp(first.stack, w->row.stack) != 0 || strcmp(last.stack, w->row.stack) != 0)
 		return fail_set(f, FAIL_CONFLICT, "these points have other layers than it has now");
+	if (between->is_root && !w->row.root_num)
+		return fail_set(f, FAIL_CONFLICT,
+		                "the workspace keeps no root: its sandboxes have "
+		                "one with checkpoint: all");
 	struct look_op *o = look_new(arg);
 	o->changes = done;
+	o->is_root = between->is_root;
 	o->packet.head.type = V_CHANGES;
-	o->packet.between.from = (uint64_t)first.num;
-	o->packet.between.to = to ? (uint64_t)last.num : VAULT_NOW;
+	o->packet.between.from = (uint64_t)(o->is_root ? first.root : first.num);
+	o->packet.between.to = (uint64_t)(o->is_root ? last.root : last.num);
+	if (!to)
+		o->packet.between.to = VAULT_NOW;
+	o->packet.between.flags = between->is_plain ? VAULT_PLAIN : 0;
 	o->fd = memfd_create("changes", MFD_CLOEXEC);
 	if (o->fd < 0) {
 		free(o);

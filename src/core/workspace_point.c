@@ -107,6 +107,20 @@ void wsx_detach(struct sbx *s)
 		ws_pump(w); /* who waited for it to go */
 }
 
+/* But the sandbox of ours, while it has nothing to do. */
+static bool is_nobody_there(const struct wsx *w)
+{
+	for (const struct sbx *s = w->attached; s; s = s->next_attached)
+		if (s != w->service || !files_are_idle(s))
+			return false;
+	return true;
+}
+
+bool ws_is_at_head(const struct wsx *w)
+{
+	return w->is_kept && is_nobody_there(w);
+}
+
 /* Who is at work, for a sentence. */
 bool ws_has_processes(const struct wsx *w, struct str *names)
 {
@@ -124,35 +138,81 @@ bool ws_has_processes(const struct wsx *w, struct str *names)
 
 /* ---- keep ---------------------------------------------------------------------------- */
 
-static void kept(void *arg, const struct vault_done *d, const struct err *e)
+static void kept_all(struct ws_kept *k, const struct err *e)
 {
-	struct ws_kept *k = arg;
 	struct fail f = { 0 };
 
-	if (e) {
+	if (e && ws_again(k->w, e))
+		return;
+	if (e)
 		ws_fail(&f, e);
-		k->done(k->arg, k, &f);
+	if (!e && k->row.files == 0)
+		k->row.num = 0;
+	k->done(k->arg, k, e ? &f : NULL);
+}
+
+static void kept_again(void *arg, const struct vault_done *d, const struct err *e)
+{
+	(void)d;
+	kept_all(arg, e);
+}
+
+static void keep_files(struct ws_kept *k, uint32_t flags, vault_done_fn *done)
+{
+	struct vault_packet p = { .head.type = V_CHECKPOINT,
+		                  .point = { .number = (uint64_t)k->row.num,
+		                             .before = (uint64_t)k->row.before,
+		                             .flags = flags } };
+
+	ws_ask(k->w, &p, -1, done, k);
+}
+
+static void kept_root(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct ws_kept *k = arg;
+	bool is_root_only = !e && k->row.files == 0 && d->files > 0;
+
+	if (!e) {
+		k->root_files = (int64_t)d->files;
+		k->row.files += (int64_t)d->files;
+		k->row.bytes += (int64_t)d->bytes;
+	}
+	if (is_root_only)
+		keep_files(k, VAULT_ALWAYS, kept_again);
+	else
+		kept_all(k, e);
+}
+
+/* Where there is a root, a point is one of both, whichever has changed. */
+static void kept_files(void *arg, const struct vault_done *d, const struct err *e)
+{
+	struct ws_kept *k = arg;
+	struct wsx *w = k->w;
+	struct vault_packet p = { .head.type = V_CHECKPOINT };
+
+	if (!e) {
+		k->row.files = (int64_t)d->files;
+		k->row.bytes = (int64_t)d->bytes;
+	}
+	if (e || !w->row.root_num) {
+		kept_all(k, e);
 		return;
 	}
-	k->row.files = (int64_t)d->files;
-	k->row.bytes = (int64_t)d->bytes;
-	if (d->files == 0)
-		k->row.num = 0;
-	k->done(k->arg, k, NULL);
+	k->row.root = (int64_t)trees_number(w->core);
+	p.point = (struct vault_point){ .number = (uint64_t)k->row.root,
+		                        .before = (uint64_t)ws_root_of(w, k->row.before),
+		                        .flags = d->files > 0 ? VAULT_ALWAYS : 0 };
+	ws_ask_root(w, &p, -1, kept_root, k);
 }
 
 void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask)
 {
-	uint64_t number = trees_number(w->core);
-	struct vault_packet p = { .head.type = V_CHECKPOINT,
-		                  .point = { .number = number, .before = (uint64_t)w->row.head } };
-
 	id_make(k->id, ask->kind == POINT_SNAPSHOT ? "sn" : "cp");
 	k->w = w;
 	k->row = (struct point_row){ .id = k->id,
 		                     .tenant = w->row.tenant,
 		                     .workspace = w->row.id,
-		                     .num = (int64_t)number,
+		                     .num = (int64_t)trees_number(w->core),
 		                     .before = w->row.head,
 		                     .stack = w->row.stack,
 		                     .kind = ask->kind,
@@ -160,10 +220,12 @@ void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask)
 		                     .process = ask->process,
 		                     .created_ms = core_now_ms(),
 		                     .boot_id = w->core->boot_id };
-	ws_ask(w, &p, -1, kept, k);
+	keep_files(k, 0, kept_files);
 }
 
 /* ---- on disk ------------------------------------------------------------------------- */
+
+#define NO_POINT (-1) /* what there is without one */
 
 struct sync_op {
 	struct wsx *w;
@@ -179,8 +241,9 @@ static void synced(void *arg, const struct vault_done *d, const struct err *e)
 	(void)d;
 	if (e)
 		journal(JOURNAL_WARN, e->msg, "workspace", w->row.id, NULL);
-	else if (store_point_durable(w->core->store, w->row.id, s->num, (struct store_call){ 0 },
-	                             &full) == 0 &&
+	else if ((s->num == NO_POINT ||
+	          store_point_durable(w->core->store, w->row.id, s->num, (struct store_call){ 0 },
+	                              &full) == 0) &&
 	         w->unsynced == s->num) {
 		w->unsynced = 0;
 		ws_forget_pending(w);
@@ -199,12 +262,12 @@ void ws_sync_fired(struct timer *t)
 	struct sync_op *s = mem_alloc(sizeof *s);
 	*s = (struct sync_op){ w, w->unsynced };
 	wsx_ref(w);
-	ws_ask(w, &p, -1, synced, s);
+	ws_ask_both(w, &p, &p, synced, s);
 }
 
 void ws_sync_soon(struct wsx *w, int64_t num)
 {
-	w->unsynced = num;
+	w->unsynced = num > 0 ? num : NO_POINT;
 	timer_set(&w->core->timers, &w->sync, SYNC_MS);
 }
 
@@ -215,9 +278,19 @@ struct point_op {
 	struct ws_kept kept;
 	struct wsx_point_ask ask;
 	char *label, *process;
+	bool is_recorded, is_finding;
 	wsx_point_fn *done;
 	void *arg;
 };
+
+static void point_drop(struct ws_op *op)
+{
+	struct point_op *o = (struct point_op *)op;
+
+	free(o->label);
+	free(o->process);
+	free(o);
+}
 
 static void point_end(struct point_op *o, const struct fail *f)
 {
@@ -225,26 +298,24 @@ static void point_end(struct point_op *o, const struct fail *f)
 	struct point_row none = { .id = "" };
 
 	wsx_ref(w);
+	w->is_finding &= !o->is_finding;
 	if (o->done)
 		o->done(o->arg, w, f || o->kept.row.id == NULL ? &none : &o->kept.row, f);
 	else if (f)
 		journal(JOURNAL_WARN, f->detail, "workspace", w->row.id, NULL);
 	ws_end(&o->op);
 	wsx_unref(w);
-	free(o->label);
-	free(o->process);
-	free(o);
+	point_drop(&o->op);
 }
 
 static void point_failed(struct ws_op *op, const struct fail *f)
 {
 	struct point_op *o = (struct point_op *)op;
 
+	op->w->is_finding &= !o->is_finding;
 	if (o->done)
 		o->done(o->arg, op->w, &(struct point_row){ .id = "" }, f);
-	free(o->label);
-	free(o->process);
-	free(o);
+	point_drop(op);
 }
 
 static void point_synced(void *arg, const struct vault_done *d, const struct err *e)
@@ -255,11 +326,14 @@ static void point_synced(void *arg, const struct vault_done *d, const struct err
 	struct err full = { 0 };
 
 	(void)d;
+	if (e && ws_again(w, e))
+		return;
 	if (e)
 		ws_fail(&f, e);
 	else if (store_point_durable(w->core->store, w->row.id, o->kept.row.num,
 	                             (struct store_call){ 0 }, &full) < 0)
 		fail_err(&f, &full);
+	f.is_retry_safe = false; /* it is made */
 	point_end(o, f.code == FAIL_NONE ? NULL : &f);
 }
 
@@ -272,6 +346,7 @@ static void point_stored(void *arg, const struct fail *f)
 		point_end(o, f);
 		return;
 	}
+	o->is_recorded = true;
 	if (o->kept.row.num > 0)
 		ws_sync_soon(o->op.w, o->kept.row.num);
 	note_workspace(o->op.w, LEDGER_WORKSPACE_CHANGED, o->process,
@@ -280,7 +355,7 @@ static void point_stored(void *arg, const struct fail *f)
 	                         (json_int_t)o->kept.row.before, "files",
 	                         (json_int_t)o->kept.row.files, "label", o->label));
 	if (o->ask.kind == POINT_SNAPSHOT && o->op.w->link == WSX_OPEN)
-		ws_ask(o->op.w, &p, -1, point_synced, o);
+		ws_ask_both(o->op.w, &p, &p, point_synced, o);
 	else
 		point_end(o, NULL);
 }
@@ -293,15 +368,17 @@ static bool is_alias(struct point_op *o)
 	if (o->ask.kind != POINT_SNAPSHOT)
 		return false;
 	o->kept.row.num = w->row.head;
-	o->kept.row.before = 0;
+	o->kept.row.before = o->kept.row.root = 0;
 	o->kept.row.files = 0;
 	if (w->row.head > 0) {
 		AUTO(arena_done) struct arena a = { 0 };
 		struct point_row old;
 		struct err e = { 0 };
 
-		if (store_point_by_num(w->core->store, w->row.head, &a, &old, &e) == 0)
+		if (store_point_by_num(w->core->store, w->row.head, &a, &old, &e) == 0) {
 			o->kept.row.before = old.before;
+			o->kept.row.root = old.root;
+		}
 	}
 	return true;
 }
@@ -310,18 +387,30 @@ static void point_record(struct point_op *o)
 {
 	struct wsx *w = o->op.w;
 	struct workspace_with with = { .point = &o->kept.row };
+	uint32_t fields = WORKSPACE_SET_HEAD;
+	struct fail f = { 0 };
 
+	if (o->kept.row.num == 0 && o->ask.kind == POINT_SNAPSHOT && w->row.head == 0) {
+		fail_set(&f, FAIL_CONFLICT, "nothing has changed yet: it is what \"base\" names");
+		point_end(o, &f);
+		return;
+	}
 	if (o->kept.row.num == 0 && !is_alias(o)) {
 		o->kept.row.id = NULL;
 		point_end(o, NULL);
 		return;
+	}
+	if (o->ask.is_start && w->row.head == w->row.origin &&
+	    o->kept.row.files == o->kept.root_files) {
+		w->row.origin = o->kept.row.num; /* nobody has changed anything */
+		fields |= WORKSPACE_SET_ORIGIN;
 	}
 	if (o->kept.row.num != w->row.head) {
 		w->row.head = o->kept.row.num;
 		w->row.rev++;
 		ws_text(&w->ahead, "[]", &w->row.ahead);
 	}
-	ws_store(w, WORKSPACE_SET_HEAD, with, point_stored, o);
+	ws_store(w, fields, with, point_stored, o);
 }
 
 static void point_kept(void *arg, struct ws_kept *k, const struct fail *f)
@@ -330,6 +419,7 @@ static void point_kept(void *arg, struct ws_kept *k, const struct fail *f)
 
 	(void)k;
 	ws_thaw(o->op.w);
+	o->op.w->is_kept = !f && is_nobody_there(o->op.w);
 	if (f)
 		point_end(o, f);
 	else
@@ -354,6 +444,10 @@ static void point_run(struct ws_op *op)
 {
 	struct point_op *o = (struct point_op *)op;
 
+	if (o->is_recorded) { /* and only the disk does not have it yet */
+		point_stored(o, NULL);
+		return;
+	}
 	o->kept.done = point_kept;
 	o->kept.arg = o;
 	if (op->needs_vault && op->w->link == WSX_OPEN) {
@@ -374,13 +468,15 @@ static void point_run(struct ws_op *op)
 	point_record(o);
 }
 
-void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *done, void *arg)
+static struct point_op *point_new(const struct wsx *w, const struct wsx_point_ask *ask,
+                                  wsx_point_fn *done, void *arg)
 {
 	struct point_op *o = mem_alloc(sizeof *o);
 	bool is_there = w->link != WSX_CLOSED || !w->row.clean || w->first;
 
 	*o = (struct point_op){ .op = { .run = point_run,
 		                        .fail = point_failed,
+		                        .drop = point_drop,
 		                        .needs_vault =
 		                            is_there && strcmp(w->row.mode, "read") != 0 },
 		                .ask = *ask,
@@ -388,7 +484,22 @@ void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *don
 		                .arg = arg };
 	o->ask.label = o->label = ask->label ? mem_strdup(ask->label) : NULL;
 	o->ask.process = o->process = ask->process ? mem_strdup(ask->process) : NULL;
-	ws_add(w, &o->op);
+	return o;
+}
+
+void wsx_point(struct wsx *w, const struct wsx_point_ask *ask, wsx_point_fn *done, void *arg)
+{
+	ws_add(w, &point_new(w, ask, done, arg)->op);
+}
+
+void ws_keep_found(struct wsx *w)
+{
+	static const struct wsx_point_ask ask = { .label = "what was found" };
+
+	struct point_op *o = point_new(w, &ask, NULL, NULL);
+
+	o->is_finding = w->is_finding = true;
+	ws_add_first(w, &o->op);
 }
 
 bool wsx_wants_point(const struct sbx *s)

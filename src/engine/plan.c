@@ -274,7 +274,7 @@ void plan_done(struct plan *p)
 	for (size_t i = 0; i < p->n_mounts; i++)
 		fd_close(&p->mounts[i].source_fd);
 	p->n_mounts = 0;
-	if (p->image == IMAGE_DIR) /* in { 0 } there is none */
+	if (p->image != IMAGE_HOST) /* in { 0 } there is none */
 		fd_close(&p->image_fd);
 	str_done(&p->text);
 }

@@ -12,7 +12,11 @@
 #include "base/limits.h"
 #include "spec/spec.h"
 
-enum plan_image { IMAGE_HOST, IMAGE_DIR };
+enum plan_image {
+	IMAGE_HOST,
+	IMAGE_DIR,
+	IMAGE_ROOT /* the root itself, which somebody else keeps: written to, it stays so */
+};
 
 enum plan_mount_kind {
 	PLAN_EPHEMERAL,
@@ -38,7 +42,7 @@ struct plan {
 	bool rootful;      /* profile: rootful */
 	bool has_net;      /* net is not denied: what it sends goes to the gate */
 	enum plan_image image;
-	int image_fd;                 /* IMAGE_DIR: O_PATH */
+	int image_fd; /* IMAGE_DIR: O_PATH. IMAGE_ROOT: a detached mount that is mapped already */
 	uint32_t image_source;        /* offset in text */
 	uint64_t limits[LIMIT_COUNT]; /* 0: none */
 	bool named[LIMIT_COUNT];

@@ -5,7 +5,8 @@
  * its inode count the inode limit, and its pages count against the memory limit of whoever
  * wrote them. The root is an overlay of the image (the skeleton for image `host`) below and a
  * folder of the scratch above, or the image alone where nobody could tell the difference. Nothing
- * is left to clean up: it dies with the namespace.
+ * is left to clean up: it dies with the namespace. With `checkpoint: all` the root is a mount of a
+ * keeper's instead (docs/decisions/0032-the-root-is-kept.md), and the scratch bounds the rest.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -149,6 +150,20 @@ static int host_image(struct build *b, int dir_fd, struct err *e)
 	return b->root_fd < 0 ? -1 : 0;
 }
 
+/* What is written to it stays with its keeper, and so do the names that mounts need. */
+static int kept_root(struct build *b, int dir_fd, struct err *e)
+{
+	AUTO(fd_close) int root = dup(b->box->image_tree_fd);
+	int r = root < 0 ? -errno : place_restrict(root, PLACE_SAFE, false);
+
+	if (r >= 0)
+		r = os_move_mount(root, dir_fd, "");
+	if (r < 0)
+		return err_sys(e, -r, "attach the root");
+	b->root_fd = fd_take(&root);
+	return 0;
+}
+
 int root_image(struct build *b, struct err *e)
 {
 	const struct plan *p = b->box->plan;
@@ -160,6 +175,8 @@ int root_image(struct build *b, struct err *e)
 		return plain_root(b, dir, e);
 	if (p->image == IMAGE_HOST)
 		return host_image(b, dir, e);
+	if (p->image == IMAGE_ROOT)
+		return kept_root(b, dir, e);
 	AUTO(fd_close) int lower = source_tree(b, b->box->image_tree_fd, p->image_fd, e);
 	if (lower < 0)
 		return -1;

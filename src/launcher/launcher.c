@@ -191,6 +191,8 @@ static int image_tree(struct sandbox *s, struct userns_range all, struct err *e)
 	struct userns_range uid = { o->image_uid, all.outside, 1 };
 	struct userns_range gid = { o->image_gid, all.outside, 1 };
 
+	if (o->plan->image == IMAGE_ROOT)
+		return fd_dup(o->plan->image_fd, e);
 	if (o->plan->image == IMAGE_DIR)
 		return userns_map_tree(o->plan->image_fd, o->image_uid ? uid : all,
 		                       o->image_uid ? gid : all, e);
@@ -251,15 +253,14 @@ static int make_trees(struct sandbox *s, struct err *e)
 	if (box->skeleton_fd < 0)
 		return err_wrap(e, "skeleton");
 	box->is_plain = root_is_plain(p, box->skeleton_fd);
-	if (!box->is_root)
-		return make_mount_trees(s, all, e);
 	/* Where names are made in it, or it is written to, its files have to belong to somebody. */
-	box->skeleton_tree_fd = box->is_plain || p->image == IMAGE_DIR
-	                            ? plain_tree(box->skeleton_fd, e)
-	                            : userns_map_tree(box->skeleton_fd, all, all, e);
-	if (box->skeleton_tree_fd < 0)
+	if (box->is_root)
+		box->skeleton_tree_fd = box->is_plain || p->image != IMAGE_HOST
+		                            ? plain_tree(box->skeleton_fd, e)
+		                            : userns_map_tree(box->skeleton_fd, all, all, e);
+	if (box->is_root && box->skeleton_tree_fd < 0)
 		return err_wrap(e, "skeleton");
-	if (p->image == IMAGE_DIR || p->rootful) {
+	if (p->image == IMAGE_ROOT || (box->is_root && (p->image == IMAGE_DIR || p->rootful))) {
 		box->image_tree_fd = image_tree(s, all, e);
 		if (box->image_tree_fd < 0)
 			return err_wrap(e, "image");

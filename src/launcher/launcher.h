@@ -46,6 +46,7 @@ struct launcher_order {
 	uid_t image_uid;
 	gid_t image_gid;
 	uint64_t workspace; /* that it has mounted; 0: none */
+	uint64_t root;      /* another that is its root; 0: none */
 	int work;       /* root mode: the number of the workspace's ids, which are its own then */
 	bool is_kept;   /* lives on without a client */
 	int listen_fd;  /* for its next client; -1: none */

@@ -121,7 +121,33 @@ static void unlink_making(struct making *m)
 	*at = m->next;
 }
 
-static void mounted(struct vault_ask *a, int fd, const struct err *e)
+/* Returns the number of that one, which is shared from then on. */
+static int ask_for_mount(struct making *m, uint64_t workspace,
+                         void (*done)(struct vault_ask *a, int fd, const struct err *e),
+                         struct err *e)
+{
+	struct server *s = m->server;
+	uint64_t now = server_now();
+	int work = vaults_work(&s->vaults, workspace);
+
+	if (work < 0) {
+		err_new(e, ERR_NOT_FOUND, "fs: workspace %llu is not open",
+		        (unsigned long long)workspace);
+		e->sys = EPIPE; /* it was, a moment ago: its keeper died */
+		return -1;
+	}
+	if (slot_share_work(m->hold.slots_fd, work, e) < 0)
+		return -1;
+	m->ask = (struct vault_ask){ .done = done };
+	m->deadline_ms = now + MOUNT_MS_MAX;
+	if (vaults_ask(&s->vaults, workspace, &m->ask, now, e) < 0)
+		return err_wrap(e, "fs");
+	m->next = s->makings;
+	s->makings = m;
+	return work;
+}
+
+static void root_mounted(struct vault_ask *a, int fd, const struct err *e)
 {
 	struct making *m = (struct making *)a;
 
@@ -130,28 +156,33 @@ static void mounted(struct vault_ask *a, int fd, const struct err *e)
 		making_fail(m, e);
 		return;
 	}
-	order_give_work(&m->plan, fd);
+	order_give_root(&m->plan, fd);
 	make_now(m);
 }
 
-static int ask_for_mount(struct making *m, struct err *e)
+static void mounted(struct vault_ask *a, int fd, const struct err *e)
 {
-	struct server *s = m->server;
-	uint64_t workspace = m->order.workspace, now = server_now();
+	struct making *m = (struct making *)a;
+	struct err failure = { 0 };
 
-	m->order.work = vaults_work(&s->vaults, workspace);
-	if (m->order.work < 0)
-		return err_new(e, ERR_NOT_FOUND, "fs: workspace %llu is not open",
-		               (unsigned long long)workspace);
-	if (slot_share_work(m->hold.slots_fd, m->order.work, e) < 0)
-		return -1;
-	m->ask.done = mounted;
-	m->deadline_ms = now + MOUNT_MS_MAX;
-	if (vaults_ask(&s->vaults, workspace, &m->ask, now, e) < 0)
-		return err_wrap(e, "fs");
-	m->next = s->makings;
-	s->makings = m;
-	return 0;
+	unlink_making(m);
+	if (e) {
+		making_fail(m, e);
+		return;
+	}
+	order_give_work(&m->plan, fd);
+	if (!m->order.root)
+		make_now(m);
+	else if (ask_for_mount(m, m->order.root, root_mounted, &failure) < 0)
+		making_fail(m, &failure);
+}
+
+static int ask_for_work(struct making *m, struct err *e)
+{
+	int work = ask_for_mount(m, m->order.workspace, mounted, e);
+
+	m->order.work = work;
+	return work < 0 ? -1 : 0;
 }
 
 void making_begin(struct server *s, const struct launch_packet *p)
@@ -169,7 +200,7 @@ void making_begin(struct server *s, const struct launch_packet *p)
 	if (order_read(p, &from, &m->plan, &m->order, &e) < 0 ||
 	    kit_refresh(&s->kit, server_now(), &e) < 0 ||
 	    launcher_take_slot(s->kit.common.run_fd, &m->hold, &e) < 0 ||
-	    (m->order.workspace && ask_for_mount(m, &e) < 0))
+	    (m->order.workspace && ask_for_work(m, &e) < 0))
 		making_fail(m, &e);
 	else if (!m->order.workspace)
 		make_now(m);

@@ -158,12 +158,19 @@ int order_read(const struct launch_packet *p, const struct order_from *from, str
 			order->workspace = m->mounts[i].tree;
 	}
 	order->plan = plan;
+	order->root = m->root;
 	order->is_kept = m->flags & LAUNCH_KEPT;
 	order->id = plan_text(plan, m->id);
 	if (r == 0)
 		r = m->image_tree ? read_image_tree(m->image_tree, from->trees_fd, plan, e)
 		                  : read_image(m->image, from->tickets, plan, order, e);
 	return r;
+}
+
+void order_give_root(struct plan *plan, int fd)
+{
+	plan->image = IMAGE_ROOT;
+	plan->image_fd = fd;
 }
 
 void order_give_work(struct plan *plan, int fd)

@@ -33,8 +33,9 @@ struct order_from {
 
 /* `p` is a checked L_MAKE. Its tickets are used up, also on failure. The plan is to be
  * plan_done(). Fills what the order gets from it: plan, image_uid, image_gid, is_kept, id,
- * workspace. The mount of a workspace has no source yet: order_give_work(). */
+ * workspace, root. Mounts of workspaces have no source yet: order_give_work(), _root(). */
 int order_read(const struct launch_packet *p, const struct order_from *from, struct plan *plan,
                struct launcher_order *order, struct err *e) MUST_USE;
-/* Takes over the mount of the order's workspace. */
+/* Takes over the mount of the order's workspace, and of its root. */
 void order_give_work(struct plan *plan, int fd);
+void order_give_root(struct plan *plan, int fd);

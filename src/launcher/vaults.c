@@ -130,6 +130,7 @@ static void died(struct vault *v)
 	v->delay_ms = RETRY_MS_MIN;
 	err_new(&e, ERR_INTERNAL, "the keeper of workspace %llu died",
 	        (unsigned long long)v->workspace);
+	e.sys = EPIPE;
 	fail_all(asks, &e);
 }
 
@@ -248,21 +249,34 @@ static int start(struct vault *v, struct err *e)
 
 /* ---- asking ---------------------------------------------------------------------------- */
 
-/* Of the ids of its sandboxes; -1 and no error: it needs none. */
-static int make_map(const struct vault *v, struct err *e)
+/* The number of its ids: its own, or that of another which its sandboxes have as well. */
+static int ids_of(const struct vault *v, const struct vault_open *o, struct err *e)
 {
-	const struct userns_range ids = { 0, slot_work_id(v->work), BOX_IDS };
+	int ids = o->ids_of ? vaults_work(v->all, o->ids_of) : v->work;
 
-	e->kind = ERR_NONE;
-	return v->all->is_root && v->workspace && !v->is_open ? userns_make(ids, ids, e) : -1;
+	if (ids < 0)
+		return err_new(e, ERR_NOT_FOUND, "workspace %llu is not open",
+		               (unsigned long long)o->ids_of);
+	return ids;
 }
 
-static void fill_open(const struct vault *v, const struct vault_open *o, struct vault_open *out)
+/* Of the ids of its sandboxes; -1 and no error: it needs none. */
+static int make_map(const struct vault *v, int ids, struct err *e)
+{
+	const struct userns_range range = { 0, slot_work_id(ids), BOX_IDS };
+
+	e->kind = ERR_NONE;
+	return v->all->is_root && v->workspace && !v->is_open ? userns_make(range, range, e) : -1;
+}
+
+static void fill_open(const struct vault *v, int ids, const struct vault_open *o,
+                      struct vault_open *out)
 {
 	*out = *o;
+	out->ids_of = 0;
 	out->lock_byte = slot_work_byte(v->work);
 	if (v->all->is_root) {
-		out->id_base = slot_work_id(v->work);
+		out->id_base = slot_work_id(ids);
 		out->n_ids = BOX_IDS;
 	} else {
 		out->flags |= VAULT_ROOTLESS;
@@ -278,8 +292,12 @@ static int put(struct vault *v, struct vault_ask *a, struct err *e)
 	p.head = (struct vault_head){ .type = a->open ? V_OPEN : V_MOUNT, .tag = ++v->tag };
 	p.head.len = (uint32_t)(vault_size(&p) - sizeof p.head);
 	if (a->open) {
-		fill_open(v, a->open, &p.open);
-		map = make_map(v, e);
+		int ids = ids_of(v, a->open, e);
+
+		if (ids < 0)
+			return -1;
+		fill_open(v, ids, a->open, &p.open);
+		map = make_map(v, ids, e);
 		if (map < 0 && e->kind != ERR_NONE)
 			return -1;
 	}
@@ -306,7 +324,7 @@ static bool is_sane(struct vaults *all, const struct vault_open *o)
 	const struct vault any = { .all = all };
 
 	p.head = (struct vault_head){ .type = V_OPEN, .len = sizeof p.open };
-	fill_open(&any, o, &p.open);
+	fill_open(&any, any.work, o, &p.open);
 	return vault_check(&p, vault_size(&p), 0);
 }
 
@@ -389,11 +407,17 @@ int vaults_ask(struct vaults *all, uint64_t workspace, struct vault_ask *a, uint
 		if (v->watch.fd >= 0) /* it lives, and does not take it */
 			return -1;
 	}
-	if (!a->open)
-		return err_new(e, ERR_NOT_FOUND, "workspace %llu is not open",
-		               (unsigned long long)workspace);
+	if (!a->open) {
+		err_new(e, ERR_NOT_FOUND, "workspace %llu is not open",
+		        (unsigned long long)workspace);
+		e->sys = EPIPE; /* it was, for whoever asks */
+		return -1;
+	}
 	if (!is_sane(all, a->open))
 		return err_new(e, ERR_INVALID, "that is no workspace");
+	if (a->open->ids_of && vaults_work(all, a->open->ids_of) < 0)
+		return err_new(e, ERR_NOT_FOUND, "workspace %llu is not open",
+		               (unsigned long long)a->open->ids_of);
 	if (!v)
 		v = add(all, workspace);
 	if (!v->waiting)
@@ -483,7 +507,7 @@ static int adopt(struct vaults *all, const char *name, struct err *e)
 	int fd = os_connect_at(all->vt_fd, name, SOCK_SEQPACKET);
 	if (fd < 0) /* only sandboxes are left that have its mount */
 		return 0;
-	v->is_open = true;
+	/* Its launcher may have died before it could say what to open: it is asked as if. */
 	return watch_it(v, fd, e);
 }
 

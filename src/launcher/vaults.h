@@ -6,6 +6,9 @@
  * finds it. NUMBER is that of its ids (launcher/slot.h). When one dies its mount lives on in the
  * sandboxes that have it; a second overlay over the same top would be the end of both, so the name
  * stays, and nothing is opened, until nobody holds that number any more.
+ *
+ * Two that are mounted in the same sandboxes have the ids of one of them (vault_open.ids_of), and
+ * a number each: each knows who has its own mount.
  */
 #pragma once
 

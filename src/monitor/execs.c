@@ -37,8 +37,10 @@ static size_t peek_text(pid_t pid, uint64_t at, char *out, size_t size)
 		if (n <= 0)
 			break;
 		char *nul = memchr(out + len, '\0', (size_t)n);
-		if (nul)
+		if (nul) { /* what lies behind it would go to disk, and is not ours */
+			memset(nul, 0, (size_t)(out + len + n - nul));
 			return (size_t)(nul - out);
+		}
 		len += (size_t)n;
 	}
 	out[len] = '\0';

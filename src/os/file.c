@@ -111,6 +111,12 @@ int os_fstatat(int dirfd, const char *path, struct stat *st, int flags)
 	return os_ret(fstatat(dirfd, path, st, flags));
 }
 
+int os_fstatfs(int fd, struct statfs *out)
+{
+	OS_FAULT("fstatfs");
+	return os_ret(fstatfs(fd, out));
+}
+
 int os_statfs_type(int fd, const char *path, int64_t *type)
 {
 	struct statfs sf;

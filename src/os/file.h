@@ -22,6 +22,8 @@ int os_symlinkat(const char *text, int dirfd, const char *path);
 int os_readlinkat(int dirfd, const char *path, char *buf, size_t size); /* NUL-terminated */
 int os_fchownat(int dirfd, const char *path, uid_t uid, gid_t gid);
 int os_fstatat(int dirfd, const char *path, struct stat *st, int flags);
+struct statfs;
+int os_fstatfs(int fd, struct statfs *out);
 int os_statfs_type(int fd, const char *path, int64_t *type); /* path NULL: of fd */
 int os_is_read_only(int fd); /* the mount, or its file system: 1, else 0 */
 int os_fchdir(int fd);

@@ -315,9 +315,28 @@ static const struct opt quota_rows[] = {
 	  .forms = WHOLE, .help = "`limits.pids` of those, together" },
 	[QUOTA_DISK] = { .key = "disk", QUOTA(QUOTA_DISK), BOUNDS(unit_size, 1u << 20, BYTES_MAX),
 	  .forms = "a size: `16g`", .help = "`limits.disk` of those that are not gone, together" },
+	[QUOTA_WORKSPACES] = { .key = "workspaces", QUOTA(QUOTA_WORKSPACES), BOUNDS(unit_count, 1, COUNT_MAX),
+	  .forms = WHOLE, .help = "workspaces that are not in the trash" },
 };
 static const struct opt_table quota_table = { quota_rows, COUNT(quota_rows) };
 _Static_assert(COUNT(quota_rows) == QUOTA_COUNT, "a quota has no key");
+
+#define STORE(name) .type = &opt_number, .offset = offsetof(struct config_store, name)
+
+static const struct opt store_rows[] = {
+	{ .key = "max", STORE(max), BOUNDS(unit_size, 1u << 20, BYTES_MAX), .forms = "a size: `100g`",
+	  .help = "bytes of all workspaces, their points, layers and images; beyond it none is made" },
+	{ .key = "high", STORE(high), BOUNDS(unit_count, 1, 100), .forms = "percent of `max`",
+	  .help = "when it holds more, what can be had again is removed; `90` unless given" },
+	{ .key = "low", STORE(low), BOUNDS(unit_count, 1, 100), .forms = "percent of `max`",
+	  .help = "until it holds no more than this; `80` unless given" },
+	{ .key = "workspace", STORE(workspace), BOUNDS(unit_size, 4u << 20, BYTES_MAX),
+	  .forms = "a size: `10g`",
+	  .help = "what one workspace may have besides what it began with" },
+	{ .key = "layers", STORE(layers), BOUNDS(unit_count, 1, 120), .forms = WHOLE,
+	  .help = "a workspace on more of them is put on one that shows the same, when nobody uses it; `64` unless given" },
+};
+static const struct opt_table store_table = { store_rows, COUNT(store_rows) };
 
 static const struct opt rows[] = {
 	{ .key = "state", .flag = "state", .arg = "DIR", .type = &opt_text, .check = check_path,
@@ -366,6 +385,9 @@ static const struct opt rows[] = {
 	{ .key = "quota", .flag = "quota", .arg = "NAME=N", .type = &opt_group,
 	  .members = &quota_table, FIELD(quota), .forms = "object",
 	  .help = "what one tenant may have at once" },
+	{ .key = "store", .flag = "store", .arg = "NAME=N", .type = &opt_group,
+	  .members = &store_table, FIELD(store), .forms = "object",
+	  .help = "how much workspaces may take, and when room is made" },
 	{ .key = "defaults", .flag = "default", .arg = "LIMIT=N", .type = &opt_limits,
 	  .members = &limit_table, FIELD(defaults), .forms = "object of limits",
 	  .help = "limits of a sandbox that does not name them" },
@@ -460,6 +482,12 @@ int config_check(const struct config *c, struct err *e)
 		return err_new(e, ERR_INVALID,
 		               "tls: a certificate needs its key, and a key its "
 		               "certificate");
+	uint64_t high = c->store.high ? c->store.high : STORE_HIGH;
+	uint64_t low = c->store.low ? c->store.low : STORE_LOW;
+
+	if (low >= high)
+		return err_new(e, ERR_INVALID, "store.low: %llu is not below store.high, %llu",
+		               (unsigned long long)low, (unsigned long long)high);
 	for (int i = 0; i < LIMIT_COUNT; i++) {
 		uint64_t value = c->defaults.limits[i].value, most = c->most.limits[i].value;
 		char text[32], bound[32];
@@ -653,6 +681,7 @@ static const char intro[] =
     "log: info\n"
     "net: {sets: {docs: [docs.example.org]}, grant: [10.1.0.0/16], ask: 5m}\n"
     "quota: {sandboxes: 50, processes: 200, cpu: 16, mem: 64g, pids: 20000, disk: 32g}\n"
+    "store: {max: 200g, high: 90, low: 80, workspace: 20g}\n"
     "defaults: {cpu: 1, mem: 2g}\n"
     "most: {cpu: 4, mem: 8g, wall: 8h}\n"
     "```\n"
@@ -676,6 +705,22 @@ static const char quota_intro[] =
     "tokens.\n"
     "What would exceed one is refused with `quota` (429); `GET /v1/quota` shows bounds and use.\n";
 
+static const char store_intro[] =
+    "## store\n"
+    "\n"
+    "Workspaces on disk. Above `high` the daemon removes what can be had again, the least recently "
+    "used\n"
+    "first: checkouts that no workspace stands on, then the files of workspaces that are closed: "
+    "of\n"
+    "those in the trash, of those without changes, and last of those with changes whose last point "
+    "is\n"
+    "on disk, from which they are made again at the next use. Nothing is lost by it. What is "
+    "pinned, in\n"
+    "use or not saved stays. `caisson gc --dry-run` explains each decision. As root `workspace` is "
+    "held\n"
+    "by a volume for each new workspace; else one that was found to have more is refused with "
+    "`quota`.\n";
+
 static const char limits_text[] =
     "## defaults, most\n"
     "\n"
@@ -694,5 +739,6 @@ void config_reference(struct str *out)
 	reference_members(out, "## tls\n", &tls_table);
 	reference_members(out, net_intro, &own_net_table);
 	reference_members(out, quota_intro, &quota_table);
+	reference_members(out, store_intro, &store_table);
 	str_add(out, limits_text);
 }

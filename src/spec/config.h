@@ -23,7 +23,7 @@
 #define CONFIG_TEXTS_MAX 320     /* of config_texts(): all lists full, all numbers named */
 
 /* What is counted for a tenant: of sandboxes that are not gone SANDBOXES and DISK, of those that
- * live the rest. */
+ * live the rest; and workspaces. */
 enum quota_id {
 	QUOTA_SANDBOXES,
 	QUOTA_PROCESSES,
@@ -31,6 +31,7 @@ enum quota_id {
 	QUOTA_MEM,
 	QUOTA_PIDS,
 	QUOTA_DISK,
+	QUOTA_WORKSPACES,
 	QUOTA_COUNT
 };
 
@@ -41,6 +42,14 @@ struct quota {
 
 const char *quota_name(enum quota_id id);                        /* "mem" */
 void quota_text(enum quota_id id, uint64_t value, char out[32]); /* "4g" */
+
+/* How much workspaces may take; bytes, percent. 0: no bound, or the usual. */
+struct config_store {
+	uint64_t max, high, low, workspace, layers;
+};
+#define STORE_HIGH 90
+#define STORE_LOW 80
+#define STORE_LAYERS 64
 
 /* What holds for the network of every sandbox. */
 struct config_net {
@@ -66,7 +75,8 @@ struct config {
 	const char *process_events; /* on or off: programs that commands start are in the ledger */
 	const char *log; /* the least that is said: debug, info, warn or error */
 	struct config_net net;
-	struct quota quota;         /* per tenant */
+	struct quota quota; /* per tenant */
+	struct config_store store;
 	struct spec defaults, most; /* of these only the limits */
 };
 

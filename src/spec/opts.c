@@ -5,7 +5,7 @@
 
 static const char *const image_words[] = { "host", "dir:PATH", "NAME", NULL };
 static const char *const backend_words[] = { "native", NULL };
-static const char *const switch_words[] = { "on", "off", NULL };
+static const char *const checkpoint_words[] = { "on", "off", "all", NULL };
 static const char *const profile_words[] = {
 	[PROFILE_DEFAULT] = "default",
 	[PROFILE_ROOTFUL] = "rootful",
@@ -61,9 +61,10 @@ static const struct opt rows[] = {
 	{ .key = "setup", .flag = "setup", .arg = "CMD",
 	  .type = &opt_list, .check = check_command, FIELD(setup),
 	  .forms = "list of commands", .help = "a command that runs once before the first one" },
-	{ .key = "checkpoint", .flag = "checkpoint", .arg = "on|off", .dflt = "on", .weaker = true,
-	  .type = &opt_switch, .check = check_word, .words = switch_words, FIELD(checkpoint),
-	  .forms = "`on`, `off`, true, false", .help = "what each command changed can be undone" },
+	{ .key = "checkpoint", .flag = "checkpoint", .arg = "on|off|all", .dflt = "on",
+	  .type = &opt_switch, .check = check_word, .words = checkpoint_words, FIELD(checkpoint),
+	  .forms = "`on`, `off`, `all`, true, false",
+	  .help = "each command can be undone; all: what it did to its root as well" },
 	{ .key = "allow_weaker", .flag = "allow-weaker", .arg = "FIELD",
 	  .type = &opt_list, .check = check_weaker, FIELD(allow_weaker),
 	  .forms = "list of fields", .help = "start even if this host cannot enforce the field" },

@@ -165,7 +165,7 @@ static json_t *profile_get(const struct opt *o, const void *from)
 
 const struct opt_type opt_profile = { .wants = "text", .set = profile_set, .get = profile_get };
 
-/* ---- switch: "on" or "off"; JSON has true and false for that ---- */
+/* ---- switch: "on", "off" or more; JSON has true and false for the two ---- */
 
 static int switch_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
 {
@@ -183,7 +183,7 @@ static json_t *switch_get(const struct opt *o, const void *from)
 }
 
 const struct opt_type opt_switch = {
-	.wants = "\"on\" or \"off\"",
+	.wants = "\"on\", \"off\" or \"all\"",
 	.set = switch_set,
 	.get = switch_get,
 };

@@ -101,7 +101,7 @@ struct spec {
 	struct pair_list env;
 	struct text_list services;
 	struct text_list setup;
-	const char *checkpoint; /* NULL, "on" or "off" */
+	const char *checkpoint; /* NULL, "on", "off" or "all" */
 	struct text_list allow_weaker;
 	bool resolved;
 };

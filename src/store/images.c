@@ -149,7 +149,9 @@ int store_image_loose(struct store *s, struct arena *a, struct number_list *out,
 	AUTO(db_release)
 	sqlite3_stmt *st = db_stmt(&s->reader,
 	                           "SELECT num FROM trees WHERE kind='image' AND state='ready'"
-	                           " AND num NOT IN(SELECT tree FROM images)",
+	                           " AND num NOT IN(SELECT tree FROM images)"
+	                           " AND num NOT IN(SELECT root_tree FROM workspaces"
+	                           "  WHERE root_tree>0 AND state<>'gone')",
 	                           e);
 	VEC(int64_t) found = { 0 };
 	int r = st ? 1 : -1;

@@ -35,6 +35,7 @@ static const struct column columns[] = {
 	F(bytes,      COL_INT,   0),
 	F(durable,    COL_INT,   0),
 	F(boot_id,    COL_NEED,  STORE_ID_MAX),
+	F(root,       COL_INT,   0),
 };
 /* clang-format on */
 static const struct table table = {
@@ -54,8 +55,8 @@ int point_copy(struct store *s, struct arena *a, const struct point_row *from, s
 {
 	struct point_row full = *from;
 
-	if (from->num <= 0 || from->before < 0 || from->before == from->num ||
-	    from->kind >= POINT_KIND_COUNT)
+	if (from->num <= 0 || from->before < 0 || from->before == from->num || from->root < 0 ||
+	    from->root == from->num || from->kind >= POINT_KIND_COUNT)
 		return err_new(e, ERR_INVALID, "a point has a number and follows another");
 	full.node = from->node ? from->node : s->node;
 	return row_copy(&table, ROW_ALL, a, &full, to, e);
@@ -119,6 +120,27 @@ int store_point_drop(struct store *s, int64_t num, struct store_call call, struc
 	return request_send(s, &q, call, e);
 }
 
+/* What follows it follows the one before it: a history that led through it still does. */
+static int run_cut(struct store *s, struct request *q, struct err *e)
+{
+	if (run_change(s, q,
+	               "UPDATE points SET before=(SELECT p.before FROM points p WHERE p.num=?1"
+	               " ORDER BY p.seq LIMIT 1) WHERE before=?1 AND EXISTS(SELECT 1 FROM points p"
+	               " WHERE p.num=?1)",
+	               e) < 0)
+		return -1;
+	return run_drop(s, q, e);
+}
+
+int store_point_cut(struct store *s, int64_t num, struct store_call call, struct err *e)
+{
+	static const struct op op = { "cut out a point", run_cut, .is_vital = true };
+	AUTO(request_drop) struct request *q = request_new(&op, sizeof(struct point_args));
+
+	((struct point_args *)q->args)->num = num;
+	return request_send(s, &q, call, e);
+}
+
 /* ---- reads ------------------------------------------------------------------------------- */
 
 static sqlite3_stmt *select_where(struct store *s, const char *with, const char *where,
@@ -167,7 +189,7 @@ int store_point_get(struct store *s, const char *tenant, const char *id, struct 
 int store_point_by_process(struct store *s, const char *tenant, const char *process,
                            struct arena *a, struct point_row *out, struct err *e)
 {
-	return get_by_text(s, "WHERE tenant=?1 AND process=?2 ORDER BY seq LIMIT 1",
+	return get_by_text(s, "WHERE tenant=?1 AND process=?2 ORDER BY seq DESC LIMIT 1",
 	                   (const char *[]){ tenant, process }, a, out, e);
 }
 
@@ -229,6 +251,19 @@ int store_point_list(struct store *s, const char *workspace, const struct store_
 		return -1;
 	*out = (struct point_list){ found.rows, found.n, found.next };
 	return 0;
+}
+
+int store_point_after(struct store *s, int64_t seq, struct arena *a, struct point_list *out,
+                      struct err *e)
+{
+	AUTO(db_release)
+	sqlite3_stmt *st = select_where(s, "", "WHERE seq>?1 ORDER BY seq LIMIT ?2", e);
+
+	if (!st)
+		return -1;
+	db_bind_int(st, 1, seq);
+	db_bind_int(st, 2, STORE_LIST_MAX);
+	return all_of(s, st, a, out, e);
 }
 
 int store_point_volatile(struct store *s, const char *boot_id, struct arena *a,

@@ -7,6 +7,9 @@
  * workspace's history is the way from its head to where that begins. A fork goes on from a point of
  * its parent's.
  *
+ * Where the workspace has a root of its own (workspaces.h), each point is two for the vault: `root`
+ * is the number of the other, which has the same rows and goes with it.
+ *
  * A row is written when the vault has made the point, which survives the end of any process. Power
  * is another matter: until `durable` it may be lost with the host, and its row is then no good.
  */
@@ -26,10 +29,11 @@ struct point_row {
 	const char *node; /* NULL at insert: this store's */
 	const char *workspace;
 	int64_t num, before;
+	int64_t root;      /* 0: there was no root, or nothing was written to it yet */
 	const char *stack; /* JSON, as in workspaces.h */
 	enum point_kind kind;
 	const char *label;
-	const char *process; /* the one whose end it is, or NULL */
+	const char *process; /* the one whose end it is, or a sandbox whose start; or NULL */
 	int64_t created_ms;
 	int64_t files, bytes; /* how many differ from the one before; newly kept */
 	int64_t durable;
@@ -57,6 +61,10 @@ int store_point_chain(struct store *s, int64_t num, size_t max, struct arena *a,
 int store_point_list(struct store *s, const char *workspace, const struct store_page *page,
                      struct arena *a, struct point_list *out, struct err *e);
 
+/* Of all workspaces, in order of birth, STORE_LIST_MAX at a time. */
+int store_point_after(struct store *s, int64_t seq, struct arena *a, struct point_list *out,
+                      struct err *e);
+
 /* All of that workspace with a number up to this are on disk. */
 int store_point_durable(struct store *s, const char *workspace, int64_t num, struct store_call call,
                         struct err *e);
@@ -69,3 +77,5 @@ int store_point_useless(struct store *s, size_t max, struct arena *a, struct poi
                         struct err *e);
 int store_point_drop(struct store *s, int64_t num, struct store_call call,
                      struct err *e); /* every row of it */
+/* The same, and those that follow it follow the one before it. */
+int store_point_cut(struct store *s, int64_t num, struct store_call call, struct err *e);

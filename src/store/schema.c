@@ -343,6 +343,16 @@ static const char images[] = "CREATE TABLE images("
 			     ") STRICT, WITHOUT ROWID;"
 			     "ALTER TABLE sandboxes ADD COLUMN image_tree INTEGER;";
 
+/* Of `checkpoint: all`. */
+static const char roots[] =
+    "ALTER TABLE workspaces ADD COLUMN root_num INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE workspaces ADD COLUMN root_top INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE workspaces ADD COLUMN root_begins INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE workspaces ADD COLUMN root_tree INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE workspaces ADD COLUMN root_image TEXT;"
+    "CREATE INDEX workspaces_root ON workspaces(root_tree) WHERE root_tree>0;"
+    "ALTER TABLE points ADD COLUMN root INTEGER NOT NULL DEFAULT 0;";
+
 static const struct schema_step our_steps[] = {
 	{ "the first tables", first },
 	{ "connections", connections },
@@ -350,6 +360,7 @@ static const struct schema_step our_steps[] = {
 	{ "workspaces", workspaces },
 	{ "repositories", repos },
 	{ "images", images },
+	{ "roots of workspaces", roots },
 };
 
 static int run_steps(struct db *db, const struct schema_step *steps, size_t from, size_t to,
@@ -433,6 +444,11 @@ static int use_log(struct db *db, struct err *e)
 	if (!mode || strcmp(mode, "wal") != 0)
 		return err_new(e, ERR_INTERNAL, "its file system cannot hold a write-ahead log");
 	return 0;
+}
+
+int store_check(struct store *s, struct err *e)
+{
+	return check_pages(&s->reader, e);
 }
 
 int schema_open(struct db *db, struct err *e)

@@ -107,6 +107,9 @@ int store_meta_get(struct store *s, const char *key, struct arena *a, const char
 int store_meta_set(struct store *s, const char *key, const char *value, struct store_call call,
                    struct err *e);
 
+/* Is the file of the database what it was written as? */
+int store_check(struct store *s, struct err *e);
+
 /* Removes what ended before that: finished processes, sandboxes that are gone and have no
  * process left, connections, tokens long revoked or expired, with everything that hangs on them. At
  * most STORE_PURGE_ROWS of each kind at a time: again while the answer's rows are not 0. */

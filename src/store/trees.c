@@ -137,6 +137,38 @@ int store_tree_drop(struct store *s, int64_t num, struct store_call call, struct
 	return request_send(s, &q, call, e);
 }
 
+/* Not below a workspace that is there, nor below a point. */
+#define UNUSED                                                                                     \
+	" (kind='checkout' OR kind='layer' AND owner='flat') AND state='ready' AND num NOT "       \
+	"IN(SELECT j.value FROM workspaces w,"                                                     \
+	"json_each(w.stack) j WHERE w.state<>'gone') AND num NOT IN(SELECT j.value FROM points p," \
+	"json_each(p.stack) j)"
+
+static int run_retire(struct store *s, struct request *q, struct err *e)
+{
+	const struct tree_move *m = q->args;
+	AUTO(db_release)
+	sqlite3_stmt *st =
+	    db_stmt(&s->writer, "UPDATE trees SET state='trash' WHERE num=?1 AND" UNUSED, e);
+
+	if (!st)
+		return -1;
+	db_bind_int(st, 1, m->num);
+	if (db_step(&s->writer, st, e) < 0)
+		return -1;
+	q->answer.rows = sqlite3_changes(s->writer.c);
+	return q->answer.rows ? 0 : refuse(q, m->num, "trash: it is needed", e);
+}
+
+int store_tree_retire(struct store *s, int64_t num, struct store_call call, struct err *e)
+{
+	static const struct op op = { "retire a tree", run_retire, .is_vital = true };
+	AUTO(request_drop) struct request *q = request_new(&op, sizeof(struct tree_move));
+
+	((struct tree_move *)q->args)->num = num;
+	return request_send(s, &q, call, e);
+}
+
 /* ---- reads ------------------------------------------------------------------------------- */
 
 static sqlite3_stmt *select_where(struct store *s, const char *where, struct err *e)
@@ -198,6 +230,24 @@ int store_tree_of(struct store *s, const char *owner, struct arena *a, struct tr
                   struct err *e)
 {
 	return list_where(s, "WHERE owner=?1 AND state<>'trash' ORDER BY num", owner, a, out, e);
+}
+
+int store_tree_unused(struct store *s, int64_t before_ms, struct arena *a, struct tree_list *out,
+                      struct err *e)
+{
+	AUTO(db_release)
+	sqlite3_stmt *st = select_where(s, "WHERE created_ms<=?1 AND" UNUSED " ORDER BY num", e);
+	struct row_list found;
+
+	if (!st)
+		return -1;
+	db_bind_int(st, 1, before_ms);
+	struct row_source from = { .db = &s->reader, .table = &table, .st = st };
+
+	if (row_all(&from, a, &found, e) < 0)
+		return -1;
+	*out = (struct tree_list){ found.rows, found.n };
+	return 0;
 }
 
 int store_tree_in(struct store *s, enum tree_state state, struct arena *a, struct tree_list *out,

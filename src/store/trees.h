@@ -39,6 +39,13 @@ int store_tree_move(struct store *s, int64_t num, enum tree_state state, int64_t
                     struct store_call call, struct err *e);
 int store_tree_drop(struct store *s, int64_t num, struct store_call call, struct err *e);
 
+/* A checkout, or a flat layer, goes to the trash, unless a workspace or a point lies on it:
+ * STORE_CONFLICT. */
+int store_tree_retire(struct store *s, int64_t num, struct store_call call, struct err *e);
+/* Those that it would do for, made before that time. */
+int store_tree_unused(struct store *s, int64_t before_ms, struct arena *a, struct tree_list *out,
+                      struct err *e);
+
 int store_tree_get(struct store *s, int64_t num, struct arena *a, struct tree_row *out,
                    struct err *e);
 /* The one that is making or ready; what counts of `which` is owner, kind and key. */

@@ -82,6 +82,11 @@ static const struct column columns[] = {
 	F(ended_ms,     COL_SOME,  0,                   WORKSPACE_SET_STATE),
 	F(disk_bytes,   COL_INT,   0,                   0),
 	F(inodes,       COL_INT,   0,                   0),
+	F(root_num,     COL_INT,   0,                   WORKSPACE_SET_ROOT),
+	F(root_top,     COL_INT,   0,                   WORKSPACE_SET_ROOT),
+	F(root_begins,  COL_INT,   0,                   WORKSPACE_SET_ROOT),
+	F(root_tree,    COL_INT,   0,                   WORKSPACE_SET_ROOT),
+	F(root_image,   COL_TEXT,  STORE_NAME_MAX,      WORKSPACE_SET_ROOT),
 };
 /* clang-format on */
 static const struct table table = {
@@ -93,19 +98,55 @@ static const struct table table = {
 	.states = state_names,
 	.n_states = COUNT(state_names),
 };
-#define FIELDS_ALL ((WORKSPACE_SET_ORIGIN << 1) - 1)
+#define FIELDS_ALL ((WORKSPACE_SET_ROOT << 1) - 1)
 
 /* ---- writes ------------------------------------------------------------------------------ */
 
 struct insert_args {
 	struct workspace_row *rows;
 	size_t n;
+	uint64_t most;
 };
+
+#define COUNT_OF_TENANT                                                                            \
+	"SELECT count(*) FROM workspaces WHERE tenant=?1 AND state NOT IN('trash','gone')"
+
+static int count_of(struct db *db, const char *tenant, uint64_t *out, struct err *e)
+{
+	AUTO(db_release) sqlite3_stmt *st = db_stmt(db, COUNT_OF_TENANT, e);
+
+	if (!st)
+		return -1;
+	db_bind_text(st, 1, tenant);
+	if (db_step(db, st, e) < 0)
+		return -1;
+	*out = (uint64_t)sqlite3_column_int64(st, 0);
+	return 0;
+}
+
+/* In the transaction: a hundred at once cannot pass together. */
+static int check_room(struct store *s, struct request *q, struct err *e)
+{
+	const struct insert_args *args = q->args;
+	uint64_t n = 0;
+
+	if (!args->most)
+		return 0;
+	if (count_of(&s->writer, args->rows[0].tenant, &n, e) < 0)
+		return -1;
+	if (n + args->n <= args->most)
+		return 0;
+	q->answer.code = STORE_CONFLICT;
+	return err_new(e, ERR_LIMIT, "workspaces: %zu more with %llu in use, and the quota is %llu",
+	               args->n, (unsigned long long)n, (unsigned long long)args->most);
+}
 
 static int run_insert(struct store *s, struct request *q, struct err *e)
 {
 	const struct insert_args *args = q->args;
 
+	if (check_room(s, q, e) < 0)
+		return -1;
 	for (size_t i = 0; i < args->n; i++)
 		if (row_insert(&s->writer, &table, &args->rows[i], e) < 0)
 			return -1;
@@ -116,6 +157,19 @@ static int run_insert(struct store *s, struct request *q, struct err *e)
 int store_workspace_insert(struct store *s, const struct workspace_row *rows, size_t n,
                            struct store_call call, struct err *e)
 {
+	return store_workspace_insert_within(s, &(struct workspace_batch){ rows, n, 0 }, call, e);
+}
+
+int store_workspace_count(struct store *s, const char *tenant, uint64_t *out, struct err *e)
+{
+	return count_of(&s->reader, tenant, out, e);
+}
+
+int store_workspace_insert_within(struct store *s, const struct workspace_batch *batch,
+                                  struct store_call call, struct err *e)
+{
+	const struct workspace_row *rows = batch->rows;
+	size_t n = batch->n;
 	static const struct op op = { "insert workspaces", run_insert, .is_vital = false };
 	AUTO(request_drop) struct request *q = request_new(&op, sizeof(struct insert_args));
 	struct insert_args *args = q->args;
@@ -124,6 +178,7 @@ int store_workspace_insert(struct store *s, const struct workspace_row *rows, si
 		return err_new(e, ERR_INVALID, "1 to %d workspaces at a time", WORKSPACE_FORKS_MAX);
 	args->rows = arena_alloc(&q->arena, n * sizeof *rows);
 	args->n = n;
+	args->most = batch->most;
 	for (size_t i = 0; i < n; i++) {
 		struct workspace_row full = rows[i];
 
@@ -146,10 +201,10 @@ struct update_args {
 	uint32_t fields;
 	bool has_point;
 	struct point_row point;
-	int64_t trash;
+	int64_t trash, root_trash;
 };
 
-static int run_trash(struct db *db, const struct update_args *args, struct err *e)
+static int run_trash(struct db *db, const struct update_args *args, int64_t num, struct err *e)
 {
 	AUTO(db_release)
 	sqlite3_stmt *st = db_stmt(db,
@@ -160,9 +215,9 @@ static int run_trash(struct db *db, const struct update_args *args, struct err *
 
 	if (!st)
 		return -1;
-	db_bind_int(st, 1, args->trash);
+	db_bind_int(st, 1, num);
 	db_bind_text(st, 2, args->row.id);
-	return db_step(db, st, e);
+	return num ? db_step(db, st, e) : 0;
 }
 
 static int run_update(struct store *s, struct request *q, struct err *e)
@@ -186,7 +241,9 @@ static int run_update(struct store *s, struct request *q, struct err *e)
 	q->answer.rows = n;
 	if (args->has_point && point_insert(&s->writer, &args->point, e) < 0)
 		return -1;
-	return args->trash ? run_trash(&s->writer, args, e) : 0;
+	if (run_trash(&s->writer, args, args->trash, e) < 0)
+		return -1;
+	return run_trash(&s->writer, args, args->root_trash, e);
 }
 
 int store_workspace_update(struct store *s, const struct workspace_row *row, uint32_t fields,
@@ -208,6 +265,7 @@ int store_workspace_update(struct store *s, const struct workspace_row *row, uin
 	args->fields = fields;
 	args->has_point = with.point != NULL;
 	args->trash = with.trash;
+	args->root_trash = with.root_trash;
 	if (with.point)
 		bytes = point_copy(s, &q->arena, with.point, &args->point, e);
 	if (bytes < 0)
@@ -313,6 +371,18 @@ static int list_where(struct store *s, const char *where, int64_t value, struct 
 	return 0;
 }
 
+int store_workspace_by_root(struct store *s, int64_t tree, struct arena *a,
+                            struct workspace_row *out, struct err *e)
+{
+	AUTO(db_release)
+	sqlite3_stmt *st = select_where(s, "WHERE root_tree=?1 AND state<>'gone' LIMIT 1", e);
+
+	if (!st)
+		return -1;
+	db_bind_int(st, 1, tree);
+	return row_one(&s->reader, &table, st, a, out, e);
+}
+
 int store_workspace_unsettled(struct store *s, struct arena *a, struct workspace_list *out,
                               struct err *e)
 {
@@ -335,4 +405,71 @@ int store_workspace_trashed(struct store *s, int64_t before_ms, struct arena *a,
 	return list_where(s,
 	                  "WHERE state='trash' AND ended_ms IS NOT NULL AND ended_ms<=?1 LIMIT 100",
 	                  before_ms, a, out, e);
+}
+
+/* ---- stacks ------------------------------------------------------------------------------ */
+
+int store_stack_long(struct store *s, uint64_t most, size_t max, struct arena *a,
+                     struct workspace_list *out, struct err *e)
+{
+	AUTO(db_release)
+	sqlite3_stmt *st = select_where(s,
+	                                "WHERE state<>'gone' AND json_array_length(stack)>?1"
+	                                " GROUP BY stack ORDER BY seq LIMIT ?2",
+	                                e);
+	struct row_list found;
+
+	if (!st)
+		return -1;
+	db_bind_int(st, 1, (int64_t)most);
+	db_bind_int(st, 2, (int64_t)max);
+	struct row_source from = { .db = &s->reader, .table = &table, .st = st };
+
+	if (row_all(&from, a, &found, e) < 0)
+		return -1;
+	*out = (struct workspace_list){ found.rows, found.n, NULL };
+	return 0;
+}
+
+static int run_replace(struct store *s, struct request *q, struct err *e)
+{
+	static const char *const steps[] = {
+		"UPDATE trees SET state='ready' WHERE num=?3 AND state IN('making','ready') AND "
+		"?1<>?2",
+		"UPDATE workspaces SET stack=?2 WHERE stack=?1 AND ?3>0",
+		"UPDATE points SET stack=?2 WHERE stack=?1 AND ?3>0",
+	};
+	const struct stack_change *change = q->args;
+
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		AUTO(db_release) sqlite3_stmt *st = db_stmt(&s->writer, steps[i], e);
+
+		if (!st)
+			return -1;
+		db_bind_text(st, 1, change->from);
+		db_bind_text(st, 2, change->to);
+		db_bind_int(st, 3, change->tree);
+		if (db_step(&s->writer, st, e) < 0)
+			return -1;
+		if (i == 0 && sqlite3_changes(s->writer.c) == 0) {
+			q->answer.code = STORE_CONFLICT;
+			return err_new(e, ERR_INVALID, "tree %lld is not there",
+			               (long long)change->tree);
+		}
+		q->answer.rows = sqlite3_changes(s->writer.c);
+	}
+	return 0;
+}
+
+int store_stack_replace(struct store *s, const struct stack_change *change, struct store_call call,
+                        struct err *e)
+{
+	static const struct op op = { "exchange a stack", run_replace, .is_vital = true };
+	AUTO(request_drop) struct request *q = request_new(&op, sizeof *change);
+	struct stack_change *args = q->args;
+
+	*args = *change;
+	args->from = arena_strdup(&q->arena, change->from);
+	args->to = arena_strdup(&q->arena, change->to);
+	return request_send(s, &q, call, e);
 }

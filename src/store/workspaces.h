@@ -56,6 +56,12 @@ struct workspace_row {
 	int64_t created_ms, used_ms;
 	int64_t ended_ms;           /* since when it is in the trash, or gone */
 	int64_t disk_bytes, inodes; /* bounds of its top; 0: none */
+	/* The root of its sandboxes with `checkpoint: all`, which is a second stack: the tree of an
+	 * image and a top. All 0: there is none. */
+	int64_t root_num; /* its number for the vault */
+	int64_t root_top, root_begins;
+	int64_t root_tree;      /* of the image */
+	const char *root_image; /* what that was called when the root began */
 };
 
 /* What an update writes: the fields of the row that its bits name. */
@@ -70,6 +76,7 @@ enum workspace_field {
 	WORKSPACE_SET_LIFE = 1 << 7, /* pin, ttl_ms, expires_ms */
 	WORKSPACE_SET_USED = 1 << 8, /* and expires_ms */
 	WORKSPACE_SET_ORIGIN = 1 << 9,
+	WORKSPACE_SET_ROOT = 1 << 10, /* all of it */
 };
 
 struct workspace_query {
@@ -87,10 +94,21 @@ struct workspace_list {
 /* Several in one transaction: all of them or none. In state making or ready. */
 int store_workspace_insert(struct store *s, const struct workspace_row *rows, size_t n,
                            struct store_call call, struct err *e);
+/* The same, unless the tenant would then have more than `most` (0: no bound) that are not in the
+ * trash: STORE_CONFLICT. All rows are of one tenant. */
+struct workspace_batch {
+	const struct workspace_row *rows;
+	size_t n;
+	uint64_t most;
+};
+int store_workspace_insert_within(struct store *s, const struct workspace_batch *batch,
+                                  struct store_call call, struct err *e);
+int store_workspace_count(struct store *s, const char *tenant, uint64_t *out, struct err *e);
 /* What goes on record in the same transaction. */
 struct workspace_with {
 	const struct point_row *point; /* a new one, or NULL */
 	int64_t trash;                 /* a tree that was its top, and is nobody's now; 0: none */
+	int64_t root_trash;            /* the same of its root */
 };
 /* Changes `fields` of the row with row->id. A change of state is compare-and-set, as in
  * sandboxes.h. */
@@ -105,6 +123,9 @@ int store_workspace_by_key(struct store *s, const char *tenant, const char *key,
 /* Of whatever tenant. */
 int store_workspace_by_id(struct store *s, const char *id, struct arena *a,
                           struct workspace_row *out, struct err *e);
+/* One whose root is of that image: it is not gone. */
+int store_workspace_by_root(struct store *s, int64_t tree, struct arena *a,
+                            struct workspace_row *out, struct err *e);
 int store_workspace_list(struct store *s, const struct workspace_query *query, struct arena *a,
                          struct workspace_list *out, struct err *e);
 /* Those with something pending, and those that were being made. */
@@ -115,3 +136,15 @@ int store_workspace_expired(struct store *s, int64_t now_ms, struct arena *a,
                             struct workspace_list *out, struct err *e);
 int store_workspace_trashed(struct store *s, int64_t before_ms, struct arena *a,
                             struct workspace_list *out, struct err *e);
+
+/* One row for each stack of more than `most` layers, whoever has it. */
+int store_stack_long(struct store *s, uint64_t most, size_t max, struct arena *a,
+                     struct workspace_list *out, struct err *e);
+/* Whatever lies on `from` lies on `to`, a tree that shows the same: workspaces and points, and the
+ * tree is ready; STORE_CONFLICT when it is not there. */
+struct stack_change {
+	const char *from, *to;
+	int64_t tree;
+};
+int store_stack_replace(struct store *s, const struct stack_change *change, struct store_call call,
+                        struct err *e);

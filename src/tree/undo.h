@@ -15,8 +15,9 @@
 
 #include "base/err.h"
 #include "base/vec.h"
+#include "wire/tree.h"
 
-#define TEMP_PREFIX ".caisson-tree."
+#define TEMP_PREFIX TREE_TEMP_PREFIX
 #define TEMP_NAME 32 /* with the NUL */
 
 /* A name that nobody guesses. */

@@ -154,8 +154,59 @@ static int name_blob(const struct vault *v, const char *temp, const char *path, 
 	return r < 0 ? err_sys(e, -r, "name a blob") : 0;
 }
 
+/* ---- large ones ---------------------------------------------------------------------- */
+
+/* Nobody waits for the disk while a sandbox stands still. So one that can be written by its owner
+ * is not known to be there: whoever finds it, after a loss of power perhaps, reads it first. */
+#define SURE 0400
+
+static void note_unsynced(struct vault *v, const uint8_t hash[BLOB_HASH])
+{
+	struct blob_name name;
+
+	memcpy(name.hash, hash, BLOB_HASH);
+	vec_push(&v->unsynced, name);
+}
+
+void blob_synced(struct vault *v)
+{
+	for (size_t i = 0; i < v->unsynced.len; i++) {
+		char path[BLOB_PATH_MAX];
+
+		blob_path(v->unsynced.at[i].hash, path);
+		AUTO(fd_close) int fd = os_openat(v->blobs_fd, path, O_RDONLY | O_NOFOLLOW, 0);
+		if (fd >= 0)                       /* else it was swept */
+			(void)os_fchmod(fd, SURE); /* or it is read once more than it must be */
+	}
+	vec_done(&v->unsynced);
+}
+
+/* 1: it is there and holds what its name says. */
+static int find_large(struct vault *v, const char *path, const uint8_t hash[BLOB_HASH],
+                      uint64_t size, struct err *e)
+{
+	uint8_t sum[BLOB_HASH];
+	struct stat st;
+	struct err ignored = { 0 };
+	AUTO(fd_close) int fd = os_openat(v->blobs_fd, path, O_RDONLY | O_NOFOLLOW, 0);
+
+	if (fd == -ENOENT)
+		return 0;
+	int r = fd < 0 ? fd : os_fstatat(fd, "", &st, AT_EMPTY_PATH);
+	if (r < 0)
+		return err_sys(e, -r, "look at a blob");
+	if ((st.st_mode & 0777) == SURE)
+		return touch(v, path, e);
+	if ((uint64_t)st.st_size != size ||
+	    blob_hash((struct content){ fd, 0 }, size, sum, &ignored) < 0 ||
+	    memcmp(sum, hash, sizeof sum) != 0)
+		return 0;
+	note_unsynced(v, hash);
+	return touch(v, path, e);
+}
+
 /* Read again, and named after what was read then. */
-static int keep_large(const struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH],
+static int keep_large(struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH],
                       struct err *e)
 {
 	char path[BLOB_PATH_MAX], temp[BLOB_PATH_MAX];
@@ -170,7 +221,10 @@ static int keep_large(const struct vault *v, int fd, uint64_t size, uint8_t hash
 		return -1;
 	hash_bytes(&p.hash, hash);
 	blob_path(hash, path);
-	return name_blob(v, temp, path, e);
+	if (name_blob(v, temp, path, e) < 0)
+		return -1;
+	note_unsynced(v, hash);
+	return 0;
 }
 
 int blob_keep(struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH], uint64_t *kept,
@@ -183,7 +237,7 @@ int blob_keep(struct vault *v, int fd, uint64_t size, uint8_t hash[BLOB_HASH], u
 	if (size == 0 || pack_has(v, hash))
 		return 0;
 	blob_path(hash, path);
-	int r = touch(v, path, e);
+	int r = size > PACK_MAX ? find_large(v, path, hash, size, e) : touch(v, path, e);
 	if (r != 0)
 		return r < 0 ? -1 : 0;
 	*kept += size;
@@ -212,6 +266,10 @@ int blob_make(const struct vault *v, const uint8_t hash[BLOB_HASH], int fd, uint
 	hash_bytes(&p.hash, sum);
 	if (memcmp(sum, hash, sizeof sum) != 0) /* a power loss: V_VERIFY will miss it */
 		return 0;
+	/* Its pack goes then: the disk must not know only that. */
+	r = os_fsync(temp_fd);
+	if (r < 0)
+		return err_sys(e, -r, "sync a blob");
 	return name_blob(v, temp, path, e);
 }
 
@@ -242,11 +300,63 @@ int blob_open(const struct vault *v, const uint8_t hash[BLOB_HASH], struct conte
 	return err_new(e, ERR_NOT_FOUND, "blob %s is missing", path);
 }
 
-int blob_copy(struct content from, int to_fd, uint64_t size, struct err *e)
+static int damaged(struct err *e)
 {
-	struct pass p = { .to_fd = to_fd };
+	return err_new(e, ERR_INTERNAL, "what the file held is damaged in the store");
+}
 
-	return do_file(&p, from, size, e) < 0 ? -1 : finish(&p, size, e);
+static int judge(struct pass *p, const uint8_t *hash, struct err *e)
+{
+	uint8_t sum[BLOB_HASH];
+
+	if (!p->has_hash || !hash)
+		return 0;
+	hash_bytes(&p->hash, sum);
+	return memcmp(sum, hash, sizeof sum) == 0 ? 0 : damaged(e);
+}
+
+/* As do_file(); a blob that is too short is no file that somebody writes to. */
+static int do_blob(struct pass *p, const struct blob_source *s, struct err *e)
+{
+	int r = do_file(p, s->from, s->size, e);
+
+	return r < 0 && s->hash && e->sys == EAGAIN ? damaged(e) : r;
+}
+
+int blob_check(struct content from, uint64_t size, const uint8_t hash[BLOB_HASH], struct err *e)
+{
+	const struct blob_source s = { from, size, hash };
+	struct pass p;
+
+	pass_begin(&p, size, -1);
+	return do_blob(&p, &s, e) < 0 ? -1 : judge(&p, hash, e);
+}
+
+/* All of it is in the buffer then, and is what it must be. */
+static int load(const struct blob_source *s, struct err *e)
+{
+	struct pass p;
+
+	pass_begin(&p, s->size, -1);
+	p.has_hash = s->hash != NULL;
+	return do_blob(&p, s, e) < 0 ? -1 : judge(&p, s->hash, e);
+}
+
+int blob_copy(struct blob_source s, int to_fd, struct err *e)
+{
+	struct pass p;
+
+	pass_begin(&p, s.size, to_fd);
+	p.has_hash = s.hash && s.size > BUFFER;
+	if (s.size > BUFFER) {
+		if (do_blob(&p, &s, e) < 0 || judge(&p, s.hash, e) < 0)
+			return -1;
+		return finish(&p, s.size, e);
+	}
+	if (load(&s, e) < 0)
+		return -1;
+	int r = do_pieces(&p, buffer, (size_t)s.size, 0);
+	return r < 0 ? err_sys(e, -r, "copy a file") : finish(&p, s.size, e);
 }
 
 static bool has_zero_piece(size_t n)
@@ -257,21 +367,20 @@ static bool has_zero_piece(size_t n)
 	return false;
 }
 
-int blob_copy_over(struct content from, int to_fd, struct blob_sizes sizes, struct err *e)
+int blob_copy_over(struct blob_source s, int to_fd, uint64_t old_size, struct err *e)
 {
-	if (sizes.then > 0 && sizes.then <= BUFFER) {
-		int n = os_pread(from.fd, buffer, (size_t)sizes.then, (off_t)from.at);
+	int r;
 
-		if (n < 0)
-			return err_sys(e, -n, "read a file");
-		if ((uint64_t)n == sizes.then && !has_zero_piece((size_t)n)) {
-			int r = os_pwrite2(to_fd, buffer, (size_t)n, NULL, 0, 0);
-
-			if (r >= 0 && sizes.now > sizes.then)
-				r = os_ftruncate(to_fd, (off_t)sizes.then);
+	if (s.size > 0 && s.size <= BUFFER) {
+		if (load(&s, e) < 0)
+			return -1;
+		if (!has_zero_piece((size_t)s.size)) {
+			r = os_pwrite2(to_fd, buffer, (size_t)s.size, NULL, 0, 0);
+			if (r >= 0 && old_size > s.size)
+				r = os_ftruncate(to_fd, (off_t)s.size);
 			return r < 0 ? err_sys(e, -r, "write a file") : 0;
 		}
 	}
-	int r = os_ftruncate(to_fd, 0);
-	return r < 0 ? err_sys(e, -r, "empty a file") : blob_copy(from, to_fd, sizes.then, e);
+	r = os_ftruncate(to_fd, 0);
+	return r < 0 ? err_sys(e, -r, "empty a file") : blob_copy(s, to_fd, e);
 }

@@ -4,7 +4,8 @@
  *   {"path":…,"status":"A","type":"file","mode":"0644","bytes":12}
  *
  * status: A added, M content, D deleted, T another type, R renamed ("from" says whence; what
- * changed in it besides has lines of its own), "mode" mode or owner, "xattr" extended attributes.
+ * changed in it besides has lines of its own; none of it with VAULT_PLAIN), "mode" mode or owner,
+ * "xattr" extended attributes.
  * What was only touched, or written with the same bytes, is not there. A path that is no UTF-8 is
  * path_base64.
  */
@@ -28,6 +29,7 @@ struct change {
 
 struct listing {
 	struct vault *v;
+	bool is_plain; /* VAULT_PLAIN */
 	struct arena arena;
 	VEC(struct change) list;
 };
@@ -238,7 +240,7 @@ static int add_moved(struct listing *l, const struct side *to, const struct move
 static int list_all(struct listing *l, const struct sides *s, struct err *e)
 {
 	AUTO(moved_done) struct moved_list moved = { 0 };
-	int r = moved_find(&s->at[0], &s->at[1], &l->arena, &moved, e);
+	int r = l->is_plain ? 0 : moved_find(&s->at[0], &s->at[1], &l->arena, &moved, e);
 	size_t n = moved.list.len;
 	struct view_pair *pairs = arena_alloc(&l->arena, (n + 1) * sizeof *pairs);
 
@@ -249,14 +251,14 @@ static int list_all(struct listing *l, const struct sides *s, struct err *e)
 	if (r >= 0)
 		r = view_compare(&s->at[0], &s->at[1], (struct view_pairs){ pairs, n }, visit, l,
 		                 e);
-	return r < 0 ? -1 : pair_files(l, e);
+	return r < 0 ? -1 : l->is_plain ? 0 : pair_files(l, e);
 }
 
 int verb_changes(struct vault *v, const struct vault_packet *ask, int fd, struct vault_done *done,
                  struct err *e)
 {
 	AUTO(sides_done) struct sides sides = { .other_fd = -1 };
-	struct listing l = { .v = v };
+	struct listing l = { .v = v, .is_plain = ask->between.flags & VAULT_PLAIN };
 
 	if (!v->open.workspace)
 		return err_new(e, ERR_INVALID, "no workspace is open");

@@ -57,7 +57,7 @@ static int make_file(struct filling *f, int dir_fd, const char *name, const stru
 		AUTO(content_done) struct content from = { .fd = -1 };
 
 		if (blob_open(f->v, want->hash, &from, e) < 0 ||
-		    blob_copy(from, fd, want->size, e) < 0)
+		    blob_copy((struct blob_source){ from, want->size, want->hash }, fd, e) < 0)
 			return -1;
 	}
 	return dress(f, dir_fd, name, fd, want, e);
@@ -163,18 +163,14 @@ int fill_tree(const struct vault *v, int files_fd, const struct manifest *m, str
 	return r < 0 ? -1 : 0;
 }
 
-static bool same_layers(const struct manifest *m, const uint64_t *layers, uint32_t n)
-{
-	return m->n_layers == n && memcmp(m->layers, layers, n * sizeof *layers) == 0;
-}
-
 static int fill_from(const struct vault *v, const struct fill *f, struct err *e)
 {
 	AUTO(manifest_done) struct manifest m = { 0 };
 
 	if (points_load(v, f->from, &m, e) < 0)
 		return -1;
-	if (!same_layers(&m, f->layers, f->n_layers))
+	if (!trees_same_stack(v, (struct stack_of){ m.layers, m.n_layers },
+	                      (struct stack_of){ f->layers, f->n_layers }))
 		return err_new(e, ERR_INVALID, "checkpoint %llu lies on other layers",
 		               (unsigned long long)f->from);
 	AUTO(fd_close) int files = trees_open_files(v, f->top, e);

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "os/file.h"
 #include "os/node.h"
+#include "vault/fill.h"
 #include "vault/names.h"
 #include "vault/trees.h"
 #include "vault/verbs.h"
@@ -59,6 +60,7 @@ struct found {
 	bool is_dir;
 	uint32_t first;          /* the tree that has it uppermost; n: none */
 	int dir_fd;              /* of a file: its folder there, borrowed or `own` */
+	uint64_t size;           /* of a file */
 	char name[REDIRECT_MAX]; /* and its name there */
 	struct dir dir;          /* of a directory: all parts */
 };
@@ -110,6 +112,7 @@ static int look(const struct flatten *f, uint32_t i, int at, struct way *w, stru
 		if (is_first && !is_whiteout) {
 			out->first = i;
 			out->dir_fd = at;
+			out->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 			memcpy(out->name, w->where, sizeof out->name);
 		}
 		return 0;
@@ -168,8 +171,9 @@ static int flatten_name(struct flatten *f, const struct dir *d, const char *name
 	dir_init(&found->dir);
 	int r = find(f, d, name, found, e);
 	if (r >= 0 && found->first < f->n) {
-		f->done->files++;
 		if (!found->is_dir) {
+			f->done->files++;
+			f->done->bytes += found->size;
 			r = os_linkat((struct os_names){ found->dir_fd, found->name, to_fd, name });
 			if (r < 0)
 				r = err_sys(e, -r, "link a file");
@@ -219,29 +223,45 @@ static int flatten_dir(struct flatten *f, const struct dir *d, int to_fd, struct
 	return 0;
 }
 
-static int open_roots(struct flatten *f, const uint64_t *layers, struct dir *root, struct err *e)
+static int open_root(struct flatten *f, uint64_t layer, struct dir *root, struct err *e)
 {
-	for (uint32_t i = 0; i < f->n; i++) {
-		int sealed = trees_is_sealed(f->v, layers[i], e);
+	int fd = trees_open_files(f->v, layer, e);
+
+	root->parts[f->n] = f->roots[f->n] = fd;
+	f->n++;
+	return fd < 0 ? -1 : 0;
+}
+
+static int open_roots(struct flatten *f, const struct vault_flatten *ask, struct dir *root,
+                      struct err *e)
+{
+	if (ask->from && open_root(f, ask->filled, root, e) < 0)
+		return -1;
+	for (uint32_t i = 0; i < ask->n_layers; i++) {
+		int sealed = trees_is_sealed(f->v, ask->layers[i], e);
 
 		if (sealed == 0)
 			return err_new(e, ERR_INVALID, "tree %llu is not sealed",
-			               (unsigned long long)layers[i]);
-		root->parts[i] = sealed < 0 ? -1 : trees_open_files(f->v, layers[i], e);
-		if (root->parts[i] < 0)
+			               (unsigned long long)ask->layers[i]);
+		if (sealed < 0 || open_root(f, ask->layers[i], root, e) < 0)
 			return -1;
-		f->roots[i] = root->parts[i];
 	}
 	return 0;
 }
 
 /* From the beginning: one that was cut short is of no use. */
-static int make_tree(struct flatten *f, uint64_t number, const struct dir *root, struct err *e)
+static int make_tree(struct flatten *f, const struct vault_flatten *ask, const struct dir *root,
+                     struct err *e)
 {
+	uint64_t number = ask->number;
+
 	if (trees_remove(f->v, number, e) < 0 || trees_make(f->v, number, e) < 0)
 		return -1;
 	AUTO(fd_close) int to = trees_open_files(f->v, number, e);
 	if (to < 0 || flatten_dir(f, root, to, e) < 0 || dress(f, root->parts[0], to, e) < 0)
+		return -1;
+	/* With a checkpoint over them it shows more than they do. */
+	if (!ask->from && trees_note_flat(f->v, number, ask->layers, ask->n_layers, e) < 0)
 		return -1;
 	return trees_seal(f->v, number, e);
 }
@@ -249,20 +269,21 @@ static int make_tree(struct flatten *f, uint64_t number, const struct dir *root,
 int verb_flatten(struct vault *v, const struct vault_packet *ask, int fd, struct vault_done *done,
                  struct err *e)
 {
-	struct flatten f = { .v = v,
-		             .n = ask->flatten.n_layers,
-		             .is_rootless = v->open.flags & VAULT_ROOTLESS,
-		             .done = done };
+	const struct vault_flatten *how = &ask->flatten;
+	const struct fill fill = { how->filled, how->from, how->layers, how->n_layers };
+	struct flatten f = { .v = v, .is_rootless = v->open.flags & VAULT_ROOTLESS, .done = done };
 	struct dir root;
 	struct err none = { 0 };
 
 	(void)fd;
-	if (trees_is_sealed(v, ask->flatten.number, &none) == 1)
+	if (trees_is_sealed(v, how->number, &none) == 1)
 		return 0; /* it was done */
 	dir_init(&root);
-	int r = open_roots(&f, ask->flatten.layers, &root, e);
+	int r = how->from ? fill_top(v, &fill, e) : 0;
 	if (r >= 0)
-		r = make_tree(&f, ask->flatten.number, &root, e);
+		r = open_roots(&f, how, &root, e);
+	if (r >= 0)
+		r = make_tree(&f, how, &root, e);
 	dir_done(&root);
 	return r < 0 ? -1 : 0;
 }

@@ -25,8 +25,13 @@ static int sort_point(void *ctx, uint64_t number, struct span bytes, const struc
 	struct manifest_head head;
 	struct err ignored = { 0 };
 
-	if (why || manifest_parse_head(bytes, &head, &ignored) < 0 ||
-	    head.workspace != r->which->workspace)
+	if (why || manifest_parse_head(bytes, &head, &ignored) < 0) {
+		/* A loss of power, and nobody else's has the number. */
+		if (is_going(r->which, number))
+			vec_push(&r->going, number);
+		return 0;
+	}
+	if (head.workspace != r->which->workspace)
 		return 0;
 	if (is_going(r->which, number))
 		vec_push(&r->going, number);
@@ -66,7 +71,7 @@ int verb_remove_points(struct vault *v, const struct vault_packet *ask, int fd,
 	(void)fd;
 	if (v->open.workspace && ask->points.workspace != v->open.workspace)
 		return err_new(e, ERR_INVALID, "these are checkpoints of another workspace");
-	v->index.number = 0;
+	manifest_done(&v->index); /* what it knows may be about to go */
 	if (points_lock_alone(v, e) < 0)
 		return -1;
 	int status = points_all(v, sort_point, &r, e);

@@ -44,6 +44,7 @@ struct entry {
 	int64_t ctime_s;
 	uint32_t ctime_ns;
 	bool is_unsure; /* it may change without looking different */
+	bool is_unkept; /* the hash is known, and no checkpoint has the content */
 };
 
 struct manifest {

@@ -19,6 +19,8 @@ static int mount_all(struct vault *v, int userns_fd, struct vault_opened *out, s
 		if (den_map_ids(v, userns_fd, e) < 0)
 			return -1;
 	}
+	if (trees_drop_others(v, o, e) < 0)
+		return -1;
 	if (o->top) {
 		int made =
 		    fill_top(v, &(struct fill){ o->top, o->from, o->layers, o->n_layers }, e);
@@ -34,19 +36,21 @@ static int mount_all(struct vault *v, int userns_fd, struct vault_opened *out, s
 }
 
 /* Whatever it began from. */
-static bool is_same(const struct vault_open *a, const struct vault_open *b)
+static bool is_same(const struct vault *v, const struct vault_open *b)
 {
+	const struct vault_open *a = &v->open;
+
 	return a->workspace == b->workspace && a->top == b->top && a->flags == b->flags &&
 	       a->id_base == b->id_base && a->n_ids == b->n_ids && a->lock_byte == b->lock_byte &&
-	       a->n_layers == b->n_layers &&
-	       memcmp(a->layers, b->layers, a->n_layers * sizeof a->layers[0]) == 0;
+	       trees_same_stack(v, (struct stack_of){ a->layers, a->n_layers },
+	                        (struct stack_of){ b->layers, b->n_layers });
 }
 
 int open_workspace(struct vault *v, const struct vault_open *o, int userns_fd,
                    struct vault_opened *out, struct err *e)
 {
 	if (v->is_open) {
-		if (!is_same(&v->open, o))
+		if (!is_same(v, o))
 			return err_new(e, ERR_INVALID, "another workspace is open here");
 		return 0;
 	}

@@ -12,7 +12,7 @@
 #include "vault/trees.h"
 
 #define MAGIC "caissonk"
-#define AT_ONCE 8
+#define AT_ONCE 2 /* each waits for the disk, and a checkpoint may wait for them */
 
 struct pack_head {
 	char magic[8];

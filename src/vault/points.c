@@ -89,6 +89,8 @@ int points_load(const struct vault *v, uint64_t number, struct manifest *out, st
 		if (r >= 0)
 			r = manifest_parse_head(
 			    (struct span){ str_text(&chain[n - 1]), chain[n - 1].len }, &head, e);
+		if (r >= 0 && head.number != at)
+			r = err_new(e, ERR_INTERNAL, "another checkpoint lies in its place");
 		at = head.base;
 	}
 	for (size_t i = n; i-- > 0;) {
@@ -134,6 +136,8 @@ int points_save(const struct vault *v, struct manifest *m, const struct manifest
 	AUTO(fd_close)
 	int fd = os_openat(v->points_fd, temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
 	int r = fd < 0 ? fd : os_write_all(fd, bytes.data, bytes.len);
+	if (r >= 0 && is_there(v, m->number)) /* the disk has it: never less than that */
+		r = os_fsync(fd);
 	if (r >= 0)
 		r = os_renameat2((struct os_names){ v->points_fd, temp, v->points_fd, name }, 0);
 	return r < 0 ? err_sys(e, -r, "write checkpoint %s", name) : 0;

@@ -40,6 +40,7 @@ static int mount_new(struct vault *v, const struct vault_relayer *r, struct err 
 	if (overlay_mount(v, (struct stack){ r->new_top, r->layers, r->n_layers }, e) < 0)
 		return -1;
 	fd_close(&v->lower_fd);
+	known_forget(&v->known);
 	(void)os_umount_lazy("l"); /* of our namespace alone; fine when it is not there */
 	return 0;
 }

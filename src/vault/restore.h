@@ -14,6 +14,7 @@ struct restore {
 	struct vault *v;
 	struct sides *sides; /* from: now */
 	bool is_counting;    /* nothing is written */
+	uint64_t needed;     /* counting: bytes that the disk must have for it */
 	struct vault_done *done;
 
 	struct arena arena;

@@ -76,19 +76,14 @@ static int open_again(struct restore *r, struct target *t, const struct entry *w
 }
 
 /* `old_size`: of what it holds still. */
-static int fill(struct restore *r, const struct node *b, int fd, uint64_t old_size, struct err *e)
+static int fill(struct blob_source source, int fd, uint64_t old_size, struct err *e)
 {
-	const struct blob_sizes sizes = { old_size, b->seen.size };
-
-	if (b->seen.size == 0) {
+	if (source.size == 0) {
 		int status = old_size ? os_ftruncate(fd, 0) : 0;
 
 		return status < 0 ? err_sys(e, -status, "empty a file") : 0;
 	}
-	AUTO(content_done) struct content from = { .fd = -1 };
-	if (view_open(r->v, b, &from, e) < 0)
-		return -1;
-	return old_size ? blob_copy_over(from, fd, sizes, e) : blob_copy(from, fd, b->seen.size, e);
+	return old_size ? blob_copy_over(source, fd, old_size, e) : blob_copy(source, fd, e);
 }
 
 static int open_same(const struct target *t, struct err *e)
@@ -103,9 +98,13 @@ static int write_file(struct restore *r, struct target t, struct node *a, struct
 {
 	struct entry have, want;
 	int same = t.is_new ? 0 : view_same_content(r->v, a, b, e);
+	AUTO(content_done) struct content from = { .fd = -1 };
+	bool is_read = !same && b->seen.size > 0;
 
-	if (same < 0 || view_read(b, &r->arena, &want, e) < 0 ||
-	    (!t.is_new && view_read(a, &r->arena, &have, e) < 0))
+	if (same < 0 || (!t.is_new && view_read(a, &r->arena, &have, e) < 0))
+		return -1;
+	if ((is_read ? view_open_read(r->v, b, &r->arena, &from, &want, e)
+	             : view_read(b, &r->arena, &want, e)) < 0)
 		return -1;
 	AUTO(fd_close)
 	int fd = same       ? open_same(&t, e)
@@ -113,8 +112,9 @@ static int write_file(struct restore *r, struct target t, struct node *a, struct
 	                    : open_again(r, &t, &want, e);
 	if (fd < 0)
 		return -1;
+	const struct blob_source source = { from, b->seen.size, b->top ? b->top->hash : NULL };
 	uint64_t old_size = t.is_in_top && !t.is_new ? a->seen.size : 0;
-	if (!same && fill(r, b, fd, old_size, e) < 0)
+	if (!same && fill(source, fd, old_size, e) < 0)
 		return -1;
 	if (dress(r, fd, t.is_new ? NULL : &have, &want, e) < 0)
 		return -1;

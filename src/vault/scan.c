@@ -6,14 +6,17 @@
 #include <time.h>
 
 #include "base/fd.h"
+#include "os/extent.h"
 #include "os/file.h"
 #include "os/node.h"
 #include "vault/blob.h"
 #include "vault/names.h"
 #include "vault/xattrs.h"
+#include "wire/tree.h"
 
 #define TICKS_NS 20000000ll /* two of the slowest clock (100 Hz) */
-#define LARGE (4u << 20)    /* reading it again costs more than a millisecond */
+#define CLOCK_TRIES 8
+#define LARGE (4u << 20) /* reading it again costs more than a millisecond */
 
 struct link_name {
 	uint64_t ino;
@@ -84,7 +87,7 @@ static int read_content(struct walk *w, int fd, struct entry *out, struct err *e
 {
 	bool has_writer = os_nobody_writes(fd) < 0; /* anything but a clear no is a yes */
 	int64_t ctime_ns = out->ctime_s * 1000000000ll + out->ctime_ns;
-	bool is_young = ctime_ns > w->now_ns - TICKS_NS;
+	bool is_young = w->s->v->clock != CLOCK_FINE && ctime_ns > w->now_ns - TICKS_NS;
 
 	if (out->size > LARGE) {
 		if (has_writer && os_write_out(fd) < 0)
@@ -204,6 +207,8 @@ static int scan_dir(struct walk *w, int fd, struct err *e)
 		const char *name = names.list.at[i].text;
 		size_t n = strlen(name), slash = len > 0;
 
+		if (strncmp(name, TREE_TEMP_PREFIX, strlen(TREE_TEMP_PREFIX)) == 0)
+			continue;
 		if (len + slash + n > MANIFEST_PATH_MAX)
 			return err_new(e, ERR_LIMIT, "a path has more than %d bytes",
 			               MANIFEST_PATH_MAX);
@@ -252,12 +257,33 @@ static void wait_for_tick(int64_t until_ns)
 	nanosleep(&(struct timespec){ .tv_nsec = (long)left }, NULL);
 }
 
+/* Does every change have a time of its own when somebody looks in between? A coarse clock would
+ * have to tick as often as we try. */
+static bool is_clock_fine(int files_fd)
+{
+	AUTO(fd_close) int fd = os_openat(files_fd, ".", O_TMPFILE | O_RDWR, 0600);
+	struct stat st, last = { 0 };
+
+	for (int i = 0; i < CLOCK_TRIES && fd >= 0; i++) {
+		if (os_pwrite2(fd, "x", 1, NULL, 0, 0) < 0 ||
+		    os_fstatat(fd, "", &st, AT_EMPTY_PATH) < 0)
+			return false;
+		if (st.st_ctim.tv_sec == last.st_ctim.tv_sec &&
+		    st.st_ctim.tv_nsec == last.st_ctim.tv_nsec)
+			return false;
+		last = st;
+	}
+	return fd >= 0;
+}
+
 int scan_top(struct scan *s, int files_fd, struct manifest *out, struct err *e)
 {
 	struct walk w = { .s = s, .out = out, .now_ns = clock_ns(), .xattrs.max = XATTRS_MAX };
 	struct stat st;
-	int r = os_fstatat(files_fd, "", &st, AT_EMPTY_PATH);
 
+	if (s->v->clock == CLOCK_UNKNOWN)
+		s->v->clock = is_clock_fine(files_fd) ? CLOCK_FINE : CLOCK_COARSE;
+	int r = os_fstatat(files_fd, "", &st, AT_EMPTY_PATH);
 	if (r < 0)
 		(void)err_sys(e, -r, "look at the top");
 	if (r >= 0)

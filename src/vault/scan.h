@@ -7,8 +7,11 @@
  *     that somebody may write (a lease is refused: open for writing, or mapped so) is read again
  *     the next time; a large one is written out instead, which makes the next store set the time.
  *   - A write in the same tick of the kernel's clock. So a file that changed within the last ticks
- *     is read again the next time; for a large one we wait until the tick is over.
- * Everybody who could write is stopped by the asker meanwhile.
+ *     is read again the next time; for a large one we wait until the tick is over. Not where the
+ *     file system gives a change that follows a look a time of its own (ext4, XFS, btrfs since
+ *     Linux 6.13), which is tried out.
+ * Everybody who could write is stopped by the asker meanwhile. A file worker may be stopped in the
+ * middle of a write: what it has under a name of its own (wire/tree.h) is not looked at.
  */
 #pragma once
 

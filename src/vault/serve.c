@@ -49,6 +49,8 @@ static verb *const verbs[V_TYPES] = {
 	[V_REMOVE_POINTS] = verb_remove_points,
 	[V_SWEEP]         = verb_sweep,
 	[V_VERIFY]        = verb_verify,
+	[V_MEND]          = verb_mend,
+	[V_CENSUS]        = verb_census,
 	[V_FLATTEN]       = verb_flatten,
 };
 /* clang-format on */
@@ -107,8 +109,7 @@ static bool close_all(struct vault *v, struct err *e)
 		(void)err_sys(e, EBUSY, "a sandbox has the workspace");
 		return false;
 	}
-	overlay_unmount(v);
-	v->loop.is_done = true;
+	v->loop.is_done = true; /* unmounted after the answer: the kernel syncs it then */
 	return true;
 }
 
@@ -289,6 +290,7 @@ int vault_run(struct err *e)
 	int r = loop_run(&v->loop);
 
 	pack_done(v);
+	vec_done(&v->unsynced);
 	overlay_unmount(v);
 	return r < 0 ? err_sys(e, -r, "wait for orders") : 0;
 }

@@ -158,5 +158,7 @@ int verb_sync(struct vault *v, const struct vault_packet *ask, int fd, struct va
 	int r = os_syncfs(v->blobs_fd);
 	if (r >= 0 && top >= 0) /* it may lie in a volume */
 		r = os_syncfs(top);
+	if (r >= 0)
+		blob_synced(v);
 	return r < 0 ? err_sys(e, -r, "sync") : 0;
 }

@@ -1,6 +1,9 @@
 #include "vault/trees.h"
 
+#include <fcntl.h>
+
 #include "base/fd.h"
+#include "os/extent.h"
 #include "os/file.h"
 #include "os/loop.h"
 #include "os/node.h"
@@ -172,6 +175,30 @@ int trees_remove(const struct vault *v, uint64_t number, struct err *e)
 	return 0;
 }
 
+static bool is_wanted(const struct vault_open *o, uint64_t number)
+{
+	bool is_found = number == o->top;
+
+	for (uint32_t i = 0; i < o->n_layers; i++)
+		is_found |= o->layers[i] == number;
+	return is_found;
+}
+
+int trees_drop_others(const struct vault *v, const struct vault_open *o, struct err *e)
+{
+	AUTO(names_done) struct names names = { 0 };
+	int r = v->volume_fd < 0 ? 0 : names_read(v->volume_fd, &names, e);
+
+	for (size_t i = 0; i < names.list.len && r >= 0; i++) {
+		char *end;
+		uint64_t number = strtoull(names.list.at[i].text, &end, 10);
+
+		if (*end == '\0' && number && !is_wanted(o, number))
+			r = trees_remove(v, number, e);
+	}
+	return r;
+}
+
 int trees_check_empty(const struct vault *v, struct err *e)
 {
 	if (trees_make(v, VAULT_EMPTY_TREE, e) < 0)
@@ -222,4 +249,66 @@ int trees_usage(const struct vault *v, uint64_t number, uint64_t *files, uint64_
 	AUTO(fd_close) int fd = trees_open_files(v, number, e);
 
 	return fd < 0 ? -1 : add_usage(fd, files, bytes, e);
+}
+
+/* ---- flat trees -------------------------------------------------------------------- */
+
+#define FLAT "flat"
+#define FLAT_MAX 4096 /* layers that one may stand for */
+
+struct numbers {
+	VEC(uint64_t) list;
+};
+
+/* What it stands for; itself, when it is not flat. */
+static void expand(const struct vault *v, uint64_t number, struct numbers *out)
+{
+	static uint64_t layers[FLAT_MAX];
+	struct err ignored = { 0 };
+	AUTO(fd_close) int tree = trees_open(v, number, &ignored);
+	AUTO(fd_close) int fd = tree < 0 ? -1 : os_openat(tree, FLAT, O_RDONLY | O_NOFOLLOW, 0);
+	int n = fd < 0 ? 0 : os_pread(fd, layers, sizeof layers, 0);
+
+	if (n <= 0)
+		vec_push(&out->list, number);
+	for (int i = 0; i < n / (int)sizeof *layers; i++)
+		vec_push(&out->list, layers[i]);
+}
+
+static void expand_all(const struct vault *v, struct stack_of s, struct numbers *out)
+{
+	for (uint32_t i = 0; i < s.n; i++)
+		expand(v, s.layers[i], out);
+}
+
+int trees_note_flat(const struct vault *v, uint64_t number, const uint64_t *layers, uint32_t n,
+                    struct err *e)
+{
+	struct numbers all = { 0 };
+	AUTO(fd_close) int tree = trees_open(v, number, e);
+
+	if (tree < 0)
+		return -1;
+	expand_all(v, (struct stack_of){ layers, n }, &all);
+	int r = all.list.len > FLAT_MAX ? -E2BIG
+	                                : os_make_file(tree, FLAT, all.list.at,
+	                                               all.list.len * sizeof *all.list.at, 0600);
+	vec_done(&all.list);
+	return r < 0 ? err_sys(e, -r, "note what a flat tree stands for") : 0;
+}
+
+bool trees_same_stack(const struct vault *v, struct stack_of a, struct stack_of b)
+{
+	struct numbers x = { 0 }, y = { 0 };
+
+	if (a.n == b.n && memcmp(a.layers, b.layers, a.n * sizeof *a.layers) == 0)
+		return true;
+	expand_all(v, a, &x);
+	expand_all(v, b, &y);
+	bool is_same = x.list.len == y.list.len;
+	for (size_t i = 0; i < x.list.len && is_same; i++)
+		is_same = x.list.at[i] == y.list.at[i];
+	vec_done(&x.list);
+	vec_done(&y.list);
+	return is_same;
 }

@@ -27,8 +27,19 @@ int trees_is_sealed(const struct vault *v, uint64_t number, struct err *e) MUST_
 int trees_seal(const struct vault *v, uint64_t number, struct err *e) MUST_USE;
 int trees_unseal(const struct vault *v, uint64_t number, struct err *e) MUST_USE;
 int trees_remove(const struct vault *v, uint64_t number, struct err *e) MUST_USE;
+/* Of its volume: tops that it had before. The new one may need their room. */
+int trees_drop_others(const struct vault *v, const struct vault_open *o, struct err *e) MUST_USE;
 int trees_check_empty(const struct vault *v,
                       struct err *e) MUST_USE; /* VAULT_EMPTY_TREE is there */
+/* A flat tree says which layers it stands for, those below included: for it these are the same. */
+int trees_note_flat(const struct vault *v, uint64_t number, const uint64_t *layers, uint32_t n,
+                    struct err *e) MUST_USE;
+struct stack_of {
+	const uint64_t *layers;
+	uint32_t n;
+};
+/* Do both show the same? */
+bool trees_same_stack(const struct vault *v, struct stack_of a, struct stack_of b);
 /* Entries, and bytes on disk. */
 int trees_usage(const struct vault *v, uint64_t number, uint64_t *files, uint64_t *bytes,
                 struct err *e) MUST_USE;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "io/timer.h"
+#include "vault/known.h"
 #include "vault/manifest.h"
 #include "wire/vault.h"
 
@@ -29,6 +30,10 @@ struct packs {
 	size_t n_before; /* in the list, without it */
 };
 
+struct blob_name {
+	uint8_t hash[32];
+};
+
 struct vault {
 	int trees_fd, blobs_fd, volumes_fd; /* t, b, v */
 	int volume_fd;                      /* x; -1: tops lie among the trees */
@@ -37,9 +42,14 @@ struct vault {
 	int old_fd;                         /* the other of these, that nobody needs; or -1 */
 	bool place;                         /* work_fd is u */
 	int lower_fd;                       /* l; -1: not mounted yet */
+	struct known_table known;           /* of what is there */
 	int points_fd, lock_fd;             /* blobs/p, blobs/lock */
 	struct packs packs;
-	struct manifest index;  /* how the top looked last; .top 0: nobody looked */
+	VEC(struct blob_name) unsynced; /* large ones, since the last sync */
+	struct manifest index;          /* how the top looked last; .top 0: nobody looked */
+	enum { CLOCK_UNKNOWN, CLOCK_COARSE, CLOCK_FINE } clock; /* of the top's times: scan.h */
+	bool is_alike; /* one sees the same at its number, whose record says it otherwise */
+	struct manifest target; /* of a restore that was counted; .number 0: none */
 	struct vault_open open; /* what is there: V_RELAYER changes it */
 	bool is_open;
 	uid_t uid; /* whose blobs and folders are */

@@ -61,29 +61,42 @@ static enum entry_type type_of(mode_t mode)
 	                        : ENTRY_TYPES;
 }
 
-/* From the layers; absent when they have nothing there. */
-static int see_lower(struct node *n, struct err *e)
+static int look_lower(const struct node *n, struct entry *out, struct err *e)
 {
 	struct stat st;
 	int r = stat_lower(n->side, n->lower, &st);
 
+	*out = (struct entry){ .type = ENTRY_TYPES };
 	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
 		return 0;
 	if (r < 0)
 		return err_sys(e, -r, "look at the layers");
-	n->seen.type = type_of(st.st_mode);
-	if (n->seen.type == ENTRY_TYPES)
-		return 0; /* a device: sandboxes do not see it either */
-	n->is_there = true;
-	n->seen.mode = st.st_mode & 07777;
-	n->seen.uid = st.st_uid;
-	n->seen.gid = st.st_gid;
-	n->seen.mtime_s = st.st_mtim.tv_sec;
-	n->seen.mtime_ns = (uint32_t)st.st_mtim.tv_nsec;
-	n->seen.size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-	n->seen.ino = st.st_ino;
-	n->seen.ctime_s = st.st_ctim.tv_sec;
-	n->seen.ctime_ns = (uint32_t)st.st_ctim.tv_nsec;
+	out->type = type_of(st.st_mode); /* a device: sandboxes do not see it either */
+	out->mode = st.st_mode & 07777;
+	out->uid = st.st_uid;
+	out->gid = st.st_gid;
+	out->mtime_s = st.st_mtim.tv_sec;
+	out->mtime_ns = (uint32_t)st.st_mtim.tv_nsec;
+	out->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	out->ino = st.st_ino;
+	out->ctime_s = st.st_ctim.tv_sec;
+	out->ctime_ns = (uint32_t)st.st_ctim.tv_nsec;
+	return 0;
+}
+
+/* From the layers; absent when they have nothing there. */
+static int see_lower(struct node *n, struct err *e)
+{
+	n->known = n->side->known ? known_at(n->side->known, n->lower) : NULL;
+	if (n->known && n->known->is_looked)
+		n->seen = n->known->seen;
+	else if (look_lower(n, &n->seen, e) < 0)
+		return -1;
+	if (n->known && !n->known->is_looked) {
+		n->known->seen = n->seen;
+		n->known->is_looked = true;
+	}
+	n->is_there = n->seen.type != ENTRY_TYPES;
 	return 0;
 }
 
@@ -430,13 +443,24 @@ int view_open(const struct vault *v, const struct node *n, struct content *out, 
 static int hash_of_node(const struct vault *v, struct node *n, struct err *e)
 {
 	static const uint8_t none[BLOB_HASH];
+	struct known *k = n->top ? NULL : n->known;
 
 	if (n->top || n->seen.size == 0 || memcmp(n->seen.hash, none, sizeof none) != 0)
 		return 0;
-	AUTO(content_done) struct content from = { .fd = -1 };
-	if (view_open(v, n, &from, e) < 0)
-		return -1;
-	return blob_hash(from, n->seen.size, n->seen.hash, e);
+	if (!k || !k->is_hashed) {
+		AUTO(content_done) struct content from = { .fd = -1 };
+
+		if (view_open(v, n, &from, e) < 0 ||
+		    blob_hash(from, n->seen.size, n->seen.hash, e) < 0)
+			return -1;
+	}
+	if (k && k->is_hashed)
+		memcpy(n->seen.hash, k->seen.hash, BLOB_HASH);
+	else if (k)
+		memcpy(k->seen.hash, n->seen.hash, BLOB_HASH);
+	if (k)
+		k->is_hashed = true;
+	return 0;
 }
 
 int view_same_content(const struct vault *v, struct node *a, struct node *b, struct err *e)
@@ -462,13 +486,48 @@ static int read_target(const struct node *n, struct arena *arena, struct entry *
 	return 0;
 }
 
-int view_read(const struct node *n, struct arena *arena, struct entry *out, struct err *e)
+static int read_xattrs(int fd, struct arena *arena, struct entry *out, struct err *e)
 {
 	AUTO(str_done) struct str xattrs = { .max = XATTRS_MAX };
 
-	*out = n->seen;
+	if (xattrs_read(fd, &xattrs, e) < 0)
+		return -1;
+	out->xattrs =
+	    (struct span){ arena_strndup(arena, str_text(&xattrs), xattrs.len), xattrs.len };
+	return 0;
+}
+
+static void note_read(const struct node *n, const struct entry *e)
+{
+	struct known *k = n->known;
+
+	if (!k)
+		return;
+	k->seen.target = known_keep(n->side->known, e->target);
+	k->seen.xattrs = known_keep(n->side->known, e->xattrs);
+	k->is_read = true;
+}
+
+int view_open_read(const struct vault *v, const struct node *n, struct arena *arena,
+                   struct content *out, struct entry *entry, struct err *e)
+{
+	*entry = n->seen;
+	if (view_open(v, n, out, e) < 0)
+		return -1;
 	if (n->top)
 		return 0;
+	if (n->known && n->known->is_read) {
+		entry->xattrs = n->known->seen.xattrs;
+		return 0;
+	}
+	if (read_xattrs(out->fd, arena, entry, e) < 0)
+		return -1;
+	note_read(n, entry);
+	return 0;
+}
+
+static int read_lower(const struct node *n, struct arena *arena, struct entry *out, struct err *e)
+{
 	if (n->seen.type == ENTRY_LINK)
 		return read_target(n, arena, out, e);
 	if (n->seen.type != ENTRY_FILE && n->seen.type != ENTRY_DIR)
@@ -476,9 +535,51 @@ int view_read(const struct node *n, struct arena *arena, struct entry *out, stru
 	AUTO(fd_close) int fd = open_lower(n->side, n->lower, O_RDONLY | O_NONBLOCK);
 	if (fd < 0)
 		return err_sys(e, -fd, "open a file of the layers");
-	if (xattrs_read(fd, &xattrs, e) < 0)
-		return -1;
-	out->xattrs =
-	    (struct span){ arena_strndup(arena, str_text(&xattrs), xattrs.len), xattrs.len };
+	return read_xattrs(fd, arena, out, e);
+}
+
+int view_read(const struct node *n, struct arena *arena, struct entry *out, struct err *e)
+{
+	struct known *k = n->known;
+
+	*out = n->seen;
+	if (n->top)
+		return 0;
+	if (!k || !k->is_read) {
+		if (read_lower(n, arena, out, e) < 0)
+			return -1;
+		note_read(n, out);
+		return 0;
+	}
+	out->target = k->seen.target;
+	out->xattrs = k->seen.xattrs;
 	return 0;
+}
+
+static bool same_target(const struct entry *a, const struct entry *b)
+{
+	return a->target.len == b->target.len &&
+	       (a->target.len == 0 || memcmp(a->target.at, b->target.at, a->target.len) == 0);
+}
+
+int view_same(const struct vault *v, struct node *a, struct node *b, struct arena *arena,
+              struct err *e)
+{
+	struct entry x, y;
+
+	if (a->is_there != b->is_there)
+		return 0;
+	if (!a->is_there)
+		return 1;
+	if (a->seen.type != b->seen.type || a->seen.mode != b->seen.mode ||
+	    a->seen.uid != b->seen.uid || a->seen.gid != b->seen.gid)
+		return 0;
+	if (a->seen.type != ENTRY_DIR && a->seen.type != ENTRY_SOCKET &&
+	    (a->seen.mtime_s != b->seen.mtime_s || a->seen.mtime_ns != b->seen.mtime_ns))
+		return 0;
+	if (view_read(a, arena, &x, e) < 0 || view_read(b, arena, &y, e) < 0)
+		return -1;
+	if (!same_target(&x, &y) || !xattrs_same_view(x.xattrs, y.xattrs))
+		return 0;
+	return a->seen.type == ENTRY_FILE ? view_same_content(v, a, b, e) : 1;
 }

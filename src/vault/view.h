@@ -14,9 +14,10 @@
 
 struct side {
 	const struct manifest *top;
-	int lower_fd;     /* the layers */
-	bool is_other;    /* they are not those of the first side */
-	bool is_rootless; /* which attributes are the overlay's */
+	int lower_fd;              /* the layers */
+	struct known_table *known; /* of them; NULL: they are not there for long */
+	bool is_other;             /* they are not those of the first side */
+	bool is_rootless;          /* which attributes are the overlay's */
 };
 
 /* A name as one side has it. */
@@ -28,6 +29,7 @@ struct node {
 	bool has_lower;          /* `lower` is the way to it in the layers; of a directory of the
 	                          * top: to what may lie below it */
 	struct span lower;
+	struct known *known; /* of what is from the layers; or NULL */
 	/* As the entry says, or the layers; of these the target and the attributes are read when
 	 * asked for. */
 	struct entry seen;
@@ -66,8 +68,14 @@ int view_find(const struct side *s, struct span path, struct arena *arena, struc
 /* A file's content. */
 int view_open(const struct vault *v, const struct node *n, struct content *out,
               struct err *e) MUST_USE;
+/* The same, and what view_read() fills. */
+int view_open_read(const struct vault *v, const struct node *n, struct arena *arena,
+                   struct content *out, struct entry *entry, struct err *e) MUST_USE;
 /* 1 when both hold the same bytes. */
 int view_same_content(const struct vault *v, struct node *a, struct node *b,
                       struct err *e) MUST_USE;
+/* 1 when one sees no difference; the time of a directory is not looked at. */
+int view_same(const struct vault *v, struct node *a, struct node *b, struct arena *arena,
+              struct err *e) MUST_USE;
 /* Fills target and xattrs of n->seen. */
 int view_read(const struct node *n, struct arena *arena, struct entry *out, struct err *e) MUST_USE;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/fd.h"
 #include "os/extent.h"
@@ -17,6 +18,7 @@
 #include "vault/trees.h"
 
 #define TRIES 64
+#define LOCK_TRIES 1000 /* 2 s */
 #define VOLUME_NAME_MAX 80
 
 /* In the child: the vault's rights, the host's files. Only its standard descriptors stay. */
@@ -116,7 +118,7 @@ static int make_image(int folder_fd, const struct vault_open *o, const char *nam
 	int fd = os_openat(folder_fd, temp, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return err_sys(e, -fd, "make a volume");
-	if (blob_copy((struct content){ template, 0 }, fd, o->bytes, e) < 0)
+	if (blob_copy((struct blob_source){ .from = { template, 0 }, .size = o->bytes }, fd, e) < 0)
 		return -1;
 	int r = os_fsync(fd);
 	if (r >= 0)
@@ -209,6 +211,20 @@ static int mount_device(const char *name, struct err *e)
 	return fd < 0 ? err_sys(e, -fd, "mount the volume") : fd;
 }
 
+/* For as long as this vault lives; a second one would have to share the device. The one before may
+ * have answered, and be about to end: its last unmount takes a while. */
+static int lock_image(int image)
+{
+	const struct timespec pause = { .tv_nsec = 2000000 };
+	int r = os_lock_byte(image, 0);
+
+	for (int i = 0; i < LOCK_TRIES && r == -EAGAIN; i++) {
+		nanosleep(&pause, NULL);
+		r = os_lock_byte(image, 0);
+	}
+	return r;
+}
+
 int volume_mount(struct vault *v, const struct vault_open *o, struct err *e)
 {
 	char name[32];
@@ -217,8 +233,7 @@ int volume_mount(struct vault *v, const struct vault_open *o, struct err *e)
 
 	if (image < 0)
 		return -1;
-	/* For as long as this vault lives; a second one would have to share the device. */
-	int r = os_lock_byte(image, 0);
+	int r = lock_image(image);
 	if (r < 0)
 		return err_sys(e, r == -EAGAIN ? EBUSY : -r, "lock the volume");
 	r = os_fstatat(image, "", &st, AT_EMPTY_PATH);

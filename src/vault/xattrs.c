@@ -6,6 +6,7 @@
 
 #define NAMES_MAX 65536 /* XATTR_LIST_MAX */
 #define NAMES_COUNT 1024
+#define FEW 1024 /* the kernel makes room for as much as it is asked for */
 
 static const char *const kept[] = {
 	"user.",
@@ -36,8 +37,10 @@ static int by_name(const void *a, const void *b)
 /* Names that are kept, sorted; they point into `buf`. */
 static int list(int fd, char buf[NAMES_MAX], const char *names[NAMES_COUNT], struct err *e)
 {
-	int n = os_listxattr(fd, buf, NAMES_MAX), count = 0;
+	int n = os_listxattr(fd, buf, FEW), count = 0;
 
+	if (n == -ERANGE)
+		n = os_listxattr(fd, buf, NAMES_MAX);
 	if (n == -EOPNOTSUPP)
 		return 0;
 	if (n < 0)
@@ -64,9 +67,11 @@ int xattrs_read(int fd, struct str *out, struct err *e)
 	if (count < 0)
 		return -1;
 	for (int i = 0; i < count; i++) {
-		ssize_t n = os_getxattr(fd, names[i], value, sizeof value);
-		uint32_t len = (uint32_t)n;
+		ssize_t n = os_getxattr(fd, names[i], value, FEW);
 
+		if (n == -ERANGE)
+			n = os_getxattr(fd, names[i], value, sizeof value);
+		uint32_t len = (uint32_t)n;
 		if (n < 0)
 			return err_sys(e, (int)-n, "read attribute %.64s", names[i]);
 		str_addn(out, names[i], strlen(names[i]) + 1);

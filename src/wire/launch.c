@@ -60,7 +60,7 @@ static int check_make(const struct launch_packet *p, struct err *e)
 		return wrong(e, "names of limits");
 	if (m->flags & ~LAUNCH_MAKE_FLAGS || m->zero)
 		return wrong(e, "flags");
-	if (m->image && m->image_tree)
+	if ((m->image != 0) + (m->image_tree != 0) + (m->root != 0) > 1)
 		return wrong(e, "two images");
 	if (m->uid > LAUNCH_IDS_INSIDE_MAX || m->gid > LAUNCH_IDS_INSIDE_MAX)
 		return wrong(e, "ids");
@@ -72,6 +72,8 @@ static int check_make(const struct launch_packet *p, struct err *e)
 			return -1;
 		n_works += m->mounts[i].kind == LAUNCH_WORK;
 	}
+	if (m->root && n_works == 0)
+		return wrong(e, "a root without a workspace");
 	return n_works > 1 ? wrong(e, "two workspaces") : 0;
 }
 
@@ -102,6 +104,8 @@ static int check_vault(const struct launch_packet *p, struct err *e)
 
 	if (o->id_base || o->n_ids || o->lock_byte || o->flags & VAULT_ROOTLESS)
 		return wrong(e, "what is not the daemon's to say");
+	if (o->ids_of && (o->workspace == 0 || o->ids_of == o->workspace))
+		return wrong(e, "whose ids");
 	return o->n_layers > VAULT_LAYERS_MAX ? wrong(e, "layers") : 0;
 }
 

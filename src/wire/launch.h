@@ -96,6 +96,8 @@ struct launch_make {
 	uint32_t id;       /* offset in the text: what the sandbox calls itself */
 	uint32_t n_mounts;
 	uint64_t image_tree; /* a sealed tree; 0: none */
+	uint64_t root; /* instead of an image: a workspace that is open, with the ids of the one of
+	                * LAUNCH_WORK (vault_open.ids_of), is the root itself; 0: none */
 	struct launch_mount mounts[FS_ENTRIES_MAX];
 	uint32_t text_len;
 	uint32_t zero;

@@ -41,6 +41,9 @@
 #define TREE_PACKET_MAX (64u << 10)
 #define TREE_UNKNOWN UINT64_MAX /* a size nobody knows yet */
 #define TREE_HASH_TEXT 65       /* SHA-256 in hex, NUL-terminated */
+/* Names that begin so are a worker's own, for the moment until it is done: no point has them, and
+ * no undo takes them away. */
+#define TREE_TEMP_PREFIX ".caisson-tree."
 
 enum tree_type { TREE_REQUEST, TREE_BODY, TREE_CANCEL, TREE_ANSWER, TREE_DATA, TREE_END };
 enum { TREE_TYPES = TREE_END + 1 };

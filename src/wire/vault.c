@@ -18,7 +18,7 @@ static bool check_open(const struct vault_packet *p)
 	const struct vault_open *o = &p->open;
 	bool is_rootless = o->flags & VAULT_ROOTLESS, is_bounded = o->flags & VAULT_BOUNDED;
 
-	if ((o->flags & ~VAULT_OPEN_FLAGS) || (is_rootless && is_bounded))
+	if ((o->flags & ~VAULT_OPEN_FLAGS) || (is_rootless && is_bounded) || o->ids_of)
 		return false;
 	if (is_bounded != (o->bytes > 0))
 		return false;
@@ -40,13 +40,19 @@ static bool check_opened(const struct vault_packet *p)
 static bool check_point(const struct vault_packet *p)
 {
 	return p->point.number > 0 && p->point.number != VAULT_NOW &&
-	       p->point.number != p->point.before;
+	       p->point.number != p->point.before && (p->point.flags & ~VAULT_POINT_FLAGS) == 0 &&
+	       p->point.zero == 0;
 }
 
 static bool check_restore(const struct vault_packet *p)
 {
 	return (p->restore.flags & ~VAULT_RESTORE_FLAGS) == 0 && p->restore.zero == 0 &&
 	       p->restore.to != VAULT_NOW;
+}
+
+static bool check_between(const struct vault_packet *p)
+{
+	return (p->between.flags & ~VAULT_BETWEEN_FLAGS) == 0 && p->between.zero == 0;
 }
 
 static bool check_relayer(const struct vault_packet *p)
@@ -76,8 +82,12 @@ static bool check_flatten(const struct vault_packet *p)
 {
 	const struct vault_flatten *f = &p->flatten;
 
+	if ((f->from != 0) != (f->filled != 0) || f->from == VAULT_NOW || f->filled == f->number ||
+	    f->filled == VAULT_EMPTY_TREE)
+		return false;
 	return f->zero == 0 && f->number > VAULT_EMPTY_TREE && f->n_layers > 0 &&
-	       check_layers(f->layers, f->n_layers);
+	       check_layers(f->layers, f->n_layers) &&
+	       (f->from == 0 || f->n_layers < VAULT_LAYERS_MAX);
 }
 
 static bool check_failed(const struct vault_packet *p)
@@ -99,7 +109,7 @@ static const struct row {
 	[V_MOUNT]         = { 0,                            0, 0, NULL },
 	[V_CHECKPOINT]    = { sizeof(struct vault_point),   0, 0, check_point },
 	[V_RESTORE]       = { sizeof(struct vault_restore), 0, 0, check_restore },
-	[V_CHANGES]       = { sizeof(struct vault_between), 1, 1, NULL },
+	[V_CHANGES]       = { sizeof(struct vault_between), 1, 1, check_between },
 	[V_RELAYER]       = { sizeof(struct vault_relayer), 0, 0, check_relayer },
 	[V_SYNC]          = { 0,                            0, 0, NULL },
 	[V_USAGE]         = { 0,                            0, 0, NULL },
@@ -110,6 +120,8 @@ static const struct row {
 	[V_REMOVE_POINTS] = { sizeof(struct vault_points),  0, 0, check_points },
 	[V_SWEEP]         = { 0,                            0, 0, NULL },
 	[V_VERIFY]        = { 0,                            1, 1, NULL },
+	[V_MEND]          = { 0,                            1, 1, NULL },
+	[V_CENSUS]        = { 0,                            1, 1, NULL },
 	[V_FLATTEN]       = { sizeof(struct vault_flatten), 0, 0, check_flatten },
 	[V_CLOSE]         = { 0,                            0, 0, NULL },
 	[V_OPENED]        = { sizeof(struct vault_opened),  0, 1, check_opened },

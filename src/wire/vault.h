@@ -12,6 +12,7 @@
  *   NUM/d        its files, with the ids that they have inside
  *   NUM/w        of a top: the overlay's work folder
  *   NUM/sealed   it never changes again; nobody mounts it writable
+ *   NUM/flat     of one that V_FLATTEN made: the numbers of the layers that it stands for
  * Tree 1 is the empty one. A workspace is a stack of sealed trees and one top. Checkpoints are
  * numbers as well: blobs/ has what they hold.
  *
@@ -62,10 +63,13 @@ enum vault_type {
 	V_REMOVE_POINTS, /* vault_points: checkpoints that nobody needs */
 	V_SWEEP,         /* what no checkpoint of any workspace holds is removed; done: how much */
 	V_VERIFY,        /* descriptor: findings as JSON lines; done.files: how many */
-	V_FLATTEN, /* vault_flatten: a stack, to its bottom, becomes one new sealed tree, by links
-	            */
-	V_CLOSE,   /* unmounts and ends; V_FAILED (EBUSY) while a sandbox has it. A launcher
-	            * that ends in order says it too: its answer is the end, or V_FAILED */
+	V_MEND,          /* the same, and what can be mended without a loss is (vault/verify.c) */
+	V_CENSUS,  /* descriptor: all that is there, as JSON lines (vault/census.c); done.bytes: of
+	            * all of it */
+	V_FLATTEN, /* vault_flatten: a stack, to its bottom, becomes one new sealed tree, by links;
+	            * with a checkpoint over it: what one saw then */
+	V_CLOSE,   /* ends, and unmounts then; V_FAILED (EBUSY) while a sandbox has it. A
+	            * launcher that ends in order says it too: its answer is the end, or V_FAILED */
 
 	/* the vault */
 	V_OPENED, /* to the launcher: struct vault_opened; descriptor: a detached mount, for one
@@ -92,6 +96,8 @@ struct vault_open {
 	uint64_t from;          /* a checkpoint that a new top begins with; 0: empty */
 	uint64_t bytes, inodes; /* VAULT_BOUNDED */
 	uint64_t lock_byte; /* of VAULT_LOCKS_FD; whoever has the mount holds a shared lock on it */
+	uint64_t ids_of;    /* L_VAULT: a workspace that is open, whose sandboxes have this one too:
+	                     * its ids. 0: ids of its own; always 0 in V_OPEN */
 	uint32_t flags;
 	uint32_t id_base, n_ids; /* root mode: host id of root inside, and how many */
 	uint32_t n_layers;
@@ -103,14 +109,18 @@ struct vault_opened {
 	uint32_t zero;
 };
 
+#define VAULT_ALWAYS 1u /* a checkpoint is made even when nothing differs */
+#define VAULT_POINT_FLAGS 1u
 struct vault_point {
 	uint64_t number, before; /* before 0: the first of this top */
+	uint32_t flags, zero;
 };
 
 #define VAULT_COUNT                                                                                \
-	1u /* nothing is changed: done.files and done.bytes say what would be written              \
-	    */
-#define VAULT_RESTORE_FLAGS 1u
+	1u             /* nothing is changed: done.files and done.bytes say what would be written  \
+	                */
+#define VAULT_STILL 2u /* nobody has written since the checkpoint before this order */
+#define VAULT_RESTORE_FLAGS 3u
 struct vault_restore {
 	uint64_t to;  /* a checkpoint; 0: an empty top */
 	uint64_t now; /* what is there was checkpointed as this; 0: it was not, and is lost */
@@ -119,8 +129,11 @@ struct vault_restore {
 
 /* Between two points: a checkpoint, 0: the empty top (what the layers say), UINT64_MAX: now. */
 #define VAULT_NOW UINT64_MAX
+#define VAULT_PLAIN 1u /* nothing was renamed: it is gone, and something came */
+#define VAULT_BETWEEN_FLAGS 1u
 struct vault_between {
 	uint64_t from, to;
+	uint32_t flags, zero;
 };
 
 /* Those with a number in this range; `workspace` is what is open, unless that is the store. */
@@ -143,6 +156,8 @@ struct vault_tree {
 
 struct vault_flatten {
 	uint64_t number; /* the new tree */
+	uint64_t from;   /* a checkpoint of a top that lay on just these layers; 0: none */
+	uint64_t filled; /* then: a tree that nobody needs, for what it held */
 	uint32_t n_layers, zero;
 	uint64_t layers[VAULT_LAYERS_MAX];
 };
@@ -150,10 +165,10 @@ struct vault_flatten {
 struct vault_done {
 	uint64_t files; /* CHECKPOINT, RESTORE, CHANGES: entries that differ; 0: nothing did, and no
 	                 * checkpoint was made. USAGE: entries of the top. VERIFY: findings.
-	                 * REMOVE_POINTS, SWEEP: how many */
-	uint64_t
-	    bytes; /* CHECKPOINT: newly kept. RESTORE: written. USAGE: of the top. SWEEP: freed */
-	uint64_t kept;   /* USAGE: what checkpoints of this workspace hold, each content once */
+	                 * REMOVE_POINTS, SWEEP: how many. FLATTEN: names, but of folders */
+	uint64_t bytes; /* CHECKPOINT: newly kept. RESTORE: written. USAGE: of the top. SWEEP:
+	                 * freed. FLATTEN: of the files */
+	uint64_t kept;  /* USAGE: what checkpoints of this workspace hold, each content once */
 	uint64_t shared; /* USAGE: of that, what checkpoints of others hold too */
 };
 

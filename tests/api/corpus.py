@@ -9,9 +9,9 @@ CANARY = []   # the one, made in the cell
 NOT_APPLICABLE = {
     "API-04": "fuzzed: tests/fuzz/fuzz_http_request.c, fuzz_api_server.c",
     "API-19": "no approvals yet",
-    "FSX-09": "nothing is applied to a folder of the host yet",
+    "FSX-09": "tests/ws/attack.py, tests/ws/apply.py",
     "FSX-13": "a path of the host has one field and one opener: tests/unit/test_launcher_opener.c",
-    "FSX-17": "no export, commit or diff of workspaces yet",
+    "FSX-17": "tests/ws/attack.py",
     "LOG-03": "no ledger yet",
     "LOG-04": "no ledger yet",
     "LOG-06": "no console yet",

@@ -58,8 +58,9 @@ def tar_of(*members):
 
 
 def file_verbs(c, s, path):
-    """Every verb that takes a path, on this one: name -> answer."""
-    at, target = f"/v1/sandboxes/{s['id']}", f"/v1/sandboxes/{s['id']}/files/{path.lstrip('/')}"
+    """Every verb that takes a path, on this one: name -> answer. Of a sandbox, or of what lies at a route."""
+    at = s if isinstance(s, str) else f"/v1/sandboxes/{s['id']}"
+    target = f"{at}/files/{path.lstrip('/')}"
     plain = lib.urllib.parse.unquote(path, errors="surrogateescape")
     with contextlib.suppress(UnicodeEncodeError):
         plain.encode()

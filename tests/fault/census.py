@@ -4,14 +4,18 @@ What is in the set after a launch and was not before it is what the launch left 
 process of the cell counts, whatever it is called and whoever it belongs to: nobody else is here.
 """
 import contextlib
+import fcntl
 import os
 import pathlib
 import signal
+import struct
 import time
 
 import cell
 
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
+LOOP_GET_STATUS64 = 0x4C05
+LOOP_INFO_BYTES = 232
 
 
 def reap():
@@ -68,9 +72,26 @@ def files():
             for entry in os.scandir(place) if entry.path != str(cell.NOTES)}
 
 
+def loop_place(name):
+    """Of a loop device: the file system that its file lies on, as /proc/self/mountinfo says it."""
+    with contextlib.suppress(OSError), open(f"/dev/{name}", "rb") as f:
+        device = struct.unpack_from("Q", fcntl.ioctl(f, LOOP_GET_STATUS64, bytes(LOOP_INFO_BYTES)))[0]
+        return f"{os.major(device)}:{os.minor(device)}"
+    return None
+
+
 def loops():
-    return {f"loop device {p.parent.parent.name} of {read(p).strip()}"
-            for p in pathlib.Path("/sys/block").glob("loop*/loop/backing_file")}
+    """Those of this cell: their files lie in its own memory (cell.enter), or on one of them."""
+    mounts = [line.split() for line in read("/proc/self/mountinfo").splitlines()]
+    ours = {words[2] for words in mounts if words[-2] == "cell"}
+    files = {p.parent.parent: read(p).strip() for p in pathlib.Path("/sys/block").glob("loop*/loop/backing_file")}
+    found = set()
+    for _ in range(2):  # a volume lies on a disk that is such a device itself
+        for device, file in files.items():
+            if loop_place(device.name) in ours:
+                found.add(f"loop device {device.name} of {file}")
+                ours.add(read(device / "dev").strip())
+    return found
 
 
 def take():

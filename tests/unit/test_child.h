@@ -92,7 +92,7 @@ static inline bool hear(int timeout_ms)
 
 static inline void await(enum gate_type type)
 {
-	CHECK(hear(5000));
+	CHECK(hear(20000));
 	CHECK_INT(p.head.type, type);
 }
 

@@ -61,10 +61,12 @@ static inline void add_part(struct str *tar, const struct part *from)
 	put_octal(head + 124, 12, p->size ? (unsigned long long)p->size : len);
 	put_octal(head + 136, 12, 1000);
 	memset(head + 148, ' ', 8);
-	head[156] = p->type ? p->type : '0';
+	head[156] = '0';
+	if (p->type)
+		head[156] = p->type;
 	if (is_link)
-		memcpy(head + 157, p->data, strlen(p->data));
-	memcpy(head + 257, "ustar\00000", 8);
+		snprintf(head + 157, 100, "%s", p->data);
+	memcpy(head + 257, (const char[]){ 'u', 's', 't', 'a', 'r', 0, '0', '0' }, 8);
 	for (size_t i = 0; i < sizeof head; i++)
 		sum += (unsigned char)head[i];
 	put_octal(head + 148, 7, sum);

@@ -180,6 +180,39 @@ TEST_BOTH(sandboxes_share_the_mount_and_the_ids_of_a_workspace)
 	await_names(f, 0);
 }
 
+/* A second workspace is the root of a sandbox: ids of the first, a number of its own. */
+TEST_BOTH(a_root_has_the_ids_of_its_workspace_and_a_keeper_of_its_own)
+{
+	struct launch_make m = { .n_mounts = 1, .flags = LAUNCH_KEPT, .root = WS + 1 };
+	struct vault_open root = work;
+	char name[64];
+
+	root.workspace = WS + 1;
+	root.top = TOP + 1;
+	root.ids_of = WS;
+	order(f, L_VAULT, 5, &root, sizeof root, -1);
+	(void)expect(f, L_FAILED, 5);
+	CHECK_STR(packet.err.msg, "workspace 5 is not open");
+	AUTO(fd_close) int first = open_vault(f, work);
+	m.mounts[0] = (struct launch_mount){ .kind = LAUNCH_WORK, .tree = WS };
+	order_make(f, 79, m);
+	(void)expect(f, L_FAILED, 79);
+	CHECK_STR(packet.err.msg, "fs: workspace 6 is not open");
+	AUTO(fd_close) int second = open_vault(f, root);
+	CHECK_INT(count_names(f, name), 2);
+	order_make(f, 80, m);
+	AUTO(fd_close) int box = expect(f, L_MADE, 80);
+	CHECK_INT(ask_vault(first, V_CLOSE, 0), V_FAILED);
+	CHECK_INT(answer.err.sys, EBUSY);
+	CHECK_INT(ask_vault(second, V_CLOSE, 0), V_FAILED);
+	CHECK_INT(answer.err.sys, EBUSY);
+	end_sandbox(f, &box);
+	CHECK_INT(ask_vault(first, V_CLOSE, 0), V_DONE); /* the other is none that has its mount */
+	CHECK_INT(ask_vault(second, V_CLOSE, 0), V_DONE);
+	await_end(second);
+	await_names(f, 0);
+}
+
 TEST_BOTH(a_workspace_that_is_not_open_has_no_mount)
 {
 	struct launch_make m = { .n_mounts = 1 };

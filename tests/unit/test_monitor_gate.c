@@ -1,4 +1,7 @@
 /* What a monitor keeps for the gate. The test plays both: the client and a child. */
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 #include "test_child.h"
 
 /* ---- start ------------------------------------------------------------------------- */
@@ -208,12 +211,36 @@ TEST(records_go_to_the_client_with_the_process_if_there_is_one)
 	stop();
 }
 
+/* The monitor has done all that it heard of. */
+static void await_quiet(void)
+{
+	char path[32], state = 0;
+	int n_unread = -1;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", t.monitor_pid);
+	for (int i = 0; i < 20000 && (n_unread || state != 'S'); i++) {
+		usleep(1000);
+		CHECK_INT(ioctl(child, SIOCOUTQ, &n_unread), 0);
+		AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+		char stat[128] = "";
+
+		CHECK(read(fd, stat, sizeof stat - 1) > 0);
+		state = strrchr(stat, ')')[2];
+	}
+	CHECK_INT(n_unread, 0);
+	CHECK_INT(state, 'S');
+}
+
 TEST(a_denial_is_told_before_the_end_of_the_command)
 {
 	serve();
-	AUTO(fd_close) int log = box_sh(&t, 1, "sleep 0.3");
+	AUTO(fd_close)
+	int log = box_exec(
+	    &t, 1, (struct command_ask){ .argv = ARGV((char[]){ "cat" }), .has_stdin = true });
 	box_await(&t, CH_STARTED, 1);
 	say_record(1, GATE_DENY);
+	await_quiet();
+	box_say(&t, CH_EOF, 1, NULL, 0);
 	bool is_told = false;
 	do {
 		CHECK(box_hear(&t, 5000));
@@ -248,7 +275,8 @@ static uint32_t hear_credit(void)
 {
 	uint32_t n = 0;
 
-	while (hear(100)) {
+	await_quiet();
+	while (hear(0)) {
 		CHECK_INT(p.head.type, G_CREDIT);
 		n += p.credit.n;
 	}

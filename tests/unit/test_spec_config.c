@@ -250,7 +250,8 @@ TEST(texts_are_read_back)
 	         "net: {presets: {pip: [a.test, b.test], npm: [c.test]}, sets: {x: [d.test]},\n"
 	         "      grant: [10.0.0.0/8, 127.0.0.0/8:80], proxy: \"socks5://p.test:1\", ask: "
 	         "1m, ca: \"/a=b,c\"}\n"
-	         "quota: {sandboxes: 1, processes: 2, cpu: 1.5, mem: 3g, pids: 4, disk: 5m}\n"
+	         "quota: {sandboxes: 1, processes: 2, cpu: 1.5, mem: 3g, pids: 4, disk: 5m,"
+	         " workspaces: 7}\nstore: {max: 4g, high: 70, low: 60, workspace: 64m, layers: 9}\n"
 	         "defaults: {cpu: 0.5, wall: 90s}\nmost: {output: 1m, io: 4k}",
 	         &e),
 	    0);
@@ -278,9 +279,11 @@ TEST(a_full_config_has_room)
 	struct err e = { 0 };
 	struct config c;
 
-	str_add(&text, "state: /s\nrun: /r\nservice_id: 1\nidle_exit: 1\nttl: 1\nkeep_records: "
-	               "1\nkeep_trash: 1\n"
-	               "quota: {sandboxes: 1, processes: 1, cpu: 1, mem: 1m, pids: 1, disk: 1m}\n");
+	str_add(&text,
+	        "state: /s\nrun: /r\nservice_id: 1\nidle_exit: 1\nttl: 1\nkeep_records: "
+	        "1\nkeep_trash: 1\n"
+	        "quota: {sandboxes: 1, processes: 1, cpu: 1, mem: 1m, pids: 1, disk: 1m,"
+	        " workspaces: 1}\nstore: {max: 1m, high: 90, low: 80, workspace: 4m, layers: 2}\n");
 	for (int i = 0; i < 2; i++)
 		str_addf(&text,
 		         "%s: {cpu: 1, mem: 4m, disk: 1m, inodes: 64, pids: 1, wall: 1, "
@@ -299,7 +302,7 @@ TEST(a_full_config_has_room)
 	for (int i = 0; i < CONFIG_SETS_MAX; i++)
 		str_addf(&text, "    s%d: [a.test]\n", i);
 	CHECK_INT(load(&c, str_text(&text), &e), 0);
-	CHECK_INT(config_texts(&c, texts), 292);
+	CHECK_INT(config_texts(&c, texts), 304);
 	config_done(&c);
 }
 

@@ -1,6 +1,7 @@
 #include "store/images.h"
 
 #include "store/trees.h"
+#include "store/workspaces.h"
 #include "unit/store_fixture.h"
 
 static struct image_row row_of(const char *name, int64_t tree)
@@ -66,6 +67,43 @@ TEST(a_name_is_given_replaced_and_dropped)
 	MUST(STORE_OK, store_image_drop(s, "t1", "small", 8, HEAR, &e));
 	CHECK_INT(store_image_loose(s, &a, &loose, &e), 0);
 	CHECK_INT(loose.n, 2);
+	arena_done(&a);
+	store_close(s);
+	dir_remove();
+}
+
+TEST(the_tree_of_a_root_is_not_loose)
+{
+	struct workspace_row row = { .id = "ws_1",
+		                     .tenant = "t1",
+		                     .num = 1,
+		                     .top = 2,
+		                     .stack = "[1]",
+		                     .spec = "{}",
+		                     .state = WORKSPACE_READY,
+		                     .root_num = 3,
+		                     .root_top = 4,
+		                     .root_tree = 7,
+		                     .root_image = "small" };
+	struct number_list loose;
+	struct err e = { 0 };
+	struct arena a = { 0 };
+
+	dir_make();
+	struct store *s = must_open();
+
+	add_tree(s, 7);
+	MUST(STORE_OK, store_workspace_insert(s, &row, 1, HEAR, &e));
+	CHECK_INT(store_image_loose(s, &a, &loose, &e), 0);
+	CHECK_INT(loose.n, 0);
+	row.state = WORKSPACE_TRASH;
+	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_STATE,
+	                                      (struct workspace_with){ 0 }, HEAR, &e));
+	row.state = WORKSPACE_GONE;
+	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_STATE,
+	                                      (struct workspace_with){ 0 }, HEAR, &e));
+	CHECK_INT(store_image_loose(s, &a, &loose, &e), 0);
+	CHECK_INT(loose.n, 1);
 	arena_done(&a);
 	store_close(s);
 	dir_remove();

@@ -183,3 +183,35 @@ TEST(points_are_needed_by_histories_snapshots_and_forks)
 	store_close(s);
 	dir_remove();
 }
+
+TEST(a_history_goes_on_where_a_point_was_cut_out)
+{
+	struct err e = { 0 };
+	struct arena a = { 0 };
+	struct workspace_row w = workspace_of("ws_1", 2);
+	struct point_list list;
+
+	dir_make();
+	struct store *s = must_open();
+
+	MUST(STORE_OK, store_workspace_insert(s, &w, 1, HEAR, &e));
+	add(s, &w, point_of("cp_1", 10, 0));
+	add(s, &w, point_of("cp_2", 20, 10));
+	add(s, &w, point_of("cp_3", 30, 20));
+	CHECK_INT(store_point_after(s, 0, &a, &list, &e), 0);
+	CHECK_INT(list.n, 3);
+	CHECK_INT(store_point_after(s, list.rows[0].seq, &a, &list, &e), 0);
+	CHECK_INT(list.n, 2);
+	CHECK_STR(list.rows[0].id, "cp_2");
+	MUST(STORE_OK, store_point_cut(s, 20, HEAR, &e));
+	CHECK_INT(store_point_chain(s, 30, 10, &a, &list, &e), 0);
+	CHECK_INT(list.n, 2);
+	CHECK_INT(list.rows[0].before, 10);
+	MUST(STORE_OK, store_point_cut(s, 10, HEAR, &e));
+	CHECK_INT(store_point_chain(s, 30, 10, &a, &list, &e), 0);
+	CHECK_INT(list.n, 1);
+	CHECK_INT(list.rows[0].before, 0);
+	arena_done(&a);
+	store_close(s);
+	dir_remove();
+}

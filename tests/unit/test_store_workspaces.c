@@ -198,3 +198,146 @@ TEST(a_top_that_is_given_up_is_trash_at_once)
 	store_close(s);
 	dir_remove();
 }
+
+TEST(a_root_comes_later_and_its_image_is_needed)
+{
+	struct err e = { 0 };
+	struct arena a = { 0 };
+	struct workspace_row row = row_of("ws_1", 1), got;
+	const struct workspace_with both = { .trash = 2, .root_trash = 41 };
+	struct tree_list list;
+
+	row.state = WORKSPACE_READY;
+	dir_make();
+	struct store *s = must_open();
+
+	MUST(STORE_OK, store_workspace_insert(s, &row, 1, HEAR, &e));
+	CHECK_INT(store_workspace_by_root(s, 9, &a, &got, &e), -1);
+	row.root_num = 40;
+	row.root_top = 41;
+	row.root_tree = 9;
+	row.root_image = "system";
+	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_ROOT, NOTHING, HEAR, &e));
+	CHECK_INT(store_workspace_by_root(s, 9, &a, &got, &e), 0);
+	CHECK_STR(got.id, "ws_1");
+	CHECK_STR(got.root_image, "system");
+	CHECK_INT(got.root_num, 40);
+	CHECK_INT(got.root_top, 41);
+	row.state = WORKSPACE_TRASH;
+	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_STATE, NOTHING, HEAR, &e));
+	CHECK_INT(store_workspace_by_root(s, 9, &a, &got, &e), 0); /* it may come back */
+	row.state = WORKSPACE_GONE;
+	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_STATE, both, HEAR, &e));
+	CHECK_INT(store_workspace_by_root(s, 9, &a, &got, &e), -1);
+	CHECK_INT(store_tree_in(s, TREE_TRASH, &a, &list, &e), 0);
+	CHECK_INT(list.n, 2);
+	arena_done(&a);
+	store_close(s);
+	dir_remove();
+}
+
+TEST(a_bound_holds_for_one_tenant_and_for_all_of_a_batch)
+{
+	static const struct {
+		const char *tenant;
+		size_t n;
+		uint64_t most;
+		enum store_code want;
+		uint64_t count; /* then */
+	} rows[] = {
+		{ "t1", 2, 3, STORE_OK, 2 },       { "t1", 2, 3, STORE_CONFLICT, 2 },
+		{ "t2", 3, 3, STORE_OK, 3 },       { "t1", 1, 3, STORE_OK, 3 },
+		{ "t1", 1, 3, STORE_CONFLICT, 3 }, { "t1", 1, 0, STORE_OK, 4 },
+	};
+	char ids[COUNT(rows)][3][16];
+	struct workspace_row made[3];
+	struct err e = { 0 };
+	uint64_t n = 0;
+
+	dir_make();
+	struct store *s = must_open();
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		for (size_t k = 0; k < rows[i].n; k++) {
+			snprintf(ids[i][k], sizeof ids[i][k], "ws_%zu_%zu", i, k);
+			made[k] = row_of(ids[i][k], (int64_t)(i * 10 + k * 2 + 10));
+			made[k].tenant = rows[i].tenant;
+		}
+		struct workspace_batch batch = { made, rows[i].n, rows[i].most };
+
+		MUST(rows[i].want, store_workspace_insert_within(s, &batch, HEAR, &e));
+		CHECK_INT(store_workspace_count(s, rows[i].tenant, &n, &e), 0);
+		CHECK_INT(n, rows[i].count);
+	}
+	made[0] = row_of("ws_0_0", 10);
+	made[0].state = WORKSPACE_TRASH;
+	MUST(STORE_OK, store_workspace_update(s, &made[0], WORKSPACE_SET_STATE, NOTHING, HEAR, &e));
+	CHECK_INT(store_workspace_count(s, "t1", &n, &e), 0);
+	CHECK_INT(n, 3);
+	CHECK_INT(store_check(s, &e), 0);
+	store_close(s);
+	dir_remove();
+}
+
+TEST(a_stack_is_exchanged_everywhere_at_once)
+{
+	static const char *const stacks[] = { "[5,6,7]", "[5,6,7]", "[5,6]", "[1]" };
+	struct tree_row flat = { .num = 90,
+		                 .tenant = "t1",
+		                 .kind = "layer",
+		                 .owner = "flat",
+		                 .key = "k",
+		                 .created_ms = 1 };
+	const struct stack_change change = { "[5,6,7]", "[90]", 90 };
+	struct workspace_row rows[COUNT(stacks)], got;
+	struct point_row point = { .id = "cp_1",
+		                   .tenant = "t1",
+		                   .workspace = "ws_0",
+		                   .num = 80,
+		                   .stack = "[5,6,7]",
+		                   .boot_id = "boot" },
+			 found;
+	char ids[COUNT(stacks)][8];
+	struct err e = { 0 };
+	struct arena a = { 0 };
+	struct workspace_list list;
+	struct tree_row tree;
+
+	dir_make();
+	struct store *s = must_open();
+
+	for (size_t i = 0; i < COUNT(stacks); i++) {
+		snprintf(ids[i], sizeof ids[i], "ws_%zu", i);
+		rows[i] = row_of(ids[i], (int64_t)(10 + 2 * i));
+		rows[i].stack = stacks[i];
+	}
+	MUST(STORE_OK, store_workspace_insert(s, rows, COUNT(rows), HEAR, &e));
+	rows[0].head = 80;
+	rows[0].ahead = "[]";
+	MUST(STORE_OK,
+	     store_workspace_update(s, &rows[0], WORKSPACE_SET_HEAD,
+	                            (struct workspace_with){ .point = &point }, HEAR, &e));
+	CHECK_INT(store_stack_long(s, 1, 10, &a, &list, &e), 0);
+	CHECK_INT(list.n, 2); /* each once */
+	CHECK_INT(store_stack_long(s, 2, 10, &a, &list, &e), 0);
+	CHECK_INT(list.n, 1);
+	CHECK_STR(list.rows[0].stack, "[5,6,7]");
+	MUST(STORE_CONFLICT, store_stack_replace(s, &change, HEAR, &e)); /* there is no such tree */
+	CHECK_INT(store_workspace_by_id(s, "ws_1", &a, &got, &e), 0);
+	CHECK_STR(got.stack, "[5,6,7]");
+	MUST(STORE_OK, store_tree_insert(s, &flat, HEAR, &e));
+	MUST(STORE_OK, store_stack_replace(s, &change, HEAR, &e));
+	for (size_t i = 0; i < COUNT(stacks); i++) {
+		CHECK_INT(store_workspace_by_id(s, ids[i], &a, &got, &e), 0);
+		CHECK_STR(got.stack, i < 2 ? "[90]" : stacks[i]);
+	}
+	CHECK_INT(store_point_by_num(s, 80, &a, &found, &e), 0);
+	CHECK_STR(found.stack, "[90]");
+	CHECK_INT(store_tree_get(s, 90, &a, &tree, &e), 0);
+	CHECK_INT(tree.state, TREE_READY);
+	CHECK_INT(store_stack_long(s, 2, 10, &a, &list, &e), 0);
+	CHECK_INT(list.n, 0);
+	arena_done(&a);
+	store_close(s);
+	dir_remove();
+}

@@ -48,6 +48,8 @@ struct rig {
 	char *fault; /* another program, with this in its environment (os/fault.h) */
 };
 
+static const char *rig_place = "/var/tmp"; /* a disk */
+
 static inline void rig_fold(struct rig *r, const char *name)
 {
 	int status = os_mkdirat(r->folder_fd, name, 0700);
@@ -164,25 +166,30 @@ static inline int rig_by_line(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Everything that can be seen below a folder, one line for each, sorted. The caller frees it. */
-static inline char *rig_view(const char *folder)
+/* The lines of a text, sorted; it is cut at their ends. The caller frees it. */
+static inline char *rig_sorted(char *text)
 {
 	VEC(char *) lines = { 0 };
 	struct str out = { .max = 1u << 28 };
 
-	str_done(&rig_seen);
-	rig_seen = (struct str){ .max = 1u << 28 };
-	rig_root_len = strlen(folder);
-	CHECK_INT(nftw(folder, rig_see, 64, FTW_PHYS), 0);
-	for (char *at = rig_seen.data, *end; (end = strchr(at, '\n')); at = end + 1) {
-		*end = '\0';
-		vec_push(&lines, at);
-	}
-	qsort(lines.at, lines.len, sizeof *lines.at, rig_by_line);
+	for (char *rest = text, *line; (line = strsep(&rest, "\n")) && rest;)
+		vec_push(&lines, line);
+	if (lines.at)
+		qsort(lines.at, lines.len, sizeof *lines.at, rig_by_line);
 	for (size_t i = 0; i < lines.len; i++)
 		str_addf(&out, "%s\n", lines.at[i]);
 	vec_done(&lines);
 	return out.data;
+}
+
+/* Everything that can be seen below a folder, one line for each, sorted. The caller frees it. */
+static inline char *rig_view(const char *folder)
+{
+	str_done(&rig_seen);
+	rig_seen = (struct str){ .max = 1u << 28 };
+	rig_root_len = strlen(folder);
+	CHECK_INT(nftw(folder, rig_see, 64, FTW_PHYS), 0);
+	return rig_sorted(rig_seen.data);
 }
 
 static inline char *rig_look(const struct rig *r)
@@ -399,7 +406,7 @@ static inline void rig_init(struct rig *r)
 		SKIP("needs root");
 	CHECK_INT(unshare(CLONE_NEWNS), 0);
 	CHECK_INT(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
-	snprintf(r->folder, sizeof r->folder, "/var/tmp/caisson-vault-XXXXXX");
+	snprintf(r->folder, sizeof r->folder, "%s/caisson-vault-XXXXXX", rig_place);
 	CHECK(mkdtemp(r->folder));
 	CHECK_INT(chmod(r->folder, 0755), 0);
 	snprintf(r->work, sizeof r->work, "%s/work", r->folder);
@@ -448,7 +455,7 @@ static inline struct vault_done rig_checkpoint(struct rig *r, uint64_t number, u
 {
 	struct vault_packet p = { .head = { .type = V_CHECKPOINT } };
 
-	p.point = (struct vault_point){ number, before };
+	p.point = (struct vault_point){ .number = number, .before = before };
 	return rig_must(r, p, -1);
 }
 
@@ -458,6 +465,20 @@ static inline struct vault_done rig_restore(struct rig *r, uint64_t to, uint64_t
 
 	p.restore = (struct vault_restore){ .to = to, .now = now };
 	return rig_must(r, p, -1);
+}
+
+/* As a daemon does it that lets nobody write in between: how much is it, then it is done. */
+static inline struct vault_done rig_restore_still(struct rig *r, uint64_t to, uint64_t now)
+{
+	struct vault_packet p = { .head = { .type = V_RESTORE } };
+
+	p.restore =
+	    (struct vault_restore){ .to = to, .now = now, .flags = VAULT_COUNT | VAULT_STILL };
+	uint64_t files = rig_must(r, p, -1).files;
+	p.restore.flags = VAULT_STILL;
+	struct vault_done d = rig_must(r, p, -1);
+	CHECK_INT(d.files > 0, files > 0);
+	return d;
 }
 
 /* Frees what was got. */
@@ -477,18 +498,22 @@ static inline void rig_see_same(char *want, char *got, const char *what)
 	free(got);
 }
 
-static inline char *rig_changes(struct rig *r, uint64_t from, uint64_t to)
+static inline char *rig_between(struct rig *r, struct vault_between between)
 {
-	struct vault_packet p = { .head = { .type = V_CHANGES } };
+	struct vault_packet p = { .head = { .type = V_CHANGES }, .between = between };
 	AUTO(fd_close) int fd = memfd_create("changes", MFD_CLOEXEC);
 	char *text = mem_alloc(1u << 20);
 
-	p.between = (struct vault_between){ from, to };
 	rig_must(r, p, fd);
 	ssize_t n = pread(fd, text, (1u << 20) - 1, 0);
 	CHECK(n >= 0);
 	text[n] = '\0';
 	return text;
+}
+
+static inline char *rig_changes(struct rig *r, uint64_t from, uint64_t to)
+{
+	return rig_between(r, (struct vault_between){ .from = from, .to = to });
 }
 
 static inline void rig_end(struct rig *r)

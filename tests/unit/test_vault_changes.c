@@ -94,6 +94,22 @@ TEST(from_the_layers_to_now)
 	rig_end(&r);
 }
 
+TEST(nothing_was_renamed)
+{
+	struct rig r;
+
+	rig_begin(&r);
+	char *text =
+	    rig_between(&r, (struct vault_between){ .to = VAULT_NOW, .flags = VAULT_PLAIN });
+	CHECK(strstr(text, "\"R\"") == NULL);
+	CHECK(strstr(text, LINE("src/lib", "D",
+	                        "\"type\":\"dir\",\"mode\":\"0755\",\"bytes\":0")) != NULL);
+	CHECK(strstr(text, "{\"path\":\"src/moved\",\"status\":\"A\",\"type\":\"dir\"") != NULL);
+	CHECK(strstr(text, "{\"path\":\"src/moved/") != NULL);
+	free(text);
+	rig_end(&r);
+}
+
 TEST(a_list_goes_into_a_file_and_into_nothing_else)
 {
 	struct rig r;
@@ -102,7 +118,7 @@ TEST(a_list_goes_into_a_file_and_into_nothing_else)
 
 	rig_begin(&r);
 	CHECK_INT(pipe(fds), 0);
-	p.between = (struct vault_between){ 0, VAULT_NOW };
+	p.between = (struct vault_between){ .to = VAULT_NOW };
 	CHECK_INT(rig_ask(&r, p, fds[1]), V_FAILED);
 	CHECK_STR(r.answer.err.msg, "the descriptor is no file");
 	rig_end(&r);

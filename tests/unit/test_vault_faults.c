@@ -27,7 +27,7 @@ static enum vault_type checkpoint(struct rig *r)
 {
 	struct vault_packet p = { .head = { .type = V_CHECKPOINT } };
 
-	p.point = (struct vault_point){ 2, 1 };
+	p.point = (struct vault_point){ .number = 2, .before = 1 };
 	return rig_ask(r, p, -1);
 }
 
@@ -128,6 +128,59 @@ static void after_relayer(struct story *s)
 	rig_see_same(s->one, rig_look(r), "the new top");
 }
 
+/* The first point goes; the second leans on it. Then what only the first held. */
+static enum vault_type forget(struct rig *r)
+{
+	struct vault_packet p = { .head = { .type = V_REMOVE_POINTS } };
+
+	p.points = (struct vault_points){ RIG_WORKSPACE, 1, 1 };
+	enum vault_type t = rig_ask(r, p, -1);
+	return t == V_DONE ? rig_ask(r, (struct vault_packet){ .head = { .type = V_SWEEP } }, -1)
+	                   : t;
+}
+
+static void after_forget(struct story *s)
+{
+	struct rig *r = &s->r;
+
+	rig_see_same(s->two, rig_look(r), "the tree");
+	CHECK_INT(forget(r), V_DONE);
+	rig_do(r, "rm -rf ./*");
+	rig_restore(r, 2, 0);
+	rig_see_same(s->two, rig_look(r), "the point that stays");
+}
+
+static enum vault_type flatten(struct rig *r)
+{
+	struct vault_packet p = { .head = { .type = V_FLATTEN } };
+
+	p.flatten = (struct vault_flatten){ .number = 900, .n_layers = 1, .layers = { 10 } };
+	return rig_ask(r, p, -1);
+}
+
+/* Over the flat tree there is what was over the other one. */
+static void after_flatten(struct story *s)
+{
+	struct rig *r = &s->r;
+
+	rig_see_same(s->two, rig_look(r), "the tree");
+	CHECK_INT(flatten(r), V_DONE);
+	rig_kill(r);
+	r->open.top = 300;
+	char *plain[2];
+	for (size_t i = 0; i < COUNT(plain); i++, r->open.top++) {
+		r->open.layers[0] = i == 0 ? 10 : 900;
+		rig_spawn(r);
+		rig_open(r);
+		plain[i] = rig_look(r);
+		rig_kill(r);
+	}
+	rig_see_same(plain[0], plain[1], "flat");
+	free(plain[0]);
+	rig_spawn(r);
+	rig_open(r);
+}
+
 static const struct plot {
 	const char *name;
 	enum vault_type (*order)(struct rig *r);
@@ -137,6 +190,8 @@ static const struct plot {
 	{ "checkpoint", checkpoint, after_checkpoint, false },
 	{ "restore", restore, after_restore, true },
 	{ "relayer", relayer, after_relayer, true },
+	{ "forget", forget, after_forget, true },
+	{ "flatten", flatten, after_flatten, true },
 };
 
 static void play(const struct plot *p, const char *how)
@@ -189,4 +244,24 @@ TEST(a_call_fails_in_a_restore)
 TEST(a_call_fails_in_a_new_top)
 {
 	play(&plots[2], "CAISSON_FAIL_AT");
+}
+
+TEST(killed_in_a_gc)
+{
+	play(&plots[3], "CAISSON_KILL_AT");
+}
+
+TEST(a_call_fails_in_a_gc)
+{
+	play(&plots[3], "CAISSON_FAIL_AT");
+}
+
+TEST(killed_in_a_flattening)
+{
+	play(&plots[4], "CAISSON_KILL_AT");
+}
+
+TEST(a_call_fails_in_a_flattening)
+{
+	play(&plots[4], "CAISSON_FAIL_AT");
 }

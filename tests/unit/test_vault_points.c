@@ -55,6 +55,30 @@ TEST(a_long_history_can_be_read_anywhere)
 	rig_end(&r);
 }
 
+TEST(one_that_is_always_made_is_like_the_one_before)
+{
+	struct rig r;
+	struct vault_packet p = ask(V_CHECKPOINT);
+
+	rig_init(&r);
+	rig_spawn(&r);
+	rig_open(&r);
+	make_history(&r, 2);
+	p.point = (struct vault_point){ .number = 3, .before = 2, .flags = VAULT_ALWAYS };
+	CHECK_INT(rig_must(&r, p, -1).files, 0);
+	rig_do(&r, "rm h1; echo more >same");
+	CHECK_INT(rig_checkpoint(&r, 4, 3).files, 2);
+	rig_restore(&r, 3, 4);
+	CHECK_STR(rig_do(&r, "ls h* | wc -l; cat same"), "2\n2\n");
+	p.point = (struct vault_point){ .number = 5, .before = 3, .flags = VAULT_ALWAYS };
+	CHECK_INT(rig_must(&r, p, -1).files, 0);
+	rig_do(&r, "rm h2");
+	rig_restore(&r, 5, 0);
+	CHECK_STR(rig_do(&r, "ls h* | wc -l; cat same"), "2\n2\n");
+	CHECK_STR(verify(&r), "");
+	rig_end(&r);
+}
+
 TEST(what_is_removed_takes_nothing_else_along)
 {
 	struct rig r;
@@ -131,6 +155,59 @@ TEST(what_a_disk_lost_is_found)
 	CHECK_INT(rig_ask(&r, ask(V_SWEEP), -1), V_FAILED); /* who knows what it held */
 	rig_must(&r, ask(V_SYNC), -1);
 	rig_end(&r);
+}
+
+/* Each is done to the store when point 1 has `a`, `b` and `big`, and `a` alone is the same now. */
+static const struct damage {
+	const char *name, *script;
+} damages[] = {
+	{ "a bit of a small one",
+	  "f=$(find blobs/?? -size +30 -size -50 -type f); printf X | dd of=$f bs=1 seek=2 "
+	  "conv=notrunc 2>/dev/null" },
+	{ "a bit of a large one",
+	  "f=$(find blobs/?? -size +4000 -type f); printf '\\1' | dd of=$f bs=1 "
+	  "seek=2999999 conv=notrunc 2>/dev/null" },
+	{ "a byte less", "for f in $(find blobs/?? -type f); do truncate -s -1 $f; done" },
+	{ "empty", "for f in $(find blobs/?? -type f); do : >$f; done" },
+	{ "a large one cut", "f=$(find blobs/?? -size +4000 -type f); truncate -s 1100000 $f" },
+	{ "two that changed places",
+	  "set -- $(find blobs/?? -size +30 -type f); mv $1 t; mv $2 $1; mv t $2" },
+	{ "gone", "rm $(find blobs/?? -type f)" },
+	{ "a bit of a checkpoint",
+	  "printf z | dd of=blobs/p/1 bs=1 seek=150 conv=notrunc 2>/dev/null" },
+	{ "another checkpoint in its place", "cp blobs/p/2 blobs/p/1" },
+};
+
+TEST(what_was_damaged_is_not_restored)
+{
+	for (size_t i = 0; i < COUNT(damages); i++) {
+		struct vault_packet p = ask(V_RESTORE);
+		struct rig r;
+
+		printf("# %s\n", damages[i].name);
+		rig_init(&r);
+		rig_spawn(&r);
+		rig_open(&r);
+		rig_do(&r, "echo one >a; seq 4000 >b; seq 500000 | head -c 3000000 >big");
+		rig_checkpoint(&r, 1, 0);
+		rig_do(&r, "echo two >b; rm big; echo new >new");
+		rig_checkpoint(&r, 2, 1);
+		rig_must(&r, ask(V_SWEEP), -1); /* no pack is left */
+		/* `a` is not copied, so its blob is not looked at. */
+		rig_host(&r, "set -- $(grep -lx one $(find blobs/?? -type f)); mv $1 a-blob");
+		p.restore.to = 1;
+		p.restore.flags = VAULT_COUNT;
+		CHECK_INT(rig_ask(&r, p, -1), V_DONE);
+		CHECK_STR(rig_host(&r, damages[i].script), "");
+		char *before = rig_look(&r);
+		CHECK_INT(rig_ask(&r, p, -1), V_FAILED);
+		rig_see_same(before, rig_look(&r), "nothing was touched");
+		free(before);
+		p.restore.flags = 0;
+		CHECK_INT(rig_ask(&r, p, -1), V_FAILED);
+		CHECK_STR(rig_do(&r, "cat a"), "one\n");
+		rig_end(&r);
+	}
 }
 
 /* Without a shell: a process for each would be most of the time. */

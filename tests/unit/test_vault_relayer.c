@@ -121,6 +121,32 @@ TEST(a_fork_begins_with_a_checkpoint_of_its_parent)
 	rig_end(&r);
 }
 
+TEST(a_flat_tree_of_a_checkpoint_shows_what_one_saw_then)
+{
+	struct rig r;
+	struct vault_packet p = { .head = { .type = V_FLATTEN } };
+
+	rig_begin(&r);
+	rig_do(&r, "rm -r new docs; mkdir docs; echo anew >docs/new; mv src code; rm code/f5");
+	rig_checkpoint(&r, 1, 0);
+	char *seen = rig_look(&r);
+	rig_do(&r, "echo later >later; rm -r code");
+	p.flatten = (struct vault_flatten){
+		.number = 900, .from = 1, .filled = 901, .n_layers = 1, .layers = { 10 }
+	};
+	struct vault_done d = rig_must(&r, p, -1);
+	CHECK(d.files > 5 && d.bytes > 10);
+	rig_must(&r, rig_tree(V_REMOVE_TREE, 901), -1);
+	rig_must(&r, relayer(200, 0, 1, 900, 0), -1);
+	mount_again(&r);
+	rig_see_same(seen, rig_look(&r), "flat");
+	free(seen);
+	p.flatten.number = 902;
+	p.flatten.layers[0] = VAULT_EMPTY_TREE; /* it did not lie on that */
+	CHECK_INT(rig_ask(&r, p, -1), V_FAILED);
+	rig_end(&r);
+}
+
 TEST(a_flat_tree_shows_what_the_stack_shows)
 {
 	static const char *const scripts[] = {
@@ -172,5 +198,51 @@ TEST(a_flat_tree_shows_what_the_stack_shows)
 		rig_must(&r, more, -1);
 		mount_again(&r);
 	}
+	rig_end(&r);
+}
+
+TEST(a_flat_tree_stands_for_its_layers)
+{
+	struct rig r;
+	struct vault_packet p = { .head = { .type = V_FLATTEN } };
+
+	rig_begin(&r);
+	rig_do(&r, "rm -r new");
+	rig_checkpoint(&r, 1, 0);
+	rig_must(&r, relayer(101, 0, 2, 100, 10), -1);
+	mount_again(&r);
+	rig_do(&r, "mv src code; echo x >>code/f1; rm -r docs; echo top >top");
+	rig_checkpoint(&r, 2, 1);
+	char *two = rig_look(&r);
+	rig_do(&r, "rm -r code; mkdir code");
+	rig_checkpoint(&r, 3, 2);
+	p.flatten = (struct vault_flatten){ .number = 900, .n_layers = 2, .layers = { 100, 10 } };
+	rig_must(&r, p, -1);
+	char *three = rig_look(&r);
+	rig_kill(&r);
+	r.open.top = 101; /* the same top, on the flat one */
+	r.open.layers[0] = 900;
+	rig_spawn(&r);
+	rig_open(&r);
+	rig_see_same(three, rig_look(&r), "nobody sees a difference");
+	CHECK_INT(rig_checkpoint(&r, 4, 3).files, 0);
+	rig_restore(&r, 2, 3);
+	rig_see_same(two, rig_look(&r), "undo to a point of before");
+	rig_kill(&r);
+	r.open.top = 102; /* another one, that begins with a point of before */
+	r.open.from = 2;
+	rig_spawn(&r);
+	rig_open(&r);
+	rig_see_same(two, rig_look(&r), "a new top");
+	p.flatten = (struct vault_flatten){ .number = 901, .n_layers = 1, .layers = { 900 } };
+	rig_must(&r, p, -1); /* and it stands for the same as the other */
+	rig_kill(&r);
+	r.open.layers[0] = 901;
+	rig_spawn(&r);
+	rig_open(&r);
+	CHECK_INT(rig_checkpoint(&r, 5, 2).files, 0);
+	rig_see_same(two, rig_look(&r), "flat again");
+	free(two);
+	free(three);
 	rig_end(&r);
 }

@@ -90,3 +90,22 @@ TEST(a_volume_outlives_its_vault)
 	CHECK_STR(rig_host(&r, "ls vol | grep -v template || true"), "");
 	rig_end(&r);
 }
+
+TEST(the_next_top_has_the_room_of_the_last)
+{
+	struct rig r;
+
+	bounded(&r);
+	rig_do(&r, "head -c 36m /dev/urandom >large"); /* twice that is more than the volume */
+	rig_checkpoint(&r, 1, 0);
+	char *one = rig_look(&r);
+	rig_do(&r, "rm large; head -c 36m /dev/urandom >other");
+	rig_kill(&r);
+	r.open.top = 101;
+	r.open.from = 1;
+	rig_spawn(&r);
+	rig_open(&r);
+	rig_see_same(one, rig_look(&r), "another top");
+	free(one);
+	rig_end(&r);
+}

@@ -230,80 +230,82 @@ struct wrong {
 #define MAKE(field) good_make, offsetof(struct launch_make, field)
 #define MOUNT(i, field) good_make, offsetof(struct launch_make, mounts[i].field)
 
+static const struct wrong wrongs[] = {
+	{ MAKE(named), 1u << LAUNCH_LIMITS },
+	{ MAKE(weaker), 1u << 31 },
+	{ MAKE(flags), LAUNCH_MAKE_FLAGS + 1 },
+	{ MAKE(flags), ~0u },
+	{ MAKE(uid), LAUNCH_IDS_INSIDE_MAX + 1 },
+	{ MAKE(gid), ~0u },
+	{ MAKE(id), 11 },
+	{ MAKE(id), ~0u },
+	{ MAKE(n_mounts), FS_ENTRIES_MAX + 1 },
+	{ MAKE(n_mounts), ~0u },
+	{ MAKE(text_len), 0 },
+	{ MAKE(text_len), 10 },
+	{ MAKE(text_len), 12 },
+	{ MAKE(text_len), LAUNCH_TEXT_MAX + 1 },
+	{ MAKE(text_len), ~0u },
+	{ MAKE(zero), 1 },
+	{ MAKE(limits) + 4, 0x01000001 }, /* high half: 2^56 and more */
+	{ MAKE(limits) + 76, ~0u },
+	{ MOUNT(0, kind), LAUNCH_MOUNT_KINDS },
+	{ MOUNT(2, kind), ~0u },
+	{ MOUNT(0, ticket), 1 },
+	{ MOUNT(1, ticket), 0 },
+	{ MOUNT(2, ticket), 0 },
+	{ MOUNT(3, ticket), 1 },
+	{ MOUNT(0, tree), 1 },
+	{ MOUNT(1, tree) + 4, 1 },
+	{ MOUNT(2, tree), 1 },
+	{ MOUNT(3, tree), 0 },
+	{ MOUNT(0, flags), LAUNCH_READ_ONLY },
+	{ MOUNT(1, flags), LAUNCH_READ_ONLY },
+	{ MOUNT(2, flags), LAUNCH_READ_ONLY },
+	{ MOUNT(3, flags), LAUNCH_READ_ONLY << 1 },
+	{ MOUNT(4, flags), ~0u },
+	{ MOUNT(4, kind), LAUNCH_WORK }, /* a second one */
+	{ MOUNT(5, tree), 0 },
+	{ MOUNT(5, ticket), 1 },
+	{ MOUNT(5, flags), LAUNCH_READ_ONLY << 1 },
+	{ good_vault, offsetof(struct vault_open, id_base), 1 },
+	{ good_vault, offsetof(struct vault_open, n_ids), 65535 },
+	{ good_vault, offsetof(struct vault_open, lock_byte), 1 },
+	{ good_vault, offsetof(struct vault_open, flags), VAULT_ROOTLESS },
+	{ good_vault, offsetof(struct vault_open, n_layers), VAULT_LAYERS_MAX + 1 },
+	{ good_vault, offsetof(struct vault_open, ids_of), 5 }, /* its own */
+	{ MAKE(image_tree), 1 },                                /* and a ticket */
+	{ MAKE(root), 1 },
+	{ MOUNT(0, at), 11 },
+	{ MOUNT(2, at), ~0u },
+	{ good_open, offsetof(struct launch_open, want), LAUNCH_WANTS },
+	{ good_open, offsetof(struct launch_open, path_len), 4 },
+	{ good_open, offsetof(struct launch_open, path_len), 6 },
+	{ good_open, offsetof(struct launch_open, path_len), ~0u },
+	{ good_clean, 0, LAUNCH_SLOTS },
+	{ good_clean, 0, ~0u },
+	{ good_clean, 0, 0x80000000 },
+	{ good_made, offsetof(struct launch_made, slot), LAUNCH_SLOTS },
+	{ good_made, offsetof(struct launch_made, pid), 0 },
+	{ good_made, offsetof(struct launch_made, name), 0 },
+	{ good_opened, offsetof(struct launch_opened, ticket), 0 },
+	{ good_opened, offsetof(struct launch_opened, is_dir), 2 },
+	{ good_hosted, offsetof(struct launch_host, is_root), 2 },
+	{ good_hosted, offsetof(struct launch_host, by), 3 },
+	{ good_hosted, offsetof(struct launch_host, net_error), 4096 },
+	{ good_failed, offsetof(struct err, kind), ERR_NONE },
+	{ good_failed, offsetof(struct err, kind), ERR_INTERNAL + 1 },
+	{ good_gone, offsetof(struct launch_gone, slot), ~0u },
+	{ good_gone, offsetof(struct launch_gone, pid), ~0u },
+};
+
 TEST(a_field_out_of_range_is_refused)
 {
-	static const struct wrong rows[] = {
-		{ MAKE(named), 1u << LAUNCH_LIMITS },
-		{ MAKE(weaker), 1u << 31 },
-		{ MAKE(flags), LAUNCH_MAKE_FLAGS + 1 },
-		{ MAKE(flags), ~0u },
-		{ MAKE(uid), LAUNCH_IDS_INSIDE_MAX + 1 },
-		{ MAKE(gid), ~0u },
-		{ MAKE(id), 11 },
-		{ MAKE(id), ~0u },
-		{ MAKE(n_mounts), FS_ENTRIES_MAX + 1 },
-		{ MAKE(n_mounts), ~0u },
-		{ MAKE(text_len), 0 },
-		{ MAKE(text_len), 10 },
-		{ MAKE(text_len), 12 },
-		{ MAKE(text_len), LAUNCH_TEXT_MAX + 1 },
-		{ MAKE(text_len), ~0u },
-		{ MAKE(zero), 1 },
-		{ MAKE(limits) + 4, 0x01000001 }, /* high half: 2^56 and more */
-		{ MAKE(limits) + 76, ~0u },
-		{ MOUNT(0, kind), LAUNCH_MOUNT_KINDS },
-		{ MOUNT(2, kind), ~0u },
-		{ MOUNT(0, ticket), 1 },
-		{ MOUNT(1, ticket), 0 },
-		{ MOUNT(2, ticket), 0 },
-		{ MOUNT(3, ticket), 1 },
-		{ MOUNT(0, tree), 1 },
-		{ MOUNT(1, tree) + 4, 1 },
-		{ MOUNT(2, tree), 1 },
-		{ MOUNT(3, tree), 0 },
-		{ MOUNT(0, flags), LAUNCH_READ_ONLY },
-		{ MOUNT(1, flags), LAUNCH_READ_ONLY },
-		{ MOUNT(2, flags), LAUNCH_READ_ONLY },
-		{ MOUNT(3, flags), LAUNCH_READ_ONLY << 1 },
-		{ MOUNT(4, flags), ~0u },
-		{ MOUNT(4, kind), LAUNCH_WORK }, /* a second one */
-		{ MOUNT(5, tree), 0 },
-		{ MOUNT(5, ticket), 1 },
-		{ MOUNT(5, flags), LAUNCH_READ_ONLY << 1 },
-		{ good_vault, offsetof(struct vault_open, id_base), 1 },
-		{ good_vault, offsetof(struct vault_open, n_ids), 65535 },
-		{ good_vault, offsetof(struct vault_open, lock_byte), 1 },
-		{ good_vault, offsetof(struct vault_open, flags), VAULT_ROOTLESS },
-		{ good_vault, offsetof(struct vault_open, n_layers), VAULT_LAYERS_MAX + 1 },
-		{ MAKE(image_tree), 1 }, /* and a ticket */
-		{ MOUNT(0, at), 11 },
-		{ MOUNT(2, at), ~0u },
-		{ good_open, offsetof(struct launch_open, want), LAUNCH_WANTS },
-		{ good_open, offsetof(struct launch_open, path_len), 4 },
-		{ good_open, offsetof(struct launch_open, path_len), 6 },
-		{ good_open, offsetof(struct launch_open, path_len), ~0u },
-		{ good_clean, 0, LAUNCH_SLOTS },
-		{ good_clean, 0, ~0u },
-		{ good_clean, 0, 0x80000000 },
-		{ good_made, offsetof(struct launch_made, slot), LAUNCH_SLOTS },
-		{ good_made, offsetof(struct launch_made, pid), 0 },
-		{ good_made, offsetof(struct launch_made, name), 0 },
-		{ good_opened, offsetof(struct launch_opened, ticket), 0 },
-		{ good_opened, offsetof(struct launch_opened, is_dir), 2 },
-		{ good_hosted, offsetof(struct launch_host, is_root), 2 },
-		{ good_hosted, offsetof(struct launch_host, by), 3 },
-		{ good_hosted, offsetof(struct launch_host, net_error), 4096 },
-		{ good_failed, offsetof(struct err, kind), ERR_NONE },
-		{ good_failed, offsetof(struct err, kind), ERR_INTERNAL + 1 },
-		{ good_gone, offsetof(struct launch_gone, slot), ~0u },
-		{ good_gone, offsetof(struct launch_gone, pid), ~0u },
-	};
-
-	for (size_t i = 0; i < COUNT(rows); i++) {
-		rows[i].fill();
+	for (size_t i = 0; i < COUNT(wrongs); i++) {
+		wrongs[i].fill();
 		size_t fds = p.head.type == L_MADE || p.head.type == L_OPENED;
 
-		memcpy(p.bytes + rows[i].offset, &rows[i].value, sizeof rows[i].value);
+		memcpy(p.bytes + wrongs[i].offset, &wrongs[i].value, sizeof wrongs[i].value);
 		printf("# row %zu\n", i);
 		CHECK_INT(p.head.type <= L_READY ? order(size(), fds) : answer(size(), fds), -1);
 	}

@@ -4,7 +4,8 @@
     tests/ws/crash.py                    all (needs root)
     ROUNDS=50 tests/ws/crash.py undo     more of those with the word in their title
 
-The table at the end says how often each state was found.
+Moments are chosen by chance; tests/ws/matrix.py goes through the steps of each process. The table at
+the end says how often each state was found.
 """
 import collections
 import contextlib
@@ -18,7 +19,7 @@ import time
 from place import Work, check, end_vaults, lib, main, same, vaults, wait_until
 from lib import Daemon, test
 
-ROUNDS = int(os.environ.get("ROUNDS", "4"))
+ROUNDS = int(os.environ.get("ROUNDS", "2"))
 SEED = int(os.environ.get("SEED", "1"))
 found = collections.Counter()  # (operation, victim, state)
 chooser = random.Random(SEED)

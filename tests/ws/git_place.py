@@ -172,12 +172,12 @@ def put(client, key, url, status=(200, 201), **more):
     return answer.json
 
 
-def caisson(daemon, *words, status=0, **options):
+def caisson(daemon, *words, status=0, env_more=None, **options):
     """The command, as the user whose daemon it is; its exit status is checked."""
     who = {} if daemon.uid is None else {"user": daemon.uid, "group": daemon.uid, "extra_groups": []}
     done = subprocess.run([str(lib.cell.BIN / "caisson"), *map(str, words)], capture_output=True, text=True, timeout=100, cwd="/",
-                          env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(daemon.socket)}, stdin=subprocess.DEVNULL,
-                          check=False, **who, **options)
+                          env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(daemon.socket), **(env_more or {})},
+                          stdin=subprocess.DEVNULL, check=False, **who, **options)
     check(done.returncode in (status if isinstance(status, tuple) else (status,)), lambda: f"caisson {' '.join(map(str, words))}: {done}")
     return done
 

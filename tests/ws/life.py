@@ -128,6 +128,7 @@ def _(c, _daemon):
 @each("history, undo, redo, restore, snapshots, changes")
 def _(c, _daemon):
     w = Work(c, "points")
+    same(w.execute("true")["workspace"]["checkpoint"], None, "nor does the first command, when it changes nothing")
     states, ids = [w.hash()], []
     for cmd in ("mkdir d; echo 1 > d/a; echo 1 > b", "echo 2 > d/a; rm b; ln -s d l", "rm -rf d l; echo 3 > c; chmod 640 c"):
         done = w.execute(cmd)
@@ -140,7 +141,9 @@ def _(c, _daemon):
     same(w.history()["points"][0]["process"], ids[2], "and they are known")
     for at in (2, 1, 0):
         w.post("undo")
+        same(w.execute("ls -R")["workspace"]["checkpoint"], None, f"a look after the undo to {at} is no step")
         same(w.hash(), states[at], f"undo to {at}")
+    same(w.get()["dirty"], False, "as it began")
     same(c.post(w.path + "/undo", {}).code, "conflict", "no further")
     w.post("redo", {"steps": 2})
     same(w.hash(), states[2], "redo of two")

@@ -78,11 +78,17 @@ class Work:
         self.path = f"/v1/workspaces/{row['id']}"
         return self
 
+    def ok(self, method, path, body=None):
+        """As our CLI does it: asked again while nothing was done and somebody is about to come back."""
+        answer = wait_until(lambda: None if is_again(a := self.c.call(method, path, body)) else a, 20, f"{method} {path}")
+        check(200 <= answer.status < 300, lambda: f"{method} {path}: {answer}")
+        return answer.json if answer.body else None
+
     def get(self):
-        return self.c.ok("GET", self.path)
+        return self.ok("GET", self.path)
 
     def execute(self, cmd, **options):
-        return self.c.ok("POST", self.path + "/exec", {"cmd": cmd, **options})
+        return self.ok("POST", self.path + "/exec", {"cmd": cmd, **options})
 
     def shell(self, cmd, **options):
         """Its output; the command must succeed."""
@@ -91,14 +97,14 @@ class Work:
         return done["stdout"]
 
     def write(self, name, data):
-        return self.c.ok("PUT", f"{self.path}/files/{name}", data)
+        return self.ok("PUT", f"{self.path}/files/{name}", data)
 
     def read(self, name):
         answer = self.c.get(f"{self.path}/files/{name}")
         return answer.body if answer.status == 200 else None
 
     def post(self, verb, body=None):
-        return self.c.ok("POST", f"{self.path}/{verb}", body or {})
+        return self.ok("POST", f"{self.path}/{verb}", body or {})
 
     def tree(self):
         """name -> what it is, of everything in it, through the API alone."""
@@ -115,19 +121,18 @@ class Work:
         return hashlib.sha256(repr(sorted(self.tree().items())).encode()).hexdigest()
 
     def history(self):
-        return self.c.ok("GET", self.path + "/history")
+        return self.ok("GET", self.path + "/history")
 
     def changes(self, **query):
         text = "&".join(f"{k}={v}" for k, v in query.items())
-        answer = self.c.ok("GET", f"{self.path}/changes?{text}")
+        answer = self.ok("GET", f"{self.path}/changes?{text}")
         return {f["path"]: f["status"] for f in answer["files"]}
 
     def sandbox(self, **spec):
         return self.c.create({"workspace": self.id, **spec})
 
     def remove(self):
-        answer = self.c.delete(self.path + "?force=1")
-        same(answer.status, 204, f"delete: {answer}")
+        self.ok("DELETE", self.path + "?force=1")
 
 
 def fill(work):

@@ -1,0 +1,253 @@
+/*
+ * verb_apply.c - apply: what a workspace has changed, into a folder of the caller's.
+ */
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/apply_job.h"
+#include "cli/escape.h"
+#include "cli/verbs.h"
+
+#define TEXT_MAX (64u << 20)
+
+struct apply_opts {
+	struct verb_opts common;
+	const char *to, *at, *from;
+	struct flag_list allow;
+	bool is_dry, is_sure, takes_ignored;
+};
+
+/* Where the caller's own programs keep what they have to know the next time. */
+static int journals_path(char *out, size_t size, struct err *e)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	int n = -1;
+
+	if (state && state[0] == '/')
+		n = snprintf(out, size, "%s/caisson/apply", state);
+	else if (home && home[0] == '/')
+		n = snprintf(out, size, "%s/.local/state/caisson/apply", home);
+	return n < 0 || (size_t)n >= size
+	           ? err_new(e, ERR_INVALID,
+	                     "neither XDG_STATE_HOME nor HOME says where the "
+	                     "journal can be")
+	           : 0;
+}
+
+/* Of this workspace to this folder. */
+static int last_key(struct verb_call *c, const char *to, struct str *out, struct err *e)
+{
+	AUTO(json_decrefp) json_t *workspace = NULL;
+	char path[PATH_MAX];
+
+	if (!realpath(to, path))
+		return err_sys(e, errno, "open %s", to);
+	if (sandbox_call(c, "GET", "/v1/workspaces/{}", NULL, &workspace, e) < 0)
+		return -1;
+	str_addf(out, "%s %s", text_of(workspace, "id"), path);
+	return 0;
+}
+
+/* What is applied is a state that stays, and can be found again. */
+static int keep_point(struct verb_call *c, struct arena *arena, const char **out, struct err *e)
+{
+	AUTO(json_decrefp) json_t *point = NULL;
+
+	if (sandbox_call(c, "POST", "/v1/workspaces/{}/snapshots",
+	                 json_pack("{ss}", "label", "apply"), &point, e) < 0)
+		return -1;
+	*out = arena_strdup(arena, text_of(point, "id"));
+	return 0;
+}
+
+/* ---- questions ----------------------------------------------------------------------- */
+
+static bool can_ask(const struct apply_opts *x)
+{
+	return isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && !x->common.is_json && !x->is_dry;
+}
+
+/* The first letter of a line, small; 0 at the end. */
+static char read_letter(void)
+{
+	char line[256];
+
+	if (!fgets(line, sizeof line, stdin))
+		return 0;
+	return (char)span_lower(line[0]);
+}
+
+/* One by one: yes, no (it is left out), or none of it. */
+static bool ask_later(struct apply_job *j)
+{
+	for (size_t i = 0; i < j->change.n; i++) {
+		struct apply_note *n = &j->notes[i];
+
+		if (j->change.at[i].act == ACT_LEAVE || !n->later || n->is_allowed)
+			continue;
+		fprintf(stderr, "%s %s: %s. Take it? [y]es, [n]o, leave it out, [q]uit: ",
+		        apply_act_name(j->change.at[i].act), escape_brief(j->change.at[i].path),
+		        n->later);
+		char c = read_letter();
+		if (c == 'y')
+			n->is_allowed = true;
+		else if (c == 'n')
+			apply_leave(j, i, "you said no");
+		else
+			return false;
+	}
+	apply_count(j);
+	return true;
+}
+
+static bool ask_all(const struct apply_job *j, const char *to)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->change.n; i++)
+		n += j->change.at[i].act != ACT_NONE && j->change.at[i].act != ACT_LEAVE;
+	if (n == 0)
+		return true;
+	fprintf(stderr, "Apply %zu changes to %s? [y/N] ", n, escape_brief(to));
+	return read_letter() == 'y';
+}
+
+/* ---- the verb ------------------------------------------------------------------------ */
+
+static int tell(const struct apply_job *j, const struct apply_opts *x, bool is_applied,
+                struct err *e)
+{
+	AUTO(str_done) struct str out = { .max = TEXT_MAX };
+
+	if (x->common.is_json) {
+		json_t *o = apply_json(j);
+
+		json_object_set_new(o, "at", json_string(j->source.at));
+		json_object_set_new(o, "applied", json_boolean(is_applied));
+		return print_json(o, e);
+	}
+	if (!is_applied && !x->is_dry)
+		return 0;
+	apply_text(j, &out);
+	return print_text(&out, e);
+}
+
+static void complain(const struct apply_job *j, const struct apply_opts *x)
+{
+	AUTO(str_done) struct str out = { .max = TEXT_MAX };
+
+	if (x->common.is_json)
+		return;
+	apply_complaints(j, &out);
+	fputs(str_text(&out), stderr);
+	if (j->n_refused > 0)
+		fprintf(stderr,
+		        "caisson: %zu files execute later and need a yes of their own: "
+		        "--allow-exec PATTERN\n",
+		        j->n_refused);
+	if (j->n_conflicts > 0)
+		fprintf(stderr, "caisson: %zu conflicts\n", j->n_conflicts);
+}
+
+static int decide_and_do(struct apply_job *j, const struct apply_opts *x, const char *key,
+                         struct err *e)
+{
+	AUTO(str_done) struct str text = { .max = TEXT_MAX };
+
+	if (can_ask(x) && j->n_conflicts == 0) {
+		apply_text(j, &text);
+		fputs(str_text(&text), stderr);
+		if (!ask_later(j) || (!x->is_sure && !ask_all(j, x->to))) {
+			fputs("caisson: nothing was applied\n", stderr);
+			return EXIT_REFUSED;
+		}
+	}
+	bool is_fine = j->n_conflicts == 0 && j->n_refused == 0;
+	bool is_applied = is_fine && !x->is_dry;
+
+	complain(j, x);
+	if (is_applied && apply_finish(j, e) < 0)
+		return err_wrap(e, "nothing was applied");
+	if (is_applied && journal_remember(j->run.journals_fd, key, j->source.at, e) < 0)
+		return err_wrap(e, "it was applied");
+	if (tell(j, x, is_applied, e) < 0)
+		return -1;
+	return is_fine ? 0 : EXIT_REFUSED;
+}
+
+static int go(struct apply_job *j, struct verb_call *c, const struct apply_opts *x, struct err *e)
+{
+	AUTO(str_done) struct str key = { .max = PATH_MAX + 64 };
+	char journals[PATH_MAX], then[64];
+
+	if (journals_path(journals, sizeof journals, e) < 0 ||
+	    apply_open(&j->run, x->to, journals, x->is_dry, e) < 0 ||
+	    last_key(c, x->to, &key, e) < 0 ||
+	    (!x->at && keep_point(c, &j->list.arena, &j->source.at, e) < 0))
+		return -1;
+	int has_then = journal_last(j->run.journals_fd, str_text(&key), then, sizeof then, e);
+	if (has_then < 0)
+		return -1;
+	j->source.then = has_then ? then : NULL;
+	return apply_study(j, e) < 0 ? -1 : decide_and_do(j, x, str_text(&key), e);
+}
+
+static int apply_run_verb(struct verb_call *c, struct err *e)
+{
+	const struct apply_opts *x = c->opts;
+	struct apply_job j;
+
+	if (!x->to)
+		return err_new(e, ERR_INVALID, "--to DIR is needed");
+	apply_job_init(&j);
+	j.source = (struct apply_source){ .client = &c->client,
+		                          .workspace = c->words.at[0],
+		                          .from = x->from ? x->from : "base",
+		                          .at = x->at };
+	j.allow = &x->allow;
+	j.takes_ignored = x->takes_ignored;
+	j.umask = umask(022);
+	umask(j.umask);
+	c->client.doing = "apply";
+	int r = go(&j, c, x, e);
+	apply_job_done(&j);
+	return r;
+}
+
+/* clang-format off */
+static const struct flag apply_flags[] = {
+	{ '\0', FLAG_TEXT,   "to",         offsetof(struct apply_opts, to), "DIR", "the folder", NULL },
+	{ '\0', FLAG_TEXT,   "at",         offsetof(struct apply_opts, at), "POINT", "as the workspace was then; as it is unless given", NULL },
+	{ '\0', FLAG_TEXT,   "from",       offsetof(struct apply_opts, from), "POINT", "what the folder has; what the workspace began with unless given", NULL },
+	{ '\0', FLAG_LIST,   "allow-exec", offsetof(struct apply_opts, allow), "PATTERN", "also these, although they execute later; * matches / too, but a git folder only with .git in the pattern", NULL },
+	{ '\0', FLAG_SWITCH, "ignored",    offsetof(struct apply_opts, takes_ignored), NULL, "also what git ignores", NULL },
+	{ 'n',  FLAG_SWITCH, "dry-run",    offsetof(struct apply_opts, is_dry), NULL, "only say what would be done", NULL },
+	{ 'y',  FLAG_SWITCH, "yes",        offsetof(struct apply_opts, is_sure), NULL, "do not ask whether to begin", NULL },
+	FLAG_JSON,
+};
+/* clang-format on */
+
+const struct verb cmd_apply = {
+	.name = "apply",
+	.usage = "WORKSPACE --to DIR [--allow-exec PATTERN]...",
+	.does = "take what a workspace has changed to a folder of yours",
+	.more =
+	    "With your own rights, whole or not at all. A file has to be in DIR what it was when "
+	    "the "
+	    "workspace began, or what an earlier apply made of it; one that you have changed as "
+	    "well "
+	    "is merged, if it is text and not the same lines. Files that execute later (hooks, CI, "
+	    "build files, settings of editors and agents, links that lead out, what becomes "
+	    "executable) need a yes of their own: on a terminal you are asked, else name them with "
+	    "--allow-exec. The workspace's git folder and what git ignores stay where they are. "
+	    "Nothing of it is executed. With conflicts, or without a yes, nothing is done, and the "
+	    "status is 1. An apply that was killed is undone by the next one.",
+	.flags = apply_flags,
+	.n_flags = COUNT(apply_flags),
+	.words = "workspace",
+	.opts_size = sizeof(struct apply_opts),
+	.words_min = 1,
+	.words_max = 1,
+	.run = apply_run_verb
+};
