@@ -132,8 +132,8 @@ void note_ran(const struct px *p, const struct channel_ran *ran)
 
 	if (p->is_service || !p->core->config.has_process_events)
 		return;
-	json_t *data = json_pack("{so,sI}", "program", details_text(ran->text), "pid",
-	                         (json_int_t)ran->pid);
+	json_t *data =
+	    json_pack("{so,sI}", "program", details_text(ran->text), "pid", (json_int_t)ran->pid);
 
 	if (ran->missed)
 		json_object_set_new(data, "missed", json_integer(ran->missed));
@@ -184,8 +184,10 @@ static void digest_free(struct digest *d)
 static void digest_on(struct timer *t)
 {
 	struct digest *d = (struct digest *)(void *)t;
+	/* What comes after the end of a sandbox's chain is not of it. */
+	bool is_there = roster_find(&d->core->sandboxes, d->sandbox) != NULL;
 	const struct ledger_who who = { .tenant = d->tenant,
-		                        .sandbox = d->sandbox,
+		                        .sandbox = is_there ? d->sandbox : NULL,
 		                        .process = d->process };
 
 	if (!d->core->is_closing && !digest_some(&d->scan, d->of)) {

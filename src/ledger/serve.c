@@ -113,7 +113,7 @@ static void commit(struct serve *s, bool is_sync)
 		timer_stop(&s->timers, &s->sync);
 	else if (s->sync.at_ms == 0 && s->book.written > s->book.synced)
 		timer_set(&s->timers, &s->sync, SERVE_SYNC_MS);
-	if (s->seal.at_ms == 0 && s->book.sealed < s->book.seq)
+	if (s->seal.at_ms == 0 && (s->book.sealed < s->book.seq || s->budget.sums.len > 0))
 		timer_set(&s->timers, &s->seal, SERVE_SEAL_MS);
 }
 
@@ -130,15 +130,19 @@ static void add_sums(struct serve *s)
 
 	for (size_t i = 0; i < s->budget.sums.len && book_has_room(&s->book); i++) {
 		const struct budget_sum *m = &s->budget.sums.at[i];
-		char data[256];
-		const struct ledger_event ev = {
-			.kind = LEDGER_SUM, .tenant = m->tenant, .sandbox = m->sandbox, .data = data
-		};
+		char data[384];
+		/* Of one that is gone meanwhile, whose chain has ended, only the data tells. */
+		bool is_there = ledger_heads_find(&s->book.heads, span_of(m->sandbox)) != NULL;
+		const struct ledger_event ev = { .kind = LEDGER_SUM,
+			                         .tenant = m->tenant,
+			                         .sandbox = is_there ? m->sandbox : "",
+			                         .data = data };
 
-		snprintf(data, sizeof data,
-		         "{\"count\":%llu,\"from\":%lld,\"of\":\"%s\",\"to\":%lld}",
-		         (unsigned long long)m->count, (long long)m->from_ms,
-		         ledger_kind_name(m->kind), (long long)m->to_ms);
+		snprintf(
+		    data, sizeof data,
+		    "{\"count\":%llu,\"from\":%lld,\"of\":\"%s\",\"sandbox\":\"%s\",\"to\":%lld}",
+		    (unsigned long long)m->count, (long long)m->from_ms, ledger_kind_name(m->kind),
+		    m->sandbox, (long long)m->to_ms);
 		if (book_add(&s->book, &ev, now_ms(), &e) < 0)
 			journal(JOURNAL_ERROR, e.msg, NULL);
 	}
