@@ -34,7 +34,7 @@ static const bool changes[TREE_VERBS] = {
 	[TREE_BATCH] = true, [TREE_PATCH] = true, [TREE_TAR_IN] = true,
 };
 
-static void give(struct worker *w, struct job *j);
+static bool give(struct worker *w, struct job *j);
 static void feed(struct sbx *s);
 
 /* ---- workers ------------------------------------------------------------------------- */
@@ -98,20 +98,34 @@ static struct job *unqueue(struct files *files, struct job *wanted)
 	return NULL;
 }
 
-/* The next job, or none for a while. */
-static void worker_free(struct worker *w)
+static void requeue(struct files *files, struct job *j)
+{
+	j->next = files->first;
+	files->first = j;
+	if (!j->next)
+		files->last = &j->next;
+	files->n_waiting++;
+}
+
+/* The next job, or none for a while. One that it has no room for yet waits on. */
+static void worker_next(struct worker *w)
 {
 	struct files *files = w->sandbox->files;
 	struct job *j = unqueue(files, files->first);
 
-	files->n_long -= w->is_long;
+	if (!j)
+		timer_set(&w->sandbox->core->timers, &w->idle, FILES_IDLE_MS);
+	else if (!give(w, j))
+		requeue(files, j);
+}
+
+static void worker_free(struct worker *w)
+{
+	w->sandbox->files->n_long -= w->is_long;
 	w->job = NULL;
 	w->is_paused = w->is_long = false;
 	want(w);
-	if (!j)
-		timer_set(&w->sandbox->core->timers, &w->idle, FILES_IDLE_MS);
-	else
-		give(w, j);
+	worker_next(w);
 }
 
 bool files_may_change(enum tree_verb verb)
@@ -176,7 +190,9 @@ static void ready(struct watch *watch, uint32_t events)
 	if (events & EPOLLOUT) {
 		w->is_full = false;
 		want(w);
-		if (w->job && w->job->room)
+		if (!w->job)
+			worker_next(w);
+		else if (w->job->room)
 			w->job->room(w->job);
 		return; /* the worker may be gone; what else there is comes again */
 	}
@@ -263,13 +279,21 @@ static void push_body(struct job *j)
 	}
 }
 
-static void give(struct worker *w, struct job *j)
+/* False: it has no room. One that refused a body may not have read the rest of it yet. */
+static bool give(struct worker *w, struct job *j)
 {
 	static unsigned char packet[TREE_PACKET_MAX];
 	static uint32_t ids;
 	struct err e = { 0 };
 	size_t taken = 0;
 
+	if (w->is_full)
+		return false;
+	j->ask.id = ++ids;
+	int n = tree_ask_build(&j->ask, packet, &taken, &e);
+	size_t n_fds = j->ask.flags & TREE_FD ? 1 : 0;
+	if (n < 0 || !put_with(w, packet, (size_t)n, &j->fd, n_fds))
+		return false;
 	timer_stop(&w->sandbox->core->timers, &w->idle);
 	if (w->sandbox->workspace && changes[j->ask.request.verb])
 		w->sandbox->workspace->is_kept = false; /* until the point after it */
@@ -277,19 +301,13 @@ static void give(struct worker *w, struct job *j)
 	w->is_long = j->is_long;
 	w->sandbox->files->n_long += w->is_long;
 	j->worker = w;
-	j->ask.id = ++ids;
-	int n = tree_ask_build(&j->ask, packet, &taken, &e);
-	size_t n_fds = j->ask.flags & TREE_FD ? 1 : 0;
-	if (n < 0 || !put_with(w, packet, (size_t)n, &j->fd, n_fds)) { /* an idle one has room */
-		worker_end(w);
-		return;
-	}
 	j->sent = taken;
 	if (!j->room)
 		j->room = push_body;
 	push_body(j);
 	if (j->room != push_body) /* what came while it waited */
 		j->room(j);
+	return true;
 }
 
 /* Those with a long job do not count for the others. */
@@ -308,9 +326,7 @@ static void feed(struct sbx *s)
 		struct job *j = unqueue(s->files, s->files->first);
 		struct worker *w = worker_new(s, &f);
 
-		if (w)
-			give(w, j);
-		else
+		if (!w || !give(w, j))
 			j->over(j, NULL);
 	}
 }
@@ -337,19 +353,15 @@ int files_start(struct sbx *s, struct job *j, struct fail *f)
 		s->files = mem_alloc(sizeof *s->files);
 		s->files->last = &s->files->first;
 	}
-	for (struct worker *w = s->files->workers; w; w = w->next) {
-		if (!w->job) {
-			give(w, j);
+	for (struct worker *w = s->files->workers; w; w = w->next)
+		if (!w->job && give(w, j))
 			return 0;
-		}
-	}
 	if (may_start(s->files, j->is_long)) {
 		struct worker *w = worker_new(s, f);
 
 		if (!w)
 			return -1;
-		give(w, j);
-		return 0;
+		return give(w, j) ? 0 : fail_set(f, FAIL_BUSY, "the file worker takes nothing");
 	}
 	if (j->is_long)
 		return fail_set(f, FAIL_BUSY, "too many connections into the sandbox");

@@ -382,7 +382,7 @@ enum spawn_word spawn_hear(struct spawn_command *c, struct err *e)
 		return SPAWN_FAILED;
 	}
 	if (n == 1) {
-		*(m.letter == GIFT_PTY ? &c->pty_fd : &c->listener_fd) = n_fds ? fd : -1;
+		*(m.letter == GIFT_PTY ? &c->pty_fd : &c->listener_fd) = fd; /* GIFT_NONE: -1 */
 		c->gifts++;
 		return SPAWN_WORD;
 	}

@@ -19,24 +19,31 @@ static bool is_going(const struct vault_points *w, uint64_t number)
 	return number >= w->from && number <= w->to;
 }
 
+static void leave(struct removal *r, uint64_t number)
+{
+	vec_push(&r->going, number);
+}
+
+static void stay(struct removal *r, uint64_t number, const struct manifest_head *head)
+{
+	if (head->base && is_going(r->which, head->base))
+		vec_push(&r->leaning, number);
+}
+
+/* What cannot be read a loss of power left, and nobody else's has the number. */
 static int sort_point(void *ctx, uint64_t number, struct span bytes, const struct err *why)
 {
 	struct removal *r = ctx;
 	struct manifest_head head;
 	struct err ignored = { 0 };
+	bool is_read = !why && manifest_parse_head(bytes, &head, &ignored) == 0;
 
-	if (why || manifest_parse_head(bytes, &head, &ignored) < 0) {
-		/* A loss of power, and nobody else's has the number. */
-		if (is_going(r->which, number))
-			vec_push(&r->going, number);
-		return 0;
-	}
-	if (head.workspace != r->which->workspace)
+	if (is_read && head.workspace != r->which->workspace)
 		return 0;
 	if (is_going(r->which, number))
-		vec_push(&r->going, number);
-	else if (head.base && is_going(r->which, head.base))
-		vec_push(&r->leaning, number);
+		leave(r, number);
+	else if (is_read)
+		stay(r, number, &head);
 	return 0;
 }
 

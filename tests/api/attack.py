@@ -380,7 +380,7 @@ def _(api):
     same(c.ok("GET", "/v1/sandboxes")["sandboxes"], [], "no sandbox is left")
     wait_until(lambda: (len(lib.census.pids()), sorted(lib.census.cgroups()), lib.descriptors(d.pid), tree_of(d.run)) == before,
                5, "processes, cgroups, descriptors and sockets are as before")
-    return "quotas have no setting yet: their edge is in tests/unit/test_store_sandboxes.c"
+    return "the edge of quotas: tests/api/operate.py, tests/unit/test_store_sandboxes.c"
 
 
 # ---- streams ---------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ done <<-'END'
 	--image hosst|image: there is no "hosst"; did you mean "host"?
 	--image oci:app|--image: "oci:app" is not valid*
 	--profile root|--profile: "root" is not valid; did you mean "rootful"?
-	--checkpoint maybe|--checkpoint: "maybe" is not valid; valid: on, off
+	--checkpoint maybe|--checkpoint: "maybe" is not valid; valid: on, off, all
 	--env FOO|--env: "FOO" has no value; write "FOO=" for an empty one
 	--env 1A=b|--env: "1A" is not the name of a variable*
 	--allow-weaker memm|--allow-weaker: "memm" is not valid; did you mean "mem"?

@@ -266,7 +266,7 @@ class Host:
 
     @contextlib.contextmanager
     def may_load(self):
-        """For an arm that lacks walls: what it asks for, the kernel may load a module for."""
+        """For what has no walls: an arm without them, or the host itself. The kernel may load a module for what it asks."""
         before = modules()
         yield
         self._loaded |= modules() - before

@@ -1,18 +1,10 @@
 #include "core/dial.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <sys/socket.h>
 
-#include "base/fd.h"
-#include "os/sock.h"
-#include "test.h"
+#include "played_worker.h"
 
-/* A sandbox whose monitor and worker are played by the test. */
-static struct core core;
-static struct loop loop;
-static struct sbx sandbox;
-static int monitor_fd, worker_fd = -1, near_fd = -1;
+static int worker_fd = -1, near_fd = -1;
 static uint32_t job_id;
 
 static struct seen {
@@ -27,43 +19,9 @@ static void on_change(struct dial *d)
 		              d->fail.code };
 }
 
-static void enough(struct timer *t)
+static void end_all(void)
 {
-	(void)t;
-	loop.is_done = true;
-}
-
-static void turn(uint64_t ms)
-{
-	struct timer end = { .fired = enough };
-
-	loop.is_done = false;
-	timer_set(&core.timers, &end, ms);
-	CHECK_INT(loop_run(&loop), 0);
-}
-
-static void open_all(void)
-{
-	int ends[2];
-
-	CHECK_INT(loop_init(&loop), 0);
-	core = (struct core){ .loop = &loop, .tree_fd = open("/dev/null", O_RDONLY | O_CLOEXEC) };
-	CHECK_INT(timers_init(&core.timers, &loop), 0);
-	sandbox = (struct sbx){ .core = &core, .state = SANDBOX_RUNNING };
-	link_init(&sandbox.link, &sandbox);
-	CHECK_INT(os_socketpair(ends, SOCK_SEQPACKET), 0);
-	CHECK_INT(link_open(&sandbox.link, &ends[0]), 0);
-	monitor_fd = ends[1];
-}
-
-static void close_all(void)
-{
-	files_close(&sandbox);
-	link_close(&sandbox.link);
-	timers_done(&core.timers, &loop);
-	loop_close(&loop);
-	fd_close(&core.tree_fd);
-	fd_close(&monitor_fd);
+	close_all();
 	fd_close(&worker_fd);
 	fd_close(&near_fd);
 }
@@ -75,17 +33,12 @@ static struct dial *start(void)
 	struct tree_packet p;
 	struct fail f = { 0 };
 	struct err e;
-	int fds[2];
-	size_t n = 2;
+	size_t n = 1;
 	struct dial *d = dial_start(&sandbox, 3000, 100, &f);
 
 	CHECK(d);
 	d->changed = on_change;
-	CHECK(os_recv(monitor_fd, buf, sizeof buf, fds, &n) > 0); /* CH_TREE */
-	CHECK_INT((long long)n, 2);
-	worker_fd = fds[0];
-	fd_close(&fds[1]);
-	n = 1;
+	worker_fd = take_worker();
 	int len = os_recv(worker_fd, buf, sizeof buf, &near_fd, &n);
 	CHECK(len > 0 && n == 1);
 	CHECK_INT(tree_packet_parse(buf, (size_t)len, &p, &e), 0);
@@ -97,21 +50,9 @@ static struct dial *start(void)
 
 static void say(enum tree_type type, enum tree_code code, bool is_last, const int *fds, size_t n)
 {
-	unsigned char buf[256];
-	struct tree_answer a = { .code = code };
 	struct tree_head head = { .type = type, .flags = is_last ? TREE_LAST : 0, .id = job_id };
-	size_t len = sizeof head;
 
-	if (type == TREE_DATA)
-		head.len = 1;
-	memcpy(buf, &head, sizeof head);
-	if (type == TREE_DATA) {
-		buf[len++] = '.';
-	} else {
-		memcpy(buf + len, &a, sizeof a);
-		len += sizeof a;
-	}
-	CHECK(os_send(worker_fd, buf, len, fds, n) > 0);
+	worker_says(worker_fd, (struct said){ head, code, fds, n });
 }
 
 static int open_descriptors(void)
@@ -144,7 +85,7 @@ TEST(a_connection_opens_carries_and_ends)
 	turn(20);
 	CHECK(seen.is_over);
 	dial_end(d);
-	close_all();
+	end_all();
 }
 
 TEST(refusals_have_their_code)
@@ -168,7 +109,7 @@ TEST(refusals_have_their_code)
 		CHECK(seen.is_over && !seen.is_connected);
 		CHECK_STR(fail_name(seen.code), fail_name(rows[i].fail));
 		dial_end(d);
-		close_all();
+		end_all();
 	}
 }
 
@@ -190,7 +131,7 @@ TEST(descriptors_that_come_from_inside_are_not_taken)
 	CHECK(seen.is_connected && seen.is_over);
 	CHECK_INT(open_descriptors(), before);
 	dial_end(d);
-	close_all();
+	end_all();
 }
 
 TEST(a_worker_that_talks_nonsense_is_ended)
@@ -203,7 +144,7 @@ TEST(a_worker_that_talks_nonsense_is_ended)
 	CHECK(seen.is_over && !seen.is_connected && !seen.is_far_closed);
 	CHECK_STR(fail_name(seen.code), "sandbox_unavailable");
 	dial_end(d);
-	close_all();
+	end_all();
 }
 
 /* It would hold the worker of a connection that nobody has any more. */
@@ -223,7 +164,7 @@ TEST(who_leaves_does_not_wait_for_the_worker)
 	turn(2200);
 	CHECK_INT(recv(worker_fd, &c, 1, MSG_DONTWAIT), 0); /* and the worker ended, in the end */
 	CHECK_INT(seen.changes, changes);
-	close_all();
+	end_all();
 }
 
 TEST(a_sandbox_that_does_not_run_says_so)
@@ -237,5 +178,5 @@ TEST(a_sandbox_that_does_not_run_says_so)
 	sandbox.state = SANDBOX_STOPPED;
 	CHECK(!dial_start(&sandbox, 3000, 100, &f));
 	CHECK_STR(fail_name(f.code), "conflict");
-	close_all();
+	end_all();
 }

@@ -85,9 +85,8 @@ TEST(in_order_and_no_more_than_is_needed)
 
 		CHECK_INT(evict_plan(items, COUNT(items), &m) % G, 0);
 		for (size_t k = 0; k < COUNT(items); k++)
-			got[k] = !items[k].is_going             ? '.'
-			         : items[k].kind == EVICT_TRASH ? 'T'
-			                                        : 'X';
+			got[k] = ".XT"[items[k].is_going +
+			               (items[k].is_going && items[k].kind == EVICT_TRASH)];
 		CHECK_STR(got, rows[i].going);
 	}
 }

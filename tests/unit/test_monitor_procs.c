@@ -411,8 +411,6 @@ TEST(without_a_freezer_a_tracer_holds_them_and_nobody_notices)
 	    "def count(name):\n"
 	    "    while True:\n"
 	    "        print(name, flush=True); time.sleep(0.01)\n"
-	    "for i in range(4): threading.Thread(target=count, args=[f't{i}'], "
-	    "daemon=True).start()\n"
 	    "stopped = os.fork()\n"
 	    "if stopped == 0: time.sleep(1000)\n"
 	    "os.kill(stopped, signal.SIGSTOP); os.waitpid(stopped, os.WUNTRACED)\n"
@@ -422,6 +420,9 @@ TEST(without_a_freezer_a_tracer_holds_them_and_nobody_notices)
 	    "while forker == 0:\n"
 	    "    if os.fork() == 0: os._exit(0)\n"
 	    "    os.wait()\n"
+	    /* not before the forks: a child of many threads has the locks of all of them */
+	    "for i in range(4): threading.Thread(target=count, args=[f't{i}'], "
+	    "daemon=True).start()\n"
 	    "while True:\n"
 	    "    pid, status = os.waitpid(-1, os.WUNTRACED | os.WCONTINUED | os.WNOHANG)\n"
 	    "    if pid: print('SEEN', pid == child, status, flush=True)\n"

@@ -18,9 +18,9 @@ TEST(what_was_found_is_found_again)
 			k->seen.size = (uint64_t)i;
 		}
 	}
-	CHECK_INT(t.n, 3 * KNOWN_SLOTS);
+	CHECK_INT(t.n, 3LL * KNOWN_SLOTS);
 	known_trim(&t);
-	CHECK_INT(t.n, 3 * KNOWN_SLOTS);
+	CHECK_INT(t.n, 3LL * KNOWN_SLOTS);
 	CHECK(known_at(&t, (struct span){ "", 0 }) != known_at(&t, (struct span){ "dir", 3 }));
 	CHECK(!known_at(&t, (struct span){ "dir/1\0x", 7 })->is_looked);
 	known_forget(&t);
