@@ -1,7 +1,7 @@
 /*
  * caisson-gate [--ca FILE]... - the network of all sandboxes that have one; descriptor 3 is the
- * launcher, 4 the way to the package cache, if there is one. Servers upstream are trusted by the
- * host's certificates, and by those in FILE.
+ * launcher, 4 the way to the package cache, 5 the key that secrets are sealed to, if there are
+ * such. Servers upstream are trusted by the host's certificates, and by those in FILE.
  *
  * It has no rights but to open sockets, and gives up what else a process has before it reads
  * anything (gate/harden.h). Every sandbox has a child of its own, which holds nothing of another.
@@ -12,7 +12,12 @@
 #include "gate/master.h"
 #include "io/journal.h"
 
-enum { LAUNCHER_FD = 3, CACHE_FD = 4 };
+enum { LAUNCHER_FD = 3, CACHE_FD = 4, KEY_FD = 5 };
+
+static int given(int fd)
+{
+	return fcntl(fd, F_GETFD) < 0 ? -1 : fd;
+}
 
 static int read_options(int argc, char **argv, struct err *e)
 {
@@ -27,13 +32,15 @@ static int read_options(int argc, char **argv, struct err *e)
 
 int main(int argc, char **argv)
 {
+	/* Before others have the numbers. */
+	const struct master_opts opts = { .launcher_fd = LAUNCHER_FD,
+		                          .cache_fd = given(CACHE_FD),
+		                          .key_fd = given(KEY_FD) };
 	struct err e = { 0 };
-
-	int cache_fd = fcntl(CACHE_FD, F_GETFD) < 0 ? -1 : CACHE_FD; /* before others have it */
 
 	clearenv(); /* libraries listen to it */
 	journal_open("caisson-gate", JOURNAL_INFO);
-	if (read_options(argc, argv, &e) < 0 || master_run(LAUNCHER_FD, cache_fd, &e) < 0) {
+	if (read_options(argc, argv, &e) < 0 || master_run(&opts, &e) < 0) {
 		journal(JOURNAL_ERROR, "the gate ended", "reason", e.msg, NULL);
 		return 125;
 	}

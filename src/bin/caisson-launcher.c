@@ -82,6 +82,8 @@ static int add_net(struct options *o, char **values, struct err *e)
 		return err_new(e, ERR_LIMIT, "too many options");
 	if (strncmp(values[0], "ca=", 3) == 0)
 		o->server.gate_ca = values[0] + 3;
+	if (strncmp(values[0], "key=", 4) == 0)
+		o->server.gate_key = values[0] + 4;
 	o->cache_argv[o->cache_argc++] = flag;
 	o->cache_argv[o->cache_argc++] = values[0];
 	return 0;

@@ -23,6 +23,7 @@ struct server_opts {
 	size_t n_host_paths;
 	uid_t service_id;
 	const char *gate_ca;     /* launcher/gates.h; or NULL */
+	const char *gate_key;    /* launcher/sealkey.h; or NULL */
 	int api_fd;              /* -1: to be made */
 	const char *notify;      /* $NOTIFY_SOCKET, or NULL */
 	const char *daemon;      /* path of the program */

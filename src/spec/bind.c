@@ -4,7 +4,6 @@
 #include "wire/http.h"
 #include "wire/target.h"
 
-#define HOSTS_MAX 16
 #define LIST_MAX 64
 #define TTL_MS_MAX (366ull * 24 * 3600 * 1000)
 
@@ -183,7 +182,7 @@ static int check_ref(const struct opt *o, struct arena *a, const char *text, con
 #define FIELD(name) .offset = offsetof(struct bind, name)
 
 static const struct opt rows[] = {
-	{ .key = "hosts", .type = &opt_list, .check = check_bound, FIELD(hosts), .max = HOSTS_MAX },
+	{ .key = "hosts", .type = &opt_list, .check = check_bound, FIELD(hosts), .max = BIND_HOSTS_MAX },
 	{ .key = "inject", .type = &opt_text, .check = check_inject, FIELD(inject) },
 	{ .key = "format", .type = &opt_text, .check = check_format, FIELD(format) },
 	{ .key = "methods", .type = &opt_list, .check = check_word, .words = http_methods, FIELD(methods) },

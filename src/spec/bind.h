@@ -17,8 +17,9 @@
 
 #include "spec/spec.h"
 
+#define BIND_HOSTS_MAX 16
 #define BIND_TEXT_MAX (16u << 10)
-#define SECRET_VALUE_MAX (8u << 10) /* a key of an app has 3 KiB */
+#define SECRET_VALUE_MAX (4u << 10) /* a key of an app has 3 KiB */
 #define SECRET_NAME_MAX 64
 #define PLACEHOLDER_PREFIX "csn_ph_"
 #define PLACEHOLDER_SIZE (sizeof PLACEHOLDER_PREFIX + 32) /* and 16 bytes as hex */

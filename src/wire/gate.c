@@ -14,6 +14,7 @@ static const struct row {
 	[G_RULES]  = { sizeof(struct gate_rules), 1 },
 	[G_CREDIT] = { sizeof(struct gate_credit), 0 },
 	[G_ANSWER] = { sizeof(struct gate_answer), 0 },
+	[G_KEY]    = { sizeof(struct gate_key), 0 },
 	[G_UP]     = { 0, 0 },
 	[G_CA]     = { sizeof(struct gate_ca), 0 },
 	[G_RULED]  = { sizeof(struct gate_ruled), 0 },
@@ -46,6 +47,8 @@ static const char *const reasons[] = {
 	[GATE_HTTP_BAD] = "http_bad",
 	[GATE_TLS] = "tls",
 	[GATE_SILENT] = "silent",
+	[GATE_CREDENTIAL] = "credential",
+	[GATE_REFLECTED] = "reflected",
 	[GATE_OFFLINE] = "offline",
 };
 _Static_assert(COUNT(reasons) == GATE_REASONS, "a reason has no name");
@@ -94,7 +97,7 @@ static bool check_record(const struct gate_record *r)
 	if ((r->kind == GATE_REQUEST) != (r->request > 0))
 		return false;
 	return IS_TEXT(r->name) && IS_TEXT(r->sni) && IS_TEXT(r->alpn) && IS_TEXT(r->method) &&
-	       IS_TEXT(r->path) && IS_TEXT(r->rule);
+	       IS_TEXT(r->path) && IS_TEXT(r->rule) && IS_TEXT(r->secret);
 }
 
 /* One certificate as PEM, and nothing that a file of them would read as something else. */
@@ -144,6 +147,7 @@ static bool check_body(const struct gate_packet *p)
 		return check_record(&p->record);
 	case G_ASK:
 		return check_ask(&p->ask);
+	case G_KEY:
 	case G_UNASK:
 	case G_UP:
 		return true;
