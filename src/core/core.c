@@ -13,6 +13,7 @@
 #include "core/checkout.h"
 #include "core/expire.h"
 #include "core/image.h"
+#include "core/secret.h"
 #include "core/maker.h"
 #include "core/process.h"
 #include "core/repo.h"
@@ -303,6 +304,7 @@ void core_close(struct core *c)
 	cache_asks_done(c);
 	wsx_close_all(c);
 	images_close(c);
+	secrets_close(c);
 	trees_close(c);
 	maker_close(c);
 	timers_done(&c->timers, c->loop);

@@ -19,6 +19,7 @@
  *   workspace.c and its siblings: durable trees, their points, who works with them
  *   files.c     the tree worker of a sandbox: requests and answers about files
  *   dial.c      connections to ports inside
+ *   secret.c    sealed values, and which sandbox has which
  *   image.c     names of imported root file systems; image_import.c how they come
  *   expire.c    what ends by itself: time to live, idle ones, old records
  *
@@ -74,6 +75,7 @@ struct core {
 
 	struct maker *maker;
 	struct cache_ask *cache_asks; /* that are under way */
+	struct key_ask *key_asks;     /* secret.h */
 	struct trees *trees;          /* trees.h */
 	struct image_import *imports; /* image.h */
 	struct repo_job *repo_jobs;   /* clones and fetches that are under way */

@@ -366,9 +366,12 @@ void net_clear(struct net_spec *n)
 	n->mode = NET_DENY;
 }
 
-bool net_reads_tls(const struct net_spec *n)
+bool spec_reads_tls(const struct spec *s)
 {
-	return n->http.len > 0 || n->inspect.len > 0 || n->mock.len > 0 || n->cache.len > 0;
+	const struct net_spec *n = &s->net;
+
+	return n->http.len > 0 || n->inspect.len > 0 || n->mock.len > 0 || n->cache.len > 0 ||
+	       s->creds.len > 0;
 }
 
 /* "denny", "alow:example.org", "example.org": a slip must never become a rule. */

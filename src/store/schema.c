@@ -343,6 +343,21 @@ static const char images[] = "CREATE TABLE images("
 			     ") STRICT, WITHOUT ROWID;"
 			     "ALTER TABLE sandboxes ADD COLUMN image_tree INTEGER;";
 
+/* Values are sealed to the gate; what is here opens nothing. */
+static const char secrets[] = "CREATE TABLE secrets("
+			      " tenant TEXT NOT NULL,"
+			      " node TEXT NOT NULL,"
+			      " name TEXT NOT NULL,"
+			      " bind TEXT NOT NULL CHECK(json_valid(bind)),"
+			      " sealed TEXT NOT NULL,"
+			      " version INTEGER NOT NULL,"
+			      " created_ms INTEGER NOT NULL,"
+			      " changed_ms INTEGER NOT NULL,"
+			      " last_used_ms INTEGER,"
+			      " uses INTEGER NOT NULL,"
+			      " PRIMARY KEY(tenant,name)"
+			      ") STRICT, WITHOUT ROWID;";
+
 static const struct schema_step our_steps[] = {
 	{ "the first tables", first },
 	{ "connections", connections },
@@ -350,6 +365,7 @@ static const struct schema_step our_steps[] = {
 	{ "workspaces", workspaces },
 	{ "repositories", repos },
 	{ "images", images },
+	{ "secrets", secrets },
 };
 
 static int run_steps(struct db *db, const struct schema_step *steps, size_t from, size_t to,
