@@ -165,22 +165,31 @@ static uint32_t judge_all(struct gate *g)
 	return closed;
 }
 
-static int on_rules(struct gate *g, struct message *m, struct err *e)
+/* They hold, or why they do not. */
+static void say_ruled(struct gate *g, uint32_t generation, const struct err *why)
 {
 	struct gate_packet p = { .head = { G_RULED, sizeof p.ruled },
-		                 .ruled = { .generation = m->packet.rules.generation } };
-	struct err why = { 0 };
+		                 .ruled = { .generation = generation, .is_refused = why != NULL } };
 
-	(void)e;
-	if (read_rules(g, &m->fds[0], &why) < 0) {
-		p.ruled.is_refused = 1;
-		snprintf(p.ruled.reason, sizeof p.ruled.reason, "%s", why.msg);
+	if (why) {
+		snprintf(p.ruled.reason, sizeof p.ruled.reason, "%s", why->msg);
 		gate_plain(p.ruled.reason);
 	} else {
-		g->generation = m->packet.rules.generation;
 		p.ruled.closed = judge_all(g);
 	}
 	gate_say(g, &p);
+}
+
+static int on_rules(struct gate *g, struct message *m, struct err *e)
+{
+	uint32_t generation = m->packet.rules.generation;
+	struct err why = { 0 };
+	int r = read_rules(g, &m->fds[0], &why);
+
+	(void)e;
+	if (r == 0)
+		g->generation = generation;
+	say_ruled(g, generation, r < 0 ? &why : NULL);
 	return 0;
 }
 
@@ -210,8 +219,10 @@ static int on_start(struct gate *g, struct message *m, struct err *e)
 		return -1;
 	g->meters[0].used = names_bytes(&g->names, 0);
 	g->meters[1].used = names_bytes(&g->names, 1);
-	if (read_rules(g, &m->fds[GATE_RULES], e) < 0)
+	if (read_rules(g, &m->fds[GATE_RULES], e) < 0) {
+		say_ruled(g, g->generation, e);
 		return -1;
+	}
 	records_start(g);
 	int r = resolver_start(g, udp);
 	if (r >= 0)
