@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "launcher/sealkey.h"
 #include "launcher/server.h"
 #include "launcher/slot.h"
 #include "monitor/monitor.h"
@@ -221,7 +222,9 @@ int main(int argc, char **argv)
 	o.server.argv = o.argv;
 	o.server.cache_args = o.cache_argv;
 	o.server.env = environ;
-	r = launcher_find("caissond", daemon, &e);
+	r = sealkey_take(o.server.gate_key, &e);
+	if (r == 0)
+		r = launcher_find("caissond", daemon, &e);
 	if (r == 0)
 		r = server_run(&o.server, monitor_main, &e);
 	if (r < 0)

@@ -158,10 +158,25 @@ static bool look(const struct inject_ask *q, size_t *found)
 	return true;
 }
 
+enum git_verb inject_git(const struct inject_ask *q, const struct bind *b)
+{
+	const struct git_request r = { q->method, q->path ? q->path : "", query_of(q->head->path) };
+
+	return git_verb_of(b, &r);
+}
+
+static bool fits_git(const struct inject_ask *q, const struct bind *b)
+{
+	enum git_verb verb = inject_git(q, b);
+
+	return b->git.len == 0 || verb == GIT_FETCH ||
+	       (b->push.len > 0 && (verb == GIT_PUSH_ASK || verb == GIT_PUSH));
+}
+
 static bool fits(const struct inject_ask *q, const struct cred_rule *c)
 {
 	return q->is_tls && cred_has_host(c, q->name, q->port) &&
-	       cred_has_request(c, q->method, q->path, q->now_ms);
+	       cred_has_request(c, q->method, q->path, q->now_ms) && fits_git(q, &c->bind);
 }
 
 enum gate_reason inject_choose(const struct inject_ask *q, size_t *which)

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "gate/gitreq.h"
 #include "gate/purse.h"
 #include "wire/http.h"
 
@@ -22,6 +23,9 @@ struct inject_ask {
 /* GATE_CREDENTIAL: it has another. Else *which is the index in rules.creds, or INJECT_NONE: then it
  * goes as it is. */
 enum gate_reason inject_choose(const struct inject_ask *q, size_t *which);
+
+/* What it is to git, for one of the binding's repositories. */
+enum git_verb inject_git(const struct inject_ask *q, const struct bind *b);
 
 /* What is said in its place. */
 struct injection {

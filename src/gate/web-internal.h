@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "gate/gitreq.h"
 #include "gate/mask.h"
 #include "gate/web.h"
 #include "wire/http.h"
@@ -32,6 +33,7 @@ struct web {
 	char method[GATE_METHOD_SIZE], *path;
 	char secret[SECRET_NAME_MAX + 1]; /* that went with this request; "": none */
 	struct mask mask;                 /* of its answer */
+	struct gitpush push;              /* of its body */
 	struct str again; /* what the cache was asked, for the server if that does not answer */
 	enum cache_word cache;   /* what it did */
 	bool is_asking_cache;    /* the server is the package cache */

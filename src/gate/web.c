@@ -28,6 +28,7 @@ void web_free(struct web *w)
 	str_done(&w->down_trailers);
 	str_done(&w->again);
 	mask_done(&w->mask);
+	gitpush_done(&w->push);
 	free(w->path);
 	free(w);
 }

@@ -106,6 +106,7 @@ static enum gate_reason choose_secret(struct web *w, const struct http_head *h, 
 	enum gate_reason why = inject_choose(&q, &which);
 
 	w->secret[0] = '\0';
+	gitpush_done(&w->push);
 	mask_begin(&w->mask, is_bound ? g->purse : NULL);
 	*j = (struct injection){ .rules = &g->rules };
 	if (why != GATE_NONE || which == INJECT_NONE)
@@ -113,7 +114,10 @@ static enum gate_reason choose_secret(struct web *w, const struct http_head *h, 
 	j->rule = &g->rules.creds.at[which];
 	j->entry = &g->purse->entries[which];
 	snprintf(w->secret, sizeof w->secret, "%s", j->entry->name);
-	return GATE_NONE;
+	if (inject_git(&q, &j->rule->bind) != GIT_PUSH)
+		return GATE_NONE;
+	gitpush_begin(&w->push, &j->rule->bind);
+	return http_header(h, "Content-Encoding") ? GATE_GIT : GATE_NONE; /* it could not be read */
 }
 
 /* Its head for the server, with the secret that goes there. */
@@ -198,20 +202,23 @@ static bool ask_head(struct web *w)
 
 static bool ask_body(struct web *w)
 {
+	const struct webbody_way way = { .push = &w->push };
 	int r = HTTP_BODY_MORE;
 
 	if (leg_is_full(&w->server))
 		return false;
 	if (leg_input(&w->client).len > 0 || w->up.kind != HTTP_CHUNKED)
-		r = webbody_move(&w->up, &w->client, &w->server, (struct webbody_way){ 0 });
+		r = webbody_move(&w->up, &w->client, &w->server, way);
 	if (r == HTTP_BODY_DONE) {
 		w->asking = ASK_DONE;
-		r = webbody_end(&w->up, &w->up_trailers, (struct webbody_way){ 0 }, &w->server);
+		r = webbody_end(&w->up, &w->up_trailers, way, &w->server);
 	}
 	if (w->answering == ANSWER_MOCK)
 		str_done(leg_out(&w->server));
 	if (r < 0) {
-		web_refuse(w, 400, GATE_DENY, GATE_HTTP_BAD);
+		bool is_git = r == WEBBODY_PUSH;
+
+		web_refuse(w, is_git ? 403 : 400, GATE_DENY, is_git ? GATE_GIT : GATE_HTTP_BAD);
 		return false;
 	}
 	if (w->asking == ASK_DONE || leg_input(&w->client).len > 0 || leg_fill(&w->client))

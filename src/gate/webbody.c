@@ -32,14 +32,28 @@ static void pass_masked(const struct http_body *b, struct webbody_way way, const
 	print(b, way.is_raw, (struct span){ str_text(&clean), clean.len }, out);
 }
 
+static bool pass_push(const struct http_body *b, struct webbody_way way, struct span data,
+                      struct str *out)
+{
+	AUTO(str_done) struct str some = { .max = out->max };
+	bool may = gitpush_feed(way.push, data, &some);
+
+	if (may)
+		print(b, way.is_raw, (struct span){ str_text(&some), some.len }, out);
+	return may;
+}
+
 /* One piece, as the next hop gets it. */
-static void pass(const struct http_body *b, struct webbody_way way, struct span data,
+static bool pass(const struct http_body *b, struct webbody_way way, struct span data,
                  struct str *out)
 {
+	if (way.push && way.push->is_on)
+		return pass_push(b, way, data, out);
 	if (way.mask && way.mask->purse)
 		pass_masked(b, way, &data, out);
 	else
 		print(b, way.is_raw, data, out);
+	return true;
 }
 
 int webbody_move(struct http_body *b, struct leg *from, struct leg *to, struct webbody_way way)
@@ -52,8 +66,8 @@ int webbody_move(struct http_body *b, struct leg *from, struct leg *to, struct w
 
 		in = leg_input(from);
 		r = http_body_feed(b, in.at, in.len, &piece);
-		if (piece.data.len > 0)
-			pass(b, way, piece.data, leg_out(to));
+		if (piece.data.len > 0 && !pass(b, way, piece.data, leg_out(to)))
+			return WEBBODY_PUSH;
 		leg_take(from, piece.consumed);
 		in = leg_input(from);
 	} while (r == HTTP_BODY_MORE && in.len > 0 && !leg_is_full(to));
@@ -65,6 +79,8 @@ int webbody_end(const struct http_body *b, struct str *trailers, struct webbody_
 {
 	struct err e;
 
+	if (way.push && !gitpush_end(way.push))
+		return WEBBODY_PUSH;
 	if (way.mask && way.mask->purse) {
 		pass_masked(b, way, NULL, leg_out(to));
 		mask_text(way.mask, trailers->data, trailers->len);

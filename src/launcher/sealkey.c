@@ -14,6 +14,7 @@
 #define FILE_NAME "gate.key"
 #define NEW FILE_NAME ".new"
 #define KEY_BYTES 32
+#define ENV "env:"
 #define TEXT_MAX 256 /* more is no key */
 
 /* ---- the file ------------------------------------------------------------------------ */
@@ -97,14 +98,29 @@ static int hold(const void *text, size_t n, struct err *e)
 	return r < 0 ? err_sys(e, -r, "hold the key") : fd_take(&fd);
 }
 
+static int taken_fd = -1; /* what a variable held */
+
 static int open_env(const char *name, struct err *e)
 {
-	const char *text = getenv(name);
-
-	if (!text)
+	if (taken_fd < 0)
 		return err_new(e, ERR_NOT_FOUND, "the key of the gate: there is no variable %s",
 		               name);
-	return hold(text, strlen(text), e);
+	int fd = fcntl(taken_fd, F_DUPFD_CLOEXEC, 3);
+
+	return fd < 0 ? err_sys(e, errno, "the key of the gate") : fd;
+}
+
+int sealkey_take(const char *source, struct err *e)
+{
+	const char *name = source && strncmp(source, ENV, strlen(ENV)) == 0 ? source + 4 : NULL;
+	char *text = name ? getenv(name) : NULL;
+
+	if (!text)
+		return 0; /* who needs it says so */
+	taken_fd = hold(text, strlen(text), e);
+	explicit_bzero(text, strlen(text)); /* it is shown by /proc, too */
+	unsetenv(name);
+	return taken_fd < 0 ? -1 : 0;
 }
 
 static int open_keyring(const char *name, struct err *e)
@@ -125,7 +141,7 @@ int sealkey_open(int state_fd, const char *source, struct err *e)
 	static const struct {
 		const char *prefix;
 		int (*open)(const char *name, struct err *e);
-	} sources[] = { { "env:", open_env }, { "keyring:", open_keyring } };
+	} sources[] = { { ENV, open_env }, { "keyring:", open_keyring } };
 
 	if (!source)
 		return open_file(state_fd, e);

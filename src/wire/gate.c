@@ -48,6 +48,7 @@ static const char *const reasons[] = {
 	[GATE_TLS] = "tls",
 	[GATE_SILENT] = "silent",
 	[GATE_CREDENTIAL] = "credential",
+	[GATE_GIT] = "git",
 	[GATE_REFLECTED] = "reflected",
 	[GATE_OFFLINE] = "offline",
 };

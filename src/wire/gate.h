@@ -156,6 +156,7 @@ enum gate_reason {
 	GATE_TLS,        /* a handshake that failed, on either side */
 	GATE_SILENT,     /* the client sent nothing in time */
 	GATE_CREDENTIAL, /* for a host with a bound secret: another credential than that */
+	GATE_GIT,        /* a push to a ref that the bound secret is not for */
 	GATE_REFLECTED,  /* an answer had a secret in it, which was masked */
 	GATE_OFFLINE,    /* the rules let only the package cache answer, and it has no answer */
 	GATE_REASONS

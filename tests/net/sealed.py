@@ -337,6 +337,33 @@ def _(api):
     plain.bad("git clone -q https://forge.test/project.git /work/p", 20)
 
 
+PUSH = ("cd /work/p && date +%N >more && git add . && git -c user.name=a -c user.email=a@example.org commit -qm more && "
+        "git push -q origin HEAD:{}")
+
+
+@test("git: only that repository, and only those refs")
+def _(api):
+    set_secret(api, "git", "--host", "forge.test", "--inject", "basic:robot", "--git", "project", "--push", "refs/heads/agent/*")
+    box = make(api, "git")
+    box.good("git clone -q https://forge.test/project.git /work/p")
+    box.good(PUSH.format("refs/heads/agent/two"))
+    for ref in ("refs/heads/main", "refs/heads/agent/a/b", "refs/tags/agent", "refs/heads/agent/three HEAD:refs/heads/main"):
+        box.bad(PUSH.format(ref), 20)
+    rows = box.records(lambda r: r["kind"] == "request" and r["reason"] == "git")
+    check(len(rows) == 4 and all(r["path"] == "/project.git/git-receive-pack" and r["decision"] == "deny" for r in rows), box.shown)
+    refs = servers.run("git", "-C", servers.FOLDER / "git/project.git", "-c", "safe.directory=*", "for-each-ref", "--format=%(refname)").decode().split()
+    check("refs/heads/agent/two" in refs and "refs/heads/agent/three" not in refs and "refs/tags/agent" not in refs, refs)
+    same(servers.run("git", "-C", servers.FOLDER / "git/project.git", "-c", "safe.directory=*", "log", "--format=%s", "main").decode().split(), ["first"])
+    # Large enough that git sends it in chunks, after a question.
+    box.good("cd /work/p && head -c 3000000 /dev/urandom >big && git add . && git -c user.name=a -c user.email=a@example.org commit -qm big && "
+             "git push -q origin HEAD:refs/heads/agent/big")
+    for path in ("/project.git/HEAD", "/other.git/info/refs?service=git-upload-pack", "/project.git/info/refs"):
+        box.good(f"{CURL} -o /dev/null -w '%{{http_code}}' 'https://forge.test{path}'", "401")
+    set_secret(api, "git", "--host", "forge.test", "--inject", "basic:robot", "--git", "project")
+    wait_until(lambda: box.run(PUSH.format("refs/heads/agent/four"))[0]["exit_code"] != 0, 5, "a push that is refused")
+    box.good("cd /work/p && git fetch -q")
+
+
 # ---- nowhere else -----------------------------------------------------------------------------
 
 HUNT = r"""
