@@ -12,7 +12,7 @@ struct enforce_host {
 	const struct cgroup *cgroup;
 	bool has_landlock;
 	bool has_secrets; /* somebody keeps them */
-	int net_error; /* a sandbox cannot have a network here: the errno; 0: it can */
+	int net_error;    /* a sandbox cannot have a network here: the errno; 0: it can */
 };
 
 struct enforce_row {

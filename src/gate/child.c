@@ -269,7 +269,7 @@ static int hear_one(struct gate *g, struct message *m, size_t n, struct err *e)
 {
 	uint32_t type = m->packet.head.type;
 
-	if (!gate_check(&m->packet, n, m->n_fds) || type >= COUNT(verbs) ||
+	if (!gate_check(&m->packet, n, m->n_fds) || type >= COUNT(verbs) || !verbs[type] ||
 	    (type == G_START || type == G_KEY) == g->is_up)
 		return err_new(e, ERR_INVALID, "the monitor says what it should not");
 	return verbs[type](g, m, e);

@@ -49,8 +49,22 @@ enum git_verb git_verb_of(const struct bind *b, const struct git_request *r)
 
 /* ---- the body of a push -------------------------------------------------------------- */
 
+static void wipe_head(struct gitpush *p)
+{
+	if (p->head.data)
+		explicit_bzero(p->head.data, p->head.cap);
+	str_done(&p->head);
+}
+
+void gitpush_take_head(struct gitpush *p, struct str *out)
+{
+	str_addn(out, str_text(&p->head), p->head.len);
+	wipe_head(p);
+}
+
 void gitpush_done(struct gitpush *p)
 {
+	wipe_head(p);
 	str_done(&p->held);
 	free(p->refs);
 	*p = (struct gitpush){ 0 };

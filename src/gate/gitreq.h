@@ -27,13 +27,15 @@ enum git_verb git_verb_of(const struct bind *b, const struct git_request *r);
 /* The body of a push: nothing goes on before every ref in it is one of those that may be. */
 struct gitpush {
 	bool is_on;
-	bool is_judged; /* all that follows is a pack */
+	bool is_judged;  /* all that follows is a pack */
+	struct str head; /* of the request, with its secret: nobody is asked before */
 	struct str held;
 	char *refs; /* patterns, one behind the other, each with its NUL; the last is empty */
 };
 void gitpush_begin(struct gitpush *p, const struct bind *b);
 void gitpush_done(struct gitpush *p);
-/* What can go on is added to `out`. False: it may not. */
+/* What can go on is added to `out`, the head not. False: it may not. */
 bool gitpush_feed(struct gitpush *p, struct span in, struct str *out);
+void gitpush_take_head(struct gitpush *p, struct str *out); /* once */
 /* There is no more: is what was held the whole of a push? */
 bool gitpush_end(const struct gitpush *p);

@@ -128,7 +128,13 @@ static int say_request(struct web *w, const struct http_head *h, const struct in
 	if (!j->entry)
 		return webhead_request(h, NULL, leg_out(&w->server), &e);
 	leg_keep_secret(&w->server);
-	return webhead_request(h, j, leg_out(&w->server), &e);
+	if (!w->push.is_on)
+		return webhead_request(h, j, leg_out(&w->server), &e);
+	if (h->expect_continue) /* what it is for is in the body */
+		str_add(leg_out(&w->client), "HTTP/1.1 100 Continue\r\n\r\n");
+	w->push.head.max = WEB_HEAD_MAX;
+	str_room(&w->push.head, WEB_HEAD_MAX);
+	return webhead_request(h, j, &w->push.head, &e);
 }
 
 /* False: it was refused. */

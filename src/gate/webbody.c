@@ -36,8 +36,11 @@ static bool pass_push(const struct http_body *b, struct webbody_way way, struct 
                       struct str *out)
 {
 	AUTO(str_done) struct str some = { .max = out->max };
+	bool was_judged = way.push->is_judged;
 	bool may = gitpush_feed(way.push, data, &some);
 
+	if (!was_judged && way.push->is_judged)
+		gitpush_take_head(way.push, out);
 	if (may)
 		print(b, way.is_raw, (struct span){ str_text(&some), some.len }, out);
 	return may;
@@ -66,6 +69,8 @@ int webbody_move(struct http_body *b, struct leg *from, struct leg *to, struct w
 
 		in = leg_input(from);
 		r = http_body_feed(b, in.at, in.len, &piece);
+		if (way.push && way.push->head.len > 0)
+			leg_keep_secret(to); /* it may go on with this piece */
 		if (piece.data.len > 0 && !pass(b, way, piece.data, leg_out(to)))
 			return WEBBODY_PUSH;
 		leg_take(from, piece.consumed);

@@ -14,13 +14,13 @@ static const struct row {
 	[G_RULES]  = { sizeof(struct gate_rules), 1 },
 	[G_CREDIT] = { sizeof(struct gate_credit), 0 },
 	[G_ANSWER] = { sizeof(struct gate_answer), 0 },
-	[G_KEY]    = { sizeof(struct gate_key), 0 },
 	[G_UP]     = { 0, 0 },
 	[G_CA]     = { sizeof(struct gate_ca), 0 },
 	[G_RULED]  = { sizeof(struct gate_ruled), 0 },
 	[G_RECORD] = { sizeof(struct gate_record), 0 },
 	[G_ASK]    = { sizeof(struct gate_ask), 0 },
 	[G_UNASK]  = { sizeof(struct gate_unask), 0 },
+	[G_KEY]    = { sizeof(struct gate_key), 0 },
 };
 _Static_assert(COUNT(rows) == G_TYPES, "a type has no row");
 
@@ -47,10 +47,10 @@ static const char *const reasons[] = {
 	[GATE_HTTP_BAD] = "http_bad",
 	[GATE_TLS] = "tls",
 	[GATE_SILENT] = "silent",
+	[GATE_OFFLINE] = "offline",
 	[GATE_CREDENTIAL] = "credential",
 	[GATE_GIT] = "git",
 	[GATE_REFLECTED] = "reflected",
-	[GATE_OFFLINE] = "offline",
 };
 _Static_assert(COUNT(reasons) == GATE_REASONS, "a reason has no name");
 

@@ -47,8 +47,6 @@ enum gate_type {
 	G_RULES,  /* struct gate_rules; descriptor: the document */
 	G_CREDIT, /* struct gate_credit */
 	G_ANSWER, /* struct gate_answer */
-	G_KEY,    /* struct gate_key, of whatever bytes, and instead of START: answered by the same
-	             with    the public key that secrets are sealed to (wire/seal.h) */
 	/* the child */
 	G_UP,     /* it serves by the rules of START; those that are no rules: RULED, and it ends */
 	G_CA,     /* struct gate_ca; before G_UP, or before the G_RULED of rules that need it */
@@ -56,6 +54,9 @@ enum gate_type {
 	G_RECORD, /* struct gate_record */
 	G_ASK,    /* struct gate_ask */
 	G_UNASK,  /* struct gate_unask; its number does not come again */
+	/* either */
+	G_KEY, /* struct gate_key, of any bytes, instead of START: answered by the same with the
+	          public key that secrets are sealed to (wire/seal.h) */
 	G_TYPES
 };
 
@@ -155,10 +156,10 @@ enum gate_reason {
 	GATE_HTTP_BAD,   /* an ambiguous or malformed request */
 	GATE_TLS,        /* a handshake that failed, on either side */
 	GATE_SILENT,     /* the client sent nothing in time */
+	GATE_OFFLINE,    /* the rules let only the package cache answer, and it has no answer */
 	GATE_CREDENTIAL, /* for a host with a bound secret: another credential than that */
 	GATE_GIT,        /* a push to a ref that the bound secret is not for */
 	GATE_REFLECTED,  /* an answer had a secret in it, which was masked */
-	GATE_OFFLINE,    /* the rules let only the package cache answer, and it has no answer */
 	GATE_REASONS
 };
 
