@@ -25,7 +25,7 @@ struct git_op {
 	size_t n_args;
 	const char *input;
 	bool is_forced;
-	const char *branch, *lease;
+	const char *branch, *lease, *cred;
 	struct repo_row repo; /* id "": none */
 	struct git_url url;
 	int out_fd; /* -1: what it prints is small */
@@ -164,6 +164,7 @@ static void run(struct git_op *o, int input_fd)
 		                         .workspace = o->w->row.id,
 		                         .is_read_only = !verbs[o->verb].is_writing,
 		                         .net = o->verb == GIT_PUSH ? net : NULL,
+		                         .cred = o->cred ? o->cred : o->repo.cred,
 		                         .input = o->input,
 		                         .input_fd = input_fd,
 		                         .input_len = input_fd > 0 ? o->n_out
@@ -380,6 +381,7 @@ static int take_push(struct git_op *o, const struct git_ask *ask, struct fail *f
 	o->branch = arena_strdup(&o->arena, branch);
 	o->is_forced = ask->is_forced;
 	o->lease = ask->lease ? arena_strdup(&o->arena, ask->lease) : NULL;
+	o->cred = ask->cred ? arena_strdup(&o->arena, ask->cred) : NULL;
 	add_arg(o, o->url.text);
 	add_arg(o, o->branch);
 	return 0;

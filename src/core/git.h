@@ -39,7 +39,8 @@ struct git_ask {
 	bool is_forced;           /* PUSH: over what was last seen there, and nothing else */
 	const char *lease;        /* PUSH: that commit instead; "" for none at all; NULL */
 	const char *base;         /* PATCH, BUNDLE, MAILS: a commit; NULL: what it began with */
-	int client_fd;            /* PUSH: -1, or whose rights */
+	const char *cred; /* PUSH: a secret by name; NULL: that of the repository, or none */
+	int client_fd;    /* PUSH: -1, or whose rights */
 };
 /* done() later, or right in the call when nothing can be started; -1: it was refused. */
 int git_start(struct wsx *w, const struct git_ask *ask, git_done_fn *done, void *arg,

@@ -364,6 +364,27 @@ def _(api):
     box.good("cd /work/p && git fetch -q")
 
 
+@test("repo add and push with a secret: in sandboxes of ours, by the same rules")
+def _(api):
+    set_secret(api, "git", "--host", "forge.test", "--inject", "basic:robot", "--git", "project", "--push", "refs/heads/agent/*")
+    url = "https://forge.test/project.git"
+    check(api.client.put("/v1/repos/open?wait=20s", {"url": url}).status >= 400, "it needs none")
+    same(api.client.put("/v1/repos/wrong", {"url": url, "cred": "nobody"}).code, "not_found")
+    api.client.delete("/v1/repos/open")
+    caisson(api.daemon, "repo", "add", url, "--cred", "git")
+    repo = api.client.ok("GET", "/v1/repos")["repos"][0]
+    same((repo["cred"], repo["state"]), ("git", "ready"))
+    work = api.client.ok("PUT", "/v1/workspaces/task", {"repo": repo["id"], "branch": "agent/mine"})
+    api.client.ok("PUT", f"/v1/workspaces/{work['id']}/files/new.txt", b"new\n")
+    sha = api.client.ok("POST", f"/v1/workspaces/{work['id']}/commits", {"message": "by us"})["sha"]
+    caisson(api.daemon, "push", work["id"])
+    at = servers.run("git", "-C", servers.FOLDER / "git/project.git", "-c", "safe.directory=*", "rev-parse", "agent/mine").decode().strip()
+    same(at, sha)
+    check(api.client.post(f"/v1/workspaces/{work['id']}/push", {"branch": "main"}).status >= 400, "a push to main")
+    api.client.delete(f"/v1/workspaces/{work['id']}?force=1")
+    api.client.delete(f"/v1/repos/{repo['id']}")
+
+
 # ---- nowhere else -----------------------------------------------------------------------------
 
 HUNT = r"""
