@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "cli/sealer.h"
 #include "cli/table.h"
 #include "spec/bind.h"
 #include "wire/base64.h"
-#include "wire/seal.h"
 
 #define PATH_BYTES_MAX 8192
 #define TEXT_MAX (4u << 20)
@@ -155,20 +155,14 @@ static int seal(const json_t *sealing, const char *name, const char *bind, const
                 struct str *out, struct err *e)
 {
 	AUTO(str_done) struct str key = { .max = SEAL_KEY_BYTES };
-	AUTO(str_done) struct str aad = { .max = 2 * BIND_TEXT_MAX };
-	AUTO(str_done) struct str sealed = { .max = SECRET_VALUE_MAX + SEAL_OVERHEAD };
+	AUTO(str_done) struct str aad = { .max = 2ul * BIND_TEXT_MAX };
 	const char *text = text_of(sealing, "key");
 
 	if (!base64_decode(text, strlen(text), &key) || key.len != SEAL_KEY_BYTES)
 		return err_new(e, ERR_INTERNAL, "the daemon's key is none");
 	secret_aad(text_of(sealing, "tenant"), name, bind, &aad);
-	const struct seal_frame frame = { span_of(SECRET_INFO), { str_text(&aad), aad.len } };
-
-	if (seal_close((const uint8_t *)key.data, &frame, (struct span){ v->bytes, v->len },
-	               &sealed, e) < 0)
-		return -1;
-	base64_encode(sealed.data, sealed.len, out);
-	return 0;
+	return sealer_run((const uint8_t *)key.data, (struct span){ str_text(&aad), aad.len },
+	                  (struct span){ v->bytes, v->len }, out, e);
 }
 
 static int store(struct verb_call *c, const char *name, const char *bind, struct err *e)
@@ -177,7 +171,7 @@ static int store(struct verb_call *c, const char *name, const char *bind, struct
 	AUTO(value_done) struct value v = { .len = 0 };
 	AUTO(json_decrefp) json_t *sealing = NULL;
 	AUTO(json_decrefp) json_t *made = NULL;
-	AUTO(str_done) struct str sealed = { .max = 4 * SECRET_VALUE_MAX };
+	AUTO(str_done) struct str sealed = { .max = 4ul * SECRET_VALUE_MAX };
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 	const char *texts[] = { name };
 

@@ -21,20 +21,19 @@
 struct key_ask {
 	struct watch watch; /* to a child of the gate; fd -1: the launcher was asked for one */
 	struct core *core;
-	struct key_ask *next;
-	secret_key_fn *done; /* NULL: who asked is gone */
+	struct key_ask *next, **link;
+	secret_key_fn *done;
 	void *arg;
 	struct timer late;
 };
 
 static void ask_end(struct key_ask *a, const uint8_t *key, const char *why)
 {
-	struct key_ask **at = &a->core->key_asks;
 	struct fail f = { 0 };
 
-	while (*at != a)
-		at = &(*at)->next;
-	*at = a->next;
+	*a->link = a->next;
+	if (a->next)
+		a->next->link = a->link;
 	if (a->watch.fd >= 0)
 		loop_remove(a->core->loop, &a->watch);
 	else
@@ -43,8 +42,7 @@ static void ask_end(struct key_ask *a, const uint8_t *key, const char *why)
 	timer_stop(&a->core->timers, &a->late);
 	if (!key)
 		fail_set(&f, FAIL_BACKEND_ERROR, "the gate, which has the key: %s", why);
-	if (a->done)
-		a->done(a->arg, key, key ? NULL : &f);
+	a->done(a->arg, key, key ? NULL : &f);
 	free(a);
 }
 
@@ -98,25 +96,23 @@ void secret_key(struct core *c, secret_key_fn *done, void *arg)
 	*a = (struct key_ask){ .watch = { .fd = -1, .ready = key_ready },
 		               .core = c,
 		               .next = c->key_asks,
+		               .link = &c->key_asks,
 		               .done = done,
 		               .arg = arg,
 		               .late.fired = key_late };
+	if (a->next)
+		a->next->link = &a->next;
 	c->key_asks = a;
 	timer_set(&c->timers, &a->late, KEY_MS);
 	maker_gate(c, key_opened, a);
 }
 
-void secret_key_forget(struct core *c, void *arg)
-{
-	for (struct key_ask *a = c->key_asks; a; a = a->next)
-		if (a->arg == arg)
-			a->done = NULL;
-}
-
 void secrets_close(struct core *c)
 {
-	while (c->key_asks)
-		ask_end(c->key_asks, NULL, "the daemon ends");
+	for (struct key_ask *a = c->key_asks, *next; a; a = next) {
+		next = a->next;
+		ask_end(a, NULL, "the daemon ends");
+	}
 }
 
 /* ---- rows ---------------------------------------------------------------------------- */
@@ -273,6 +269,14 @@ static bool has_variable(const struct spec *spec, const char *name)
 	return false;
 }
 
+static void set_variable(struct spec *spec, const char *name, const char *value)
+{
+	const struct text_pair pair = { arena_strdup(&spec->arena, name),
+		                        arena_strdup(&spec->arena, value) };
+
+	vec_push(&spec->env, pair);
+}
+
 /* A variable that the caller has set stays his. */
 void secret_fill_env(const struct sbx *s, struct spec *spec)
 {
@@ -287,8 +291,7 @@ void secret_fill_env(const struct sbx *s, struct spec *spec)
 		    has_variable(spec, h.bind.env))
 			continue;
 		placeholder_of(s, h.row.name, text);
-		vec_push(&spec->env, ((struct text_pair){ arena_strdup(&spec->arena, h.bind.env),
-		                                          arena_strdup(&spec->arena, text) }));
+		set_variable(spec, h.bind.env, text);
 	}
 }
 

@@ -16,10 +16,9 @@
 
 #define SECRETS_MAX 256 /* of one tenant */
 
-/* The key that values are sealed to; asked of a gate, once. One of both is NULL. */
+/* The key that values are sealed to, asked of a gate. One of both is NULL. */
 typedef void secret_key_fn(void *arg, const uint8_t *key, const struct fail *f);
 void secret_key(struct core *c, secret_key_fn *done, void *arg);
-void secret_key_forget(struct core *c, void *arg); /* who asked is gone */
 void secrets_close(struct core *c);
 
 struct secret_ask {

@@ -112,14 +112,15 @@ static int open_secret(void *arg, const struct cred_rule *c, uint8_t *out, struc
 	                   (struct span){ str_text(&sealed), sealed.len }, out, e);
 }
 
-/* With their secrets, or not at all. */
+/* With their secrets; at the start all of them, or not at all. */
 static int take_rules(struct gate *g, const char *text, size_t n, struct err *e)
 {
 	AUTO(rules_done) struct rules next = { 0 };
 
 	if (rules_read(&next, text, n, e) < 0)
 		return -1;
-	struct purse *purse = purse_new(&next, open_secret, g, e);
+	const struct purse_opts opts = { open_secret, g, .is_strict = !g->is_up };
+	struct purse *purse = purse_new(&next, &opts, e);
 
 	if (!purse)
 		return -1;

@@ -34,7 +34,7 @@ static struct span add(struct purse *p, struct span to, const char *bytes, size_
 /* base64_encode() builds in a str, which is memory like any other: wiped here. */
 static struct span encode(struct purse *p, struct span bytes)
 {
-	struct str text = { .max = 4 * SECRET_VALUE_MAX };
+	struct str text = { .max = 4ul * SECRET_VALUE_MAX };
 
 	base64_encode(bytes.at, bytes.len, &text);
 	struct span s = take(p, str_text(&text), text.len);
@@ -137,7 +137,7 @@ static void mark_url(struct purse *p, struct purse_entry *e, struct span code)
 	for (size_t i = 0; i < other.len; i++) {
 		char *c = (char *)(uintptr_t)(other.at + i);
 
-		*c = *c == '+' ? '-' : *c == '/' ? '_' : *c;
+		*c = (char)(*c == '+' ? '-' : *c == '/' ? '_' : *c);
 	}
 	mark(p, e, other);
 }
@@ -188,29 +188,36 @@ static int fill(struct purse *p, size_t i, const struct cred_rule *c, int n, str
 	return 0;
 }
 
-struct purse *purse_new(const struct rules *r, purse_open_fn *open, void *arg, struct err *e)
+static struct purse *purse_empty(size_t n, size_t size, struct err *e)
 {
-	size_t bytes = sizeof(struct purse) + r->creds.len * sizeof(struct purse_entry);
+	size_t bytes = sizeof(struct purse) + n * sizeof(struct purse_entry);
 	struct purse *p = mem_alloc(bytes);
 	void *at = NULL;
 
 	memset(p, 0, bytes);
 	p->refs = 1;
-	p->n = r->creds.len;
-	p->size = p->n > 0 ? size_of(r) : 0;
-	int ret = p->n > 0 ? os_secret_map(p->size, false, &at) : 0;
+	p->n = n;
+	int r = size > 0 ? os_secret_map(size, false, &at) : 0;
 
-	if (ret < 0) {
-		err_sys(e, -ret, "lock %zu bytes for secrets", p->size);
-		purse_unref(p);
+	if (r < 0) {
+		err_sys(e, -r, "lock %zu bytes for secrets", size);
+		free(p);
 		return NULL;
 	}
 	p->at = at;
-	for (size_t i = 0; i < p->n; i++) {
-		const struct cred_rule *c = &r->creds.at[i];
-		int n = open(arg, c, p->at + p->used, e);
+	p->size = size;
+	return p;
+}
 
-		if (n >= 0 && fill(p, i, c, n, e) == 0)
+struct purse *purse_new(const struct rules *r, const struct purse_opts *o, struct err *e)
+{
+	struct purse *p = purse_empty(r->creds.len, r->creds.len > 0 ? size_of(r) : 0, e);
+
+	for (size_t i = 0; p && i < r->creds.len; i++) {
+		const struct cred_rule *c = &r->creds.at[i];
+		int n = o->open(o->arg, c, p->at + p->used, e);
+
+		if ((n >= 0 && fill(p, i, c, n, e) == 0) || !o->is_strict)
 			continue;
 		err_wrap(e, "secret %s", c->name);
 		purse_unref(p);

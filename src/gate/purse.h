@@ -29,9 +29,14 @@ struct purse {
 /* What opens one: its value goes to `out`, locked, with room for SECRET_VALUE_MAX; its length. */
 typedef int purse_open_fn(void *arg, const struct cred_rule *c, uint8_t *out, struct err *e);
 
-/* NULL: one does not open, or is not a value that could be sent; *e says which. */
-struct purse *purse_new(const struct rules *r, purse_open_fn *open, void *arg,
-                        struct err *e) MUST_USE;
+/* NULL: one does not open, or is not a value that could be sent; *e says which. Not strict: such a
+ * one has nothing to say, and the others are there: what was revoked is gone in any case. */
+struct purse_opts {
+	purse_open_fn *open;
+	void *arg;
+	bool is_strict;
+};
+struct purse *purse_new(const struct rules *r, const struct purse_opts *o, struct err *e) MUST_USE;
 struct purse *purse_ref(struct purse *p);
 void purse_unref(struct purse *p); /* NULL is fine */
 

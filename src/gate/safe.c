@@ -32,7 +32,7 @@ static int read_digits(int n, struct err *e)
 		int high = digit(safe->text[2 * i]), low = digit(safe->text[2 * i + 1]);
 
 		is_key = high >= 0 && low >= 0;
-		safe->key[i] = (uint8_t)(high << 4 | low);
+		safe->key[i] = is_key ? (uint8_t)(high * 16 + low) : 0;
 	}
 	explicit_bzero(safe->text, sizeof safe->text);
 	return is_key ? 0 : err_new(e, ERR_INVALID, "the key of the gate is not 64 digits");

@@ -111,6 +111,8 @@ static enum gate_reason choose_secret(struct web *w, const struct http_head *h, 
 	*j = (struct injection){ .rules = &g->rules };
 	if (why != GATE_NONE || which == INJECT_NONE)
 		return why;
+	if (g->purse->entries[which].said.len == 0)
+		return GATE_NONE; /* it does not open any more */
 	j->rule = &g->rules.creds.at[which];
 	j->entry = &g->purse->entries[which];
 	snprintf(w->secret, sizeof w->secret, "%s", j->entry->name);

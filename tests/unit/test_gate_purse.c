@@ -19,6 +19,8 @@ static int open_as(void *arg, const struct cred_rule *c, uint8_t *out, struct er
 	return (int)strlen(opens_as);
 }
 
+static const struct purse_opts strict = { open_as, NULL, true };
+
 /* Rules with one secret that is bound like this. */
 static struct rules rules_with(const char *bind)
 {
@@ -43,7 +45,7 @@ static struct purse *purse_with(const char *bind, const char *value)
 	struct err e = { 0 };
 
 	opens_as = value;
-	return purse_new(&r, open_as, NULL, &e);
+	return purse_new(&r, &strict, &e);
 }
 
 TEST(said_as_it_is_bound)
@@ -80,6 +82,19 @@ TEST(what_no_request_can_carry_is_refused)
 		CHECK(!purse_with("{\"hosts\":[\"a.test\"]}", values[i]));
 }
 
+TEST(not_strict_one_that_does_not_open_says_nothing)
+{
+	static const struct purse_opts lax = { open_as, NULL, false };
+	AUTO(rules_done) struct rules r = rules_with("{\"hosts\":[\"a.test\"]}");
+	struct err e = { 0 };
+
+	opens_as = "short";
+	struct purse *p = purse_new(&r, &lax, &e);
+
+	CHECK(p && p->n == 1 && p->entries[0].said.len == 0 && p->entries[0].n_marks == 0);
+	purse_unref(p);
+}
+
 /* The longest, in the form that takes the most room. */
 TEST(there_is_room_for_the_longest)
 {
@@ -95,7 +110,7 @@ TEST(there_is_room_for_the_longest)
 	base64_encode(value, SECRET_VALUE_MAX, &sealed);
 	r.creds.at[0].sealed = str_text(&sealed);
 	opens_as = value;
-	struct purse *p = purse_new(&r, open_as, NULL, &e);
+	struct purse *p = purse_new(&r, &strict, &e);
 
 	CHECK(p != NULL && p->used <= p->size);
 	CHECK_INT((long long)p->entries[0].said.len, 3ll * SECRET_VALUE_MAX);
