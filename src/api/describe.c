@@ -112,6 +112,8 @@ static const struct answer_form answers[] = {
 	{ sandbox_delete, 204, NULL, NULL, "it is gone", NULL },
 	{ image_put,      201, JSON, "Image", "it was imported", NULL },
 	{ image_delete,   204, NULL, NULL, "its name is free; its files go", NULL },
+	{ secret_put_one, 200, JSON, "Secret", "it is stored", NULL },
+	{ secret_delete,  204, NULL, NULL, "it is gone", NULL },
 	{ repos_put,      201, JSON, "Repo", "it was mirrored", NULL },
 	{ repos_put,      200, JSON, "Repo", "it was there", NULL },
 	{ repos_put,      202, JSON, "Repo", "it is still being mirrored, and `wait` is over", NULL },
@@ -166,7 +168,7 @@ static const struct answer_form answers[] = {
 
 /* ---- groups -------------------------------------------------------------------------- */
 
-enum { FILES, IMAGES, REPOS, SANDBOXES, WORKSPACES, PROCESSES, TOKENS, OPERATING };
+enum { FILES, IMAGES, REPOS, SANDBOXES, SECRETS, WORKSPACES, PROCESSES, TOKENS, OPERATING };
 
 static const struct group groups[] = {
 	[SANDBOXES] = { "Sandboxes", "A sandbox outlives its commands, its clients and the daemon." },
@@ -178,6 +180,8 @@ static const struct group groups[] = {
 	[IMAGES]    = { "Images", "Root file systems by name, for `image` of a spec. What is sent is unpacked inside walls, all of it or nothing: `Content-Type: application/x-tar` for a root file "
 	                "system, `application/vnd.oci.image.layout.v1+tar` for a tar of an OCI layout; either may be packed by gzip or zstd." },
 	[REPOS]     = { "Repositories", "A mirror is cloned once and never edited. `{id}` is the id, the key or, escaped, the URL." },
+	[SECRETS]   = { "Secrets", "Credentials that a sandbox uses and never has: `creds` of its spec names them, the gate says them, inside is a placeholder. A value is sealed by who stores it "
+	                "(HPKE of RFC 9180, base mode, X25519, HKDF-SHA256, ChaCha20-Poly1305; `info` is `caisson secret 1`, `aad` is tenant, NUL, name, NUL, `bind`), so that only the gate can read it." },
 	[TOKENS]    = { "Tokens", "Who may come by TCP." },
 	[OPERATING] = { "Operating it", "For those who run the daemon." },
 };
@@ -204,6 +208,8 @@ static const struct {
 	{ "/v1/run", SANDBOXES },
 	{ "/v1/processes", PROCESSES },
 	{ "/v1/repos", REPOS },
+	{ "/v1/secrets", SECRETS },
+	{ "/v1/sealing", SECRETS },
 	{ "/v1/tokens", TOKENS },
 	{ "", OPERATING },
 };

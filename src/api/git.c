@@ -239,17 +239,13 @@ void workspace_push(struct call *c)
 	static const char *const known[] = { "branch", "force_with_lease", "cred", NULL };
 	struct wsx *w = call_workspace(c);
 	struct git_ask ask = { .verb = GIT_PUSH };
-	const char *cred = NULL;
 	struct fail f = { 0 };
 
 	if (!w)
 		return;
 	if (members_known(c->body, known, &f) < 0 ||
 	    member_text(c->body, "branch", &ask.branch, &f) < 0 ||
-	    member_text(c->body, "cred", &cred, &f) < 0 || take_lease(c, &ask, &f) < 0 ||
-	    (cred && fail_set(&f, FAIL_UNENFORCEABLE,
-	                      "cred: there are no credentials here; only repositories that need "
-	                      "none can be pushed to") < 0))
+	    member_text(c->body, "cred", &ask.cred, &f) < 0 || take_lease(c, &ask, &f) < 0)
 		answer_fail(c, &f);
 	else
 		start(c, w, &ask, ended, c);

@@ -25,6 +25,8 @@ handler_fn file_get, file_put, file_edit, file_delete, file_move, file_copy, fil
 handler_fn file_patch, file_grep, file_glob, archive_get, archive_put;
 /* images.c */
 handler_fn image_put, image_post, image_get, image_list, image_delete;
+/* secrets.c */
+handler_fn secret_put_one, secret_get, secret_list_all, secret_delete, sealing_get;
 /* workspaces.c */
 handler_fn workspace_put, workspace_get, workspace_list, workspace_change, workspace_delete;
 handler_fn workspace_untrash, workspace_fork, workspace_exec, workspace_snapshot, workspace_undo;

@@ -8,7 +8,7 @@
 /* clang-format off */
 static const struct member repo_ask_of[] = {
 	{ "url",     NEEDED, "text",        "https://HOST[:PORT]/PATH, or a folder of the caller's: file:///PATH, /PATH" },
-	{ "cred",    0,      "text|null",   "the name of a credential; there are none yet" },
+	{ "cred",    0,      "text|null",   "the secret that goes with its requests, by name" },
 	{ "refs",    0,      "[text]|null", "what is mirrored; branches and tags unless given" },
 	{ "refresh", 0,      "text|null",   "before a branch is used: always, manual, or when the last fetch is older than this duration; always unless given" },
 };
@@ -202,7 +202,7 @@ static const struct member merge_ask[] = {
 static const struct member push_ask[] = {
 	{ "branch",           0, "text|null",      "its own unless given, or caisson/KEY" },
 	{ "force_with_lease", 0, "bool|text|null", "true: over what was last seen there; a commit: over that; \"\": only when it is not there" },
-	{ "cred",             0, "text|null",      "the name of a credential; there are none yet" },
+	{ "cred",             0, "text|null",      "the secret that goes with it, by name; that of the repository unless given" },
 };
 static const struct member committed_of[] = {
 	{ "sha",       0, "text",       "HEAD of the workspace" },

@@ -1,5 +1,6 @@
 #include "api/schemas.h"
 
+#include "api/schemas-secret-internal.h"
 #include "api/schemas-workspace-internal.h"
 
 /* ---- the objects --------------------------------------------------------------------- */
@@ -581,6 +582,10 @@ const struct schema schemas[] = {
 	{ "Usage", "What a sandbox uses.", MEMBERS(sandbox_usage_of) },
 	{ "Image", "A root file system that was imported.", MEMBERS(image_members) },
 	{ "ImageAsk", "An image of what a sandbox left in its root.", MEMBERS(image_ask), ASK },
+	{ "Sealing", "How a value is sealed.", MEMBERS(sealing_members) },
+	{ "SecretAsk", "A secret.", MEMBERS(secret_ask_members), ASK },
+	{ "Secret", "What is known of a secret.", MEMBERS(secret_members) },
+	{ "SecretList", "All secrets of the tenant.", MEMBERS(secret_list_members) },
 	{ "ImageList", "All images of the tenant.", MEMBERS(image_list_members) },
 	{ "RepoAsk", "What is mirrored.", MEMBERS(repo_ask_of), ASK },
 	{ "Repo", "A mirror of a repository.", MEMBERS(repo_of) },

@@ -112,6 +112,12 @@ const struct route routes[] = {
 	{ "GET",    "/v1/images/{name}",   image_get,       SCOPE_READ,   BODY_NONE,   "One image", NULL, "Image", NULL },
 	{ "DELETE", "/v1/images/{name}",   image_delete,    SCOPE_MANAGE, BODY_NONE,   "Remove an image that no sandbox has, and no root of a workspace is of", NULL, NULL, NULL },
 
+	{ "GET",    "/v1/sealing",         sealing_get,     SCOPE_READ,   BODY_NONE,   "The public key that values of secrets are sealed to", NULL, "Sealing", NULL },
+	{ "PUT",    "/v1/secrets/{name}",  secret_put_one,  SCOPE_MANAGE, BODY_WHOLE,  "Store a secret, or another value for one", "SecretAsk", "Secret", NULL },
+	{ "GET",    "/v1/secrets",         secret_list_all, SCOPE_READ,   BODY_NONE,   "The secrets, by name; never a value", NULL, "SecretList", NULL },
+	{ "GET",    "/v1/secrets/{name}",  secret_get,      SCOPE_READ,   BODY_NONE,   "What a secret is for, and when it was used; never its value", NULL, "Secret", NULL },
+	{ "DELETE", "/v1/secrets/{name}",  secret_delete,   SCOPE_MANAGE, BODY_NONE,   "Forget a secret; sandboxes that have it lose it at once", NULL, NULL, NULL },
+
 	{ "GET",    "/v1/processes",       process_list,    SCOPE_READ,   BODY_NONE,   "The processes, newest first", NULL, "ProcessList", "limit cursor sandbox label state" },
 	{ "GET",    P,                     process_get,     SCOPE_READ,   BODY_NONE,   "One process; with wait: when it has ended", NULL, "Process", "wait" },
 	{ "DELETE", P,                     process_kill,    SCOPE_EXEC,   BODY_NONE,   "End it and all it started", NULL, "Process", NULL },

@@ -1,11 +1,7 @@
 #include "base/str.h"
 
-void str_addn(struct str *s, const void *bytes, size_t n)
+void str_room(struct str *s, size_t n)
 {
-	if (s->overflow || n > s->max - s->len) {
-		s->overflow = true;
-		return;
-	}
 	if (s->len + n + 1 > s->cap) {
 		size_t cap = s->cap ? s->cap : 128;
 
@@ -14,6 +10,15 @@ void str_addn(struct str *s, const void *bytes, size_t n)
 		s->data = mem_grow(s->data, cap);
 		s->cap = cap;
 	}
+}
+
+void str_addn(struct str *s, const void *bytes, size_t n)
+{
+	if (s->overflow || n > s->max - s->len) {
+		s->overflow = true;
+		return;
+	}
+	str_room(s, n);
 	if (n > 0)
 		memcpy(s->data + s->len, bytes, n);
 	s->len += n;

@@ -20,7 +20,8 @@ struct str {
 void str_add(struct str *s, const char *text);
 void str_addn(struct str *s, const void *bytes, size_t n);
 void str_addf(struct str *s, const char *fmt, ...) PRINTF(2, 3);
-void str_clear(struct str *s); /* keeps the memory */
+void str_room(struct str *s, size_t n); /* the next n bytes do not move what is there */
+void str_clear(struct str *s);          /* keeps the memory */
 void str_done(struct str *s);
 
 static inline const char *str_text(const struct str *s)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "launcher/sealkey.h"
 #include "launcher/server.h"
 #include "launcher/slot.h"
 #include "monitor/monitor.h"
@@ -83,6 +84,8 @@ static int add_net(struct options *o, char **values, struct err *e)
 		return err_new(e, ERR_LIMIT, "too many options");
 	if (strncmp(values[0], "ca=", 3) == 0)
 		o->server.gate_ca = values[0] + 3;
+	if (strncmp(values[0], "key=", 4) == 0)
+		o->server.gate_key = values[0] + 4;
 	o->cache_argv[o->cache_argc++] = flag;
 	o->cache_argv[o->cache_argc++] = values[0];
 	return 0;
@@ -234,7 +237,9 @@ int main(int argc, char **argv)
 	o.server.cache_args = o.cache_argv;
 	o.server.ledger_args = o.ledger_argv;
 	o.server.env = environ;
-	r = launcher_find("caissond", daemon, &e);
+	r = sealkey_take(o.server.gate_key, &e);
+	if (r == 0)
+		r = launcher_find("caissond", daemon, &e);
 	if (r == 0)
 		r = server_run(&o.server, monitor_main, &e);
 	if (r < 0)

@@ -180,8 +180,8 @@ static const struct verb *const verbs[] = {
 	&cmd_up,     &cmd_ws,     &cmd_fork,    &cmd_undo,    &cmd_redo,   &cmd_history,
 	&cmd_diff,   &cmd_snap,   &cmd_restore, &cmd_repo,    &cmd_commit, &cmd_merge,
 	&cmd_push,   &cmd_apply,  &cmd_export,  &cmd_image,   &cmd_serve,  &cmd_config,
-	&cmd_token,  &cmd_cache,  &policy,      &doctor,      &gc,         &cmd_fsck,
-	&completion, &help,       &version,
+	&cmd_token,  &cmd_secret, &cmd_cache,   &policy,      &doctor,     &gc,
+	&cmd_fsck,   &completion, &help,        &version,
 };
 static const struct verb_table table = { verbs, COUNT(verbs) };
 

@@ -107,7 +107,7 @@ static int write_rules(const struct spec *spec, struct err *e)
 	static const struct config_net nothing = { .ask_ms = 1000 };
 	AUTO(str_done) struct str text = { .max = GATE_RULES_MAX };
 
-	if (net_document(&spec->net, &nothing, &text, e) < 0)
+	if (net_document(&spec->net, &nothing, NULL, &text, e) < 0)
 		return -1;
 	AUTO(fd_close) int fd = os_memfd_sealable("rules");
 	int r = fd < 0 ? fd : os_pwrite2(fd, str_text(&text), text.len, NULL, 0, 0);

@@ -13,7 +13,7 @@
 
 struct git_opts {
 	struct verb_opts common;
-	const char *message, *author, *branch, *lease, *base, *out;
+	const char *message, *author, *branch, *lease, *base, *out, *cred;
 	bool is_empty_fine, is_forced;
 };
 
@@ -121,7 +121,7 @@ static int push_run(struct verb_call *c, struct err *e)
 
 	if (x->is_forced)
 		json_object_set_new(body, "force_with_lease", json_true());
-	if (set_text(body, "branch", x->branch, e) < 0 ||
+	if (set_text(body, "branch", x->branch, e) < 0 || set_text(body, "cred", x->cred, e) < 0 ||
 	    set_text(body, "force_with_lease", x->lease, e) < 0 ||
 	    ask(c, "/v1/workspaces/{}/push", body, &made, e) < 0)
 		return -1;
@@ -182,6 +182,7 @@ static const struct flag merge_flags[] = {
 };
 static const struct flag push_flags[] = {
 	{ '\0', FLAG_TEXT,   "branch",           offsetof(struct git_opts, branch), "NAME", "that of the workspace unless given, or caisson/KEY", NULL },
+	{ '\0', FLAG_TEXT,   "cred",             offsetof(struct git_opts, cred), "SECRET", "the secret that goes with it; that of the repository unless given", NULL },
 	{ '\0', FLAG_SWITCH, "force-with-lease", offsetof(struct git_opts, is_forced), NULL, "over what was last seen there", NULL },
 	{ '\0', FLAG_TEXT,   "over",             offsetof(struct git_opts, lease), "COMMIT", "over this commit, and over nothing else; \"\": only where nothing is", NULL },
 	FLAG_JSON,

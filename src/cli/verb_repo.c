@@ -15,7 +15,7 @@
 struct repo_opts {
 	struct verb_opts common;
 	struct flag_list refs;
-	const char *refresh;
+	const char *refresh, *cred;
 };
 
 /* ---- how far it is -------------------------------------------------------------------- */
@@ -69,6 +69,8 @@ static int add_body(const struct repo_opts *x, const char *url, json_t **out, st
 	if (x->refs.len > 0)
 		json_object_set(body, "refs", refs);
 	json_decref(refs);
+	if (x->cred)
+		r |= json_object_set_new(body, "cred", json_string(x->cred));
 	if (x->refresh)
 		r |= json_object_set_new(body, "refresh", json_string(x->refresh));
 	if (r < 0)
@@ -245,6 +247,7 @@ static int repo_run(struct verb_call *c, struct err *e)
 /* clang-format off */
 static const struct flag repo_flags[] = {
 	{ '\0', FLAG_LIST, "ref",     offsetof(struct repo_opts, refs), "PATTERN", "add: what is mirrored, such as refs/pull/*/head; branches and tags unless given", NULL },
+	{ '\0', FLAG_TEXT, "cred",    offsetof(struct repo_opts, cred), "SECRET", "add: the secret that goes with its requests (caisson secret)", NULL },
 	{ '\0', FLAG_TEXT, "refresh", offsetof(struct repo_opts, refresh), "WHEN", "add: before a branch is used: always, manual, or when the last fetch is older than this", "always manual" },
 	FLAG_JSON,
 };

@@ -42,5 +42,7 @@ extern const struct verb cmd_repo;
 int repo_prepare(struct client *c, const char *url, struct err *e) MUST_USE;
 /* verb_token.c */
 extern const struct verb cmd_token;
+/* verb_secret.c */
+extern const struct verb cmd_secret;
 /* verb_serve.c */
 extern const struct verb cmd_serve, cmd_config;

@@ -22,6 +22,7 @@
 #include "core/notes.h"
 #include "core/process.h"
 #include "core/repo.h"
+#include "core/secret.h"
 #include "core/trees.h"
 #include "core/workspace.h"
 #include "os/file.h"
@@ -321,6 +322,7 @@ void core_close(struct core *c)
 	flatten_close(c);
 	fsck_close(c);
 	census_close(c);
+	secrets_close(c);
 	trees_close(c);
 	maker_close(c);
 	timers_done(&c->timers, c->loop);

@@ -22,6 +22,7 @@
  *   workspace.c and its siblings: durable trees, their points, who works with them
  *   files.c     the tree worker of a sandbox: requests and answers about files
  *   dial.c      connections to ports inside
+ *   secret.c    sealed values, and which sandbox has which
  *   image.c     names of imported root file systems; image_import.c how they come
  *   expire.c    what ends by itself: time to live, idle ones, old records
  *
@@ -80,6 +81,7 @@ struct core {
 	struct maker *maker;
 	struct ledger *ledger;        /* ledger.h */
 	struct cache_ask *cache_asks; /* that are under way */
+	struct key_ask *key_asks;     /* secret.h */
 	struct trees *trees;          /* trees.h */
 	struct census *census;        /* the last one; NULL: none yet (census.h) */
 	struct census_op *census_ops; /* under way */

@@ -69,6 +69,7 @@ int enforced_judge(const struct core *c, const struct spec *s, struct enforced_t
 	struct enforce_host host = { .is_root = c->host.is_root,
 		                     .cgroup = &cg,
 		                     .has_landlock = c->host.landlock_abi > 0,
+		                     .has_secrets = true,
 		                     .net_error = (int)c->host.net_error };
 	if (enforce_check(s, &host, &e) < 0)
 		return fail_err(f, &e);

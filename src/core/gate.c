@@ -4,6 +4,7 @@
 #include "core/maker.h"
 #include "core/net.h"
 #include "core/sandbox-internal.h"
+#include "core/secret.h"
 #include "io/journal.h"
 #include "os/extent.h"
 #include "spec/netdoc.h"
@@ -34,8 +35,9 @@ static int write_rules(struct sbx *s, struct fail *f)
 {
 	AUTO(str_done) struct str text = { .max = GATE_RULES_MAX };
 	struct err e = { 0 };
+	json_t *creds = s->spec.creds.len > 0 ? secret_rules(s) : NULL;
 
-	if (net_document(&s->spec.net, s->core->config.net, &text, &e) < 0)
+	if (net_document(&s->spec.net, s->core->config.net, creds, &text, &e) < 0)
 		return fail_err(f, &e);
 	if (text.overflow)
 		return fail_set(f, FAIL_INVALID, "net: the rules have more than %u bytes",
@@ -227,6 +229,19 @@ int gate_send_rules(struct sbx *s, gate_ruled_fn *done, void *arg, struct fail *
 	s->gate->ruled.done = done;
 	s->gate->ruled.arg = arg;
 	return 0;
+}
+
+void gate_renew(struct sbx *s)
+{
+	struct fail f = { 0 };
+
+	if (!s->gate || !s->gate->is_linked)
+		return; /* what it begins with is still to be written */
+	if (write_rules(s, &f) < 0)
+		journal(JOURNAL_ERROR, "the old rules of a sandbox stay", "sandbox", s->id,
+		        "reason", f.detail, NULL);
+	else
+		(void)pass_rules(s); /* one that does not answer is about to be found dead */
 }
 
 void gate_took(struct sbx *s, uint64_t at)

@@ -26,6 +26,9 @@ void gate_close(struct sbx *s);             /* its monitor says no more */
  * nobody will ever say. */
 typedef void gate_ruled_fn(void *arg, const struct gate_ruled *r);
 int gate_send_rules(struct sbx *s, gate_ruled_fn *done, void *arg, struct fail *f) MUST_USE;
+/* Something in its document is not as it was: another one. What it makes of it is in the journal.
+ */
+void gate_renew(struct sbx *s);
 void gate_took(struct sbx *s, uint64_t at); /* records up to this one are stored */
 int gate_answer(struct sbx *s, uint64_t ask, bool is_allowed); /* 0 or -errno */
 

@@ -30,7 +30,7 @@ struct git_op {
 	const char *at, *since; /* TAKE, PATCH */
 	bool is_packed;         /* PATCH: out_fd has what `since` was */
 	bool is_forced;
-	const char *branch, *lease;
+	const char *branch, *lease, *cred;
 	struct repo_row repo; /* id "": none */
 	struct git_url url;
 	int out_fd; /* -1: what it prints is small */
@@ -207,6 +207,7 @@ static void run(struct git_op *o, int input_fd)
 		                         .is_read_only = !verbs[o->verb].is_writing,
 		                         .net = o->verb == GIT_PUSH ? net : NULL,
 		                         .input = o->bytes ? o->bytes : o->input,
+		                         .cred = o->cred ? o->cred : o->repo.cred,
 		                         .input_fd = input_fd,
 		                         .input_len = input_fd > 0 ? o->n_out
 		                                      : o->bytes   ? o->n_bytes
@@ -457,6 +458,7 @@ static int take_push(struct git_op *o, const struct git_ask *ask, struct fail *f
 	o->branch = arena_strdup(&o->arena, branch);
 	o->is_forced = ask->is_forced;
 	o->lease = ask->lease ? arena_strdup(&o->arena, ask->lease) : NULL;
+	o->cred = ask->cred ? arena_strdup(&o->arena, ask->cred) : NULL;
 	add_arg(o, o->url.text);
 	add_arg(o, o->branch);
 	return 0;

@@ -49,9 +49,10 @@ struct git_ask {
 	bool is_forced;           /* PUSH: over what was last seen there, and nothing else */
 	const char *lease;        /* PUSH: that commit instead; "" for none at all; NULL */
 	const char *base;         /* PATCH, BUNDLE, MAILS: a commit; NULL: what it began with */
-	const char *since;        /* PATCH: or a point */
-	const char *at;           /* TAKE, PATCH: a point; NULL: now */
-	const void *input;        /* TAKE, JOIN: for standard input; copied */
+	const char *cred;  /* PUSH: a secret by name; NULL: that of the repository, or none */
+	const char *since; /* PATCH: or a point */
+	const char *at;    /* TAKE, PATCH: a point; NULL: now */
+	const void *input; /* TAKE, JOIN: for standard input; copied */
 	size_t input_len;
 	size_t base_len, ours_len; /* JOIN: of the first two in it */
 	int client_fd;             /* PUSH: -1, or whose rights */

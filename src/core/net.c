@@ -6,6 +6,7 @@
 #include "core/gate.h"
 #include "core/notes.h"
 #include "core/process.h"
+#include "core/secret.h"
 #include "io/journal.h"
 #include "store/connections.h"
 #include "wire/cache.h"
@@ -71,6 +72,17 @@ static const char *close_of(const struct gate_record *r)
 	return r->kind == GATE_CLOSED ? closers[r->close_by % COUNT(closers)] : NULL;
 }
 
+/* Its name has no letter that JSON would escape. */
+static const char *secrets_of(const struct gate_record *r, struct arena *a)
+{
+	char text[GATE_SECRET_SIZE + sizeof "[\"\"]"];
+
+	if (!r->secret[0] || strpbrk(r->secret, "\"\\"))
+		return NULL;
+	snprintf(text, sizeof text, "[\"%s\"]", r->secret);
+	return arena_strdup(a, text);
+}
+
 bool net_is_denied(const struct gate_record *r)
 {
 	return r->decision == GATE_DENY || r->decision == GATE_ASKED_DENY;
@@ -103,6 +115,7 @@ void net_row(const struct gate_record *r, struct arena *a, struct connection_row
 		.method = some(r->method),
 		.path = some(r->path),
 		.status = r->status,
+		.secrets = secrets_of(r, a),
 		.cache = some(cache_word_name((enum cache_word)r->cache)),
 		.count = r->count > 0 ? r->count : 1,
 	};
@@ -284,6 +297,7 @@ void core_on_record(struct sbx *s, uint64_t at, uint32_t num, const struct gate_
 	snprintf(h.process, sizeof h.process, "%s", note_whose(s, num, r));
 	n->generation = s->generation;
 	note_net(s, h.process, r);
+	secret_note_use(s, r);
 	vec_push(&n->held, h);
 	if (n->n_sent == 0 && n->retry.at_ms == 0)
 		send_some(n);

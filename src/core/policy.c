@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "core/gate.h"
 #include "core/notes.h"
+#include "core/secret.h"
 #include "io/journal.h"
 #include "spec/netdoc.h"
 
@@ -27,7 +28,7 @@ int policy_admit(const struct core *c, const struct net_spec *net, bool is_opera
 int policy_document(const struct core *c, const struct net_spec *net, struct str *out,
                     struct err *e)
 {
-	return net_document(net, c->config.net, out, e);
+	return net_document(net, c->config.net, NULL, out, e);
 }
 
 /* Compiled as the gate does it. */
@@ -223,6 +224,7 @@ static int next_spec(const struct sbx *s, const json_t *net, struct spec *spec, 
 	spec_default(spec, c->config.defaults);
 	spec_resolve(spec);
 	(void)!spec_bound(spec, c->config.most, &e); /* accepted once: only net is new */
+	secret_fill_env(s, spec);
 	return 0;
 }
 

@@ -366,7 +366,7 @@ static int make_command(const struct sbx *s, const struct px_ask *ask, struct co
 		                 .is_final = ask->is_final,
 		                 .is_shell = ask->shell != NULL,
 		                 .is_alone = ask->is_alone,
-		                 .is_gated = net_reads_tls(&s->spec.net),
+		                 .is_gated = spec_reads_tls(&s->spec),
 		                 .wants_usage = true,
 		                 .rows = ask->rows,
 		                 .cols = ask->cols,

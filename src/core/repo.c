@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "core/gitscript.h"
+#include "core/secret.h"
 #include "core/trees.h"
 #include "io/journal.h"
 #include "store/trees.h"
@@ -346,6 +347,7 @@ static void work(struct repo_job *j)
 		                         .folder = u.is_folder ? u.text : NULL,
 		                         .client_fd = j->client_fd,
 		                         .net = u.is_folder ? NULL : net,
+		                         .cred = j->row.cred,
 		                         .timeout_ms = CLONE_MS,
 		                         .out_max = ANSWER_BYTES,
 		                         .progress = progress,
@@ -515,6 +517,7 @@ static int make_new(struct core *c, const struct repo_ask *ask, const char *url,
 		                      .tenant = ask->tenant,
 		                      .key = ask->key,
 		                      .url = url,
+		                      .cred = ask->cred,
 		                      .refs = ask->refs ? ask->refs : DEFAULT_REFS,
 		                      .refresh = ask->refresh ? ask->refresh : "always",
 		                      .state = REPO_CLONING,
@@ -530,6 +533,22 @@ static int make_new(struct core *c, const struct repo_ask *ask, const char *url,
 	return fail_err(f, &e);
 }
 
+static int check_cred(struct core *c, const struct repo_ask *ask, const struct git_url *u,
+                      struct fail *f)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct secret_row row;
+	struct fail why = { 0 };
+
+	if (!ask->cred)
+		return 0;
+	if (u->is_folder)
+		return fail_set(f, FAIL_INVALID, "cred: a folder wants none");
+	return secret_find(c, ask->tenant, ask->cred, &a, &row, &why) < 0
+	           ? fail_set(f, why.code, "cred: %s", why.detail)
+	           : 0;
+}
+
 int repo_put(struct core *c, const struct repo_ask *ask, repo_done_fn *done, void *arg,
              struct fail *f)
 {
@@ -540,14 +559,12 @@ int repo_put(struct core *c, const struct repo_ask *ask, repo_done_fn *done, voi
 	struct git_url u;
 	struct err e = { 0 };
 
-	if (ask->cred)
-		return fail_set(f, FAIL_UNENFORCEABLE,
-		                "cred: there are no credentials here; only repositories that need "
-		                "none can be mirrored");
 	if (!key_is(ask->key, strlen(ask->key)))
 		return fail_set(f, FAIL_INVALID, "key: 1 to 128 of A-Z a-z 0-9 . _ : @ -");
 	if (git_url_read(ask->url, &u, &e) < 0)
 		return fail_err(f, &e);
+	if (check_cred(c, ask, &u, f) < 0)
+		return -1;
 	if ((ask->refs && check_refs(ask->refs, f) < 0) ||
 	    (ask->refresh && read_refresh(ask->refresh, refresh, f) < 0))
 		return -1;
@@ -556,13 +573,16 @@ int repo_put(struct core *c, const struct repo_ask *ask, repo_done_fn *done, voi
 	if (j)
 		row = j->row;
 	else if (store_repo_by_key(c->store, ask->tenant, ask->key, &a, &row, &e) < 0 &&
-	         store_repo_by_url(c->store,
-	                           &(struct repo_row){ .tenant = ask->tenant, .url = u.text }, &a,
-	                           &row, &e) < 0)
+	         store_repo_by_url(
+		     c->store,
+		     &(struct repo_row){ .tenant = ask->tenant, .url = u.text, .cred = ask->cred },
+		     &a, &row, &e) < 0)
 		return make_new(c, &checked, u.text, done, arg, f);
 	repo_settle(c, &row);
 	if (strcmp(row.url, u.text) != 0)
 		return fail_set(f, FAIL_EXISTS, "%s is another repository: %s", row.key, row.url);
+	if (strcmp(row.cred ? row.cred : "", ask->cred ? ask->cred : "") != 0)
+		return fail_set(f, FAIL_EXISTS, "%s has another credential", row.key);
 	if (strcmp(row.key, ask->key) != 0)
 		return fail_set(f, FAIL_EXISTS, "that url is the repository %s", row.key);
 	return take_up(c, &row, &checked, done, arg);

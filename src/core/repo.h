@@ -18,7 +18,7 @@
 struct repo_ask {
 	const char *tenant, *key;
 	const char *url;     /* as the caller says it */
-	const char *cred;    /* NULL: none, and nothing else can be had yet */
+	const char *cred;    /* a secret by name (secret.h), or NULL */
 	const char *refs;    /* JSON list of patterns; NULL: branches and tags */
 	const char *refresh; /* "always", "manual", a duration; NULL: always */
 	int client_fd;       /* whose folders; -1: nobody's */

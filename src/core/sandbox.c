@@ -15,6 +15,7 @@
 #include "core/policy.h"
 #include "core/process.h"
 #include "core/quota.h"
+#include "core/secret.h"
 #include "core/shells.h"
 #include "core/workspace.h"
 #include "engine/plan.h"
@@ -442,9 +443,9 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	int judged = enforced_judge(c, &s->spec, &texts, f);
 	s->enforced = texts.by;
 	s->note = texts.note;
-	if (judged < 0 || find_workspace(s, f) < 0 || image_resolve(s, f) < 0 ||
-	    sbx_user_of(s, -1, f) < 0 || sbx_change_begin(s, done, arg, f) < 0 ||
-	    record(s, f) < 0) {
+	if (judged < 0 || find_workspace(s, f) < 0 || secret_admit(s, f) < 0 ||
+	    image_resolve(s, f) < 0 || sbx_user_of(s, -1, f) < 0 ||
+	    sbx_change_begin(s, done, arg, f) < 0 || record(s, f) < 0) {
 		sbx_free(s);
 		return NULL;
 	}

@@ -9,6 +9,7 @@
 #include "core/process.h"
 #include "core/quota.h"
 #include "core/sandbox-internal.h"
+#include "core/secret.h"
 #include "core/workspace.h"
 #include "io/journal.h"
 
@@ -231,6 +232,7 @@ struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row)
 	roster_add(&c->sandboxes, &s->entry);
 	if (row->workspace)
 		wsx_adopt(s, row->workspace);
+	secret_fill_env(s, &s->spec);
 	return s;
 }
 

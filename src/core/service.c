@@ -357,6 +357,9 @@ static void fill_spec(struct spec *spec, const struct service_ask *ask)
 	}
 	if (ask->net)
 		add_host(spec, ask->net);
+	if (ask->net && ask->cred)
+		vec_push(&spec->creds,
+		         ((struct text_pair){ arena_strdup(&spec->arena, ask->cred), "" }));
 	spec_resolve(spec);
 }
 

@@ -38,6 +38,7 @@ struct service_ask {
 	const char *folder;    /* a path of the caller's, or NULL */
 	int client_fd;         /* whose rights open it; -1: the operator's list */
 	const char *net;       /* "host:port", or NULL: no network */
+	const char *cred;      /* the secret that goes there (secret.h), or NULL */
 	const void *input;     /* for standard input; copied */
 	size_t input_len;
 	int input_fd; /* or this file from its beginning, input_len bytes; taken; 0: none */

@@ -115,8 +115,7 @@ int command_make(struct command *c, const struct spec *s, struct command_ask ask
 	add_text(&text, cwd);
 	for (; ask.argv[c->argc]; c->argc++)
 		add_text(&text, ask.argv[c->argc]);
-	add_environment(
-	    &(struct environment){ c, &text, &s->env, ask.env, net_reads_tls(&s->net) });
+	add_environment(&(struct environment){ c, &text, &s->env, ask.env, spec_reads_tls(s) });
 	c->text = text.data;
 	c->text_len = text.len;
 	if (text.overflow || c->argc + c->envc > ARGV_COUNT_MAX)

@@ -64,7 +64,8 @@ size_t enforce_rows(const struct spec *s, const struct enforce_host *h,
 	const struct enforce_row always[] = {
 		{ "net", s->net.mode == NET_DENY ? "netns" : "netns, nftables, gate", NULL, true },
 		{ "fs", h->has_landlock ? "mountns, landlock" : "mountns", NULL, true },
-		{ "creds", "scrubbed environment", NULL, true },
+		{ "creds", s->creds.len > 0 ? "scrubbed environment, gate" : "scrubbed environment",
+		  NULL, true },
 		{ "user", h->is_root ? "userns, own id range" : "userns, one id", NULL, true },
 		{ "syscalls", "seccomp", NULL, true },
 	};
@@ -84,13 +85,13 @@ size_t enforce_rows(const struct spec *s, const struct enforce_host *h,
 }
 
 /* Parts of the spec whose provider is not in this program: refused, not ignored. */
-static int check_absent(const struct spec *s, struct err *e)
+static int check_absent(const struct spec *s, const struct enforce_host *h, struct err *e)
 {
 	const struct {
 		bool is_asked;
 		const char *field, *why;
 	} absent[] = {
-		{ s->creds.len > 0, "creds", "there are no secrets yet" },
+		{ s->creds.len > 0 && !h->has_secrets, "creds", "secrets are kept by a daemon" },
 		{ s->services.len > 0, "services", "there are no services yet" },
 		{ s->setup.len > 0, "setup", "there are no setup commands yet" },
 		{ strcmp(s->backend, "native") != 0, "backend",
@@ -115,7 +116,7 @@ static int check_net(const struct spec *s, const struct enforce_host *h, struct 
 
 int enforce_check(const struct spec *s, const struct enforce_host *h, struct err *e)
 {
-	if (check_absent(s, e) < 0 || check_net(s, h, e) < 0)
+	if (check_absent(s, h, e) < 0 || check_net(s, h, e) < 0)
 		return -1;
 	if (s->profile == PROFILE_ROOTFUL && !h->is_root)
 		return err_new(

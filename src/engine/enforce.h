@@ -11,7 +11,8 @@ struct enforce_host {
 	bool is_root;
 	const struct cgroup *cgroup;
 	bool has_landlock;
-	int net_error; /* a sandbox cannot have a network here: the errno; 0: it can */
+	bool has_secrets; /* somebody keeps them */
+	int net_error;    /* a sandbox cannot have a network here: the errno; 0: it can */
 };
 
 struct enforce_row {

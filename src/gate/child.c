@@ -8,6 +8,7 @@
 #include "gate/gate-internal.h"
 #include "gate/harden.h"
 #include "gate/play.h"
+#include "gate/safe.h"
 #include "io/journal.h"
 #include "os/extent.h"
 #include "os/sock.h"
@@ -82,8 +83,9 @@ static void say_ca(struct gate *g)
 	struct gate_packet p = { .head = { G_CA, sizeof p.ca } };
 	struct err e = { 0 };
 
-	if (g->ends.ca || (g->rules.http.len == 0 && g->rules.inspect.len == 0 &&
-	                   g->rules.mock.len == 0 && g->rules.cache.len == 0))
+	if (g->ends.ca ||
+	    (g->rules.http.len == 0 && g->rules.inspect.len == 0 && g->rules.mock.len == 0 &&
+	     g->rules.cache.len == 0 && g->rules.creds.len == 0))
 		return;
 	if (ends_init(&g->ends, g->seed, g->id, &e) < 0) {
 		journal(JOURNAL_ERROR, "no TLS can end here", "sandbox", g->id, "reason", e.msg,
@@ -93,6 +95,41 @@ static void say_ca(struct gate *g)
 	snprintf(p.ca.pem, sizeof p.ca.pem, "%s", ca_pem(g->ends.ca));
 	p.ca.hash = ca_hash(g->ends.ca);
 	gate_say(g, &p);
+}
+
+/* ---- secrets ---- */
+
+static int open_secret(void *arg, const struct cred_rule *c, uint8_t *out, struct err *e)
+{
+	const struct gate *g = arg;
+	AUTO(str_done) struct str aad = { .max = SAFE_AAD_MAX };
+	AUTO(str_done) struct str sealed = { .max = SAFE_SEALED_MAX };
+
+	secret_aad(c->tenant, c->name, c->bind_text, &aad);
+	if (aad.overflow || !base64_decode(c->sealed, strlen(c->sealed), &sealed))
+		return err_new(e, ERR_INVALID, "it is not sealed");
+	return safe_unseal(g->safe_fd, (struct span){ aad.data, aad.len },
+	                   (struct span){ str_text(&sealed), sealed.len }, out, e);
+}
+
+/* With their secrets; at the start all of them, or not at all. */
+static int take_rules(struct gate *g, const char *text, size_t n, struct err *e)
+{
+	AUTO(rules_done) struct rules next = { 0 };
+
+	if (rules_read(&next, text, n, e) < 0)
+		return -1;
+	const struct purse_opts opts = { open_secret, g, .is_strict = !g->is_up };
+	struct purse *purse = purse_new(&next, &opts, e);
+
+	if (!purse)
+		return -1;
+	purse_unref(g->purse);
+	g->purse = purse;
+	rules_done(&g->rules);
+	g->rules = next;
+	next = (struct rules){ 0 };
+	return 0;
 }
 
 /* Takes the descriptor when the rules hold: the package cache is shown it. */
@@ -105,7 +142,7 @@ static int read_rules(struct gate *g, int *fd, struct err *e)
 		return err_sys(e, -n, "read the rules");
 	if (n > (int)GATE_RULES_MAX)
 		return err_new(e, ERR_LIMIT, "the rules have more than %u bytes", GATE_RULES_MAX);
-	if (rules_read(&g->rules, text, (size_t)n, e) < 0)
+	if (take_rules(g, text, (size_t)n, e) < 0)
 		return -1;
 	fd_close(&g->rules_fd);
 	g->rules_fd = fd_take(fd);
@@ -129,22 +166,31 @@ static uint32_t judge_all(struct gate *g)
 	return closed;
 }
 
-static int on_rules(struct gate *g, struct message *m, struct err *e)
+/* They hold, or why they do not. */
+static void say_ruled(struct gate *g, uint32_t generation, const struct err *why)
 {
 	struct gate_packet p = { .head = { G_RULED, sizeof p.ruled },
-		                 .ruled = { .generation = m->packet.rules.generation } };
-	struct err why = { 0 };
+		                 .ruled = { .generation = generation, .is_refused = why != NULL } };
 
-	(void)e;
-	if (read_rules(g, &m->fds[0], &why) < 0) {
-		p.ruled.is_refused = 1;
-		snprintf(p.ruled.reason, sizeof p.ruled.reason, "%s", why.msg);
+	if (why) {
+		snprintf(p.ruled.reason, sizeof p.ruled.reason, "%s", why->msg);
 		gate_plain(p.ruled.reason);
 	} else {
-		g->generation = m->packet.rules.generation;
 		p.ruled.closed = judge_all(g);
 	}
 	gate_say(g, &p);
+}
+
+static int on_rules(struct gate *g, struct message *m, struct err *e)
+{
+	uint32_t generation = m->packet.rules.generation;
+	struct err why = { 0 };
+	int r = read_rules(g, &m->fds[0], &why);
+
+	(void)e;
+	if (r == 0)
+		g->generation = generation;
+	say_ruled(g, generation, r < 0 ? &why : NULL);
 	return 0;
 }
 
@@ -174,8 +220,10 @@ static int on_start(struct gate *g, struct message *m, struct err *e)
 		return -1;
 	g->meters[0].used = names_bytes(&g->names, 0);
 	g->meters[1].used = names_bytes(&g->names, 1);
-	if (read_rules(g, &m->fds[GATE_RULES], e) < 0)
+	if (read_rules(g, &m->fds[GATE_RULES], e) < 0) {
+		say_ruled(g, g->generation, e);
 		return -1;
+	}
 	records_start(g);
 	int r = resolver_start(g, udp);
 	if (r >= 0)
@@ -202,19 +250,28 @@ static int on_answer(struct gate *g, struct message *m, struct err *e)
 	return 0;
 }
 
+static int on_key(struct gate *g, struct message *m, struct err *e)
+{
+	struct gate_packet p = { .head = { G_KEY, sizeof p.key } };
+
+	(void)m;
+	if (safe_public(g->safe_fd, p.key.key, e) < 0)
+		return -1;
+	gate_say(g, &p);
+	return 0;
+}
+
 static int (*const verbs[])(struct gate *g, struct message *m, struct err *e) = {
-	[G_START] = on_start,
-	[G_RULES] = on_rules,
-	[G_CREDIT] = on_credit,
-	[G_ANSWER] = on_answer,
+	[G_START] = on_start,   [G_RULES] = on_rules, [G_CREDIT] = on_credit,
+	[G_ANSWER] = on_answer, [G_KEY] = on_key,
 };
 
 static int hear_one(struct gate *g, struct message *m, size_t n, struct err *e)
 {
 	uint32_t type = m->packet.head.type;
 
-	if (!gate_check(&m->packet, n, m->n_fds) || type >= COUNT(verbs) ||
-	    (type == G_START) == g->is_up)
+	if (!gate_check(&m->packet, n, m->n_fds) || type >= COUNT(verbs) || !verbs[type] ||
+	    (type == G_START || type == G_KEY) == g->is_up)
 		return err_new(e, ERR_INVALID, "the monitor says what it should not");
 	return verbs[type](g, m, e);
 }
@@ -289,6 +346,7 @@ int child_run(const struct child_opts *o, struct err *e)
 
 	g->n_conns_max = conns_max();
 	g->cache_fd = o->cache_fd;
+	g->safe_fd = o->safe_fd;
 	g->rules_fd = -1;
 	find_own(g);
 	if (harden_child(o->master, e) < 0 || serve(g, o->monitor_fd, e) < 0)
@@ -302,6 +360,7 @@ int child_run(const struct child_opts *o, struct err *e)
 	names_done(&g->names);
 	play_done(g);
 	rules_done(&g->rules);
+	purse_unref(g->purse);
 	fd_close(&g->rules_fd);
 	timers_done(&g->timers, &g->loop);
 	loop_close(&g->loop);

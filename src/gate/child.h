@@ -10,6 +10,7 @@
 struct child_opts {
 	int monitor_fd;
 	int cache_fd; /* -1: there is no package cache */
+	int safe_fd;  /* the way to who opens secrets (gate/safe.h) */
 	pid_t master;
 };
 

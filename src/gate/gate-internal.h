@@ -4,9 +4,8 @@
  *   child.c      start, the monitor's words, rules anew
  *   resolver.c   DNS
  *   conn.c       a connection: who is meant, may it, its first bytes, and what follows from them
- *   web.c        one that speaks HTTP
- *   play.c       hosts that are played here
- *   cached.c     who asks the package cache, and what
+ *   web.c        one that speaks HTTP; web_ask.c its requests; inject.c the secrets that go with
+ * them play.c       hosts that are played here cached.c     who asks the package cache, and what
  *   asks.c       connections that wait for a person
  *   records.c    what is told about all that
  *
@@ -21,6 +20,7 @@
 #include "gate/ends.h"
 #include "gate/leg.h"
 #include "gate/names.h"
+#include "gate/purse.h"
 #include "gate/relay.h"
 #include "io/timer.h"
 #include "os/capture.h"
@@ -89,6 +89,8 @@ struct gate {
 	uint64_t play_count;    /* how often they were read: others then, at other places */
 	uint32_t generation;
 	int rules_fd;                   /* the document; -1: none yet */
+	int safe_fd;                    /* the way to who opens secrets */
+	struct purse *purse;            /* those of the rules */
 	int cache_fd;                   /* the way to the package cache; -1: there is none */
 	struct rules_addr own[OWN_MAX]; /* addresses of this host */
 	size_t n_own;
@@ -200,6 +202,7 @@ struct request_note {
 	const char *method, *path;
 	int status; /* 0: none came */
 	enum cache_word cache;
+	const char *secret;
 	enum gate_reason reason;
 };
 void record_request(struct conn *c, const struct request_note *n);

@@ -2,8 +2,9 @@
 
 #include "os/net.h"
 
-#define OUT_MAX (1u << 20) /* LEG_FULL, and what one read can become */
-#define IN_MAX (1u << 20)  /* whoever fills stops long before */
+#define OUT_MAX (1u << 20)           /* LEG_FULL, and what one read can become */
+#define SECRET_ROOM (4ul * LEG_FULL) /* a head, what may be unsent behind it, one read more */
+#define IN_MAX (1u << 20)            /* whoever fills stops long before */
 
 static void count_held(struct leg *l)
 {
@@ -13,14 +14,23 @@ static void count_held(struct leg *l)
 	l->held = now;
 }
 
+static void drop_out(struct leg *l)
+{
+	if (l->has_secret && l->out.data)
+		explicit_bzero(l->out.data, l->out.cap);
+	l->has_secret = false;
+	str_done(&l->out);
+	l->out_from = 0;
+}
+
 void leg_done(struct leg *l)
 {
 	tls_free(l->tls);
 	l->tls = NULL;
 	str_done(&l->in);
-	str_done(&l->out);
+	drop_out(l);
 	count_held(l);
-	l->in_from = l->out_from = 0;
+	l->in_from = 0;
 	l->is_readable = l->is_broken = false;
 	l->is_eof = l->is_deaf = true;
 }
@@ -133,6 +143,12 @@ struct str *leg_out(struct leg *l)
 	return &l->out;
 }
 
+void leg_keep_secret(struct leg *l)
+{
+	l->has_secret = true;
+	str_room(leg_out(l), SECRET_ROOM);
+}
+
 static int put(struct leg *l)
 {
 	struct iovec iov = { l->out.data + l->out_from, leg_unsent(l) };
@@ -158,10 +174,8 @@ bool leg_flush(struct leg *l)
 		l->out_from += n > 0 ? (size_t)n : 0;
 		has_moved |= n > 0;
 	}
-	if (leg_unsent(l) == 0 || l->is_broken || l->is_deaf) {
-		str_done(&l->out);
-		l->out_from = 0;
-	}
+	if (leg_unsent(l) == 0 || l->is_broken || l->is_deaf)
+		drop_out(l);
 	return has_moved;
 }
 

@@ -33,11 +33,18 @@ struct leg {
 	bool is_eof, is_broken, is_shut;
 	bool is_deaf; /* takes no more; what it has said can still be read */
 	bool is_over_budget;
+	bool has_secret; /* in `out`: wiped with it */
 };
 
 static inline struct span leg_input(const struct leg *l)
 {
 	return (struct span){ str_text(&l->in) + l->in_from, l->in.len - l->in_from };
+}
+
+/* The same, to be changed in place. */
+static inline char *leg_bytes(struct leg *l)
+{
+	return l->in.data ? l->in.data + l->in_from : NULL;
 }
 
 static inline size_t leg_unsent(const struct leg *l)
@@ -63,6 +70,8 @@ void leg_watch(struct relay *r, struct leg *l, bool may_read);
 bool leg_fill(struct leg *l);
 void leg_take(struct leg *l, size_t n); /* of the input */
 struct str *leg_out(struct leg *l);     /* to add to */
+/* What is added next is a secret: wiped once it was sent. Its memory is not moved before. */
+void leg_keep_secret(struct leg *l);
 /* True when something was sent. */
 bool leg_flush(struct leg *l);
 void leg_shut(struct leg *l); /* after all was sent: no more comes */

@@ -47,7 +47,7 @@ enum policy_gate_args_id {
 	  "connect accept4 shutdown getsockname getpeername getsockopt sendto recvfrom sendmsg "   \
 	  "recvmsg" },                                                                             \
 	{ ALLOW, "memory of its own",                                                              \
-	  "brk mmap munmap mremap mprotect madvise" },                                             \
+	  "brk mmap munmap mremap mprotect madvise mlock" },                                       \
 	{ ALLOW, "itself: identity, clocks, locks of libraries, an end",                           \
 	  "getpid gettid getuid geteuid getgid getegid uname sysinfo clock_gettime gettimeofday "  \
 	  "clock_getres getrandom futex rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack tgkill " \

@@ -129,10 +129,12 @@ void record_request(struct conn *c, const struct request_note *n)
 	r.reason = n->reason;
 	r.cache = (uint8_t)n->cache;
 	if (n->reason == GATE_HTTP_RULE || n->reason == GATE_HTTP_BAD ||
-	    n->reason == GATE_NAME_MISMATCH || n->reason == GATE_NAME_BAD)
+	    n->reason == GATE_NAME_MISMATCH || n->reason == GATE_NAME_BAD ||
+	    n->reason == GATE_CREDENTIAL || n->reason == GATE_GIT)
 		r.decision = GATE_DENY;
 	copy(r.method, sizeof r.method, n->method);
 	copy(r.path, sizeof r.path, n->path);
+	copy(r.secret, sizeof r.secret, n->secret);
 	tell(c->gate, &r);
 }
 

@@ -11,8 +11,7 @@ void webbody_begin(struct http_body *b, const struct http_head *h, struct str *t
 	b->skips_extensions = true;
 }
 
-/* One piece, as the next hop gets it. */
-static void pass(const struct http_body *b, bool is_raw, struct span data, struct str *out)
+static void print(const struct http_body *b, bool is_raw, struct span data, struct str *out)
 {
 	if (b->kind == HTTP_CHUNKED && !is_raw)
 		http_print_chunk(out, data.at, data.len);
@@ -20,8 +19,47 @@ static void pass(const struct http_body *b, bool is_raw, struct span data, struc
 		str_addn(out, data.at, data.len);
 }
 
-/* Input becomes output until one of them is used up. MORE, DONE or an http_error. */
-int webbody_move(struct http_body *b, struct leg *from, struct leg *to, bool is_raw)
+/* What the mask lets go on: of `data`, or all that it held. */
+static void pass_masked(const struct http_body *b, struct webbody_way way, const struct span *data,
+                        struct str *out)
+{
+	AUTO(str_done) struct str clean = { .max = out->max };
+
+	if (data)
+		mask_feed(way.mask, *data, &clean);
+	else
+		mask_flush(way.mask, &clean);
+	print(b, way.is_raw, (struct span){ str_text(&clean), clean.len }, out);
+}
+
+static bool pass_push(const struct http_body *b, struct webbody_way way, struct span data,
+                      struct str *out)
+{
+	AUTO(str_done) struct str some = { .max = out->max };
+	bool was_judged = way.push->is_judged;
+	bool may = gitpush_feed(way.push, data, &some);
+
+	if (!was_judged && way.push->is_judged)
+		gitpush_take_head(way.push, out);
+	if (may)
+		print(b, way.is_raw, (struct span){ str_text(&some), some.len }, out);
+	return may;
+}
+
+/* One piece, as the next hop gets it. */
+static bool pass(const struct http_body *b, struct webbody_way way, struct span data,
+                 struct str *out)
+{
+	if (way.push && way.push->is_on)
+		return pass_push(b, way, data, out);
+	if (way.mask && way.mask->purse)
+		pass_masked(b, way, &data, out);
+	else
+		print(b, way.is_raw, data, out);
+	return true;
+}
+
+int webbody_move(struct http_body *b, struct leg *from, struct leg *to, struct webbody_way way)
 {
 	int r = HTTP_BODY_MORE;
 	struct span in;
@@ -31,20 +69,37 @@ int webbody_move(struct http_body *b, struct leg *from, struct leg *to, bool is_
 
 		in = leg_input(from);
 		r = http_body_feed(b, in.at, in.len, &piece);
-		if (piece.data.len > 0)
-			pass(b, is_raw, piece.data, leg_out(to));
+		if (way.push && way.push->head.len > 0)
+			leg_keep_secret(to); /* it may go on with this piece */
+		if (piece.data.len > 0 && !pass(b, way, piece.data, leg_out(to)))
+			return WEBBODY_PUSH;
 		leg_take(from, piece.consumed);
 		in = leg_input(from);
 	} while (r == HTTP_BODY_MORE && in.len > 0 && !leg_is_full(to));
 	return r;
 }
 
-int webbody_end(const struct http_body *b, const struct str *trailers, bool is_raw, struct leg *to)
+int webbody_end(const struct http_body *b, struct str *trailers, struct webbody_way way,
+                struct leg *to)
 {
 	struct err e;
 
-	return b->kind == HTTP_CHUNKED && !is_raw ? webhead_last_chunk(trailers, leg_out(to), &e)
-	                                          : 0;
+	if (way.push && !gitpush_end(way.push))
+		return WEBBODY_PUSH;
+	if (way.mask && way.mask->purse) {
+		pass_masked(b, way, NULL, leg_out(to));
+		mask_text(way.mask, trailers->data, trailers->len);
+	}
+	return b->kind == HTTP_CHUNKED && !way.is_raw
+	           ? webhead_last_chunk(trailers, leg_out(to), &e)
+	           : 0;
+}
+
+bool webbody_pass_masked(struct leg *from, struct leg *to, struct mask *m)
+{
+	if (!leg_is_full(to) && m->purse)
+		mask_text(m, leg_bytes(from), leg_input(from).len);
+	return webbody_pass(from, to);
 }
 
 bool webbody_pass(struct leg *from, struct leg *to)

@@ -3,14 +3,27 @@
  */
 #pragma once
 
+#include "gate/gitreq.h"
 #include "gate/leg.h"
+#include "gate/mask.h"
 #include "wire/http.h"
 
 void webbody_begin(struct http_body *b, const struct http_head *h, struct str *trailers);
-/* Input becomes output until one of them is used up. MORE, DONE or an http_error. `is_raw`: chunks
- * are not printed anew. */
-int webbody_move(struct http_body *b, struct leg *from, struct leg *to, bool is_raw);
-/* What is behind the last byte. 0 or -1. */
-int webbody_end(const struct http_body *b, const struct str *trailers, bool is_raw, struct leg *to);
+struct webbody_way {
+	bool is_raw;          /* chunks are not printed anew */
+	struct mask *mask;    /* NULL: nothing is looked for */
+	struct gitpush *push; /* NULL: it is none */
+};
+
+/* A push to where none may go. */
+#define WEBBODY_PUSH (HTTP_E_LAST - 1)
+
+/* Input becomes output until one of them is used up. MORE, DONE, an http_error or WEBBODY_PUSH. */
+int webbody_move(struct http_body *b, struct leg *from, struct leg *to, struct webbody_way way);
+/* What is behind the last byte. 0, -1 or WEBBODY_PUSH. */
+int webbody_end(const struct http_body *b, struct str *trailers, struct webbody_way way,
+                struct leg *to);
 /* Bytes are bytes; with their end. True when something has moved. */
 bool webbody_pass(struct leg *from, struct leg *to);
+/* A secret that comes in one piece is masked; nothing is held back for one that does not. */
+bool webbody_pass_masked(struct leg *from, struct leg *to, struct mask *m);

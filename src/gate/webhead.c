@@ -1,5 +1,7 @@
 #include "gate/webhead.h"
 
+#define TARGET_MAX (HTTP_TARGET_MAX + 4 * SECRET_VALUE_MAX)
+
 static void print_host(struct http_print *p, const struct http_head *h)
 {
 	char text[GATE_NAME_SIZE + sizeof ":65535"];
@@ -19,9 +21,40 @@ static void print_connection(struct http_print *p, bool is_upgrade, bool is_last
 		http_print_text(p, "Connection", is_upgrade ? "Upgrade" : "close");
 }
 
-int webhead_request(const struct http_head *h, struct str *out, struct err *e)
+/* The first line; with a secret in its query, where that is said there. */
+static struct http_print print_first(const struct http_head *h, const struct injection *j,
+                                     struct str *out)
 {
-	struct http_print p = http_print_request(out, h->method, h->path);
+	if (!j || inject_field(j))
+		return http_print_request(out, h->method, h->path);
+	struct str target = { .max = TARGET_MAX };
+
+	str_room(&target, TARGET_MAX);
+	inject_target(j, h->path, &target);
+	struct http_print p =
+	    http_print_request(out, h->method, (struct span){ str_text(&target), target.len });
+
+	if (target.overflow)
+		p.wrong = "the target is too long";
+	explicit_bzero(target.data, target.cap);
+	str_done(&target);
+	return p;
+}
+
+static void print_injected(struct http_print *p, const struct injection *j)
+{
+	const char *name = inject_field(j);
+
+	if (name)
+		http_print_field(p, span_of(name), j->entry->said);
+	/* In what is coded nobody could find it. */
+	http_print_text(p, "Accept-Encoding", "identity");
+}
+
+int webhead_request(const struct http_head *h, const struct injection *j, struct str *out,
+                    struct err *e)
+{
+	struct http_print p = print_first(h, j, out);
 
 	if (h->host.len > 0)
 		print_host(&p, h);
@@ -29,9 +62,11 @@ int webhead_request(const struct http_head *h, struct str *out, struct err *e)
 		const struct http_field *f = &h->fields[i];
 
 		if (http_goes_on(h, f->name) && !span_is_nocase(f->name, "Host") &&
-		    !span_is_nocase(f->name, "Expect"))
+		    !span_is_nocase(f->name, "Expect") && !(j && inject_replaces(j, f->name)))
 			http_print_field(&p, f->name, f->value);
 	}
+	if (j)
+		print_injected(&p, j);
 	if (h->expect_continue)
 		http_print_text(&p, "Expect", "100-continue");
 	http_print_framing(&p, h->body, h->length);

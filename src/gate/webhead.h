@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "gate/inject.h"
 #include "spec/mock.h"
 #include "wire/cache.h"
 #include "wire/gate.h"
@@ -12,7 +13,9 @@
 
 #define WEB_HEAD_MAX (64u << 10) /* of a head that was printed anew */
 
-int webhead_request(const struct http_head *h, struct str *out, struct err *e) MUST_USE;
+/* `j`: what is said of who asks, in place of what the client said; NULL: as it came. */
+int webhead_request(const struct http_head *h, const struct injection *j, struct str *out,
+                    struct err *e) MUST_USE;
 
 struct webhead_way {
 	bool is_last;             /* the connection ends behind this answer */

@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "launcher/helper.h"
+#include "launcher/sealkey.h"
 #include "os/sock.h"
 
 #define BACKOFF_MS_MIN 50
@@ -13,6 +14,7 @@
 static int start(struct gates *g, uint64_t now_ms, struct err *e)
 {
 	static char option[] = "--ca";
+	AUTO(fd_close) int key = sealkey_open(g->state_fd, g->key_source, e);
 	char *const args[] = { option, (char *)(uintptr_t)g->ca, NULL };
 	const struct helper gate = { .name = "caisson-gate",
 		                     .is_root = g->is_root,
@@ -20,8 +22,10 @@ static int start(struct gates *g, uint64_t now_ms, struct err *e)
 		                     .is_to_follow = true,
 		                     .cgroup = g->cgroup,
 		                     .args = g->ca ? args : NULL,
-		                     .fds = { g->cache_fd },
-		                     .n_fds = 1 };
+		                     .fds = { g->cache_fd, key },
+		                     .n_fds = 2 };
+	if (key < 0)
+		return -1;
 	int fd = helper_start(&gate, &g->pid, e);
 
 	if (fd < 0)

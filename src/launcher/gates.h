@@ -1,8 +1,8 @@
 /*
  * gates.h - the gate's program, caisson-gate: started when the first sandbox with a network is
  * made, one process for all of them. It forks a child for every socket that it is sent and does
- * nothing else; what it finds at its start is descriptor 3, where they come, and 4, the way to the
- * package cache. It ends with its launcher.
+ * nothing else; what it finds at its start is descriptor 3, where they come, 4, the way to the
+ * package cache, and 5, the key that secrets are sealed to. It ends with its launcher.
  */
 #pragma once
 
@@ -16,6 +16,8 @@ struct gates {
 	const char *ca;              /* file of more certificates that it trusts; or NULL */
 	const struct cgroup *cgroup; /* that the launcher lives in, and it does not; or NULL */
 	int cache_fd;                /* the way to the package cache, which it gets; -1: none */
+	int state_fd;                /* of the folder that its key lies in */
+	const char *key_source;      /* of another key (launcher/sealkey.h); or NULL */
 	pid_t pid;                   /* 0: not running */
 	int channel_fd;              /* -1: the same */
 	uint64_t started_ms, again_ms;

@@ -4,6 +4,7 @@
  *   STATE/            the daemon writes there; root mode: 01770, root's and the daemon's group's,
  *                     so that it can neither remove nor replace what is root's in it
  *   STATE/trees/ blobs/ vol/  0700, the launcher's: what workspaces keep (wire/vault.h)
+ *   STATE/gate.key    0600, the launcher's: what secrets are sealed to (sealkey.h)
  *   STATE/cache/      0700, the package cache's
  *   STATE/ledger/     0700, the ledger's
  *   RUN/              0711, the launcher's: the daemon passes and connects

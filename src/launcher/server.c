@@ -651,6 +651,8 @@ static int open_all(struct server *s, struct err *e)
 	s->opener.is_root = s->gates.is_root = s->kit.host.is_root;
 	s->gates.id = s->opts->service_id + 1;
 	s->gates.ca = s->opts->gate_ca;
+	s->gates.key_source = s->opts->gate_key;
+	s->gates.state_fd = s->dirs.state_fd;
 	s->gates.cgroup = &s->kit.host.cgroup;
 	s->opener.api_dev = s->dirs.api_dev;
 	s->opener.api_ino = s->dirs.api_ino;

@@ -29,6 +29,7 @@ struct server_opts {
 	char *const *argv;        /* for it, NULL-terminated */
 	char *const *cache_args;  /* for the package cache, NULL-terminated */
 	char *const *ledger_args; /* the same for the ledger */
+	const char *gate_key;     /* launcher/sealkey.h; or NULL */
 	char *const *env;
 };
 

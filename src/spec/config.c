@@ -231,6 +231,26 @@ static int check_level(const struct opt *o, struct arena *a, const char *text, c
 #define CACHE_LEAST (64ull << 20)
 #define CACHE_USUAL "10g"
 
+static int check_key(const struct opt *o, struct arena *a, const char *text, const char **out,
+                     struct err *e)
+{
+	static const char *const places[] = { "env:", "keyring:" };
+
+	(void)o;
+	if (text_plain(text, NAME_TEXT_MAX, e) < 0)
+		return -1;
+	for (size_t i = 0; i < COUNT(places); i++) {
+		size_t n = strlen(places[i]);
+
+		if (strncmp(text, places[i], n) == 0 && text[n]) {
+			*out = arena_strdup(a, text);
+			return 0;
+		}
+	}
+	/* Not repeated: it may be the key. */
+	return err_new(e, ERR_INVALID, "wants env:NAME or keyring:NAME");
+}
+
 static int check_cache(const struct opt *o, struct arena *a, const char *text, const char **out,
                        struct err *e)
 {
@@ -294,6 +314,8 @@ static const struct opt own_net_rows[] = {
 	  .help = "the gate reaches everything through it" },
 	{ .key = "ca", .type = &opt_text, .check = check_path, NET(ca), .forms = "a path",
 	  .help = "certificates (PEM) that servers may have besides those the host trusts, where the gate reads TLS" },
+	{ .key = "key", .type = &opt_text, .check = check_key, NET(key), .forms = "`env:NAME` or `keyring:NAME`",
+	  .help = "where the key is that secrets are sealed to, 64 digits of base 16; a file of the state folder unless given" },
 	{ .key = "cache", .type = &opt_text, .check = check_cache, NET(cache),
 	  .forms = "a size, or `off`",
 	  .help = "how much the package cache keeps; `10g` unless given, `off`: there is none" },

@@ -57,6 +57,7 @@ struct config_net {
 	struct text_list grant;         /* special-purpose ranges that anybody may name */
 	const char *proxy;              /* through which the gate goes; NULL: none */
 	const char *ca;                 /* PEM file of whom it trusts besides the host's; or NULL */
+	const char *key;                /* where the key of secrets is: "env:NAME"; NULL: a file */
 	const char *cache;              /* how much packages may take: "10g", "off"; NULL: 10g */
 	uint64_t ask_ms;                /* how long a connection waits for a person */
 };

@@ -65,6 +65,11 @@ static int name_check(const struct opt *o, struct arena *a, const char *text, co
 	return 0;
 }
 
+int secret_word_check(struct arena *a, const char *text, const char **out, struct err *e)
+{
+	return name_check(NULL, a, text, out, e);
+}
+
 static int source_check(const struct opt *o, struct arena *a, const char *text, const char **out,
                         struct err *e)
 {

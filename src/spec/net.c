@@ -7,8 +7,8 @@ static const char *const mode_words[] = {
 	[NET_LIST] = "list",
 	NULL,
 };
-static const char *const methods[] = { "GET",   "HEAD",   "POST",    "PUT",
-	                               "PATCH", "DELETE", "OPTIONS", NULL };
+const char *const http_methods[] = { "GET",   "HEAD",   "POST",    "PUT",
+	                             "PATCH", "DELETE", "OPTIONS", NULL };
 
 static int mode_set(struct input *in, const struct opt *o, void *into, json_t *v, struct err *e)
 {
@@ -217,7 +217,7 @@ int check_url_path(const struct opt *o, struct arena *a, const char *text, const
 static const struct opt http_rows[] = {
 	{ .key = "host", .type = &opt_text, .check = check_host, RULE(host),
 	  .forms = "host name", .help = "where the rule applies; TLS is terminated for it" },
-	{ .key = "methods", .type = &opt_list, .check = check_word, .words = methods, RULE(methods),
+	{ .key = "methods", .type = &opt_list, .check = check_word, .words = http_methods, RULE(methods),
 	  .forms = "list: `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE`, `OPTIONS`",
 	  .help = "allowed methods; all unless given" },
 	{ .key = "paths", .type = &opt_list, .check = check_url_path, RULE(paths),
@@ -366,9 +366,12 @@ void net_clear(struct net_spec *n)
 	n->mode = NET_DENY;
 }
 
-bool net_reads_tls(const struct net_spec *n)
+bool spec_reads_tls(const struct spec *s)
 {
-	return n->http.len > 0 || n->inspect.len > 0 || n->mock.len > 0 || n->cache.len > 0;
+	const struct net_spec *n = &s->net;
+
+	return n->http.len > 0 || n->inspect.len > 0 || n->mock.len > 0 || n->cache.len > 0 ||
+	       s->creds.len > 0;
 }
 
 /* "denny", "alow:example.org", "example.org": a slip must never become a rule. */

@@ -6,6 +6,8 @@
 
 #include "spec/config.h"
 
+struct json_t;
+
 /* The hosts that "preset:NAME" or "set:NAME" stands for are added to `out`: 1; 0: it is not mine,
  * and stays; -1. */
 typedef int net_hosts_fn(void *arg, enum net_entry kind, const char *name, struct text_list *out,
@@ -21,6 +23,7 @@ int net_expand_config(struct spec *s, const struct config_net *c, struct err *e)
 int net_admit(const struct net_spec *net, const struct config_net *c, bool is_operator,
               struct err *e) MUST_USE;
 
-/* The rules document of wire/gate.h. What was admitted is granted. */
-int net_document(const struct net_spec *net, const struct config_net *c, struct str *out,
-                 struct err *e) MUST_USE;
+/* The rules document of wire/gate.h. What was admitted is granted. `creds`: its member, whose
+ * reference is taken; NULL: none. */
+int net_document(const struct net_spec *net, const struct config_net *c, struct json_t *creds,
+                 struct str *out, struct err *e) MUST_USE;

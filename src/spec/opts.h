@@ -162,6 +162,9 @@ opt_check check_path, check_mount_point, check_source, check_host, check_cidr, c
 opt_check check_url_path;
 opt_check check_user, check_image, check_env_name, check_env_value, check_weaker;
 bool secret_prefix(const char *text);
+/* The name of a secret; one that may be a secret itself is not repeated. */
+int secret_word_check(struct arena *a, const char *text, const char **out, struct err *e) MUST_USE;
+extern const char *const http_methods[]; /* that a rule can name */
 
 /* print.c: limits with their units; reference.c: tables, and one line of help. */
 json_t *limits_tree(const struct spec *s);

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "spec/opts.h"
 #include "spec/rules.h"
 
 /* The name on that port; port 0 of a rule is every port. */
@@ -13,6 +14,14 @@ bool host_contains(const struct host_rule *outer, const struct host_rule *inner)
 bool host_meets(const struct host_rule *a, const struct host_rule *b);
 /* A rule of the list that covers it; one that names the port comes first. NULL: none. */
 const struct host_rule *hosts_find(const struct host_rules *l, const char *name, uint16_t port);
+
+struct host_rule host_compile(struct arena *a, const char *text); /* that check_host() took */
+/* As http_target_normal() would write it. */
+const char *path_compile(struct arena *a, const char *path);
+
+/* rules_creds.c: an entry of the document; then of all, what is asked of it later. */
+extern const struct opt_type opt_doc_creds;
+void creds_done(struct cred_list *l);
 
 /* Of a text that check_cidr() has taken, and that lives as long. */
 struct range_rule range_compile(const char *text);

@@ -14,12 +14,15 @@
 
 #define ASK_MS_MAX (24ll * 3600 * 1000)
 #define ASK_MS_DEFAULT 300000
+#define CREDS_MAX 32
+#define PORT_HTTPS 443
 
 struct doc {
 	struct net_spec net;
 	bool has_net;
 	struct text_list grant;
 	struct pair_list mocks;
+	struct cred_list creds;
 	const char *proxy;
 	uint32_t ask_ms;
 };
@@ -92,6 +95,7 @@ static const struct opt rows[] = {
 	{ .key = "proxy", .type = &opt_text, .check = check_proxy, FIELD(proxy) },
 	{ .key = "mocks", .type = &opt_map, .check_key = check_rules_file, .check = check_any,
 	  FIELD(mocks) },
+	{ .key = "creds", .type = &opt_doc_creds, FIELD(creds), .max = CREDS_MAX },
 	{ .key = "ask_ms", .type = &opt_ask, FIELD(ask_ms) },
 };
 /* clang-format on */
@@ -109,6 +113,7 @@ static void doc_done(struct doc *doc)
 	net_clear(&doc->net);
 	vec_done(&doc->grant);
 	vec_done(&doc->mocks);
+	creds_done(&doc->creds);
 }
 
 /* ---- hosts and ranges; the text was checked by check_host and check_cidr ---- */
@@ -120,7 +125,7 @@ static uint16_t port_of(const char *text)
 	return colon ? (uint16_t)strtoul(colon + 1, NULL, 10) : 0;
 }
 
-static struct host_rule host_compile(struct arena *a, const char *text)
+struct host_rule host_compile(struct arena *a, const char *text)
 {
 	struct host_rule h = { .kind = HOST_EXACT, .text = text, .port = port_of(text) };
 	size_t n = strcspn(text, ":");
@@ -183,8 +188,7 @@ static void ranges_compile(struct range_rules *out, const struct text_list *in)
 
 /* ---- http ---- */
 
-/* As http_target_normal() would write it. */
-static const char *path_compile(struct arena *a, const char *path)
+const char *path_compile(struct arena *a, const char *path)
 {
 	AUTO(str_done) struct str out = { .max = 3ul * PATH_TEXT_MAX };
 
@@ -288,7 +292,26 @@ void rules_proxy_by(struct rules *r, const char *text)
 
 /* ---- the whole ---- */
 
-static int compile(struct rules *r, const struct doc *doc, struct err *e)
+/* They are the rules' from now on. */
+static void creds_compile(struct rules *r, struct cred_list *in)
+{
+	r->creds = *in;
+	*in = (struct cred_list){ 0 };
+	for (size_t i = 0; i < r->creds.len; i++) {
+		struct cred_rule *c = &r->creds.at[i];
+
+		for (size_t k = 0; k < c->bind.hosts.len && k < BIND_HOSTS_MAX; k++) {
+			c->hosts[k] = host_compile(&r->arena, c->bind.hosts.at[k]);
+			if (c->hosts[k].port == 0)
+				c->hosts[k].port = PORT_HTTPS;
+			c->n_hosts = k + 1;
+		}
+		for (size_t k = 0; k < c->bind.paths.len; k++)
+			c->bind.paths.at[k] = path_compile(&r->arena, c->bind.paths.at[k]);
+	}
+}
+
+static int compile(struct rules *r, struct doc *doc, struct err *e)
 {
 	const struct net_spec *net = &doc->net;
 
@@ -313,6 +336,7 @@ static int compile(struct rules *r, const struct doc *doc, struct err *e)
 	for (size_t i = 0; i < net->cache.len; i++)
 		cache_compile(r, net->cache.at[i]);
 	proxy_compile(r, doc->proxy);
+	creds_compile(r, &doc->creds);
 	return rates_compile(r, &net->rate, e);
 }
 
@@ -350,6 +374,7 @@ void rules_done(struct rules *r)
 	vec_done(&r->http);
 	vec_done(&r->mock);
 	vec_done(&r->cache);
+	creds_done(&r->creds);
 	arena_done(&r->arena);
 	*r = (struct rules){ 0 };
 }

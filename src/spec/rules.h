@@ -13,10 +13,12 @@
  *             or that has rules of its own, cannot be reached around them by its address.
  *   cache     TLS of its hosts ends at the gate. With offline they are all that can be reached, and
  *             nobody is dialled for them.
+ *   creds     TLS of their hosts ends at the gate, on every port; only HTTP is spoken there.
  *   special   addresses of special.h only where `grant` covers them, metadata never.
  */
 #pragma once
 
+#include "spec/bind.h"
 #include "spec/spec.h"
 #include "wire/gate.h"
 #include "wire/hostname.h"
@@ -57,6 +59,22 @@ struct cache_rule {
 	enum pkg_kind kind;
 };
 
+/* A secret that this sandbox may use. The value is sealed here, and opened elsewhere. */
+struct cred_rule {
+	const char *name;                        /* of the secret */
+	const char *tenant, *bind_text, *sealed; /* base64 */
+	const char *placeholder;                 /* what stands for it inside; NULL: nothing does */
+	int64_t until_ms;                        /* since 1970; 0: no end */
+	struct bind bind;
+	struct host_rule hosts[BIND_HOSTS_MAX]; /* of bind, with their ports */
+	size_t n_hosts;
+};
+
+struct cred_list {
+	struct cred_rule *at;
+	size_t len, cap;
+};
+
 struct host_rules {
 	struct host_rule *at;
 	size_t len, cap;
@@ -85,6 +103,7 @@ struct rules {
 	VEC(struct request_rule) http;
 	VEC(struct mock_rule) mock;
 	VEC(struct cache_rule) cache;
+	struct cred_list creds;
 	struct rates rates;
 	const char *proxy_host; /* a name or an address */
 	uint32_t ask_ms;
@@ -154,6 +173,15 @@ bool rules_may_dial(const struct rules *r, const struct rules_addr *to, enum gat
  * rule of http applies). CONNECT and TRACE are never allowed. */
 struct verdict rules_http(const struct rules *r, const struct question *q, const char *method,
                           const char *path);
+
+/* Some secret is bound to that name: on whatever port, no other credential goes there. */
+bool rules_is_bound(const struct rules *r, const char *name);
+/* The secret is for this host and port; for this request of it, at this time. `path` as in
+ * rules_http(); NULL: none. Git is not judged here. */
+bool cred_has_host(const struct cred_rule *c, const char *name, uint16_t port);
+bool cred_has_request(const struct cred_rule *c, const char *method, const char *path,
+                      int64_t now_ms);
+
 /* `*` in a segment: any of its bytes; alone: one segment that is not empty. `**` alone: any number
  * of segments, at the end at least one ("/a/" has an empty one, "/a" none). */
 bool path_matches(const char *pattern, const char *path);

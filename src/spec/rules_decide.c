@@ -244,7 +244,8 @@ static struct verdict decide_name(const struct rules *r, const struct question *
 	if (!f.v.mock)
 		f.v.cache = rules_cached(r, q->name, q->to.port);
 	f.v.is_terminated = f.v.mock || f.v.has_http || f.v.cache != PKG_NONE ||
-	                    hosts_find(&r->inspect, q->name, q->to.port);
+	                    hosts_find(&r->inspect, q->name, q->to.port) ||
+	                    rules_is_bound(r, q->name);
 	if (f.v.what == VERDICT_ASK && q->is_answered)
 		f.v.what = VERDICT_ALLOW;
 	if (q->stage == STAGE_BYTES)
@@ -268,7 +269,8 @@ static struct verdict decide_address(const struct rules *r, const struct questio
 
 		if (f.v.reason == GATE_RULE)
 			return f.v;
-		if (f.v.mock || f.v.has_http || hosts_find(&r->inspect, name, q->to.port))
+		if (f.v.mock || f.v.has_http || hosts_find(&r->inspect, name, q->to.port) ||
+		    rules_is_bound(r, name))
 			why = GATE_NAME_MISMATCH;
 	}
 	return why == GATE_NONE ? v : refuse(v, why);

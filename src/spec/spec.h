@@ -152,8 +152,8 @@ bool spec_weaker(const struct spec *s, const char *field);       /* it is listed
 
 /* What an entry is; *name is then the word behind "preset:" or "set:", else the entry. */
 enum net_entry net_entry_kind(const char *entry, const char **name);
-bool net_reads_tls(const struct net_spec *n); /* for some host TLS ends at the gate */
-extern const char *const net_presets[];       /* "pip", ...; ends with NULL */
+bool spec_reads_tls(const struct spec *s); /* for some host TLS ends at the gate */
+extern const char *const net_presets[];    /* "pip", ...; ends with NULL */
 
 /* What an imported image may be called: letters, digits, then . _ - : too; not host, nor
  * with dir: or oci: in front. */

@@ -352,6 +352,20 @@ static const char roots[] =
     "ALTER TABLE workspaces ADD COLUMN root_image TEXT;"
     "CREATE INDEX workspaces_root ON workspaces(root_tree) WHERE root_tree>0;"
     "ALTER TABLE points ADD COLUMN root INTEGER NOT NULL DEFAULT 0;";
+/* Values are sealed to the gate; what is here opens nothing. */
+static const char secrets[] = "CREATE TABLE secrets("
+			      " tenant TEXT NOT NULL,"
+			      " node TEXT NOT NULL,"
+			      " name TEXT NOT NULL,"
+			      " bind TEXT NOT NULL CHECK(json_valid(bind)),"
+			      " sealed TEXT NOT NULL,"
+			      " version INTEGER NOT NULL,"
+			      " created_ms INTEGER NOT NULL,"
+			      " changed_ms INTEGER NOT NULL,"
+			      " last_used_ms INTEGER,"
+			      " uses INTEGER NOT NULL,"
+			      " PRIMARY KEY(tenant,name)"
+			      ") STRICT, WITHOUT ROWID;";
 
 static const struct schema_step our_steps[] = {
 	{ "the first tables", first },
@@ -361,6 +375,7 @@ static const struct schema_step our_steps[] = {
 	{ "repositories", repos },
 	{ "images", images },
 	{ "roots of workspaces", roots },
+	{ "secrets", secrets },
 };
 
 static int run_steps(struct db *db, const struct schema_step *steps, size_t from, size_t to,

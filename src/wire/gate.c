@@ -20,6 +20,7 @@ static const struct row {
 	[G_RECORD] = { sizeof(struct gate_record), 0 },
 	[G_ASK]    = { sizeof(struct gate_ask), 0 },
 	[G_UNASK]  = { sizeof(struct gate_unask), 0 },
+	[G_KEY]    = { sizeof(struct gate_key), 0 },
 };
 _Static_assert(COUNT(rows) == G_TYPES, "a type has no row");
 
@@ -47,6 +48,9 @@ static const char *const reasons[] = {
 	[GATE_TLS] = "tls",
 	[GATE_SILENT] = "silent",
 	[GATE_OFFLINE] = "offline",
+	[GATE_CREDENTIAL] = "credential",
+	[GATE_GIT] = "git",
+	[GATE_REFLECTED] = "reflected",
 };
 _Static_assert(COUNT(reasons) == GATE_REASONS, "a reason has no name");
 
@@ -94,7 +98,7 @@ static bool check_record(const struct gate_record *r)
 	if ((r->kind == GATE_REQUEST) != (r->request > 0))
 		return false;
 	return IS_TEXT(r->name) && IS_TEXT(r->sni) && IS_TEXT(r->alpn) && IS_TEXT(r->method) &&
-	       IS_TEXT(r->path) && IS_TEXT(r->rule);
+	       IS_TEXT(r->path) && IS_TEXT(r->rule) && IS_TEXT(r->secret);
 }
 
 /* One certificate as PEM, and nothing that a file of them would read as something else. */
@@ -144,6 +148,7 @@ static bool check_body(const struct gate_packet *p)
 		return check_record(&p->record);
 	case G_ASK:
 		return check_ask(&p->ask);
+	case G_KEY:
 	case G_UNASK:
 	case G_UP:
 		return true;

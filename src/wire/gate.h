@@ -35,7 +35,9 @@
 #define GATE_RULE_SIZE 288 /* the rule that decided, as written: "allow: *.example.org:443" */
 #define GATE_RULES_MAX SPEC_BYTES_MAX /* bytes of a rules document */
 #define GATE_CREDIT 256               /* records that one child may have under way */
+#define GATE_SECRET_SIZE 72           /* the name of one; it is bounded in spec/bind.h */
 #define GATE_ID_SIZE 40
+#define GATE_KEY_SIZE 32
 #define GATE_SEED_SIZE 32
 #define GATE_PEM_SIZE 1024
 
@@ -52,6 +54,9 @@ enum gate_type {
 	G_RECORD, /* struct gate_record */
 	G_ASK,    /* struct gate_ask */
 	G_UNASK,  /* struct gate_unask; its number does not come again */
+	/* either */
+	G_KEY, /* struct gate_key, of any bytes, instead of START: answered by the same with the
+	          public key that secrets are sealed to (wire/seal.h) */
 	G_TYPES
 };
 
@@ -77,6 +82,7 @@ enum gate_fd {
  *    "grant": ["127.0.0.0/8", ...],  special-purpose ranges that the operator lets names resolve to
  *    "proxy": "http://host:port" | "socks5://host:port",  absent: none; operator only
  *    "mocks": {"file of a mock": "its text"},  one for every file that net.mock names
+ *    "creds": [{"name", "tenant", "bind", "sealed", "placeholder", "until_ms"}],  spec/bind.h
  *    "ask_ms": 300000}                how long a connection is held
  * It is written by the daemon, carried by the monitor, read by the child. */
 struct gate_start {
@@ -94,6 +100,10 @@ struct gate_ca {
 	char pem[GATE_PEM_SIZE];
 	uint32_t hash; /* of its subject: OpenSSL looks for a file of that name */
 	uint32_t zero;
+};
+
+struct gate_key {
+	uint8_t key[GATE_KEY_SIZE];
 };
 
 struct gate_rules {
@@ -139,14 +149,17 @@ enum gate_reason {
 	GATE_SPOOL,       /* nobody takes the records */
 	GATE_ASK_TIMEOUT,
 	GATE_ASK_DENIED,
-	GATE_ASK_FULL,  /* too many are held */
-	GATE_RELOADED,  /* closed by new rules */
-	GATE_NAME_BAD,  /* not a name */
-	GATE_HTTP_RULE, /* method or path */
-	GATE_HTTP_BAD,  /* an ambiguous or malformed request */
-	GATE_TLS,       /* a handshake that failed, on either side */
-	GATE_SILENT,    /* the client sent nothing in time */
-	GATE_OFFLINE,   /* the rules let only the package cache answer, and it has no answer */
+	GATE_ASK_FULL,   /* too many are held */
+	GATE_RELOADED,   /* closed by new rules */
+	GATE_NAME_BAD,   /* not a name */
+	GATE_HTTP_RULE,  /* method or path */
+	GATE_HTTP_BAD,   /* an ambiguous or malformed request */
+	GATE_TLS,        /* a handshake that failed, on either side */
+	GATE_SILENT,     /* the client sent nothing in time */
+	GATE_OFFLINE,    /* the rules let only the package cache answer, and it has no answer */
+	GATE_CREDENTIAL, /* for a host with a bound secret: another credential than that */
+	GATE_GIT,        /* a push to a ref that the bound secret is not for */
+	GATE_REFLECTED,  /* an answer had a secret in it, which was masked */
 	GATE_REASONS
 };
 
@@ -190,7 +203,8 @@ struct gate_record {
 	char alpn[GATE_ALPN_SIZE];
 	char method[GATE_METHOD_SIZE];
 	char path[GATE_PATH_SIZE];
-	char rule[GATE_RULE_SIZE]; /* "" when no rule decided */
+	char rule[GATE_RULE_SIZE];     /* "" when no rule decided */
+	char secret[GATE_SECRET_SIZE]; /* GATE_REQUEST: the secret that went with it; or "" */
 };
 
 struct gate_ask {
@@ -209,6 +223,7 @@ struct gate_packet {
 	struct gate_head head;
 	union {
 		struct gate_start start;
+		struct gate_key key;
 		struct gate_rules rules;
 		struct gate_ruled ruled;
 		struct gate_credit credit;

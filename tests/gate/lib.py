@@ -24,16 +24,17 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD", HERE.parent.parent / "build"))
 
-START, RULES, CREDIT, ANSWER, UP, CA, RULED, RECORD, ASK, UNASK = range(10)
+START, RULES, CREDIT, ANSWER, UP, CA, RULED, RECORD, ASK, UNASK, KEY = range(11)
 KINDS = ["opened", "closed", "lookup", "request"]
 DECISIONS = ["allow", "deny", "ask_deny", "ask_allow"]
 REASONS = ["none", "no_rule", "rule", "literal", "name_mismatch", "no_sni", "protocol", "special", "metadata", "unresolved", "unreachable",
-           "budget", "spool", "ask_timeout", "ask_denied", "ask_full", "reloaded", "name_bad", "http_rule", "http_bad", "tls", "silent", "offline"]
+           "budget", "spool", "ask_timeout", "ask_denied", "ask_full", "reloaded", "name_bad", "http_rule", "http_bad", "tls", "silent", "offline",
+           "credential", "git", "reflected"]
 PROTOS = ["unknown", "tls", "http", "ssh", "tcp", "dns"]
 BY = ["nobody", "client", "server", "gate"]
-RECORD_FORM = "=QQqQQQIIIIIHHBBBB16s16sII254s254s32s16s512s288s"
+RECORD_FORM = "=QQqQQQIIIIIHHBBBB16s16sII254s254s32s16s512s288s72s"
 RECORD_FIELDS = ("seq request unix_ms bytes_up bytes_down ms kind decision reason proto generation port src_port is_v6 is_terminated close_by cache "
-                 "dst real status count name sni alpn method path rule").split()
+                 "dst real status count name sni alpn method path rule secret").split()
 
 
 class Failed(Exception):
@@ -61,7 +62,7 @@ def read_record(body):
     r = Record(zip(RECORD_FIELDS, struct.unpack(RECORD_FORM, body)))
     for field, words in (("kind", KINDS), ("decision", DECISIONS), ("reason", REASONS), ("proto", PROTOS), ("close_by", BY)):
         r[field] = words[r[field]]
-    for field in ("name", "sni", "alpn", "method", "path", "rule"):
+    for field in ("name", "sni", "alpn", "method", "path", "rule", "secret"):
         r[field] = text_of(r[field])
     for field in ("dst", "real"):
         r[field] = socket.inet_ntop(socket.AF_INET6, r[field]) if r["is_v6"] or any(r[field][4:]) else socket.inet_ntop(socket.AF_INET, r[field][:4])

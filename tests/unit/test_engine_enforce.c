@@ -18,12 +18,12 @@ static const struct cgroup cgroup_pids = {
 	.trees = { { .is_v2 = true, .controllers = 1u << CG_PIDS } }, .n_trees = 1
 };
 
-static const struct enforce_host root_v1 = { true, &cgroup_v1, true, 0 };
-static const struct enforce_host root_v2 = { true, &cgroup_v2, true, 0 };
-static const struct enforce_host root_none = { true, &no_cgroup, false, 0 };
-static const struct enforce_host user_v2 = { false, &cgroup_v2, true, 0 };
-static const struct enforce_host user_none = { false, &no_cgroup, false, 0 };
-static const struct enforce_host user_pids = { false, &cgroup_pids, true, 0 };
+static const struct enforce_host root_v1 = { true, &cgroup_v1, true, false, 0 };
+static const struct enforce_host root_v2 = { true, &cgroup_v2, true, false, 0 };
+static const struct enforce_host root_none = { true, &no_cgroup, false, false, 0 };
+static const struct enforce_host user_v2 = { false, &cgroup_v2, true, false, 0 };
+static const struct enforce_host user_none = { false, &no_cgroup, false, false, 0 };
+static const struct enforce_host user_pids = { false, &cgroup_pids, true, false, 0 };
 
 /* ---- specs from flags -------------------------------------------------------------- */
 
@@ -241,7 +241,7 @@ TEST(what_has_no_provider_here_is_refused_on_every_host)
 
 TEST(a_network_takes_nf_tables)
 {
-	static const struct enforce_host without = { false, &no_cgroup, true, ENOENT };
+	static const struct enforce_host without = { false, &no_cgroup, true, false, ENOENT };
 	static const char *const nets[] = { "allow", "allow:example.org" };
 
 	for (size_t i = 0; i < COUNT(nets); i++) {

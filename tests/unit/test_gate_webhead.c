@@ -11,7 +11,7 @@ static const char *request(const char *text)
 
 	str_clear(&out);
 	CHECK_INT(http_proxy_head(text, strlen(text), &head), (long)strlen(text));
-	CHECK_INT(webhead_request(&head, &out, &e), 0);
+	CHECK_INT(webhead_request(&head, NULL, &out, &e), 0);
 	return str_text(&out);
 }
 

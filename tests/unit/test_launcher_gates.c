@@ -5,12 +5,14 @@
 
 #include "base/fd.h"
 #include "launcher/launcher.h"
+#include "launcher/sealkey.h"
 #include "launcher/server.h"
 #include "os/file.h"
 #include "test.h"
 #include "wire/gate.h"
 
 static struct gates g;
+static const char seal_key[] = "8057991eef8f1f1af18f4a9491d16a1ce333f695d4db8e38da75975c4478e0fb";
 
 static void begin(void)
 {
@@ -19,9 +21,13 @@ static void begin(void)
 
 	if (launcher_find("caisson-gate", path, &e) < 0)
 		SKIP("needs caisson-gate beside the test");
-	g = (struct gates){
-		.is_root = geteuid() == 0, .id = SERVER_ID + 1, .cache_fd = -1, .channel_fd = -1
-	};
+	CHECK_INT(setenv("GATES_TEST_KEY", seal_key, 1), 0);
+	CHECK_INT(sealkey_take("env:GATES_TEST_KEY", &e), 0);
+	g = (struct gates){ .is_root = geteuid() == 0,
+		            .id = SERVER_ID + 1,
+		            .cache_fd = -1,
+		            .key_source = "env:GATES_TEST_KEY",
+		            .channel_fd = -1 };
 }
 
 static int ask(uint64_t now_ms)

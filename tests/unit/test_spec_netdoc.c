@@ -162,7 +162,7 @@ TEST(the_document_is_what_the_gate_reads)
 		struct err e = { 0 };
 
 		load(&c, &s, rows[i].config, rows[i].spec);
-		CHECK_INT(net_document(&s.net, &c.net, &doc, &e), 0);
+		CHECK_INT(net_document(&s.net, &c.net, NULL, &doc, &e), 0);
 		CHECK_STR(str_text(&doc), rows[i].want);
 		if (rules_read(&rules, str_text(&doc), doc.len, &e) < 0)
 			CHECK_STR(e.msg, "");
@@ -201,7 +201,7 @@ TEST(without_a_cache_nothing_is_cached_and_nobody_is_offline)
 		CHECK_INT(net_admit(&s.net, &c.net, true, &e), rows[i].message ? -1 : 0);
 		if (rows[i].message && !strstr(e.msg, rows[i].message))
 			CHECK_STR(e.msg, rows[i].message);
-		CHECK_INT(net_document(&s.net, &c.net, &doc, &e), 0);
+		CHECK_INT(net_document(&s.net, &c.net, NULL, &doc, &e), 0);
 		CHECK_INT(rules_read(&r, doc.data, doc.len, &e), 0);
 		CHECK_INT(rules_cached(&r, "a.test", 443), rows[i].is_cached ? PKG_PIP : PKG_NONE);
 		spec_done(&s);

@@ -87,7 +87,7 @@ def _(api):
     for refs in (["refs/heads/a*"], ["heads/*"], [], ["refs/heads/*"] * 17, "refs/heads/*", [1], ["+refs/heads/*:refs/x/*"]):
         g.refused(api.client.put("/v1/repos/bad", {"url": "https://git.test/x.git", "refs": refs}), "invalid")
     g.refused(api.client.put("/v1/repos/bad", {"url": "https://git.test/x.git", "refresh": "sometimes"}), "invalid")
-    g.refused(api.client.put("/v1/repos/bad", {"url": "https://git.test/x.git", "cred": "work"}), "unenforceable")
+    g.refused(api.client.put("/v1/repos/bad", {"url": "https://git.test/x.git", "cred": "work"}), "not_found")
     g.refused(api.client.put("/v1/repos/bad", {"url": "https://git.test/x.git", "branch": "x"}), "invalid")
     g.refused(api.client.put("/v1/repos/-bad", {"url": "https://git.test/x.git"}), "invalid")
     same(api.client.ok("GET", "/v1/repos")["repos"], [], "left")

@@ -269,7 +269,7 @@ def _(api):
         check(w.post("push", {"force_with_lease": True}).status == 200, "over what was last seen")
         for bad in ("-x", "a b", "refs/heads/x", "a..b", "x\x1b[31m"):
             g.refused(w.post("push", {"branch": bad}), "invalid")
-        g.refused(w.post("push", {"cred": "work"}), "unenforceable")
+        g.refused(w.post("push", {"cred": "work"}), "not_found")
         plain = Work(client, url)
         plain.run("echo x >x")
         plain.commit("x")

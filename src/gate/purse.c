@@ -1,0 +1,286 @@
+#include "gate/purse.h"
+
+#include "os/secret.h"
+#include "wire/base64.h"
+
+#define PAGE 4096ul
+
+/* ---- locked bytes -------------------------------------------------------------------- */
+
+/* What one value can become: itself, as it is said (escaped: three times as long), and for the
+ * marks three copies and six codes of a third more. */
+static size_t room_for(const struct cred_rule *c, size_t n)
+{
+	size_t extra = strlen(c->bind.arg) + (c->bind.format ? strlen(c->bind.format) : 0) + 64;
+
+	return 16 * n + 4 * extra;
+}
+
+static struct span take(struct purse *p, const void *bytes, size_t n)
+{
+	uint8_t *at = p->at + p->used;
+
+	memcpy(at, bytes, n);
+	p->used += n;
+	return (struct span){ (const char *)at, n };
+}
+
+static struct span add(struct purse *p, struct span to, const char *bytes, size_t n)
+{
+	(void)take(p, bytes, n); /* right behind it */
+	return (struct span){ to.at, to.len + n };
+}
+
+/* base64_encode() builds in a str, which is memory like any other: wiped here. */
+static struct span encode(struct purse *p, struct span bytes)
+{
+	struct str text = { .max = 4ul * SECRET_VALUE_MAX };
+
+	base64_encode(bytes.at, bytes.len, &text);
+	struct span s = take(p, str_text(&text), text.len);
+
+	explicit_bzero(text.data, text.cap);
+	str_done(&text);
+	return s;
+}
+
+/* ---- how it is said ------------------------------------------------------------------ */
+
+static struct span say_bearer(struct purse *p, const struct bind *b, struct span value)
+{
+	(void)b;
+	return add(p, take(p, "Bearer ", 7), value.at, value.len);
+}
+
+static struct span say_basic(struct purse *p, const struct bind *b, struct span value)
+{
+	struct span both = take(p, b->arg, strlen(b->arg));
+
+	both = add(p, both, ":", 1);
+	both = add(p, both, value.at, value.len);
+	struct span word = take(p, "Basic ", 6), code = encode(p, both);
+
+	return (struct span){ word.at, word.len + code.len };
+}
+
+static struct span say_header(struct purse *p, const struct bind *b, struct span value)
+{
+	const char *format = b->format ? b->format : "{}", *place = strstr(format, "{}");
+	struct span said = take(p, format, (size_t)(place - format));
+
+	said = add(p, said, value.at, value.len);
+	return add(p, said, place + 2, strlen(place + 2));
+}
+
+static bool is_unreserved(char c)
+{
+	return (span_lower(c) >= 'a' && span_lower(c) <= 'z') || (c >= '0' && c <= '9') ||
+	       (c && strchr("-_.~", c));
+}
+
+static struct span say_query(struct purse *p, const struct bind *b, struct span value)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	struct span said = take(p, "", 0);
+
+	(void)b;
+	for (size_t i = 0; i < value.len; i++) {
+		unsigned char c = (unsigned char)value.at[i];
+		char escaped[3] = { '%', digits[c >> 4], digits[c & 15] };
+
+		said = is_unreserved(value.at[i]) ? add(p, said, value.at + i, 1)
+		                                  : add(p, said, escaped, 3);
+	}
+	return said;
+}
+
+static struct span (*const says[])(struct purse *p, const struct bind *b, struct span value) = {
+	[BIND_BEARER] = say_bearer,
+	[BIND_BASIC] = say_basic,
+	[BIND_HEADER] = say_header,
+	[BIND_QUERY] = say_query,
+};
+_Static_assert(COUNT(says) == BIND_HOWS, "a way cannot be said");
+
+/* ---- marks --------------------------------------------------------------------------- */
+
+static void mark(struct purse *p, struct purse_entry *e, struct span s)
+{
+	if (s.len < SECRET_LEN_MIN || e->n_marks == PURSE_MARKS)
+		return;
+	e->marks[e->n_marks++] = s;
+	p->mark_max = s.len > p->mark_max ? s.len : p->mark_max;
+}
+
+/* Of a text that has the value after `shift` bytes: the digits that depend on the value alone. */
+static struct span mark_base64(struct purse *p, struct span value, size_t shift)
+{
+	static const size_t skip[] = { 0, 2, 3 };
+	size_t from = p->used;
+
+	take(p, "\0\0", shift);
+	take(p, value.at, value.len);
+	struct span text = { (const char *)p->at + from, shift + value.len };
+	struct span code = encode(p, text);
+	size_t sure = 8 * (shift + value.len) / 6;
+
+	return (struct span){ code.at + skip[shift], sure - skip[shift] };
+}
+
+/* The alphabet for URLs, if that makes a difference. */
+static void mark_url(struct purse *p, struct purse_entry *e, struct span code)
+{
+	if (!memchr(code.at, '+', code.len) && !memchr(code.at, '/', code.len))
+		return;
+	struct span other = take(p, code.at, code.len);
+
+	for (size_t i = 0; i < other.len; i++) {
+		char *c = (char *)(uintptr_t)(other.at + i);
+
+		*c = (char)(*c == '+' ? '-' : *c == '/' ? '_' : *c);
+	}
+	mark(p, e, other);
+}
+
+static void mark_all(struct purse *p, struct purse_entry *e, struct span value)
+{
+	mark(p, e, value);
+	for (size_t shift = 0; shift < 3; shift++) {
+		struct span code = mark_base64(p, value, shift);
+
+		mark(p, e, code);
+		mark_url(p, e, code);
+	}
+}
+
+/* ---- the whole ----------------------------------------------------------------------- */
+
+static int check_value(struct span value, struct err *e)
+{
+	if (value.len < SECRET_LEN_MIN)
+		return err_new(e, ERR_INVALID, "it has less than %d bytes", SECRET_LEN_MIN);
+	for (size_t i = 0; i < value.len; i++)
+		if ((unsigned char)value.at[i] < 0x20 || value.at[i] == 0x7f)
+			return err_new(e, ERR_INVALID, "it has bytes that no request can carry");
+	return 0;
+}
+
+static size_t size_of(const struct rules *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->creds.len; i++)
+		n += room_for(&r->creds.at[i], 3 * strlen(r->creds.at[i].sealed) / 4);
+	return (n + SECRET_VALUE_MAX + PAGE) / PAGE * PAGE;
+}
+
+static int fill(struct purse *p, size_t i, const struct cred_rule *c, int n, struct err *e)
+{
+	struct purse_entry *entry = &p->entries[i];
+	struct span value = { (const char *)p->at + p->used, (size_t)n };
+
+	if (check_value(value, e) < 0)
+		return -1;
+	p->used += value.len;
+	snprintf(entry->name, sizeof entry->name, "%s", c->name);
+	entry->said = says[c->bind.how](p, &c->bind, value);
+	mark_all(p, entry, value);
+	return 0;
+}
+
+static struct purse *purse_empty(size_t n, size_t size, struct err *e)
+{
+	size_t bytes = sizeof(struct purse) + n * sizeof(struct purse_entry);
+	struct purse *p = mem_alloc(bytes);
+	void *at = NULL;
+
+	memset(p, 0, bytes);
+	p->refs = 1;
+	p->n = n;
+	int r = size > 0 ? os_secret_map(size, false, &at) : 0;
+
+	if (r < 0) {
+		err_sys(e, -r, "lock %zu bytes for secrets", size);
+		free(p);
+		return NULL;
+	}
+	p->at = at;
+	p->size = size;
+	return p;
+}
+
+struct purse *purse_new(const struct rules *r, const struct purse_opts *o, struct err *e)
+{
+	struct purse *p = purse_empty(r->creds.len, r->creds.len > 0 ? size_of(r) : 0, e);
+
+	for (size_t i = 0; p && i < r->creds.len; i++) {
+		const struct cred_rule *c = &r->creds.at[i];
+		int n = o->open(o->arg, c, p->at + p->used, e);
+
+		if ((n >= 0 && fill(p, i, c, n, e) == 0) || !o->is_strict)
+			continue;
+		err_wrap(e, "secret %s", c->name);
+		purse_unref(p);
+		return NULL;
+	}
+	return p;
+}
+
+struct purse *purse_ref(struct purse *p)
+{
+	p->refs++;
+	return p;
+}
+
+void purse_unref(struct purse *p)
+{
+	if (!p || --p->refs > 0)
+		return;
+	os_secret_unmap(p->at, p->size);
+	free(p);
+}
+
+/* ---- answers ------------------------------------------------------------------------- */
+
+static size_t mask_one(struct span s, char *text, size_t n)
+{
+	size_t hits = 0;
+	char *end = text + n, *found;
+
+	while ((found = memmem(text, (size_t)(end - text), s.at, s.len))) {
+		memset(found, '*', s.len);
+		text = found + s.len;
+		hits++;
+	}
+	return hits;
+}
+
+size_t purse_mask(const struct purse *p, char *text, size_t n)
+{
+	size_t hits = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		for (size_t k = 0; k < p->entries[i].n_marks; k++)
+			hits += mask_one(p->entries[i].marks[k], text, n);
+	return hits;
+}
+
+static bool is_beginning(const struct purse *p, const char *text, size_t n)
+{
+	for (size_t i = 0; i < p->n; i++)
+		for (size_t k = 0; k < p->entries[i].n_marks; k++)
+			if (p->entries[i].marks[k].len > n &&
+			    memcmp(p->entries[i].marks[k].at, text, n) == 0)
+				return true;
+	return false;
+}
+
+size_t purse_tail(const struct purse *p, const char *text, size_t n)
+{
+	size_t most = p->mark_max > 0 ? p->mark_max - 1 : 0;
+
+	for (size_t len = n < most ? n : most; len > 0; len--)
+		if (is_beginning(p, text + n - len, len))
+			return len;
+	return 0;
+}

@@ -1,0 +1,46 @@
+/*
+ * purse.h - the secrets of one sandbox, opened, in memory that is locked, in no core and wiped.
+ *
+ * Made with the rules; connections that have used one keep the whole, to look for it in answers.
+ */
+#pragma once
+
+#include "spec/rules.h"
+
+#define PURSE_MARKS 8
+#define SECRET_LEN_MIN 8 /* shorter ones would be found everywhere */
+
+struct purse_entry {
+	struct span said;               /* as it is written: a field's value, or a query's */
+	struct span marks[PURSE_MARKS]; /* by which it would be known in an answer */
+	size_t n_marks;
+	char name[SECRET_NAME_MAX + 1];
+};
+
+struct purse {
+	size_t refs;
+	uint8_t *at; /* all bytes */
+	size_t size, used;
+	size_t mark_max; /* the longest */
+	size_t n;
+	struct purse_entry entries[]; /* as rules.creds */
+};
+
+/* What opens one: its value goes to `out`, locked, with room for SECRET_VALUE_MAX; its length. */
+typedef int purse_open_fn(void *arg, const struct cred_rule *c, uint8_t *out, struct err *e);
+
+/* NULL: one does not open, or is not a value that could be sent; *e says which. Not strict: such a
+ * one has nothing to say, and the others are there: what was revoked is gone in any case. */
+struct purse_opts {
+	purse_open_fn *open;
+	void *arg;
+	bool is_strict;
+};
+struct purse *purse_new(const struct rules *r, const struct purse_opts *o, struct err *e) MUST_USE;
+struct purse *purse_ref(struct purse *p);
+void purse_unref(struct purse *p); /* NULL is fine */
+
+/* Overwrites what stands for a secret in `text`, length kept; how often. */
+size_t purse_mask(const struct purse *p, char *text, size_t n);
+/* How many of the last bytes may be the beginning of one. */
+size_t purse_tail(const struct purse *p, const char *text, size_t n);

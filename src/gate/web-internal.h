@@ -1,0 +1,67 @@
+/*
+ * web-internal.h - a connection that speaks HTTP: web.c is its ends, its answers and the loop,
+ * web_ask.c its requests.
+ */
+#pragma once
+
+#include "gate/gitreq.h"
+#include "gate/mask.h"
+#include "gate/web.h"
+#include "wire/http.h"
+
+#define WEB_AHEAD_MAX (16u << 10) /* of the next request, while one is answered */
+
+enum asking { ASK_HEAD, ASK_BODY, ASK_DONE };
+enum answering { ANSWER_NONE, ANSWER_HEAD, ANSWER_BODY, ANSWER_MOCK, ANSWER_MOCK_BODY };
+
+struct web {
+	struct conn *conn;
+	struct leg client, server;
+	struct http_body up, down;
+	struct str up_trailers, down_trailers;
+	enum asking asking;
+	enum answering answering;
+	enum http_asked asked;
+	enum gate_decision decision; /* of its end */
+	enum gate_reason why;
+	enum conn_by by;
+	uint64_t n_requests;
+	uint64_t due_ms;                  /* ANSWER_MOCK: not before; is_closing: not later */
+	const struct mock_answer *played; /* ANSWER_MOCK_BODY: while play_count is the same */
+	size_t n_played;
+	uint64_t play_count;
+	char method[GATE_METHOD_SIZE], *path;
+	char secret[SECRET_NAME_MAX + 1]; /* that went with this request; "": none */
+	struct mask mask;                 /* of its answer */
+	struct gitpush push;              /* of its body */
+	struct str again; /* what the cache was asked, for the server if that does not answer */
+	enum cache_word cache;   /* what it did */
+	bool is_asking_cache;    /* the server is the package cache */
+	bool is_recorded;        /* requests are told one by one */
+	bool is_upgrade, is_old; /* the client is of HTTP/1.0 */
+	bool is_last;            /* nothing follows this answer */
+	bool is_raw;             /* behind 101 */
+	bool is_down_raw;        /* the body is passed without chunks */
+	bool is_closing;         /* the last word was said */
+	bool is_over, is_reset;
+	bool has_reflected; /* an answer had a secret in it */
+	bool is_busy;       /* goes on in the next turn, when others have had theirs */
+	bool has_answered;  /* something of this answer has gone to the client */
+};
+
+/* ---- web.c --------------------------------------------------------------------------- */
+
+bool web_has_server(const struct web *w);
+enum gate_decision web_allowed(const struct web *w); /* of what a person, or nobody, was asked */
+void web_server_ready(struct watch *watch, uint32_t events);
+void web_renew_server(struct web *w); /* the next one is another, and knows nothing of the last */
+/* An answer of ours, and then nothing more. What was asked so far is forgotten. */
+void web_refuse(struct web *w, int status, enum gate_decision d, enum gate_reason why);
+/* Nothing more is said to the client, but all that was is sent. */
+void web_leave(struct web *w, enum gate_decision d, enum gate_reason why, enum conn_by by);
+/* In the middle of something: nobody may take it for whole. */
+void web_cut(struct web *w, enum gate_reason why, enum conn_by by);
+
+/* ---- web_ask.c ----------------------------------------------------------------------- */
+
+bool web_ask(struct web *w); /* true when something has moved */

@@ -1,0 +1,263 @@
+/*
+ * web_ask.c - requests: judged, given the secret that goes with them, printed anew.
+ */
+#include "gate/inject.h"
+#include "gate/play.h"
+#include "gate/web-internal.h"
+#include "gate/webbody.h"
+#include "gate/webhead.h"
+#include "wire/target.h"
+
+#define PATH_MAX_BYTES (3ul * HTTP_TARGET_MAX) /* all of it escaped */
+
+/* ---- judging ------------------------------------------------------------------------- */
+
+/* A target with the other scheme would be read in two ways. */
+static bool has_scheme_of(const struct web *w, const struct http_head *h)
+{
+	return h->form != HTTP_ABSOLUTE ||
+	       (h->target.len > 4 && span_lower(h->target.at[4]) == 's') == (w->client.tls != NULL);
+}
+
+static struct verdict judge(struct web *w, const struct http_head *h)
+{
+	struct conn *c = w->conn;
+	AUTO(str_done) struct str path = { .max = PATH_MAX_BYTES };
+	struct question q = conn_question(c, STAGE_BYTES);
+	bool is_clear = h->form != HTTP_AUTHORITY && http_target_normal(h->path, &path) == 0;
+	char method[HTTP_METHOD_MAX + 1];
+	struct verdict v = { .what = VERDICT_ALLOW };
+
+	snprintf(method, sizeof method, "%.*s", (int)h->method.len, h->method.at);
+	q.proto = GATE_PROTO_HTTP;
+	q.said = said_host(h->host, h->port);
+	snprintf(w->method, sizeof w->method, "%s", method);
+	free(w->path);
+	w->path = mem_strdup(is_clear ? str_text(&path) : "");
+	w->n_requests++;
+	w->asked = strcmp(method, "HEAD") == 0 ? HTTP_ASKED_HEAD : HTTP_ASKED_BODY;
+	if (!has_scheme_of(w, h))
+		return (struct verdict){ .what = VERDICT_DENY, .reason = GATE_HTTP_BAD };
+	if (!w->client.tls) {
+		v = conn_decide(c, &q);
+		w->is_recorded = v.is_terminated;
+	}
+	if (v.what != VERDICT_ALLOW)
+		return v;
+	if (w->is_recorded && !records_has_room(c->gate))
+		return (struct verdict){ .what = VERDICT_DENY, .reason = GATE_SPOOL };
+	return rules_http(&c->gate->rules, &q, method, is_clear ? str_text(&path) : NULL);
+}
+
+/* ---- requests ------------------------------------------------------------------------ */
+
+/* Nobody is dialled: what is asked here never leaves. */
+static void meet_mock(struct web *w, bool expects)
+{
+	w->due_ms = timer_now_ms() + play_answer(w->conn, w->method, w->path)->delay_ms;
+	if (expects)
+		str_add(leg_out(&w->client), "HTTP/1.1 100 Continue\r\n\r\n");
+	if (!w->conn->is_opened)
+		record_opened(w->conn);
+}
+
+static bool meet_cache(struct web *w)
+{
+	struct conn *c = w->conn;
+	int fd = cached_open(c, w->client.tls != NULL);
+
+	if (fd < 0)
+		return false;
+	c->relay.server.watch = (struct watch){ .fd = fd, .ready = web_server_ready };
+	w->is_asking_cache = true;
+	if (!c->is_opened)
+		record_opened(c);
+	return true;
+}
+
+/* Whom it is for decides who is asked; false: nobody can be. */
+static bool choose_server(struct web *w, const struct http_head *h)
+{
+	bool is_cached = cached_is(w->conn, h) && !w->secret[0];
+
+	w->cache = CACHE_NONE;
+	if (web_has_server(w) && w->is_asking_cache != is_cached)
+		web_renew_server(w);
+	if (is_cached && !web_has_server(w))
+		is_cached = meet_cache(w);
+	return is_cached || !w->conn->gate->rules.is_offline;
+}
+
+/* Which secret goes with it; or why it does not go. */
+static enum gate_reason choose_secret(struct web *w, const struct http_head *h, struct injection *j)
+{
+	const struct conn *c = w->conn;
+	struct gate *g = c->gate;
+	const struct inject_ask q = { .rules = &g->rules,
+		                      .head = h,
+		                      .name = c->name,
+		                      .method = w->method,
+		                      .path = w->path[0] ? w->path : NULL,
+		                      .port = c->to.port,
+		                      .is_tls = w->client.tls != NULL,
+		                      .now_ms = gate_unix_ms() };
+	bool is_bound = c->name && rules_is_bound(&g->rules, c->name);
+	size_t which;
+	enum gate_reason why = inject_choose(&q, &which);
+
+	w->secret[0] = '\0';
+	gitpush_done(&w->push);
+	mask_begin(&w->mask, is_bound ? g->purse : NULL);
+	*j = (struct injection){ .rules = &g->rules };
+	if (why != GATE_NONE || which == INJECT_NONE)
+		return why;
+	if (g->purse->entries[which].said.len == 0)
+		return GATE_NONE; /* it does not open any more */
+	j->rule = &g->rules.creds.at[which];
+	j->entry = &g->purse->entries[which];
+	snprintf(w->secret, sizeof w->secret, "%s", j->entry->name);
+	if (inject_git(&q, &j->rule->bind) != GIT_PUSH)
+		return GATE_NONE;
+	gitpush_begin(&w->push, &j->rule->bind);
+	return http_header(h, "Content-Encoding") ? GATE_GIT : GATE_NONE; /* it could not be read */
+}
+
+/* Its head for the server, with the secret that goes there. */
+static int say_request(struct web *w, const struct http_head *h, const struct injection *j)
+{
+	struct err e;
+
+	if (!j->entry)
+		return webhead_request(h, NULL, leg_out(&w->server), &e);
+	leg_keep_secret(&w->server);
+	if (!w->push.is_on)
+		return webhead_request(h, j, leg_out(&w->server), &e);
+	if (h->expect_continue) /* what it is for is in the body */
+		str_add(leg_out(&w->client), "HTTP/1.1 100 Continue\r\n\r\n");
+	w->push.head.max = WEB_HEAD_MAX;
+	str_room(&w->push.head, WEB_HEAD_MAX);
+	return webhead_request(h, j, &w->push.head, &e);
+}
+
+/* False: it was refused. */
+static bool admit(struct web *w, const struct http_head *h, struct injection *j)
+{
+	struct verdict v = judge(w, h);
+	enum gate_reason why = v.what == VERDICT_ALLOW ? choose_secret(w, h, j) : v.reason;
+
+	if (v.what == VERDICT_ALLOW && why == GATE_NONE)
+		return true;
+	web_refuse(w, webhead_status(why), GATE_DENY, why);
+	return false;
+}
+
+static void take_request(struct web *w, const struct http_head *h, size_t n)
+{
+	struct injection j;
+
+	if (!admit(w, h, &j))
+		return;
+	bool is_played = play_has(w->conn);
+
+	if (!is_played && !choose_server(w, h)) {
+		web_refuse(w, 504, GATE_DENY, GATE_OFFLINE);
+		return;
+	}
+	if (!is_played && say_request(w, h, &j) < 0) {
+		web_refuse(w, 431, GATE_DENY, GATE_HTTP_BAD);
+		return;
+	}
+	if (w->is_asking_cache) {
+		w->again.max = WEB_HEAD_MAX;
+		str_clear(&w->again);
+		str_addn(&w->again, w->server.out.data, w->server.out.len);
+	}
+	webbody_begin(&w->up, h, &w->up_trailers);
+	w->is_upgrade = h->is_upgrade_websocket;
+	w->is_old = h->minor == 0;
+	w->is_last = !h->keep_alive;
+	w->has_answered = false;
+	w->asking = ASK_BODY;
+	w->answering = is_played ? ANSWER_MOCK : ANSWER_HEAD;
+	if (is_played)
+		meet_mock(w, h->expect_continue);
+	leg_take(&w->client, n);
+	if (!is_played && !web_has_server(w) && !w->conn->dial)
+		conn_dial(w->conn);
+}
+
+static bool ask_head(struct web *w)
+{
+	static struct http_head h;
+	struct span in = leg_input(&w->client);
+	int n = http_proxy_head(in.at, in.len, &h);
+
+	if (n < 0) {
+		w->asked = HTTP_ASKED_BODY;
+		web_refuse(w, http_error_status(n), GATE_DENY, GATE_HTTP_BAD);
+	} else if (n > 0) {
+		take_request(w, &h, (size_t)n);
+	} else if (leg_fill(&w->client)) {
+		return true;
+	} else if (w->client.is_eof) {
+		web_leave(w, web_allowed(w), w->n_requests == 0 ? GATE_SILENT : GATE_NONE,
+		          BY_CLIENT);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static bool ask_body(struct web *w)
+{
+	const struct webbody_way way = { .push = &w->push };
+	int r = HTTP_BODY_MORE;
+
+	if (leg_is_full(&w->server))
+		return false;
+	if (leg_input(&w->client).len > 0 || w->up.kind != HTTP_CHUNKED)
+		r = webbody_move(&w->up, &w->client, &w->server, way);
+	if (r == HTTP_BODY_DONE) {
+		w->asking = ASK_DONE;
+		r = webbody_end(&w->up, &w->up_trailers, way, &w->server);
+	}
+	if (w->answering == ANSWER_MOCK)
+		str_done(leg_out(&w->server));
+	if (r < 0) {
+		bool is_git = r == WEBBODY_PUSH;
+
+		web_refuse(w, is_git ? 403 : 400, GATE_DENY, is_git ? GATE_GIT : GATE_HTTP_BAD);
+		return false;
+	}
+	if (w->asking == ASK_DONE || leg_input(&w->client).len > 0 || leg_fill(&w->client))
+		return true;
+	if (w->client.is_eof)
+		web_cut(w, GATE_NONE, BY_CLIENT);
+	return false;
+}
+
+/* The whole request has gone. A client that hangs up waits no more; over plain TCP it may have
+ * ended only its own side, and is told the answer. */
+static bool ask_done(struct web *w)
+{
+	if (leg_input(&w->client).len >= WEB_AHEAD_MAX)
+		return false;
+	bool has_moved = leg_fill(&w->client);
+
+	if (w->client.is_eof && w->client.tls)
+		web_cut(w, GATE_NONE, BY_CLIENT);
+	return has_moved;
+}
+
+bool web_ask(struct web *w)
+{
+	switch (w->asking) {
+	case ASK_HEAD:
+		return w->answering == ANSWER_NONE && ask_head(w);
+	case ASK_BODY:
+		return ask_body(w);
+	case ASK_DONE:
+		return ask_done(w);
+	}
+	return false;
+}

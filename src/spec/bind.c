@@ -1,0 +1,283 @@
+#include "spec/bind.h"
+
+#include "spec/opts.h"
+#include "wire/http.h"
+#include "wire/target.h"
+
+#define LIST_MAX 64
+#define TTL_MS_MAX (366ull * 24 * 3600 * 1000)
+
+/* ---- values -------------------------------------------------------------------------- */
+
+/* One host, exactly: a secret for whatever there may be below a domain is a secret for a guest. */
+static int check_bound(const struct opt *o, struct arena *a, const char *text, const char **out,
+                       struct err *e)
+{
+	static const char https[] = "https://";
+
+	if (strncmp(text, "http://", 7) == 0)
+		return err_new(e, ERR_INVALID,
+		               "\"%s\": a secret is sent by https and by nothing else",
+		               quote(text).text);
+	if (strncmp(text, https, sizeof https - 1) == 0)
+		text += sizeof https - 1;
+	if (check_host(o, a, text, out, e) < 0)
+		return -1;
+	if (strchr(*out, '*'))
+		return err_new(e, ERR_INVALID,
+		               "\"%s\": a secret is bound to hosts by their whole name",
+		               quote(text).text);
+	return 0;
+}
+
+static int check_field_name(const char *name, struct err *e)
+{
+	static const struct http_head none;
+	AUTO(str_done) struct str probe = { .max = HTTP_HEAD_MAX };
+	struct http_print p = http_print_response(&probe, 200);
+
+	http_print_text(&p, name, "");
+	if (p.wrong || !http_goes_on(&none, span_of(name)) || strcasecmp(name, "Host") == 0)
+		return err_new(e, ERR_INVALID, "\"%s\" is no field that a request can have",
+		               quote(name).text);
+	return 0;
+}
+
+/* What needs no escape, so that there is one way to write it. */
+static int check_query_key(const char *key, struct err *e)
+{
+	for (const char *p = key; *p; p++)
+		if (!(span_lower(*p) >= 'a' && span_lower(*p) <= 'z') &&
+		    !(*p >= '0' && *p <= '9') && !strchr("-_.~", *p))
+			return err_new(e, ERR_INVALID,
+			               "\"%s\" is not a key of letters, digits and -_.~",
+			               quote(key).text);
+	return 0;
+}
+
+static int check_user_part(const char *user, struct err *e)
+{
+	return strchr(user, ':')
+	           ? err_new(e, ERR_INVALID, "a user of basic authentication has no colon")
+	           : 0;
+}
+
+/* clang-format off */
+static const struct {
+	const char *word;
+	bool has_arg;
+	int (*check)(const char *arg, struct err *e);
+} hows[] = {
+	[BIND_BEARER] = { "bearer", false, NULL },
+	[BIND_BASIC]  = { "basic",  true,  check_user_part },
+	[BIND_HEADER] = { "header", true,  check_field_name },
+	[BIND_QUERY]  = { "query",  true,  check_query_key },
+};
+/* clang-format on */
+_Static_assert(COUNT(hows) == BIND_HOWS, "a way has no word");
+
+static const char *const how_words[] = { "bearer", "basic:", "header:", "query:", NULL };
+
+static int inject_read(const char *text, enum bind_how *how, const char **arg, struct err *e)
+{
+	size_t n = strcspn(text, ":");
+
+	for (size_t i = 0; i < COUNT(hows); i++) {
+		if (strlen(hows[i].word) != n || strncmp(hows[i].word, text, n) != 0)
+			continue;
+		*how = (enum bind_how)i;
+		*arg = text[n] ? text + n + 1 : "";
+		if (hows[i].has_arg != (**arg != '\0') || (text[n] && !hows[i].has_arg))
+			break;
+		return hows[i].check ? hows[i].check(*arg, e) : 0;
+	}
+	return err_new(e, ERR_INVALID,
+	               "\"%s\": wants bearer, basic:USER, header:NAME or query:KEY%s",
+	               quote(text).text, hint(text, how_words).text);
+}
+
+static int check_inject(const struct opt *o, struct arena *a, const char *text, const char **out,
+                        struct err *e)
+{
+	enum bind_how how;
+	const char *arg;
+
+	(void)o;
+	if (text_plain(text, NAME_TEXT_MAX, e) < 0 || inject_read(text, &how, &arg, e) < 0)
+		return -1;
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
+static int check_format(const struct opt *o, struct arena *a, const char *text, const char **out,
+                        struct err *e)
+{
+	const char *place = strstr(text, "{}");
+
+	(void)o;
+	if (text_plain(text, NAME_TEXT_MAX, e) < 0)
+		return -1;
+	if (!place || strstr(place + 2, "{}"))
+		return err_new(e, ERR_INVALID, "\"%s\" has not one {}, where the value goes",
+		               quote(text).text);
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
+static int check_ttl(const struct opt *o, struct arena *a, const char *text, const char **out,
+                     struct err *e)
+{
+	uint64_t ms = 0;
+
+	(void)o;
+	if (duration_parse(text, &ms, e) < 0)
+		return -1;
+	if (ms == 0 || ms > TTL_MS_MAX)
+		return err_new(e, ERR_INVALID, "is not between 1ms and a year");
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
+/* "acme/app": as it stands in URLs, without slashes around it and without .git. */
+static int check_repo(const struct opt *o, struct arena *a, const char *text, const char **out,
+                      struct err *e)
+{
+	size_t n = strlen(text);
+	AUTO(str_done) struct str path = { .max = 3ul * PATH_TEXT_MAX };
+
+	(void)o;
+	if (text_plain(text, PATH_TEXT_MAX - 8, e) < 0)
+		return -1;
+	str_addf(&path, "/%s", text);
+	AUTO(str_done) struct str normal = { .max = 3ul * PATH_TEXT_MAX };
+
+	if (text[0] == '/' || text[n - 1] == '/' || (n > 4 && strcmp(text + n - 4, ".git") == 0) ||
+	    strpbrk(text, "*?#%") ||
+	    http_target_normal((struct span){ str_text(&path), path.len }, &normal) < 0 ||
+	    strcmp(str_text(&normal), str_text(&path)) != 0)
+		return err_new(e, ERR_INVALID,
+		               "\"%s\" is not a repository such as acme/app, without .git",
+		               quote(text).text);
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
+/* "refs/heads/agent/" and stars: patterns are those of paths, where ** is any depth. */
+static int check_ref(const struct opt *o, struct arena *a, const char *text, const char **out,
+                     struct err *e)
+{
+	(void)o;
+	if (text_plain(text, NAME_TEXT_MAX, e) < 0)
+		return -1;
+	if (strncmp(text, "refs/", 5) != 0 || strpbrk(text, " ~^:?[\\") || strstr(text, ".."))
+		return err_new(e, ERR_INVALID, "\"%s\" is not a pattern such as refs/heads/agent/*",
+		               quote(text).text);
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
+/* ---- the document -------------------------------------------------------------------- */
+
+/* clang-format off */
+#define FIELD(name) .offset = offsetof(struct bind, name)
+
+static const struct opt rows[] = {
+	{ .key = "hosts", .type = &opt_list, .check = check_bound, FIELD(hosts), .max = BIND_HOSTS_MAX },
+	{ .key = "inject", .type = &opt_text, .check = check_inject, FIELD(inject) },
+	{ .key = "format", .type = &opt_text, .check = check_format, FIELD(format) },
+	{ .key = "methods", .type = &opt_list, .check = check_word, .words = http_methods, FIELD(methods) },
+	{ .key = "paths", .type = &opt_list, .check = check_url_path, FIELD(paths), .max = LIST_MAX },
+	{ .key = "git", .type = &opt_list, .check = check_repo, FIELD(git), .max = LIST_MAX },
+	{ .key = "push", .type = &opt_list, .check = check_ref, FIELD(push), .max = LIST_MAX },
+	{ .key = "env", .type = &opt_text, .check = check_env_name, FIELD(env) },
+	{ .key = "ttl", .type = &opt_text, .check = check_ttl, FIELD(ttl) },
+	{ .key = "workspaces", .type = &opt_list, .check = check_name, FIELD(workspaces), .max = LIST_MAX },
+};
+/* clang-format on */
+
+static const struct opt_table table = { rows, COUNT(rows) };
+static const struct doc_kind kind = {
+	.table = &table,
+	.noun = "the binding",
+	.keys = "hosts, inject",
+	.when_empty = "hosts",
+};
+
+static int check_whole(struct bind *b, struct err *e)
+{
+	if (b->hosts.len == 0)
+		return err_new(e, ERR_INVALID, "hosts: a secret is bound to one at least");
+	if (!b->inject)
+		b->inject = "bearer";
+	if (inject_read(b->inject, &b->how, &b->arg, e) < 0)
+		return -1;
+	if (b->format && b->how != BIND_HEADER)
+		return err_new(e, ERR_INVALID, "format: is for inject header:NAME");
+	if (b->push.len > 0 && b->git.len == 0)
+		return err_new(e, ERR_INVALID, "push: to which repository? name it with git");
+	if (b->git.len > 0 && (b->methods.len > 0 || b->paths.len > 0))
+		return err_new(
+		    e, ERR_INVALID,
+		    "git: says which requests they are; methods and paths do not go with it");
+	return b->ttl ? duration_parse(b->ttl, &b->ttl_ms, e) : 0;
+}
+
+int bind_read(struct bind *b, const char *text, size_t n, struct err *e)
+{
+	AUTO(bind_done) struct bind next = { 0 };
+
+	if (n > BIND_TEXT_MAX)
+		return err_new(e, ERR_LIMIT, "the binding has more than %u bytes", BIND_TEXT_MAX);
+	if (doc_json(&kind, &next.arena, &next, (struct span){ text, n }, e) < 0 ||
+	    check_whole(&next, e) < 0)
+		return -1;
+	*b = next;
+	next = (struct bind){ 0 };
+	return 0;
+}
+
+static int json_write(const char *bytes, size_t n, void *out)
+{
+	str_addn(out, bytes, n);
+	return 0;
+}
+
+int bind_print(const struct bind *b, struct str *out, struct err *e)
+{
+	AUTO(json_decrefp) json_t *o = members_get(&table, b);
+
+	if (json_dump_callback(o, json_write, out, JSON_COMPACT) < 0 || out->overflow)
+		return err_new(e, ERR_LIMIT, "the binding has more than %u bytes", BIND_TEXT_MAX);
+	return 0;
+}
+
+void bind_done(struct bind *b)
+{
+	struct text_list *lists[] = { &b->hosts, &b->methods, &b->paths,
+		                      &b->git,   &b->push,    &b->workspaces };
+
+	for (size_t i = 0; i < COUNT(lists); i++)
+		vec_done(lists[i]);
+	arena_done(&b->arena);
+	*b = (struct bind){ 0 };
+}
+
+/* ---- names --------------------------------------------------------------------------- */
+
+int secret_name_check(const char *name, struct err *e)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	const char *unused;
+
+	if (strlen(name) > SECRET_NAME_MAX)
+		return err_new(e, ERR_INVALID, "the name of a secret has at most %d bytes",
+		               SECRET_NAME_MAX);
+	return secret_word_check(&a, name, &unused, e);
+}
+
+void secret_aad(const char *tenant, const char *name, const char *bind, struct str *out)
+{
+	str_addn(out, tenant, strlen(tenant) + 1);
+	str_addn(out, name, strlen(name) + 1);
+	str_add(out, bind);
+}

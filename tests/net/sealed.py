@@ -1,0 +1,461 @@
+#!/usr/bin/env python3
+"""Secrets: used by what is inside, and nowhere to be found there. TAP.
+
+A REST server that says what it was sent (api.test, echo.test), behind nginx; a git server that wants a
+password (forge.test). Values are made here and looked for everywhere at the end.
+
+    tests/net/sealed.py          all (needs root)
+    tests/net/sealed.py BEARER   those with the word in their title
+"""
+import base64
+import json
+import os
+import pathlib
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.parse
+
+import place  # before lib, whose folder it knows
+import lib
+import servers
+from lib import check, same, test, wait_until
+from place import Box, caisson
+
+NET = {"allow": ["api.test", "echo.test", "forge.test", "other.test"]}
+# One that begins as others do, and has what base64 spells with + and /.
+FOREIGN = "foreign"  # not stored: what an attacker brings along
+VALUES = {name: f"canary-{name}-{random.SystemRandom().randbytes(12).hex()}>>>???" for name in ("bearer", "basic", "header", "query", "git", "new", FOREIGN)}
+VALUES[FOREIGN] = VALUES[FOREIGN].strip(">?")  # so that curl does not have to escape it
+CURL = "curl -sS --max-time 10"
+
+REST = r"""
+import base64, http.server, json, sys, urllib.parse
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *_): pass
+    def do_GET(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        said = {"method": self.command, "path": self.path, "host": self.headers["Host"], "body": body.decode("latin1"),
+                "fields": {k.lower(): v for k, v in self.headers.items()}}
+        with open(sys.argv[3], "a") as log:
+            log.write(json.dumps(said) + "\n")
+        kind = self.path.split("?")[0]
+        if kind == "/hidden":
+            return self.say(json.dumps({"ok": bool(self.headers.get("Authorization"))}).encode())
+        whole = json.dumps(said).encode()
+        token = (self.headers.get("Authorization") or "").split(" ")[-1].encode()
+        if kind == "/echo64":
+            return self.say(b"x" + base64.b64encode(b"ab" + token + b"cd") + b"y" + base64.urlsafe_b64encode(token))
+        if kind == "/head":
+            return self.say(b"see the head\n", {"X-Seen": token.decode()})
+        if kind == "/slow":
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for i in range(len(whole)):
+                self.wfile.write(b"1\r\n" + whole[i:i + 1] + b"\r\n")
+                self.wfile.flush()
+            self.wfile.write(b"0\r\n\r\n")
+            return None
+        return self.say(whole)
+    do_POST = do_PUT = do_DELETE = do_HEAD = do_GET
+    def say(self, data, fields=()):
+        self.send_response(200)
+        for k, v in dict(fields).items():
+            self.send_header(k, v)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+http.server.ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()
+"""
+
+
+def begin():
+    """The world, and the two servers of ours; their password file is there before nginx wants it."""
+    servers.FOLDER.mkdir(parents=True, exist_ok=True)
+    finish = place.prepare()
+    hashed = servers.run("openssl", "passwd", "-apr1", VALUES["git"]).decode().strip()
+    (servers.FOLDER / "forge.users").write_text(f"robot:{hashed}\n")
+    rest = servers.Server("rest", ["/usr/bin/python3", "-c", REST, servers.WEB, "8200", said_file()], (servers.WEB, 8200))
+    lib.SURROUNDINGS.append(rest.process.pid)
+
+    def end():
+        rest.stop()
+        finish()
+    return end
+
+
+def said_file():
+    return servers.FOLDER / "rest.said"
+
+
+def said():
+    """All requests that the REST server got."""
+    return [json.loads(line) for line in said_file().read_text().splitlines()] if said_file().exists() else []
+
+
+def set_secret(api, name, *words, value=None, status=0, verb="set"):
+    who = api.daemon
+    done = subprocess.run([str(lib.cell.BIN / "caisson"), "secret", verb, name, *words], input=value or VALUES[name], text=True,
+                          capture_output=True, timeout=30, cwd="/", check=False,
+                          env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(who.socket)})
+    check((done.returncode == 0) == (status == 0), lambda: f"secret {verb} {name}: {done}")
+    return done
+
+
+def make(api, *creds, net=None, **spec):
+    return Box(api.client, net or NET, **{"env": place.PLAIN_ENV, "creds": list(creds), **spec})
+
+
+def heard(box, command, **options):
+    """What the REST server says that it was sent."""
+    text = box.good(command, **options)[0]["stdout"]
+    return json.loads(text)
+
+
+def count(path):
+    return sum(r["path"] == path for r in said())
+
+
+# ---- storing ----------------------------------------------------------------------------------
+
+@test("set, ls, rotate, rm: a value goes in and never comes out")
+def _(api):
+    set_secret(api, "bearer", "--host", "api.test", "--env", "API_TOKEN", "--ttl", "1h")
+    row = api.client.ok("GET", "/v1/secrets/bearer")
+    same(row["bind"], {"hosts": ["api.test"], "inject": "bearer", "env": "API_TOKEN", "ttl": "1h"})
+    same((row["version"], row["uses"], row["last_used_ms"]), (1, 0, None))
+    set_secret(api, "bearer", verb="rotate", value=VALUES["new"])
+    same(api.client.ok("GET", "/v1/secrets/bearer")["version"], 2)
+    shown = caisson(api.daemon, "secret", "ls").stdout + caisson(api.daemon, "secret", "ls", "--json").stdout
+    check("bearer" in shown and "api.test" in shown and not any(v in shown for v in VALUES.values()), shown)
+    caisson(api.daemon, "secret", "rm", "bearer")
+    same(api.client.get("/v1/secrets/bearer").status, 404)
+    same(api.client.ok("GET", "/v1/secrets")["secrets"], [])
+
+
+@test("what is not sealed, or bound to nothing, is refused and not repeated")
+def _(api):
+    value = VALUES["foreign"]
+    bind = json.dumps({"hosts": ["api.test"]})
+    for body in ({"value": value, "bind": bind}, {"bind": bind, "sealed": value}, {"bind": bind, "sealed": base64.b64encode(b"x" * 20).decode()},
+                 {"sealed": base64.b64encode(b"x" * 100).decode()}, {"bind": '{"hosts":["*.test"]}', "sealed": base64.b64encode(b"x" * 100).decode()},
+                 {"bind": "{}", "sealed": base64.b64encode(b"x" * 100).decode()}):
+        answer = api.client.put("/v1/secrets/foreign", body)
+        check(answer.status == 400 and value.encode() not in answer.body, f"{body}: {answer}")
+    for words in (["--host", "http://api.test"], ["--host", "*.test"], [], ["--host", "api.test", "--inject", "cookie"], ["--host", "10.0.0.1"]):
+        set_secret(api, "foreign", *words, status=1)
+    set_secret(api, "foreign", "--host", "api.test", value="short", status=1)
+    same(api.client.get("/v1/secrets/foreign").status, 404)
+
+
+@test("creds: one that is not there, or without a network, makes no sandbox")
+def _(api):
+    set_secret(api, "bearer", "--host", "api.test", "--workspace", "other")
+    for spec, words in (({"creds": ["nobody"], "net": NET}, "there is no secret"), ({"creds": ["bearer"], "net": "deny"}, "without a network"),
+                        ({"creds": ["bearer"], "net": NET}, "other workspaces")):
+        answer = api.client.post("/v1/sandboxes", spec)
+        check(answer.status >= 400 and words in answer.json["detail"], f"{spec}: {answer}")
+
+
+@test("a value that is sealed beside another binding does not open")
+def _(api):
+    set_secret(api, "bearer", "--host", "api.test")
+    row = api.client.ok("GET", "/v1/secrets/bearer")
+    with sqlite3.connect(f"file:{api.daemon.state}/caisson.db?mode=ro", uri=True) as db:
+        sealed = db.execute("SELECT sealed FROM secrets WHERE name='bearer'").fetchone()[0]
+    bind = json.dumps({**row["bind"], "hosts": ["echo.test"]}, separators=(",", ":"))
+    for name, text in (("bearer", bind), ("moved", json.dumps(row["bind"], separators=(",", ":")))):
+        api.client.ok("PUT", f"/v1/secrets/{name}", {"bind": text, "sealed": sealed})
+        answer = api.client.post("/v1/sandboxes", {"creds": [name], "net": NET})
+        check(answer.status >= 400 and "does not open" in answer.json["detail"], answer)
+
+
+# ---- using ------------------------------------------------------------------------------------
+
+@test("bearer: with the placeholder or with nothing; only where it is bound")
+def _(api):
+    set_secret(api, "bearer", "--host", "api.test", "--path", "/repos/**", "--method", "GET", "--method", "POST", "--env", "API_TOKEN")
+    box = make(api, "bearer")
+    real = f"Bearer {VALUES['bearer']}"
+    placeholder = box.good("printenv API_TOKEN")[0]["stdout"].strip()
+    check(placeholder.startswith("csn_ph_") and len(placeholder) == 39, placeholder)
+    ours = f"Bearer {placeholder}"
+    said_before = len(said())
+    for command in (f'{CURL} -H "Authorization: Bearer $API_TOKEN" https://api.test/repos/a', f"{CURL} https://api.test/repos/b",
+                    f'{CURL} -u "x:$API_TOKEN" https://api.test/repos/c', f"{CURL} -d data https://api.test/repos/d"):
+        box.good(command)
+        last = said()[-1]
+        same(last["fields"].get("authorization"), real)
+        check(placeholder not in json.dumps(last), last)
+    for where, field in (("https://api.test/elsewhere", ours), ("http://api.test/repos/a", ours), ("https://api.test:9443/repos/a", ours),
+                         ("-k https://echo.test/repos/a", ours), ("-X PUT https://api.test/repos/a", ours)):
+        box.good(f'{CURL} -H "Authorization: Bearer $API_TOKEN" {where}')
+        same(said()[-1]["fields"].get("authorization"), field)
+    for text in ("/repos/a?t=$API_TOKEN", "/repos/$API_TOKEN"):  # elsewhere in a request it is a text like any other
+        box.good(f'{CURL} -d "$API_TOKEN" -H "X-Note: $API_TOKEN" "https://api.test{text}"')
+        last = said()[-1]
+        same((last["body"], last["fields"]["x-note"], last["fields"]["authorization"]), (placeholder, placeholder, real))
+        check(placeholder in last["path"], last)
+    same(len(said()) - said_before, 11)
+    row = box.records(lambda r: r["kind"] == "request" and r["path"] == "/repos/a" and r["secrets"])[0]
+    same((row["secrets"], row["name"], row["decision"]), (["bearer"], "api.test", "allow"))
+    used = wait_until(lambda: r if (r := api.client.ok("GET", "/v1/secrets/bearer"))["uses"] >= 6 else None, 5, "uses")
+    check(used["last_used_ms"] > 0, used)
+
+
+@test("basic, header, query: as they are bound")
+def _(api):
+    set_secret(api, "basic", "--host", "echo.test", "--inject", "basic:robot", "--path", "/basic")
+    set_secret(api, "header", "--host", "echo.test", "--inject", "header:X-Key", "--format", "Token {}", "--path", "/header", "--env", "KEY")
+    set_secret(api, "query", "--host", "echo.test", "--inject", "query:key", "--path", "/query", "--env", "QUERY")
+    box = make(api, "basic", "header", "query")
+    box.good(f"{CURL} https://echo.test/basic")
+    same(said()[-1]["fields"]["authorization"], "Basic " + base64.b64encode(f"robot:{VALUES['basic']}".encode()).decode())
+    for command in (f"{CURL} https://echo.test/header", f'{CURL} -H "X-Key: $KEY" https://echo.test/header'):
+        box.good(command)
+        same((said()[-1]["fields"]["x-key"], said()[-1]["fields"].get("authorization")), (f"Token {VALUES['header']}", None))
+    for command in (f"{CURL} 'https://echo.test/query?a=1&b=2'", f'{CURL} "https://echo.test/query?a=1&key=$QUERY&b=2"'):
+        box.good(command)
+        sent = urllib.parse.parse_qs(said()[-1]["path"].partition("?")[2])
+        same(sent, {"key": [VALUES["query"]], "a": ["1"], "b": ["2"]})
+    path = box.records(lambda r: r["kind"] == "request" and r["secrets"] == ["query"])[0]["path"]
+    same(path, "/query")
+
+
+@test("exclusive: another credential for such a host goes nowhere, and is on record")
+def _(api):
+    set_secret(api, "bearer", "--host", "api.test", "--env", "API_TOKEN")
+    set_secret(api, "query", "--host", "api.test", "--inject", "query:key", "--path", "/query")
+    box, evil = make(api, "bearer", "query"), VALUES["foreign"]
+    before = len(said())
+    tries = [f"-H 'Authorization: Bearer {evil}'", f"-u 'me:{evil}'", f"-H 'Cookie: s={evil}'", f"-H 'X-Api-Key: {evil}'",
+             f"-H 'proxy-authorization: x {evil}'", f"-H 'PRIVATE-TOKEN: {evil}'", f"-G -d 'access_token={evil}'", f"-G -d 'key={evil}'",
+             f"-G -d 'k%65y={evil}'", f'-H "Authorization: Bearer $API_TOKEN" -H "Authorization: Bearer {evil}"',
+             f'-H "Authorization: Bearer {evil}$API_TOKEN"', f'-H "Authorization: Bearer $API_TOKEN{evil}"']
+    for words in tries:
+        for host in ("https://api.test", "http://api.test", "https://api.test:9443"):
+            box.good(f"{CURL} -o /dev/null -w '%{{http_code}}' {words} {host}/x", "403")
+    same([r for r in said()[before:] if evil in json.dumps(r)], [])
+    rows = wait_until(lambda: r if len(r := box.records(lambda r: r["kind"] == "request" and r["reason"] == "credential")) == 3 * len(tries) else None,
+                      5, "records")
+    check(all(r["decision"] == "deny" for r in rows), rows)
+    check(evil not in json.dumps(box.records()), "the credential is in a record")
+    box.good(f"{CURL} -o /dev/null -w '%{{http_code}}' -k -H 'Authorization: Bearer {evil}' https://other.test/hello.txt", "200")
+    same(box.run(f"{CURL} -X TRACE https://api.test/x -o /dev/null -w '%{{http_code}}'")[0]["stdout"], "403")
+
+
+@test("an answer that says the secret is masked, however it comes")
+def _(api):
+    set_secret(api, "bearer", "--host", "api.test")
+    box, value = make(api, "bearer"), VALUES["bearer"]
+    for path in ("/echo", "/slow"):
+        text = box.good(f"{CURL} -i --compressed https://api.test{path}")[0]["stdout"]
+        check(value not in text and "*" * len(value) in text, text)
+    text = box.good(f"{CURL} https://api.test/echo64")[0]["stdout"]
+    inner = base64.b64encode(b"ab" + value.encode() + b"cd").decode()
+    check(inner[4:-8] not in text and base64.urlsafe_b64encode(value.encode()).decode()[:-4] not in text and "*" * 40 in text, text)
+    text = box.good(f"{CURL} -i https://api.test/head")[0]["stdout"]
+    check(value not in text and "see the head" in text and "X-Seen: ****" in text, text)
+    check(box.records(lambda r: r["reason"] == "reflected"), box.shown)
+    # Length and the rest of an answer stay what they were.
+    plain = box.good(f"{CURL} https://api.test/echo -o /work/a -w '%{{size_download}}'; stat -c %s /work/a")[0]["stdout"]
+    check(plain, plain)
+
+
+@test("revoked, replaced, over: at once, in sandboxes that run")
+def _(api):
+    set_secret(api, "bearer", "--host", "api.test", "--env", "API_TOKEN")
+    box, other = make(api, "bearer"), make(api)
+    ask = f'{CURL} -H "Authorization: Bearer $API_TOKEN" https://api.test/x'
+    box.good(ask)
+    same(said()[-1]["fields"]["authorization"], f"Bearer {VALUES['bearer']}")
+    set_secret(api, "bearer", verb="rotate", value=VALUES["new"])
+
+    def now(box, field, command=ask):
+        box.good(command)
+        return said()[-1]["fields"].get("authorization") == field
+    begin_s = time.monotonic()
+    wait_until(lambda: now(box, f"Bearer {VALUES['new']}"), 3, "the new value")
+    placeholder = box.good("printenv API_TOKEN")[0]["stdout"].strip()
+    # Another sandbox can do nothing with it.
+    check(now(other, f"Bearer {placeholder}", f"{CURL} -k -H 'Authorization: Bearer {placeholder}' https://api.test/x"), said()[-1])
+    caisson(api.daemon, "secret", "rm", "bearer")
+    wait_until(lambda: now(box, f"Bearer {placeholder}", ask.replace("-sS", "-sSk")), 3, "nothing but the placeholder")
+    check(time.monotonic() - begin_s < 6, "slow")
+    set_secret(api, "bearer", "--host", "api.test", "--env", "API_TOKEN", "--ttl", "1s")
+    late = make(api, "bearer")
+    time.sleep(1.1)
+    placeholder = late.good("printenv API_TOKEN")[0]["stdout"].strip()
+    check(now(late, f"Bearer {placeholder}"), said()[-1])
+
+
+@test("two sandboxes with the same secret have placeholders of their own; the gate and the daemon may die", own=True)
+def _(_api):
+    daemon = lib.Daemon("dies", options=place.OPTIONS).start()
+    api = type("Api", (), {"daemon": daemon, "client": daemon.client()})
+    set_secret(api, "bearer", "--host", "api.test", "--env", "API_TOKEN")
+    boxes = [make(api, "bearer") for _ in range(2)]
+    tokens = {box.good("printenv API_TOKEN")[0]["stdout"] for box in boxes}
+    same(len(tokens), 2)
+    ask = f'{CURL} -H "Authorization: Bearer $API_TOKEN" https://api.test/x'
+    real = f"Bearer {VALUES['bearer']}"
+    for kill in ("gate", "daemon"):
+        if kill == "gate":
+            for pid, name in lib.children_of(daemon.process.pid).items():
+                if name.startswith("caisson-gate"):
+                    os.kill(pid, 9)
+        else:
+            daemon.stop()
+            daemon.start()
+            api.client = daemon.client()
+        for box in boxes:
+            box.client = api.client
+            box.good(ask, seconds=20)
+            same(said()[-1]["fields"]["authorization"], real)
+    same({box.good("printenv API_TOKEN")[0]["stdout"] for box in boxes}, tokens)
+    daemon.client().remove_all()
+    daemon.stop()
+
+
+# ---- git --------------------------------------------------------------------------------------
+
+@test("git: clone and push of what wants a password, with none inside")
+def _(api):
+    set_secret(api, "git", "--host", "forge.test", "--inject", "basic:robot")
+    box = make(api, "git")
+    box.good("git clone -q https://forge.test/project.git /work/p && cat /work/p/hello.txt", servers.TEXT)
+    who = "-c user.name=a -c user.email=a@example.org"
+    box.good(f"cd /work/p && echo more >more && git add . && git {who} commit -qm more && git push -q origin HEAD:refs/heads/agent/one")
+    out = servers.run("git", "-C", servers.FOLDER / "git/project.git", "-c", "safe.directory=*", "log", "--format=%s", "agent/one").decode()
+    same(out.split(), ["more", "first"])
+    plain = make(api)
+    plain.bad("git clone -q https://forge.test/project.git /work/p", 20)
+
+
+PUSH = ("cd /work/p && date +%N >more && git add . && git -c user.name=a -c user.email=a@example.org commit -qm more && "
+        "git push -q origin HEAD:{}")
+
+
+@test("git: only that repository, and only those refs")
+def _(api):
+    set_secret(api, "git", "--host", "forge.test", "--inject", "basic:robot", "--git", "project", "--push", "refs/heads/agent/*")
+    box = make(api, "git")
+    box.good("git clone -q https://forge.test/project.git /work/p")
+    box.good(PUSH.format("refs/heads/agent/two"))
+    for ref in ("refs/heads/main", "refs/heads/agent/a/b", "refs/tags/agent", "refs/heads/agent/three HEAD:refs/heads/main"):
+        box.bad(PUSH.format(ref), 20)
+    rows = box.records(lambda r: r["kind"] == "request" and r["reason"] == "git")
+    check(len(rows) == 4 and all(r["path"] == "/project.git/git-receive-pack" and r["decision"] == "deny" for r in rows), box.shown)
+    refs = servers.run("git", "-C", servers.FOLDER / "git/project.git", "-c", "safe.directory=*", "for-each-ref", "--format=%(refname)").decode().split()
+    check("refs/heads/agent/two" in refs and "refs/heads/agent/three" not in refs and "refs/tags/agent" not in refs, refs)
+    same(servers.run("git", "-C", servers.FOLDER / "git/project.git", "-c", "safe.directory=*", "log", "--format=%s", "main").decode().split(), ["first"])
+    # Large enough that git sends it in chunks, after a question.
+    box.good("cd /work/p && head -c 3000000 /dev/urandom >big && git add . && git -c user.name=a -c user.email=a@example.org commit -qm big && "
+             "git push -q origin HEAD:refs/heads/agent/big")
+    for path in ("/project.git/HEAD", "/other.git/info/refs?service=git-upload-pack", "/project.git/info/refs"):
+        box.good(f"{CURL} -o /dev/null -w '%{{http_code}}' 'https://forge.test{path}'", "401")
+    set_secret(api, "git", "--host", "forge.test", "--inject", "basic:robot", "--git", "project")
+    wait_until(lambda: box.run(PUSH.format("refs/heads/agent/four"))[0]["exit_code"] != 0, 5, "a push that is refused")
+    box.good("cd /work/p && git fetch -q")
+
+
+@test("repo add and push with a secret: in sandboxes of ours, by the same rules")
+def _(api):
+    set_secret(api, "git", "--host", "forge.test", "--inject", "basic:robot", "--git", "project", "--push", "refs/heads/agent/*")
+    url = "https://forge.test/project.git"
+    check(api.client.put("/v1/repos/open?wait=20s", {"url": url}).status >= 400, "it needs none")
+    same(api.client.put("/v1/repos/wrong", {"url": url, "cred": "nobody"}).code, "not_found")
+    api.client.delete("/v1/repos/open")
+    caisson(api.daemon, "repo", "add", url, "--cred", "git")
+    repo = api.client.ok("GET", "/v1/repos")["repos"][0]
+    same((repo["cred"], repo["state"]), ("git", "ready"))
+    work = api.client.ok("PUT", "/v1/workspaces/task", {"repo": repo["id"], "branch": "agent/mine"})
+    api.client.ok("PUT", f"/v1/workspaces/{work['id']}/files/new.txt", b"new\n")
+    sha = api.client.ok("POST", f"/v1/workspaces/{work['id']}/commits", {"message": "by us"})["sha"]
+    caisson(api.daemon, "push", work["id"])
+    at = servers.run("git", "-C", servers.FOLDER / "git/project.git", "-c", "safe.directory=*", "rev-parse", "agent/mine").decode().strip()
+    same(at, sha)
+    check(api.client.post(f"/v1/workspaces/{work['id']}/push", {"branch": "main"}).status >= 400, "a push to main")
+    api.client.delete(f"/v1/workspaces/{work['id']}?force=1")
+    api.client.delete(f"/v1/repos/{repo['id']}")
+
+
+# ---- nowhere else -----------------------------------------------------------------------------
+
+HUNT = r"""
+import base64, os, sys
+value = sys.stdin.readline().strip().encode()
+forms = [value, base64.b64encode(value)[:-4], value.hex().encode()]
+hits = []
+def look(name, data):
+    if any(f in data for f in forms):
+        hits.append(name)
+for top, folders, files in os.walk("/"):
+    folders[:] = [f for f in folders if os.path.join(top, f) not in ("/proc", "/sys", "/usr", "/lib", "/lib64")]
+    for f in files:
+        path = os.path.join(top, f)
+        try:
+            if os.path.isfile(path) and not os.path.islink(path):
+                look(path, open(path, "rb").read())
+        except OSError:
+            pass
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    if int(pid) == os.getpid():
+        continue
+    for f in ("environ", "cmdline"):
+        try:
+            look(f"/proc/{pid}/{f}", open(f"/proc/{pid}/{f}", "rb").read())
+        except OSError:
+            pass
+    try:
+        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
+            for line in maps:
+                span, mode = line.split()[:2]
+                if "r" in mode and "vvar" not in line and "vsyscall" not in line:
+                    a, b = (int(x, 16) for x in span.split("-"))
+                    try:
+                        mem.seek(a)
+                        look(f"/proc/{pid}/mem", mem.read(min(b - a, 64 << 20)))
+                    except (OSError, ValueError, OverflowError):
+                        pass
+    except OSError:
+        pass
+print("\n".join(hits) or "nothing")
+"""
+
+
+@test("after all of it: no value inside, in the daemon's folders, in what it said, or in what processes show")
+def _(api):
+    set_secret(api, "bearer", "--host", "api.test", "--env", "API_TOKEN")
+    box = make(api, "bearer")
+    value, stored = VALUES["bearer"], [v for name, v in VALUES.items() if name != FOREIGN]
+    box.client.execute(box.sandbox, f'sh -c \'while :; do {CURL} -H "Authorization: Bearer $API_TOKEN" https://api.test/echo >>/work/log; sleep 0.05; done\'',
+                       wait="0s", timeout="60s")
+    wait_until(lambda: count("/echo") > 3, 5, "requests")
+    box.put("/work/hunt.py", HUNT)
+    # The hunter is told what it looks for in two halves, else it would find its own command.
+    half = len(value) // 2
+    found = box.good(f"(printf %s '{value[:half]}'; printf '%s\\n' '{value[half:]}') | python3 /work/hunt.py", seconds=60)[0]["stdout"]
+    same(found.strip(), "nothing")
+    for folder in (api.daemon.state, api.daemon.run):
+        for path in pathlib.Path(folder).rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                data = path.read_bytes()
+                check(not any(v.encode() in data or base64.b64encode(v.encode())[:-4] in data for v in stored), f"in {path}")
+    check(not any(v in api.daemon.log.read_text(errors="replace") for v in stored), "in the log")
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        for name in ("cmdline", "environ"):
+            try:
+                data = pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
+            except OSError:
+                continue
+            check(int(pid) == os.getpid() or not any(v.encode() in data for v in stored), f"/proc/{pid}/{name}")
+
+
+if __name__ == "__main__":
+    sys.exit(place.main(__file__, begin=begin))

@@ -1,0 +1,177 @@
+#include "gate/purse.h"
+
+#include <jansson.h>
+
+#include "gate/mask.h"
+#include "test.h"
+#include "wire/base64.h"
+
+#define VALUE "s3cret-value>>>???"
+
+static const char *opens_as;
+
+static int open_as(void *arg, const struct cred_rule *c, uint8_t *out, struct err *e)
+{
+	(void)arg;
+	(void)c;
+	(void)e;
+	memcpy(out, opens_as, strlen(opens_as));
+	return (int)strlen(opens_as);
+}
+
+static const struct purse_opts strict = { open_as, NULL, true };
+
+/* Rules with one secret that is bound like this. */
+static struct rules rules_with(const char *bind)
+{
+	AUTO(str_done) struct str text = { .max = 4096 };
+	struct rules r = { 0 };
+	struct err e = { 0 };
+	json_t *doc = json_pack("{s{ss},s[{ss,ss,ss,ss}]}", "net", "mode", "allow", "creds", "name",
+	                        "one", "tenant", "t", "bind", bind, "sealed", "AAAA");
+	char *json = json_dumps(doc, 0);
+
+	if (rules_read(&r, json, strlen(json), &e) < 0)
+		printf("# %s\n", e.msg);
+	CHECK_INT((long long)r.creds.len, 1);
+	free(json);
+	json_decref(doc);
+	return r;
+}
+
+static struct purse *purse_with(const char *bind, const char *value)
+{
+	AUTO(rules_done) struct rules r = rules_with(bind);
+	struct err e = { 0 };
+
+	opens_as = value;
+	return purse_new(&r, &strict, &e);
+}
+
+TEST(said_as_it_is_bound)
+{
+	static const struct {
+		const char *bind, *said;
+	} rows[] = {
+		{ "{\"hosts\":[\"a.test\"]}", "Bearer " VALUE },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"basic:me\"}",
+		  "Basic bWU6czNjcmV0LXZhbHVlPj4+Pz8/" },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"header:X\"}", VALUE },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"header:X\",\"format\":\"a {} b\"}",
+		  "a " VALUE " b" },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"query:k\"}",
+		  "s3cret-value%3E%3E%3E%3F%3F%3F" },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct purse *p = purse_with(rows[i].bind, VALUE);
+
+		CHECK(p != NULL);
+		CHECK(span_is(p->entries[0].said, rows[i].said));
+		CHECK(p->used <= p->size);
+		purse_unref(p);
+	}
+}
+
+TEST(what_no_request_can_carry_is_refused)
+{
+	static const char *const values[] = { "", "short", "with a\nline break",
+		                              "with a\x7f byte" };
+
+	for (size_t i = 0; i < COUNT(values); i++)
+		CHECK(!purse_with("{\"hosts\":[\"a.test\"]}", values[i]));
+}
+
+TEST(not_strict_one_that_does_not_open_says_nothing)
+{
+	static const struct purse_opts lax = { open_as, NULL, false };
+	AUTO(rules_done) struct rules r = rules_with("{\"hosts\":[\"a.test\"]}");
+	struct err e = { 0 };
+
+	opens_as = "short";
+	struct purse *p = purse_new(&r, &lax, &e);
+
+	CHECK(p && p->n == 1 && p->entries[0].said.len == 0 && p->entries[0].n_marks == 0);
+	purse_unref(p);
+}
+
+/* The longest, in the form that takes the most room. */
+TEST(there_is_room_for_the_longest)
+{
+	AUTO(freep) char *value = mem_alloc(SECRET_VALUE_MAX + 1);
+	AUTO(str_done) struct str sealed = { .max = 4 * SECRET_VALUE_MAX };
+	AUTO(rules_done)
+	struct rules r = rules_with("{\"hosts\":[\"a.test\"],\"inject\":\"query:k\"}");
+	struct err e = { 0 };
+
+	for (size_t i = 0; i < SECRET_VALUE_MAX; i++)
+		value[i] = i % 3 == 0 ? '>' : '?';
+	value[SECRET_VALUE_MAX] = '\0';
+	base64_encode(value, SECRET_VALUE_MAX, &sealed);
+	r.creds.at[0].sealed = str_text(&sealed);
+	opens_as = value;
+	struct purse *p = purse_new(&r, &strict, &e);
+
+	CHECK(p != NULL && p->used <= p->size);
+	CHECK_INT((long long)p->entries[0].said.len, 3ll * SECRET_VALUE_MAX);
+	purse_unref(p);
+}
+
+/* All of `text` through the mask in pieces of that size. */
+static void masked(struct purse *p, const char *text, size_t piece, struct str *out)
+{
+	struct mask m = { 0 };
+	size_t len = strlen(text);
+
+	mask_begin(&m, p);
+	for (size_t at = 0; at < len; at += piece)
+		mask_feed(&m, (struct span){ text + at, len - at < piece ? len - at : piece }, out);
+	mask_flush(&m, out);
+	mask_done(&m);
+}
+
+TEST(masked_in_pieces_of_any_size)
+{
+	static const struct {
+		const char *in, *out;
+	} rows[] = {
+		{ "nothing here", "nothing here" },
+		{ VALUE, "******************" },
+		{ "a" VALUE VALUE "b", "a************************************b" },
+		{ "s3cret-s3cret-value>>>??? s3cret-valu",
+		  "s3cret-****************** s3cret-valu" },
+		{ "{\"t\": \"Bearer " VALUE "\"}", "{\"t\": \"Bearer ******************\"}" },
+		{ "x czNjcmV0LXZhbHVlPj4+Pz8/ y", "x ************************ y" },
+		{ "x czNjcmV0LXZhbHVlPj4-Pz8_ y", "x ************************ y" },
+		/* behind one and two bytes: only what depends on the value alone */
+		{ "YXMzY3JldC12YWx1ZT4+Pj8/Pw==", "YX***********************w==" },
+		{ "YWJzM2NyZXQtdmFsdWU+Pj4/Pz8=", "YWJ***********************8=" },
+	};
+	struct purse *p = purse_with("{\"hosts\":[\"a.test\"]}", VALUE);
+
+	for (size_t i = 0; i < COUNT(rows); i++)
+		for (size_t piece = 1; piece <= strlen(rows[i].in); piece++) {
+			AUTO(str_done) struct str out = { .max = 1024 };
+
+			masked(p, rows[i].in, piece, &out);
+			CHECK_STR(str_text(&out), rows[i].out);
+		}
+	purse_unref(p);
+}
+
+TEST(what_is_no_beginning_of_it_is_not_held_back)
+{
+	static const struct {
+		const char *text;
+		size_t tail;
+	} rows[] = {
+		{ "", 0 },  { "x", 0 },     { "data: x\n\n", 0 },
+		{ "s", 1 }, { "xs3cr", 4 }, { "s3crs", 1 },
+	};
+	struct purse *p = purse_with("{\"hosts\":[\"a.test\"]}", VALUE);
+
+	for (size_t i = 0; i < COUNT(rows); i++)
+		CHECK_INT((long long)purse_tail(p, rows[i].text, strlen(rows[i].text)),
+		          (long long)rows[i].tail);
+	purse_unref(p);
+}
