@@ -41,17 +41,17 @@ enum launch_type {
 	L_LEDGER,
 	L_READY, /* the API answers */
 	/* launcher */
-	L_MADE,    /* launch_made; descriptor: the channel to the monitor (wire/channel.h) */
-	L_OPENED,  /* launch_opened; descriptor: O_PATH */
-	L_DONE,    /* launch_done: of L_CLEAN and L_SWEEP */
-	L_HOSTED,  /* launch_host */
-	L_GATED,   /* descriptor: the socket of a new child of the gate (wire/gate.h) */
-	L_VAULTED, /* descriptor: a socket to the keeper of that workspace. It hears when that dies
-	            */
-	L_CACHED,  /* descriptor: a stream to the package cache (wire/cache.h) */
+	L_MADE,     /* launch_made; descriptor: the channel to the monitor (wire/channel.h) */
+	L_OPENED,   /* launch_opened; descriptor: O_PATH */
+	L_DONE,     /* launch_done: of L_CLEAN and L_SWEEP */
+	L_HOSTED,   /* launch_host */
+	L_GATED,    /* descriptor: the socket of a new child of the gate (wire/gate.h) */
+	L_VAULTED,  /* descriptor: a socket to the keeper of that workspace. It hears when that dies
+	             */
+	L_CACHED,   /* descriptor: a stream to the package cache (wire/cache.h) */
 	L_LEDGERED, /* descriptor: a socket to the writer of the ledger (wire/ledger.h) */
-	L_FAILED,  /* struct err: of any */
-	L_GONE,    /* launch_gone, tag 0: all of a sandbox is dead and removed */
+	L_FAILED,   /* struct err: of any */
+	L_GONE,     /* launch_gone, tag 0: all of a sandbox is dead and removed */
 	L_TYPES
 };
 
