@@ -101,6 +101,7 @@ struct spec {
 	struct pair_list env;
 	struct text_list services;
 	struct text_list setup;
+	struct text_list commands; /* gate.commands: held until somebody says yes (trip.h) */
 	const char *checkpoint; /* NULL, "on", "off" or "all" */
 	struct text_list allow_weaker;
 	bool resolved;
