@@ -12,6 +12,7 @@
  *   birth.c     a log that speaks for a row that is not there yet
  *   quota.c     what one tenant has, and may have
  *   gate.c      the gate of a sandbox: its child, its rules
+ *   approval.c  what waits for a person
  *   ledger.c    what happened, on its way to the ledger; notes.c: in which words
  *   service.c   one command of ours in a throw-away sandbox
  *   repo.c      repositories: their mirrors
@@ -80,6 +81,7 @@ struct core {
 
 	struct maker *maker;
 	struct ledger *ledger;        /* ledger.h */
+	struct approvals *approvals;  /* approval.h */
 	struct cache_ask *cache_asks; /* that are under way */
 	struct key_ask *key_asks;     /* secret.h */
 	struct trees *trees;          /* trees.h */
