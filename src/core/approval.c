@@ -2,6 +2,7 @@
 
 #include "core/details.h"
 #include "core/ledger.h"
+#include "core/policy.h"
 #include "io/journal.h"
 #include "wire/hash.h"
 #include "wire/utf8.h"
@@ -45,6 +46,18 @@ struct approvals {
 	struct told *told;
 	struct approval_watch *watches;
 };
+
+static approval_effect_fn *const effects[APPROVAL_KINDS] = {
+	[APPROVAL_POLICY] = policy_allowed,
+	[APPROVAL_WALL] = sbx_wall_allowed,
+};
+
+static approval_effect_fn *effect_of(const struct approval_row *row)
+{
+	enum approval_kind kind = approval_kind_of(row->kind);
+
+	return kind < APPROVAL_KINDS ? effects[kind] : NULL;
+}
 
 bool approval_is_allowed(const struct approval_row *row)
 {
@@ -619,10 +632,27 @@ static void decision_stored(void *arg, const struct store_answer *answer)
 	a->is_over = true;
 	journal(JOURNAL_INFO, "an approval is decided", "approval", a->row.id, "state",
 	        approval_state_name(a->row.state), "actor", a->row.actor, NULL);
+	if (effect_of(&a->row) && approval_is_allowed(&a->row))
+		effect_of (&a->row)(c, &a->row);
 	tell(&a->deciders, &a->row, NULL);
 	tell(&a->askers, &a->row, NULL);
 	approval_free(a);
 	tell_watches(c);
+}
+
+static void applied(void *arg, const struct store_answer *answer)
+{
+	(void)answer; /* then it is done once more after a restart, which changes nothing */
+	tell_watches(arg);
+}
+
+void approval_applied(struct core *c, const char *id)
+{
+	struct store_call call = { .done = applied, .arg = c };
+	struct err e = { 0 };
+
+	if (c->store && store_approval_applied(c->store, id, core_now_ms(), call, &e) < 0)
+		journal(JOURNAL_ERROR, e.msg, "approval", id, NULL);
 }
 
 static void decision_noted(void *arg, bool is_on_disk)
@@ -657,6 +687,8 @@ static int say_late(const struct approval_row *row, struct fail *f)
 static int check_answer(const struct approval_answer *answer, const struct approval_row *row,
                         struct fail *f)
 {
+	if (answer->scope != FOR_ONCE && effect_of(row))
+		return fail_set(f, FAIL_INVALID, "scope: this is decided once");
 	if (answer->scope == FOR_ONCE && answer->for_ms)
 		return fail_set(f, FAIL_INVALID, "for: what is decided once does not stand");
 	if (answer->for_ms > STANDS_MS_MAX)
@@ -745,6 +777,32 @@ static void take_up(struct core *c, const struct approval_row *row)
 	if (!row->lasting && left > REJOIN_MS)
 		left = REJOIN_MS;
 	timer_set(&c->timers, &a->timer, left);
+}
+
+/* Allowed, and then the daemon died. */
+static int apply_rest(struct core *c, enum approval_kind kind, struct err *e)
+{
+	AUTO(arena_done) struct arena arena = { 0 };
+	struct approval_query q = { .page = { .is_all_tenants = true, .limit = STORE_LIST_MAX },
+		                    .states = 1u << APPROVAL_ALLOWED,
+		                    .kind = approval_kind_name(kind),
+		                    .is_unapplied_only = true };
+	struct approval_list list;
+
+	if (store_approval_list(c->store, &q, &arena, &list, e) < 0)
+		return -1;
+	for (size_t i = 0; i < list.n; i++)
+		effects[kind](c, &list.rows[i]);
+	return 0;
+}
+
+void approvals_ready(struct core *c)
+{
+	struct err e = { 0 };
+
+	for (enum approval_kind k = 0; k < APPROVAL_KINDS; k++)
+		if (effects[k] && apply_rest(c, k, &e) < 0)
+			journal(JOURNAL_ERROR, e.msg, NULL);
 }
 
 int approvals_open(struct core *c, struct err *e)

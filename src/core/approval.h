@@ -27,6 +27,12 @@
 #define APPROVALS_PER_SANDBOX 64    /* as many as its gate holds */
 #define APPROVALS_PER_TENANT 512
 
+/* Some kinds we act on ourselves when they are allowed (policy, wall): they last, are decided for
+ * once, and are done also when the daemon died in between. Such a function is called when the
+ * decision is on record, and says approval_applied() when it is done, or came to nothing. */
+typedef void approval_effect_fn(struct core *c, const struct approval_row *row);
+void approval_applied(struct core *c, const char *id);
+
 struct approval_ask {
 	enum approval_kind kind;
 	const char *tenant;
@@ -46,6 +52,7 @@ typedef void approval_done_fn(void *arg, const struct approval_row *row);
 bool approval_is_allowed(const struct approval_row *row);
 
 int approvals_open(struct core *c, struct err *e) MUST_USE; /* those that the store has */
+void approvals_ready(struct core *c);                       /* what was allowed is done */
 void approvals_close(struct core *c);                       /* tells nobody */
 
 /* `done` is called once, not before this returns, unless it is cancelled; NULL: nobody waits, and

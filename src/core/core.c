@@ -279,6 +279,7 @@ void core_ready(struct core *c)
 {
 	expire_start(c);
 	c->is_open = true;
+	approvals_ready(c);
 	maker_ready(c);
 }
 

@@ -69,6 +69,7 @@ enum approval_scope approval_scope_of(const char *name)
 /* ---- the table --------------------------------------------------------------------------- */
 
 #define DECIDED 1u
+#define APPLIED 2u
 /* clang-format off */
 #define F(field, kind, max, bit) COL(approval_row, field, kind, max, bit)
 static const struct column columns[] = {
@@ -94,6 +95,7 @@ static const struct column columns[] = {
 	F(reason,     COL_TEXT,  STORE_TEXT_MAX,   DECIDED),
 	F(decided_ms, COL_SOME,  0,                DECIDED),
 	F(expires_ms, COL_SOME,  0,                DECIDED),
+	F(applied_ms, COL_SOME,  0,                APPLIED),
 };
 /* clang-format on */
 static const struct table table = {
@@ -158,6 +160,29 @@ int store_approval_decide(struct store *s, const struct approval_row *row, struc
 	    row->decided_ms <= 0)
 		return err_new(e, ERR_INVALID, "a decision is one, at some time");
 	int n = row_copy(&table, DECIDED, &q->arena, row, q->args, e);
+
+	if (n < 0)
+		return -1;
+	q->bytes += (size_t)n;
+	return request_send(s, &q, call, e);
+}
+
+static int run_applied(struct store *s, struct request *q, struct err *e)
+{
+	int n = row_update(&s->writer, &table, q->args, APPLIED, NULL, e);
+
+	q->answer.rows = n > 0 ? n : 0;
+	return n < 0 ? -1 : 0;
+}
+
+int store_approval_applied(struct store *s, const char *id, int64_t now_ms, struct store_call call,
+                           struct err *e)
+{
+	static const struct op op = { "note what an approval led to", run_applied,
+		                      .is_vital = true };
+	AUTO(request_drop) struct request *q = request_new(&op, sizeof(struct approval_row));
+	const struct approval_row row = { .id = id, .applied_ms = now_ms };
+	int n = row_copy(&table, APPLIED, &q->arena, &row, q->args, e);
 
 	if (n < 0)
 		return -1;
@@ -244,6 +269,7 @@ int store_approval_list(struct store *s, const struct approval_query *q, struct 
 	        " AND (?6 IS NULL OR workspace=?6) AND (?7 IS NULL OR kind=?7)");
 	/* Said in words, so that SQLite uses the index of those that wait. */
 	str_add(&sql, q->states == 1u << APPROVAL_PENDING ? " AND state='pending'" : "");
+	str_add(&sql, q->is_unapplied_only ? " AND applied_ms IS NULL" : "");
 	row_page_order(&plan, &sql);
 	assert(!sql.overflow);
 	AUTO(db_release) sqlite3_stmt *st = db_stmt(&s->reader, str_text(&sql), e);

@@ -62,6 +62,7 @@ struct approval_row {
 	const char *scope; /* a name; NULL: it was not decided */
 	const char *actor, *note, *reason;
 	int64_t decided_ms, expires_ms; /* of the decision; 0: it has no end, or is for once */
+	int64_t applied_ms; /* when what it allows was done, by kinds that we do ourselves */
 };
 
 struct approval_list {
@@ -74,6 +75,7 @@ struct approval_query {
 	struct store_page page;
 	uint32_t states;                        /* 1 << state; 0: all */
 	const char *sandbox, *workspace, *kind; /* NULL: any */
+	bool is_unapplied_only;
 };
 
 int store_approval_insert(struct store *s, const struct approval_row *row, struct store_call call,
@@ -82,6 +84,10 @@ int store_approval_insert(struct store *s, const struct approval_row *row, struc
  * STORE_CONFLICT. */
 int store_approval_decide(struct store *s, const struct approval_row *row, struct store_call call,
                           struct err *e);
+
+/* What was allowed is done. */
+int store_approval_applied(struct store *s, const char *id, int64_t now_ms, struct store_call call,
+                           struct err *e);
 
 /* `tenant` NULL: of any. */
 int store_approval_get(struct store *s, const char *tenant, const char *id, struct arena *a,

@@ -393,6 +393,7 @@ static const char approvals[] =
     " reason TEXT,"
     " decided_ms INTEGER,"
     " expires_ms INTEGER,"
+    " applied_ms INTEGER,"
     " CHECK((state='pending')=(decided_ms IS NULL)),"
     " CHECK((state IN('allowed','denied'))=(scope IS NOT NULL))"
     ") STRICT;"
