@@ -79,7 +79,7 @@ static struct tripped *find(const struct sbx *s, uint64_t ask)
 
 static void refused(const struct tripped *t, const char *reason)
 {
-	const struct details_refusal r = { t->what, t->rule, reason, t->approval };
+	const struct details_refusal r = { t->what + strlen("run "), t->rule, reason, t->approval };
 	struct px *p = px_by_num(t->sandbox, t->num);
 
 	if (!p)

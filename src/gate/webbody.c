@@ -46,6 +46,15 @@ static bool pass_push(const struct http_body *b, struct webbody_way way, struct 
 	return may;
 }
 
+void webbody_go_on(const struct http_body *b, struct gitpush *push, struct str *out)
+{
+	AUTO(str_done) struct str some = { .max = out->max };
+
+	gitpush_take_head(push, out);
+	gitpush_go_on(push, &some);
+	print(b, false, (struct span){ str_text(&some), some.len }, out);
+}
+
 /* One piece, as the next hop gets it. */
 static bool pass(const struct http_body *b, struct webbody_way way, struct span data,
                  struct str *out)
@@ -75,7 +84,8 @@ int webbody_move(struct http_body *b, struct leg *from, struct leg *to, struct w
 			return WEBBODY_PUSH;
 		leg_take(from, piece.consumed);
 		in = leg_input(from);
-	} while (r == HTTP_BODY_MORE && in.len > 0 && !leg_is_full(to));
+	} while (r == HTTP_BODY_MORE && in.len > 0 && !leg_is_full(to) &&
+	         !(way.push && way.push->is_waiting));
 	return r;
 }
 

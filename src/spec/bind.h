@@ -6,6 +6,9 @@
  *    "methods": ["GET"], "paths": ["/repos/acme/app"],       all unless given
  *    "git": ["acme/app"],      only these repositories, by git's own protocol
  *    "push": ["refs/heads/agent-*"],                         and these refs; none: fetch only
+ *    "push_ask": ["refs/heads/main"],                        these too, when a person has said yes
+ *    "approve": "each",        a person is asked for each request; "first": for the first one of a
+ *                              sandbox
  *    "env": "API_TOKEN",       the variable inside that has the placeholder
  *    "ttl": "1h",              of the sandbox's life
  *    "workspaces": ["total"]}  only sandboxes that have one of these, by key or id
@@ -33,7 +36,8 @@ struct bind {
 	enum bind_how how;
 	const char *arg; /* BASIC: the user; HEADER, QUERY: its name; else "" */
 	const char *format;
-	struct text_list methods, paths, git, push, workspaces;
+	struct text_list methods, paths, git, push, push_ask, workspaces;
+	const char *approve; /* NULL: nobody is asked */
 	const char *env, *ttl;
 	uint64_t ttl_ms; /* 0: as long as the sandbox */
 };
