@@ -176,10 +176,10 @@ void gate_on_unask(struct sbx *s, const void *bytes, size_t n)
 	}
 }
 
-/* What stands answered it; else it was the last question. */
-static bool find_decision(struct sbx *s, const struct gate_ask *ask, char id[ID_SIZE])
+/* What stands answers it; else it was the last question. */
+static int find_decision(struct sbx *s, const struct gate_ask *ask, struct arena *a,
+                         struct approval_row *out)
 {
-	AUTO(arena_done) struct arena a = { 0 };
 	AUTO(str_done) struct str what = { .max = WHAT_MAX }, unused = { .max = WHAT_MAX };
 	enum approval_kind kind = gate_words(ask, &what, &unused);
 	const struct approval_row like = { .tenant = s->tenant,
@@ -188,13 +188,20 @@ static bool find_decision(struct sbx *s, const struct gate_ask *ask, char id[ID_
 		                           .sandbox = s->is_service ? NULL : s->id,
 		                           .workspace = s->workspace ? s->workspace->row.id : NULL,
 		                           .decided_ms = core_now_ms() };
-	struct approval_row found = { .id = "" };
 	struct err e = { 0 };
 
-	if (store_approval_standing(s->core->store, &like, &a, &found, &e) < 0)
-		(void)!store_approval_last(s->core->store, &like, &a, &found, &e);
-	snprintf(id, ID_SIZE, "%s", found.id);
-	return id[0];
+	if (store_approval_standing(s->core->store, &like, a, out, &e) == 0)
+		return 0;
+	return store_approval_last(s->core->store, &like, a, out, &e);
+}
+
+int gate_asked(struct sbx *s, const char *name, uint16_t port, struct arena *a,
+               struct approval_row *out)
+{
+	struct gate_ask ask = { .kind = GATE_ASK_CONNECT, .port = port };
+
+	snprintf(ask.name, sizeof ask.name, "%s", name);
+	return find_decision(s, &ask, a, out);
 }
 
 /* A record does not say what was asked: which of the questions that it could have been there was.
@@ -210,7 +217,9 @@ void gate_approval_of(struct sbx *s, const struct gate_record *r, char id[ID_SIZ
 		{ GATE_ASK_SECRET, false, true, true },
 		{ GATE_ASK_SECRET, true, true, true },
 	};
+	AUTO(arena_done) struct arena a = { 0 };
 	struct gate_ask ask = { .port = r->port };
+	struct approval_row found;
 
 	id[0] = '\0';
 	if (r->decision != GATE_ASKED_ALLOW && r->decision != GATE_ASKED_DENY)
@@ -219,12 +228,13 @@ void gate_approval_of(struct sbx *s, const struct gate_record *r, char id[ID_SIZ
 	snprintf(ask.method, sizeof ask.method, "%s", r->method);
 	snprintf(ask.path, sizeof ask.path, "%s", r->path);
 	snprintf(ask.secret, sizeof ask.secret, "%s", r->secret);
-	for (size_t i = 0; i < COUNT(questions); i++) {
+	for (size_t i = 0; i < COUNT(questions) && !id[0]; i++) {
 		ask.kind = (uint8_t)questions[i].kind;
 		ask.is_first = questions[i].is_first;
 		if (questions[i].is_request == (r->kind == GATE_REQUEST) &&
-		    (!questions[i].has_secret || r->secret[0]) && find_decision(s, &ask, id))
-			return;
+		    (!questions[i].has_secret || r->secret[0]) &&
+		    find_decision(s, &ask, &a, &found) == 0)
+			snprintf(id, ID_SIZE, "%s", found.id);
 	}
 }
 
