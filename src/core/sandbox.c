@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/approval.h"
 #include "core/enforced.h"
 #include "core/files.h"
 #include "core/gate.h"
@@ -625,6 +626,7 @@ static void drop_ports(struct sbx *s)
 /* Nothing of it is left. */
 void sbx_be_gone(struct sbx *s, const char *reason)
 {
+	approvals_of_gone(s->core, s->id);
 	px_lose_all(s, PROCESS_KILLED, reason);
 	drop_ports(s);
 	files_close(s);
