@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/canary.h"
 #include "core/enforced.h"
 #include "core/files.h"
 #include "core/gate.h"
@@ -516,6 +517,7 @@ void sbx_on_ready(struct sbx *s)
 		        "key", s->key, NULL);
 		sbx_change_done(s, SANDBOX_RUNNING,
 		                SANDBOX_SET_STARTED | SANDBOX_SET_SLOT | SANDBOX_SET_GENERATION);
+		canary_plant(s);
 		return;
 	}
 	/* Found again after a restart of ours: it tells what happened meanwhile. */
