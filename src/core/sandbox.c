@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "core/approval.h"
+#include "core/canary.h"
 #include "core/enforced.h"
 #include "core/files.h"
 #include "core/gate.h"
@@ -517,6 +518,7 @@ void sbx_on_ready(struct sbx *s)
 		        "key", s->key, NULL);
 		sbx_change_done(s, SANDBOX_RUNNING,
 		                SANDBOX_SET_STARTED | SANDBOX_SET_SLOT | SANDBOX_SET_GENERATION);
+		canary_plant(s);
 		return;
 	}
 	/* Found again after a restart of ours: it tells what happened meanwhile. */

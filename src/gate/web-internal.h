@@ -36,6 +36,7 @@ struct web {
 	struct mask mask;                 /* of its answer */
 	struct gitpush push;              /* of its body */
 	struct sigv4 sign;                /* the same */
+	struct canary_scan scan;          /* of what is said behind its head */
 	struct str again; /* what the cache was asked, for the server if that does not answer */
 	enum cache_word cache;   /* what it did */
 	bool is_asking_cache;    /* the server is the package cache */

@@ -161,10 +161,17 @@ static int say_request(struct web *w, const struct http_head *h, const struct in
 }
 
 /* False: it was refused. */
-static bool admit(struct web *w, const struct http_head *h, struct injection *j)
+static bool admit(struct web *w, const struct http_head *h, size_t n, struct injection *j)
 {
 	struct verdict v = judge(w, h);
 	enum gate_reason why = v.what == VERDICT_ALLOW ? choose_secret(w, h, j) : v.reason;
+	struct span head = { leg_input(&w->client).at, n };
+
+	w->scan = (struct canary_scan){ 0 };
+	if (conn_sings(w->conn, &w->scan, head)) {
+		v.what = VERDICT_DENY;
+		why = GATE_CANARY;
+	}
 
 	if (v.what == VERDICT_ALLOW && why == GATE_NONE)
 		return true;
@@ -176,7 +183,7 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 {
 	struct injection j;
 
-	if (!admit(w, h, &j))
+	if (!admit(w, h, n, &j))
 		return;
 	bool is_played = play_has(w->conn);
 
@@ -231,7 +238,9 @@ static bool ask_head(struct web *w)
 
 static bool ask_body(struct web *w)
 {
-	const struct webbody_way way = { .push = &w->push, .sign = &w->sign };
+	const struct webbody_way way = {
+		.push = &w->push, .sign = &w->sign, .canary = w->conn, .scan = &w->scan
+	};
 	int r = HTTP_BODY_MORE;
 
 	if (leg_is_full(&w->server))
@@ -245,9 +254,10 @@ static bool ask_body(struct web *w)
 	if (w->answering == ANSWER_MOCK)
 		str_done(leg_out(&w->server));
 	if (r < 0) {
-		enum gate_reason why = r == WEBBODY_PUSH    ? GATE_GIT
-		                       : r == WEBBODY_LARGE ? GATE_BUDGET
-		                                            : GATE_HTTP_BAD;
+		enum gate_reason why = r == WEBBODY_PUSH     ? GATE_GIT
+		                       : r == WEBBODY_CANARY ? GATE_CANARY
+		                       : r == WEBBODY_LARGE  ? GATE_BUDGET
+		                                             : GATE_HTTP_BAD;
 
 		web_refuse(w, r == WEBBODY_LARGE ? 413 : webhead_status(why), GATE_DENY, why);
 		return false;

@@ -1,5 +1,6 @@
 #include "gate/webbody.h"
 
+#include "gate/gate-internal.h"
 #include "gate/webhead.h"
 
 void webbody_begin(struct http_body *b, const struct http_head *h, struct str *trailers)
@@ -97,6 +98,8 @@ int webbody_move(struct http_body *b, struct leg *from, struct leg *to, struct w
 		r = http_body_feed(b, in.at, in.len, &piece);
 		if (way.push && way.push->head.len > 0)
 			leg_keep_secret(to); /* it may go on with this piece */
+		if (way.canary && conn_sings(way.canary, way.scan, piece.data))
+			return WEBBODY_CANARY;
 		int wrong = piece.data.len > 0 ? pass(b, way, piece.data, leg_out(to)) : 0;
 
 		if (wrong < 0)
@@ -114,6 +117,9 @@ int webbody_end(const struct http_body *b, struct str *trailers, struct webbody_
 
 	if (way.push && !gitpush_end(way.push))
 		return WEBBODY_PUSH;
+	if (way.canary &&
+	    conn_sings(way.canary, way.scan, (struct span){ str_text(trailers), trailers->len }))
+		return WEBBODY_CANARY;
 	int r = way.sign && way.sign->is_on ? end_signed(b, way, leg_out(to)) : 0;
 
 	if (r < 0)

@@ -1,6 +1,7 @@
 #include "spec/bind.h"
 
 #include "spec/opts.h"
+#include "wire/canary.h"
 #include "wire/http.h"
 #include "wire/target.h"
 
@@ -197,6 +198,16 @@ static int check_ref(const struct opt *o, struct arena *a, const char *text, con
 	return 0;
 }
 
+static int check_canary(const struct opt *o, struct arena *a, const char *text, const char **out,
+                        struct err *e)
+{
+	(void)o;
+	if (canary_check(text, e) < 0)
+		return -1;
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
 /* ---- the document -------------------------------------------------------------------- */
 
 /* clang-format off */
@@ -212,6 +223,8 @@ static const struct opt rows[] = {
 	{ .key = "push", .type = &opt_list, .check = check_ref, FIELD(push), .max = LIST_MAX },
 	{ .key = "env", .type = &opt_text, .check = check_env_name, FIELD(env) },
 	{ .key = "ttl", .type = &opt_text, .check = check_ttl, FIELD(ttl) },
+	{ .key = "canary", .type = &opt_text, .check = check_canary, FIELD(canary) },
+	{ .key = "file", .type = &opt_text, .check = check_mount_point, FIELD(file) },
 	{ .key = "workspaces", .type = &opt_list, .check = check_name, FIELD(workspaces), .max = LIST_MAX },
 };
 /* clang-format on */
@@ -224,8 +237,23 @@ static const struct doc_kind kind = {
 	.when_empty = "hosts",
 };
 
+static int check_planted(const struct bind *b, struct err *e)
+{
+	if (b->hosts.len + b->methods.len + b->paths.len + b->git.len + b->push.len > 0 ||
+	    b->inject || b->format || b->ttl)
+		return err_new(e, ERR_INVALID,
+		               "canary: it is sent nowhere; env, file and workspaces go with it");
+	if (!b->env && !b->file)
+		return err_new(e, ERR_INVALID, "canary: where is it placed? say env or file");
+	return 0;
+}
+
 static int check_whole(struct bind *b, struct err *e)
 {
+	if (b->canary)
+		return check_planted(b, e);
+	if (b->file)
+		return err_new(e, ERR_INVALID, "file: is for a canary");
 	if (b->hosts.len == 0)
 		return err_new(e, ERR_INVALID, "hosts: a secret is bound to one at least");
 	if (!b->inject)

@@ -12,6 +12,10 @@
  *    "ttl": "1h",              of the sandbox's life
  *    "workspaces": ["total"]}  only sandboxes that have one of these, by key or id
  *
+ * Or what a canary is (wire/canary.h), which is no secret, and placed inside as it is:
+ *
+ *   {"canary": "ghp_...", "env": "GITHUB_TOKEN", "file": "/work/.netrc", "workspaces": [...]}
+ *
  * The text itself is sealed to the value (wire/seal.h, as what stands beside it): whoever has the
  * sealed value cannot make it one for another host.
  */
@@ -37,7 +41,8 @@ struct bind {
 	const char *format;
 	struct text_list methods, paths, git, push, workspaces;
 	const char *env, *ttl;
-	uint64_t ttl_ms; /* 0: as long as the sandbox */
+	const char *canary, *file; /* NULL: it is a secret */
+	uint64_t ttl_ms;           /* 0: as long as the sandbox */
 };
 
 /* On failure *b is not touched. */
