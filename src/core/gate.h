@@ -34,6 +34,10 @@ int gate_answer(struct sbx *s, uint64_t ask, bool is_allowed); /* 0 or -errno */
 
 /* The canonical words of a question about a host (approval.h). */
 void gate_what(char *out, size_t size, const char *name, uint16_t port);
+/* What was last asked about a host, or what stands for it; -1: nothing. */
+struct approval_row;
+int gate_asked(struct sbx *s, const char *name, uint16_t port, struct arena *a,
+               struct approval_row *out) MUST_USE;
 /* By which a connection that somebody was asked about was decided; "": not that we know. */
 void gate_approval_of(struct sbx *s, const struct gate_record *r, char id[ID_SIZE]);
 void gate_asks_close(struct sbx *s); /* whatever it holds, nobody waits for here */

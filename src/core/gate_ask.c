@@ -135,27 +135,34 @@ void gate_on_unask(struct sbx *s, const void *bytes, size_t n)
 	}
 }
 
-/* What stands answered it; else it was the last question. */
+/* What stands answers it; else it was the last question. */
+int gate_asked(struct sbx *s, const char *name, uint16_t port, struct arena *a,
+               struct approval_row *out)
+{
+	char what[WHAT_SIZE];
+	const struct approval_row like = { .tenant = s->tenant,
+		                           .kind = approval_kind_name(APPROVAL_NET),
+		                           .what = what,
+		                           .sandbox = s->id,
+		                           .workspace = s->workspace ? s->workspace->row.id : NULL,
+		                           .decided_ms = core_now_ms() };
+	struct err e = { 0 };
+
+	gate_what(what, sizeof what, name, port);
+	if (store_approval_standing(s->core->store, &like, a, out, &e) == 0)
+		return 0;
+	return store_approval_last(s->core->store, &like, a, out, &e);
+}
+
 void gate_approval_of(struct sbx *s, const struct gate_record *r, char id[ID_SIZE])
 {
 	AUTO(arena_done) struct arena a = { 0 };
-	char what[WHAT_SIZE];
-	struct approval_row like = { .tenant = s->tenant,
-		                     .kind = approval_kind_name(APPROVAL_NET),
-		                     .what = what,
-		                     .sandbox = s->id,
-		                     .workspace = s->workspace ? s->workspace->row.id : NULL,
-		                     .decided_ms = core_now_ms() };
-	struct approval_row found = { .id = "" };
-	struct err e = { 0 };
+	struct approval_row found;
+	bool is_asked = r->decision == GATE_ASKED_ALLOW || r->decision == GATE_ASKED_DENY;
 
 	id[0] = '\0';
-	if (r->decision != GATE_ASKED_ALLOW && r->decision != GATE_ASKED_DENY)
-		return;
-	gate_what(what, sizeof what, r->name, r->port);
-	if (store_approval_standing(s->core->store, &like, &a, &found, &e) < 0)
-		(void)!store_approval_last(s->core->store, &like, &a, &found, &e);
-	snprintf(id, ID_SIZE, "%s", found.id);
+	if (is_asked && gate_asked(s, r->name, r->port, &a, &found) == 0)
+		snprintf(id, ID_SIZE, "%s", found.id);
 }
 
 void gate_asks_close(struct sbx *s)

@@ -331,5 +331,7 @@ void gatekeep_sync(struct monitor *m);
 void gatekeep_take(struct monitor *m, int *fd); /* or leaves it; the same below */
 void gatekeep_rules(struct monitor *m, uint32_t generation, int *fd);
 void gatekeep_ack(struct monitor *m, uint64_t at);
+/* The i-th that waits for a person, and how long it will; NULL: there are no more. */
+const struct gate_ask *gatekeep_ask_at(const struct monitor *m, size_t i, uint64_t *left_ms);
 void gatekeep_answer(struct monitor *m, const struct gate_answer *a);
 void gatekeep_end(struct monitor *m); /* the last records */
