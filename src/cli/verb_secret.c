@@ -23,9 +23,9 @@
 
 struct secret {
 	struct verb_opts common;
-	const char *file, *inject, *format, *env, *ttl, *like, *at;
+	const char *file, *inject, *format, *env, *ttl, *like, *at, *approve;
 	bool is_stdin;
-	struct flag_list hosts, methods, paths, git, push, workspaces;
+	struct flag_list hosts, methods, paths, git, push, push_ask, workspaces;
 };
 
 /* ---- the value ----------------------------------------------------------------------- */
@@ -122,15 +122,20 @@ static int describe(const struct secret *x, json_t *o, struct err *e)
 	const struct {
 		const char *key;
 		const struct flag_list *list;
-	} lists[] = { { "hosts", &x->hosts }, { "methods", &x->methods },
-		      { "paths", &x->paths }, { "git", &x->git },
-		      { "push", &x->push },   { "workspaces", &x->workspaces } };
+	} lists[] = { { "hosts", &x->hosts },
+		      { "methods", &x->methods },
+		      { "paths", &x->paths },
+		      { "git", &x->git },
+		      { "push", &x->push },
+		      { "push_ask", &x->push_ask },
+		      { "workspaces", &x->workspaces } };
 	const struct {
 		const char *key, *text;
 	} texts[] = { { "inject", x->inject },
 		      { "format", x->format },
 		      { "env", x->env },
-		      { "ttl", x->ttl } };
+		      { "ttl", x->ttl },
+		      { "approve", x->approve } };
 
 	for (size_t i = 0; i < COUNT(lists); i++)
 		if (put_list(o, lists[i].key, lists[i].list, e) < 0)
@@ -340,6 +345,8 @@ static const struct flag secret_flags[] = {
 	{ '\0', FLAG_LIST, "path",      offsetof(struct secret, paths), "PATH", "set: only there; * is one segment, ** any depth", NULL },
 	{ '\0', FLAG_LIST, "git",       offsetof(struct secret, git), "REPO", "set: only this repository, by git's protocol: acme/app", NULL },
 	{ '\0', FLAG_LIST, "push",      offsetof(struct secret, push), "REF", "set: refs that may be pushed to it: refs/heads/agent/*", NULL },
+	{ '\0', FLAG_LIST, "push-ask",  offsetof(struct secret, push_ask), "REF", "set: refs that may be pushed to it once a person has said yes: refs/heads/main", NULL },
+	{ '\0', FLAG_TEXT, "approve",   offsetof(struct secret, approve), "WHEN", "set: a person is asked for each request, or for the first one of a sandbox", "each first" },
 	{ '\0', FLAG_TEXT, "env",       offsetof(struct secret, env), "NAME", "set, canary: the variable inside that has the placeholder, or the canary", NULL },
 	{ '\0', FLAG_TEXT, "ttl",       offsetof(struct secret, ttl), "DURATION", "set: usable for this long of a sandbox's life", NULL },
 	{ '\0', FLAG_LIST, "workspace", offsetof(struct secret, workspaces), "WORKSPACE", "set: only sandboxes with one of these", NULL },

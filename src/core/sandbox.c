@@ -19,6 +19,7 @@
 #include "core/quota.h"
 #include "core/secret.h"
 #include "core/shells.h"
+#include "core/tripped.h"
 #include "core/workspace.h"
 #include "engine/plan.h"
 #include "io/journal.h"
@@ -55,6 +56,7 @@ void sbx_free(struct sbx *s)
 	shells_done(s);
 	net_done(s);
 	gate_close(s);
+	tripped_close(s);
 	policy_close(s);
 	link_close(&s->link);
 	fd_close(&s->change.client_fd);
@@ -213,6 +215,7 @@ static void hear_no_more(struct sbx *s)
 {
 	net_on_lost(s);
 	gate_close(s);
+	tripped_close(s);
 	link_close(&s->link);
 	wsx_detach(s);
 	s->is_unsettled = false;

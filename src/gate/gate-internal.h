@@ -74,6 +74,8 @@ struct records {
 struct asks {
 	struct ask *first;
 	size_t n, n_conns;
+	uint64_t n_requests; /* that were ever asked for */
+	VEC(char *) used;    /* secrets that were allowed once, and are not asked for again */
 };
 
 struct gate {
@@ -192,8 +194,12 @@ void resolver_done(struct gate *g);
 /* ---- asks.c -------------------------------------------------------------------------- */
 
 void asks_hold(struct conn *c, const struct verdict *v); /* may deny it */
-void asks_leave(struct conn *c);                         /* fine when it is not held */
+/* A request of one; web_asked() follows. False: too many are held. */
+bool asks_hold_request(struct conn *c, const struct gate_ask *about);
+void asks_leave(struct conn *c); /* fine when it is not held */
 void asks_answer(struct gate *g, const struct gate_answer *a);
+bool asks_was_used(const struct gate *g, const char *secret); /* approve: first */
+void asks_note_used(struct gate *g, const char *secret);
 void asks_done(struct gate *g);
 
 /* ---- records.c ----------------------------------------------------------------------- */
@@ -208,6 +214,7 @@ struct request_note {
 	int status; /* 0: none came */
 	enum cache_word cache;
 	const char *secret;
+	bool is_approved; /* by a person */
 	enum gate_reason reason;
 };
 void record_request(struct conn *c, const struct request_note *n);

@@ -129,6 +129,11 @@ void record_request(struct conn *c, const struct request_note *n)
 	r.status = (uint32_t)n->status;
 	r.reason = n->reason;
 	r.cache = (uint8_t)n->cache;
+	if (n->is_approved)
+		r.decision = GATE_ASKED_ALLOW;
+	if (n->reason == GATE_ASK_TIMEOUT || n->reason == GATE_ASK_DENIED ||
+	    n->reason == GATE_ASK_FULL)
+		r.decision = GATE_ASKED_DENY;
 	if (n->reason == GATE_HTTP_RULE || n->reason == GATE_HTTP_BAD ||
 	    n->reason == GATE_NAME_MISMATCH || n->reason == GATE_NAME_BAD ||
 	    n->reason == GATE_CREDENTIAL || n->reason == GATE_GIT || n->reason == GATE_CANARY)

@@ -15,3 +15,5 @@
 void web_start(struct conn *c, struct tls *tls);
 void web_free(struct web *w); /* NULL is fine */
 void web_dialled(struct conn *c, int fd, enum gate_reason why);
+/* What came of asks_hold_request(). */
+void web_asked(struct conn *c, bool is_allowed, enum gate_reason why);

@@ -210,6 +210,8 @@ static int check_canary(const struct opt *o, struct arena *a, const char *text, 
 
 /* ---- the document -------------------------------------------------------------------- */
 
+static const char *const approve_words[] = { "each", "first", NULL };
+
 /* clang-format off */
 #define FIELD(name) .offset = offsetof(struct bind, name)
 
@@ -221,6 +223,8 @@ static const struct opt rows[] = {
 	{ .key = "paths", .type = &opt_list, .check = check_url_path, FIELD(paths), .max = LIST_MAX },
 	{ .key = "git", .type = &opt_list, .check = check_repo, FIELD(git), .max = LIST_MAX },
 	{ .key = "push", .type = &opt_list, .check = check_ref, FIELD(push), .max = LIST_MAX },
+	{ .key = "push_ask", .type = &opt_list, .check = check_ref, FIELD(push_ask), .max = LIST_MAX },
+	{ .key = "approve", .type = &opt_text, .check = check_word, .words = approve_words, FIELD(approve) },
 	{ .key = "env", .type = &opt_text, .check = check_env_name, FIELD(env) },
 	{ .key = "ttl", .type = &opt_text, .check = check_ttl, FIELD(ttl) },
 	{ .key = "canary", .type = &opt_text, .check = check_canary, FIELD(canary) },
@@ -265,7 +269,7 @@ static int check_whole(struct bind *b, struct err *e)
 		               "env: of aws it is AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
 	if (b->format && b->how != BIND_HEADER)
 		return err_new(e, ERR_INVALID, "format: is for inject header:NAME");
-	if (b->push.len > 0 && b->git.len == 0)
+	if (b->push.len + b->push_ask.len > 0 && b->git.len == 0)
 		return err_new(e, ERR_INVALID, "push: to which repository? name it with git");
 	if (b->git.len > 0 && (b->methods.len > 0 || b->paths.len > 0))
 		return err_new(
@@ -305,8 +309,8 @@ int bind_print(const struct bind *b, struct str *out, struct err *e)
 
 void bind_done(struct bind *b)
 {
-	struct text_list *lists[] = { &b->hosts, &b->methods, &b->paths,
-		                      &b->git,   &b->push,    &b->workspaces };
+	struct text_list *lists[] = { &b->hosts, &b->methods,  &b->paths,     &b->git,
+		                      &b->push,  &b->push_ask, &b->workspaces };
 
 	for (size_t i = 0; i < COUNT(lists); i++)
 		vec_done(lists[i]);

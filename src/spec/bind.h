@@ -3,12 +3,18 @@
  *
  *   {"hosts": ["api.example.org", "git.example.org:8443"],   by https; 443 unless it says
  *    "inject": "bearer",       "basic:USER", "header:NAME" (with "format": "Token {}"),
- * "query:KEY", "aws", "aws:REGION", "aws:REGION/SERVICE": signs; the value is ID:SECRET or
- * ID:SECRET:TOKEN "methods": ["GET"], "paths": ["/repos/acme/app"],       all unless given "git":
- * ["acme/app"],      only these repositories, by git's own protocol "push": ["refs/heads/agent-*"],
- * and these refs; none: fetch only "env": "API_TOKEN",       the variable inside that has the
- * placeholder "ttl": "1h",              of the sandbox's life "workspaces": ["total"]}  only
- * sandboxes that have one of these, by key or id
+ *                              "query:KEY"; and
+ *                              "aws", "aws:REGION", "aws:REGION/SERVICE", which sign: the value is
+ *                              ID:SECRET or ID:SECRET:TOKEN
+ *    "methods": ["GET"], "paths": ["/repos/acme/app"],       all unless given
+ *    "git": ["acme/app"],      only these repositories, by git's own protocol
+ *    "push": ["refs/heads/agent-*"],                         and these refs; none: fetch only
+ *    "push_ask": ["refs/heads/main"],                        these too, when a person has said yes
+ *    "approve": "each",        a person is asked for each request; "first": for the first one of a
+ *                              sandbox
+ *    "env": "API_TOKEN",       the variable inside that has the placeholder
+ *    "ttl": "1h",              of the sandbox's life
+ *    "workspaces": ["total"]}  only sandboxes that have one of these, by key or id
  *
  * Or what a canary is (wire/canary.h), which is no secret, and placed inside as it is:
  *
@@ -37,7 +43,8 @@ struct bind {
 	enum bind_how how;
 	const char *arg; /* BASIC: the user; HEADER, QUERY: its name; AWS: where; else "" */
 	const char *format;
-	struct text_list methods, paths, git, push, workspaces;
+	struct text_list methods, paths, git, push, push_ask, workspaces;
+	const char *approve; /* NULL: nobody is asked */
 	const char *env, *ttl;
 	const char *canary, *file; /* NULL: it is a secret */
 	uint64_t ttl_ms;           /* 0: as long as the sandbox */
