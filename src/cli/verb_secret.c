@@ -22,7 +22,7 @@
 
 struct secret {
 	struct verb_opts common;
-	const char *file, *inject, *format, *env, *ttl;
+	const char *file, *inject, *format, *env, *ttl, *api;
 	bool is_stdin;
 	struct flag_list hosts, methods, paths, git, push, workspaces;
 };
@@ -129,6 +129,7 @@ static int describe(const struct secret *x, json_t *o, struct err *e)
 	} texts[] = { { "inject", x->inject },
 		      { "format", x->format },
 		      { "env", x->env },
+		      { "api", x->api },
 		      { "ttl", x->ttl } };
 
 	for (size_t i = 0; i < COUNT(lists); i++)
@@ -308,7 +309,7 @@ static const struct flag secret_flags[] = {
 	{ '\0', FLAG_SWITCH, "from-stdin", offsetof(struct secret, is_stdin), NULL, "set, rotate: the value is read from standard input, as it is without --file", NULL },
 	{ '\0', FLAG_TEXT, "file",      offsetof(struct secret, file), "FILE", "set, rotate: the value is read from a file", NULL },
 	{ '\0', FLAG_LIST, "host",      offsetof(struct secret, hosts), "HOST[:PORT]", "set: where it may go, by https and nothing else", NULL },
-	{ '\0', FLAG_TEXT, "inject",    offsetof(struct secret, inject), "HOW", "set: bearer (unless given), basic:USER, header:NAME, query:KEY or aws[:REGION[/SERVICE]], which signs; its value is ID:SECRET[:TOKEN]", "bearer basic: header: query: aws" },
+	{ '\0', FLAG_TEXT, "inject",    offsetof(struct secret, inject), "HOW", "set: bearer (unless given), basic:USER, header:NAME, query:KEY, aws[:REGION[/SERVICE]], which signs with ID:SECRET[:TOKEN], or github-app:APP/INSTALLATION, whose value is the app's key", "bearer basic: header: query: aws github-app:" },
 	{ '\0', FLAG_TEXT, "format",    offsetof(struct secret, format), "TEXT", "set: of header:NAME, with {} where the value goes", NULL },
 	{ '\0', FLAG_LIST, "method",    offsetof(struct secret, methods), "METHOD", "set: only with these", "GET HEAD POST PUT PATCH DELETE OPTIONS" },
 	{ '\0', FLAG_LIST, "path",      offsetof(struct secret, paths), "PATH", "set: only there; * is one segment, ** any depth", NULL },
@@ -316,6 +317,7 @@ static const struct flag secret_flags[] = {
 	{ '\0', FLAG_LIST, "push",      offsetof(struct secret, push), "REF", "set: refs that may be pushed to it: refs/heads/agent/*", NULL },
 	{ '\0', FLAG_TEXT, "env",       offsetof(struct secret, env), "NAME", "set: the variable inside that has the placeholder", NULL },
 	{ '\0', FLAG_TEXT, "ttl",       offsetof(struct secret, ttl), "DURATION", "set: usable for this long of a sandbox's life", NULL },
+	{ '\0', FLAG_TEXT, "api",       offsetof(struct secret, api), "URL", "set: of github-app, the base of the forge's API: https://api.example.org", NULL },
 	{ '\0', FLAG_LIST, "workspace", offsetof(struct secret, workspaces), "WORKSPACE", "set: only sandboxes with one of these", NULL },
 	FLAG_JSON,
 };

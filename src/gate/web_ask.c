@@ -126,10 +126,19 @@ static enum gate_reason choose_secret(struct web *w, const struct http_head *h, 
 	*j = (struct injection){ .rules = &g->rules };
 	if (why != GATE_NONE || which == INJECT_NONE)
 		return why;
+	j->rule = &g->rules.creds.at[which];
+	if (g->purse->entries[which].name[0] && j->rule->bind.how == BIND_APP) {
+		enum mint_word word = mint_ask(g, which);
+
+		w->is_waiting = word == MINT_WAITS;
+		if (word != MINT_READY)
+			return GATE_TOKEN;
+	}
 	if (g->purse->entries[which].said.len == 0)
 		return GATE_NONE; /* it does not open any more */
-	j->rule = &g->rules.creds.at[which];
 	j->entry = &g->purse->entries[which];
+	j->said = j->rule->bind.how == BIND_APP && git_path_is(w->path) ? j->entry->said_git
+	                                                                : j->entry->said;
 	snprintf(w->secret, sizeof w->secret, "%s", j->entry->name);
 	if (j->rule->bind.how == BIND_AWS)
 		return sign(w, h, j);
@@ -168,6 +177,10 @@ static bool admit(struct web *w, const struct http_head *h, struct injection *j)
 
 	if (v.what == VERDICT_ALLOW && why == GATE_NONE)
 		return true;
+	if (w->is_waiting) { /* judged again, then */
+		w->n_requests--;
+		return false;
+	}
 	web_refuse(w, webhead_status(why), GATE_DENY, why);
 	return false;
 }
@@ -276,6 +289,8 @@ bool web_ask(struct web *w)
 {
 	switch (w->asking) {
 	case ASK_HEAD:
+		if (w->is_waiting)
+			return ask_done(w);
 		return w->answering == ANSWER_NONE && ask_head(w);
 	case ASK_BODY:
 		return ask_body(w);

@@ -160,6 +160,7 @@ enum gate_reason {
 	GATE_CREDENTIAL, /* for a host with a bound secret: another credential than that */
 	GATE_GIT,        /* a push to a ref that the bound secret is not for */
 	GATE_REFLECTED,  /* an answer had a secret in it, which was masked */
+	GATE_TOKEN,      /* the token that would go with it cannot be had */
 	GATE_REASONS
 };
 
