@@ -215,6 +215,7 @@ const char *inject_field(const struct injection *j)
 	case BIND_BEARER:
 	case BIND_BASIC:
 	case BIND_AWS:
+	case BIND_APP:
 		return "Authorization";
 	case BIND_HEADER:
 		return j->rule->bind.arg;
@@ -233,7 +234,7 @@ void inject_target(const struct injection *j, struct span target, struct str *ou
 
 	str_addn(out, target.at, mark ? (size_t)(mark - target.at) : target.len);
 	str_addf(out, "?%s=", j->rule->bind.arg);
-	str_addn(out, j->entry->said.at, j->entry->said.len);
+	str_addn(out, j->said.at, j->said.len);
 	while (next_part(&rest, &part)) {
 		if (is_query_carrier(j->rules, part.key))
 			continue;

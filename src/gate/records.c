@@ -145,6 +145,29 @@ void record_request(struct conn *c, const struct request_note *n)
 	tell(c->gate, &r);
 }
 
+void record_minted(struct gate *g, const struct minted *m)
+{
+	struct gate_record r = {
+		.seq = names_next_seq(&g->names),
+		.unix_ms = gate_unix_ms(),
+		.kind = GATE_REQUEST,
+		.request = 1,
+		.decision = GATE_ALLOW,
+		.reason = m->reason,
+		.proto = GATE_PROTO_TLS,
+		.generation = g->generation,
+		.port = m->port,
+		.status = (uint32_t)m->status,
+		.is_terminated = true,
+	};
+
+	copy(r.name, sizeof r.name, m->name);
+	copy(r.method, sizeof r.method, "POST");
+	copy(r.path, sizeof r.path, m->path);
+	copy(r.secret, sizeof r.secret, m->secret);
+	tell(g, &r);
+}
+
 static void window_over(struct timer *t)
 {
 	struct gate *g = OWNER_OF(t, struct gate, records.window);

@@ -433,7 +433,8 @@ static bool may_ask(const struct web *w)
 		return leg_input(&w->client).len < WEB_AHEAD_MAX;
 	if (w->asking == ASK_BODY)
 		return !leg_is_full(&w->server);
-	return leg_input(&w->client).len < WEB_AHEAD_MAX || w->asking == ASK_HEAD;
+	return leg_input(&w->client).len < WEB_AHEAD_MAX ||
+	       (w->asking == ASK_HEAD && !w->is_waiting);
 }
 
 static bool is_mock_due(const struct web *w)
@@ -533,6 +534,17 @@ static void too_long(struct timer *t)
 		w->is_reset = true;
 	over(w, w->is_closing ? w->why : GATE_SILENT, BY_GATE);
 	finish(w);
+}
+
+void web_go_on(struct gate *g)
+{
+	for (struct conn *c = g->conns, *next; c; c = next) {
+		next = c->next;
+		if (c->state != CONN_WEB || !c->web->is_waiting)
+			continue;
+		c->web->is_waiting = false;
+		run(c->web);
+	}
 }
 
 /* Of a client whose TLS ends here the server has to prove who it is. */

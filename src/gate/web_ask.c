@@ -205,10 +205,19 @@ static enum gate_reason choose_secret(struct web *w, const struct http_head *h, 
 	*j = (struct injection){ .rules = &g->rules };
 	if (why != GATE_NONE || which == INJECT_NONE)
 		return why;
+	j->rule = &g->rules.creds.at[which];
+	if (g->purse->entries[which].name[0] && j->rule->bind.how == BIND_APP) {
+		enum mint_word word = mint_ask(g, which);
+
+		w->is_waiting = word == MINT_WAITS;
+		if (word != MINT_READY)
+			return GATE_TOKEN;
+	}
 	if (g->purse->entries[which].said.len == 0)
 		return GATE_NONE; /* it does not open any more */
-	j->rule = &g->rules.creds.at[which];
 	j->entry = &g->purse->entries[which];
+	j->said = j->rule->bind.how == BIND_APP && git_path_is(w->path) ? j->entry->said_git
+	                                                                : j->entry->said;
 	snprintf(w->secret, sizeof w->secret, "%s", j->entry->name);
 	if (j->rule->bind.how == BIND_AWS)
 		return sign(w, h, j);
@@ -244,14 +253,11 @@ static bool admit(struct web *w, const struct http_head *h, size_t n, struct inj
 {
 	struct verdict v = judge(w, h);
 	bool is_asked = v.what == VERDICT_ASK && !is_approved(w, GATE_ASK_REQUEST);
-	enum gate_reason why = v.what == VERDICT_DENY ? v.reason : choose_secret(w, h, j);
-	struct span head = { leg_input(&w->client).at, n };
 
 	w->scan = (struct canary_scan){ 0 };
-	if (conn_sings(w->conn, &w->scan, head)) {
-		v.what = VERDICT_DENY;
-		why = GATE_CANARY;
-	}
+	if (conn_sings(w->conn, &w->scan, (struct span){ leg_input(&w->client).at, n }))
+		v = (struct verdict){ .what = VERDICT_DENY, .reason = GATE_CANARY };
+	enum gate_reason why = v.what == VERDICT_DENY ? v.reason : choose_secret(w, h, j);
 
 	if (v.what != VERDICT_DENY && why == GATE_NONE && is_asked) {
 		hold_request(w, h, &v);
@@ -259,6 +265,10 @@ static bool admit(struct web *w, const struct http_head *h, size_t n, struct inj
 	}
 	if (v.what != VERDICT_DENY && why == GATE_NONE)
 		return may_use(w, j);
+	if (w->is_waiting) { /* judged again, then */
+		w->n_requests--;
+		return false;
+	}
 	web_refuse(w, webhead_status(why), GATE_DENY, why);
 	return false;
 }
@@ -392,6 +402,8 @@ bool web_ask(struct web *w)
 		return ask_held(w);
 	switch (w->asking) {
 	case ASK_HEAD:
+		if (w->is_waiting)
+			return ask_done(w);
 		return w->answering == ANSWER_NONE && ask_head(w);
 	case ASK_BODY:
 		return ask_body(w);

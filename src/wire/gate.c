@@ -52,6 +52,7 @@ static const char *const reasons[] = {
 	[GATE_GIT] = "git",
 	[GATE_REFLECTED] = "reflected",
 	[GATE_CANARY] = "canary",
+	[GATE_TOKEN] = "token",
 };
 _Static_assert(COUNT(reasons) == GATE_REASONS, "a reason has no name");
 

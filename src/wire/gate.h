@@ -162,6 +162,7 @@ enum gate_reason {
 	GATE_GIT,        /* a push to a ref that the bound secret is not for */
 	GATE_REFLECTED,  /* an answer had a secret in it, which was masked */
 	GATE_CANARY,     /* it carried a canary */
+	GATE_TOKEN,      /* the token that would go with it cannot be had */
 	GATE_REASONS
 };
 
