@@ -334,7 +334,7 @@ static const struct flag secret_flags[] = {
 	{ '\0', FLAG_SWITCH, "from-stdin", offsetof(struct secret, is_stdin), NULL, "set, rotate: the value is read from standard input, as it is without --file", NULL },
 	{ '\0', FLAG_TEXT, "file",      offsetof(struct secret, file), "FILE", "set, rotate: the value is read from a file", NULL },
 	{ '\0', FLAG_LIST, "host",      offsetof(struct secret, hosts), "HOST[:PORT]", "set: where it may go, by https and nothing else", NULL },
-	{ '\0', FLAG_TEXT, "inject",    offsetof(struct secret, inject), "HOW", "set: bearer (unless given), basic:USER, header:NAME or query:KEY", "bearer basic: header: query:" },
+	{ '\0', FLAG_TEXT, "inject",    offsetof(struct secret, inject), "HOW", "set: bearer (unless given), basic:USER, header:NAME, query:KEY or aws[:REGION[/SERVICE]], which signs; its value is ID:SECRET[:TOKEN]", "bearer basic: header: query: aws" },
 	{ '\0', FLAG_TEXT, "format",    offsetof(struct secret, format), "TEXT", "set: of header:NAME, with {} where the value goes", NULL },
 	{ '\0', FLAG_LIST, "method",    offsetof(struct secret, methods), "METHOD", "set: only with these", "GET HEAD POST PUT PATCH DELETE OPTIONS" },
 	{ '\0', FLAG_LIST, "path",      offsetof(struct secret, paths), "PATH", "set: only there; * is one segment, ** any depth", NULL },

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/approval.h"
 #include "core/canary.h"
 #include "core/enforced.h"
 #include "core/files.h"
@@ -627,6 +628,7 @@ static void drop_ports(struct sbx *s)
 /* Nothing of it is left. */
 void sbx_be_gone(struct sbx *s, const char *reason)
 {
+	approvals_of_gone(s->core, s->id);
 	px_lose_all(s, PROCESS_KILLED, reason);
 	drop_ports(s);
 	files_close(s);

@@ -297,7 +297,25 @@ static void set_variable(struct spec *spec, const char *name, const char *value)
 	vec_push(&spec->env, pair);
 }
 
-/* A variable that the caller has set stays his. */
+/* Where clients look for it. A variable that the caller has set stays his. */
+static void name_it(struct spec *spec, const struct bind *b, const char *placeholder)
+{
+	size_t region = strcspn(b->arg, "/");
+	char name[64];
+
+	snprintf(name, sizeof name, "%.*s", (int)region, b->arg);
+	const struct text_pair all[] = {
+		{ b->env, placeholder },
+		{ b->how == BIND_AWS ? "AWS_ACCESS_KEY_ID" : NULL, placeholder },
+		{ b->how == BIND_AWS ? "AWS_SECRET_ACCESS_KEY" : NULL, placeholder },
+		{ b->how == BIND_AWS && region > 0 ? "AWS_DEFAULT_REGION" : NULL, name },
+	};
+
+	for (size_t i = 0; i < COUNT(all); i++)
+		if (all[i].key && !has_variable(spec, all[i].key))
+			set_variable(spec, all[i].key, all[i].value);
+}
+
 void secret_fill_env(const struct sbx *s, struct spec *spec)
 {
 	AUTO(arena_done) struct arena a = { 0 };
@@ -307,11 +325,10 @@ void secret_fill_env(const struct sbx *s, struct spec *spec)
 		struct fail unused = { 0 };
 		char text[PLACEHOLDER_SIZE];
 
-		if (read_held(s, i, &a, &h, &unused) < 0 || !h.bind.env ||
-		    has_variable(spec, h.bind.env))
+		if (read_held(s, i, &a, &h, &unused) < 0)
 			continue;
 		placeholder_of(s, h.row.name, text);
-		set_variable(spec, h.bind.env, h.bind.canary ? h.bind.canary : text);
+		name_it(spec, &h.bind, h.bind.canary ? h.bind.canary : text);
 	}
 }
 

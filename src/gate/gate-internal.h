@@ -109,6 +109,7 @@ struct gate {
 	struct conn *conns;
 	size_t n_conns, n_conns_max, n_ended;
 	struct legs legs;
+	size_t n_signing; /* bytes that are held to be signed */
 	bool is_up;
 };
 

@@ -29,6 +29,7 @@ void web_free(struct web *w)
 	str_done(&w->again);
 	mask_done(&w->mask);
 	gitpush_done(&w->push);
+	sigv4_done(&w->sign);
 	free(w->path);
 	free(w);
 }
