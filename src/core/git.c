@@ -54,7 +54,7 @@ static const struct {
 	const char *script, *what;
 	bool is_writing, is_large;
 	enum ledger_kind kind; /* LEDGER_KINDS: it changes nothing */
-	bool is_promotion;
+	bool is_promotion;     /* a diff is for who has to judge it, and is shown */
 	enum promote_what look;
 } verbs[] = {
 	[GIT_COMMIT] = { git_script_commit, "commit", true, false, LEDGER_GIT_COMMITTED, true,
@@ -62,7 +62,7 @@ static const struct {
 	[GIT_MERGE] = { git_script_merge, "merge", true, false, LEDGER_GIT_MERGED },
 	[GIT_PUSH] = { git_script_push, "push", false, false, LEDGER_GIT_PUSHED, true,
 	               PROMOTE_COMMITS },
-	[GIT_PATCH] = { git_script_patch, "patch", false, true, LEDGER_KINDS, true, PROMOTE_FILES },
+	[GIT_PATCH] = { git_script_patch, "patch", false, true, LEDGER_KINDS, false, 0 },
 	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true, LEDGER_KINDS, true,
 	                 PROMOTE_COMMITS },
 	[GIT_MAILS] = { git_script_mails, "patch", false, true, LEDGER_KINDS, true,

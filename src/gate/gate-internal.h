@@ -95,6 +95,7 @@ struct gate {
 	int rules_fd;                   /* the document; -1: none yet */
 	int safe_fd;                    /* the way to who opens secrets */
 	struct purse *purse;            /* those of the rules */
+	bool has_marks;                 /* the monitor was told of some */
 	int cache_fd;                   /* the way to the package cache; -1: there is none */
 	struct rules_addr own[OWN_MAX]; /* addresses of this host */
 	size_t n_own;

@@ -27,6 +27,7 @@
 
 #include "base/base.h"
 #include "base/limits.h"
+#include "wire/marks.h"
 
 #define GATE_NAME_SIZE 254 /* of a host, lower case, no trailing dot; with its NUL */
 #define GATE_ALPN_SIZE 32
@@ -55,8 +56,10 @@ enum gate_type {
 	G_ASK,    /* struct gate_ask */
 	G_UNASK,  /* struct gate_unask; its number does not come again */
 	/* either */
-	G_KEY, /* struct gate_key, of any bytes, instead of START: answered by the same with the
-	          public key that secrets are sealed to (wire/seal.h) */
+	G_KEY,   /* struct gate_key, of any bytes, instead of START: answered by the same with the
+	            public key that secrets are sealed to (wire/seal.h) */
+	G_MARKS, /* struct gate_marks of wire/marks.h, one for each secret, with is_first even when
+	            there is none any more: how what is written inside is looked at */
 	G_TYPES
 };
 
@@ -249,6 +252,7 @@ struct gate_packet {
 		struct gate_credit credit;
 		struct gate_answer answer;
 		struct gate_ca ca;
+		struct gate_marks marks;
 		struct gate_record record;
 		struct gate_ask ask;
 		struct gate_unask unask;
