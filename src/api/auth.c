@@ -108,6 +108,7 @@ static int check_token(struct call *c, enum scope scope, struct fail *f)
 	    !token_is_valid(&row, core_now_ms()))
 		return fail_set(f, FAIL_UNAUTHORIZED, "the token is unknown, expired or revoked");
 	snprintf(c->tenant, sizeof c->tenant, "%s", row.tenant);
+	snprintf(c->actor, sizeof c->actor, "token:%s", row.id);
 	(void)store_token_touch(c->api->core->store, row.id, core_now_ms(),
 	                        (struct store_call){ 0 }, &e); /* only says when it was last used */
 	c->is_admin = has_scope(row.scopes, SCOPE_ADMIN);
@@ -125,6 +126,7 @@ int auth_check(struct call *c, enum scope scope, struct fail *f)
 		if (r->peer_uid != 0 && r->peer_uid != geteuid())
 			return fail_set(f, FAIL_UNAUTHORIZED, "this daemon is somebody else's");
 		snprintf(c->tenant, sizeof c->tenant, "local");
+		snprintf(c->actor, sizeof c->actor, "uid:%u", (unsigned int)r->peer_uid);
 		c->is_operator = true;
 		return 0;
 	}

@@ -11,6 +11,7 @@
 
 #include "api/server.h"
 #include "core/core.h"
+#include "core/ledger.h"
 
 #define ROUTE_PARAMS_MAX 2
 #define BODY_JSON_MAX (5u << 20) /* a spec, a command with its environment, a batch of edits */
@@ -37,7 +38,7 @@ struct call {
 	void (*over)(struct call *c); /* set by a handler: the request has ended, answered or not */
 	void *state;                  /* the handler's */
 	const struct route *route;
-	char tenant[TENANT_SIZE];
+	char tenant[TENANT_SIZE], actor[ACTOR_SIZE];
 	bool is_operator;                     /* by the unix socket */
 	bool is_admin;                        /* by a token of that scope */
 	const char *params[ROUTE_PARAMS_MAX]; /* of {id}, {path}; decoded */
@@ -45,6 +46,13 @@ struct call {
 	json_t *body; /* BODY_WHOLE and JSON */
 	/* Idempotency-Key: the answer is kept under it. */
 	const char *idem_key;
+	/* Records that have to be on disk before the answer, and the answer. */
+	struct {
+		unsigned int n;
+		bool has_failed, is_answered;
+		int status;
+		json_t *body; /* NULL: none */
+	} recording;
 };
 
 typedef void handler_fn(struct call *c);
@@ -71,6 +79,10 @@ void call_unref(struct call *c);
 void answer_json(struct call *c, int status, json_t *body); /* takes the reference */
 void answer_fail(struct call *c, const struct fail *f);
 void answer_empty(struct call *c, int status);
+/* It happened, and he did it. Where such a record has to be on disk first, the answer that is given
+ * from now on waits for that. `who` may be NULL: the caller's tenant, and nothing else. */
+void call_note(struct call *c, enum ledger_kind kind, const struct ledger_who *who,
+               json_t *data); /* taken */
 /* For a store_call: 204 when its row is gone. Gives the reference of the call back. */
 void answer_dropped(void *call, const struct store_answer *a);
 /* The {id} of the path; NULL: it was answered that there is none. */
