@@ -90,6 +90,7 @@ const struct route routes[] = {
 	{ "POST",   W "/push",             workspace_push,  SCOPE_MANAGE, BODY_WHOLE,  "Push its commits to a branch of its repository", "PushAsk", "Committed", NULL },
 	{ "GET",    W "/export",           workspace_export, SCOPE_READ,  BODY_NONE,   "Its commits as a file", NULL, NULL, "format base" },
 	{ "POST",   W "/take",             workspace_take,  SCOPE_READ,   BODY_WHOLE,  "Some of its files as they were at a point, as tar, and which names git ignores", "TakeAsk", NULL, NULL },
+	{ "POST",   W "/applied",          workspace_applied, SCOPE_MANAGE, BODY_WHOLE, "Put on record that a point of it is applied somewhere, or was", "AppliedAsk", "Applied", NULL },
 	{ "POST",   W "/merge-file",       workspace_join,  SCOPE_READ,   BODY_WHOLE,  "Three versions of a file made one, by git", "JoinAsk", "Joined", NULL },
 
 	{ "GET",    W "/files/{path*}",    file_get,        SCOPE_READ,   BODY_NONE,   "Read a file: bytes, a range, lines; stat, list, watch", NULL, NULL, "lines stat hash list depth max hidden watch recursive relative" },
