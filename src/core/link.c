@@ -174,6 +174,17 @@ static void take_ran(const struct px *p, const struct channel_packet *m)
 	note_ran(p, &ran);
 }
 
+static void take_masked(const struct px *p, const struct channel_packet *m)
+{
+	struct channel_masked masked;
+
+	if (m->head.len != sizeof masked)
+		return;
+	memcpy(&masked, m->data, sizeof masked);
+	masked.name[sizeof masked.name - 1] = '\0';
+	note_masked(p, &masked);
+}
+
 static void take_ready(struct link *l, const struct channel_packet *m)
 {
 	if (m->head.len != sizeof l->ready)
@@ -221,6 +232,10 @@ static void take(struct link *l, const struct channel_packet *m)
 	case CH_RAN:
 		if (p)
 			take_ran(p, m);
+		break;
+	case CH_MASKED:
+		if (p)
+			take_masked(p, m);
 		break;
 	case CH_GREW:
 		if (p)

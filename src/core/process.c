@@ -383,7 +383,8 @@ static int make_command(const struct sbx *s, const struct px_ask *ask, struct co
 		                 .is_final = ask->is_final,
 		                 .is_shell = ask->shell != NULL,
 		                 .is_alone = ask->is_alone,
-		                 .is_gated = spec_reads_tls(&s->spec),
+		                 .is_gated =
+		                     s->spec.net.mode != NET_DENY && spec_reads_tls(&s->spec),
 		                 .wants_usage = true,
 		                 .rows = ask->rows,
 		                 .cols = ask->cols,
@@ -470,6 +471,7 @@ struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	p->has_stdin = ask->has_stdin;
 	snprintf(p->tenant, sizeof p->tenant, "%s", s->tenant);
 	snprintf(p->sandbox_id, sizeof p->sandbox_id, "%s", s->id);
+	snprintf(p->actor, sizeof p->actor, "%s", ask->actor ? ask->actor : "");
 	const char *const shown[] = { "sh", "-c", ask->script, NULL };
 	p->argv = argv_text(ask->script ? shown : ask->argv);
 	p->shell = ask->shell ? mem_strdup(ask->shell) : NULL;

@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "core/approval.h"
+#include "core/canary.h"
 #include "core/enforced.h"
 #include "core/files.h"
 #include "core/gate.h"
@@ -171,6 +172,8 @@ int sbx_change_begin(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f
 	s->change.is_ready = s->change.is_kept = false;
 	s->change.done = done;
 	s->change.arg = arg;
+	snprintf(s->change.actor, sizeof s->change.actor, "%s",
+	         s->core->actor ? s->core->actor : "");
 	timer_set(&s->core->timers, &s->timer, CHANGE_MS);
 	return 0;
 }
@@ -520,6 +523,7 @@ void sbx_on_ready(struct sbx *s)
 		        "key", s->key, NULL);
 		sbx_change_done(s, SANDBOX_RUNNING,
 		                SANDBOX_SET_STARTED | SANDBOX_SET_SLOT | SANDBOX_SET_GENERATION);
+		canary_plant(s);
 		return;
 	}
 	/* Found again after a restart of ours: it tells what happened meanwhile. */

@@ -47,6 +47,19 @@ enum git_verb git_verb_of(const struct bind *b, const struct git_request *r)
 	return GIT_NOT;
 }
 
+bool git_path_is(const char *path)
+{
+	size_t n = strlen(path);
+
+	for (size_t i = 0; i < COUNT(requests); i++) {
+		size_t len = strlen(requests[i].place);
+
+		if (n > len && strcmp(path + n - len, requests[i].place) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* ---- the body of a push -------------------------------------------------------------- */
 
 static void wipe_head(struct gitpush *p)

@@ -22,6 +22,9 @@ struct git_request {
 /* Of the repositories of the binding. */
 enum git_verb git_verb_of(const struct bind *b, const struct git_request *r);
 
+/* Of whatever repository. */
+bool git_path_is(const char *path);
+
 #define GIT_COMMANDS_MAX (64u << 10)
 
 /* The body of a push: nothing goes on before every ref in it is one of those that may be. */

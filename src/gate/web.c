@@ -29,6 +29,7 @@ void web_free(struct web *w)
 	str_done(&w->again);
 	mask_done(&w->mask);
 	gitpush_done(&w->push);
+	sigv4_done(&w->sign);
 	free(w->path);
 	free(w);
 }
@@ -353,8 +354,13 @@ static bool answer(struct web *w)
 
 static bool run_raw(struct web *w)
 {
-	bool has_moved = webbody_pass(&w->client, &w->server);
+	bool has_moved;
 
+	if (!leg_is_full(&w->server) && conn_sings(w->conn, &w->scan, leg_input(&w->client))) {
+		web_cut(w, GATE_CANARY, BY_GATE);
+		return true;
+	}
+	has_moved = webbody_pass(&w->client, &w->server);
 	has_moved |= webbody_pass_masked(&w->server, &w->client, &w->mask);
 	if (w->client.is_shut && w->server.is_shut)
 		over(w, GATE_NONE, w->client.is_eof ? BY_CLIENT : BY_SERVER);
@@ -427,7 +433,8 @@ static bool may_ask(const struct web *w)
 		return leg_input(&w->client).len < WEB_AHEAD_MAX;
 	if (w->asking == ASK_BODY)
 		return !leg_is_full(&w->server);
-	return leg_input(&w->client).len < WEB_AHEAD_MAX || w->asking == ASK_HEAD;
+	return leg_input(&w->client).len < WEB_AHEAD_MAX ||
+	       (w->asking == ASK_HEAD && !w->is_waiting);
 }
 
 static bool is_mock_due(const struct web *w)
@@ -527,6 +534,17 @@ static void too_long(struct timer *t)
 		w->is_reset = true;
 	over(w, w->is_closing ? w->why : GATE_SILENT, BY_GATE);
 	finish(w);
+}
+
+void web_go_on(struct gate *g)
+{
+	for (struct conn *c = g->conns, *next; c; c = next) {
+		next = c->next;
+		if (c->state != CONN_WEB || !c->web->is_waiting)
+			continue;
+		c->web->is_waiting = false;
+		run(c->web);
+	}
 }
 
 /* Of a client whose TLS ends here the server has to prove who it is. */

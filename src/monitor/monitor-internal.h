@@ -54,6 +54,8 @@ struct stream {
 	enum log_stream which;
 	bool is_watched;
 	uint64_t bytes;
+	struct masking masking;
+	struct timer hold;
 };
 
 struct proc {
@@ -113,7 +115,8 @@ struct proc {
 
 	/* What the client is still to be told. */
 	bool is_rung; /* GREW was said, and no ACK has come */
-	bool due_started, due_grew, due_took, due_waiting, due_proc;
+	bool due_started, due_grew, due_took, due_waiting, due_proc, due_masked;
+	struct channel_masked masked;
 	/* waiting.c */
 	bool is_watched, was_waiting, is_said;
 	uint64_t quiet_at; /* the log's position and the input taken, when it was last looked at */
@@ -123,7 +126,9 @@ struct proc {
 struct ended {
 	uint32_t num;
 	bool is_told, is_forgotten, is_failed;
-	int log_fd; /* for self.sock; -1: none, or too long ago */
+	bool due_masked; /* before its end */
+	int log_fd;      /* for self.sock; -1: none, or too long ago */
+	struct channel_masked masked;
 	struct log_tail tail;
 	union {
 		unsigned char end[offsetof(struct channel_end, execs)];
@@ -155,6 +160,7 @@ struct monitor {
 	struct proc *procs;
 	size_t n_procs;
 	struct shell *shells;
+	struct marker *marker;        /* NULL: nothing that is written has to be masked */
 	VEC(struct ended) ended;      /* oldest first */
 	struct cgroup_leaf leaves[8]; /* empty ones */
 	size_t n_leaves;
@@ -283,6 +289,13 @@ int streams_take_pty(struct proc *p, struct err *e) MUST_USE;
 void streams_read(struct proc *p); /* what there is now */
 bool streams_ended(const struct proc *p);
 void streams_drain(struct proc *p); /* everything inside is dead: read to the end */
+void streams_keep(struct stream *s, const void *bytes, size_t n); /* in the log */
+
+/* ---- masks.c ---- */
+void masks_take(struct monitor *m, const struct gate_marks *from);
+void masks_begin(struct proc *p);
+void masks_pass(struct stream *s, const void *bytes, size_t n);
+void masks_end(struct proc *p);
 void streams_ack(struct proc *p, uint64_t position);
 void streams_input(struct proc *p, const void *bytes, size_t n);
 void streams_input_end(struct proc *p);

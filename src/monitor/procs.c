@@ -261,6 +261,7 @@ void procs_close(struct proc *p)
 	gatekeep_tell(m);
 	if (!m->is_ending)
 		report_look(p);
+	masks_end(p);
 	report_fill(p);
 	if (p->cause != RUN_EXITED && !m->is_ending)
 		procs_kill(p); /* the rest of it goes with the command */
@@ -502,6 +503,7 @@ static void begin(struct proc *p, struct proc_start *s)
 	p->started_ms = timer_now_ms();
 	p->started_unix_ms = unix_ms();
 	p->oom_before = p->monitor->oom_kills;
+	masks_begin(p);
 }
 
 static struct proc *make(struct monitor *m, struct proc_start *s)

@@ -85,17 +85,23 @@ void talk_proc(struct proc *p)
 		p->is_rung = say_of(p, CH_GREW, &p->log.at, sizeof p->log.at);
 		p->due_grew = !p->is_rung;
 	}
+	if (p->due_masked)
+		p->due_masked = !say_of(p, CH_MASKED, &p->masked, sizeof p->masked);
 	if (p->due_took)
 		p->due_took = !say_of(p, CH_TOOK, &took, sizeof took);
 	if (p->due_waiting)
 		p->due_waiting = !say_of(p, CH_WAITING, NULL, 0);
 }
 
-static bool say_ended(struct monitor *m, const struct ended *x)
+static bool say_ended(struct monitor *m, struct ended *x)
 {
+	const struct channel_head masked = { CH_MASKED, sizeof x->masked, x->num, 0 };
 	const struct channel_head end = { CH_EXIT, sizeof x->end, x->num, 0 };
 	const struct channel_head fail = { CH_FAIL, sizeof x->fail, x->num, 0 };
 
+	if (x->due_masked && !say(m, masked, &x->masked))
+		return false;
+	x->due_masked = false;
 	return x->is_failed ? say(m, fail, &x->fail) : say(m, end, x->end);
 }
 
@@ -224,7 +230,9 @@ void talk_exit(struct proc *p)
 		x->log_fd = fcntl(p->log_fd, F_DUPFD_CLOEXEC, 0); /* without: self.sock has less */
 	shells_tell(m, false);
 	talk_proc(p); /* the last doorbell is before the end */
-	x->is_told = say_of(p, CH_EXIT, &p->end, channel_end_size(&p->end));
+	x->due_masked = p->due_masked;
+	x->masked = p->masked;
+	x->is_told = !x->due_masked && say_of(p, CH_EXIT, &p->end, channel_end_size(&p->end));
 }
 
 void talk_fail(struct monitor *m, uint32_t num, const struct err *e)

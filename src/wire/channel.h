@@ -91,6 +91,7 @@ enum channel_type {
 	CH_ASK,     /* struct gate_ask; a new client gets those that still wait */
 	CH_UNASK,   /* struct gate_unask: an ASK that was told is over, and nobody waits for its answer */
 	CH_END,     /* struct channel_gone: everything inside is dead; the last message */
+	CH_MASKED,  /* struct channel_masked: secrets were found in what it wrote */
 	CH_TYPES
 };
 /* clang-format on */
@@ -241,6 +242,11 @@ struct channel_trip {
 	uint32_t rule; /* which of the commands to hold */
 	uint32_t text_len, zero;
 	char text[CHANNEL_TRIP_TEXT];
+};
+
+struct channel_masked {
+	uint64_t hits;             /* so far */
+	char name[MARK_NAME_SIZE]; /* of the last */
 };
 
 /* An end is sent and stored without the execs that it does not have; `n` bytes come from outside.

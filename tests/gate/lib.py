@@ -24,12 +24,12 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD", HERE.parent.parent / "build"))
 
-START, RULES, CREDIT, ANSWER, UP, CA, RULED, RECORD, ASK, UNASK, KEY = range(11)
+START, RULES, CREDIT, ANSWER, UP, CA, RULED, RECORD, ASK, UNASK, KEY, MARKS = range(12)
 KINDS = ["opened", "closed", "lookup", "request"]
 DECISIONS = ["allow", "deny", "ask_deny", "ask_allow"]
 REASONS = ["none", "no_rule", "rule", "literal", "name_mismatch", "no_sni", "protocol", "special", "metadata", "unresolved", "unreachable",
            "budget", "spool", "ask_timeout", "ask_denied", "ask_full", "reloaded", "name_bad", "http_rule", "http_bad", "tls", "silent", "offline",
-           "credential", "git", "reflected"]
+           "credential", "git", "reflected", "canary"]
 PROTOS = ["unknown", "tls", "http", "ssh", "tcp", "dns"]
 BY = ["nobody", "client", "server", "gate"]
 RECORD_FORM = "=QQqQQQIIIIIHHBBBB16s16sII254s254s32s16s512s288s72s"

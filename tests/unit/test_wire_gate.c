@@ -21,6 +21,8 @@ static struct gate_packet good(enum gate_type type)
 	}
 	if (type == G_ASK)
 		p.ask.seq = 1;
+	if (type == G_MARKS)
+		p.marks.is_first = 1;
 	if (type == G_CA)
 		memcpy(p.ca.pem, PEM("AQID\n"), sizeof PEM("AQID\n"));
 	return p;
