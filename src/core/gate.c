@@ -35,9 +35,9 @@ static int write_rules(struct sbx *s, struct fail *f)
 {
 	AUTO(str_done) struct str text = { .max = GATE_RULES_MAX };
 	struct err e = { 0 };
-	json_t *creds = s->spec.creds.len > 0 ? secret_rules(s) : NULL;
+	json_t *held = s->spec.creds.len > 0 ? secret_rules(s) : NULL;
 
-	if (net_document(&s->spec.net, s->core->config.net, creds, &text, &e) < 0)
+	if (net_document(&s->spec.net, s->core->config.net, held, &text, &e) < 0)
 		return fail_err(f, &e);
 	if (text.overflow)
 		return fail_set(f, FAIL_INVALID, "net: the rules have more than %u bytes",

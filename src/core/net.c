@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include "core/canary.h"
 #include "core/details.h"
 #include "core/gate.h"
 #include "core/notes.h"
@@ -300,6 +301,7 @@ void core_on_record(struct sbx *s, uint64_t at, uint32_t num, const struct gate_
 	n->generation = s->generation;
 	note_net(s, h.process, r);
 	secret_note_use(s, r);
+	canary_note_net(s, h.process, r);
 	vec_push(&n->held, h);
 	if (n->n_sent == 0 && n->retry.at_ms == 0)
 		send_some(n);

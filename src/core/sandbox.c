@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "core/approval.h"
+#include "core/canary.h"
 #include "core/enforced.h"
 #include "core/files.h"
 #include "core/gate.h"
@@ -18,6 +19,7 @@
 #include "core/quota.h"
 #include "core/secret.h"
 #include "core/shells.h"
+#include "core/tripped.h"
 #include "core/workspace.h"
 #include "engine/plan.h"
 #include "io/journal.h"
@@ -54,6 +56,7 @@ void sbx_free(struct sbx *s)
 	shells_done(s);
 	net_done(s);
 	gate_close(s);
+	tripped_close(s);
 	policy_close(s);
 	link_close(&s->link);
 	fd_close(&s->change.client_fd);
@@ -212,6 +215,7 @@ static void hear_no_more(struct sbx *s)
 {
 	net_on_lost(s);
 	gate_close(s);
+	tripped_close(s);
 	link_close(&s->link);
 	wsx_detach(s);
 	s->is_unsettled = false;
@@ -517,6 +521,7 @@ void sbx_on_ready(struct sbx *s)
 		        "key", s->key, NULL);
 		sbx_change_done(s, SANDBOX_RUNNING,
 		                SANDBOX_SET_STARTED | SANDBOX_SET_SLOT | SANDBOX_SET_GENERATION);
+		canary_plant(s);
 		return;
 	}
 	/* Found again after a restart of ours: it tells what happened meanwhile. */

@@ -74,7 +74,8 @@ struct sbx {
 		char id[ID_SIZE];
 		int64_t created_ms, ended_ms;
 	} last;
-	struct net *net; /* records of its gate on their way (net.h), or NULL */
+	struct tripped *tripped; /* programs that wait for a person (tripped.h) */
+	struct net *net;         /* records of its gate on their way (net.h), or NULL */
 	struct policy_pending
 	    *pending;       /* rules that the gate has not judged yet (policy.h), or NULL */
 	struct shl *shells; /* named shells (shells.h); */

@@ -398,9 +398,15 @@ static void hear_ca(struct gatekeep *g, const struct gate_packet *p)
 		g->is_ca_placed = true;
 }
 
+static void hear_marks(struct gatekeep *g, const struct gate_packet *p)
+{
+	masks_take(g->monitor, &p->marks);
+}
+
 static void (*const words[G_TYPES])(struct gatekeep *g, const struct gate_packet *p) = {
 	[G_UP] = hear_up,         [G_CA] = hear_ca,   [G_RULED] = hear_ruled,
 	[G_RECORD] = hear_record, [G_ASK] = hear_ask, [G_UNASK] = hear_unask,
+	[G_MARKS] = hear_marks,
 };
 
 /* True: there may be more. */
