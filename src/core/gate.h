@@ -32,6 +32,12 @@ void gate_renew(struct sbx *s);
 void gate_took(struct sbx *s, uint64_t at); /* records up to this one are stored */
 int gate_answer(struct sbx *s, uint64_t ask, bool is_allowed); /* 0 or -errno */
 
+/* The canonical words of a question about a host (approval.h). */
+void gate_what(char *out, size_t size, const char *name, uint16_t port);
+/* By which a connection that somebody was asked about was decided; "": not that we know. */
+void gate_approval_of(struct sbx *s, const struct gate_record *r, char id[ID_SIZE]);
+void gate_asks_close(struct sbx *s); /* whatever it holds, nobody waits for here */
+
 /* ---- for link.c ---- */
 void gate_on_less(struct sbx *s);
 void gate_on_ruled(struct sbx *s, const void *bytes, size_t n);

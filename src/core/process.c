@@ -366,7 +366,8 @@ static int make_command(const struct sbx *s, const struct px_ask *ask, struct co
 		                 .is_final = ask->is_final,
 		                 .is_shell = ask->shell != NULL,
 		                 .is_alone = ask->is_alone,
-		                 .is_gated = spec_reads_tls(&s->spec),
+		                 .is_gated =
+		                     s->spec.net.mode != NET_DENY && spec_reads_tls(&s->spec),
 		                 .wants_usage = true,
 		                 .rows = ask->rows,
 		                 .cols = ask->cols,

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/approval.h"
+#include "core/canary.h"
 #include "core/enforced.h"
 #include "core/files.h"
 #include "core/gate.h"
@@ -516,6 +518,7 @@ void sbx_on_ready(struct sbx *s)
 		        "key", s->key, NULL);
 		sbx_change_done(s, SANDBOX_RUNNING,
 		                SANDBOX_SET_STARTED | SANDBOX_SET_SLOT | SANDBOX_SET_GENERATION);
+		canary_plant(s);
 		return;
 	}
 	/* Found again after a restart of ours: it tells what happened meanwhile. */
@@ -625,6 +628,7 @@ static void drop_ports(struct sbx *s)
 /* Nothing of it is left. */
 void sbx_be_gone(struct sbx *s, const char *reason)
 {
+	approvals_of_gone(s->core, s->id);
 	px_lose_all(s, PROCESS_KILLED, reason);
 	drop_ports(s);
 	files_close(s);

@@ -108,6 +108,7 @@ struct gate {
 	struct conn *conns;
 	size_t n_conns, n_conns_max, n_ended;
 	struct legs legs;
+	size_t n_signing; /* bytes that are held to be signed */
 	bool is_up;
 };
 
@@ -133,6 +134,8 @@ struct conn {
 	const char *name; /* of the table; NULL: an address was used */
 	struct rules_addr to, real;
 	char *rule, *sni, *alpn; /* NULL: "" */
+	char *canary;            /* the name of one that it carried */
+	struct canary_scan scan; /* CONN_RELAY: of what the client says */
 	uint64_t seq, since_ms;
 	int64_t unix_ms;
 	uint32_t generation;
@@ -164,6 +167,8 @@ void conn_end(struct conn *c, enum gate_reason why, enum conn_by by);
 void conn_close(struct conn *c, enum gate_decision d, enum gate_reason why, enum conn_by by);
 struct question conn_question(const struct conn *c, enum rules_stage stage);
 struct verdict conn_decide(struct conn *c, const struct question *q); /* and notes the rule */
+/* True when a canary is in what comes next; it is noted. */
+bool conn_sings(struct conn *c, struct canary_scan *s, struct span bytes);
 void conn_dial(struct conn *c);
 /* After new rules: false when they have closed it. */
 bool conn_rejudge(struct conn *c);

@@ -1,5 +1,6 @@
 #include "gate/purse.h"
 
+#include "gate/sigv4.h"
 #include "os/secret.h"
 #include "wire/base64.h"
 
@@ -94,11 +95,17 @@ static struct span say_query(struct purse *p, const struct bind *b, struct span 
 	return said;
 }
 
+/* It is signed with. */
+static struct span say_key(struct purse *p, const struct bind *b, struct span value)
+{
+	(void)p;
+	(void)b;
+	return value;
+}
+
 static struct span (*const says[])(struct purse *p, const struct bind *b, struct span value) = {
-	[BIND_BEARER] = say_bearer,
-	[BIND_BASIC] = say_basic,
-	[BIND_HEADER] = say_header,
-	[BIND_QUERY] = say_query,
+	[BIND_BEARER] = say_bearer, [BIND_BASIC] = say_basic, [BIND_HEADER] = say_header,
+	[BIND_QUERY] = say_query,   [BIND_AWS] = say_key,
 };
 _Static_assert(COUNT(says) == BIND_HOWS, "a way cannot be said");
 
@@ -153,6 +160,24 @@ static void mark_all(struct purse *p, struct purse_entry *e, struct span value)
 	}
 }
 
+/* Of a key its id is no secret. */
+static int mark_value(struct purse *p, struct purse_entry *entry, const struct bind *b,
+                      struct span value, struct err *e)
+{
+	struct sigv4_key key;
+
+	if (b->how != BIND_AWS) {
+		mark_all(p, entry, value);
+		return 0;
+	}
+	if (!sigv4_key_read(value, &key))
+		return err_new(e, ERR_INVALID, "it is not ID:SECRET or ID:SECRET:TOKEN");
+	mark_all(p, entry, key.secret);
+	if (key.token.len > 0)
+		mark_all(p, entry, key.token);
+	return 0;
+}
+
 /* ---- the whole ----------------------------------------------------------------------- */
 
 static int check_value(struct span value, struct err *e)
@@ -184,8 +209,7 @@ static int fill(struct purse *p, size_t i, const struct cred_rule *c, int n, str
 	p->used += value.len;
 	snprintf(entry->name, sizeof entry->name, "%s", c->name);
 	entry->said = says[c->bind.how](p, &c->bind, value);
-	mark_all(p, entry, value);
-	return 0;
+	return mark_value(p, entry, &c->bind, value, e);
 }
 
 static struct purse *purse_empty(size_t n, size_t size, struct err *e)

@@ -7,11 +7,11 @@
 
 #include "spec/rules.h"
 
-#define PURSE_MARKS 8
+#define PURSE_MARKS 16   /* of two texts: a value, its three codes, the same for URLs */
 #define SECRET_LEN_MIN 8 /* shorter ones would be found everywhere */
 
 struct purse_entry {
-	struct span said;               /* as it is written: a field's value, or a query's */
+	struct span said; /* as it is written: a field's value, or a query's; a key to sign with */
 	struct span marks[PURSE_MARKS]; /* by which it would be known in an answer */
 	size_t n_marks;
 	char name[SECRET_NAME_MAX + 1];

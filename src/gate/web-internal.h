@@ -6,6 +6,7 @@
 
 #include "gate/gitreq.h"
 #include "gate/mask.h"
+#include "gate/sigv4.h"
 #include "gate/web.h"
 #include "wire/http.h"
 
@@ -34,6 +35,8 @@ struct web {
 	char secret[SECRET_NAME_MAX + 1]; /* that went with this request; "": none */
 	struct mask mask;                 /* of its answer */
 	struct gitpush push;              /* of its body */
+	struct sigv4 sign;                /* the same */
+	struct canary_scan scan;          /* of what is said behind its head */
 	struct str again; /* what the cache was asked, for the server if that does not answer */
 	enum cache_word cache;   /* what it did */
 	bool is_asking_cache;    /* the server is the package cache */

@@ -29,6 +29,7 @@ void web_free(struct web *w)
 	str_done(&w->again);
 	mask_done(&w->mask);
 	gitpush_done(&w->push);
+	sigv4_done(&w->sign);
 	free(w->path);
 	free(w);
 }
@@ -351,8 +352,13 @@ static bool answer(struct web *w)
 
 static bool run_raw(struct web *w)
 {
-	bool has_moved = webbody_pass(&w->client, &w->server);
+	bool has_moved;
 
+	if (!leg_is_full(&w->server) && conn_sings(w->conn, &w->scan, leg_input(&w->client))) {
+		web_cut(w, GATE_CANARY, BY_GATE);
+		return true;
+	}
+	has_moved = webbody_pass(&w->client, &w->server);
 	has_moved |= webbody_pass_masked(&w->server, &w->client, &w->mask);
 	if (w->client.is_shut && w->server.is_shut)
 		over(w, GATE_NONE, w->client.is_eof ? BY_CLIENT : BY_SERVER);

@@ -88,6 +88,20 @@ static bool choose_server(struct web *w, const struct http_head *h)
 	return is_cached || !w->conn->gate->rules.is_offline;
 }
 
+static enum gate_reason sign(struct web *w, const struct http_head *h, struct injection *j)
+{
+	const struct sigv4_ask q = { .head = h,
+		                     .name = w->conn->name,
+		                     .bound = j->rule->bind.arg,
+		                     .value = j->entry->said,
+		                     .now_ms = gate_unix_ms() };
+
+	if (!sigv4_begin(&w->sign, &q, &w->conn->gate->n_signing))
+		return GATE_CREDENTIAL;
+	j->sign = &w->sign;
+	return GATE_NONE;
+}
+
 /* Which secret goes with it; or why it does not go. */
 static enum gate_reason choose_secret(struct web *w, const struct http_head *h, struct injection *j)
 {
@@ -107,6 +121,7 @@ static enum gate_reason choose_secret(struct web *w, const struct http_head *h, 
 
 	w->secret[0] = '\0';
 	gitpush_done(&w->push);
+	sigv4_done(&w->sign);
 	mask_begin(&w->mask, is_bound ? g->purse : NULL);
 	*j = (struct injection){ .rules = &g->rules };
 	if (why != GATE_NONE || which == INJECT_NONE)
@@ -116,6 +131,8 @@ static enum gate_reason choose_secret(struct web *w, const struct http_head *h, 
 	j->rule = &g->rules.creds.at[which];
 	j->entry = &g->purse->entries[which];
 	snprintf(w->secret, sizeof w->secret, "%s", j->entry->name);
+	if (j->rule->bind.how == BIND_AWS)
+		return sign(w, h, j);
 	if (inject_git(&q, &j->rule->bind) != GIT_PUSH)
 		return GATE_NONE;
 	gitpush_begin(&w->push, &j->rule->bind);
@@ -130,20 +147,31 @@ static int say_request(struct web *w, const struct http_head *h, const struct in
 	if (!j->entry)
 		return webhead_request(h, NULL, leg_out(&w->server), &e);
 	leg_keep_secret(&w->server);
-	if (!w->push.is_on)
+	struct str *held = w->push.is_on                               ? &w->push.head
+	                   : j->sign && j->sign->payload == SIGV4_HELD ? &w->sign.head
+	                                                               : NULL;
+
+	if (!held)
 		return webhead_request(h, j, leg_out(&w->server), &e);
 	if (h->expect_continue) /* what it is for is in the body */
 		str_add(leg_out(&w->client), "HTTP/1.1 100 Continue\r\n\r\n");
-	w->push.head.max = WEB_HEAD_MAX;
-	str_room(&w->push.head, WEB_HEAD_MAX);
-	return webhead_request(h, j, &w->push.head, &e);
+	held->max = WEB_HEAD_MAX;
+	str_room(held, WEB_HEAD_MAX);
+	return webhead_request(h, j, held, &e);
 }
 
 /* False: it was refused. */
-static bool admit(struct web *w, const struct http_head *h, struct injection *j)
+static bool admit(struct web *w, const struct http_head *h, size_t n, struct injection *j)
 {
 	struct verdict v = judge(w, h);
 	enum gate_reason why = v.what == VERDICT_ALLOW ? choose_secret(w, h, j) : v.reason;
+	struct span head = { leg_input(&w->client).at, n };
+
+	w->scan = (struct canary_scan){ 0 };
+	if (conn_sings(w->conn, &w->scan, head)) {
+		v.what = VERDICT_DENY;
+		why = GATE_CANARY;
+	}
 
 	if (v.what == VERDICT_ALLOW && why == GATE_NONE)
 		return true;
@@ -155,7 +183,7 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 {
 	struct injection j;
 
-	if (!admit(w, h, &j))
+	if (!admit(w, h, n, &j))
 		return;
 	bool is_played = play_has(w->conn);
 
@@ -210,7 +238,9 @@ static bool ask_head(struct web *w)
 
 static bool ask_body(struct web *w)
 {
-	const struct webbody_way way = { .push = &w->push };
+	const struct webbody_way way = {
+		.push = &w->push, .sign = &w->sign, .canary = w->conn, .scan = &w->scan
+	};
 	int r = HTTP_BODY_MORE;
 
 	if (leg_is_full(&w->server))
@@ -224,9 +254,12 @@ static bool ask_body(struct web *w)
 	if (w->answering == ANSWER_MOCK)
 		str_done(leg_out(&w->server));
 	if (r < 0) {
-		bool is_git = r == WEBBODY_PUSH;
+		enum gate_reason why = r == WEBBODY_PUSH     ? GATE_GIT
+		                       : r == WEBBODY_CANARY ? GATE_CANARY
+		                       : r == WEBBODY_LARGE  ? GATE_BUDGET
+		                                             : GATE_HTTP_BAD;
 
-		web_refuse(w, is_git ? 403 : 400, GATE_DENY, is_git ? GATE_GIT : GATE_HTTP_BAD);
+		web_refuse(w, r == WEBBODY_LARGE ? 413 : webhead_status(why), GATE_DENY, why);
 		return false;
 	}
 	if (w->asking == ASK_DONE || leg_input(&w->client).len > 0 || leg_fill(&w->client))

@@ -45,7 +45,9 @@ static void print_injected(struct http_print *p, const struct injection *j)
 {
 	const char *name = inject_field(j);
 
-	if (name)
+	if (j->sign)
+		sigv4_print(j->sign, p);
+	else if (name)
 		http_print_field(p, span_of(name), j->entry->said);
 	/* In what is coded nobody could find it. */
 	http_print_text(p, "Accept-Encoding", "identity");

@@ -235,7 +235,7 @@ static int json_write(const char *bytes, size_t n, void *out)
 	return 0;
 }
 
-int net_document(const struct net_spec *net, const struct config_net *c, struct json_t *creds,
+int net_document(const struct net_spec *net, const struct config_net *c, struct json_t *held,
                  struct str *out, struct err *e)
 {
 	json_t *rules = members_get(&net_table, net);
@@ -251,8 +251,9 @@ int net_document(const struct net_spec *net, const struct config_net *c, struct 
 		json_object_set_new(doc, "proxy", json_string(c->proxy));
 	if (mocks)
 		json_object_set_new(doc, "mocks", mocks);
-	if (creds)
-		json_object_set_new(doc, "creds", creds);
+	if (held)
+		json_object_update(doc, held);
+	json_decref(held);
 	if (c->ask_ms > 0)
 		json_object_set_new(doc, "ask_ms", json_integer((json_int_t)c->ask_ms));
 	if (json_dump_callback(doc, json_write, out, JSON_COMPACT) < 0)

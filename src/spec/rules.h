@@ -20,6 +20,7 @@
 
 #include "spec/bind.h"
 #include "spec/spec.h"
+#include "wire/canary.h"
 #include "wire/gate.h"
 #include "wire/hostname.h"
 #include "wire/pkgmeta.h"
@@ -104,6 +105,7 @@ struct rules {
 	VEC(struct mock_rule) mock;
 	VEC(struct cache_rule) cache;
 	struct cred_list creds;
+	struct canaries *canaries; /* what may not be in anything that leaves; NULL: none */
 	struct rates rates;
 	const char *proxy_host; /* a name or an address */
 	uint32_t ask_ms;

@@ -51,6 +51,7 @@ static const char *const reasons[] = {
 	[GATE_CREDENTIAL] = "credential",
 	[GATE_GIT] = "git",
 	[GATE_REFLECTED] = "reflected",
+	[GATE_CANARY] = "canary",
 };
 _Static_assert(COUNT(reasons) == GATE_REASONS, "a reason has no name");
 

@@ -83,6 +83,7 @@ enum gate_fd {
  *    "proxy": "http://host:port" | "socks5://host:port",  absent: none; operator only
  *    "mocks": {"file of a mock": "its text"},  one for every file that net.mock names
  *    "creds": [{"name", "tenant", "bind", "sealed", "placeholder", "until_ms"}],  spec/bind.h
+ *    "canaries": {"name": "value"},  what may not be in anything that leaves (wire/canary.h)
  *    "ask_ms": 300000}                how long a connection is held
  * It is written by the daemon, carried by the monitor, read by the child. */
 struct gate_start {
@@ -160,6 +161,7 @@ enum gate_reason {
 	GATE_CREDENTIAL, /* for a host with a bound secret: another credential than that */
 	GATE_GIT,        /* a push to a ref that the bound secret is not for */
 	GATE_REFLECTED,  /* an answer had a secret in it, which was masked */
+	GATE_CANARY,     /* it carried a canary */
 	GATE_REASONS
 };
 
@@ -204,7 +206,8 @@ struct gate_record {
 	char method[GATE_METHOD_SIZE];
 	char path[GATE_PATH_SIZE];
 	char rule[GATE_RULE_SIZE];     /* "" when no rule decided */
-	char secret[GATE_SECRET_SIZE]; /* GATE_REQUEST: the secret that went with it; or "" */
+	char secret[GATE_SECRET_SIZE]; /* GATE_REQUEST: the secret that went with it; GATE_CANARY:
+	                                  which */
 };
 
 struct gate_ask {

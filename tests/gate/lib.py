@@ -29,7 +29,7 @@ KINDS = ["opened", "closed", "lookup", "request"]
 DECISIONS = ["allow", "deny", "ask_deny", "ask_allow"]
 REASONS = ["none", "no_rule", "rule", "literal", "name_mismatch", "no_sni", "protocol", "special", "metadata", "unresolved", "unreachable",
            "budget", "spool", "ask_timeout", "ask_denied", "ask_full", "reloaded", "name_bad", "http_rule", "http_bad", "tls", "silent", "offline",
-           "credential", "git", "reflected"]
+           "credential", "git", "reflected", "canary"]
 PROTOS = ["unknown", "tls", "http", "ssh", "tcp", "dns"]
 BY = ["nobody", "client", "server", "gate"]
 RECORD_FORM = "=QQqQQQIIIIIHHBBBB16s16sII254s254s32s16s512s288s72s"
