@@ -297,6 +297,61 @@ def _(api):
     check("<img" not in pages["report.html"] and "<script" not in pages["report.html"] and "&lt;img src=x" in pages["report.html"], "the bait's tags")
 
 
+def by_hand(envelope, key):
+    """Whether openssl, which knows nothing of us, finds the signature good."""
+    body = base64.b64decode(envelope["payload"])
+    kind = envelope["payloadType"].encode()
+    text, sig = pathlib.Path("/run/drill/elsewhere/text"), pathlib.Path("/run/drill/elsewhere/sig")
+    text.write_bytes(b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(body), body))
+    sig.write_bytes(base64.b64decode(envelope["signatures"][0]["sig"]))
+    return subprocess.run(["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", key, "-rawin", "-in", text, "-sigfile", sig], capture_output=True, check=False).returncode == 0
+
+
+def alone(*words, status=0):
+    """With no daemon to ask."""
+    ran = subprocess.run([lib.cell.BIN / "caisson", *map(str, words)], capture_output=True, text=True, timeout=30, check=False,
+                         env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": "/nowhere/sock"})
+    same(ran.returncode, status, f"caisson {words}: {ran}")
+    return ran.stdout
+
+
+@test("an attestation of what was pushed is verified elsewhere, with the file and the key alone; a changed one is not")
+def _(api):
+    elsewhere = pathlib.Path("/run/drill/elsewhere")
+    elsewhere.mkdir()
+    file, key = elsewhere / "fix.intoto.jsonl", elsewhere / "key.pub"
+    g.caisson(api.daemon, "attest", "fix", "-o", file)
+    keep(file)
+    shutil.copy(api.daemon.state / "ledger/key.pub", key)
+    said = alone("attest", "verify", file, "--key", key)
+    check(said.startswith("genuine: signed by key "), said)
+    found = json.loads(alone("attest", "verify", file, "--key", key, "--json"))["statement"]
+    subject, definition = found["subject"][0], found["predicate"]["buildDefinition"]
+    pushed = g.git(g.ORIGIN / "drill.git", "rev-parse", "agent/fix")
+    same((subject["name"], subject["digest"]["gitCommit"]), ("forge.test agent/fix", pushed))
+    same(subject["digest"]["gitTree"], g.git(g.ORIGIN / "drill.git", "rev-parse", "agent/fix^{tree}"), "the tree")
+    check({"name": "base", "digest": {"gitCommit": done["first"]}}.items() <= definition["resolvedDependencies"][0].items(), definition)
+    same(definition["externalParameters"]["commands"], [{"argv": ["python3", "-B", "/tmp/agent.py"], "cwd": "/work", "exit_code": 0}])
+    same([len(p) for p in definition["internalParameters"]["policies"]], [64])
+    products = {p["name"]: p["annotations"] for p in found["predicate"]["runDetails"]["byproducts"]}
+    hosts = products["hosts"]["hosts"]
+    check(hosts["leak-env.evil.test"] == {"denied": 1} and hosts["api.test:443"]["requests"] == 1 and hosts["169.254.169.254:80"]["denied"] == 1, hosts)
+    record = [r for r in map(json.loads, api.client.get("/v1/events?kind=git.pushed").body.splitlines()) if r["data"]["commit"] == pushed][-1]
+    same((products["ledger"]["promotion"]["record"], products["ledger"]["promotion"]["hash"]), (record["seq"], record["hash"]))
+    envelope = json.loads(file.read_text())
+    check(by_hand(envelope, key), "openssl says no")
+    same(api.client.ok("GET", "/v1/workspaces/fix/attestation"), envelope, "the same again")
+    same(api.client.get("/v1/workspaces/fix/attestation?record=1").status, 404, "no promotion")
+    same(api.client.get("/v1/workspaces/next/attestation").status, 404, "nothing was promoted")
+    forged = base64.b64decode(envelope["payload"]).replace(b"evil.test", b"good.test")
+    file.write_text(json.dumps({**envelope, "payload": base64.b64encode(forged).decode()}))
+    check(alone("attest", "verify", file, "--key", key, status=1).startswith("NOT GENUINE: "), "forged")
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", elsewhere / "own"], check=True)
+    subprocess.run(["openssl", "pkey", "-in", elsewhere / "own", "-pubout", "-out", elsewhere / "own.pub"], check=True)
+    file.write_text(json.dumps(envelope))
+    alone("attest", "verify", file, "--key", elsewhere / "own.pub", status=1)
+
+
 @test("a browser opens it: it shows the page, executes and loads nothing", when=True)
 def _(_api):
     if shutil.which(BROWSER) is None:
