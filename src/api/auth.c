@@ -123,7 +123,6 @@ static int check_token(struct call *c, enum scope scope, struct fail *f)
 	    !token_is_valid(&row, core_now_ms()))
 		return fail_set(f, FAIL_UNAUTHORIZED, "the token is unknown, expired or revoked");
 	snprintf(c->tenant, sizeof c->tenant, "%s", row.tenant);
-	snprintf(c->actor, sizeof c->actor, "token:%s", row.id);
 	(void)store_token_touch(c->api->core->store, row.id, core_now_ms(),
 	                        (struct store_call){ 0 }, &e); /* only says when it was last used */
 	snprintf(c->actor, sizeof c->actor, "token:%s", row.id);

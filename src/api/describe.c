@@ -37,6 +37,7 @@ static const struct param query[] = {
 	{ "root",      "flag",          "of the root that the workspace keeps, not of its files" },
 	{ "port",      "count",         "1 to 65535; 443 unless given" },
 	{ "process",   "text",          "only those of this one" },
+	{ "record",    "count",         "the promotion, by its number in the ledger; the last unless given" },
 	{ "recursive", "flag",          "with all that is below" },
 	{ "ref",       "text",          "the name of an image in an OCI layout that has several" },
 	{ "relative",  "flag",          "the path is taken from the working folder, unless a slash is in front of it" },

@@ -41,6 +41,8 @@ handler_fn connection_list, net_why, net_change;
 handler_fn workspace_commit, workspace_merge, workspace_push, workspace_export;
 handler_fn workspace_take, workspace_join, workspace_applied;
 void workspace_patch(struct call *c, struct wsx *w); /* changes as git has them */
+/* attest.c */
+handler_fn workspace_attest;
 /* repos.c */
 handler_fn repos_put, repos_get, repos_list, repos_refresh, repos_delete;
 /* events.c */

@@ -14,7 +14,6 @@
 #include "core/ledger.h"
 
 #define ROUTE_PARAMS_MAX 2
-#define ACTOR_SIZE 64
 #define BODY_JSON_MAX (5u << 20) /* a spec, a command with its environment, a batch of edits */
 
 /* What a token must be allowed. Whoever comes by the unix socket may all of it, as himself. */
@@ -39,7 +38,7 @@ struct call {
 	void (*over)(struct call *c); /* set by a handler: the request has ended, answered or not */
 	void *state;                  /* the handler's */
 	const struct route *route;
-	char tenant[TENANT_SIZE], actor[ACTOR_SIZE];
+	char tenant[TENANT_SIZE];
 	bool is_operator;                     /* by the unix socket */
 	bool is_admin;                        /* by a token of that scope */
 	char actor[ACTOR_SIZE];               /* for records: "uid:1000", "token:tk_…" */

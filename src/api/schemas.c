@@ -632,6 +632,8 @@ const struct schema schemas[] = {
 	{ "Joined", "What became of it.", MEMBERS(joined_of) },
 	{ "Committed", "What became of it.", MEMBERS(committed_of) },
 	{ "Conflict", "A file that both have changed.", MEMBERS(conflict_of) },
+	{ "Attestation", "An envelope (DSSE v1).", MEMBERS(attestation_of) },
+	{ "Signature", "Of an envelope.", MEMBERS(signature_of) },
 	{ "Changes", "What differs.", MEMBERS(changes_of) },
 	{ "Change", "One file that differs.", MEMBERS(change_of) },
 	{ "PortList", "Ports of a sandbox.", MEMBERS(port_list_of) },

@@ -332,6 +332,12 @@ bool ledger_read_check(const struct ledger_read *r, size_t n)
 	return n == sizeof *r && r->type == LEDGER_READ;
 }
 
+bool ledger_attest_check(const struct ledger_attest *a, size_t n)
+{
+	return n == sizeof *a && a->type == LEDGER_ATTEST && is_text(a->tenant, sizeof a->tenant) &&
+	       a->tenant[0] && is_text(a->workspace, sizeof a->workspace) && a->workspace[0];
+}
+
 bool ledger_file_check(const struct ledger_file *f, size_t n, size_t n_fds)
 {
 	return n == sizeof *f && f->type == LEDGER_FILE && n_fds <= 1 &&
