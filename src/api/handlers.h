@@ -37,8 +37,10 @@ handler_fn approval_list, approval_get, approval_post;
 handler_fn connection_list, net_why, net_change;
 /* git.c */
 handler_fn workspace_commit, workspace_merge, workspace_push, workspace_export;
-handler_fn workspace_take, workspace_join;
+handler_fn workspace_take, workspace_join, workspace_applied;
 void workspace_patch(struct call *c, struct wsx *w); /* changes as git has them */
+/* attest.c */
+handler_fn workspace_attest;
 /* repos.c */
 handler_fn repos_put, repos_get, repos_list, repos_refresh, repos_delete;
 /* events.c */

@@ -231,7 +231,7 @@ static int on_rules(struct gate *g, struct message *m, struct err *e)
 	if (r == 0)
 		g->generation = generation;
 	say_ruled(g, generation, r < 0 ? &why : NULL);
-	web_go_on(g);
+	web_look_again(g);
 	return 0;
 }
 

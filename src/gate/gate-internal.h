@@ -195,7 +195,7 @@ int cached_open(const struct conn *c, bool is_tls);
 /* ---- mint.c -------------------------------------------------------------------------- */
 
 enum mint_word { MINT_READY, MINT_WAITS, MINT_FAILED };
-/* Is there a token of rules.creds[which]? When it waits, web_go_on() comes later. */
+/* Is there a token of rules.creds[which]? When it waits, web_look_again() comes later. */
 enum mint_word mint_ask(struct gate *g, size_t which);
 void mints_done(struct gate *g); /* nobody is told */
 

@@ -536,7 +536,7 @@ static void too_long(struct timer *t)
 	finish(w);
 }
 
-void web_go_on(struct gate *g)
+void web_look_again(struct gate *g)
 {
 	for (struct conn *c = g->conns, *next; c; c = next) {
 		next = c->next;
