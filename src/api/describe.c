@@ -135,6 +135,7 @@ static const struct answer_form answers[] = {
 	{ workspace_export, 200, "application/x-git-bundle", "octets", "a bundle, or with `patch` a mailbox of patches, of the commits since its base", NULL },
 	{ workspace_export, 200, "text/x-patch", "text", "", "" },
 	{ workspace_take, 200, "application/x-tar", "octets", "each file as `./NAME`; before them `ignored`: names with a NUL behind each", NULL },
+	{ workspace_ask,  200, NDJSON, "Approval", "lines: the question, then what came of it; one when that was decided before", NULL },
 	{ workspace_applied, 200, JSON, "Applied", "it is on disk", NULL },
 	{ workspace_join, 200, JSON, "Joined", "what both sides have made of it; or how often they meet", NULL },
 	{ workspace_delete, 204, NULL, NULL, "it is in the trash", NULL },
