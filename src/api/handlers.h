@@ -35,6 +35,8 @@ handler_fn workspace_redo, workspace_restore, workspace_history, workspace_chang
 handler_fn connection_list, net_why, net_change;
 /* git.c */
 handler_fn workspace_commit, workspace_merge, workspace_push, workspace_export;
+/* pulls.c */
+handler_fn workspace_pull;
 handler_fn workspace_take, workspace_join;
 void workspace_patch(struct call *c, struct wsx *w); /* changes as git has them */
 /* repos.c */

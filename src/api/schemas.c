@@ -614,6 +614,8 @@ const struct schema schemas[] = {
 	{ "CommitAuthor", "Who commits.", MEMBERS(commit_author), ASK },
 	{ "MergeAsk", "What is merged.", MEMBERS(merge_ask), ASK },
 	{ "PushAsk", "Where to.", MEMBERS(push_ask), ASK },
+	{ "PullAsk", "A pull or merge request.", MEMBERS(pull_ask), ASK },
+	{ "Pull", "A pull or merge request at its forge.", MEMBERS(pull_of) },
 	{ "TakeAsk", "Which files.", MEMBERS(take_ask), ASK },
 	{ "JoinAsk", "The file before two have changed it, and after.", MEMBERS(join_ask), ASK },
 	{ "Joined", "What became of it.", MEMBERS(joined_of) },
