@@ -177,7 +177,7 @@ static bool fits_git(const struct inject_ask *q, const struct bind *b)
 	enum git_verb verb = inject_git(q, b);
 
 	return b->git.len == 0 || verb == GIT_FETCH ||
-	       (b->push.len > 0 && (verb == GIT_PUSH_ASK || verb == GIT_PUSH));
+	       (b->push.len + b->push_ask.len > 0 && (verb == GIT_PUSH_ASK || verb == GIT_PUSH));
 }
 
 static bool fits(const struct inject_ask *q, const struct cred_rule *c)

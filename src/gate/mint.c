@@ -94,7 +94,7 @@ static void end(struct mint *m, const char *wrong)
 	}
 	tell(m, wrong ? GATE_TOKEN : GATE_NONE);
 	mint_free(m);
-	web_go_on(g);
+	web_look_again(g);
 }
 
 /* ---- the answer ---------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 #include "spec/bind.h"
 
 #include "spec/opts.h"
+#include "wire/canary.h"
 #include "wire/http.h"
 #include "wire/target.h"
 #include "wire/weburl.h"
@@ -216,6 +217,16 @@ static int check_ref(const struct opt *o, struct arena *a, const char *text, con
 	return 0;
 }
 
+static int check_canary(const struct opt *o, struct arena *a, const char *text, const char **out,
+                        struct err *e)
+{
+	(void)o;
+	if (canary_check(text, e) < 0)
+		return -1;
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
 static int check_api(const struct opt *o, struct arena *a, const char *text, const char **out,
                      struct err *e)
 {
@@ -234,6 +245,8 @@ static int check_api(const struct opt *o, struct arena *a, const char *text, con
 
 /* ---- the document -------------------------------------------------------------------- */
 
+static const char *const approve_words[] = { "each", "first", NULL };
+
 /* clang-format off */
 #define FIELD(name) .offset = offsetof(struct bind, name)
 
@@ -245,8 +258,12 @@ static const struct opt rows[] = {
 	{ .key = "paths", .type = &opt_list, .check = check_url_path, FIELD(paths), .max = LIST_MAX },
 	{ .key = "git", .type = &opt_list, .check = check_repo, FIELD(git), .max = LIST_MAX },
 	{ .key = "push", .type = &opt_list, .check = check_ref, FIELD(push), .max = LIST_MAX },
+	{ .key = "push_ask", .type = &opt_list, .check = check_ref, FIELD(push_ask), .max = LIST_MAX },
+	{ .key = "approve", .type = &opt_text, .check = check_word, .words = approve_words, FIELD(approve) },
 	{ .key = "env", .type = &opt_text, .check = check_env_name, FIELD(env) },
 	{ .key = "ttl", .type = &opt_text, .check = check_ttl, FIELD(ttl) },
+	{ .key = "canary", .type = &opt_text, .check = check_canary, FIELD(canary) },
+	{ .key = "file", .type = &opt_text, .check = check_mount_point, FIELD(file) },
 	{ .key = "api", .type = &opt_text, .check = check_api, FIELD(api) },
 	{ .key = "workspaces", .type = &opt_list, .check = check_name, FIELD(workspaces), .max = LIST_MAX },
 };
@@ -260,8 +277,23 @@ static const struct doc_kind kind = {
 	.when_empty = "hosts",
 };
 
+static int check_planted(const struct bind *b, struct err *e)
+{
+	if (b->hosts.len + b->methods.len + b->paths.len + b->git.len + b->push.len > 0 ||
+	    b->inject || b->format || b->ttl)
+		return err_new(e, ERR_INVALID,
+		               "canary: it is sent nowhere; env, file and workspaces go with it");
+	if (!b->env && !b->file)
+		return err_new(e, ERR_INVALID, "canary: where is it placed? say env or file");
+	return 0;
+}
+
 static int check_whole(struct bind *b, struct err *e)
 {
+	if (b->canary)
+		return check_planted(b, e);
+	if (b->file)
+		return err_new(e, ERR_INVALID, "file: is for a canary");
 	if (b->hosts.len == 0)
 		return err_new(e, ERR_INVALID, "hosts: a secret is bound to one at least");
 	if (!b->inject)
@@ -275,7 +307,7 @@ static int check_whole(struct bind *b, struct err *e)
 		               "env: of aws it is AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
 	if (b->format && b->how != BIND_HEADER)
 		return err_new(e, ERR_INVALID, "format: is for inject header:NAME");
-	if (b->push.len > 0 && b->git.len == 0)
+	if (b->push.len + b->push_ask.len > 0 && b->git.len == 0)
 		return err_new(e, ERR_INVALID, "push: to which repository? name it with git");
 	if (b->git.len > 0 && (b->methods.len > 0 || b->paths.len > 0))
 		return err_new(
@@ -315,8 +347,8 @@ int bind_print(const struct bind *b, struct str *out, struct err *e)
 
 void bind_done(struct bind *b)
 {
-	struct text_list *lists[] = { &b->hosts, &b->methods, &b->paths,
-		                      &b->git,   &b->push,    &b->workspaces };
+	struct text_list *lists[] = { &b->hosts, &b->methods,  &b->paths,     &b->git,
+		                      &b->push,  &b->push_ask, &b->workspaces };
 
 	for (size_t i = 0; i < COUNT(lists); i++)
 		vec_done(lists[i]);

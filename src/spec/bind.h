@@ -12,9 +12,16 @@
  *    "methods": ["GET"], "paths": ["/repos/acme/app"],       all unless given
  *    "git": ["acme/app"],      only these repositories, by git's own protocol
  *    "push": ["refs/heads/agent-*"],                         and these refs; none: fetch only
+ *    "push_ask": ["refs/heads/main"],                        these too, when a person has said yes
+ *    "approve": "each",        a person is asked for each request; "first": for the first one of a
+ *                              sandbox
  *    "env": "API_TOKEN",       the variable inside that has the placeholder
  *    "ttl": "1h",              of the sandbox's life
  *    "workspaces": ["total"]}  only sandboxes that have one of these, by key or id
+ *
+ * Or what a canary is (wire/canary.h), which is no secret, and placed inside as it is:
+ *
+ *   {"canary": "ghp_...", "env": "GITHUB_TOKEN", "file": "/work/.netrc", "workspaces": [...]}
  *
  * The text itself is sealed to the value (wire/seal.h, as what stands beside it): whoever has the
  * sealed value cannot make it one for another host.
@@ -39,9 +46,11 @@ struct bind {
 	enum bind_how how;
 	const char *arg; /* BASIC: user; HEADER, QUERY: name; AWS: where; APP: which; else "" */
 	const char *format;
-	struct text_list methods, paths, git, push, workspaces;
+	struct text_list methods, paths, git, push, push_ask, workspaces;
+	const char *approve; /* NULL: nobody is asked */
 	const char *env, *ttl, *api;
-	uint64_t ttl_ms; /* 0: as long as the sandbox */
+	const char *canary, *file; /* NULL: it is a secret */
+	uint64_t ttl_ms;           /* 0: as long as the sandbox */
 };
 
 /* On failure *b is not touched. */

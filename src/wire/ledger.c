@@ -47,6 +47,8 @@ static const struct {
 	[LEDGER_APPLIED]           = { "workspace.applied",  false, true  },
 	[LEDGER_SECRET_USED]       = { "secret.used",        false, true  },
 	[LEDGER_SECRET_CHANGED]    = { "secret.changed",     false, true  },
+	[LEDGER_SECRET_CANARY]     = { "secret.canary",      false, true  },
+	[LEDGER_SECRET_MASKED]     = { "secret.masked",      false, true  },
 	[LEDGER_APPROVAL_ASKED]    = { "approval.asked",     false, true  },
 	[LEDGER_APPROVAL_DECIDED]  = { "approval.decided",   false, true  },
 };

@@ -73,6 +73,8 @@ enum ledger_kind {
 	LEDGER_APPLIED,
 	LEDGER_SECRET_USED,
 	LEDGER_SECRET_CHANGED,
+	LEDGER_SECRET_CANARY, /* one was found on its way out */
+	LEDGER_SECRET_MASKED, /* a value was found in what a command wrote, or in a diff */
 	LEDGER_APPROVAL_ASKED,
 	LEDGER_APPROVAL_DECIDED,
 	LEDGER_KINDS
