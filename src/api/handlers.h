@@ -37,10 +37,12 @@ handler_fn approval_list, approval_get, approval_post;
 handler_fn connection_list, net_why, net_change;
 /* git.c */
 handler_fn workspace_commit, workspace_merge, workspace_push, workspace_export;
+handler_fn workspace_take, workspace_join, workspace_applied;
 /* pulls.c */
 handler_fn workspace_pull;
-handler_fn workspace_take, workspace_join;
 void workspace_patch(struct call *c, struct wsx *w); /* changes as git has them */
+/* attest.c */
+handler_fn workspace_attest;
 /* repos.c */
 handler_fn repos_put, repos_get, repos_list, repos_refresh, repos_delete;
 /* events.c */

@@ -11,9 +11,9 @@
 
 #include "api/server.h"
 #include "core/core.h"
+#include "core/ledger.h"
 
 #define ROUTE_PARAMS_MAX 2
-#define ACTOR_SIZE 64
 #define BODY_JSON_MAX (5u << 20) /* a spec, a command with its environment, a batch of edits */
 
 /* What a token must be allowed. Whoever comes by the unix socket may all of it, as himself. */
@@ -47,6 +47,13 @@ struct call {
 	json_t *body; /* BODY_WHOLE and JSON */
 	/* Idempotency-Key: the answer is kept under it. */
 	const char *idem_key;
+	/* Records that have to be on disk before the answer, and the answer. */
+	struct {
+		unsigned int n;
+		bool has_failed, is_answered;
+		int status;
+		json_t *body; /* NULL: none */
+	} recording;
 };
 
 typedef void handler_fn(struct call *c);
@@ -75,6 +82,10 @@ void answer_fail(struct call *c, const struct fail *f);
 /* With a member more than every problem has; takes the reference. */
 void answer_fail_with(struct call *c, const struct fail *f, const char *key, json_t *value);
 void answer_empty(struct call *c, int status);
+/* It happened, and he did it. Where such a record has to be on disk first, the answer that is given
+ * from now on waits for that. `who` may be NULL: the caller's tenant, and nothing else. */
+void call_note(struct call *c, enum ledger_kind kind, const struct ledger_who *who,
+               json_t *data); /* taken */
 /* For a store_call: 204 when its row is gone. Gives the reference of the call back. */
 void answer_dropped(void *call, const struct store_answer *a);
 /* The {id} of the path; NULL: it was answered that there is none. */

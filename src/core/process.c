@@ -471,6 +471,7 @@ struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	p->has_stdin = ask->has_stdin;
 	snprintf(p->tenant, sizeof p->tenant, "%s", s->tenant);
 	snprintf(p->sandbox_id, sizeof p->sandbox_id, "%s", s->id);
+	snprintf(p->actor, sizeof p->actor, "%s", ask->actor ? ask->actor : "");
 	const char *const shown[] = { "sh", "-c", ask->script, NULL };
 	p->argv = argv_text(ask->script ? shown : ask->argv);
 	p->shell = ask->shell ? mem_strdup(ask->shell) : NULL;

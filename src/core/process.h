@@ -10,6 +10,7 @@ struct px_ask {
 	const char *const *argv; /* NULL-terminated */
 	const char *script;      /* instead of argv: for bash, or sh where there is none */
 	const char *cwd, *user, *label;
+	const char *actor; /* who asks; NULL: nobody said */
 	const char *shell; /* the name of the one that runs it; NULL: a process of its own */
 	const struct pair_list *env; /* on top of the sandbox's */
 	bool is_tty, has_stdin, is_merged, is_final;
@@ -31,7 +32,7 @@ struct px {
 	struct core *core;
 	struct sbx *sandbox; /* NULL once it has ended */
 	struct px *next;     /* of the same sandbox */
-	char id[ID_SIZE], tenant[TENANT_SIZE], sandbox_id[ID_SIZE];
+	char id[ID_SIZE], tenant[TENANT_SIZE], sandbox_id[ID_SIZE], actor[ACTOR_SIZE];
 	uint32_t num;
 	int64_t generation;
 	enum process_state state;

@@ -172,6 +172,8 @@ int sbx_change_begin(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f
 	s->change.is_ready = s->change.is_kept = false;
 	s->change.done = done;
 	s->change.arg = arg;
+	snprintf(s->change.actor, sizeof s->change.actor, "%s",
+	         s->core->actor ? s->core->actor : "");
 	timer_set(&s->core->timers, &s->timer, CHANGE_MS);
 	return 0;
 }

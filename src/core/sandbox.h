@@ -95,6 +95,7 @@ struct sbx {
 		size_t next_source;                   /* the one that is being opened */
 		int client_fd;                        /* a duplicate */
 		struct fail fail;                     /* why it came to nothing */
+		char actor[ACTOR_SIZE];               /* whose request it was, or "" */
 		bool is_busy;
 		bool is_ready; /* but for its gate */
 		bool is_kept;  /* what its walls wrote to the workspace's root is a point */
