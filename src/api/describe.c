@@ -132,6 +132,8 @@ static const struct answer_form answers[] = {
 	{ workspace_commit, 200, JSON, "Committed", "it was committed", NULL },
 	{ workspace_merge, 200, JSON, "Committed", "it was merged; or these names conflict, and nothing was changed", NULL },
 	{ workspace_push, 200, JSON, "Committed", "it is there", NULL },
+	{ workspace_pull, 201, JSON, "Pull", "it is open", NULL },
+	{ workspace_pull, 200, JSON, "Pull", "there was one for that branch", NULL },
 	{ workspace_export, 200, "application/x-git-bundle", "octets", "a bundle, or with `patch` a mailbox of patches, of the commits since its base", NULL },
 	{ workspace_export, 200, "text/x-patch", "text", "", "" },
 	{ workspace_take, 200, "application/x-tar", "octets", "each file as `./NAME`; before them `ignored`: names with a NUL behind each", NULL },
