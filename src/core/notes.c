@@ -118,6 +118,8 @@ void note_exec_started(const struct px *p)
 
 	json_object_set_new(data, "argv", argv ? argv : json_array());
 	json_object_set_new(data, "cwd", details_text(p->cwd));
+	if (p->argv_hash[0])
+		json_object_set_new(data, "argv_sha256", json_string(p->argv_hash));
 	if (p->env_names)
 		json_object_set(data, "env", p->env_names);
 	if (p->label)
