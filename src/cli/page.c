@@ -105,14 +105,15 @@ static void add_span(struct str *out, const char *text, size_t n)
 /* Means nothing between its neighbours; of a text that begins with a digit, "1." and "1)" would. */
 static bool is_quiet(const char *text, size_t n, size_t i)
 {
-	char c = text[i], next = i + 1 < n ? text[i + 1] : ' ';
+	const char *next = i + 1 < n ? text + i + 1 : " ";
+	char c = text[i];
 	bool has_number = text[0] >= '0' && text[0] <= '9';
 
 	if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
 		return true;
 	if (c == '.' || c == ')')
-		return next == ' ' ? !has_number : c == ')' || (next >= '0' && next <= '9');
-	return i > 0 && (strchr(" ,;%'(-+", c) || (c == ':' && next == ' '));
+		return *next == ' ' ? !has_number : c == ')' || (*next >= '0' && *next <= '9');
+	return i > 0 && (strchr(" ,;%'(-+", c) || (c == ':' && *next == ' '));
 }
 
 /* No letter of it means anything in Markdown, also at the beginning of a line. */

@@ -6,6 +6,7 @@
 
 #define ARGV_MAX 4096
 #define FILES_MAX 100 /* of one command */
+#define FILES_ALL_MAX 1000
 
 /* ---- words ---------------------------------------------------------------------------- */
 
@@ -377,33 +378,44 @@ static void print_file(struct report *r, const json_t *point, const json_t *file
 	page_cell(&r->page, *process ? report_command(r, process) : report_text(point, "kind"));
 }
 
+struct files_told {
+	size_t n, more;
+};
+
+static void print_point(struct report *r, const json_t *point, struct files_told *told)
+{
+	const json_t *file;
+	size_t i, n = 0;
+
+	json_array_foreach(json_object_get(point, "changed"), i, file)
+	{
+		bool is_shown = !is_noise(file) && n < FILES_MAX && told->n < FILES_ALL_MAX;
+
+		n += is_shown;
+		told->n += is_shown;
+		told->more += !is_shown;
+		if (is_shown)
+			print_file(r, point, file);
+	}
+}
+
 static void print_files(struct report *r)
 {
 	static const char *const heads[] = { "How", "File", "Executes later", "By", NULL };
-	const json_t *point, *file;
-	size_t i, k, n = 0, more = 0;
+	struct files_told told = { 0 };
+	const json_t *point;
 	char text[128];
+	size_t i;
 
 	page_section(&r->page, "Files, and what changed them");
 	page_table(&r->page, heads);
-	json_array_foreach(r->in->points, i, point)
-	{
-		json_array_foreach(json_object_get(point, "changed"), k, file)
-		{
-			if (is_noise(file) || k >= FILES_MAX || n >= 2 * REPORT_ROWS_MAX) {
-				more++;
-				continue;
-			}
-			n++;
-			print_file(r, point, file);
-		}
-	}
-	if (n == 0)
+	json_array_foreach(r->in->points, i, point) print_point(r, point, &told);
+	if (told.n == 0)
 		page_say(&r->page, PAGE_PLAIN, "No file was changed by a command.");
-	if (more == 0)
+	if (told.more == 0)
 		return;
 	snprintf(text, sizeof text,
-	         "And %zu more: folders, what git writes by itself, or too many.", more);
+	         "And %zu more: folders, what git writes by itself, or too many.", told.more);
 	page_say(&r->page, PAGE_PLAIN, text);
 }
 

@@ -113,10 +113,14 @@ static int take_record(void *arg, struct span line, struct err *e)
 	return 0;
 }
 
+struct seq_record {
+	json_t *record;
+};
+
 static int by_seq(const void *a, const void *b)
 {
-	int64_t x = number_of(*(json_t *const *)a, "seq"),
-		y = number_of(*(json_t *const *)b, "seq");
+	int64_t x = number_of(((const struct seq_record *)a)->record, "seq"),
+		y = number_of(((const struct seq_record *)b)->record, "seq");
 
 	return x < y ? -1 : x > y;
 }
@@ -124,14 +128,14 @@ static int by_seq(const void *a, const void *b)
 static void sort_records(struct gathered *g)
 {
 	size_t n = json_array_size(g->records);
-	AUTO(freep) json_t **all = mem_alloc((n + 1) * sizeof(json_t *));
+	AUTO(freep) struct seq_record *all = mem_alloc((n + 1) * sizeof *all);
 
 	for (size_t i = 0; i < n; i++)
-		all[i] = json_incref(json_array_get(g->records, i));
+		all[i].record = json_incref(json_array_get(g->records, i));
 	qsort(all, n, sizeof *all, by_seq);
 	json_array_clear(g->records);
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(g->records, all[i]);
+		json_array_append_new(g->records, all[i].record);
 	g->proof.n = n;
 	g->proof.first = n ? (uint64_t)number_of(json_array_get(g->records, 0), "seq") : 0;
 	g->proof.last = n ? (uint64_t)number_of(json_array_get(g->records, n - 1), "seq") : 0;
