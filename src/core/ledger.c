@@ -156,7 +156,11 @@ static void put(struct ledger *l, struct said *s)
 static struct said *say(struct ledger *l, enum ledger_kind kind, const struct ledger_who *who,
                         json_t *data)
 {
-	struct said *s = make_said(kind, who, data);
+	struct ledger_who full = *who;
+
+	if (!full.actor || !full.actor[0])
+		full.actor = l->core->actor;
+	struct said *s = make_said(kind, &full, data);
 
 	s->num = s->packet.num = ++l->num;
 	snprintf(s->life, sizeof s->life, "%s", l->life);

@@ -20,7 +20,7 @@
 #define LEDGER_WAITING_MAX (32u << 20) /* bytes */
 #define LEDGER_COMMIT_MS 10000         /* then who waits for the disk is told that it failed */
 
-/* NULL or "": none. */
+/* NULL or "": none; of the actor: that of the core, if there is one. */
 struct ledger_who {
 	const char *tenant, *sandbox, *workspace, *process, *actor;
 };

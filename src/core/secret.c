@@ -165,6 +165,8 @@ int secret_put(struct core *c, const struct secret_ask *ask, struct store_call c
 		return fail_set(f, FAIL_INVALID, "sealed: a canary is no secret");
 	if (!b.canary && check_sealed(ask->sealed, f) < 0)
 		return -1;
+	if (b.canary)
+		row.sealed = "-";
 	if (store_secret_list(c->store, ask->tenant, &a, &all, &e) < 0)
 		return fail_err(f, &e);
 	if (all.n >= SECRETS_MAX)
