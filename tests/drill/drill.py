@@ -335,7 +335,7 @@ def _(api):
     pushed = g.git(g.ORIGIN / "drill.git", "rev-parse", "agent/fix")
     same((subject["name"], subject["digest"]["gitCommit"]), ("forge.test agent/fix", pushed))
     tree = g.git(g.ORIGIN / "drill.git", "rev-parse", "agent/fix^{tree}")
-    same(subject["digest"].get("gitTree", tree), tree, "the tree")
+    same(subject["digest"]["gitTree"], tree, "the tree")
     check({"name": "base", "digest": {"gitCommit": done["first"]}}.items() <= definition["resolvedDependencies"][0].items(), definition)
     same(definition["externalParameters"]["commands"], [{"argv": ["python3", "-B", "/tmp/agent.py"], "cwd": "/work", "exit_code": 0}])
     same([len(p) for p in definition["internalParameters"]["policies"]], [64])

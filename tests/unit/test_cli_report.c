@@ -27,7 +27,7 @@ static const char records[] =
     "{\"seq\":13,\"ts\":4100,\"kind\":\"process.started\",\"process\":\"px_1\",\"data\":"
     "{\"program\":\"mount -t tmpfs\",\"pid\":4}},"
     "{\"seq\":14,\"ts\":5000,\"kind\":\"approval.decided\",\"actor\":\"uid:0\",\"data\":{\"what\":"
-    "\"push main\",\"decision\":\"deny\"}},"
+    "\"push main\",\"of\":\"push\",\"state\":\"denied\"}},"
     "{\"seq\":15,\"ts\":6000,\"kind\":\"git.committed\",\"data\":{\"commit\":\"c0ffee\","
     "\"tree\":\"7ree\",\"branch\":\"b\"}}"
     "]";
@@ -80,7 +80,8 @@ TEST(each_thing_has_its_place)
 		"<code>ok.test:443</code></td><td>1</td><td>1</td><td>0</td><td>7</td><td>9</td>",
 		"<code>token</code></td><td><code>ok.test:443</code></td><td>1</td>",
 		"<code>c0ffee</code></td><td><code>7ree</code>",
-		"<code>push main</code></td><td><code>deny</code></td><td><code>uid:0</code>",
+		"<code>push: push "
+		"main</code></td><td><code>denied</code></td><td></td><td><code>uid:0</code>",
 		"<code>mount -t tmpfs</code>",
 		"<td>3</td><td>1.500 s</td><td>4</td>",
 		"<code>Makefile</code></td><td><code>",
