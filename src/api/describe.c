@@ -46,7 +46,7 @@ static const struct param query[] = {
 	{ "since",     "count",         "only what is not older, Unix time in ms" },
 	{ "stat",      "flag",          "what it is, not what is in it" },
 	{ "state",     "process_state|=pending|=allowed|=denied|=expired|=withdrawn", "only those in this state, of processes or approvals" },
-	{ "to",        "text",          "the other point; as it is now unless given" },
+	{ "to",        "text",          "the other point; as it is now unless given. With `patch` also a commit" },
 	{ "trash",     "flag",          "those in the trash" },
 	{ "usage",     "flag",          "with what it has on disk" },
 	{ "wait",      "duration",      "answer when it has ended, or after this long" },

@@ -68,6 +68,7 @@ static const struct {
 	[GIT_PUSH] = { git_script_push, "push", false, false, LEDGER_GIT_PUSHED, PROMOTE_COMMITS, { true, true }, false },
 	/* For who has to judge it: a canary is shown. */
 	[GIT_PATCH] = { git_script_patch, "patch", false, true, LEDGER_KINDS, PROMOTE_NOTHING, { false, false }, true },
+	[GIT_BETWEEN] = { git_script_between, "patch", false, true, LEDGER_KINDS, PROMOTE_NOTHING, { false, false }, true },
 	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true, LEDGER_EXPORTED, PROMOTE_COMMITS, { true, true }, false },
 	[GIT_MAILS] = { git_script_mails, "patch", false, true, LEDGER_EXPORTED, PROMOTE_COMMITS, { true, false }, true },
 	[GIT_TAKE] = { git_script_take, "take", false, true, LEDGER_KINDS, PROMOTE_NOTHING, { true, true }, true },
@@ -535,6 +536,16 @@ static int take_base(struct git_op *o, const struct git_ask *ask, struct fail *f
 	return add_paths(o, ask->paths, f);
 }
 
+static int take_between(struct git_op *o, const struct git_ask *ask, struct fail *f)
+{
+	if (!ask->until || !git_sha_is(ask->until, strlen(ask->until)))
+		return fail_set(f, FAIL_INVALID, "to: the hash of a commit is expected");
+	if (take_base(o, ask, f) < 0)
+		return -1;
+	add_arg(o, ask->until);
+	return 0;
+}
+
 static int take_push(struct git_op *o, const struct git_ask *ask, struct fail *f)
 {
 	AUTO(str_done) struct str made = { .max = GIT_REF_MAX + 16 };
@@ -630,6 +641,8 @@ static int take(struct git_op *o, const struct git_ask *ask, struct fail *f)
 	case GIT_BUNDLE:
 	case GIT_MAILS:
 		return take_base(o, ask, f);
+	case GIT_BETWEEN:
+		return take_between(o, ask, f);
 	case GIT_TREE:
 		return take_tree(o, ask, f);
 	case GIT_TAKE:
