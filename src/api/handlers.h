@@ -40,6 +40,8 @@ handler_fn connection_list, net_why, net_change;
 /* git.c */
 handler_fn workspace_commit, workspace_merge, workspace_push, workspace_export;
 handler_fn workspace_take, workspace_join, workspace_applied;
+/* pulls.c */
+handler_fn workspace_pull;
 void workspace_patch(struct call *c, struct wsx *w); /* changes as git has them */
 /* attest.c */
 handler_fn workspace_attest;

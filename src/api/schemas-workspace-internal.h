@@ -215,6 +215,23 @@ static const struct member push_ask[] = {
 	{ "force_with_lease", 0, "bool|text|null", "true: over what was last seen there; a commit: over that; \"\": only when it is not there" },
 	{ "cred",             0, "text|null",      "the secret that goes with it, by name; that of the repository unless given" },
 };
+static const struct member pull_ask[] = {
+	{ "title",  NEEDED, "text",   "a line" },
+	{ "body",   0,      "text|null", "what it is about" },
+	{ "branch", 0,      "text|null", "that was pushed: that of the workspace unless given, or `caisson/KEY`" },
+	{ "base",   0,      "text|null", "where it is to go: what HEAD of the repository is unless given" },
+	{ "forge",  0,      "text|null", "`github` or `gitlab`: by the host's name unless given" },
+	{ "api",    0,      "text|null", "the base of its API; `https://api.HOST`, of GitLab `https://HOST/api/v4`, unless given" },
+	{ "cred",   0,      "text|null", "the name of the secret that goes there; that of the repository unless given" },
+	{ "draft",  0,      "bool|null", "it is not ready" },
+};
+static const struct member pull_of[] = {
+	{ "url",    NEEDED, "text",   "for people" },
+	{ "number", NEEDED, "count",  "its number at the forge" },
+	{ "forge",  NEEDED, "text",   "`github` or `gitlab`" },
+	{ "branch", NEEDED, "text",   "what it has" },
+	{ "base",   NEEDED, "text",   "where it is to go" },
+};
 static const struct member committed_of[] = {
 	{ "sha",       0, "text",       "HEAD of the workspace" },
 	{ "tree",      0, "text",       "of that commit" },

@@ -622,6 +622,8 @@ const struct schema schemas[] = {
 	{ "CommitAuthor", "Who commits.", MEMBERS(commit_author), ASK },
 	{ "MergeAsk", "What is merged.", MEMBERS(merge_ask), ASK },
 	{ "PushAsk", "Where to.", MEMBERS(push_ask), ASK },
+	{ "PullAsk", "A pull or merge request.", MEMBERS(pull_ask), ASK },
+	{ "Pull", "A pull or merge request at its forge.", MEMBERS(pull_of) },
 	{ "TakeAsk", "Which files.", MEMBERS(take_ask), ASK },
 	{ "ApplyAsk", "What is about to be taken to a folder of the caller's.", MEMBERS(apply_ask), ASK },
 	{ "ApplyFile", "One file that executes later.", MEMBERS(apply_file), ASK },

@@ -18,6 +18,7 @@
 #include "engine/plan.h"
 #include "io/journal.h"
 #include "io/log.h"
+#include "wire/hash.h"
 
 #define ARGV_TEXT_MAX 4096 /* of the record; longer commands are cut, and the cut is visible */
 
@@ -281,6 +282,22 @@ static char *argv_text(const char *const *argv)
 	return text;
 }
 
+/* What the text leaves out can be told from something else all the same. */
+static void hash_argv(const char *const *argv, char out[TREE_HASH_TEXT])
+{
+	size_t bytes = 0;
+	struct hash h;
+
+	for (size_t i = 0; argv[i]; i++)
+		bytes += strlen(argv[i]);
+	if (bytes <= ARGV_TEXT_MAX)
+		return;
+	hash_init(&h);
+	for (size_t i = 0; argv[i]; i++)
+		hash_add(&h, (struct span){ argv[i], strlen(argv[i]) + 1 });
+	hash_text(&h, out);
+}
+
 static int open_log(struct px *p, struct fail *f)
 {
 	if (p->is_service) /* it has no name, so nobody has to remove it */
@@ -474,6 +491,7 @@ struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	snprintf(p->actor, sizeof p->actor, "%s", ask->actor ? ask->actor : "");
 	const char *const shown[] = { "sh", "-c", ask->script, NULL };
 	p->argv = argv_text(ask->script ? shown : ask->argv);
+	hash_argv(ask->script ? shown : ask->argv, p->argv_hash);
 	p->shell = ask->shell ? mem_strdup(ask->shell) : NULL;
 	p->cwd = mem_strdup(first_cwd(s, ask, &cmd));
 	p->label = ask->label ? mem_strdup(ask->label) : NULL;
