@@ -557,6 +557,12 @@ void px_on_started(struct px *p)
 	tell(p, false);
 }
 
+void px_on_asked(struct px *p, const char *approval)
+{
+	snprintf(p->approval, sizeof p->approval, "%s", approval);
+	tell(p, false);
+}
+
 void px_on_held(struct px *p)
 {
 	move(p, PROCESS_AWAITING_APPROVAL);
