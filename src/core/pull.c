@@ -283,9 +283,11 @@ static int choose_forge(struct pull *p, const struct pull_ask *ask, struct fail 
 		           ? "gitlab"
 		           : "github";
 	for (size_t i = 0; i < COUNT(forges); i++)
-		if (strcmp(forges[i].name, name) == 0)
+		if (strcmp(forges[i].name, name) == 0) {
 			p->forge = &forges[i];
-	return p->forge ? 0 : fail_set(f, FAIL_INVALID, "forge: \"github\" or \"gitlab\"");
+			return 0;
+		}
+	return fail_set(f, FAIL_INVALID, "forge: \"github\" or \"gitlab\"");
 }
 
 static int choose_api(struct pull *p, const struct pull_ask *ask, struct fail *f)

@@ -8,6 +8,7 @@ A cloud and two forges that check what they are told: forges.py.
 """
 import base64
 import json
+import os
 import pathlib
 import random
 import subprocess
@@ -17,7 +18,7 @@ import time
 import place  # before lib, whose folder it knows
 import lib
 import servers
-from lib import check, same, test
+from lib import check, same, test, wait_until
 from place import Box, caisson
 
 SOURCE = (pathlib.Path(__file__).parent / "forges.py").read_text()  # the cell may hide it
@@ -48,7 +49,8 @@ def begin():
 
 def said():
     """All that the forges were told."""
-    return [json.loads(line) for line in (servers.FOLDER / "forges.said").read_text().splitlines()]
+    path = servers.FOLDER / "forges.said"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def set_secret(api, name, *words, value, verb="set"):
@@ -265,6 +267,99 @@ def _(api):
              "git push -q origin HEAD:refs/heads/agent/ssh")
     own = make(api, "app", env={**place.PLAIN_ENV, "GIT_CONFIG_COUNT": "0"})  # the caller's stays
     own.good("printenv GIT_CONFIG_COUNT", "0\n")
+
+
+# ---- deaths ---------------------------------------------------------------------------------------
+
+# Half of a body, then the rest once it may: the gate holds it to be signed.
+HALF = """
+import http.client, os, ssl, time
+c = http.client.HTTPSConnection("aws.test", context=ssl.create_default_context())
+c.putrequest("POST", "/body")
+c.putheader("Content-Length", "20")
+c.putheader("Content-Type", "text/plain")
+c.endheaders(b"x" * 10)
+open("/work/half", "w").close()
+while not os.path.exists("/work/go"):
+    time.sleep(0.01)
+c.send(b"y" * 10)
+print(c.getresponse().status)
+"""
+STEPS = {"token": f"{CURL} -w '%{{http_code}}' https://hub.test/token", "sent": f"{CURL} -w '%{{http_code}}' https://hub.test/sent",
+         "answer": f"{CURL} -w '%{{http_code}}' https://hub.test/answer", "body": "rm -f /work/half /work/go; python3 /work/half.py"}
+
+
+def victims(daemon):
+    master = next(pid for pid, name in lib.children_of(daemon.process.pid).items() if name == "caisson-gate")
+    return {"child": lambda: next(iter(lib.children_of(master))), "master": lambda: master, "daemon": lambda: daemon.pid}
+
+
+def one_death(api, box, step, victim):
+    """A request that somebody dies under: it fails, or is answered once, and is on record. What came of it."""
+    go, arrived, hold = (servers.FOLDER / name for name in ("forges.go", "forges.arrived", "forges.hold"))
+    for path in (go, arrived):
+        path.unlink(missing_ok=True)
+    hold.touch()
+    if step != "token":  # which it has then
+        go.touch()
+        box.good(f"{CURL} --retry 5 --retry-all-errors https://hub.test/warm", seconds=20)
+        go.unlink()
+        arrived.unlink(missing_ok=True)
+    path = f"/{step}"
+    first = sum(r["path"] == path for r in said())
+    rows = len(box.records(lambda r: r.get("path") == path and r["secrets"], 0))
+    process = api.client.execute(box.sandbox, STEPS[step], wait="0s", timeout="20s")
+    if step == "body":
+        wait_until(lambda: box.run("test -e /work/half")[0]["exit_code"] == 0, 5, "half of a body")
+    else:
+        wait_until(arrived.exists, 5, f"a request at {step}")
+    pid = victims(api.daemon)[victim]()
+    os.kill(pid, 9)
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 5, "his end")
+    hold.unlink()
+    go.touch()
+    api.daemon.wait_ready()
+    api.client = box.client = api.daemon.client()
+    if step == "body":
+        box.run("touch /work/go")
+    done = place.wait_end(api.client, process, 25)
+    seen = sum(r["path"] == path for r in said()) - first
+    check(seen <= 1, f"it was said {seen} times")
+    is_whole = done["exit_code"] == 0 and done["stdout"].endswith("200\n" if step == "body" else "200")
+    check(not is_whole or seen == 1, f"{step} {victim}: {done}")
+    texts = [SECRET, *tokens(), app_key().splitlines()[3]]
+    check(not any(t in done["stdout"] for t in texts), "a secret came back")
+    if seen == 1:  # also of one whose answer nobody saw
+        wait_until(lambda: len(box.records(lambda r: r.get("path") == path and r["secrets"], 0)) == rows + 1, 5, f"a record of {step}, {victim}: {box.shown()}")
+    box.good(f"{CURL} --retry 5 --retry-all-errors https://hub.test/after", seconds=20)  # it works again
+    return seen, is_whole
+
+
+@test("whoever dies under the use of a secret: it is said once or not at all, is on record, and nothing is left of it", own=True)
+def _(_api):
+    daemon = lib.Daemon("deaths", options=place.OPTIONS).start()
+    api = type("Api", (), {"daemon": daemon, "client": daemon.client()})
+    set_secret(api, "aws", "--host", "aws.test", "--inject", "aws:eu-west-3/sqs", value=KEY)
+    came = {}
+    for victim in ("child", "master", "daemon"):
+        set_app(api)
+        box = make(api, "app", "aws")
+        box.put("/work/half.py", HALF)
+        for step in STEPS:
+            came[step, victim] = one_death(api, box, step, victim)
+        box.remove()
+    same([k for k, (_, is_whole) in came.items() if is_whole], [(step, "daemon") for step in STEPS])  # they go on without it
+    same([k for k, (seen, _) in came.items() if seen == 0], [(s, v) for v in ("child", "master") for s in ("token", "body")])
+    events = [json.loads(line) for line in api.client.get("/v1/events?kind=secret.used&limit=1000").body.splitlines()]
+    same({(r["data"]["secret"], r["data"]["path"]) for r in events if r["data"]["path"] in ("/sent", "/answer", "/body", "/token")},
+         {("app", "/sent"), ("app", "/answer"), ("app", "/token"), ("aws", "/body")})
+    for folder in (daemon.state, daemon.run):
+        for path in pathlib.Path(folder).rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                data = path.read_bytes()
+                check(not any(t.encode() in data for t in (SECRET, *tokens(), app_key().splitlines()[3])), f"in {path}")
+    daemon.client().remove_all()
+    daemon.stop()
 
 
 if __name__ == "__main__":
