@@ -412,7 +412,8 @@ int pull_start(struct wsx *w, const struct pull_ask *ask, pull_done_fn *done, vo
 {
 	struct pull *p = mem_alloc(sizeof *p);
 
-	*p = (struct pull){ .core = w->core, .w = w, .done = done, .arg = arg };
+	*p =
+	    (struct pull){ .core = w->core, .w = w, .forge = &forges[0], .done = done, .arg = arg };
 	wsx_ref(w);
 	if (take(p, ask, f) < 0) {
 		pull_free(p);
