@@ -31,6 +31,8 @@ handler_fn secret_put_one, secret_get, secret_list_all, secret_delete, sealing_g
 handler_fn workspace_put, workspace_get, workspace_list, workspace_change, workspace_delete;
 handler_fn workspace_untrash, workspace_fork, workspace_exec, workspace_snapshot, workspace_undo;
 handler_fn workspace_redo, workspace_restore, workspace_history, workspace_changes;
+/* apply.c */
+handler_fn workspace_ask;
 /* approvals.c */
 handler_fn approval_list, approval_get, approval_post;
 /* net.c */

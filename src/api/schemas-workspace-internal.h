@@ -183,6 +183,17 @@ static const struct member take_ask[] = {
 	{ "paths",        0, "[text]|null", "names from the workspace's root" },
 	{ "paths_base64", 0, "[text]|null", "those that are no text" },
 };
+static const struct member apply_ask[] = {
+	{ "to",      NEEDED, "text",        "the folder, absolute" },
+	{ "at",      0,      "text",        "the point of the workspace that is taken" },
+	{ "tree",    NEEDED, "text",        "SHA-256 of all that would be written: a decision is about that" },
+	{ "files",   NEEDED, "[ApplyFile]", "those that execute later" },
+	{ "timeout", 0,      "duration",    "until no answer is a no" },
+};
+static const struct member apply_file[] = {
+	{ "path", NEEDED, "text", "its name below the folder" },
+	{ "why",  NEEDED, "text", "how it executes" },
+};
 static const struct member join_ask[] = {
 	{ "base",   NEEDED, "text", "base64" },
 	{ "ours",   NEEDED, "text", "base64" },

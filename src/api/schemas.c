@@ -625,6 +625,8 @@ const struct schema schemas[] = {
 	{ "PullAsk", "A pull or merge request.", MEMBERS(pull_ask), ASK },
 	{ "Pull", "A pull or merge request at its forge.", MEMBERS(pull_of) },
 	{ "TakeAsk", "Which files.", MEMBERS(take_ask), ASK },
+	{ "ApplyAsk", "What is about to be taken to a folder of the caller's.", MEMBERS(apply_ask), ASK },
+	{ "ApplyFile", "One file that executes later.", MEMBERS(apply_file), ASK },
 	{ "JoinAsk", "The file before two have changed it, and after.", MEMBERS(join_ask), ASK },
 	{ "AppliedAsk", "What is applied where.", MEMBERS(applied_ask), ASK },
 	{ "Applied", "What is on record.", MEMBERS(applied_of) },

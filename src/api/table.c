@@ -92,6 +92,7 @@ const struct route routes[] = {
 	{ "GET",    W "/attestation",      workspace_attest, SCOPE_READ,  BODY_NONE,   "What was promoted of it, as the ledger attests it: an in-toto statement (SLSA provenance) in a DSSE envelope", NULL, "Attestation", "record" },
 	{ "GET",    W "/export",           workspace_export, SCOPE_READ,  BODY_NONE,   "Its commits as a file", NULL, NULL, "format base" },
 	{ "POST",   W "/take",             workspace_take,  SCOPE_READ,   BODY_WHOLE,  "Some of its files as they were at a point, as tar, and which names git ignores", "TakeAsk", NULL, NULL },
+	{ "POST",   W "/ask",              workspace_ask,   SCOPE_MANAGE, BODY_WHOLE,  "Ask a person for files that execute later, before they are taken to a folder of the caller's; withdrawn when the caller hangs up", "ApplyAsk", NULL, NULL },
 	{ "POST",   W "/applied",          workspace_applied, SCOPE_MANAGE, BODY_WHOLE, "Put on record that a point of it is applied somewhere, or was", "AppliedAsk", "Applied", NULL },
 	{ "POST",   W "/merge-file",       workspace_join,  SCOPE_READ,   BODY_WHOLE,  "Three versions of a file made one, by git", "JoinAsk", "Joined", NULL },
 

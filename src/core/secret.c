@@ -166,7 +166,7 @@ int secret_put(struct core *c, const struct secret_ask *ask, struct store_call c
 	if (!b.canary && check_sealed(ask->sealed, f) < 0)
 		return -1;
 	if (b.canary)
-		row.sealed = "-";
+		row.sealed = SECRET_NONE;
 	if (store_secret_list(c->store, ask->tenant, &a, &all, &e) < 0)
 		return fail_err(f, &e);
 	if (all.n >= SECRETS_MAX)
@@ -269,11 +269,13 @@ int secret_admit(struct sbx *s, struct fail *f)
 		AUTO(held_done) struct held h = { 0 };
 		struct fail why = { 0 };
 
-		if (read_held(s, i, &a, &h, &why) < 0)
-			return fail_set(f, why.code, "creds: %s", why.detail);
-		if (!h.bind.canary && s->spec.net.mode == NET_DENY)
+		int r = read_held(s, i, &a, &h, &why);
+
+		if (h.bind.hosts.len > 0 && s->spec.net.mode == NET_DENY)
 			return fail_set(f, FAIL_INVALID,
 			                "creds: a sandbox without a network can use no secret");
+		if (r < 0)
+			return fail_set(f, why.code, "creds: %s", why.detail);
 		if (canary_admit(s, &h.bind, f) < 0)
 			return -1;
 	}
