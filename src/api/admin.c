@@ -165,7 +165,8 @@ static int take_scopes(const json_t *v, struct str *out, struct fail *f)
 		while (name && s < SCOPES && strcmp(name, scope_name(s)) != 0)
 			s++;
 		if (!name || s == SCOPES)
-			return fail_set(f, FAIL_INVALID, "scope: read, exec, manage or admin");
+			return fail_set(f, FAIL_INVALID,
+			                "scope: read, exec, manage, approve or admin");
 		str_addf(out, "%s%s", i ? " " : "", name);
 	}
 	return n == 0 ? fail_set(f, FAIL_INVALID, "scope: at least one") : 0;

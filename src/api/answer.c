@@ -147,15 +147,23 @@ void answer_json(struct call *c, int status, json_t *body)
 	answer_text(c, status, false, text ? text : "{}");
 }
 
-void answer_fail(struct call *c, const struct fail *f)
+void answer_fail_with(struct call *c, const struct fail *f, const char *key, json_t *value)
 {
 	json_t *o = print_problem(f);
+
+	if (key)
+		json_object_set_new(o, key, value);
 	AUTO(freep) char *text = json_dumps(o, JSON_COMPACT);
 
 	json_decref(o);
 	c->api->core->stats.failures++;
 	note(c, fail_status(f->code), f->detail);
 	answer_text(c, fail_status(f->code), true, text);
+}
+
+void answer_fail(struct call *c, const struct fail *f)
+{
+	answer_fail_with(c, f, NULL, NULL);
 }
 
 void answer_empty(struct call *c, int status)

@@ -20,7 +20,7 @@ void api_init(struct api *a)
 	the_api = a;
 }
 
-static const char *const scopes[] = { "none", "read", "exec", "manage", "admin" };
+static const char *const scopes[] = { "none", "read", "exec", "manage", "approve", "admin" };
 _Static_assert(COUNT(scopes) == SCOPES, "a scope has no name");
 
 const char *scope_name(enum scope s)

@@ -17,7 +17,7 @@
 #define BODY_JSON_MAX (5u << 20) /* a spec, a command with its environment, a batch of edits */
 
 /* What a token must be allowed. Whoever comes by the unix socket may all of it, as himself. */
-enum scope { SCOPE_NONE, SCOPE_READ, SCOPE_EXEC, SCOPE_MANAGE, SCOPE_ADMIN, SCOPES };
+enum scope { SCOPE_NONE, SCOPE_READ, SCOPE_EXEC, SCOPE_MANAGE, SCOPE_APPROVE, SCOPE_ADMIN, SCOPES };
 const char *scope_name(enum scope s);
 
 struct api {
@@ -38,9 +38,10 @@ struct call {
 	void (*over)(struct call *c); /* set by a handler: the request has ended, answered or not */
 	void *state;                  /* the handler's */
 	const struct route *route;
-	char tenant[TENANT_SIZE], actor[ACTOR_SIZE];
+	char tenant[TENANT_SIZE];
 	bool is_operator;                     /* by the unix socket */
 	bool is_admin;                        /* by a token of that scope */
+	char actor[ACTOR_SIZE];               /* for records: "uid:1000", "token:tk_…" */
 	const char *params[ROUTE_PARAMS_MAX]; /* of {id}, {path}; decoded */
 	size_t param_len[ROUTE_PARAMS_MAX];
 	json_t *body; /* BODY_WHOLE and JSON */
@@ -78,6 +79,8 @@ struct call *call_ref(struct call *c);
 void call_unref(struct call *c);
 void answer_json(struct call *c, int status, json_t *body); /* takes the reference */
 void answer_fail(struct call *c, const struct fail *f);
+/* With a member more than every problem has; takes the reference. */
+void answer_fail_with(struct call *c, const struct fail *f, const char *key, json_t *value);
 void answer_empty(struct call *c, int status);
 /* It happened, and he did it. Where such a record has to be on disk first, the answer that is given
  * from now on waits for that. `who` may be NULL: the caller's tenant, and nothing else. */

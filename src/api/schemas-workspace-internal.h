@@ -230,6 +230,15 @@ static const struct member applied_of[] = {
 static const struct member conflict_of[] = {
 	{ "path", NEEDED | BYTES, "text", "from the workspace's root" },
 };
+static const struct member attestation_of[] = {
+	{ "payload",     NEEDED, "text",        "the statement, base64" },
+	{ "payloadType", NEEDED, "text",        "application/vnd.in-toto+json" },
+	{ "signatures",  NEEDED, "[Signature]", "by the ledger's key" },
+};
+static const struct member signature_of[] = {
+	{ "keyid", NEEDED, "text", "what the ledger calls its key" },
+	{ "sig",   NEEDED, "text", "Ed25519, base64" },
+};
 static const struct member changes_of[] = {
 	{ "counts", NEEDED, "{count}",   "files by their status" },
 	{ "files",  0,      "[Change]",  "unless only `stat` was asked for" },

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/canary.h"
 #include "core/details.h"
 #include "core/gitscript.h"
 #include "core/ledger.h"
+#include "core/promote.h"
 #include "core/repo.h"
 #include "os/file.h"
 #include "wire/hash.h"
@@ -45,6 +47,9 @@ struct git_op {
 	struct hash digest; /* BUNDLE, MAILS: of all bytes */
 	char *conflicts;
 	size_t conflicts_len;
+	struct canaries *canaries; /* TAKE: looked for in what is taken; or NULL */
+	struct canary_scan scan;
+	const char *found;
 	struct fail fail;
 	git_done_fn *done;
 	void *arg;
@@ -54,13 +59,19 @@ static const struct {
 	const char *script, *what;
 	bool is_writing, is_large;
 	enum ledger_kind kind; /* LEDGER_KINDS: it changes nothing */
+	bool is_promotion;     /* a diff is for who has to judge it, and is shown */
+	enum promote_what look;
 } verbs[] = {
-	[GIT_COMMIT] = { git_script_commit, "commit", true, false, LEDGER_GIT_COMMITTED },
+	[GIT_COMMIT] = { git_script_commit, "commit", true, false, LEDGER_GIT_COMMITTED, true,
+	                 PROMOTE_FILES },
 	[GIT_MERGE] = { git_script_merge, "merge", true, false, LEDGER_GIT_MERGED },
-	[GIT_PUSH] = { git_script_push, "push", false, false, LEDGER_GIT_PUSHED },
-	[GIT_PATCH] = { git_script_patch, "patch", false, true, LEDGER_KINDS },
-	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true, LEDGER_EXPORTED },
-	[GIT_MAILS] = { git_script_mails, "patch", false, true, LEDGER_EXPORTED },
+	[GIT_PUSH] = { git_script_push, "push", false, false, LEDGER_GIT_PUSHED, true,
+	               PROMOTE_COMMITS },
+	[GIT_PATCH] = { git_script_patch, "patch", false, true, LEDGER_KINDS, false, 0 },
+	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true, LEDGER_EXPORTED, true,
+	                 PROMOTE_COMMITS },
+	[GIT_MAILS] = { git_script_mails, "patch", false, true, LEDGER_EXPORTED, true,
+	                PROMOTE_COMMITS },
 	[GIT_TAKE] = { git_script_take, "take", false, true, LEDGER_KINDS },
 	[GIT_TREE] = { git_script_tree, "apply", false, false, LEDGER_APPLIED },
 	[GIT_JOIN] = { git_script_join, "merge", false, true, LEDGER_KINDS },
@@ -78,6 +89,7 @@ static void op_free(struct git_op *o)
 	fd_close(&o->out_fd);
 	free(o->conflicts);
 	free(o->bytes);
+	canaries_free(o->canaries);
 	json_decref(o->record);
 	arena_done(&o->arena);
 	free(o);
@@ -228,6 +240,8 @@ static void ran(void *arg, const struct service_end *end)
 	}
 	if (o->is_full && o->fail.code == FAIL_NONE)
 		fail_set(&o->fail, FAIL_QUOTA, "%s: the disk is full", verbs[o->verb].what);
+	if (o->found)
+		(void)promote_refuse(o->w, verbs[o->verb].what, o->found, &o->fail);
 	if (o->fail.code == FAIL_NONE)
 		take_hashes(o, end);
 	conclude(o);
@@ -239,6 +253,8 @@ static void keep_out(void *arg, const void *bytes, size_t n)
 {
 	struct git_op *o = arg;
 
+	if (!o->found)
+		o->found = canaries_look(o->canaries, &o->scan, (struct span){ bytes, n });
 	if (verbs[o->verb].kind == LEDGER_EXPORTED)
 		hash_add(&o->digest, (struct span){ bytes, n });
 	if (!o->is_full && pwrite(o->out_fd, bytes, n, (off_t)o->n_out) != (ssize_t)n)
@@ -282,6 +298,8 @@ static void run(struct git_op *o, int input_fd)
 		                         .arg = o };
 
 	o->n_out = 0;
+	if (o->verb == GIT_TAKE)
+		o->canaries = canary_all(o->core, o->w->row.tenant);
 	if ((is_large && open_out(o) < 0) || !service_start(o->core, &ask, &o->fail))
 		conclude(o);
 }
@@ -637,7 +655,7 @@ static void look_at_lease(struct git_op *o)
 		finish(o);
 }
 
-static void begin(struct git_op *o)
+static void begin_clear(struct git_op *o)
 {
 	if (o->verb == GIT_PUSH && o->is_forced && !o->lease) {
 		look_at_lease(o);
@@ -655,6 +673,28 @@ static void begin(struct git_op *o)
 		resolve(o, o->branch);
 	else
 		run(o, 0);
+}
+
+static void looked(void *arg, const struct fail *f)
+{
+	struct git_op *o = arg;
+
+	if (!f) {
+		begin_clear(o);
+		return;
+	}
+	o->fail = *f;
+	finish(o);
+}
+
+static void begin(struct git_op *o)
+{
+	const struct promote_ask ask = { .what = verbs[o->verb].look, .verb = verbs[o->verb].what };
+
+	if (verbs[o->verb].is_promotion)
+		promote_look(o->w, &ask, looked, o);
+	else
+		begin_clear(o);
 }
 
 int git_start(struct wsx *w, const struct git_ask *ask, git_done_fn *done, void *arg,

@@ -71,6 +71,11 @@ extern const char git_script_push[];
 extern const char git_script_bundle[];
 extern const char git_script_mails[];
 
+/* BASE ("": nothing): prints what is new since, as bytes and for nobody to apply: in the files as
+ * they are, or commit by commit, with what was said of each. */
+extern const char git_script_look_files[];
+extern const char git_script_look_commits[];
+
 /* Names below /work, each with a NUL, are on standard input: prints a tar of them, each as
  * "./NAME", without what is in a folder and those that are not there. Its first member, "ignored",
  * has the names that git ignores, each with a NUL; a folder that it ignores as a whole ends with a

@@ -168,6 +168,17 @@ const char git_script_mails[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
 	"--src-prefix=a/ --dst-prefix=b/ ${1:+$1..}HEAD\n"
 	TELL_TREE;
 
+const char git_script_look_files[] = PRELUDE OWN OBJECTS_OURS
+	"base=${1:-$(git hash-object -w -t tree /dev/null)}\n"
+	"if own $theirs && [ -f $theirs/index ]; then cp $theirs/index /tmp/index; fi\n"
+	"git ls-files -z >/dev/null 2>&1 || rm -f /tmp/index\n"
+	"[ -f /tmp/index ] || git read-tree $base\n"
+	ADD "add\n"
+	"git diff-index --cached -p -a --no-renames --no-ext-diff --no-textconv --no-color --ignore-submodules=all \"$base\"\n";
+
+const char git_script_look_commits[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
+	"git log -p -a -m --no-renames --no-ext-diff --no-textconv --no-color --no-notes --format=fuller ${1:+$1..}HEAD\n";
+
 /* What is ignored is what is not in its index, by the rules that lie in its files. */
 const char git_script_take[] = PRELUDE
 	"cat >/tmp/names\n"

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include "core/canary.h"
 #include "core/details.h"
 #include "core/gate.h"
 #include "core/notes.h"
@@ -19,7 +20,7 @@
 struct held {
 	uint64_t at;
 	uint64_t uses; /* of secrets, with this one and all before it */
-	char process[ID_SIZE];
+	char process[ID_SIZE], approval[ID_SIZE];
 	struct gate_record record;
 };
 
@@ -249,6 +250,7 @@ static void send_some(struct net *n)
 		rows[k].tenant = n->tenant;
 		rows[k].generation = n->generation;
 		rows[k].process = some(h->process);
+		rows[k].approval = some(h->approval);
 		if (rows[k].kind == CONNECTION_LOOKUP && rows[k].num == 0)
 			rows[k].request = (int64_t)h->at; /* it has no number of its own */
 	}
@@ -327,9 +329,11 @@ void core_on_record(struct sbx *s, uint64_t at, uint32_t num, const struct gate_
 	struct held h = { .at = at, .uses = n->uses, .record = *r };
 
 	snprintf(h.process, sizeof h.process, "%s", note_whose(s, num, r));
+	gate_approval_of(s, r, h.approval);
 	n->generation = s->generation;
 	note_net(s, h.process, r);
 	secret_note_use(s, r);
+	canary_note_net(s, h.process, r);
 	if (r->secret[0] && !net_is_denied(r)) {
 		h.uses = ++n->uses;
 		note_use(s, h.process, r, use_on_disk, n);

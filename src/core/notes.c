@@ -145,6 +145,17 @@ void note_ran(const struct px *p, const struct channel_ran *ran)
 	ledger_note(p->core, LEDGER_PROCESS_STARTED, &who, data);
 }
 
+void note_masked(const struct px *p, const struct channel_masked *masked)
+{
+	const struct ledger_who who = who_ran(p);
+
+	if (p->is_service)
+		return;
+	ledger_note(p->core, LEDGER_SECRET_MASKED, &who,
+	            json_pack("{so,ss,sI}", "name", details_text(masked->name), "way", "output",
+	                      "hits", (json_int_t)masked->hits));
+}
+
 /* What a process wrote, on its way through the hashes. */
 struct digest {
 	struct timer timer; /* first */

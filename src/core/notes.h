@@ -22,6 +22,8 @@ void note_sandbox_state(const struct sbx *s); /* the one that it has; again: not
 void note_exec_started(const struct px *p);
 /* A program that was started by what it started. */
 void note_ran(const struct px *p, const struct channel_ran *ran);
+/* Secrets were found in what it wrote, and masked. */
+void note_masked(const struct px *p, const struct channel_masked *masked);
 /* With hashes of what it wrote; of much output they come later, in a record of their own. */
 void note_exec_ended(const struct px *p);
 

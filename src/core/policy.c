@@ -229,8 +229,8 @@ static int next_spec(const struct sbx *s, const json_t *net, struct spec *spec, 
 	return 0;
 }
 
-/* May he? Everybody may take away; what lets more through is the operator's, until a person can be
- * asked. */
+/* May he? Everybody may take away; what lets more through is the operator's, or a person's who is
+ * asked. Nobody is asked for what only the operator may open. */
 static int judge(const struct sbx *s, const struct net_spec *next, bool is_operator,
                  bool *is_looser, struct fail *f)
 {
@@ -240,11 +240,13 @@ static int judge(const struct sbx *s, const struct net_spec *next, bool is_opera
 	if (compile(s->core, &s->spec.net, &old, f) < 0 || compile(s->core, next, &new, f) < 0)
 		return -1;
 	*is_looser = !rules_tightens(&old, &new);
+	if (*is_looser && policy_admit(s->core, next, is_operator, f) < 0)
+		return -1;
 	if (*is_looser && !is_operator)
 		return fail_set(f, FAIL_APPROVAL_REQUIRED,
-		                "these rules allow what the old ones did not: that is the "
-		                "operator's to decide");
-	return *is_looser ? policy_admit(s->core, next, is_operator, f) : 0;
+		                "these rules allow what the old ones did not: a person has to "
+		                "approve of them");
+	return 0;
 }
 
 static int send_rules(struct policy_pending *p, struct fail *f)

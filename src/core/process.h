@@ -52,6 +52,8 @@ struct px {
 	bool is_known;  /* its monitor has spoken of it, or we have told it */
 	bool is_stored; /* its row is there, or could not be made: is_unrecorded */
 	bool is_unrecorded;
+	char denied[96];            /* why: */
+	bool is_denied;             /* a person said no, or nobody yes, and it was not executed */
 	bool is_service;            /* its sandbox is: on no record */
 	bool is_never_run;          /* there was no such program, or it could not be started */
 	uint64_t in_sent, in_taken; /* bytes of input */
@@ -98,6 +100,10 @@ void px_on_grew(struct px *p);
 void px_on_end(struct px *p, const struct channel_end *end);
 void px_on_fail(struct px *p, const struct err *e);
 void px_on_waiting(struct px *p);
+/* Its own execve waits for an approval; goes on; will fail (tripped.h). */
+void px_on_held(struct px *p);
+void px_on_approved(struct px *p);
+void px_on_denied(struct px *p, const char *reason, const char *approval);
 void px_lose_all(struct sbx *s, enum process_state state,
                  const char *reason); /* nobody will report them */
 void px_lose_unknown(struct sbx *s);  /* after a sync: those of whom nothing was said */

@@ -71,6 +71,7 @@ void ws_remove_volumes(struct wsx *w, vault_done_fn *done, void *arg);
 /* Everybody stands still, or nobody does and there is an error. Within an operation. */
 void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int error));
 void ws_thaw(struct wsx *w);
+void ws_freeze_again(struct timer *t);
 /* Nobody can have written since its head was made. */
 bool ws_is_at_head(const struct wsx *w);
 bool ws_has_processes(const struct wsx *w, struct str *names);

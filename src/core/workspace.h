@@ -60,6 +60,8 @@ struct wsx {
 		size_t n_waiting;
 		int error;
 		void (*done)(struct wsx *w, int error);
+		struct timer again; /* they stand as long as it takes, and as we live */
+		uint32_t lease_ms;
 	} freeze;
 };
 

@@ -14,7 +14,7 @@
 #include "core/workspace-internal.h"
 #include "io/journal.h"
 
-#define LEASE_MS 5000 /* for a point: whoever stands still goes on by himself then */
+#define LEASE_MS 5000 /* for a point: without another word of ours everybody goes on then */
 #define SYNC_MS 300   /* after the last point; the disk has many of them at once */
 
 /* ---- stand still --------------------------------------------------------------------- */
@@ -35,7 +35,19 @@ static void freeze_done(struct wsx *w)
 	w->freeze.done = NULL;
 	if (w->freeze.error)
 		ws_thaw(w);
+	else
+		timer_set(&w->core->timers, &w->freeze.again, w->freeze.lease_ms / 3);
 	done(w, w->freeze.error);
+}
+
+void ws_freeze_again(struct timer *t)
+{
+	struct wsx *w = (struct wsx *)(void *)((char *)t - offsetof(struct wsx, freeze.again));
+
+	for (struct sbx *s = w->attached; s; s = s->next_attached)
+		if (s->hold == SBX_HOLD_FROZEN)
+			(void)link_hold(&s->link, w->freeze.lease_ms); /* or it is lost */
+	timer_set(&w->core->timers, t, w->freeze.lease_ms / 3);
 }
 
 void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int error))
@@ -43,6 +55,7 @@ void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int
 	w->freeze.n_waiting = 0;
 	w->freeze.error = 0;
 	w->freeze.done = done;
+	w->freeze.lease_ms = lease_ms;
 	for (struct sbx *s = w->attached; s; s = s->next_attached) {
 		if (!must_freeze(s) || link_hold(&s->link, lease_ms) < 0)
 			continue; /* who cannot be told is about to be lost */
@@ -69,6 +82,7 @@ void wsx_on_frozen(struct sbx *s, int error)
 
 void ws_thaw(struct wsx *w)
 {
+	timer_stop(&w->core->timers, &w->freeze.again);
 	for (struct sbx *s = w->attached; s; s = s->next_attached) {
 		if (s->hold == SBX_HOLD_FROZEN)
 			(void)link_send(&s->link, CH_RELEASE, 0, NULL, 0); /* or it is lost */

@@ -48,6 +48,8 @@ static const struct {
 	[LEDGER_EXPORTED]          = { "workspace.exported", false, true  },
 	[LEDGER_SECRET_USED]       = { "secret.used",        false, true  },
 	[LEDGER_SECRET_CHANGED]    = { "secret.changed",     false, true  },
+	[LEDGER_SECRET_CANARY]     = { "secret.canary",      false, true  },
+	[LEDGER_SECRET_MASKED]     = { "secret.masked",      false, true  },
 	[LEDGER_APPROVAL_ASKED]    = { "approval.asked",     false, true  },
 	[LEDGER_APPROVAL_DECIDED]  = { "approval.decided",   false, true  },
 	[LEDGER_IMAGE_ADDED]       = { "image.added",        false, false },
@@ -328,6 +330,12 @@ bool ledger_ack_check(const struct ledger_ack *a, size_t n)
 bool ledger_read_check(const struct ledger_read *r, size_t n)
 {
 	return n == sizeof *r && r->type == LEDGER_READ;
+}
+
+bool ledger_attest_check(const struct ledger_attest *a, size_t n)
+{
+	return n == sizeof *a && a->type == LEDGER_ATTEST && is_text(a->tenant, sizeof a->tenant) &&
+	       a->tenant[0] && is_text(a->workspace, sizeof a->workspace) && a->workspace[0];
 }
 
 bool ledger_file_check(const struct ledger_file *f, size_t n, size_t n_fds)
