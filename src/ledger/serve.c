@@ -193,9 +193,10 @@ static void client_end(struct client *c)
 	struct serve *s = c->serve;
 	struct client **at = &s->clients;
 
-	while (c->jobs)
-		job_end(c->jobs);
-
+	for (struct job *j = c->jobs, *next; j; j = next) {
+		next = j->next;
+		job_end(j);
+	}
 	while (*at != c)
 		at = &(*at)->next;
 	*at = c->next;
