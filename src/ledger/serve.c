@@ -176,13 +176,8 @@ static void seal_due(struct timer *t)
 
 /* ---- who speaks ----------------------------------------------------------------------- */
 
-static void job_end(struct job *j)
+static void job_free(struct job *j)
 {
-	struct job **at = &j->client->jobs;
-
-	while (*at != j)
-		at = &(*at)->next;
-	*at = j->next;
 	timer_stop(&j->client->serve->timers, &j->timer);
 	attest_stop(&j->run);
 	free(j);
@@ -195,8 +190,9 @@ static void client_end(struct client *c)
 
 	for (struct job *j = c->jobs, *next; j; j = next) {
 		next = j->next;
-		job_end(j);
+		job_free(j);
 	}
+
 	while (*at != c)
 		at = &(*at)->next;
 	*at = c->next;
@@ -281,7 +277,13 @@ static void job_on(struct timer *t)
 	if (fd < 0 && e.kind != ERR_INVALID)
 		journal(JOURNAL_ERROR, e.msg, NULL);
 	show_attested(j->client, j->tag, fd, fd >= 0 ? record : e.kind != ERR_INVALID);
-	job_end(j);
+	for (struct job **at = &j->client->jobs; *at; at = &(*at)->next) {
+		if (*at != j)
+			continue;
+		*at = j->next;
+		break;
+	}
+	job_free(j);
 }
 
 static void attest(struct client *c, const struct ledger_attest *ask)
