@@ -172,7 +172,8 @@ static void print_head(struct report *r)
 
 bool report_is_promotion(const char *kind)
 {
-	static const char *const kinds[] = { "git.committed", "git.merged", "git.pushed",
+	static const char *const kinds[] = { "git.committed",     "git.merged",
+		                             "git.pushed",        "git.proposed",
 		                             "workspace.applied", "workspace.exported" };
 
 	for (size_t i = 0; i < COUNT(kinds); i++)

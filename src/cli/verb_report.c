@@ -230,7 +230,8 @@ static struct accepted accepted_of(const struct gathered *g)
 
 		if (strcmp(kind, "workspace.changed") == 0)
 			point = own;
-		else if (report_is_promotion(kind))
+		else if (report_is_promotion(kind) &&
+		         (*text_of(data, "commit") || *text_of(data, "tree")))
 			found = (struct accepted){ text_of(data, "base"), text_of(data, "commit"),
 				                   *own ? own : point };
 	}

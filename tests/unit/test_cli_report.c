@@ -26,6 +26,8 @@ static const char records[] =
     "\"exited\",\"exit_code\":3,\"usage\":{\"ms\":1500},\"programs\":4}},"
     "{\"seq\":13,\"ts\":4100,\"kind\":\"process.started\",\"process\":\"px_1\",\"data\":"
     "{\"program\":\"mount -t tmpfs\",\"pid\":4}},"
+    "{\"seq\":14,\"ts\":4200,\"kind\":\"secret.canary\",\"process\":\"px_1\",\"data\":{\"name\":"
+    "\"bird\",\"way\":\"net\",\"host\":\"evil.test\"}},"
     "{\"seq\":14,\"ts\":5000,\"kind\":\"approval.decided\",\"actor\":\"uid:0\",\"data\":{\"what\":"
     "\"push main\",\"of\":\"push\",\"state\":\"denied\"}},"
     "{\"seq\":15,\"ts\":6000,\"kind\":\"git.committed\",\"data\":{\"commit\":\"c0ffee\","
@@ -78,6 +80,7 @@ TEST(each_thing_has_its_place)
 		"evil.test:443</code></td><td class=\"n\">no rule allows it</td><td></td><td "
 		"class=\"n\">2</td>",
 		"<code>limit: pids</code>",
+		"<code>the canary bird, by net to evil.test</code>",
 		"<code>ok.test:443</code></td><td class=\"n\">1</td><td class=\"n\">1</td><td "
 		"class=\"n\">0</td><td class=\"n\">7</td><td class=\"n\">9</td>",
 		"<code>token</code></td><td><code>ok.test:443</code></td><td class=\"n\">1</td>",
