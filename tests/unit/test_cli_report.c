@@ -30,18 +30,19 @@ static const char records[] =
     "\"bird\",\"way\":\"net\",\"host\":\"evil.test\"}},"
     "{\"seq\":14,\"ts\":5000,\"kind\":\"approval.decided\",\"actor\":\"uid:0\",\"data\":{\"what\":"
     "\"push main\",\"of\":\"push\",\"state\":\"denied\"}},"
+    "{\"seq\":15,\"ts\":5500,\"kind\":\"workspace.files\",\"process\":\"px_1\",\"data\":{\"names\":"
+    "["
+    "{\"status\":\"A\",\"path\":\"Makefile\",\"type\":\"file\",\"mode\":\"0644\"},"
+    "{\"status\":\"A\",\"path\":\".git/index\",\"type\":\"file\",\"mode\":\"0644\"},"
+    "{\"status\":\"A\",\"path_base64\":\"/w==\",\"type\":\"file\",\"mode\":\"0644\"},"
+    "{\"status\":\"M\",\"path\":" EVIL ",\"type\":\"file\",\"mode\":\"0644\"}],\"unnamed\":3}},"
     "{\"seq\":15,\"ts\":6000,\"kind\":\"git.committed\",\"data\":{\"commit\":\"c0ffee\","
     "\"tree\":\"7ree\",\"branch\":\"b\"}}"
     "]";
 
-static const char points[] =
-    "[{\"id\":\"cp_1\",\"before\":\"base\",\"kind\":\"auto\",\"process\":\"px_1\",\"changed\":["
-    "{\"status\":\"A\",\"path\":\"Makefile\",\"type\":\"file\",\"mode\":\"0644\"},"
-    "{\"status\":\"M\",\"path\":" EVIL ",\"type\":\"file\",\"mode\":\"0644\"}]}]";
-
 static void print(enum page_format format, const struct report_proof *proof, struct str *out)
 {
-	json_t *r = json_loads(records, 0, NULL), *p = json_loads(points, 0, NULL);
+	json_t *r = json_loads(records, 0, NULL);
 	json_t *px =
 	    json_loads("{\"px_1\":{\"violations\":[{\"kind\":\"limit\",\"target\":\"pids\","
 	               "\"count\":2},{\"kind\":\"net\",\"target\":\"x\"}]}}",
@@ -51,17 +52,15 @@ static void print(enum page_format format, const struct report_proof *proof, str
 	const struct report_in in = { .name = "<b>",
 		                      .workspace = w,
 		                      .records = r,
-		                      .points = p,
 		                      .processes = px,
 		                      .counts = counts,
 		                      .patch = span_of("+<script>\n"),
 		                      .proof = *proof,
 		                      .now_ms = 7000 };
 
-	CHECK(r && p && px && w && counts);
+	CHECK(r && px && w && counts);
 	report_print(&in, format, out);
 	json_decref(r);
-	json_decref(p);
 	json_decref(px);
 	json_decref(w);
 	json_decref(counts);
@@ -90,6 +89,8 @@ TEST(each_thing_has_its_place)
 		"<code>mount -t tmpfs</code>",
 		"<td class=\"n\">3</td><td class=\"n\">1.500 s</td><td class=\"n\">4</td>",
 		"<code>Makefile</code></td><td><code>",
+		"<code>base64: /w==</code>",
+		"And 4 more",
 		"<code>beef</code>",
 		"+&lt;script&gt;\n",
 		"The ledger is sound",
