@@ -149,7 +149,7 @@ TEST(net_objects_are_checked_to_the_leaf)
 		  "given twice" },
 		{ "{\"net\":{\"http\":[1]}}", "net.http[0]: wants a list of objects" },
 		{ "{\"net\":{\"http\":[{\"methods\":[\"GET\"]}]}}", "needs a host" },
-		{ "{\"net\":{\"http\":[{\"host\":\"example.org\"}]}}", "needs methods or paths" },
+		{ "{\"net\":{\"http\":[{\"host\":\"example.org\"}]}}", "needs methods, paths or ask" },
 		{ "{\"net\":{\"http\":[{\"host\":\"example.org\",\"methods\":[\"get\"]}]}}",
 		  "net.http[0].methods[0]: \"get\" is not valid; did you mean \"GET\"?" },
 		{ "{\"net\":{\"http\":[{\"host\":\"example.org\",\"methods\":[\"TRACE\"]}]}}",
