@@ -12,7 +12,7 @@
 #include "wire/hash.h"
 
 #define FILES_MAX 1000
-#define LINE_MAX_BYTES (STORE_DETAIL_MAX * 4u)
+#define LINE_MAX_BYTES (STORE_DETAIL_MAX * 4ul)
 #define WHAT_MAX (1u << 20)
 
 struct asking_apply {
