@@ -29,7 +29,7 @@ static const char style[] =
     "table{width:100%;border-collapse:collapse;background:var(--card);font-size:.9rem;"
     "border:1px solid var(--line)}"
     "th,td{text-align:left;vertical-align:top;padding:.38rem .6rem;"
-    "border-bottom:1px solid var(--line);overflow-wrap:anywhere}"
+    "border-bottom:1px solid var(--line);overflow-wrap:anywhere}td{min-width:5.6rem}"
     "th{color:var(--dim);font-weight:600;white-space:nowrap}td:first-child{white-space:nowrap}"
     "code,pre{font:.86em/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}"
     "pre{background:var(--code);border:1px solid var(--line);border-radius:8px;"
@@ -289,8 +289,8 @@ static void add_cell(struct page *p, const char *text, bool is_code)
 	}
 	if (!text[0])
 		return;
-	str_add(p->out, p->is_first ? "" : is_name || p->column == 2 ? ": " : "; ");
-	if (!p->is_first && head[0] && p->column > 2) {
+	str_add(p->out, p->is_first ? "" : p->column == 2 ? ": " : "; ");
+	if (!p->is_first && head[0] && (p->column > 2 || !is_code)) {
 		add_text(p, p->out, head, false);
 		str_add(p->out, " ");
 	}

@@ -22,14 +22,27 @@ int64_t report_number(const json_t *o, const char *key)
 }
 
 /* UTC: whoever reads it may be elsewhere. */
-void report_time(int64_t ms, char out[32])
+static bool break_down(int64_t ms, struct tm *tm)
 {
 	time_t seconds = (time_t)(ms / 1000);
+
+	return ms > 0 && gmtime_r(&seconds, tm);
+}
+
+void report_time(int64_t ms, char out[32])
+{
 	struct tm tm;
 
-	out[0] = '\0';
-	if (ms > 0 && gmtime_r(&seconds, &tm))
-		strftime(out, 32, "%Y-%m-%d %H:%M:%S", &tm);
+	if (!break_down(ms, &tm) || strftime(out, 32, "%H:%M:%S", &tm) == 0)
+		out[0] = '\0';
+}
+
+void report_moment(int64_t ms, char out[32])
+{
+	struct tm tm;
+
+	if (!break_down(ms, &tm) || strftime(out, 32, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+		out[0] = '\0';
 }
 
 const char *report_command(const struct report *r, const char *process)
@@ -112,14 +125,14 @@ static void print_facts(struct report *r)
 		     *last = json_array_get(records, json_array_size(records) - 1);
 	char begin[32], end[32], span[80];
 
-	report_time(report_number(first, "ts"), begin);
-	report_time(report_number(last, "ts"), end);
+	report_moment(report_number(first, "ts"), begin);
+	report_moment(report_number(last, "ts"), end);
 	snprintf(span, sizeof span, "%s to %s UTC", begin, end);
 	page_section(&r->page, "The task");
 	page_table(&r->page, heads);
 	fact(&r->page, "Workspace", report_text(w, "id"));
 	fact(&r->page, "State", report_text(w, "state"));
-	fact(&r->page, "Repository", report_text(w, "repo"));
+	fact(&r->page, "Repository", r->in->repo ? r->in->repo : report_text(w, "repo"));
 	fact(&r->page, "Base", report_text(w, "base"));
 	fact(&r->page, "Base commit", report_text(w, "base_commit"));
 	fact(&r->page, "Branch", report_text(w, "branch"));
@@ -140,7 +153,7 @@ static void print_head(struct report *r)
 	json_object_foreach(r->hosts, key, v) n_hosts +=
 	    report_number(v, "allowed") + report_number(v, "requests") > 0;
 	str_addf(&title, "Task %s", r->in->name);
-	report_time(r->in->now_ms, now);
+	report_moment(r->in->now_ms, now);
 	snprintf(below, sizeof below, "What happened, by the ledger. Made by caisson %s, %s UTC",
 	         CAISSON_VERSION, now);
 	page_begin(&r->page, str_text(&title), below);
@@ -159,7 +172,7 @@ static void print_head(struct report *r)
 bool report_is_promotion(const char *kind)
 {
 	static const char *const kinds[] = { "git.committed", "git.merged", "git.pushed",
-		                             "workspace.applied", "git.exported" };
+		                             "workspace.applied", "workspace.exported" };
 
 	for (size_t i = 0; i < COUNT(kinds); i++)
 		if (strcmp(kind, kinds[i]) == 0)
@@ -333,6 +346,23 @@ static const char *later_of(const json_t *file)
 	return later_why(&f);
 }
 
+/* What git writes whenever it is used, and folders, whose files are told of. */
+static bool is_noise(const json_t *file)
+{
+	static const char *const own[] = { ".git/objects/",       ".git/logs/",
+		                           ".git/refs/",          ".git/index",
+		                           ".git/COMMIT_EDITMSG", ".git/HEAD",
+		                           ".git/ORIG_HEAD",      ".git/packed-refs",
+		                           ".git/FETCH_HEAD" };
+	const char *path = report_text(file, "path");
+
+	path += path[0] == '/';
+	for (size_t i = 0; i < COUNT(own); i++)
+		if (strncmp(path, own[i], strlen(own[i])) == 0)
+			return true;
+	return strcmp(report_text(file, "type"), "dir") == 0;
+}
+
 static void print_file(struct report *r, const json_t *point, const json_t *file)
 {
 	const char *why = later_of(file), *process = report_text(point, "process");
@@ -352,6 +382,7 @@ static void print_files(struct report *r)
 	static const char *const heads[] = { "How", "File", "Executes later", "By", NULL };
 	const json_t *point, *file;
 	size_t i, k, n = 0, more = 0;
+	char text[128];
 
 	page_section(&r->page, "Files, and what changed them");
 	page_table(&r->page, heads);
@@ -359,7 +390,7 @@ static void print_files(struct report *r)
 	{
 		json_array_foreach(json_object_get(point, "changed"), k, file)
 		{
-			if (k >= FILES_MAX || n >= 2 * REPORT_ROWS_MAX) {
+			if (is_noise(file) || k >= FILES_MAX || n >= 2 * REPORT_ROWS_MAX) {
 				more++;
 				continue;
 			}
@@ -369,12 +400,11 @@ static void print_files(struct report *r)
 	}
 	if (n == 0)
 		page_say(&r->page, PAGE_PLAIN, "No file was changed by a command.");
-	if (more > 0) {
-		char text[80];
-
-		snprintf(text, sizeof text, "And %zu more.", more);
-		page_say(&r->page, PAGE_WARN, text);
-	}
+	if (more == 0)
+		return;
+	snprintf(text, sizeof text,
+	         "And %zu more: folders, what git writes by itself, or too many.", more);
+	page_say(&r->page, PAGE_PLAIN, text);
 }
 
 /* ---- approvals, limits, policy -------------------------------------------------------- */
@@ -482,6 +512,7 @@ void report_print(const struct report_in *in, enum page_format format, struct st
 		            .ends = json_object(),
 		            .hosts = json_object(),
 		            .stopped = json_object(),
+		            .told = json_object(),
 		            .secrets = json_object() };
 	const json_t *record;
 	size_t i;
@@ -495,5 +526,6 @@ void report_print(const struct report_in *in, enum page_format format, struct st
 	json_decref(r.ends);
 	json_decref(r.hosts);
 	json_decref(r.stopped);
+	json_decref(r.told);
 	json_decref(r.secrets);
 }

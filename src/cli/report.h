@@ -27,6 +27,7 @@ struct report_proof {
 struct report_in {
 	const char *name;        /* as the caller calls it */
 	const json_t *workspace; /* the API's object; NULL: it is gone */
+	const char *repo;        /* its URL; NULL: not known */
 	const json_t *records;   /* array, oldest first */
 	const json_t *points;    /* array, oldest first, each with what it `changed` */
 	const json_t *processes; /* id -> the API's object */
@@ -50,6 +51,7 @@ struct report {
 	json_t *argv;            /* process -> its command as one text */
 	json_t *ends;            /* process -> the data of its end */
 	json_t *hosts, *stopped; /* what was reached, what was refused: by a key of their own */
+	json_t *told;            /* refused requests: their connections need no row */
 	json_t *secrets;         /* name -> uses */
 	bool has_promotion;
 	uint64_t n_commands, n_denied, n_limits, n_approvals;
@@ -57,7 +59,8 @@ struct report {
 
 const char *report_text(const json_t *o, const char *key);
 int64_t report_number(const json_t *o, const char *key);
-void report_time(int64_t ms, char out[32]);
+void report_time(int64_t ms, char out[32]);   /* of the day */
+void report_moment(int64_t ms, char out[32]); /* with the day */
 const char *report_command(const struct report *r, const char *process);
 
 /* report_net.c */

@@ -41,6 +41,19 @@ static bool is_denied(const json_t *data)
 	return strcmp(decision, "deny") == 0 || strcmp(decision, "ask_deny") == 0;
 }
 
+/* A connection ends because of a request: that says more. */
+static bool is_told(struct report *r, const json_t *record, const json_t *data, const char *host,
+                    bool is_request)
+{
+	AUTO(str_done) struct str key = { .max = KEY_MAX };
+
+	str_addf(&key, "%s\n%s\n%s", report_text(record, "process"), host,
+	         report_text(data, "reason"));
+	if (is_request)
+		json_object_set_new_nocheck(r->told, str_text(&key), json_true());
+	return json_object_get(r->told, str_text(&key)) != NULL;
+}
+
 /* What was refused: the same by the same command is one row. */
 static void take_denied(struct report *r, const json_t *record, const json_t *data,
                         const char *what)
@@ -87,6 +100,7 @@ static void take_request(struct report *r, const json_t *record, const json_t *d
 		str_addf(&what, "%s %s%s", report_text(data, "method"), host,
 		         report_text(data, "path"));
 		take_denied(r, record, data, str_text(&what));
+		(void)is_told(r, record, data, host, true);
 	}
 	count(row_of(r->hosts, host), is_denied(data) ? "denied" : "requests", 1);
 	take_secrets(r, data, host);
@@ -102,12 +116,14 @@ static void take_connection(struct report *r, const json_t *record, const json_t
 
 	count(row, "up", report_number(data, "bytes_up"));
 	count(row, "down", report_number(data, "bytes_down"));
-	if (is_denied(data)) {
+	if (is_denied(data) && !is_told(r, record, data, host, false)) {
 		const char *proto = report_text(data, "proto");
 
 		count(row, "denied", 1);
-		str_addf(&what, "connect %s%s%s%s", host, *proto ? " (" : "", proto,
-		         *proto ? ")" : "");
+		bool is_known = *proto && strcmp(proto, "unknown") != 0;
+
+		str_addf(&what, "connect %s%s%s%s", host, is_known ? " (" : "",
+		         is_known ? proto : "", is_known ? ")" : "");
 		take_denied(r, record, data, str_text(&what));
 	} else if (is_open) {
 		count(row, "allowed", 1);
@@ -129,7 +145,7 @@ void report_take_net(struct report *r, const json_t *record)
 		AUTO(str_done) struct str what = { .max = KEY_MAX };
 
 		str_addf(&what, "look up %s", report_text(data, "name"));
-		count(row_of(r->hosts, str_text(&host)), "denied", 1);
+		count(row_of(r->hosts, report_text(data, "name")), "denied", 1);
 		take_denied(r, record, data, str_text(&what));
 	} else if (strcmp(kind, "secret.used") == 0) {
 		const char *name = report_text(data, "secret");

@@ -16,6 +16,7 @@
 #define POINTS_MAX 200
 #define PAGE_BYTES_MAX (64u << 20)
 #define VERIFIED_MAX (1u << 20)
+#define VERIFY_TRIES 5
 
 struct report_opts {
 	struct verb_opts common;
@@ -25,7 +26,7 @@ struct report_opts {
 
 struct gathered {
 	struct client *client;
-	json_t *workspace, *records, *sandboxes, *links, *processes, *points, *counts;
+	json_t *workspace, *repo, *records, *sandboxes, *links, *processes, *points, *counts;
 	json_t *verified;
 	struct str patch;
 	bool is_patch_cut;
@@ -34,8 +35,8 @@ struct gathered {
 
 static void gathered_done(struct gathered *g)
 {
-	json_t *all[] = { g->workspace, g->records, g->sandboxes, g->links,
-		          g->processes, g->points,  g->counts,    g->verified };
+	json_t *all[] = { g->workspace, g->repo,   g->records, g->sandboxes, g->links,
+		          g->processes, g->points, g->counts,  g->verified };
 
 	for (size_t i = 0; i < COUNT(all); i++)
 		json_decref(all[i]);
@@ -254,15 +255,48 @@ static void get_change(struct gathered *g, const char *id)
 
 /* ---- the ledger's files --------------------------------------------------------------- */
 
+/* A line that has no end yet may be one that is being written. */
+static bool is_torn_only(const json_t *findings)
+{
+	const json_t *f;
+	size_t i;
+
+	json_array_foreach(findings, i, f)
+	{
+		if (strcmp(text_of(f, "fault"), "torn") != 0)
+			return false;
+	}
+	return json_array_size(findings) > 0;
+}
+
+static json_t *verify(const char *const *argv)
+{
+	json_t *found = NULL;
+
+	for (int i = 0; i < VERIFY_TRIES && !found; i++) {
+		AUTO(str_done) struct str out = { .max = VERIFIED_MAX };
+		const struct timespec moment = { .tv_nsec = 20000000 };
+		struct err e = { 0 };
+
+		if (helper_ask(argv, &out, &e) < 0)
+			return NULL;
+		found = json_loadb(str_text(&out), out.len, 0, NULL);
+		if (i + 1 < VERIFY_TRIES && is_torn_only(json_object_get(found, "findings"))) {
+			json_decref(found);
+			found = NULL;
+			nanosleep(&moment, NULL);
+		}
+	}
+	return found;
+}
+
 /* By the program that knows signatures, where the files can be read at all. */
 static void get_verified(struct gathered *g, const struct report_opts *x)
 {
 	AUTO(str_done) struct str dir = { .max = PATH_TEXT_MAX };
-	AUTO(str_done) struct str out = { .max = VERIFIED_MAX };
 	const char *argv[] = {
 		"caisson-ledger", "verify", "--json", "--ledger", NULL, NULL, NULL, NULL
 	};
-	struct err e = { 0 };
 	struct report_proof *p = &g->proof;
 
 	if (x->ledger)
@@ -276,9 +310,9 @@ static void get_verified(struct gathered *g, const struct report_opts *x)
 		argv[5] = "--key";
 		argv[6] = x->key;
 	}
-	if (access(argv[4], R_OK | X_OK) < 0 || helper_ask(argv, &out, &e) < 0)
+	if (access(argv[4], R_OK | X_OK) < 0)
 		return;
-	g->verified = json_loadb(str_text(&out), out.len, 0, NULL);
+	g->verified = verify(argv);
 	p->is_read = g->verified != NULL;
 	p->is_sound = json_is_true(json_object_get(g->verified, "sound"));
 	p->n_findings = json_array_size(json_object_get(g->verified, "findings"));
@@ -304,6 +338,9 @@ static int gather(struct verb_call *c, struct gathered *g, struct err *e)
 	get_sandboxes(g);
 	if (!g->workspace)
 		return 0;
+	const char *repo = text_of(g->workspace, "repo");
+
+	g->repo = *repo ? look(g, "/v1/repos/{}", &repo) : NULL;
 	get_points(g, id);
 	get_change(g, id);
 	return 0;
@@ -348,6 +385,7 @@ static int report_run(struct verb_call *c, struct err *e)
 		return -1;
 	const struct report_in in = { .name = c->words.at[0],
 		                      .workspace = g.workspace,
+		                      .repo = g.repo ? text_of(g.repo, "url") : NULL,
 		                      .records = g.records,
 		                      .points = g.points,
 		                      .processes = g.processes,

@@ -23,9 +23,9 @@
 
 struct secret {
 	struct verb_opts common;
-	const char *file, *inject, *format, *env, *ttl, *like, *at;
+	const char *file, *inject, *format, *env, *ttl, *like, *at, *approve, *api;
 	bool is_stdin;
-	struct flag_list hosts, methods, paths, git, push, workspaces;
+	struct flag_list hosts, methods, paths, git, push, push_ask, workspaces;
 };
 
 /* ---- the value ----------------------------------------------------------------------- */
@@ -122,15 +122,17 @@ static int describe(const struct secret *x, json_t *o, struct err *e)
 	const struct {
 		const char *key;
 		const struct flag_list *list;
-	} lists[] = { { "hosts", &x->hosts }, { "methods", &x->methods },
-		      { "paths", &x->paths }, { "git", &x->git },
-		      { "push", &x->push },   { "workspaces", &x->workspaces } };
+	} lists[] = { { "hosts", &x->hosts },
+		      { "methods", &x->methods },
+		      { "paths", &x->paths },
+		      { "git", &x->git },
+		      { "push", &x->push },
+		      { "push_ask", &x->push_ask },
+		      { "workspaces", &x->workspaces } };
 	const struct {
 		const char *key, *text;
-	} texts[] = { { "inject", x->inject },
-		      { "format", x->format },
-		      { "env", x->env },
-		      { "ttl", x->ttl } };
+	} texts[] = { { "inject", x->inject }, { "format", x->format },   { "env", x->env },
+		      { "ttl", x->ttl },       { "approve", x->approve }, { "api", x->api } };
 
 	for (size_t i = 0; i < COUNT(lists); i++)
 		if (put_list(o, lists[i].key, lists[i].list, e) < 0)
@@ -334,14 +336,17 @@ static const struct flag secret_flags[] = {
 	{ '\0', FLAG_SWITCH, "from-stdin", offsetof(struct secret, is_stdin), NULL, "set, rotate: the value is read from standard input, as it is without --file", NULL },
 	{ '\0', FLAG_TEXT, "file",      offsetof(struct secret, file), "FILE", "set, rotate: the value is read from a file", NULL },
 	{ '\0', FLAG_LIST, "host",      offsetof(struct secret, hosts), "HOST[:PORT]", "set: where it may go, by https and nothing else", NULL },
-	{ '\0', FLAG_TEXT, "inject",    offsetof(struct secret, inject), "HOW", "set: bearer (unless given), basic:USER, header:NAME, query:KEY or aws[:REGION[/SERVICE]], which signs; its value is ID:SECRET[:TOKEN]", "bearer basic: header: query: aws" },
+	{ '\0', FLAG_TEXT, "inject",    offsetof(struct secret, inject), "HOW", "set: bearer (unless given), basic:USER, header:NAME, query:KEY, aws[:REGION[/SERVICE]], which signs with ID:SECRET[:TOKEN], or github-app:APP/INSTALLATION, whose value is the app's key", "bearer basic: header: query: aws github-app:" },
 	{ '\0', FLAG_TEXT, "format",    offsetof(struct secret, format), "TEXT", "set: of header:NAME, with {} where the value goes", NULL },
 	{ '\0', FLAG_LIST, "method",    offsetof(struct secret, methods), "METHOD", "set: only with these", "GET HEAD POST PUT PATCH DELETE OPTIONS" },
 	{ '\0', FLAG_LIST, "path",      offsetof(struct secret, paths), "PATH", "set: only there; * is one segment, ** any depth", NULL },
 	{ '\0', FLAG_LIST, "git",       offsetof(struct secret, git), "REPO", "set: only this repository, by git's protocol: acme/app", NULL },
 	{ '\0', FLAG_LIST, "push",      offsetof(struct secret, push), "REF", "set: refs that may be pushed to it: refs/heads/agent/*", NULL },
+	{ '\0', FLAG_LIST, "push-ask",  offsetof(struct secret, push_ask), "REF", "set: refs that may be pushed to it once a person has said yes: refs/heads/main", NULL },
+	{ '\0', FLAG_TEXT, "approve",   offsetof(struct secret, approve), "WHEN", "set: a person is asked for each request, or for the first one of a sandbox", "each first" },
 	{ '\0', FLAG_TEXT, "env",       offsetof(struct secret, env), "NAME", "set, canary: the variable inside that has the placeholder, or the canary", NULL },
 	{ '\0', FLAG_TEXT, "ttl",       offsetof(struct secret, ttl), "DURATION", "set: usable for this long of a sandbox's life", NULL },
+	{ '\0', FLAG_TEXT, "api",       offsetof(struct secret, api), "URL", "set: of github-app, the base of the forge's API: https://api.example.org", NULL },
 	{ '\0', FLAG_LIST, "workspace", offsetof(struct secret, workspaces), "WORKSPACE", "set: only sandboxes with one of these", NULL },
 	{ '\0', FLAG_TEXT, "like",      offsetof(struct secret, like), "WHAT", "canary: what it looks like: aws, github, npm, ..., or a text of that shape", "aws aws-secret github gitlab npm pypi slack stripe llm" },
 	{ '\0', FLAG_TEXT, "at",        offsetof(struct secret, at), "PATH", "canary: a file inside that has it", NULL },

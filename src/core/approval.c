@@ -585,21 +585,11 @@ void approvals_of_gone(struct core *c, const char *sandbox)
 	end_all(c, &g, "the sandbox is gone");
 }
 
-static void count_of(void *entry, void *arg)
+const struct approval_row *approval_find(const struct core *c, const char *id)
 {
-	const struct approval *a = entry;
-	struct search *s = arg;
+	const struct approval *a = roster_find(&c->approvals->open, id);
 
-	s->n_sandbox += !a->is_over && is_same(a->row.sandbox, s->like->sandbox);
-}
-
-size_t approvals_pending(const struct core *c, const char *sandbox)
-{
-	const struct approval_row like = { .sandbox = sandbox };
-	struct search s = { .like = &like };
-
-	roster_each(&c->approvals->open, count_of, &s);
-	return s.n_sandbox;
+	return a ? &a->row : NULL;
 }
 
 /* ---- deciding ---------------------------------------------------------------------------- */

@@ -82,8 +82,8 @@ typedef void approval_decided_fn(void *arg, const struct approval_row *row, cons
 int approval_decide(struct core *c, const struct approval_answer *answer, approval_decided_fn *done,
                     void *arg, struct fail *f) MUST_USE;
 
-/* Of that sandbox, in memory; for answers that must not wait for the store. */
-size_t approvals_pending(const struct core *c, const char *sandbox);
+/* One that waits, also when the store does not know yet; NULL: there is none. */
+const struct approval_row *approval_find(const struct core *c, const char *id);
 
 /* Told when something in the store is not as it was; embedded in its owner. */
 struct approval_watch {

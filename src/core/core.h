@@ -48,6 +48,7 @@
 #include "wire/launch.h"
 
 #define TENANT_SIZE 64
+#define ACTOR_SIZE 48 /* "uid:0", "token:tk_…" */
 #define NUM_GAP                                                                                    \
 	1000 /* after a restart: numbers that a monitor may know and the store does not;           \
 	      */
@@ -96,9 +97,12 @@ struct core {
 	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
 	struct layer_job *layer_jobs; /* checkouts that are being made */
 	struct asking *askings;       /* who waits for one */
-	struct roster sandboxes;      /* by id: every one that is not gone */
-	struct roster processes;      /* by id: those that live, or that somebody waits for */
-	struct roster workspaces;     /* by id: those that somebody works with */
+	/* Whose request is being worked on, "uid:0" or "token:tk_…": what begins meanwhile is on
+	 * record as begun by him. NULL: nobody's. */
+	const char *actor;
+	struct roster sandboxes;  /* by id: every one that is not gone */
+	struct roster processes;  /* by id: those that live, or that somebody waits for */
+	struct roster workspaces; /* by id: those that somebody works with */
 	struct watch store_watch;
 	struct timer expire;
 	struct timer nudge;    /* lazy records go now */

@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/details.h"
 #include "core/gitscript.h"
 #include "core/ledger.h"
 #include "core/promote.h"
 #include "core/repo.h"
 #include "os/file.h"
+#include "wire/hash.h"
 
 #define GIT_MS (30ull * 60 * 1000)
 #define ANSWER_BYTES 4096
@@ -39,7 +41,10 @@ struct git_op {
 	uint64_t n_out;
 	bool is_full; /* the file takes no more */
 	bool is_conflict;
-	char sha[GIT_SHA_SIZE];
+	char sha[GIT_SHA_SIZE], tree[GIT_SHA_SIZE];
+	char actor[ACTOR_SIZE];
+	json_t *record;     /* TREE: ours */
+	struct hash digest; /* BUNDLE, MAILS: of all bytes */
 	char *conflicts;
 	size_t conflicts_len;
 	struct scanner *scanner; /* what is looked for in it; NULL: nothing */
@@ -63,9 +68,10 @@ static const struct {
 	[GIT_PUSH] = { git_script_push, "push", false, false, LEDGER_GIT_PUSHED, PROMOTE_COMMITS, { true, true }, false },
 	/* For who has to judge it: a canary is shown. */
 	[GIT_PATCH] = { git_script_patch, "patch", false, true, LEDGER_KINDS, PROMOTE_NOTHING, { false, false }, true },
-	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true, LEDGER_KINDS, PROMOTE_COMMITS, { true, true }, false },
-	[GIT_MAILS] = { git_script_mails, "patch", false, true, LEDGER_KINDS, PROMOTE_COMMITS, { true, false }, true },
+	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true, LEDGER_EXPORTED, PROMOTE_COMMITS, { true, true }, false },
+	[GIT_MAILS] = { git_script_mails, "patch", false, true, LEDGER_EXPORTED, PROMOTE_COMMITS, { true, false }, true },
 	[GIT_TAKE] = { git_script_take, "take", false, true, LEDGER_KINDS, PROMOTE_NOTHING, { true, true }, true },
+	[GIT_TREE] = { git_script_tree, "apply", false, false, LEDGER_APPLIED, PROMOTE_NOTHING, { false, false }, false },
 	[GIT_JOIN] = { git_script_join, "merge", false, true, LEDGER_KINDS, PROMOTE_NOTHING, { false, false }, false },
 };
 /* clang-format on */
@@ -83,6 +89,7 @@ static void op_free(struct git_op *o)
 	free(o->conflicts);
 	free(o->bytes);
 	scanner_free(o->scanner);
+	json_decref(o->record);
 	arena_done(&o->arena);
 	free(o);
 }
@@ -90,6 +97,7 @@ static void op_free(struct git_op *o)
 static void finish(struct git_op *o)
 {
 	const struct git_end end = { .sha = o->sha,
+		                     .tree = o->tree,
 		                     .remote = o->branch ? o->branch : "",
 		                     .conflicts = o->conflicts,
 		                     .conflicts_len = o->conflicts_len,
@@ -113,20 +121,47 @@ static void on_disk(void *arg, bool is_on_disk)
 	finish(o);
 }
 
+/* What was accepted is its tree; a branch is told of where there is one. */
+static json_t *record_of(struct git_op *o)
+{
+	json_t *data = o->record ? json_incref(o->record) : json_object();
+	const struct {
+		const char *key, *text;
+	} texts[] = { { "commit", o->sha },
+		      { "tree", o->tree },
+		      { "base", o->w->row.base_commit },
+		      { "branch", o->branch },
+		      { "host", o->verb == GIT_PUSH ? o->url.host : NULL },
+		      { "point", o->at } };
+
+	for (size_t i = 0; i < COUNT(texts); i++)
+		if (texts[i].text && texts[i].text[0])
+			json_object_set_new(data, texts[i].key, details_text(texts[i].text));
+	if (o->verb == GIT_PUSH)
+		json_object_set_new(data, "forced", json_boolean(o->is_forced || o->lease));
+	if (verbs[o->verb].kind == LEDGER_EXPORTED) {
+		char sha256[LEDGER_HASH_SIZE];
+
+		hash_text(&o->digest, sha256);
+		json_object_set_new(data, "format", json_string(verbs[o->verb].what));
+		json_object_set_new(data, "bytes", json_integer((json_int_t)o->n_out));
+		json_object_set_new(data, "sha256", json_string(sha256));
+	}
+	return data;
+}
+
 static void put_on_record(struct git_op *o)
 {
-	const struct ledger_who who = { .tenant = o->w->row.tenant, .workspace = o->w->row.id };
+	const struct ledger_who who = { .tenant = o->w->row.tenant,
+		                        .workspace = o->w->row.id,
+		                        .actor = o->actor };
 	bool is_done = o->fail.code == FAIL_NONE && o->conflicts_len == 0;
 
 	if (!is_done || verbs[o->verb].kind == LEDGER_KINDS) {
 		finish(o);
 		return;
 	}
-	ledger_commit(o->core, verbs[o->verb].kind, &who,
-	              json_pack("{ss,ss?,ss?,sb}", "commit", o->sha, "branch",
-	                        o->branch && o->branch[0] ? o->branch : NULL, "host",
-	                        o->verb == GIT_PUSH ? o->url.host : NULL, "forced", o->is_forced),
-	              on_disk, o);
+	ledger_commit(o->core, verbs[o->verb].kind, &who, record_of(o), on_disk, o);
 }
 
 /* What was written is told of with the state that can be gone back to. */
@@ -162,6 +197,8 @@ static void conclude(struct git_op *o)
 
 static void keep(struct git_op *o, const void *bytes, size_t n)
 {
+	if (verbs[o->verb].kind == LEDGER_EXPORTED)
+		hash_add(&o->digest, (struct span){ bytes, n });
 	if (!o->is_full && pwrite(o->out_fd, bytes, n, (off_t)o->n_out) != (ssize_t)n)
 		o->is_full = true;
 	o->n_out += n;
@@ -194,10 +231,35 @@ static void scan_end(struct git_op *o)
 		promote_note_masked(o->w, what, o->scanner);
 }
 
+static void take_hash(char out[GIT_SHA_SIZE], const char *text)
+{
+	size_t n = strcspn(text, " \n");
+
+	if (git_sha_is(text, n))
+		snprintf(out, GIT_SHA_SIZE, "%.*s", (int)n, text);
+}
+
+/* "COMMIT\nTREE\n" on standard output; where that is something else "tree COMMIT TREE" is the last
+ * line of the other. */
+static void take_hashes(struct git_op *o, const struct service_end *end)
+{
+	const char *text = end->out ? end->out : "", *last = NULL;
+
+	if (verbs[o->verb].is_large) {
+		for (const char *at = end->complaint; (at = strstr(at, "tree ")); at++)
+			last = at;
+		text = last ? last + strlen("tree ") : "";
+	}
+	size_t n = strcspn(text, " \n");
+
+	take_hash(o->sha, text);
+	if (text[n])
+		take_hash(o->tree, text + n + 1);
+}
+
 static void ran(void *arg, const struct service_end *end)
 {
 	struct git_op *o = arg;
-	size_t n = strcspn(end->out, "\n");
 
 	if (end->fail.code == FAIL_NONE && end->exit_code == GIT_EXIT_CONFLICT &&
 	    end->out_len > 0) {
@@ -214,8 +276,8 @@ static void ran(void *arg, const struct service_end *end)
 	scan_end(o);
 	if (o->is_full && o->fail.code == FAIL_NONE)
 		fail_set(&o->fail, FAIL_QUOTA, "%s: the disk is full", verbs[o->verb].what);
-	if (o->fail.code == FAIL_NONE && !verbs[o->verb].is_large && git_sha_is(end->out, n))
-		snprintf(o->sha, sizeof o->sha, "%.*s", (int)n, end->out);
+	if (o->fail.code == FAIL_NONE)
+		take_hashes(o, end);
 	conclude(o);
 }
 
@@ -324,7 +386,8 @@ static void begun(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct 
 		return;
 	}
 	wsx_ref(o->scratch);
-	if (o->verb == GIT_TAKE || (o->verb == GIT_PATCH && (o->is_packed || !o->since)))
+	if (o->verb == GIT_TAKE || o->verb == GIT_TREE ||
+	    (o->verb == GIT_PATCH && (o->is_packed || !o->since)))
 		run(o, o->is_packed ? fd_take(&o->out_fd) : 0);
 	else
 		pack(o, o->scratch, 0);
@@ -333,7 +396,9 @@ static void begun(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct 
 /* What it was cannot change while it is read. */
 static void show(struct git_op *o, const char *point)
 {
-	const struct wsx_forks then = { .n = 1, .at = point, .ttl_ms = SCRATCH_MS };
+	const struct wsx_forks then = {
+		.n = 1, .at = point, .ttl_ms = SCRATCH_MS, .is_scratch = true
+	};
 
 	if (wsx_fork(o->w, &then, begun, o, &o->fail) < 0)
 		finish(o);
@@ -357,7 +422,7 @@ static void begin_patch(struct git_op *o)
 static void pack_both(struct git_op *o)
 {
 	const struct wsx_forks as_it_began = {
-		.n = 1, .at = "origin", .ttl_ms = SCRATCH_MS, .is_ours = true
+		.n = 1, .at = "origin", .ttl_ms = SCRATCH_MS, .is_scratch = true, .is_ours = true
 	};
 
 	if (!o->begun)
@@ -542,6 +607,16 @@ static int take_bytes(struct git_op *o, const struct git_ask *ask, struct fail *
 	return 0;
 }
 
+static int take_tree(struct git_op *o, const struct git_ask *ask, struct fail *f)
+{
+	if (!ask->at)
+		return fail_set(f, FAIL_INVALID, "at: the point that is applied is needed");
+	o->at = arena_strdup(&o->arena, ask->at);
+	o->record = json_deep_copy(ask->record);
+	add_arg(o, o->w->row.base_commit ? o->w->row.base_commit : "");
+	return 0;
+}
+
 static int take(struct git_op *o, const struct git_ask *ask, struct fail *f)
 {
 	switch (ask->verb) {
@@ -555,6 +630,8 @@ static int take(struct git_op *o, const struct git_ask *ask, struct fail *f)
 	case GIT_BUNDLE:
 	case GIT_MAILS:
 		return take_base(o, ask, f);
+	case GIT_TREE:
+		return take_tree(o, ask, f);
 	case GIT_TAKE:
 	case GIT_JOIN:
 		return take_bytes(o, ask, f);
@@ -608,7 +685,7 @@ static void begin_clear(struct git_op *o)
 		add_arg(o, !o->lease ? "" : o->lease[0] ? o->lease : "-");
 	if (o->verb == GIT_MERGE && o->source)
 		pack_both(o);
-	else if (o->verb == GIT_TAKE)
+	else if (o->verb == GIT_TAKE || o->verb == GIT_TREE)
 		show(o, o->at);
 	else if (o->verb == GIT_PATCH)
 		begin_patch(o);
@@ -663,6 +740,8 @@ int git_start(struct wsx *w, const struct git_ask *ask, git_done_fn *done, void 
 	*o = (struct git_op){
 		.core = w->core, .w = w, .verb = ask->verb, .out_fd = -1, .done = done, .arg = arg
 	};
+	snprintf(o->actor, sizeof o->actor, "%s", w->core->actor ? w->core->actor : "");
+	hash_init(&o->digest);
 	wsx_ref(w);
 	if (w->row.repo &&
 	    store_repo_get(w->core->store, w->row.tenant, w->row.repo, &o->arena, &o->repo, &e) < 0)

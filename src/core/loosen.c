@@ -11,7 +11,8 @@
 #include "io/journal.h"
 
 #define AGAIN_MS 500
-#define TRIES_MAX 60
+#define SETTLE_MS 50
+#define TRIES_MAX 100
 
 struct loosening {
 	struct timer timer; /* first */
@@ -39,17 +40,28 @@ static void changed(void *arg, struct sbx *s, const struct policy_changed *r, co
 	over(arg, f);
 }
 
+/* After a restart of ours its monitor may not have answered yet. */
+static bool try_later(struct loosening *l, const struct sbx *s, const struct fail *f)
+{
+	bool is_soon = s && (s->is_unsettled || f->code == FAIL_BUSY);
+
+	if (!is_soon || ++l->tries >= TRIES_MAX)
+		return false;
+	timer_set(&l->core->timers, &l->timer, s->is_unsettled ? SETTLE_MS : AGAIN_MS);
+	return true;
+}
+
 static void try_rules(struct timer *t)
 {
 	struct loosening *l = (struct loosening *)(void *)t;
 	struct fail f = { 0 };
 	struct sbx *s = sbx_find(l->core, l->tenant, l->sandbox, &f);
 
+	if (try_later(l, s, &f))
+		return;
 	if (s && policy_change(s, json_object_get(l->detail, "net"), true, changed, l, &f) == 0)
 		return;
-	if (f.code == FAIL_BUSY && ++l->tries < TRIES_MAX)
-		timer_set(&l->core->timers, t, AGAIN_MS);
-	else
+	if (!try_later(l, s, &f))
 		over(l, &f);
 }
 
@@ -59,13 +71,12 @@ static void try_wall(struct timer *t)
 	json_int_t wall = json_integer_value(json_object_get(l->detail, "wall_ms"));
 	struct fail f = { 0 };
 	struct sbx *s = sbx_find(l->core, l->tenant, l->sandbox, &f);
+
+	if (try_later(l, s, &f))
+		return;
 	bool is_done = s && sbx_extend(s, (uint64_t)wall, 0, &f) == 0;
 
-	/* After a restart of ours its monitor may not have answered yet. */
-	if (!is_done && s && s->is_unsettled && ++l->tries < TRIES_MAX)
-		timer_set(&l->core->timers, t, AGAIN_MS);
-	else
-		over(l, is_done ? NULL : &f);
+	over(l, is_done ? NULL : &f);
 }
 
 static void begin(struct core *c, const struct approval_row *row, void (*fired)(struct timer *t))

@@ -70,6 +70,7 @@ int policy_why(const struct sbx *s, const char *host, uint16_t port, struct poli
 struct policy_pending {
 	struct spec spec;
 	char *spec_text;
+	char actor[ACTOR_SIZE]; /* who asked, or "" */
 	bool is_looser;
 	struct policy_changed changed;
 	policy_done_fn *done; /* NULL: who asked is gone, or was told that nobody answers */
@@ -191,7 +192,7 @@ static void finish(struct policy_pending *p, const struct gate_ruled *r)
 	p->changed = (struct policy_changed){ .generation = r->generation,
 		                              .closed = r->closed,
 		                              .is_looser = p->is_looser };
-	note_policy(s, r->generation, p->is_looser);
+	note_policy(s, p->actor, r->generation, p->is_looser);
 	journal(JOURNAL_INFO, "the rules of a sandbox changed", "sandbox", s->id, "tenant",
 	        s->tenant, "looser", p->is_looser ? "yes" : "no", NULL);
 	record(p);
@@ -291,6 +292,7 @@ int policy_change(struct sbx *s, const json_t *net, bool is_operator, policy_don
 		                      .late.fired = gate_late,
 		                      .sandbox = s };
 	spec_init(&next); /* moved */
+	snprintf(p->actor, sizeof p->actor, "%s", s->core->actor ? s->core->actor : "");
 	s->pending = p;
 	if (is_live && s->gate)
 		return send_rules(p, f);

@@ -19,6 +19,7 @@
 #include "core/quota.h"
 #include "core/secret.h"
 #include "core/shells.h"
+#include "core/tripped.h"
 #include "core/workspace.h"
 #include "engine/plan.h"
 #include "io/journal.h"
@@ -55,6 +56,7 @@ void sbx_free(struct sbx *s)
 	shells_done(s);
 	net_done(s);
 	gate_close(s);
+	tripped_close(s);
 	policy_close(s);
 	link_close(&s->link);
 	fd_close(&s->change.client_fd);
@@ -170,6 +172,8 @@ int sbx_change_begin(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f
 	s->change.is_ready = s->change.is_kept = false;
 	s->change.done = done;
 	s->change.arg = arg;
+	snprintf(s->change.actor, sizeof s->change.actor, "%s",
+	         s->core->actor ? s->core->actor : "");
 	timer_set(&s->core->timers, &s->timer, CHANGE_MS);
 	return 0;
 }
@@ -213,6 +217,7 @@ static void hear_no_more(struct sbx *s)
 {
 	net_on_lost(s);
 	gate_close(s);
+	tripped_close(s);
 	link_close(&s->link);
 	wsx_detach(s);
 	s->is_unsettled = false;

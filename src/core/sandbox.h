@@ -74,7 +74,8 @@ struct sbx {
 		char id[ID_SIZE];
 		int64_t created_ms, ended_ms;
 	} last;
-	struct net *net; /* records of its gate on their way (net.h), or NULL */
+	struct tripped *tripped; /* programs that wait for a person (tripped.h) */
+	struct net *net;         /* records of its gate on their way (net.h), or NULL */
 	struct policy_pending
 	    *pending;       /* rules that the gate has not judged yet (policy.h), or NULL */
 	struct shl *shells; /* named shells (shells.h); */
@@ -94,6 +95,7 @@ struct sbx {
 		size_t next_source;                   /* the one that is being opened */
 		int client_fd;                        /* a duplicate */
 		struct fail fail;                     /* why it came to nothing */
+		char actor[ACTOR_SIZE];               /* whose request it was, or "" */
 		bool is_busy;
 		bool is_ready; /* but for its gate */
 		bool is_kept;  /* what its walls wrote to the workspace's root is a point */

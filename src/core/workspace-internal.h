@@ -15,6 +15,7 @@ struct ws_op {
 	void (*run)(struct ws_op *o);
 	void (*fail)(struct ws_op *o, const struct fail *f); /* it ends here */
 	void (*drop)(struct ws_op *o); /* the daemon ends, nobody is told; NULL: it is one piece */
+	char actor[ACTOR_SIZE];        /* whose request began it; "": nobody's */
 	bool needs_vault;
 	bool is_second; /* run() was called before, and the keeper died under it */
 };

@@ -480,6 +480,8 @@ bool ws_again(struct wsx *w, const struct err *e)
 
 void ws_add(struct wsx *w, struct ws_op *o)
 {
+	if (w->core->actor)
+		snprintf(o->actor, sizeof o->actor, "%s", w->core->actor);
 	o->w = w;
 	o->next = NULL;
 	*w->last = o;

@@ -6,6 +6,7 @@
  */
 #include <jansson.h>
 
+#include "core/changed.h"
 #include "core/files.h"
 #include "core/notes.h"
 #include "core/process.h"
@@ -351,6 +352,18 @@ static void point_synced(void *arg, const struct vault_done *d, const struct err
 	point_end(o, f.code == FAIL_NONE ? NULL : &f);
 }
 
+static void put_on_record(const struct point_op *o)
+{
+	const struct point_row *row = &o->kept.row;
+
+	note_workspace(o->op.w, LEDGER_WORKSPACE_CHANGED, o->process,
+	               json_pack("{ss,sI,sI,sI,ss?}", "point", row->id, "at", (json_int_t)row->num,
+	                         "before", (json_int_t)row->before, "files", (json_int_t)row->files,
+	                         "label", o->label));
+	if (row->files > o->kept.root_files)
+		changed_note(o->op.w, row, o->process);
+}
+
 static void point_stored(void *arg, const struct fail *f)
 {
 	struct point_op *o = arg;
@@ -360,14 +373,11 @@ static void point_stored(void *arg, const struct fail *f)
 		point_end(o, f);
 		return;
 	}
+	if (!o->is_recorded)
+		put_on_record(o);
 	o->is_recorded = true;
 	if (o->kept.row.num > 0)
 		ws_sync_soon(o->op.w, o->kept.row.num);
-	note_workspace(o->op.w, LEDGER_WORKSPACE_CHANGED, o->process,
-	               json_pack("{ss,sI,sI,sI,ss?}", "point", o->kept.row.id, "at",
-	                         (json_int_t)o->kept.row.num, "before",
-	                         (json_int_t)o->kept.row.before, "files",
-	                         (json_int_t)o->kept.row.files, "label", o->label));
 	if (o->ask.kind == POINT_SNAPSHOT && o->op.w->link == WSX_OPEN)
 		ws_ask_both(o->op.w, &p, &p, point_synced, o);
 	else

@@ -9,6 +9,7 @@
 #include "gate/harden.h"
 #include "gate/play.h"
 #include "gate/safe.h"
+#include "gate/web.h"
 #include "io/journal.h"
 #include "os/extent.h"
 #include "os/sock.h"
@@ -100,9 +101,8 @@ static void say_ca(struct gate *g)
 
 /* ---- secrets ---- */
 
-static int open_secret(void *arg, const struct cred_rule *c, uint8_t *out, struct err *e)
+int gate_open_secret(const struct gate *g, const struct cred_rule *c, uint8_t *out, struct err *e)
 {
-	const struct gate *g = arg;
 	AUTO(str_done) struct str aad = { .max = SAFE_AAD_MAX };
 	AUTO(str_done) struct str sealed = { .max = SAFE_SEALED_MAX };
 
@@ -111,6 +111,11 @@ static int open_secret(void *arg, const struct cred_rule *c, uint8_t *out, struc
 		return err_new(e, ERR_INVALID, "it is not sealed");
 	return safe_unseal(g->safe_fd, (struct span){ aad.data, aad.len },
 	                   (struct span){ str_text(&sealed), sealed.len }, out, e);
+}
+
+static int open_secret(void *arg, const struct cred_rule *c, uint8_t *out, struct err *e)
+{
+	return gate_open_secret(arg, c, out, e);
 }
 
 static void add_marks(struct marks *m, const struct purse_entry *e)
@@ -163,6 +168,8 @@ static int take_rules(struct gate *g, const char *text, size_t n, struct err *e)
 
 	if (!purse)
 		return -1;
+	purse_keep_tokens(purse, &next, g->purse, &g->rules);
+	mints_done(g); /* who waits asks again: on_rules() */
 	purse_unref(g->purse);
 	g->purse = purse;
 	rules_done(&g->rules);
@@ -231,6 +238,7 @@ static int on_rules(struct gate *g, struct message *m, struct err *e)
 	if (r == 0)
 		g->generation = generation;
 	say_ruled(g, generation, r < 0 ? &why : NULL);
+	web_look_again(g);
 	return 0;
 }
 
@@ -413,6 +421,7 @@ int child_run(const struct child_opts *o, struct err *e)
 	find_own(g);
 	if (harden_child(o->master, e) < 0 || serve(g, o->monitor_fd, e) < 0)
 		return -1;
+	mints_done(g);
 	conns_done(g);
 	asks_done(g);
 	resolver_done(g);

@@ -177,7 +177,7 @@ static bool fits_git(const struct inject_ask *q, const struct bind *b)
 	enum git_verb verb = inject_git(q, b);
 
 	return b->git.len == 0 || verb == GIT_FETCH ||
-	       (b->push.len > 0 && (verb == GIT_PUSH_ASK || verb == GIT_PUSH));
+	       (b->push.len + b->push_ask.len > 0 && (verb == GIT_PUSH_ASK || verb == GIT_PUSH));
 }
 
 static bool fits(const struct inject_ask *q, const struct cred_rule *c)
@@ -215,6 +215,7 @@ const char *inject_field(const struct injection *j)
 	case BIND_BEARER:
 	case BIND_BASIC:
 	case BIND_AWS:
+	case BIND_APP:
 		return "Authorization";
 	case BIND_HEADER:
 		return j->rule->bind.arg;
@@ -233,7 +234,7 @@ void inject_target(const struct injection *j, struct span target, struct str *ou
 
 	str_addn(out, target.at, mark ? (size_t)(mark - target.at) : target.len);
 	str_addf(out, "?%s=", j->rule->bind.arg);
-	str_addn(out, j->entry->said.at, j->entry->said.len);
+	str_addn(out, j->said.at, j->said.len);
 	while (next_part(&rest, &part)) {
 		if (is_query_carrier(j->rules, part.key))
 			continue;

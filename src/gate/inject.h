@@ -33,6 +33,7 @@ struct injection {
 	const struct rules *rules;
 	const struct cred_rule *rule;
 	const struct purse_entry *entry;
+	struct span said;   /* of the entry */
 	struct sigv4 *sign; /* BIND_AWS */
 };
 /* The field is one that says who asks: left out, since ours is said instead. */

@@ -8,7 +8,7 @@
 #include "base/vec.h"
 
 #define ALGORITHM "AWS4-HMAC-SHA256"
-#define CANONICAL_MAX (4u * (HTTP_HEAD_MAX + HTTP_TARGET_MAX))
+#define CANONICAL_MAX (4ul * (HTTP_HEAD_MAX + HTTP_TARGET_MAX))
 #define KEY_TEXT_MAX (4u << 10)
 #define DATE_LEN 8 /* of a stamp */
 #define FIELDS_MAX (HTTP_FIELDS_MAX + 4)
@@ -236,24 +236,30 @@ static int compare_parts(const void *x, const void *y)
 	                              (struct span){ part_texts + b->at, b->len });
 }
 
+static struct part add_part(struct span whole, struct str *texts)
+{
+	struct span name = until(whole, '=');
+	struct part p = { .at = texts->len };
+
+	encode(name, 0, false, texts);
+	p.name_len = texts->len - p.at;
+	str_add(texts, "=");
+	encode(rest_of(whole, name), 0, false, texts);
+	p.len = texts->len - p.at;
+	return p;
+}
+
 static void add_query(struct span query, struct str *out)
 {
 	AUTO(str_done) struct str texts = { .max = CANONICAL_MAX };
 	VEC(struct part) parts = { 0 };
 
 	while (query.len > 0) {
-		struct span whole = until(query, '&'), name = until(whole, '=');
-		struct part p = { .at = texts.len };
+		struct span whole = until(query, '&');
 
 		query = rest_of(query, whole);
-		if (whole.len == 0)
-			continue;
-		encode(name, 0, false, &texts);
-		p.name_len = texts.len - p.at;
-		str_add(&texts, "=");
-		encode(rest_of(whole, name), 0, false, &texts);
-		p.len = texts.len - p.at;
-		vec_push(&parts, p);
+		if (whole.len > 0)
+			vec_push(&parts, add_part(whole, &texts));
 	}
 	part_texts = str_text(&texts);
 	if (parts.len > 1)

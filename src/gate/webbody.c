@@ -47,6 +47,15 @@ static bool pass_push(const struct http_body *b, struct webbody_way way, struct 
 	return may;
 }
 
+void webbody_go_on(const struct http_body *b, struct gitpush *push, struct str *out)
+{
+	AUTO(str_done) struct str some = { .max = out->max };
+
+	gitpush_take_head(push, out);
+	gitpush_go_on(push, &some);
+	print(b, false, (struct span){ str_text(&some), some.len }, out);
+}
+
 static int sign_error(int r)
 {
 	return r == SIGV4_LARGE ? WEBBODY_LARGE : r < 0 ? HTTP_E_CHUNK : 0;
@@ -106,7 +115,8 @@ int webbody_move(struct http_body *b, struct leg *from, struct leg *to, struct w
 			return wrong;
 		leg_take(from, piece.consumed);
 		in = leg_input(from);
-	} while (r == HTTP_BODY_MORE && in.len > 0 && !leg_is_full(to));
+	} while (r == HTTP_BODY_MORE && in.len > 0 && !leg_is_full(to) &&
+	         !(way.push && way.push->is_waiting));
 	return r;
 }
 

@@ -28,6 +28,8 @@ struct webbody_way {
 
 /* Input becomes output until one of them is used up. MORE, DONE, an http_error or one of these. */
 int webbody_move(struct http_body *b, struct leg *from, struct leg *to, struct webbody_way way);
+/* A push that was held: its head and what came of it. */
+void webbody_go_on(const struct http_body *b, struct gitpush *push, struct str *out);
 /* What is behind the last byte. 0, -1 or one of these. */
 int webbody_end(const struct http_body *b, struct str *trailers, struct webbody_way way,
                 struct leg *to);

@@ -534,6 +534,25 @@ void gatekeep_answer(struct monitor *m, const struct gate_answer *a)
 	(void)send_packet(g, &p, NULL, 0);
 }
 
+/* ---- what is asked about it from inside ---------------------------------------------- */
+
+const struct gate_ask *gatekeep_ask_at(const struct monitor *m, size_t i, uint64_t *left_ms)
+{
+	const struct gatekeep *g = m->gate;
+	const uint64_t now = timer_now_ms();
+	size_t n = 0;
+
+	for (size_t k = 0; g && k < g->asks.len; k++) {
+		const struct pending_ask *a = &g->asks.at[k];
+
+		if (a->is_over || a->until_ms <= now || n++ < i)
+			continue;
+		*left_ms = a->until_ms - now;
+		return &a->ask;
+	}
+	return NULL;
+}
+
 /* ---- birth and end ----------------------------------------------------------------- */
 
 int gatekeep_open(struct monitor *m, struct err *e)

@@ -228,6 +228,7 @@ void procs_settle(struct proc *p)
 	timer_stop(&m->timers, &p->grace);
 	timer_stop(&m->timers, &p->drain);
 	timer_stop(&m->timers, &p->rest);
+	trips_leave(p);
 	streams_close(p);
 	cgroup_leaf_close(&p->leaf);
 	fd_close(&p->log_fd);
@@ -438,7 +439,7 @@ static void runs(struct proc *p)
 	if (p->has_exited)
 		return;
 	p->is_running = true;
-	p->due_started = !p->command.is_final;
+	p->due_started = !p->command.is_final || p->trips.n > 0;
 	talk_proc(p);
 }
 
@@ -522,6 +523,7 @@ static struct proc *make(struct monitor *m, struct proc_start *s)
 	p->grace.fired = grace_fired;
 	p->drain.fired = drain_fired;
 	note_arguments(p, &s->command);
+	trips_learn(p, &s->command);
 	p->next = m->procs;
 	m->procs = p;
 	m->n_procs++;

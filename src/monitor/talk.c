@@ -151,6 +151,7 @@ void talk_flush(struct monitor *m)
 		if (p->is_over)
 			talk_proc(p); /* what its tree still writes */
 	gatekeep_tell(m);
+	trips_tell(m);
 	if (!m->is_blocked)
 		say_answers(m);
 }
@@ -419,6 +420,8 @@ static int read_exec(const struct message *msg, struct command *c, char **owned,
 		               .window = x.window,
 		               .argc = x.argc,
 		               .envc = x.envc,
+		               .tripc = x.tripc,
+		               .trip_ms = x.trip_ms,
 		               .text_len = x.text_len };
 	if (read_text(c, msg, x.flags & EXEC_TEXT_FD, owned, e) < 0)
 		return -1;
@@ -527,6 +530,14 @@ static void hear_answer(struct monitor *m, const struct message *msg)
 	gatekeep_answer(m, &a);
 }
 
+static void hear_trip_answer(struct monitor *m, const struct message *msg)
+{
+	struct gate_answer a;
+
+	memcpy(&a, msg->packet.data, sizeof a);
+	trips_answer(m, &a);
+}
+
 #define ANY UINT32_MAX
 
 /* clang-format off */
@@ -562,6 +573,7 @@ static const struct {
 	[CH_RULES]   = { sizeof(struct gate_rules),    false, NULL,        NULL,         hear_rules },
 	[CH_NET_ACK] = { sizeof(uint64_t),             false, NULL,        hear_net_ack, NULL },
 	[CH_ANSWER]  = { sizeof(struct gate_answer),   false, NULL,        hear_answer,  NULL },
+	[CH_TRIP_ANSWER] = { sizeof(struct gate_answer), false, NULL,      hear_trip_answer, NULL },
 };
 /* clang-format on */
 
@@ -675,6 +687,7 @@ static void door_ready(struct watch *w, uint32_t events)
 	m->due_synced = m->due_usage = false;
 	m->due_ready = true;
 	gatekeep_new_client(m);
+	trips_new_client(m);
 	for (struct proc *p = m->procs; p; p = p->next) {
 		p->is_rung = false;
 		p->due_grew = p->log_fd >= 0 && p->log.at > p->acked;

@@ -206,7 +206,8 @@ static void text_add(struct text_list *l, const char *text)
 
 static void http_compile(struct rules *r, const struct http_rule *in)
 {
-	struct request_rule rule = { .host = host_compile(&r->arena, in->host) };
+	struct request_rule rule = { .host = host_compile(&r->arena, in->host),
+		                     .is_ask = in->is_ask };
 
 	for (size_t i = 0; i < in->methods.len; i++)
 		text_add(&rule.methods, in->methods.at[i]);

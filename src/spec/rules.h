@@ -47,6 +47,7 @@ struct range_rule {
 struct request_rule {
 	struct host_rule host;
 	struct text_list methods, paths; /* empty: all */
+	bool is_ask;                     /* wins over one that is not */
 };
 
 struct mock_rule {
@@ -172,7 +173,8 @@ bool rules_may_dial(const struct rules *r, const struct rules_addr *to, enum gat
 
 /* One request of a connection that was allowed, terminated or in plain text; `said` is its own
  * Host, `path` is from http_target_normal(), or NULL when that refused (which only matters where a
- * rule of http applies). CONNECT and TRACE are never allowed. */
+ * rule of http with paths applies). CONNECT and TRACE are never allowed; VERDICT_ASK: a rule says
+ * so, and the reason is GATE_NONE. */
 struct verdict rules_http(const struct rules *r, const struct question *q, const char *method,
                           const char *path);
 

@@ -74,6 +74,7 @@ enum approval_scope approval_scope_of(const char *name)
 #define F(field, kind, max, bit) COL(approval_row, field, kind, max, bit)
 static const struct column columns[] = {
 	F(seq,        COL_SEQ,   0,                0),
+	F(rev,        COL_INT,   0,                DECIDED | APPLIED),
 	F(id,         COL_NEED,  STORE_ID_MAX,     0),
 	F(tenant,     COL_NEED,  STORE_NAME_MAX,   0),
 	F(node,       COL_NEED,  STORE_NAME_MAX,   0),
@@ -110,8 +111,25 @@ static const struct table table = {
 
 /* ---- writes ------------------------------------------------------------------------------ */
 
+#define LAST_REV "SELECT coalesce(max(rev),0) FROM approvals"
+
+/* Not less than the clock, so that it grows also when the last rows were removed. */
+static int next_rev(struct store *s, struct approval_row *row, int64_t now_ms, struct err *e)
+{
+	int64_t last = 0;
+
+	if (db_number(&s->writer, LAST_REV, &last, e) < 0)
+		return -1;
+	row->rev = last >= now_ms ? last + 1 : now_ms;
+	return 0;
+}
+
 static int run_insert(struct store *s, struct request *q, struct err *e)
 {
+	struct approval_row *row = q->args;
+
+	if (next_rev(s, row, row->created_ms, e) < 0)
+		return -1;
 	q->answer.rows = 1;
 	return row_insert(&s->writer, &table, q->args, e);
 }
@@ -138,9 +156,11 @@ int store_approval_insert(struct store *s, const struct approval_row *row, struc
 
 static int run_decide(struct store *s, struct request *q, struct err *e)
 {
-	const struct approval_row *row = q->args;
+	struct approval_row *row = q->args;
 	char from[STATES_TEXT_MAX];
 
+	if (next_rev(s, row, row->decided_ms, e) < 0)
+		return -1;
 	row_states(&table, 1u << APPROVAL_PENDING, from);
 	int n = row_update(&s->writer, &table, row, DECIDED, from, e);
 
@@ -169,7 +189,11 @@ int store_approval_decide(struct store *s, const struct approval_row *row, struc
 
 static int run_applied(struct store *s, struct request *q, struct err *e)
 {
-	int n = row_update(&s->writer, &table, q->args, APPLIED, NULL, e);
+	struct approval_row *row = q->args;
+
+	if (next_rev(s, row, row->applied_ms, e) < 0)
+		return -1;
+	int n = row_update(&s->writer, &table, row, APPLIED, NULL, e);
 
 	q->answer.rows = n > 0 ? n : 0;
 	return n < 0 ? -1 : 0;
@@ -251,6 +275,48 @@ int store_approval_last(struct store *s, const struct approval_row *like, struct
 	                " AND (?4 IS NULL OR sandbox=?4) AND (?5 IS NULL OR workspace=?5)"
 	                " AND created_ms<=?6 ORDER BY seq DESC LIMIT 1",
 	                like, a, out, e);
+}
+
+int64_t store_approval_rev(struct store *s)
+{
+	struct err ignored = { 0 };
+	int64_t last = 0;
+
+	(void)!db_number(&s->reader, LAST_REV, &last, &ignored); /* then all of it comes */
+	return last;
+}
+
+int store_approval_changes(struct store *s, const struct approval_query *q, struct arena *a,
+                           struct approval_list *out, struct err *e)
+{
+	AUTO(db_release)
+	sqlite3_stmt *st = select_where(
+	    s,
+	    "WHERE rev>?1 AND (?2=0 OR rev<=?2) AND (?3 IS NULL OR tenant=?3)"
+	    " AND (?4 IS NULL OR instr(?4,'|'||state||'|')) AND (?5 IS NULL OR sandbox=?5)"
+	    " AND (?6 IS NULL OR workspace=?6) AND (?7 IS NULL OR kind=?7)"
+	    " ORDER BY rev LIMIT ?8",
+	    e);
+	char states[STATES_TEXT_MAX];
+	struct row_list found;
+
+	if (!st)
+		return -1;
+	row_states(&table, q->states, states);
+	db_bind_int(st, 1, q->after);
+	db_bind_int(st, 2, q->upto);
+	db_bind_text(st, 3, q->page.is_all_tenants ? NULL : q->page.tenant);
+	db_bind_text(st, 4, q->states ? states : NULL);
+	db_bind_text(st, 5, q->sandbox);
+	db_bind_text(st, 6, q->workspace);
+	db_bind_text(st, 7, q->kind);
+	db_bind_int(st, 8, (int64_t)(q->page.limit ? q->page.limit : STORE_LIST_DEFAULT));
+	struct row_source from = { .db = &s->reader, .table = &table, .st = st };
+
+	if (row_all(&from, a, &found, e) < 0)
+		return -1;
+	*out = (struct approval_list){ found.rows, found.n, NULL };
+	return 0;
 }
 
 int store_approval_list(struct store *s, const struct approval_query *q, struct arena *a,

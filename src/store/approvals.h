@@ -47,6 +47,7 @@ enum approval_scope approval_scope_of(const char *name);
 
 struct approval_row {
 	int64_t seq;
+	int64_t rev; /* given by the store: order of its last change */
 	const char *id, *tenant;
 	const char *node; /* NULL at insert: this store's */
 	enum approval_state state;
@@ -71,8 +72,10 @@ struct approval_list {
 	const char *next; /* cursor, or NULL at the end */
 };
 
+/* Of store_approval_changes(): oldest change first, behind `after`. */
 struct approval_query {
 	struct store_page page;
+	int64_t after, upto;                    /* revs; upto 0: all */
 	uint32_t states;                        /* 1 << state; 0: all */
 	const char *sandbox, *workspace, *kind; /* NULL: any */
 	bool is_unapplied_only;
@@ -94,6 +97,10 @@ int store_approval_get(struct store *s, const char *tenant, const char *id, stru
                        struct approval_row *out, struct err *e);
 int store_approval_list(struct store *s, const struct approval_query *q, struct arena *a,
                         struct approval_list *out, struct err *e);
+/* In the order of their last change; of the page only tenant and limit count. */
+int store_approval_changes(struct store *s, const struct approval_query *q, struct arena *a,
+                           struct approval_list *out, struct err *e);
+int64_t store_approval_rev(struct store *s); /* of the last change of all; 0: none was ever */
 /* Of tenant, kind, what, sandbox and workspace like that, at its decided_ms; ERR_NOT_FOUND:
  * the last decision that covers it, and the last one that was made until then. */
 int store_approval_standing(struct store *s, const struct approval_row *like, struct arena *a,

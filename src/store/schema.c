@@ -371,6 +371,7 @@ static const char secrets[] = "CREATE TABLE secrets("
 static const char approvals[] =
     "CREATE TABLE approvals("
     " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " rev INTEGER NOT NULL UNIQUE,"
     " id TEXT NOT NULL UNIQUE,"
     " tenant TEXT NOT NULL,"
     " node TEXT NOT NULL,"

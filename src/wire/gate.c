@@ -54,6 +54,7 @@ static const char *const reasons[] = {
 	[GATE_GIT] = "git",
 	[GATE_REFLECTED] = "reflected",
 	[GATE_CANARY] = "canary",
+	[GATE_TOKEN] = "token",
 };
 _Static_assert(COUNT(reasons) == GATE_REASONS, "a reason has no name");
 
@@ -129,7 +130,9 @@ static bool check_ruled(const struct gate_ruled *r)
 
 static bool check_ask(const struct gate_ask *a)
 {
-	return a->zero == 0 && a->seq > 0 && IS_TEXT(a->name) && IS_TEXT(a->rule);
+	return a->kind < GATE_ASK_KINDS && a->is_first <= 1 && a->seq > 0 && IS_TEXT(a->name) &&
+	       IS_TEXT(a->rule) && IS_TEXT(a->method) && IS_TEXT(a->path) && IS_TEXT(a->secret) &&
+	       IS_TEXT(a->refs);
 }
 
 static bool check_body(const struct gate_packet *p)

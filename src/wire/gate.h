@@ -12,7 +12,7 @@
  *   RULES ───────────▷   RULED: they hold now, for open connections too; or why the old ones stay
  *                   ◁──  RECORD: one connection, when it is decided and when it is closed
  *   CREDIT ──────────▷   (so many more records may be sent; without credit all are denied)
- *                   ◁──  ASK: a connection is held
+ *                   ◁──  ASK: a connection is held, or a request of one
  *                   ◁──  UNASK: nobody waits for the answer any more
  *   ANSWER ──────────▷   (it goes on or is closed; all that wait for the same name and port too)
  *
@@ -171,6 +171,7 @@ enum gate_reason {
 	GATE_GIT,        /* a push to a ref that the bound secret is not for */
 	GATE_REFLECTED,  /* an answer had a secret in it, which was masked */
 	GATE_CANARY,     /* it carried a canary */
+	GATE_TOKEN,      /* the token that would go with it cannot be had */
 	GATE_REASONS
 };
 
@@ -219,12 +220,28 @@ struct gate_record {
 	                                  which */
 };
 
+enum gate_ask_kind {
+	GATE_ASK_CONNECT, /* a connection; nothing but name, port and rule */
+	GATE_ASK_REQUEST, /* a request that a rule of http asks for */
+	GATE_ASK_SECRET,  /* that a secret would go with */
+	GATE_ASK_PUSH,    /* git: to refs outside of those that the secret is for */
+	GATE_ASK_KINDS
+};
+
+#define GATE_REFS_SIZE 1024
+
 struct gate_ask {
 	uint64_t ask, seq;
 	uint32_t timeout_ms;
-	uint16_t port, zero;
+	uint16_t port;
+	uint8_t kind;     /* enum gate_ask_kind */
+	uint8_t is_first; /* SECRET: it is not asked again in this sandbox */
 	char name[GATE_NAME_SIZE];
 	char rule[GATE_RULE_SIZE];
+	char method[GATE_METHOD_SIZE];
+	char path[GATE_PATH_SIZE];     /* longer ones are cut, and nobody asks the same then */
+	char secret[GATE_SECRET_SIZE]; /* SECRET, PUSH */
+	char refs[GATE_REFS_SIZE];     /* PUSH: with a blank between them */
 };
 
 struct gate_unask {

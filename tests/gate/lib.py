@@ -221,8 +221,9 @@ class Gate:
         self.send(CREDIT, struct.pack("=II", n, 0))
 
     def ask(self, timeout=5):
-        number, seq, ms, port, _, name, rule = struct.unpack("=QQIHH254s288s2x", self.expect(ASK, timeout))
-        return Record(ask=number, seq=seq, ms=ms, port=port, name=text_of(name), rule=text_of(rule))
+        number, seq, ms, port, kind, is_first, name, rule, method, path, secret, refs = struct.unpack("=QQIHBB254s288s16s512s72s1024s2x", self.expect(ASK, timeout))
+        return Record(ask=number, seq=seq, ms=ms, port=port, kind=kind, is_first=is_first, name=text_of(name), rule=text_of(rule),
+                      method=text_of(method), path=text_of(path), secret=text_of(secret), refs=text_of(refs))
 
     def unask(self, timeout=5):
         return struct.unpack("=Q", self.expect(UNASK, timeout))[0]

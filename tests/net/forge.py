@@ -6,11 +6,13 @@ A cloud and two forges that check what they are told: forges.py.
     tests/net/forge.py        all (needs root)
     tests/net/forge.py AWS    those with the word in their title
 """
+import base64
 import json
 import pathlib
 import random
 import subprocess
 import sys
+import time
 
 import place  # before lib, whose folder it knows
 import lib
@@ -22,6 +24,7 @@ SOURCE = (pathlib.Path(__file__).parent / "forges.py").read_text()  # the cell m
 NET = {"allow": ["aws.test", "hub.test", "lab.test", "forge.test"]}
 SECRET = random.SystemRandom().randbytes(20).hex()
 KEY = f"KEYID{random.SystemRandom().randbytes(6).hex().upper()}:{SECRET}"
+LAB = "glpat-" + random.SystemRandom().randbytes(10).hex()
 TOKEN = random.SystemRandom().randbytes(30).hex() + "/+=="
 
 
@@ -30,6 +33,10 @@ def begin():
     (servers.FOLDER / "forge.users").write_text("")
     finish = place.prepare()
     (servers.FOLDER / "aws.key").write_text(KEY)
+    (servers.FOLDER / "lab.token").write_text(LAB)
+    (servers.FOLDER / "ttl").write_text("3600")
+    servers.run("openssl", "genrsa", "-out", servers.FOLDER / "app.key", "2048")
+    servers.run("openssl", "rsa", "-in", servers.FOLDER / "app.key", "-pubout", "-out", servers.FOLDER / "app.pub")
     forges = servers.Server("forges", ["/usr/bin/python3", "-c", SOURCE, servers.WEB, "8201", servers.FOLDER], (servers.WEB, 8201))
     lib.SURROUNDINGS.append(forges.process.pid)
 
@@ -127,6 +134,79 @@ def _(api):
         box.good(f"(printf %s '{text[:half]}'; printf %s '{text[half:]}') | {CURL} -T - https://aws.test/echo")
         check(text not in box.good(f"{CURL} https://aws.test/echo", "*" * len(text))[0]["stdout"], "it came back")
     (servers.FOLDER / "aws.key").write_text(KEY)
+
+
+# ---- an app ---------------------------------------------------------------------------------------
+
+def app_key():
+    return (servers.FOLDER / "app.key").read_text()
+
+
+def tokens():
+    path = servers.FOLDER / "tokens"
+    return path.read_text().split() if path.exists() else []
+
+
+def set_app(api, *words, name="app", **more):
+    set_secret(api, name, "--host", "hub.test", "--inject", "github-app:12345/678", "--api", "https://hub.test", *words, **{"value": app_key(), **more})
+
+
+@test("GitHub App: one token for all requests, as bearer and for git; another one before it ends")
+def _(api):
+    set_app(api, "--env", "GITHUB_TOKEN")
+    box, first = make(api, "app"), len(tokens())
+    box.good(f'for i in 1 2 3 4 5 6; do {CURL} -H "Authorization: Bearer $GITHUB_TOKEN" https://hub.test/user & done; wait', '{"path": "/user"}')
+    same(len(tokens()), first + 1)
+    box.good("git clone -q https://hub.test/acme/project.git /work/p && cat /work/p/hello.txt", servers.TEXT)
+    same(len(tokens()), first + 1)
+    check(all(r["fields"]["authorization"].split()[1] in tokens() for r in said() if r["path"] == "/user"), said())
+    rows = box.records(lambda r: r["kind"] == "request" and r["secrets"] == ["app"])
+    same({(r["method"], r["status"]) for r in rows if r["path"] == "/app/installations/678/access_tokens"}, {("POST", 201)})
+    # Other rules that say the same keep it; another sandbox gets its own.
+    set_secret(api, "aws", "--host", "aws.test", "--inject", "aws", value=KEY)
+    box.good(f"{CURL} https://hub.test/user")
+    same(len(tokens()), first + 1)
+    (servers.FOLDER / "ttl").write_text("2")
+    short = make(api, "app")
+    for n in (2, 3):
+        short.good(f"{CURL} https://hub.test/user; {CURL} https://hub.test/user")
+        same(len(tokens()), first + n)
+        time.sleep(1.1)
+    (servers.FOLDER / "ttl").write_text("3600")
+
+
+@test("GitHub App: only for its repositories; no token, no request; the app's key is in no child of the gate")
+def _(api):
+    set_app(api, "--git", "acme/project", "--push", "refs/heads/agent/*")
+    box = make(api, "app")
+    box.good("git clone -q https://hub.test/acme/project.git /work/p")
+    push = ("cd /work/p && date +%N >more && git add . && git -c user.name=a -c user.email=a@example.org commit -qm more && git push -q origin HEAD:{}")
+    box.good(push.format("refs/heads/agent/app"))
+    box.bad(push.format("refs/heads/main"), 20)
+    box.good("curl -sS -o /dev/null -w '%{http_code}' https://hub.test/user", "403")
+    (servers.FOLDER / "ttl").write_text("0")
+    none = make(api, "app")
+    for _ in range(2):  # the second is told at once
+        none.good("curl -sS -o /dev/null -w '%{http_code}' https://hub.test/acme/project.git/info/refs?service=git-upload-pack", "502")
+    check(none.records(lambda r: r["reason"] == "token"), none.shown)
+    (servers.FOLDER / "ttl").write_text("3600")
+    lines = app_key().splitlines()
+    der = base64.b64decode("".join(lines[1:-1]))
+    forms = [lines[8].encode(), der[100:130], der[400:430], der[700:730], der[400:430][::-1], der[700:730][::-1]]
+    late = make(api, "app")
+    late.good("git ls-remote -q https://hub.test/acme/project.git")
+    gates = [pid for pid, name in lib.children_of(api.daemon.process.pid).items() if name.startswith("caisson-gate")]
+    gates += [pid for master in gates for pid in lib.children_of(master)]
+    check(len(gates) > 1, gates)
+    for pid in gates:
+        with open(f"/proc/{pid}/maps", encoding="ascii") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
+            for line in maps:
+                span, mode = line.split()[:2]
+                if mode.startswith("rw"):
+                    low, high = (int(x, 16) for x in span.split("-"))
+                    mem.seek(low)
+                    data = mem.read(high - low)
+                    check(not any(f in data for f in forms), f"{pid}: {line}")
 
 
 if __name__ == "__main__":

@@ -221,7 +221,7 @@ TEST(other_fields)
 	p = good(G_ASK);
 	p.ask.seq = 0;
 	CHECK(!check(&p));
-	p.ask = (struct gate_ask){ .seq = 1, .zero = 1 };
+	p.ask = (struct gate_ask){ .seq = 1, .kind = GATE_ASK_KINDS };
 	CHECK(!check(&p));
 }
 
