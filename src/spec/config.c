@@ -4,7 +4,6 @@
 #include <ctype.h>
 
 #include "spec/opts.h"
-#include "wire/weburl.h"
 
 #define CONFIG_SET_BYTES (64u << 10) /* of one set of hosts, with commas */
 
@@ -252,20 +251,6 @@ static int check_key(const struct opt *o, struct arena *a, const char *text, con
 	return err_new(e, ERR_INVALID, "wants env:NAME or keyring:NAME");
 }
 
-static int check_webhook(const struct opt *o, struct arena *a, const char *text, const char **out,
-                         struct err *e)
-{
-	struct weburl url;
-
-	(void)o;
-	if (weburl_read(span_of(text), &url) < 0) /* not repeated: it may have a secret in it */
-		return err_new(e, ERR_INVALID,
-		               "wants a URL of http or https, with the name of a host and "
-		               "without a query");
-	*out = arena_strdup(a, text);
-	return 0;
-}
-
 static int check_cache(const struct opt *o, struct arena *a, const char *text, const char **out,
                        struct err *e)
 {
@@ -420,6 +405,9 @@ static const struct opt rows[] = {
 	{ .key = "keep_ledger", .flag = "keep-ledger", .arg = "SIZE", .dflt = "4g",
 	  .type = &opt_number, FIELD(keep_ledger_bytes), BOUNDS(unit_size, 64u << 20, BYTES_MAX),
 	  .forms = "a size: `16g`", .help = "of the ledger; then its oldest files go" },
+	{ .key = "ledger_burst", .flag = "ledger-burst", .arg = "N", .dflt = "20000",
+	  .type = &opt_number, FIELD(ledger_burst), BOUNDS(unit_count, 100, 1000000),
+	  .forms = "a number", .help = "records that what runs in one sandbox may cause at once; then 50 a second, and sums" },
 	{ .key = "process_events", .flag = "process-events", .arg = "on|off", .dflt = "on",
 	  .type = &opt_text, .check = check_switch, FIELD(process_events), .forms = "`on` or `off`",
 	  .help = "a record for every program that a command starts" },
