@@ -23,7 +23,7 @@ struct apply_note {
 	struct str version[APPLY_SIDES];
 	struct str merged;
 	char hash[TREE_HASH_TEXT]; /* of a file, as the workspace has it */
-	size_t op; /* its step and one more; 0: none */
+	size_t op;                 /* its step and one more; 0: none */
 };
 
 struct apply_job {

@@ -151,6 +151,8 @@ void note_exec_started(const struct px *p)
 
 	json_object_set_new(data, "argv", argv ? argv : json_array());
 	json_object_set_new(data, "cwd", details_text(p->cwd));
+	if (p->argv_hash[0])
+		json_object_set_new(data, "argv_sha256", json_string(p->argv_hash));
 	if (p->env_names)
 		json_object_set(data, "env", p->env_names);
 	if (p->label)
@@ -341,10 +343,9 @@ void note_exec_ended(const struct px *p)
 /* ---- the network ---------------------------------------------------------------------- */
 
 static const enum ledger_kind net_kinds[] = {
-	[GATE_OPENED] = LEDGER_NET_CONNECTION,
-	[GATE_CLOSED] = LEDGER_NET_CONNECTION,
-	[GATE_LOOKUP] = LEDGER_NET_LOOKUP,
-	[GATE_REQUEST] = LEDGER_NET_REQUEST,
+	[GATE_OPENED] = LEDGER_NET_CONNECTION, [GATE_CLOSED] = LEDGER_NET_CONNECTION,
+	[GATE_LOOKUP] = LEDGER_NET_LOOKUP,     [GATE_REQUEST] = LEDGER_NET_REQUEST,
+	[GATE_USE] = LEDGER_NET_REQUEST,
 };
 _Static_assert(COUNT(net_kinds) == GATE_KINDS, "a kind of record has no kind here");
 
@@ -387,15 +388,12 @@ void note_use(const struct sbx *s, const char *process, const struct gate_record
               ledger_done_fn *done, void *arg)
 {
 	struct ledger_who who = who_is(s);
-	json_t *data =
-	    json_pack("{so,so,si,sI,sI,si}", "secret", details_text(r->secret), "host",
-	              details_text(r->name), "port", (int)r->port, "num", (json_int_t)r->seq,
-	              "request", (json_int_t)r->request, "status", (int)r->status);
+	json_t *data = json_pack("{so,so,si,sI,sI}", "secret", details_text(r->secret), "host",
+	                         details_text(r->name), "port", (int)r->port, "num",
+	                         (json_int_t)r->seq, "request", (json_int_t)r->request);
 
 	set_text(data, "method", r->method);
 	set_text(data, "path", r->path);
-	if (r->reason != GATE_NONE)
-		set_text(data, "reason", gate_reason_name((enum gate_reason)r->reason));
 	who.process = process;
 	who.actor = NULL;
 	/* Of our own, such as a push: whoever wanted it is told of there. */

@@ -446,7 +446,9 @@ void secret_note_use(struct sbx *s, const struct gate_record *r)
 	};
 	struct err e = { 0 };
 
-	if (!r->secret[0] || (r->reason == GATE_CANARY && r->kind == GATE_REQUEST))
+	bool is_canary = r->reason == GATE_CANARY && r->kind != GATE_REQUEST;
+
+	if (!r->secret[0] || (r->kind != GATE_USE && !is_canary))
 		return;
 	if (store_secret_used(s->core->store, &row, (struct store_call){ .is_lazy = true }, &e) < 0)
 		journal(JOURNAL_ERROR, e.msg, "sandbox", s->id, NULL);

@@ -418,6 +418,7 @@ static int start(struct serve *s, const struct serve_opts *o, struct err *e)
 		return err_sys(e, -r, "start");
 	if (open_book(s, o, e) < 0)
 		return -1;
+	s->budget.burst = o->burst;
 	s->sync.fired = sync_due;
 	s->seal.fired = seal_due;
 	s->launcher = (struct watch){ .fd = o->launcher_fd, .ready = launcher_ready };

@@ -215,7 +215,7 @@ def _(api):
     records = wait_until(lambda: r if len(r := ledger(api, f"kind=secret&sandbox={box.id}")) >= 6 else None, 5, "records")
     same({(r["data"]["secret"], r["data"]["host"], r["data"]["port"]) for r in records}, {("bearer", "api.test", 443)})
     same([r["data"]["path"] for r in records][:4], ["/repos/a", "/repos/b", "/repos/c", "/repos/d"])
-    check(all(r["process"].startswith("px_") and r["data"]["status"] == 200 for r in records), records)
+    check(all(r["process"].startswith("px_") and r["data"]["method"] in ("GET", "POST") for r in records), records)
     changed = ledger(api, "kind=secret.changed")
     same((changed[-1]["data"]["secret"], changed[-1]["data"]["what"], changed[-1]["actor"]), ("bearer", "set", "uid:0"))
 
