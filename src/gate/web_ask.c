@@ -331,6 +331,16 @@ static bool ask_head(struct web *w)
 	return true;
 }
 
+static void refuse_body(struct web *w, int r)
+{
+	enum gate_reason why = r == WEBBODY_PUSH     ? GATE_GIT
+	                       : r == WEBBODY_CANARY ? GATE_CANARY
+	                       : r == WEBBODY_LARGE  ? GATE_BUDGET
+	                                             : GATE_HTTP_BAD;
+
+	web_refuse(w, r == WEBBODY_LARGE ? 413 : webhead_status(why), GATE_DENY, why);
+}
+
 static bool ask_body(struct web *w)
 {
 	const struct webbody_way way = {
@@ -356,12 +366,7 @@ static bool ask_body(struct web *w)
 	if (w->answering == ANSWER_MOCK)
 		str_done(leg_out(&w->server));
 	if (r < 0) {
-		enum gate_reason why = r == WEBBODY_PUSH     ? GATE_GIT
-		                       : r == WEBBODY_CANARY ? GATE_CANARY
-		                       : r == WEBBODY_LARGE  ? GATE_BUDGET
-		                                             : GATE_HTTP_BAD;
-
-		web_refuse(w, r == WEBBODY_LARGE ? 413 : webhead_status(why), GATE_DENY, why);
+		refuse_body(w, r);
 		return false;
 	}
 	if (w->asking == ASK_DONE || leg_input(&w->client).len > 0 || leg_fill(&w->client))
