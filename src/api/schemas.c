@@ -232,10 +232,11 @@ static const struct member child[] = {
 	{ "name", NEEDED, "text",    "of the program" },
 };
 static const struct member violation[] = {
-	{ "kind",   NEEDED, "text",    "limit, net, fs" },
-	{ "target", NEEDED, "text",    "what was wanted: a limit's key, a host, a path" },
+	{ "kind",   NEEDED, "text",    "limit, net, fs, command" },
+	{ "target", NEEDED, "text",    "what was wanted: a limit's key, a host, a path, a command" },
 	{ "rule",   0,      "text",    "that refused it" },
-	{ "reason", 0,      "text",    "of a connection: why" },
+	{ "reason", 0,      "text",    "of a connection or a command: why" },
+	{ "approval", 0,    "text",    "of a command: by which it was denied" },
 	{ "certain", 0,     "bool",    "of a connection: it was this process, not another that ran at the time" },
 	{ "count",  0,      "integer", "how often, or how much" },
 };
@@ -622,7 +623,11 @@ const struct schema schemas[] = {
 	{ "CommitAuthor", "Who commits.", MEMBERS(commit_author), ASK },
 	{ "MergeAsk", "What is merged.", MEMBERS(merge_ask), ASK },
 	{ "PushAsk", "Where to.", MEMBERS(push_ask), ASK },
+	{ "PullAsk", "A pull or merge request.", MEMBERS(pull_ask), ASK },
+	{ "Pull", "A pull or merge request at its forge.", MEMBERS(pull_of) },
 	{ "TakeAsk", "Which files.", MEMBERS(take_ask), ASK },
+	{ "ApplyAsk", "What is about to be taken to a folder of the caller's.", MEMBERS(apply_ask), ASK },
+	{ "ApplyFile", "One file that executes later.", MEMBERS(apply_file), ASK },
 	{ "JoinAsk", "The file before two have changed it, and after.", MEMBERS(join_ask), ASK },
 	{ "AppliedAsk", "What is applied where.", MEMBERS(applied_ask), ASK },
 	{ "Applied", "What is on record.", MEMBERS(applied_of) },

@@ -27,7 +27,11 @@ struct options {
 	size_t argc;
 	char *cache_argv[ARGS_MAX]; /* of the package cache */
 	size_t cache_argc;
-	char *ledger_argv[3];
+	char *ledger_argv[5];
+	int ledger_argc;
+	char *hook_argv[ARGS_MAX]; /* of the sender of webhooks */
+	size_t hook_argc;
+	bool has_webhook;
 };
 
 /* clang-format off */
@@ -35,7 +39,8 @@ static const char usage[] =
 	"usage: caisson-launcher --state DIR --run DIR [--listen ADDR]... [--tls CERT KEY]\n"
 	"           [--host-path DIR]... [--service-id N] [--on-demand] [--idle-exit TIME]\n"
 	"           [--ttl TIME] [--keep-records TIME] [--keep-trash TIME] [--keep-ledger SIZE]\n"
-	"           [--process-events on|off] [--log LEVEL] [--net NAME=VALUE]...\n"
+	"           [--ledger-burst N] [--process-events on|off] [--log LEVEL] [--net NAME=VALUE]...\n"
+	"           [--approvals NAME=VALUE]...\n"
 	"           [--quota NAME=N]... [--store NAME=N]... [--default LIMIT=N]... [--most LIMIT=N]...\n";
 /* clang-format on */
 
@@ -61,16 +66,16 @@ static int add_host_path(struct options *o, char **values, struct err *e)
 	return 0;
 }
 
-/* Not root, and not an id that a sandbox may have; nor are the next three, which are of the gate,
- * of the package cache and of the ledger. */
+/* Not root, and not an id that a sandbox may have; nor are the next four, which are of the gate,
+ * of the package cache, of the ledger and of the sender of webhooks. */
 static int set_service_id(struct options *o, char **values, struct err *e)
 {
 	char *end;
 	unsigned long id = strtoul(values[0], &end, 10);
 
-	if (*end || end == values[0] || values[0][0] == '-' || id == 0 || id >= SLOT_ID_BASE - 3)
+	if (*end || end == values[0] || values[0][0] == '-' || id == 0 || id >= SLOT_ID_BASE - 4)
 		return err_new(e, ERR_INVALID, "--service-id %s: 1 to %u", values[0],
-		               SLOT_ID_BASE - 4);
+		               SLOT_ID_BASE - 5);
 	o->server.service_id = (uid_t)id;
 	return 0;
 }
@@ -80,7 +85,7 @@ static int add_net(struct options *o, char **values, struct err *e)
 {
 	static char flag[] = "--net";
 
-	if (o->cache_argc + 3 >= ARGS_MAX)
+	if (o->cache_argc + 3 >= ARGS_MAX || o->hook_argc + 3 >= ARGS_MAX)
 		return err_new(e, ERR_LIMIT, "too many options");
 	if (strncmp(values[0], "ca=", 3) == 0)
 		o->server.gate_ca = values[0] + 3;
@@ -88,6 +93,33 @@ static int add_net(struct options *o, char **values, struct err *e)
 		o->server.gate_key = values[0] + 4;
 	o->cache_argv[o->cache_argc++] = flag;
 	o->cache_argv[o->cache_argc++] = values[0];
+	o->hook_argv[o->hook_argc++] = flag;
+	o->hook_argv[o->hook_argc++] = values[0];
+	return 0;
+}
+
+static int add_approvals(struct options *o, char **values, struct err *e)
+{
+	static char flag[] = "--approvals";
+
+	if (strncmp(values[0], "key=", 4) == 0) {
+		o->server.hook_key = values[0] + 4;
+		return 0;
+	}
+	if (o->hook_argc + 3 >= ARGS_MAX)
+		return err_new(e, ERR_LIMIT, "too many options");
+	o->has_webhook |= strncmp(values[0], "webhook=", 8) == 0;
+	o->hook_argv[o->hook_argc++] = flag;
+	o->hook_argv[o->hook_argc++] = values[0];
+	return 0;
+}
+
+static int add_ledger(struct options *o, char *flag, char *value, struct err *e)
+{
+	if (o->ledger_argc + 2 >= (int)COUNT(o->ledger_argv))
+		return err_new(e, ERR_INVALID, "%s: twice", flag);
+	o->ledger_argv[o->ledger_argc++] = flag;
+	o->ledger_argv[o->ledger_argc++] = value;
 	return 0;
 }
 
@@ -95,10 +127,14 @@ static int set_keep_ledger(struct options *o, char **values, struct err *e)
 {
 	static char flag[] = "--keep-ledger";
 
-	(void)e;
-	o->ledger_argv[0] = flag;
-	o->ledger_argv[1] = values[0];
-	return 0;
+	return add_ledger(o, flag, values[0], e);
+}
+
+static int set_ledger_burst(struct options *o, char **values, struct err *e)
+{
+	static char flag[] = "--ledger-burst";
+
+	return add_ledger(o, flag, values[0], e);
 }
 
 static int set_on_demand(struct options *o, char **values, struct err *e)
@@ -126,9 +162,11 @@ static const struct option {
 	{ "--keep-records", 1, true,  NULL },
 	{ "--keep-trash",   1, true,  NULL },
 	{ "--keep-ledger",  1, false, set_keep_ledger },
+	{ "--ledger-burst", 1, false, set_ledger_burst },
 	{ "--process-events", 1, true, NULL },
 	{ "--log",          1, true,  NULL },
 	{ "--net",          1, true,  add_net },
+	{ "--approvals",    1, true,  add_approvals },
 	{ "--quota",        1, true,  NULL },
 	{ "--store",        1, true,  NULL },
 	{ "--default",      1, true,  NULL },
@@ -236,6 +274,7 @@ int main(int argc, char **argv)
 	o.server.argv = o.argv;
 	o.server.cache_args = o.cache_argv;
 	o.server.ledger_args = o.ledger_argv;
+	o.server.hook_args = o.has_webhook ? o.hook_argv : NULL;
 	o.server.env = environ;
 	r = sealkey_take(o.server.gate_key, &e);
 	if (r == 0)

@@ -5,7 +5,7 @@
 #include "wire/later.h"
 
 #define ARGV_MAX 4096
-#define FILES_MAX 100 /* of one command */
+#define FILES_MAX 1000 /* that are shown */
 
 /* ---- words ---------------------------------------------------------------------------- */
 
@@ -171,7 +171,8 @@ static void print_head(struct report *r)
 
 bool report_is_promotion(const char *kind)
 {
-	static const char *const kinds[] = { "git.committed", "git.merged", "git.pushed",
+	static const char *const kinds[] = { "git.committed",     "git.merged",
+		                             "git.pushed",        "git.proposed",
 		                             "workspace.applied", "workspace.exported" };
 
 	for (size_t i = 0; i < COUNT(kinds); i++)
@@ -230,15 +231,21 @@ static void print_diff(struct report *r)
 		int64_t n = report_number(r->in->counts, words[i].status);
 
 		if (n > 0)
-			str_addf(&text, "%s%lld %s", text.len ? ", " : "Files: ", (long long)n,
+			str_addf(&text, "%s%lld %s",
+			         text.len ? ", " : "Files of the workspace: ", (long long)n,
 			         words[i].word);
 	}
 	page_say(&r->page, PAGE_PLAIN, text.len ? str_text(&text) : "No file differs.");
+	if (r->in->is_of_commits)
+		page_say(
+		    &r->page, PAGE_PLAIN,
+		    "Below is what was committed and accepted; the rest stayed in the workspace.");
 	if (r->in->patch.len == 0)
 		return;
 	page_pre(&r->page, r->in->patch.at, r->in->patch.len);
 	if (r->in->is_patch_cut)
-		page_say(&r->page, PAGE_WARN, "It is longer: caisson diff -p has all of it.");
+		page_say(&r->page, PAGE_WARN,
+		         "That is not all of it: caisson diff -p has the rest.");
 }
 
 /* ---- commands and files --------------------------------------------------------------- */
@@ -363,47 +370,63 @@ static bool is_noise(const json_t *file)
 	return strcmp(report_text(file, "type"), "dir") == 0;
 }
 
-static void print_file(struct report *r, const json_t *point, const json_t *file)
+static void print_file(struct report *r, const json_t *record, const json_t *file)
 {
-	const char *why = later_of(file), *process = report_text(point, "process");
-	AUTO(str_done) struct str path = { .max = ARGV_MAX };
-	const char *from = report_text(file, "from");
+	const char *why = later_of(file), *process = report_text(record, "process");
+	const char *from = report_text(file, "from"), *path = report_text(file, "path");
+	AUTO(str_done) struct str name = { .max = ARGV_MAX };
 
-	str_addf(&path, "%s%s%s", from, *from ? " to " : "", report_text(file, "path"));
+	str_addf(&name, "%s%s%s%s", from, *from ? " to " : "",
+	         *path ? path : "base64: ", *path ? "" : report_text(file, "path_base64"));
 	page_row(&r->page, why ? PAGE_WARN : PAGE_PLAIN);
 	page_cell(&r->page, report_text(file, "status"));
-	page_cell(&r->page, str_text(&path));
+	page_cell(&r->page, str_text(&name));
 	page_cell(&r->page, why ? why : "");
-	page_cell(&r->page, *process ? report_command(r, process) : report_text(point, "kind"));
+	page_cell(&r->page, *process ? report_command(r, process) : report_text(record, "actor"));
+}
+
+struct files_told {
+	size_t n, more;
+};
+
+static void print_point(struct report *r, const json_t *record, struct files_told *told)
+{
+	const json_t *data = json_object_get(record, "data"), *file;
+	size_t i;
+
+	told->more += (size_t)report_number(data, "unnamed");
+	json_array_foreach(json_object_get(data, "names"), i, file)
+	{
+		bool is_shown = !is_noise(file) && told->n < FILES_MAX;
+
+		told->n += is_shown;
+		told->more += !is_shown;
+		if (is_shown)
+			print_file(r, record, file);
+	}
 }
 
 static void print_files(struct report *r)
 {
 	static const char *const heads[] = { "How", "File", "Executes later", "By", NULL };
-	const json_t *point, *file;
-	size_t i, k, n = 0, more = 0;
+	struct files_told told = { 0 };
+	const json_t *record;
 	char text[128];
+	size_t i;
 
 	page_section(&r->page, "Files, and what changed them");
 	page_table(&r->page, heads);
-	json_array_foreach(r->in->points, i, point)
+	json_array_foreach(r->in->records, i, record)
 	{
-		json_array_foreach(json_object_get(point, "changed"), k, file)
-		{
-			if (is_noise(file) || k >= FILES_MAX || n >= 2 * REPORT_ROWS_MAX) {
-				more++;
-				continue;
-			}
-			n++;
-			print_file(r, point, file);
-		}
+		if (strcmp(report_text(record, "kind"), "workspace.files") == 0)
+			print_point(r, record, &told);
 	}
-	if (n == 0)
+	if (told.n == 0)
 		page_say(&r->page, PAGE_PLAIN, "No file was changed by a command.");
-	if (more == 0)
+	if (told.more == 0)
 		return;
 	snprintf(text, sizeof text,
-	         "And %zu more: folders, what git writes by itself, or too many.", more);
+	         "And %zu more: folders, what git writes by itself, or too many.", told.more);
 	page_say(&r->page, PAGE_PLAIN, text);
 }
 
@@ -411,32 +434,34 @@ static void print_files(struct report *r)
 
 static void print_approvals(struct report *r)
 {
-	static const char *const heads[] = { "Time", "What", "About", "Decision", "By", NULL };
+	static const char *const heads[] = { "Time", "What", "State", "Why", "By", NULL };
 	const json_t *record;
 	size_t i;
 
 	page_section(&r->page, "Approvals");
-	if (r->n_approvals == 0) {
-		page_say(&r->page, PAGE_PLAIN, "Nobody was asked.");
-		return;
-	}
 	page_table(&r->page, heads);
 	json_array_foreach(r->in->records, i, record)
 	{
 		const json_t *data = json_object_get(record, "data");
-		const char *by = report_text(data, "by");
+		const char *state = report_text(data, "state");
+		AUTO(str_done) struct str what = { .max = ARGV_MAX };
 		char time[32];
 
 		if (strncmp(report_text(record, "kind"), "approval.", 9) != 0)
 			continue;
 		report_time(report_number(record, "ts"), time);
-		page_row(&r->page, PAGE_PLAIN);
+		str_addf(&what, "%s: %s", report_text(data, "of"), report_text(data, "what"));
+		page_row(&r->page, strcmp(state, "allowed") == 0   ? PAGE_GOOD
+		                   : strcmp(state, "pending") == 0 ? PAGE_PLAIN
+		                                                   : PAGE_BAD);
 		page_cellf(&r->page, "%s", time);
-		page_cell(&r->page, report_text(record, "kind"));
-		page_cell(&r->page, report_text(data, "what"));
-		page_cell(&r->page, report_text(data, "decision"));
-		page_cell(&r->page, *by ? by : report_text(record, "actor"));
+		page_cell(&r->page, str_text(&what));
+		page_cell(&r->page, state);
+		page_cell(&r->page, report_text(data, *report_text(data, "note") ? "note" : "why"));
+		page_cell(&r->page, report_text(record, "actor"));
 	}
+	if (r->n_approvals == 0)
+		page_say(&r->page, PAGE_PLAIN, "Nothing was decided.");
 }
 
 static void print_json(struct page *p, const json_t *value)
@@ -459,8 +484,6 @@ static void print_policy(struct report *r)
 	json_array_foreach(r->in->records, i, record)
 	{
 		const json_t *data = json_object_get(record, "data");
-		const json_t *known =
-		    json_object_get(r->in->sandboxes, report_text(record, "sandbox"));
 		const char *kind = report_text(record, "kind");
 		bool is_created = strcmp(kind, "sandbox.created") == 0;
 		char time[32];
@@ -475,7 +498,7 @@ static void print_policy(struct report *r)
 		page_cell(&r->page, report_text(data, "image"));
 		page_cell(&r->page, report_text(data, "policy"));
 		print_json(&r->page, json_object_get(data, "net"));
-		print_json(&r->page, json_object_get(json_object_get(known, "spec"), "limits"));
+		print_json(&r->page, json_object_get(data, "limits"));
 	}
 }
 

@@ -13,7 +13,6 @@
 
 #define PATH_BYTES_MAX 8192
 #define RECORDS_MAX 200000
-#define POINTS_MAX 200
 #define PAGE_BYTES_MAX (64u << 20)
 #define VERIFIED_MAX (1u << 20)
 #define VERIFY_TRIES 5
@@ -26,17 +25,17 @@ struct report_opts {
 
 struct gathered {
 	struct client *client;
-	json_t *workspace, *repo, *records, *sandboxes, *links, *processes, *points, *counts;
+	json_t *workspace, *repo, *records, *sandboxes, *links, *counts;
 	json_t *verified;
 	struct str patch;
-	bool is_patch_cut;
+	bool is_patch_cut, is_of_commits;
 	struct report_proof proof;
 };
 
 static void gathered_done(struct gathered *g)
 {
-	json_t *all[] = { g->workspace, g->repo,   g->records, g->sandboxes, g->links,
-		          g->processes, g->points, g->counts,  g->verified };
+	json_t *all[] = { g->workspace, g->repo,   g->records, g->sandboxes,
+		          g->links,     g->counts, g->verified };
 
 	for (size_t i = 0; i < COUNT(all); i++)
 		json_decref(all[i]);
@@ -113,10 +112,14 @@ static int take_record(void *arg, struct span line, struct err *e)
 	return 0;
 }
 
+struct seq_record {
+	json_t *record;
+};
+
 static int by_seq(const void *a, const void *b)
 {
-	int64_t x = number_of(*(json_t *const *)a, "seq"),
-		y = number_of(*(json_t *const *)b, "seq");
+	int64_t x = number_of(((const struct seq_record *)a)->record, "seq"),
+		y = number_of(((const struct seq_record *)b)->record, "seq");
 
 	return x < y ? -1 : x > y;
 }
@@ -124,14 +127,14 @@ static int by_seq(const void *a, const void *b)
 static void sort_records(struct gathered *g)
 {
 	size_t n = json_array_size(g->records);
-	AUTO(freep) json_t **all = mem_alloc((n + 1) * sizeof(json_t *));
+	AUTO(freep) struct seq_record *all = mem_alloc((n + 1) * sizeof *all);
 
 	for (size_t i = 0; i < n; i++)
-		all[i] = json_incref(json_array_get(g->records, i));
+		all[i].record = json_incref(json_array_get(g->records, i));
 	qsort(all, n, sizeof *all, by_seq);
 	json_array_clear(g->records);
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(g->records, all[i]);
+		json_array_append_new(g->records, all[i].record);
 	g->proof.n = n;
 	g->proof.first = n ? (uint64_t)number_of(json_array_get(g->records, 0), "seq") : 0;
 	g->proof.last = n ? (uint64_t)number_of(json_array_get(g->records, n - 1), "seq") : 0;
@@ -166,91 +169,79 @@ static int get_records(struct gathered *g, const char *id, struct err *e)
 
 /* ---- what the store knows ------------------------------------------------------------- */
 
-static void get_sandboxes(struct gathered *g)
+/* What was accepted last: two commits, or a point; else it is what is there. */
+struct accepted {
+	const char *base, *commit, *point;
+};
+
+static struct accepted accepted_of(const struct gathered *g)
 {
-	const char *sandbox;
-	json_t *v, *one;
-	void *next;
-	size_t i;
-
-	json_object_foreach_safe(g->sandboxes, next, sandbox, v)
-	{
-		AUTO(json_decrefp)
-		json_t *page = look(g, "/v1/processes?limit=1000&sandbox={}", &sandbox);
-
-		json_array_foreach(json_object_get(page, "processes"), i, one)
-		    json_object_set(g->processes, text_of(one, "id"), one);
-		one = look(g, "/v1/sandboxes/{}", &sandbox);
-		if (one)
-			json_object_set_new(g->sandboxes, sandbox, one);
-	}
-}
-
-/* The history, oldest first, and of each point that is part of what is there now its files. */
-static void get_points(struct gathered *g, const char *id)
-{
-	AUTO(json_decrefp) json_t *all = look(g, "/v1/workspaces/{}/history?limit=1000", &id);
-	json_t *points = json_object_get(all, "points");
-	size_t asked = 0;
-
-	for (size_t i = json_array_size(points); i > 0; i--) {
-		json_t *point = json_array_get(points, i - 1);
-		const char *texts[] = { id, text_of(point, "before"), text_of(point, "id") };
-
-		json_array_append(g->points, point);
-		if (number_of(point, "files") == 0 || !*texts[1] || asked++ >= POINTS_MAX)
-			continue;
-		AUTO(json_decrefp)
-		json_t *changes = look(g, "/v1/workspaces/{}/changes?base={}&to={}", texts);
-
-		json_object_set(point, "changed", json_object_get(changes, "files"));
-	}
-}
-
-/* What was accepted is the point that the last promotion left behind; else it is what is there. */
-static const char *accepted(const struct gathered *g)
-{
+	struct accepted found = { "", "", "" };
 	const json_t *record;
-	const char *point = "", *found = "";
+	const char *point = "";
 	size_t i;
 
 	json_array_foreach(g->records, i, record)
 	{
-		const char *kind = text_of(record, "kind");
+		const json_t *data = json_object_get(record, "data");
+		const char *kind = text_of(record, "kind"), *own = text_of(data, "point");
 
 		if (strcmp(kind, "workspace.changed") == 0)
-			point = text_of(json_object_get(record, "data"), "point");
-		else if (report_is_promotion(kind))
-			found = point;
+			point = own;
+		else if (report_is_promotion(kind) &&
+		         (*text_of(data, "commit") || *text_of(data, "tree")))
+			found = (struct accepted){ text_of(data, "base"), text_of(data, "commit"),
+				                   *own ? own : point };
 	}
 	return found;
 }
 
-static void get_change(struct gathered *g, const char *id)
+/* False: it cannot be had. */
+static bool get_patch(struct gathered *g, const char *pattern, const char *const *texts)
 {
-	const char *texts[] = { id, accepted(g) };
-	const char *end = *texts[1] ? "/v1/workspaces/{}/changes?base=base&to={}"
-	                            : "/v1/workspaces/{}/changes?base=base";
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 	struct client_answer a;
 	struct span piece;
 	struct err e = { 0 };
+	int r;
 
-	AUTO(json_decrefp) json_t *stat = look(g, end, texts);
-
-	g->counts = json_incref(json_object_get(stat, "counts"));
-	client_path(&path, end, texts);
-	str_add(&path, "&format=patch");
+	client_path(&path, pattern, texts);
 	const struct client_ask ask = { .method = "GET", .path = str_text(&path) };
 
 	if (client_begin(g->client, &ask, &a, &e) < 0 || client_check(g->client, &a, &e) < 0)
-		return;
-	while (client_read(g->client, &a, &piece, &e) > 0) {
+		return false;
+	while ((r = client_read(g->client, &a, &piece, &e)) > 0) {
 		size_t room = REPORT_DIFF_MAX - g->patch.len;
 
 		g->is_patch_cut |= piece.len > room;
 		str_addn(&g->patch, piece.at, piece.len < room ? piece.len : room);
 	}
+	return r == 0;
+}
+
+static void get_change(struct gathered *g, const char *id)
+{
+	const struct accepted now = accepted_of(g);
+	const char *points[] = { id, now.point }, *commits[] = { id, now.base, now.commit };
+	AUTO(json_decrefp)
+	json_t *stat = look(g,
+	                    *now.point ? "/v1/workspaces/{}/changes?base=base&to={}"
+	                               : "/v1/workspaces/{}/changes?base=base",
+	                    points);
+
+	g->counts = json_incref(json_object_get(stat, "counts"));
+	g->is_of_commits =
+	    strlen(now.commit) >= 40 && strlen(now.base) >= 40 &&
+	    get_patch(g, "/v1/workspaces/{}/changes?format=patch&base={}&to={}", commits);
+	if (g->is_of_commits)
+		return;
+	str_clear(&g->patch);
+	g->is_patch_cut =
+	    !get_patch(g,
+	               *now.point ? "/v1/workspaces/{}/changes?format=patch&base=base&to={}"
+	                          : "/v1/workspaces/{}/changes?format=patch&base=base",
+	               points) ||
+	    g->is_patch_cut;
 }
 
 /* ---- the ledger's files --------------------------------------------------------------- */
@@ -335,13 +326,11 @@ static int gather(struct verb_call *c, struct gathered *g, struct err *e)
 	if (json_array_size(g->records) == 0)
 		return err_new(e, ERR_INVALID, "the ledger knows nothing of a workspace %s", name);
 	get_verified(g, c->opts);
-	get_sandboxes(g);
 	if (!g->workspace)
 		return 0;
 	const char *repo = text_of(g->workspace, "repo");
 
 	g->repo = *repo ? look(g, "/v1/repos/{}", &repo) : NULL;
-	get_points(g, id);
 	get_change(g, id);
 	return 0;
 }
@@ -374,8 +363,6 @@ static int report_run(struct verb_call *c, struct err *e)
 		              .records = json_array(),
 		              .sandboxes = json_object(),
 		              .links = json_object(),
-		              .processes = json_object(),
-		              .points = json_array(),
 		              .patch = { .max = REPORT_DIFF_MAX } };
 	AUTO(str_done) struct str page = { .max = PAGE_BYTES_MAX };
 
@@ -387,12 +374,10 @@ static int report_run(struct verb_call *c, struct err *e)
 		                      .workspace = g.workspace,
 		                      .repo = g.repo ? text_of(g.repo, "url") : NULL,
 		                      .records = g.records,
-		                      .points = g.points,
-		                      .processes = g.processes,
-		                      .sandboxes = g.sandboxes,
 		                      .counts = g.counts,
 		                      .patch = { str_text(&g.patch), g.patch.len },
 		                      .is_patch_cut = g.is_patch_cut,
+		                      .is_of_commits = g.is_of_commits,
 		                      .proof = g.proof,
 		                      .now_ms = (int64_t)time(NULL) * 1000 };
 

@@ -68,6 +68,7 @@ static const struct {
 	[GIT_PUSH] = { git_script_push, "push", false, false, LEDGER_GIT_PUSHED, PROMOTE_COMMITS, { true, true }, false },
 	/* For who has to judge it: a canary is shown. */
 	[GIT_PATCH] = { git_script_patch, "patch", false, true, LEDGER_KINDS, PROMOTE_NOTHING, { false, false }, true },
+	[GIT_BETWEEN] = { git_script_between, "patch", false, true, LEDGER_KINDS, PROMOTE_NOTHING, { false, false }, true },
 	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true, LEDGER_EXPORTED, PROMOTE_COMMITS, { true, true }, false },
 	[GIT_MAILS] = { git_script_mails, "patch", false, true, LEDGER_EXPORTED, PROMOTE_COMMITS, { true, false }, true },
 	[GIT_TAKE] = { git_script_take, "take", false, true, LEDGER_KINDS, PROMOTE_NOTHING, { true, true }, true },
@@ -195,6 +196,32 @@ static void conclude(struct git_op *o)
 		put_on_record(o);
 }
 
+static void take_hash(char out[GIT_SHA_SIZE], const char *text)
+{
+	size_t n = strcspn(text, " \n");
+
+	if (git_sha_is(text, n))
+		snprintf(out, GIT_SHA_SIZE, "%.*s", (int)n, text);
+}
+
+/* "COMMIT\nTREE\n" on standard output; where that is something else "tree COMMIT TREE" is the last
+ * line of the other. */
+static void take_hashes(struct git_op *o, const struct service_end *end)
+{
+	const char *text = end->out ? end->out : "", *last = NULL;
+
+	if (verbs[o->verb].is_large) {
+		for (const char *at = end->complaint; (at = strstr(at, "tree ")); at++)
+			last = at;
+		text = last ? last + strlen("tree ") : "";
+	}
+	size_t n = strcspn(text, " \n");
+
+	take_hash(o->sha, text);
+	if (text[n])
+		take_hash(o->tree, text + n + 1);
+}
+
 static void keep(struct git_op *o, const void *bytes, size_t n)
 {
 	if (verbs[o->verb].kind == LEDGER_EXPORTED)
@@ -229,32 +256,6 @@ static void scan_end(struct git_op *o)
 	keep(o, str_text(&rest), rest.len);
 	if (promote_judge(o->w, what, o->scanner, verbs[o->verb].bar, &o->fail) == 0)
 		promote_note_masked(o->w, what, o->scanner);
-}
-
-static void take_hash(char out[GIT_SHA_SIZE], const char *text)
-{
-	size_t n = strcspn(text, " \n");
-
-	if (git_sha_is(text, n))
-		snprintf(out, GIT_SHA_SIZE, "%.*s", (int)n, text);
-}
-
-/* "COMMIT\nTREE\n" on standard output; where that is something else "tree COMMIT TREE" is the last
- * line of the other. */
-static void take_hashes(struct git_op *o, const struct service_end *end)
-{
-	const char *text = end->out ? end->out : "", *last = NULL;
-
-	if (verbs[o->verb].is_large) {
-		for (const char *at = end->complaint; (at = strstr(at, "tree ")); at++)
-			last = at;
-		text = last ? last + strlen("tree ") : "";
-	}
-	size_t n = strcspn(text, " \n");
-
-	take_hash(o->sha, text);
-	if (text[n])
-		take_hash(o->tree, text + n + 1);
 }
 
 static void ran(void *arg, const struct service_end *end)
@@ -535,6 +536,16 @@ static int take_base(struct git_op *o, const struct git_ask *ask, struct fail *f
 	return add_paths(o, ask->paths, f);
 }
 
+static int take_between(struct git_op *o, const struct git_ask *ask, struct fail *f)
+{
+	if (!ask->until || !git_sha_is(ask->until, strlen(ask->until)))
+		return fail_set(f, FAIL_INVALID, "to: the hash of a commit is expected");
+	if (take_base(o, ask, f) < 0)
+		return -1;
+	add_arg(o, ask->until);
+	return 0;
+}
+
 static int take_push(struct git_op *o, const struct git_ask *ask, struct fail *f)
 {
 	AUTO(str_done) struct str made = { .max = GIT_REF_MAX + 16 };
@@ -630,6 +641,8 @@ static int take(struct git_op *o, const struct git_ask *ask, struct fail *f)
 	case GIT_BUNDLE:
 	case GIT_MAILS:
 		return take_base(o, ask, f);
+	case GIT_BETWEEN:
+		return take_between(o, ask, f);
 	case GIT_TREE:
 		return take_tree(o, ask, f);
 	case GIT_TAKE:

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/sandbox.h"
+#include "wire/tree.h"
 
 struct px_ask {
 	const char *const *argv; /* NULL-terminated */
@@ -36,20 +37,22 @@ struct px {
 	uint32_t num;
 	int64_t generation;
 	enum process_state state;
-	char *argv, *cwd, *label; /* argv: JSON */
-	char *details;            /* JSON; of one from the store */
-	struct json_t *env_names; /* that it was given; NULL: none */
-	struct json_t *denials;   /* connections that were denied while it ran; NULL: none */
-	struct json_t *workspace; /* what it left there; NULL: it has none */
-	char *shell;              /* in which it runs, or NULL */
-	char shell_reason[192];   /* why that was started anew */
-	bool is_shell_restarted;  /* for it */
+	char *argv, *cwd, *label;       /* argv: JSON */
+	char argv_hash[TREE_HASH_TEXT]; /* where that was cut: of all of it, a NUL behind each */
+	char *details;                  /* JSON; of one from the store */
+	struct json_t *env_names;       /* that it was given; NULL: none */
+	struct json_t *denials;         /* connections that were denied while it ran; NULL: none */
+	struct json_t *workspace;       /* what it left there; NULL: it has none */
+	char *shell;                    /* in which it runs, or NULL */
+	char shell_reason[192];         /* why that was started anew */
+	bool is_shell_restarted;        /* for it */
 	int log_fd;
 	int64_t created_ms, started_ms, ended_ms;
 	bool is_final, is_tty, has_stdin, is_waiting_for_input;
 	bool is_known;  /* its monitor has spoken of it, or we have told it */
 	bool is_stored; /* its row is there, or could not be made: is_unrecorded */
 	bool is_unrecorded;
+	char approval[ID_SIZE];     /* that it, or what it started, last had to wait for; "" */
 	char denied[96];            /* why: */
 	bool is_denied;             /* a person said no, or nobody yes, and it was not executed */
 	bool is_service;            /* its sandbox is: on no record */
@@ -98,7 +101,8 @@ void px_on_grew(struct px *p);
 void px_on_end(struct px *p, const struct channel_end *end);
 void px_on_fail(struct px *p, const struct err *e);
 void px_on_waiting(struct px *p);
-/* Its own execve waits for an approval; goes on; will fail (tripped.h). */
+/* Something of it waits for an approval. Its own execve does; goes on; will fail (tripped.h). */
+void px_on_asked(struct px *p, const char *approval);
 void px_on_held(struct px *p);
 void px_on_approved(struct px *p);
 void px_on_denied(struct px *p, const char *reason, const char *approval);

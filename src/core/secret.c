@@ -329,6 +329,53 @@ static void name_it(struct spec *spec, const struct bind *b, const char *placeho
 			set_variable(spec, all[i].key, all[i].value);
 }
 
+/* git reaches a host with a bound secret by https and by nothing else: what is said in SSH's way
+ * is said in that. Settings in variables need no file, and come on top of all others. */
+static void set_git(struct spec *spec, const char *key, const char *value, size_t *n)
+{
+	char name[64];
+
+	snprintf(name, sizeof name, "GIT_CONFIG_KEY_%zu", *n);
+	set_variable(spec, name, key);
+	snprintf(name, sizeof name, "GIT_CONFIG_VALUE_%zu", *n);
+	set_variable(spec, name, value);
+	(*n)++;
+}
+
+static void rewrite_host(struct spec *spec, const char *host, size_t *n)
+{
+	char key[GATE_NAME_SIZE + 64], value[GATE_NAME_SIZE + 64];
+	int len = (int)strcspn(host, ":");
+
+	snprintf(key, sizeof key, "url.https://%s/.insteadOf", host);
+	snprintf(value, sizeof value, "git@%.*s:", len, host);
+	set_git(spec, key, value, n);
+	snprintf(value, sizeof value, "ssh://git@%.*s/", len, host);
+	set_git(spec, key, value, n);
+}
+
+static void rewrite_all(const struct sbx *s, struct spec *spec)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	char count[16];
+	size_t n = 0;
+
+	if (has_variable(spec, "GIT_CONFIG_COUNT"))
+		return;
+	for (size_t i = 0; i < s->spec.creds.len; i++) {
+		AUTO(held_done) struct held h = { 0 };
+		struct fail unused = { 0 };
+
+		if (read_held(s, i, &a, &h, &unused) < 0 || h.bind.how == BIND_AWS)
+			continue;
+		for (size_t k = 0; k < h.bind.hosts.len; k++)
+			rewrite_host(spec, h.bind.hosts.at[k], &n);
+	}
+	snprintf(count, sizeof count, "%zu", n);
+	if (n > 0)
+		set_variable(spec, "GIT_CONFIG_COUNT", count);
+}
+
 void secret_fill_env(const struct sbx *s, struct spec *spec)
 {
 	AUTO(arena_done) struct arena a = { 0 };
@@ -343,6 +390,7 @@ void secret_fill_env(const struct sbx *s, struct spec *spec)
 		placeholder_of(s, h.row.name, text);
 		name_it(spec, &h.bind, h.bind.canary ? h.bind.canary : text);
 	}
+	rewrite_all(s, spec);
 }
 
 json_t *secret_rules(const struct sbx *s)
@@ -409,7 +457,9 @@ void secret_note_use(struct sbx *s, const struct gate_record *r)
 	};
 	struct err e = { 0 };
 
-	if (!r->secret[0] || (r->reason == GATE_CANARY && r->kind == GATE_REQUEST))
+	bool is_canary = r->reason == GATE_CANARY && r->kind != GATE_REQUEST;
+
+	if (!r->secret[0] || (r->kind != GATE_USE && !is_canary))
 		return;
 	if (store_secret_used(s->core->store, &row, (struct store_call){ .is_lazy = true }, &e) < 0)
 		journal(JOURNAL_ERROR, e.msg, "sandbox", s->id, NULL);

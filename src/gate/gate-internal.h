@@ -233,11 +233,15 @@ struct request_note {
 	enum gate_reason reason;
 };
 void record_request(struct conn *c, const struct request_note *n);
+/* Its secret goes out next: told before, so that it is on record whatever happens then. */
+void record_use(struct conn *c, const struct request_note *n);
 /* A token was asked for. */
 struct minted {
+	uint64_t seq;
 	const char *secret, *name, *path;
 	uint16_t port;
-	int status;
+	int status; /* GATE_REQUEST */
+	enum gate_kind kind;
 	enum gate_reason reason;
 };
 void record_minted(struct gate *g, const struct minted *m);

@@ -5,22 +5,30 @@ late, and what is left when somebody is killed meanwhile. TAP.
     tests/net/approvals.py          all (needs root)
     tests/net/approvals.py killed   those with the word in their title
 """
+import base64
 import contextlib
+import hmac
+import http.server
 import json
 import os
+import pty
+import select
 import signal
 import socket
+import ssl
+import subprocess
 import sys
 import threading
 import time
 
 import place  # before lib, whose folder it knows
 import lib
+import servers
 from lib import Daemon, check, same, test, wait_until
 from place import Box, wait_end
 
 CURL = "curl -s --fail --max-time 100 -o /dev/null -w '%{http_code} %{num_connects}' "
-HELD_SECONDS = 30
+HELD_SECONDS = 30 if place.HAS_MORE else 8
 
 
 def options(ask="60s"):
@@ -301,6 +309,156 @@ def _(_api):
         ended(box, p, "000")
 
 
+def at_terminal(d, letters, *words):
+    """`caisson approve` for a person: answers each question by a letter. Returns what was shown."""
+    master, slave = pty.openpty()
+    env = {"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(d.socket)}
+    with subprocess.Popen([str(lib.cell.BIN / "caisson"), "approve", *words], stdin=slave, stdout=slave, stderr=slave,
+                          env=env, cwd="/", start_new_session=True) as child:
+        os.close(slave)
+        seen = b""
+        for letter in letters:
+            n = seen.count(b"[q]uit? ")
+            while seen.count(b"[q]uit? ") == n:
+                check(select.select([master], [], [], 10)[0], seen.decode())
+                seen += os.read(master, 65536)
+            os.write(master, letter.encode() + b"\n")
+        with contextlib.suppress(OSError):  # its end
+            while piece := os.read(master, 65536):
+                seen += piece
+        os.close(master)
+        same(child.wait(10), 0, seen.decode())
+    return seen.decode()
+
+
+@test("caisson approvals and approve: a list, lines as they come, words and a terminal", own=True)
+def _(_api):
+    with daemon("cli") as (d, c):
+        box = Box(c, {"ask": ["web.test", "other.test"]})
+        with subprocess.Popen([str(lib.cell.BIN / "caisson"), "approvals", "-f"], stdout=subprocess.PIPE, text=True, cwd="/",
+                              env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(d.socket)}) as tail:
+            p = start(box)
+            [a] = pending(c)
+            check(f"{a['id']}  pending   net      {box.id}  connect to web.test:80" in tail.stdout.readline(), "a line")
+            shown = place.caisson(d, "approvals").stdout
+            check(all(x in shown for x in (a["id"], "connect to web.test:80", box.id, "FIRST SEEN")), shown)
+            same(json.loads(place.caisson(d, "approvals", "--json").stdout)["id"], a["id"], "--json")
+            check("no terminal" in place.caisson(d, "approve", status=125).stderr, "input that is no terminal")
+            place.caisson(d, "approve", a["id"], "--allow", "--deny", status=125)
+            place.caisson(d, "approve", a["id"], "--allow", "--scope", "sandbox", "--for", "10m", "--note", "fine")
+            ended(box, p, "200 1")
+            check("allowed" in (line := tail.stdout.readline()) and "uid:0, sandbox" in line, line)
+            tail.kill()
+        got = one(c, a)
+        same((got["scope"], got["note"], got["expires_ms"] - got["decided_ms"]), ("sandbox", "fine", 600_000), "the row")
+        late = place.caisson(d, "approve", a["id"], "--deny", status=1).stderr
+        check("is allowed: nothing was changed" in late, late)
+        p, q = start(box, "http://other.test/hello.txt"), start(box, "https://web.test/hello.txt")
+        pending(c, 2)
+        check("web.test:80: ask" in (why := place.caisson(d, "why", box.id, "web.test:80").stdout) and f"{a['id']} is allowed" in why, why)
+        shown = at_terminal(d, "xad")
+        for word in ("who", "what", "why", "seen", "instead", "connect to other.test:80", "net.allow: web.test:443", box.id):
+            check(word in shown, f"{word}: {shown}")
+        by = {x["what"]: x["state"] for x in c.ok("GET", "/v1/approvals")["approvals"]}
+        same(sorted(by.values()), ["allowed", "allowed", "denied"], "decided, one after the other")
+        _ = [ended(box, x, "") for x in (p, q)]
+        check("nothing waits" in at_terminal(d, ""), "an empty list")
+
+
+class Receiver:
+    """Of webhooks, behind TLS. Answers what it is told to; 200 otherwise."""
+
+    def __init__(self):
+        self.seen, self.answers = [], []
+        receiver = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.seen.append((dict(self.headers.items()), body, self.path))
+                status = receiver.answers.pop(0) if receiver.answers else 200
+                if status:
+                    self.send_response(status)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+        self.server = http.server.ThreadingHTTPServer((servers.WEB, 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(servers.FOLDER / "cert.pem", servers.FOLDER / "key.pem")
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.url = f"https://hub.test:{self.server.server_address[1]}/hook"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def events(self):
+        return [json.loads(body)["event"] for _, body, _ in self.seen]
+
+    def times(self, name):
+        return [h["webhook-id"] for h, _, _ in self.seen].count(name)
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def signature(key, headers, body):
+    said = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    return "v1," + base64.b64encode(hmac.digest(key, said, "sha256")).decode()
+
+
+@test("a webhook hears of each question and decision, signed; tried again, also when its sender or the daemon is killed", own=True)
+def _(_api):
+    secret, receiver = b"0123456789abcdef-webhook", Receiver()
+    path = lib.HOME / "webhook.key"
+    path.write_text("whsec_" + base64.b64encode(secret).decode() + "\n")
+    path.chmod(0o600)
+    d = Daemon("hook", options=[*options(), "--approvals", f"webhook={receiver.url}", "--approvals", f"key={path}"]).start()
+    c = d.client()
+    box = Box(c, {"ask": ["web.test"]})
+    p = start(box)
+    [a] = pending(c)
+    wait_until(lambda: receiver.events() == ["approval.pending"], 10, receiver.events)
+    headers, body, where = receiver.seen[0]
+    same((where, headers["webhook-id"], headers["Content-Type"]), ("/hook", f"{a['id']}.pending", "application/json"), "the request")
+    same(headers["webhook-signature"], signature(secret, headers, body), "the signature")
+    check(abs(int(headers["webhook-timestamp"]) - time.time()) < 30, headers)
+    same(json.loads(body)["approval"], a, "what it says")
+    receiver.answers[:] = [500, 0]  # it says no, it says nothing
+    decide(c, a, "allow")
+    ended(box, p, "200 1")
+    wait_until(lambda: receiver.events() == ["approval.pending"] + ["approval.allowed"] * 3, 15, receiver.events)
+    same({h["webhook-id"] for h, _, _ in receiver.seen[1:]}, {f"{a['id']}.allowed"}, "the same, tried again")
+    strike([x for x, name in lib.children_of(d.process.pid).items() if name == "caisson-hook"])
+    p = start(box)
+    [b] = pending(c)
+    wait_until(lambda: receiver.times(f"{b['id']}.pending") == 1, 10, "after its sender")
+    restart(d, c)
+    wait_until(lambda: receiver.times(f"{b['id']}.pending") == 2, 10, "the next daemon says it again, by the same name")
+    decide(c, b, "deny")
+    ended(box, p, "000")
+    wait_until(lambda: receiver.times(f"{b['id']}.denied") == 1, 10, "denied")
+    check(secret.decode() not in d.log.read_text() and "whsec" not in d.log.read_text(), "the key is in the log")
+    box.remove()
+    c.close()
+    d.wait_clean()
+    d.stop()
+    path.chmod(0o644)  # others can read it: it is no key
+    d.start()
+    c = d.client()
+    box = Box(c, {"ask": ["web.test"]})
+    p = start(box)
+    [x] = pending(c)
+    wait_until(lambda: "open to others" in d.tail(), 5, d.tail)
+    decide(c, x, "deny")  # nothing else suffers
+    ended(box, p, "000")
+    box.remove()
+    c.close()
+    d.wait_clean()
+    d.stop()
+    receiver.close()
+
+
 # ---- somebody dies ---------------------------------------------------------------------------
 
 def strike(pids):
@@ -394,6 +552,20 @@ def _(_api):
                 decide(c, b, "allow")
                 ended(box, p, "200 1")
             box.remove()
+
+
+@test("the ledger is killed just before a decision: it is made when the next one has it on disk", own=True)
+def _(_api):
+    with daemon("writer") as (d, c):
+        box = Box(c, {"ask": ["web.test"]})
+        p = start(box)
+        [a] = pending(c)
+        writers = [x for x, name in lib.children_of(d.process.pid).items() if name == "caisson-ledger"]
+        check(writers, "somebody to kill")
+        strike(writers)
+        same(decide(c, a, "allow").status, 200, "decided")
+        ended(box, p, "200 1")
+        same([x["data"]["approval"] for x in ledger(c, "approval.decided")], [a["id"]], "in the ledger")
 
 
 @test("looser rules that were asked for survive the daemon; what was allowed is done", own=True)

@@ -165,7 +165,8 @@ def _(api):
 @test("creds: one that is not there, or without a network, makes no sandbox")
 def _(api):
     set_secret(api, "bearer", "--host", "api.test", "--workspace", "other")
-    for spec, words in (({"creds": ["nobody"], "net": NET}, "there is no secret"), ({"creds": ["bearer"], "net": "deny"}, "without a network"),
+    set_secret(api, "basic", "--host", "api.test")
+    for spec, words in (({"creds": ["nobody"], "net": NET}, "there is no secret"), ({"creds": ["basic"], "net": "deny"}, "without a network"),
                         ({"creds": ["bearer"], "net": NET}, "other workspaces")):
         answer = api.client.post("/v1/sandboxes", spec)
         check(answer.status >= 400 and words in answer.json["detail"], f"{spec}: {answer}")
@@ -219,7 +220,7 @@ def _(api):
     records = wait_until(lambda: r if len(r := ledger(api, f"kind=secret&sandbox={box.id}")) >= 6 else None, 5, "records")
     same({(r["data"]["secret"], r["data"]["host"], r["data"]["port"]) for r in records}, {("bearer", "api.test", 443)})
     same([r["data"]["path"] for r in records][:4], ["/repos/a", "/repos/b", "/repos/c", "/repos/d"])
-    check(all(r["process"].startswith("px_") and r["data"]["status"] == 200 for r in records), records)
+    check(all(r["process"].startswith("px_") and r["data"]["method"] in ("GET", "POST") for r in records), records)
     changed = ledger(api, "kind=secret.changed")
     same((changed[-1]["data"]["secret"], changed[-1]["data"]["what"], changed[-1]["actor"]), ("bearer", "set", "uid:0"))
 
@@ -313,6 +314,7 @@ def _(api):
 @test("two sandboxes with the same secret have placeholders of their own; the gate and the daemon may die", own=True)
 def _(_api):
     daemon = lib.Daemon("dies", options=place.OPTIONS).start()
+    first = daemon.process.pid
     api = type("Api", (), {"daemon": daemon, "client": daemon.client()})
     set_secret(api, "bearer", "--host", "api.test", "--env", "API_TOKEN")
     boxes = [make(api, "bearer") for _ in range(2)]
@@ -335,6 +337,8 @@ def _(_api):
             same(said()[-1]["fields"]["authorization"], real)
     same({box.good("printenv API_TOKEN")[0]["stdout"] for box in boxes}, tokens)
     daemon.client().remove_all()
+    # Whose launcher is dead they are removed by the next one, a moment later.
+    wait_until(lambda: not [g for g in lib.census.cgroups() if f"/caisson/{first}/" in g], 5, "no cgroup of theirs")
     daemon.stop()
 
 
