@@ -484,8 +484,6 @@ static void print_policy(struct report *r)
 	json_array_foreach(r->in->records, i, record)
 	{
 		const json_t *data = json_object_get(record, "data");
-		const json_t *known =
-		    json_object_get(r->in->sandboxes, report_text(record, "sandbox"));
 		const char *kind = report_text(record, "kind");
 		bool is_created = strcmp(kind, "sandbox.created") == 0;
 		char time[32];
@@ -500,7 +498,7 @@ static void print_policy(struct report *r)
 		page_cell(&r->page, report_text(data, "image"));
 		page_cell(&r->page, report_text(data, "policy"));
 		print_json(&r->page, json_object_get(data, "net"));
-		print_json(&r->page, json_object_get(json_object_get(known, "spec"), "limits"));
+		print_json(&r->page, json_object_get(data, "limits"));
 	}
 }
 

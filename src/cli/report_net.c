@@ -187,25 +187,22 @@ void report_take_net(struct report *r, const json_t *record)
 
 /* ---- limits --------------------------------------------------------------------------- */
 
-/* A command that was ended, and limits that it ran into (of which the store tells). */
+/* A command that was ended, and limits that it ran into. */
 void report_take_limits(struct report *r, const json_t *record)
 {
-	const json_t *data = json_object_get(record, "data"), *one;
-	const json_t *known = json_object_get(r->in->processes, report_text(record, "process"));
-	const char *reason = report_text(data, "reason");
-	size_t i;
+	const json_t *data = json_object_get(record, "data");
+	const char *reason = report_text(data, "reason"), *limit;
+	json_t *times;
 
 	if (*reason && strcmp(reason, "exited") != 0) {
 		stop(r, record, "the command was ended", reason);
 		r->n_limits++;
 	}
-	json_array_foreach(json_object_get(known, "violations"), i, one)
+	json_object_foreach(json_object_get(data, "limits"), limit, times)
 	{
 		AUTO(str_done) struct str what = { .max = KEY_MAX / 2 };
 
-		if (strcmp(report_text(one, "kind"), "net") == 0)
-			continue; /* the ledger has it */
-		str_addf(&what, "%s: %s", report_text(one, "kind"), report_text(one, "target"));
+		str_addf(&what, "limit: %s", limit);
 		stop(r, record, str_text(&what), "over the limit");
 		r->n_limits++;
 	}

@@ -25,7 +25,7 @@ struct report_opts {
 
 struct gathered {
 	struct client *client;
-	json_t *workspace, *repo, *records, *sandboxes, *links, *processes, *counts;
+	json_t *workspace, *repo, *records, *sandboxes, *links, *counts;
 	json_t *verified;
 	struct str patch;
 	bool is_patch_cut, is_of_commits;
@@ -34,8 +34,8 @@ struct gathered {
 
 static void gathered_done(struct gathered *g)
 {
-	json_t *all[] = { g->workspace, g->repo,      g->records, g->sandboxes,
-		          g->links,     g->processes, g->counts,  g->verified };
+	json_t *all[] = { g->workspace, g->repo,   g->records, g->sandboxes,
+		          g->links,     g->counts, g->verified };
 
 	for (size_t i = 0; i < COUNT(all); i++)
 		json_decref(all[i]);
@@ -168,26 +168,6 @@ static int get_records(struct gathered *g, const char *id, struct err *e)
 }
 
 /* ---- what the store knows ------------------------------------------------------------- */
-
-static void get_sandboxes(struct gathered *g)
-{
-	const char *sandbox;
-	json_t *v, *one;
-	void *next;
-	size_t i;
-
-	json_object_foreach_safe(g->sandboxes, next, sandbox, v)
-	{
-		AUTO(json_decrefp)
-		json_t *page = look(g, "/v1/processes?limit=1000&sandbox={}", &sandbox);
-
-		json_array_foreach(json_object_get(page, "processes"), i, one)
-		    json_object_set(g->processes, text_of(one, "id"), one);
-		one = look(g, "/v1/sandboxes/{}", &sandbox);
-		if (one)
-			json_object_set_new(g->sandboxes, sandbox, one);
-	}
-}
 
 /* What was accepted last: two commits, or a point; else it is what is there. */
 struct accepted {
@@ -346,7 +326,6 @@ static int gather(struct verb_call *c, struct gathered *g, struct err *e)
 	if (json_array_size(g->records) == 0)
 		return err_new(e, ERR_INVALID, "the ledger knows nothing of a workspace %s", name);
 	get_verified(g, c->opts);
-	get_sandboxes(g);
 	if (!g->workspace)
 		return 0;
 	const char *repo = text_of(g->workspace, "repo");
@@ -384,7 +363,6 @@ static int report_run(struct verb_call *c, struct err *e)
 		              .records = json_array(),
 		              .sandboxes = json_object(),
 		              .links = json_object(),
-		              .processes = json_object(),
 		              .patch = { .max = REPORT_DIFF_MAX } };
 	AUTO(str_done) struct str page = { .max = PAGE_BYTES_MAX };
 
@@ -396,8 +374,6 @@ static int report_run(struct verb_call *c, struct err *e)
 		                      .workspace = g.workspace,
 		                      .repo = g.repo ? text_of(g.repo, "url") : NULL,
 		                      .records = g.records,
-		                      .processes = g.processes,
-		                      .sandboxes = g.sandboxes,
 		                      .counts = g.counts,
 		                      .patch = { str_text(&g.patch), g.patch.len },
 		                      .is_patch_cut = g.is_patch_cut,

@@ -23,7 +23,7 @@ static const char records[] =
     "{\"seq\":11,\"ts\":3300,\"kind\":\"net.lookup\",\"process\":\"px_1\",\"data\":{\"name\":" EVIL
     ",\"decision\":\"deny\",\"reason\":\"no_rule\"}},"
     "{\"seq\":12,\"ts\":4000,\"kind\":\"exec.ended\",\"process\":\"px_1\",\"data\":{\"state\":"
-    "\"exited\",\"exit_code\":3,\"usage\":{\"ms\":1500},\"programs\":4}},"
+    "\"exited\",\"exit_code\":3,\"limits\":{\"pids\":2},\"usage\":{\"ms\":1500},\"programs\":4}},"
     "{\"seq\":13,\"ts\":4100,\"kind\":\"process.started\",\"process\":\"px_1\",\"data\":"
     "{\"program\":\"mount -t tmpfs\",\"pid\":4}},"
     "{\"seq\":14,\"ts\":4200,\"kind\":\"secret.canary\",\"process\":\"px_1\",\"data\":{\"name\":"
@@ -43,25 +43,19 @@ static const char records[] =
 static void print(enum page_format format, const struct report_proof *proof, struct str *out)
 {
 	json_t *r = json_loads(records, 0, NULL);
-	json_t *px =
-	    json_loads("{\"px_1\":{\"violations\":[{\"kind\":\"limit\",\"target\":\"pids\","
-	               "\"count\":2},{\"kind\":\"net\",\"target\":\"x\"}]}}",
-	               0, NULL);
 	json_t *w = json_loads("{\"id\":\"ws_1\",\"repo\":\"https://forge.test/x\"}", 0, NULL);
 	json_t *counts = json_loads("{\"A\":1,\"M\":1}", 0, NULL);
 	const struct report_in in = { .name = "<b>",
 		                      .workspace = w,
 		                      .records = r,
-		                      .processes = px,
 		                      .counts = counts,
 		                      .patch = span_of("+<script>\n"),
 		                      .proof = *proof,
 		                      .now_ms = 7000 };
 
-	CHECK(r && px && w && counts);
+	CHECK(r && w && counts);
 	report_print(&in, format, out);
 	json_decref(r);
-	json_decref(px);
 	json_decref(w);
 	json_decref(counts);
 }
