@@ -35,7 +35,7 @@ static bool read_trip(struct channel_trip *t, const void *bytes, size_t n)
 static char *text_of(const struct channel_trip *t, json_t *argv)
 {
 	AUTO(freep) const char **list = mem_alloc(ARGS_MAX * sizeof *list);
-	struct str text = { .max = 8u * CHANNEL_TRIP_TEXT };
+	struct str text = { .max = 8ul * CHANNEL_TRIP_TEXT };
 	size_t k = 0;
 
 	for (size_t at = 0; at < t->text_len; at += strlen(t->text + at) + 1) {
@@ -213,8 +213,9 @@ void tripped_recorded(struct px *p)
 
 void tripped_close(struct sbx *s)
 {
-	while (s->tripped) {
-		approval_cancel(s->core, s->tripped);
-		tripped_free(s->tripped);
+	for (struct tripped *t = s->tripped, *next; t; t = next) {
+		next = t->next;
+		approval_cancel(s->core, t);
+		tripped_free(t);
 	}
 }

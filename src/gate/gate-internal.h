@@ -158,6 +158,7 @@ struct conn {
 
 void gate_say(struct gate *g, const struct gate_packet *p); /* waits in a queue for room */
 int64_t gate_unix_ms(void);
+void gate_say_marks(struct gate *g); /* of all secrets that there are now */
 /* `out` is locked, with room for SECRET_VALUE_MAX; how long it is, or -1. */
 int gate_open_secret(const struct gate *g, const struct cred_rule *c, uint8_t *out,
                      struct err *e) MUST_USE;

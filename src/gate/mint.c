@@ -126,6 +126,8 @@ static const char *take_token(struct mint *m)
 		purse_set_token(m->gate->purse, m->which, span_of(token),
 		                until - (left / 2 < EARLY_MS ? left / 2 : EARLY_MS));
 	json_decref(o);
+	if (!wrong)
+		gate_say_marks(m->gate);
 	return wrong;
 }
 

@@ -353,6 +353,16 @@ static bool ask_head(struct web *w)
 	return true;
 }
 
+/* As much of it as there is now. */
+static int move_body(struct web *w, struct webbody_way way)
+{
+	if (w->is_up_whole)
+		return HTTP_BODY_DONE;
+	if (leg_input(&w->client).len == 0 && w->up.kind == HTTP_CHUNKED)
+		return HTTP_BODY_MORE;
+	return webbody_move(&w->up, &w->client, &w->server, way);
+}
+
 static void refuse_body(struct web *w, int r)
 {
 	enum gate_reason why = r == WEBBODY_PUSH     ? GATE_GIT
@@ -368,14 +378,11 @@ static bool ask_body(struct web *w)
 	const struct webbody_way way = {
 		.push = &w->push, .sign = &w->sign, .canary = w->conn, .scan = &w->scan
 	};
-	int r = HTTP_BODY_MORE;
 
 	if (leg_is_full(&w->server))
 		return false;
-	if (w->is_up_whole)
-		r = HTTP_BODY_DONE;
-	else if (leg_input(&w->client).len > 0 || w->up.kind != HTTP_CHUNKED)
-		r = webbody_move(&w->up, &w->client, &w->server, way);
+	int r = move_body(w, way);
+
 	if (r >= 0 && w->push.is_waiting) {
 		w->is_up_whole = r == HTTP_BODY_DONE;
 		hold_push(w);

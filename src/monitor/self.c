@@ -126,8 +126,15 @@ static void print_trip(struct str *out, const struct channel_trip *t)
 	char target[CHANNEL_EXEC_TEXT];
 	size_t n = 0;
 
-	for (; n + 1 < t->text_len && n < sizeof target; n++)
-		target[n] = t->text[n] == '\0' ? ' ' : (char)(t->text[n] & 0x80 ? '?' : t->text[n]);
+	for (; n + 1 < t->text_len && n < sizeof target; n++) {
+		char c = t->text[n];
+
+		target[n] = c;
+		if (c == '\0')
+			target[n] = ' ';
+		else if (c & 0x80)
+			target[n] = '?';
+	}
 	str_add(out, "{\"kind\":\"command\",\"target\":");
 	add_quoted(out, target, n);
 }
