@@ -7,7 +7,8 @@
 #include "core/approval.h"
 #include "core/workspace.h"
 
-#define PAGE 100 /* rows of one turn of a stream */
+#define PAGE 100       /* rows of one turn of a stream */
+#define STORED_MS 5000 /* for a question to be on record */
 #define WAIT_MS_MAX (10ull * 60 * 1000)
 #define LINE_MAX_BYTES (STORE_DETAIL_MAX * 4ul)
 
@@ -191,7 +192,8 @@ struct poll {
 	struct core *core;
 	struct timer late;
 	struct approval_query query; /* of a list, */
-	bool is_one;                 /* or the one of the path */
+	bool is_one;                 /* or the one of the path, */
+	const char *asked;           /* or that was just asked; in the call's arena */
 };
 
 static void poll_over(struct call *c)
@@ -251,11 +253,32 @@ static bool answer_one(struct call *c, bool is_last)
 	return true;
 }
 
+/* A question that was just asked. */
+static bool answer_new(struct call *c, const char *id, bool is_last)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct approval_row row;
+	struct fail f = { 0 };
+	struct err e = { 0 };
+
+	if (store_approval_get(c->api->core->store, NULL, id, &a, &row, &e) == 0) {
+		answer_json(c, 202, json_pack("{so}", "approval", approval_json(&row)));
+		return true;
+	}
+	if (is_last) {
+		fail_set(&f, FAIL_BACKEND_ERROR, "the question could not be stored");
+		answer_fail(c, &f);
+	}
+	return is_last;
+}
+
 static void look(struct poll *p, bool is_last)
 {
 	if (p->call->is_answered || !p->call->r)
 		return;
-	if (p->is_one)
+	if (p->asked)
+		(void)answer_new(p->call, p->asked, is_last);
+	else if (p->is_one)
 		(void)answer_one(p->call, is_last);
 	else
 		(void)answer_list(p->call, &p->query, is_last);
@@ -321,17 +344,15 @@ void approval_get(struct call *c)
 		poll_start(c, NULL, wait_ms);
 }
 
+/* Who is told of it can ask for it: not before it is on record. */
 void answer_asked(struct call *c, const char *id)
 {
-	const struct approval_row *row = approval_find(c->api->core, id);
-	struct fail f = { 0 };
+	const char *own = arena_strdup(&c->arena, id);
 
-	if (row) {
-		answer_json(c, 202, json_pack("{so}", "approval", approval_json(row)));
-		return;
-	}
-	fail_set(&f, FAIL_BACKEND_ERROR, "the question is lost");
-	answer_fail(c, &f);
+	if (!answer_new(c, own, false))
+		poll_start(c, NULL, STORED_MS);
+	if (!c->is_answered)
+		((struct poll *)c->state)->asked = own;
 }
 
 static void decided(void *arg, const struct approval_row *row, const struct fail *f)
