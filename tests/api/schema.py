@@ -17,7 +17,7 @@ def valid(records):
     """Each is what it says: how many there were of each kind."""
     for r in records:
         wrong = next(SCHEMA.iter_errors(r), None)
-        lib.check(not wrong, lambda: f"{wrong and wrong.message} in {r}")
+        lib.check(not wrong, lambda: f"docs/ledger.schema.json: {wrong and wrong.message} in {r}")
     return collections.Counter(r["kind"] for r in records)
 
 
