@@ -215,7 +215,7 @@ def _(_api):
         response = tail.send("GET", "/v1/approvals?follow=1", headers={"Accept": "text/event-stream"})
 
         def read():
-            with contextlib.suppress(OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError, AttributeError):  # it is closed meanwhile
                 for line in response:
                     lines.append(line.decode().rstrip())
         threading.Thread(target=read, daemon=True).start()
