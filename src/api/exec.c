@@ -419,6 +419,10 @@ static void run_made(void *arg, struct sbx *s, const struct fail *fail)
 	} else if (!o->call->r) { /* the client left while it was made */
 		(void)sbx_delete(s, NULL, NULL, &f);
 		px_unref(p);
+	} else if (give_input(p, json_object_get(o->body, "stdin"), &f) < 0) {
+		answer_fail(o->call, &f);
+		(void)sbx_delete(s, NULL, NULL, &f);
+		px_unref(p);
 	} else if (live_is_asked(o->call)) {
 		live_start(o->call, p,
 		           (struct live_opts){ .is_owner = true,
