@@ -20,7 +20,7 @@ demo: build ## untrusted code attacks, and is stopped; under a minute
 	@tools/demo
 
 check: ## all tests and checks; ONLY=unit,layers runs some of them
-	@tools/setup build check net
+	@tools/setup build check net sdk
 	@tools/check $(ONLY)
 
 check-gate: ## the network's tests with more clients: PostgreSQL, Node, npm, Verdaccio, Java, Go, Cargo; minutes

@@ -42,7 +42,7 @@ export interface Backend {
   mode: "root" | "rootless";
   kernel: string;
   landlock_abi: number;
-  cgroup_version: Record<string, number | null>;
+  cgroup_version: { [key: string]: number | null };
   pause: boolean;
 }
 
@@ -100,16 +100,16 @@ export interface TokenList {
 
 /** What a sandbox is. An unknown key is an error. */
 export interface Spec {
-  net?: string | Record<string, unknown> | Array<string>;
-  fs?: string | Record<string, unknown> | Array<string | Record<string, unknown>>;
-  creds?: null | string | Record<string, string | number> | Array<string | Record<string, string | number>>;
-  limits?: Record<string, unknown>;
+  net?: string | { [key: string]: unknown } | Array<string>;
+  fs?: string | { [key: string]: unknown } | Array<string | { [key: string]: unknown }>;
+  creds?: null | string | { [key: string]: string | number } | Array<string | { [key: string]: string | number }>;
+  limits?: { [key: string]: unknown };
   user?: string | number;
   image?: string | number;
   backend?: "native";
   workspace?: string | number;
   profile?: "default" | "rootful";
-  env?: string | Record<string, string | number> | Array<string | Record<string, string | number>>;
+  env?: string | { [key: string]: string | number } | Array<string | { [key: string]: string | number }>;
   services?: string | Array<string>;
   setup?: string | Array<string>;
   checkpoint?: "on" | "off" | "all" | boolean;
@@ -118,22 +118,22 @@ export interface Spec {
 
 /** A spec, and what the daemon shall know besides. */
 export interface SandboxAsk {
-  net?: string | Record<string, unknown> | Array<string>;
-  fs?: string | Record<string, unknown> | Array<string | Record<string, unknown>>;
-  creds?: null | string | Record<string, string | number> | Array<string | Record<string, string | number>>;
-  limits?: Record<string, unknown>;
+  net?: string | { [key: string]: unknown } | Array<string>;
+  fs?: string | { [key: string]: unknown } | Array<string | { [key: string]: unknown }>;
+  creds?: null | string | { [key: string]: string | number } | Array<string | { [key: string]: string | number }>;
+  limits?: { [key: string]: unknown };
   user?: string | number;
   image?: string | number;
   backend?: "native";
   workspace?: string | number;
   profile?: "default" | "rootful";
-  env?: string | Record<string, string | number> | Array<string | Record<string, string | number>>;
+  env?: string | { [key: string]: string | number } | Array<string | { [key: string]: string | number }>;
   services?: string | Array<string>;
   setup?: string | Array<string>;
   checkpoint?: "on" | "off" | "all" | boolean;
   allow_weaker?: string | Array<string>;
   key?: string | null;
-  labels?: Record<string, string> | null;
+  labels?: { [key: string]: string } | null;
   ttl?: Duration | null;
   idle?: Duration | null;
 }
@@ -146,9 +146,9 @@ export interface Sandbox {
   state: "creating" | "running" | "paused" | "stopping" | "stopped" | "replacing" | "deleting" | "gone" | "failed" | "unreachable";
   reason: string | null;
   backend: string | null;
-  labels: Record<string, string> | null;
+  labels: { [key: string]: string } | null;
   spec: Spec | null;
-  enforced: Record<string, string> | null;
+  enforced: { [key: string]: string } | null;
   created_ms: number | null;
   started_ms: number | null;
   ended_ms: number | null;
@@ -212,7 +212,7 @@ export interface SecretAsk {
 /** What is known of a secret. */
 export interface Secret {
   name: string;
-  bind: Record<string, unknown>;
+  bind: { [key: string]: unknown };
   version: number;
   created_ms: number;
   changed_ms: number;
@@ -512,7 +512,7 @@ export interface Conflict {
 
 /** What differs. */
 export interface Changes {
-  counts: Record<string, number>;
+  counts: { [key: string]: number };
   files?: Array<Change>;
 }
 
@@ -562,7 +562,7 @@ export interface PortMade {
   port: number;
   local_port: number;
   url: string;
-  headers: Record<string, string>;
+  headers: { [key: string]: string };
   open_url: string;
   ready: boolean;
   created_ms: number;
@@ -688,14 +688,14 @@ export interface NetRules {
   deny?: string | Array<string>;
   ask?: string | Array<string>;
   cidr?: string | Array<string>;
-  mock?: Record<string, string | number>;
-  mocks?: Record<string, string | number>;
-  http?: Record<string, unknown> | Array<Record<string, unknown>>;
+  mock?: { [key: string]: string | number };
+  mocks?: { [key: string]: string | number };
+  http?: { [key: string]: unknown } | Array<{ [key: string]: unknown }>;
   inspect?: string | Array<string>;
   tls_any?: string | Array<string>;
   cache?: string | Array<string>;
   offline?: boolean;
-  rate?: Record<string, unknown>;
+  rate?: { [key: string]: unknown };
 }
 
 /** What became of new rules. */
@@ -703,7 +703,7 @@ export interface NetChanged {
   generation: number | null;
   closed: number;
   loosened: boolean;
-  net: Record<string, unknown>;
+  net: { [key: string]: unknown };
 }
 
 /** More time. */
@@ -724,7 +724,7 @@ export interface OutputAsk {
 export interface ExecAsk {
   cmd: string | Array<string>;
   cwd?: string | null;
-  env?: Record<string, string> | null;
+  env?: { [key: string]: string } | null;
   stdin?: string | boolean | null;
   user?: string | null;
   timeout?: Duration | null;
@@ -743,7 +743,7 @@ export interface ExecAsk {
 export interface RunAsk {
   cmd: string | Array<string>;
   cwd?: string | null;
-  env?: Record<string, string> | null;
+  env?: { [key: string]: string } | null;
   stdin?: string | boolean | null;
   user?: string | null;
   timeout?: Duration | null;
@@ -1092,7 +1092,7 @@ export interface GrepFound {
   why: string | null;
   scanned: number;
   scanned_bytes: number;
-  skipped: Record<string, number>;
+  skipped: { [key: string]: number };
 }
 
 /** One place. */

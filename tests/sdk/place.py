@@ -1,6 +1,7 @@
 """place.py - for the tests of the SDKs: a cell with a daemon (tests/api/lib.py), and a copy of the SDKs in it."""
 import os
 import pathlib
+import signal
 import sys
 
 sys.dont_write_bytecode = True
@@ -30,3 +31,13 @@ def prepare(files):
         os.environ["HOME"] = str(lib.HOME)
         return lambda: None
     return make
+
+
+def stop_daemon_of(home):
+    """The one that a client has started there."""
+    def line(pid):
+        return lib.census.read(f"/proc/{pid}/cmdline")
+    found = [p for p in lib.census.pids() if f"\0{home}/caisson\0" in line(p) and "caisson-launcher" in line(p)]
+    lib.check(found, "the daemon that was started")
+    os.kill(min(found), signal.SIGTERM)
+    lib.wait_until(lambda: (lib.census.reap(), not any(os.path.exists(f"/proc/{p}") for p in found))[1], 20)

@@ -482,11 +482,7 @@ with Sandbox(net="deny", fs="ephemeral:/work", creds=None, limits=dict(wall="10m
     print(s.run("echo started").stdout, end="")
 """, lib.USER_ID, HOME=str(home), XDG_RUNTIME_DIR=str(home), XDG_STATE_HOME=str(home))
     same(said, "started\n")
-    launchers = [p for p in lib.census.pids() if f"\0{home}/caisson\0" in lib.census.read(f"/proc/{p}/cmdline") and
-                 "caisson-launcher" in lib.census.read(f"/proc/{p}/cmdline")]
-    check(launchers, "the daemon that was started")
-    os.kill(min(launchers), signal.SIGTERM)
-    wait_until(lambda: (lib.census.reap(), not any(os.path.exists(f"/proc/{p}") for p in launchers))[1], 20)
+    place.stop_daemon_of(home)
     shutil.rmtree(home)
 
 
