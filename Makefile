@@ -7,7 +7,7 @@ ONLY ?=
 SECONDS ?= 60
 HELPERS = caissond caisson-launcher caisson-cache caisson-gate caisson-init caisson-ledger caisson-tree caisson-vault
 
-.PHONY: build help demo check check-gate check-v2 bench fmt fuzz soak install clean
+.PHONY: build help demo drill check check-gate check-v2 bench fmt fuzz soak install clean
 
 build: ## the programs, to build/ (this is what plain `make` does)
 	@tools/setup build
@@ -19,8 +19,12 @@ help: ## this menu
 demo: build ## untrusted code attacks, and is stopped; under a minute
 	@tools/demo
 
+drill: ## an agent obeys a hostile repository, and the host looks at what came of it
+	@tools/setup build check net drill
+	@tools/check drill
+
 check: ## all tests and checks; ONLY=unit,layers runs some of them
-	@tools/setup build check net sdk
+	@tools/setup build check net drill sdk
 	@tools/check $(ONLY)
 
 check-gate: ## the network's tests with more clients: PostgreSQL, Node, npm, Verdaccio, Java, Go, Cargo; minutes

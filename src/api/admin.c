@@ -3,6 +3,7 @@
  */
 #include "api/auth.h"
 #include "api/handlers.h"
+#include "core/details.h"
 #include "core/quota.h"
 #include "store/tokens.h"
 
@@ -115,14 +116,27 @@ struct token_op {
 	json_t *answer;
 };
 
+/* All of it but the token. */
+static json_t *token_record(const json_t *answer)
+{
+	json_t *data = json_copy((json_t *)answer);
+
+	json_object_set(data, "token", json_object_get(answer, "id"));
+	json_object_del(data, "id");
+	return data;
+}
+
 static void token_stored(void *arg, const struct store_answer *a)
 {
 	struct token_op *o = arg;
 	struct fail f = { 0 };
 
 	if (a->code == STORE_OK && o->answer) {
+		call_note(o->call, LEDGER_TOKEN_MADE, NULL, token_record(o->answer));
 		answer_json(o->call, 201, o->answer);
 	} else if (a->code == STORE_OK) {
+		call_note(o->call, LEDGER_TOKEN_REVOKED, NULL,
+		          json_pack("{so}", "token", details_text(o->call->params[0])));
 		answer_empty(o->call, 204);
 	} else {
 		fail_set(&f, a->code == STORE_NOT_FOUND ? FAIL_NOT_FOUND : FAIL_BACKEND_ERROR,
@@ -151,7 +165,8 @@ static int take_scopes(const json_t *v, struct str *out, struct fail *f)
 		while (name && s < SCOPES && strcmp(name, scope_name(s)) != 0)
 			s++;
 		if (!name || s == SCOPES)
-			return fail_set(f, FAIL_INVALID, "scope: read, exec, manage or admin");
+			return fail_set(f, FAIL_INVALID,
+			                "scope: read, exec, manage, approve or admin");
 		str_addf(out, "%s%s", i ? " " : "", name);
 	}
 	return n == 0 ? fail_set(f, FAIL_INVALID, "scope: at least one") : 0;

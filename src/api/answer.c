@@ -88,17 +88,71 @@ static void answer_text(struct call *c, int status, bool is_problem, const char 
 		send(c, status, is_problem, text);
 }
 
+/* ---- records ------------------------------------------------------------------------- */
+
+static void recorded(void *arg, bool is_on_disk)
+{
+	struct call *c = arg;
+	json_t *body = c->recording.body;
+	struct fail f = { 0 };
+
+	c->recording.n--;
+	c->recording.has_failed |= !is_on_disk;
+	if (c->recording.n == 0 && c->recording.is_answered) {
+		c->recording.body = NULL;
+		fail_set(&f, FAIL_BACKEND_ERROR, "it is done, and the ledger could not record it");
+		if (c->recording.has_failed)
+			answer_fail(c, &f);
+		else if (body)
+			answer_json(c, c->recording.status, json_incref(body));
+		else
+			answer_empty(c, c->recording.status);
+		json_decref(body);
+	}
+	call_unref(c);
+}
+
+void call_note(struct call *c, enum ledger_kind kind, const struct ledger_who *who, json_t *data)
+{
+	struct ledger_who full = who ? *who : (struct ledger_who){ 0 };
+
+	full.tenant = full.tenant ? full.tenant : c->tenant;
+	full.actor = c->actor;
+	if (!ledger_is_synced(kind)) {
+		ledger_note(c->api->core, kind, &full, data);
+		return;
+	}
+	c->recording.n++;
+	ledger_commit(c->api->core, kind, &full, data, recorded, call_ref(c));
+}
+
+/* True: later. */
+static bool is_too_early(struct call *c, int status, json_t *body)
+{
+	if (c->recording.n == 0)
+		return false;
+	c->is_answered = c->recording.is_answered = true;
+	c->recording.status = status;
+	c->recording.body = body;
+	return true;
+}
+
 void answer_json(struct call *c, int status, json_t *body)
 {
+	if (is_too_early(c, status, body))
+		return;
 	AUTO(freep) char *text = json_dumps(body, JSON_COMPACT);
 
 	json_decref(body);
 	answer_text(c, status, false, text ? text : "{}");
 }
 
-void answer_fail(struct call *c, const struct fail *f)
+void answer_fail_with(struct call *c, const struct fail *f, const char *key, json_t *value)
 {
 	json_t *o = print_problem(f);
+
+	if (key)
+		json_object_set_new(o, key, value);
 	AUTO(freep) char *text = json_dumps(o, JSON_COMPACT);
 
 	json_decref(o);
@@ -107,8 +161,15 @@ void answer_fail(struct call *c, const struct fail *f)
 	answer_text(c, fail_status(f->code), true, text);
 }
 
+void answer_fail(struct call *c, const struct fail *f)
+{
+	answer_fail_with(c, f, NULL, NULL);
+}
+
 void answer_empty(struct call *c, int status)
 {
+	if (is_too_early(c, status, NULL))
+		return;
 	c->is_answered = true;
 	note(c, status, NULL);
 	if (c->r)

@@ -75,19 +75,34 @@ static bool is_our_origin(const struct http_head *h)
 	return skip && host && span_same_nocase(span_after(*origin, skip), *host);
 }
 
-static bool has_scope(const char *granted, enum scope wanted)
+#define S(scope) (1u << SCOPE_##scope)
+/* What each includes. Who approves does not work with what he approves of, and the other way. */
+static const unsigned int includes[] = {
+	[SCOPE_NONE] = 0,
+	[SCOPE_READ] = S(READ),
+	[SCOPE_EXEC] = S(READ) | S(EXEC),
+	[SCOPE_MANAGE] = S(READ) | S(EXEC) | S(MANAGE),
+	[SCOPE_APPROVE] = S(READ) | S(APPROVE),
+	[SCOPE_ADMIN] = S(READ) | S(EXEC) | S(MANAGE) | S(APPROVE) | S(ADMIN),
+};
+_Static_assert(COUNT(includes) == SCOPES, "a scope includes nothing");
+
+static bool is_named(const char *granted, const char *name)
 {
-	static const char *const order[] = { "read", "exec", "manage", "admin" };
+	size_t n = strlen(name);
 
-	/* Each includes those before it. */
-	for (size_t i = wanted > SCOPE_NONE ? wanted - 1u : 0; i < COUNT(order); i++) {
-		const char *at = strstr(granted, order[i]);
-		size_t n = strlen(order[i]);
-
-		if (at && (at == granted || at[-1] == ' ' || at[-1] == ',') &&
+	for (const char *at = granted; (at = strstr(at, name)); at += n)
+		if ((at == granted || at[-1] == ' ' || at[-1] == ',') &&
 		    (at[n] == '\0' || at[n] == ' ' || at[n] == ','))
 			return true;
-	}
+	return false;
+}
+
+static bool has_scope(const char *granted, enum scope wanted)
+{
+	for (enum scope s = SCOPE_READ; s < SCOPES; s++)
+		if (includes[s] & 1u << wanted && is_named(granted, scope_name(s)))
+			return true;
 	return false;
 }
 
@@ -110,6 +125,7 @@ static int check_token(struct call *c, enum scope scope, struct fail *f)
 	snprintf(c->tenant, sizeof c->tenant, "%s", row.tenant);
 	(void)store_token_touch(c->api->core->store, row.id, core_now_ms(),
 	                        (struct store_call){ 0 }, &e); /* only says when it was last used */
+	snprintf(c->actor, sizeof c->actor, "token:%s", row.id);
 	c->is_admin = has_scope(row.scopes, SCOPE_ADMIN);
 	if (!has_scope(row.scopes, scope))
 		return fail_set(f, FAIL_FORBIDDEN, "the token lacks the scope %s",
@@ -125,6 +141,7 @@ int auth_check(struct call *c, enum scope scope, struct fail *f)
 		if (r->peer_uid != 0 && r->peer_uid != geteuid())
 			return fail_set(f, FAIL_UNAUTHORIZED, "this daemon is somebody else's");
 		snprintf(c->tenant, sizeof c->tenant, "local");
+		snprintf(c->actor, sizeof c->actor, "uid:%u", (unsigned int)r->peer_uid);
 		c->is_operator = true;
 		return 0;
 	}

@@ -37,6 +37,7 @@ static const struct param query[] = {
 	{ "root",      "flag",          "of the root that the workspace keeps, not of its files" },
 	{ "port",      "count",         "1 to 65535; 443 unless given" },
 	{ "process",   "text",          "only those of this one" },
+	{ "record",    "count",         "the promotion, by its number in the ledger; the last unless given" },
 	{ "recursive", "flag",          "with all that is below" },
 	{ "ref",       "text",          "the name of an image in an OCI layout that has several" },
 	{ "relative",  "flag",          "the path is taken from the working folder, unless a slash is in front of it" },
@@ -44,12 +45,13 @@ static const struct param query[] = {
 	{ "sandbox",   "text",          "only those of this one" },
 	{ "since",     "count",         "only what is not older, Unix time in ms" },
 	{ "stat",      "flag",          "what it is, not what is in it" },
-	{ "state",     "process_state", "only those in this state" },
+	{ "state",     "process_state|=pending|=allowed|=denied|=expired|=withdrawn", "only those in this state, of processes or approvals" },
 	{ "to",        "text",          "the other point; as it is now unless given" },
 	{ "trash",     "flag",          "those in the trash" },
 	{ "usage",     "flag",          "with what it has on disk" },
 	{ "wait",      "duration",      "answer when it has ended, or after this long" },
 	{ "watch",     "flag",          "changes as they happen" },
+	{ "why",       "text",          "for the person who is asked" },
 	{ "workspace", "text",          "only those of this one" },
 };
 
@@ -69,6 +71,7 @@ static const struct {
 	{ file_delete,    { "If-Match", "text", "only when the file has this hash; else stale" } },
 	{ process_log,    { "Range", "text", "`bytes=FIRST-LAST` or `bytes=-LAST_N`, when it has ended" } },
 	{ connection_list, { "Last-Event-ID", "count", "as `after`, of a client that connects again" } },
+	{ approval_list, { "Last-Event-ID", "count", "as `after`, of a client that connects again" } },
 	{ events_get, { "Last-Event-ID", "count", "as `after`, of a client that connects again" } },
 	{ process_events, { "Last-Event-ID", "count", "as `after`, of a client that connects again" } },
 };
@@ -132,6 +135,7 @@ static const struct answer_form answers[] = {
 	{ workspace_export, 200, "application/x-git-bundle", "octets", "a bundle, or with `patch` a mailbox of patches, of the commits since its base", NULL },
 	{ workspace_export, 200, "text/x-patch", "text", "", "" },
 	{ workspace_take, 200, "application/x-tar", "octets", "each file as `./NAME`; before them `ignored`: names with a NUL behind each", NULL },
+	{ workspace_applied, 200, JSON, "Applied", "it is on disk", NULL },
 	{ workspace_join, 200, JSON, "Joined", "what both sides have made of it; or how often they meet", NULL },
 	{ workspace_delete, 204, NULL, NULL, "it is in the trash", NULL },
 	{ workspace_fork, 201, JSON, "WorkspaceList", "they were made", NULL },
@@ -140,6 +144,13 @@ static const struct answer_form answers[] = {
 	{ connection_list, 200, JSON, "ConnectionList", "a page; with `follow` lines or, when they are accepted, Server-Sent Events, and new ones as they come", NULL },
 	{ connection_list, 200, NDJSON, "Connection", "", "" },
 	{ connection_list, 200, "text/event-stream", "Connection", "", "" },
+	{ approval_list,  200, JSON, "ApprovalList", "a page; with `follow` lines or, when they are accepted, Server-Sent Events: what is there, then every change", NULL },
+	{ approval_list,  200, NDJSON, "Approval", "", "" },
+	{ approval_list,  200, "text/event-stream", "Approval", "", "" },
+	{ net_change,     200, JSON, "NetChanged", "they hold", NULL },
+	{ net_change,     202, JSON, "Asked", "a person is asked; when it is allowed, they are changed", NULL },
+	{ sandbox_extend, 200, JSON, "Sandbox", "it has more time", NULL },
+	{ sandbox_extend, 202, JSON, "Asked", "a person is asked; when it is allowed, it gets more time", NULL },
 	{ file_get,       200, OCTETS, "octets", "the bytes; with `watch` events, one a line; else as JSON what `lines`, `stat` or `list` asked for", "ETag" },
 	{ file_get,       200, JSON, "FileLines|FileStat|FileList", "", "" },
 	{ file_get,       200, NDJSON, "WatchEvent", "", "" },
@@ -168,7 +179,7 @@ static const struct answer_form answers[] = {
 
 /* ---- groups -------------------------------------------------------------------------- */
 
-enum { FILES, IMAGES, REPOS, SANDBOXES, SECRETS, WORKSPACES, PROCESSES, TOKENS, OPERATING };
+enum { APPROVALS, FILES, IMAGES, REPOS, SANDBOXES, SECRETS, WORKSPACES, PROCESSES, TOKENS, OPERATING };
 
 static const struct group groups[] = {
 	[SANDBOXES] = { "Sandboxes", "A sandbox outlives its commands, its clients and the daemon." },
@@ -182,6 +193,8 @@ static const struct group groups[] = {
 	[REPOS]     = { "Repositories", "A mirror is cloned once and never edited. `{id}` is the id, the key or, escaped, the URL." },
 	[SECRETS]   = { "Secrets", "Credentials that a sandbox uses and never has: `creds` of its spec names them, the gate says them, inside is a placeholder. A value is sealed by who stores it "
 	                "(HPKE of RFC 9180, base mode, X25519, HKDF-SHA256, ChaCha20-Poly1305; `info` is `caisson secret 1`, `aad` is tenant, NUL, name, NUL, `bind`), so that only the gate can read it." },
+	[APPROVALS] = { "Approvals", "What may not happen unasked waits here for a person (docs/approvals.md). Deciding needs the scope `approve`, which `manage` does not include: "
+	                "whoever works with sandboxes cannot answer for himself. No answer in time is a no." },
 	[TOKENS]    = { "Tokens", "Who may come by TCP." },
 	[OPERATING] = { "Operating it", "For those who run the daemon." },
 };
@@ -208,6 +221,7 @@ static const struct {
 	{ "/v1/run", SANDBOXES },
 	{ "/v1/processes", PROCESSES },
 	{ "/v1/repos", REPOS },
+	{ "/v1/approvals", APPROVALS },
 	{ "/v1/secrets", SECRETS },
 	{ "/v1/sealing", SECRETS },
 	{ "/v1/tokens", TOKENS },

@@ -136,8 +136,10 @@ int exec_parse(struct call *c, const json_t *body, struct exec_ask *a, struct fa
 		                             "label",  "shell",   "background", NULL };
 	struct px_ask *px = &a->px;
 
-	*a = (struct exec_ask){ .inline_max = INLINE_OUTPUT_MAX,
-		                .px = { .log_max = LOG_MAX_DEFAULT, .rows = 24, .cols = 80 } };
+	*a = (struct exec_ask){
+		.inline_max = INLINE_OUTPUT_MAX,
+		.px = { .actor = c->actor, .log_max = LOG_MAX_DEFAULT, .rows = 24, .cols = 80 }
+	};
 	if (members_known(body, known, f) < 0 ||
 	    take_cmd(c, json_object_get(body, "cmd"), px, f) < 0 ||
 	    take_env(c, json_object_get(body, "env"), &a->env, f) < 0 ||

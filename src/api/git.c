@@ -46,6 +46,9 @@ static void ended(void *arg, const struct git_end *end)
 	} else {
 		json_t *o = json_pack("{ss}", "sha", end->sha);
 
+		if (end->tree[0])
+			json_object_set_new(o, "tree", json_string(end->tree));
+
 		if (end->remote[0])
 			json_object_set_new(o, "remote", details_text(end->remote));
 		answer_json(c, 200, o);
@@ -284,6 +287,109 @@ void workspace_export(struct call *c)
 	}
 	ask.verb = is_bundle ? GIT_BUNDLE : GIT_MAILS;
 	start(c, w, &ask, is_bundle ? bundled : patched, c);
+}
+
+/* ---- applied somewhere --------------------------------------------------------------- */
+
+#define APPLIED_NAMES_MAX 100
+#define APPLIED_BYTES_MAX (12u << 10)
+
+static void tree_known(void *arg, const struct git_end *end)
+{
+	struct call *c = arg;
+
+	if (end->fail)
+		answer_fail(c, end->fail);
+	else
+		answer_json(c, 200, json_pack("{ss}", "tree", end->tree));
+	call_unref(c);
+}
+
+/* What he says that he changes there: the first of it, and how much more there is. */
+static void add_changes(json_t *record, const json_t *changes)
+{
+	json_t *names = json_array(), *one;
+	size_t i, room = APPLIED_BYTES_MAX;
+
+	json_array_foreach(changes, i, one)
+	{
+		AUTO(freep) char *text = json_dumps(one, JSON_COMPACT | JSON_ENSURE_ASCII);
+
+		if (i >= APPLIED_NAMES_MAX || strlen(text) > room)
+			break;
+		room -= strlen(text);
+		json_array_append(names, one);
+	}
+	json_object_set_new(record, "files", json_integer((json_int_t)json_array_size(changes)));
+	json_object_set_new(record, "names", names);
+}
+
+static int check_changes(const json_t *changes, struct fail *f)
+{
+	static const char *const known[] = { "path",        "path_base64",    "action", "mode",
+		                             "mode_before", "executes_later", NULL };
+	const json_t *one;
+	size_t i;
+
+	if (!json_is_array(changes))
+		return fail_set(f, FAIL_INVALID, "changes: a list is expected");
+	json_array_foreach(changes, i, one)
+	{
+		const char *text = NULL;
+
+		if (!json_is_object(one) || members_known(one, known, f) < 0)
+			return fail_set(f, FAIL_INVALID, "changes: path and action are expected");
+		for (size_t k = 0; known[k]; k++)
+			if (member_text(one, known[k], &text, f) < 0)
+				return -1;
+	}
+	return 0;
+}
+
+static int applied_parse(const struct call *c, json_t *record, const char **at, struct fail *f)
+{
+	static const char *const known[] = { "at", "to", "state", "reason", "changes", NULL };
+	static const char *const states[] = { "begun", "done", "failed" };
+	const char *to = NULL, *state = NULL, *reason = NULL;
+	const json_t *changes = json_object_get(c->body, "changes");
+	bool is_known = false;
+
+	if (members_known(c->body, known, f) < 0 || member_text(c->body, "at", at, f) < 0 ||
+	    member_text(c->body, "to", &to, f) < 0 ||
+	    member_text(c->body, "state", &state, f) < 0 ||
+	    member_text(c->body, "reason", &reason, f) < 0)
+		return -1;
+	for (size_t i = 0; i < COUNT(states) && state; i++)
+		is_known |= strcmp(state, states[i]) == 0;
+	if (!*at || !to || strlen(to) > PATH_TEXT_MAX || !is_known ||
+	    (reason && strlen(reason) > PATH_TEXT_MAX))
+		return fail_set(f, FAIL_INVALID,
+		                "at, to, and state, which is begun, done or failed, are needed");
+	json_object_set_new(record, "to", details_text(to));
+	json_object_set_new(record, "state", json_string(state));
+	if (reason)
+		json_object_set_new(record, "reason", details_text(reason));
+	if (changes && check_changes(changes, f) < 0)
+		return -1;
+	if (changes)
+		add_changes(record, changes);
+	return 0;
+}
+
+/* Git says which tree that is: of that the caller is not believed. */
+void workspace_applied(struct call *c)
+{
+	AUTO(json_decrefp) json_t *record = json_object();
+	struct wsx *w = call_workspace(c);
+	struct git_ask ask = { .verb = GIT_TREE, .record = record };
+	struct fail f = { 0 };
+
+	if (!w)
+		return;
+	if (applied_parse(c, record, &ask.at, &f) < 0)
+		answer_fail(c, &f);
+	else
+		start(c, w, &ask, tree_known, c);
 }
 
 /* ---- files at a point ---------------------------------------------------------------- */

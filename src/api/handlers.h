@@ -31,12 +31,16 @@ handler_fn secret_put_one, secret_get, secret_list_all, secret_delete, sealing_g
 handler_fn workspace_put, workspace_get, workspace_list, workspace_change, workspace_delete;
 handler_fn workspace_untrash, workspace_fork, workspace_exec, workspace_snapshot, workspace_undo;
 handler_fn workspace_redo, workspace_restore, workspace_history, workspace_changes;
+/* approvals.c */
+handler_fn approval_list, approval_get, approval_post;
 /* net.c */
 handler_fn connection_list, net_why, net_change;
 /* git.c */
 handler_fn workspace_commit, workspace_merge, workspace_push, workspace_export;
-handler_fn workspace_take, workspace_join;
+handler_fn workspace_take, workspace_join, workspace_applied;
 void workspace_patch(struct call *c, struct wsx *w); /* changes as git has them */
+/* attest.c */
+handler_fn workspace_attest;
 /* repos.c */
 handler_fn repos_put, repos_get, repos_list, repos_refresh, repos_delete;
 /* events.c */
@@ -58,6 +62,8 @@ int spec_of(const struct call *c, const json_t *body, struct spec *spec, struct 
 int take_page(struct call *c, struct store_page *page, struct fail *f) MUST_USE;
 int query_number(struct call *c, const char *name, uint64_t *out, struct fail *f) MUST_USE;
 
+/* A person was asked: 202, with the question. */
+void answer_asked(struct call *c, const char *id);
 struct wsx *call_workspace(struct call *c);  /* of {id}; NULL: it was answered that there is none */
 void exec_in(struct call *c, struct sbx *s); /* the command of the body */
 

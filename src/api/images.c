@@ -5,6 +5,7 @@
 #include "core/image.h"
 
 #include "api/handlers.h"
+#include "core/details.h"
 #include "core/workspace.h"
 #include "wire/oci.h"
 #include "wire/tree.h"
@@ -20,6 +21,14 @@ static json_t *print_image(const struct image_row *row)
 	                 is_snapshot ? row->digest : NULL, "bytes", (json_int_t)row->bytes, "files",
 	                 (json_int_t)row->files, "layers", (json_int_t)row->layers, "dropped",
 	                 (json_int_t)row->dropped, "created_ms", (json_int_t)row->created_ms);
+}
+
+static void note_added(struct call *c, const struct image_row *row)
+{
+	json_t *data = print_image(row);
+
+	json_object_del(data, "created_ms");
+	call_note(c, LEDGER_IMAGE_ADDED, NULL, data);
 }
 
 void image_list(struct call *c)
@@ -55,6 +64,9 @@ static void dropped(void *call, const struct store_answer *a)
 	struct call *c = call;
 	struct core *core = c->api->core;
 
+	if (a->code == STORE_OK)
+		call_note(c, LEDGER_IMAGE_REMOVED, NULL,
+		          json_pack("{so}", "name", details_text(c->params[0])));
 	answer_dropped(c, a);
 	images_sweep(core);
 }
@@ -77,10 +89,12 @@ static void taken(void *arg, const struct image_row *row, const struct fail *f)
 {
 	struct call *c = arg;
 
-	if (f)
+	if (f) {
 		answer_fail(c, f);
-	else
+	} else {
+		note_added(c, row);
 		answer_json(c, 201, print_image(row));
+	}
 	call_unref(c);
 }
 
@@ -130,10 +144,12 @@ static void done(void *arg, const struct image_row *row, const struct fail *f)
 	struct upload *u = arg;
 
 	u->call->state = NULL;
-	if (f)
+	if (f) {
 		answer_fail(u->call, f);
-	else
+	} else {
+		note_added(u->call, row);
 		answer_json(u->call, 201, print_image(row));
+	}
 	upload_free(u);
 }
 

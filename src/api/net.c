@@ -4,7 +4,9 @@
 #include "core/net.h"
 #include "api/handlers.h"
 #include "api/print.h"
+#include "core/gate.h"
 #include "core/policy.h"
+#include "store/approvals.h"
 #include "store/connections.h"
 
 #define PAGE 200 /* rows of one turn of a stream */
@@ -201,6 +203,15 @@ void connection_list(struct call *c)
 	answer_json(c, 200, o);
 }
 
+/* Whoever was asked about it, and what he said. */
+static json_t *asked_about(struct sbx *s, const char *host, uint16_t port)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct approval_row row;
+
+	return gate_asked(s, host, port, &a, &row) < 0 ? json_null() : print_approval(&row);
+}
+
 /* ---- why ------------------------------------------------------------------------------ */
 
 void net_why(struct call *c)
@@ -233,6 +244,9 @@ void net_why(struct call *c)
 	                        : json_string(gate_reason_name(why.verdict.reason)));
 	json_object_set_new(o, "would_allow",
 	                    why.narrowest[0] ? json_string(why.narrowest) : json_null());
+	json_object_set_new(o, "approval",
+	                    why.verdict.what == VERDICT_ASK ? asked_about(s, host, (uint16_t)port)
+	                                                    : json_null());
 	answer_json(c, 200, o);
 }
 
@@ -262,6 +276,7 @@ void net_change(struct call *c)
 {
 	struct sbx *s = call_sandbox(c);
 	struct fail f = { 0 };
+	char id[ID_SIZE];
 
 	if (!s)
 		return;
@@ -271,8 +286,12 @@ void net_change(struct call *c)
 		return;
 	}
 	call_ref(c);
-	if (policy_change(s, c->body, c->is_operator || c->is_admin, changed, c, &f) < 0) {
+	if (policy_change(s, c->body, c->is_operator || c->is_admin, changed, c, &f) == 0)
+		return;
+	if (f.code == FAIL_APPROVAL_REQUIRED &&
+	    policy_ask(s, c->body, call_query(c, "why"), id, &f) == 0)
+		answer_asked(c, id);
+	else
 		answer_fail(c, &f);
-		call_unref(c);
-	}
+	call_unref(c);
 }

@@ -233,6 +233,16 @@ static void making_left(struct call *c)
 		making_free(m);
 }
 
+static void note_forward(struct call *c, const char *sandbox, uint16_t port, uint16_t local_port)
+{
+	const struct ledger_who who = { .sandbox = sandbox };
+	json_t *data = json_pack("{si}", "port", (int)port);
+
+	if (local_port)
+		json_object_set_new(data, "local_port", json_integer(local_port));
+	call_note(c, local_port ? LEDGER_PORT_OPENED : LEDGER_PORT_CLOSED, &who, data);
+}
+
 static void put_stored(void *arg, const struct store_answer *a)
 {
 	struct making *m = arg;
@@ -246,6 +256,8 @@ static void put_stored(void *arg, const struct store_answer *a)
 		making_fail(m, &fail);
 		return;
 	}
+	if (f)
+		note_forward(m->call, m->sandbox, m->port, f->local_port);
 	if (!m->call->r) { /* the client has left; the forward stands */
 		making_free(m);
 		return;
@@ -325,6 +337,7 @@ void port_delete(struct call *c)
 		return;
 	}
 	forward_close(found);
+	note_forward(c, s->id, port, 0);
 	if (store_port_drop(c->api->core->store, s->id, port,
 	                    (struct store_call){ .done = answer_dropped, .arg = call_ref(c) },
 	                    &e) < 0)

@@ -3,6 +3,7 @@
  */
 #include "api/handlers.h"
 #include "api/print.h"
+#include "core/details.h"
 #include "core/repo.h"
 
 #define ROW_MS 2
@@ -15,6 +16,7 @@ struct repo_op {
 	struct timer late;
 	char id[ID_SIZE]; /* of the one that was made or found */
 	bool is_new, has_tips;
+	enum ledger_kind kind; /* what goes on record when it is done */
 };
 
 static int client_of(const struct call *c)
@@ -29,9 +31,26 @@ static void op_free(struct repo_op *o)
 	free(o);
 }
 
+/* Where it comes from has no password in it: it would not have been taken. */
+static void put_on_record(const struct repo_op *o, const struct repo_end *end)
+{
+	json_t *data = json_pack("{so}", "repo", details_text(o->call->params[0]));
+
+	if (end->row) {
+		json_object_set_new(data, "id", json_string(end->row->id));
+		json_object_set_new(data, "url", details_text(end->row->url));
+	}
+	if (o->has_tips && end->tip[0])
+		json_object_set_new(data, "tip", details_text(end->tip));
+	call_note(o->call, o->kind, NULL, data);
+}
+
 static void op_done(void *arg, const struct repo_end *end)
 {
 	struct repo_op *o = arg;
+
+	if (!end->fail && (o->kind != LEDGER_REPO_ADDED || o->is_new))
+		put_on_record(o, end);
 
 	if (end->fail) {
 		answer_fail(o->call, end->fail);
@@ -68,11 +87,13 @@ static void op_late(struct timer *t)
 	op_free(o);
 }
 
-static struct repo_op *op_new(struct call *c)
+static struct repo_op *op_new(struct call *c, enum ledger_kind kind)
 {
 	struct repo_op *o = mem_alloc(sizeof *o);
 
-	*o = (struct repo_op){ .call = call_ref(c), .core = c->api->core, .late.fired = op_late };
+	*o = (struct repo_op){
+		.call = call_ref(c), .core = c->api->core, .late.fired = op_late, .kind = kind
+	};
 	return o;
 }
 
@@ -127,7 +148,7 @@ void repos_put(struct call *c)
 		answer_fail(c, &f);
 		return;
 	}
-	struct repo_op *o = op_new(c);
+	struct repo_op *o = op_new(c, LEDGER_REPO_ADDED);
 	o->is_new = repo_find(o->core, c->tenant, ask.key, &a, &known, &none) < 0;
 	timer_set(&o->core->timers, &o->late, wait_ms); /* first: it may be over in the call */
 	if (repo_put(o->core, &ask, op_done, o, &f) < 0) {
@@ -160,7 +181,7 @@ void repos_refresh(struct call *c)
 		answer_fail(c, &f);
 		return;
 	}
-	struct repo_op *o = op_new(c);
+	struct repo_op *o = op_new(c, LEDGER_REPO_REFRESHED);
 	o->has_tips = true;
 	timer_set(&o->core->timers, &o->late, wait_ms);
 	if (repo_refresh(o->core, &row, client_of(c), op_done, o, &f) < 0) {
@@ -177,7 +198,7 @@ void repos_delete(struct call *c)
 
 	if (find(c, &a, &row) < 0)
 		return;
-	struct repo_op *o = op_new(c);
+	struct repo_op *o = op_new(c, LEDGER_REPO_REMOVED);
 	if (repo_delete(o->core, &row, op_done, o, &f) < 0) {
 		answer_fail(c, &f);
 		op_free(o);

@@ -20,7 +20,7 @@ void api_init(struct api *a)
 	the_api = a;
 }
 
-static const char *const scopes[] = { "none", "read", "exec", "manage", "admin" };
+static const char *const scopes[] = { "none", "read", "exec", "manage", "approve", "admin" };
 _Static_assert(COUNT(scopes) == SCOPES, "a scope has no name");
 
 const char *scope_name(enum scope s)
@@ -142,6 +142,7 @@ void call_unref(struct call *c)
 	if (--c->refs > 0)
 		return;
 	json_decref(c->body);
+	json_decref(c->recording.body);
 	arena_done(&c->arena);
 	free(c);
 }
@@ -207,6 +208,16 @@ static void replay(struct call *c, const struct idem_found *found)
 		      found->body_bytes, extra);
 }
 
+/* What it begins is begun by whoever asked. */
+static void run(struct call *c)
+{
+	struct core *core = c->api->core;
+
+	core->actor = c->actor;
+	c->route->run(c);
+	core->actor = NULL;
+}
+
 static void begun(void *arg, const struct store_answer *a)
 {
 	static const char *const why[] = {
@@ -219,7 +230,7 @@ static void begun(void *arg, const struct store_answer *a)
 	struct fail f = { 0 };
 
 	if (a->code == STORE_OK && a->idem->state == IDEM_NEW) {
-		c->route->run(c);
+		run(c);
 		call_unref(c);
 		return;
 	}
@@ -300,7 +311,7 @@ static void on_request(struct request *r)
 	if (c->idem_key)
 		begin_once(c);
 	else
-		c->route->run(c);
+		run(c);
 }
 
 const struct server_ops api_ops = { .on_head = on_head,

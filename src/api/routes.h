@@ -11,12 +11,13 @@
 
 #include "api/server.h"
 #include "core/core.h"
+#include "core/ledger.h"
 
 #define ROUTE_PARAMS_MAX 2
 #define BODY_JSON_MAX (5u << 20) /* a spec, a command with its environment, a batch of edits */
 
 /* What a token must be allowed. Whoever comes by the unix socket may all of it, as himself. */
-enum scope { SCOPE_NONE, SCOPE_READ, SCOPE_EXEC, SCOPE_MANAGE, SCOPE_ADMIN, SCOPES };
+enum scope { SCOPE_NONE, SCOPE_READ, SCOPE_EXEC, SCOPE_MANAGE, SCOPE_APPROVE, SCOPE_ADMIN, SCOPES };
 const char *scope_name(enum scope s);
 
 struct api {
@@ -40,11 +41,19 @@ struct call {
 	char tenant[TENANT_SIZE];
 	bool is_operator;                     /* by the unix socket */
 	bool is_admin;                        /* by a token of that scope */
+	char actor[ACTOR_SIZE];               /* for records: "uid:1000", "token:tk_…" */
 	const char *params[ROUTE_PARAMS_MAX]; /* of {id}, {path}; decoded */
 	size_t param_len[ROUTE_PARAMS_MAX];
 	json_t *body; /* BODY_WHOLE and JSON */
 	/* Idempotency-Key: the answer is kept under it. */
 	const char *idem_key;
+	/* Records that have to be on disk before the answer, and the answer. */
+	struct {
+		unsigned int n;
+		bool has_failed, is_answered;
+		int status;
+		json_t *body; /* NULL: none */
+	} recording;
 };
 
 typedef void handler_fn(struct call *c);
@@ -70,7 +79,13 @@ struct call *call_ref(struct call *c);
 void call_unref(struct call *c);
 void answer_json(struct call *c, int status, json_t *body); /* takes the reference */
 void answer_fail(struct call *c, const struct fail *f);
+/* With a member more than every problem has; takes the reference. */
+void answer_fail_with(struct call *c, const struct fail *f, const char *key, json_t *value);
 void answer_empty(struct call *c, int status);
+/* It happened, and he did it. Where such a record has to be on disk first, the answer that is given
+ * from now on waits for that. `who` may be NULL: the caller's tenant, and nothing else. */
+void call_note(struct call *c, enum ledger_kind kind, const struct ledger_who *who,
+               json_t *data); /* taken */
 /* For a store_call: 204 when its row is gone. Gives the reference of the call back. */
 void answer_dropped(void *call, const struct store_answer *a);
 /* The {id} of the path; NULL: it was answered that there is none. */

@@ -296,18 +296,30 @@ void sandbox_replace(struct call *c)
 
 void sandbox_extend(struct call *c)
 {
-	static const char *const known[] = { "wall", "ttl", NULL };
+	static const char *const known[] = { "wall", "ttl", "why", NULL };
 	struct sbx *s = call_sandbox(c);
 	struct fail f = { 0 };
 	uint64_t wall_ms = 0, ttl_ms = 0;
+	const char *why = NULL;
+	char id[ID_SIZE];
 
 	if (!s)
 		return;
 	if (members_known(c->body, known, &f) < 0 ||
 	    member_duration(c->body, "wall", &wall_ms, &f) < 0 ||
 	    member_duration(c->body, "ttl", &ttl_ms, &f) < 0 ||
-	    sbx_extend(s, wall_ms, ttl_ms, &f) < 0)
+	    member_text(c->body, "why", &why, &f) < 0) {
 		answer_fail(c, &f);
+		return;
+	}
+	bool is_asked = wall_ms && !c->is_operator && !c->is_admin;
+
+	if (is_asked && sbx_ask_wall(s, wall_ms, why, id, &f) < 0)
+		answer_fail(c, &f);
+	else if (sbx_extend(s, is_asked ? 0 : wall_ms, ttl_ms, &f) < 0)
+		answer_fail(c, &f);
+	else if (is_asked)
+		answer_asked(c, id);
 	else
 		answer_json(c, 200, print_sandbox(s));
 }

@@ -206,11 +206,38 @@ static const struct member push_ask[] = {
 };
 static const struct member committed_of[] = {
 	{ "sha",       0, "text",       "HEAD of the workspace" },
+	{ "tree",      0, "text",       "of that commit" },
 	{ "remote",    0, "text",       "the branch that it was pushed to" },
 	{ "conflicts", 0, "[Conflict]", "nothing was changed" },
 };
+static const struct member applied_ask[] = {
+	{ "at",      NEEDED, "text",            "the point that is applied" },
+	{ "to",      NEEDED, "text",            "where: the folder of the caller's" },
+	{ "state",   NEEDED, "=begun|=done|=failed", "begun: before the first file is written there" },
+	{ "reason",  0,      "text|null",       "why it failed" },
+	{ "changes", 0,      "[AppliedChange]", "what is taken; the ledger has the first of them" },
+};
+static const struct member applied_change[] = {
+	{ "path",           NEEDED | BYTES, "text", "from the folder" },
+	{ "action",         NEEDED, "text", "what is done to it there" },
+	{ "mode",           0,      "text", "octal digits" },
+	{ "mode_before",    0,      "text", "octal digits" },
+	{ "executes_later", 0,      "text", "that it does, and why" },
+};
+static const struct member applied_of[] = {
+	{ "tree", NEEDED, "text", "what git calls the files of that point" },
+};
 static const struct member conflict_of[] = {
 	{ "path", NEEDED | BYTES, "text", "from the workspace's root" },
+};
+static const struct member attestation_of[] = {
+	{ "payload",     NEEDED, "text",        "the statement, base64" },
+	{ "payloadType", NEEDED, "text",        "application/vnd.in-toto+json" },
+	{ "signatures",  NEEDED, "[Signature]", "by the ledger's key" },
+};
+static const struct member signature_of[] = {
+	{ "keyid", NEEDED, "text", "what the ledger calls its key" },
+	{ "sig",   NEEDED, "text", "Ed25519, base64" },
 };
 static const struct member changes_of[] = {
 	{ "counts", NEEDED, "{count}",   "files by their status" },

@@ -1,5 +1,6 @@
 #include "api/schemas.h"
 
+#include "api/schemas-approval-internal.h"
 #include "api/schemas-secret-internal.h"
 #include "api/schemas-workspace-internal.h"
 
@@ -13,6 +14,7 @@ static const struct member problem[] = {
 	{ "title",      0,      "text",       "the status in words" },
 	{ "detail",     NEEDED, "text",       "one sentence for a person" },
 	{ "retry_safe", 0,      "bool",       "with a status from 500 on: nothing was done, ask again" },
+	{ "state",      0,      "text",       "of an approval that was decided, or is over: what it is" },
 	{ "lines",      0,      "[count]",    "of an edit or a patch: where it matches, or nearly does" },
 };
 
@@ -53,7 +55,7 @@ static const struct member quota_sums[] = {
 
 static const struct member token_ask[] = {
 	{ "name",   0, "text|null",            "to know it by; at most 128 bytes" },
-	{ "scope",  0, "scope|[scope]|null",   "what it may; each includes those before it; exec unless given" },
+	{ "scope",  0, "scope|[scope]|null",   "what it may: exec includes read, manage includes exec, approve includes read, admin all; exec unless given" },
 	{ "ttl",    0, "Duration|null",        "life of the token; for ever unless given" },
 	{ "tenant", 0, "text|null",            "whose sandboxes it sees; the caller's own unless given" },
 };
@@ -150,6 +152,7 @@ static const struct member sandbox_usage_of[] = {
 static const struct member extend_ask[] = {
 	{ "wall", 0, "Duration|null", "the new limit of its life, from the first command on" },
 	{ "ttl",  0, "Duration|null", "it is deleted this long from now" },
+	{ "why",  0, "text|null",     "for the person who is asked about wall time" },
 };
 
 #define COMMAND                                                                                    \
@@ -326,6 +329,7 @@ static const struct member why_of[] = {
 	{ "decision",    NEEDED, "=allow|=deny|=ask",    "what the rules say" },
 	{ "rule",        NEEDED, "text|null",            "that decides; null: none does" },
 	{ "reason",      NEEDED, "text|null",            "of a denial" },
+	{ "approval",    NEEDED, "Approval|null",        "of a host that a person is asked about: the question that waits, what stands, or what was last decided" },
 	{ "would_allow", NEEDED, "text|null",            "the narrowest rule to add; null: it is allowed, or a rule is in the way" },
 };
 static const struct member net_changed[] = {
@@ -582,6 +586,10 @@ const struct schema schemas[] = {
 	{ "Usage", "What a sandbox uses.", MEMBERS(sandbox_usage_of) },
 	{ "Image", "A root file system that was imported.", MEMBERS(image_members) },
 	{ "ImageAsk", "An image of what a sandbox left in its root.", MEMBERS(image_ask), ASK },
+	{ "Approval", "A question for a person, and what became of it.", MEMBERS(approval_members) },
+	{ "ApprovalDecision", "A decision.", MEMBERS(approval_decision), ASK },
+	{ "ApprovalList", "A page of approvals.", MEMBERS(approval_list_members) },
+	{ "Asked", "A person is asked.", MEMBERS(asked_members) },
 	{ "Sealing", "How a value is sealed.", MEMBERS(sealing_members) },
 	{ "SecretAsk", "A secret.", MEMBERS(secret_ask_members), ASK },
 	{ "Secret", "What is known of a secret.", MEMBERS(secret_members) },
@@ -616,9 +624,14 @@ const struct schema schemas[] = {
 	{ "PushAsk", "Where to.", MEMBERS(push_ask), ASK },
 	{ "TakeAsk", "Which files.", MEMBERS(take_ask), ASK },
 	{ "JoinAsk", "The file before two have changed it, and after.", MEMBERS(join_ask), ASK },
+	{ "AppliedAsk", "What is applied where.", MEMBERS(applied_ask), ASK },
+	{ "Applied", "What is on record.", MEMBERS(applied_of) },
+	{ "AppliedChange", "One file of it.", MEMBERS(applied_change), ASK },
 	{ "Joined", "What became of it.", MEMBERS(joined_of) },
 	{ "Committed", "What became of it.", MEMBERS(committed_of) },
 	{ "Conflict", "A file that both have changed.", MEMBERS(conflict_of) },
+	{ "Attestation", "An envelope (DSSE v1).", MEMBERS(attestation_of) },
+	{ "Signature", "Of an envelope.", MEMBERS(signature_of) },
 	{ "Changes", "What differs.", MEMBERS(changes_of) },
 	{ "Change", "One file that differs.", MEMBERS(change_of) },
 	{ "PortList", "Ports of a sandbox.", MEMBERS(port_list_of) },

@@ -5,6 +5,7 @@
 #include "core/secret.h"
 
 #include "api/handlers.h"
+#include "core/details.h"
 #include "spec/bind.h"
 #include "wire/base64.h"
 
@@ -48,6 +49,22 @@ void secret_get(struct call *c)
 		answer_json(c, 200, print_secret(&row));
 }
 
+static void note_change(struct call *c, const char *what)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct secret_row row = { 0 };
+	struct fail f = { 0 };
+	bool is_there =
+	    secret_find(c->api->core, c->tenant, c->params[0], &a, &row, &f) == 0 && row.bind;
+	json_t *data = json_pack("{so,ss}", "secret", details_text(c->params[0]), "what", what);
+
+	if (is_there) {
+		json_object_set_new(data, "version", json_integer(row.version));
+		json_object_set_new(data, "bind", json_loads(row.bind, 0, NULL));
+	}
+	call_note(c, LEDGER_SECRET_CHANGED, NULL, data);
+}
+
 static void stored(void *call, const struct store_answer *a)
 {
 	struct call *c = call;
@@ -55,6 +72,7 @@ static void stored(void *call, const struct store_answer *a)
 
 	if (a->code == STORE_OK) {
 		secret_changed(c->api->core, c->tenant, c->params[0]);
+		note_change(c, "set");
 		secret_get(c);
 	} else {
 		fail_set(&f, FAIL_BACKEND_ERROR, "the secret could not be stored");
@@ -73,8 +91,10 @@ void secret_put_one(struct call *c)
 		r = member_text(c->body, "bind", &ask.bind, &f);
 	if (r == 0)
 		r = member_text(c->body, "sealed", &ask.sealed, &f);
-	if (r == 0 && (!ask.bind || !ask.sealed))
-		r = fail_set(&f, FAIL_INVALID, "bind and sealed are needed");
+	if (r == 0 && !ask.bind)
+		r = fail_set(&f, FAIL_INVALID, "bind is needed");
+	if (!ask.sealed)
+		ask.sealed = ""; /* of a canary; else it is missed */
 	call_ref(c);
 	if (r == 0)
 		r = secret_put(c->api->core, &ask, (struct store_call){ .done = stored, .arg = c },
@@ -90,6 +110,8 @@ static void dropped(void *call, const struct store_answer *a)
 	struct call *c = call;
 
 	secret_changed(c->api->core, c->tenant, c->params[0]);
+	if (a->code == STORE_OK)
+		note_change(c, "removed");
 	answer_dropped(c, a);
 }
 

@@ -37,7 +37,7 @@ const struct route routes[] = {
 	{ "POST",   S "/pause",            sandbox_pause,   SCOPE_MANAGE, BODY_WHOLE,  "Freeze it", "Nothing", "Sandbox", NULL },
 	{ "POST",   S "/resume",           sandbox_resume,  SCOPE_MANAGE, BODY_WHOLE,  "Thaw it", "Nothing", "Sandbox", NULL },
 	{ "POST",   S "/replace",          sandbox_replace, SCOPE_MANAGE, BODY_WHOLE,  "New walls, new generation, same id", "Nothing", "Sandbox", NULL },
-	{ "POST",   S "/extend",           sandbox_extend,  SCOPE_MANAGE, BODY_WHOLE,  "More time", "ExtendAsk", "Sandbox", NULL },
+	{ "POST",   S "/extend",           sandbox_extend,  SCOPE_MANAGE, BODY_WHOLE,  "More time; about wall time a person is asked, unless it is the operator who asks", "ExtendAsk", "Sandbox", NULL },
 	{ "GET",    S "/usage",            sandbox_usage,   SCOPE_READ,   BODY_NONE,   "What it uses now", NULL, "Usage", NULL },
 	{ "POST",   S "/exec",             exec_start,      SCOPE_EXEC,   BODY_WHOLE,  "Run a command", "ExecAsk", "Process", NULL },
 	{ "GET",    S "/ports",            port_list,       SCOPE_READ,   BODY_NONE,   "Who listens inside, and which ports are forwarded", NULL, "PortList", NULL },
@@ -47,7 +47,7 @@ const struct route routes[] = {
 
 	{ "GET",    S "/connections",      connection_list, SCOPE_READ,   BODY_NONE,   "What it reached, and what was denied, oldest first", NULL, "ConnectionList", "after limit decision name follow" },
 	{ "GET",    S "/why",              net_why,         SCOPE_READ,   BODY_NONE,   "Whether its rules allow a host, by which rule, and what would", NULL, "Why", "host port" },
-	{ "PATCH",  S "/net",              net_change,      SCOPE_MANAGE, BODY_WHOLE,  "New rules for its network, at once; only the operator may loosen them", "NetRules", "NetChanged", NULL },
+	{ "PATCH",  S "/net",              net_change,      SCOPE_MANAGE, BODY_WHOLE,  "New rules for its network, at once; looser ones a person is asked about, unless it is the operator who asks", "NetRules", "NetChanged", "why" },
 
 	{ "GET",    S "/shells",           shell_list,      SCOPE_READ,   BODY_NONE,   "Its named shells", NULL, "ShellList", NULL },
 	{ "DELETE", S "/shells/{name}",    shell_delete,    SCOPE_EXEC,   BODY_NONE,   "End a named shell, with what runs in it, and forget it", NULL, NULL, NULL },
@@ -88,8 +88,10 @@ const struct route routes[] = {
 	{ "POST",   W "/commits",          workspace_commit, SCOPE_EXEC,  BODY_WHOLE,  "Commit its files, without any hook, filter or setting of theirs", "CommitAsk", "Committed", NULL },
 	{ "POST",   W "/merge",            workspace_merge, SCOPE_EXEC,   BODY_WHOLE,  "Merge what another workspace, or a commit, has", "MergeAsk", "Committed", NULL },
 	{ "POST",   W "/push",             workspace_push,  SCOPE_MANAGE, BODY_WHOLE,  "Push its commits to a branch of its repository", "PushAsk", "Committed", NULL },
+	{ "GET",    W "/attestation",      workspace_attest, SCOPE_READ,  BODY_NONE,   "What was promoted of it, as the ledger attests it: an in-toto statement (SLSA provenance) in a DSSE envelope", NULL, "Attestation", "record" },
 	{ "GET",    W "/export",           workspace_export, SCOPE_READ,  BODY_NONE,   "Its commits as a file", NULL, NULL, "format base" },
 	{ "POST",   W "/take",             workspace_take,  SCOPE_READ,   BODY_WHOLE,  "Some of its files as they were at a point, as tar, and which names git ignores", "TakeAsk", NULL, NULL },
+	{ "POST",   W "/applied",          workspace_applied, SCOPE_MANAGE, BODY_WHOLE, "Put on record that a point of it is applied somewhere, or was", "AppliedAsk", "Applied", NULL },
 	{ "POST",   W "/merge-file",       workspace_join,  SCOPE_READ,   BODY_WHOLE,  "Three versions of a file made one, by git", "JoinAsk", "Joined", NULL },
 
 	{ "GET",    W "/files/{path*}",    file_get,        SCOPE_READ,   BODY_NONE,   "Read a file: bytes, a range, lines; stat, list, watch", NULL, NULL, "lines stat hash list depth max hidden watch recursive relative" },
@@ -117,6 +119,10 @@ const struct route routes[] = {
 	{ "GET",    "/v1/secrets",         secret_list_all, SCOPE_READ,   BODY_NONE,   "The secrets, by name; never a value", NULL, "SecretList", NULL },
 	{ "GET",    "/v1/secrets/{name}",  secret_get,      SCOPE_READ,   BODY_NONE,   "What a secret is for, and when it was used; never its value", NULL, "Secret", NULL },
 	{ "DELETE", "/v1/secrets/{name}",  secret_delete,   SCOPE_MANAGE, BODY_NONE,   "Forget a secret; sandboxes that have it lose it at once", NULL, NULL, NULL },
+
+	{ "GET",    "/v1/approvals",       approval_list,   SCOPE_READ,    BODY_NONE,  "What waits for a person, and what was decided, newest first; with wait: when there is some; with follow: those, then every change", NULL, "ApprovalList", "limit cursor state kind sandbox workspace wait follow after" },
+	{ "GET",    "/v1/approvals/{id}",  approval_get,    SCOPE_READ,    BODY_NONE,  "One question; with wait: when it is decided", NULL, "Approval", "wait" },
+	{ "POST",   "/v1/approvals/{id}",  approval_post,   SCOPE_APPROVE, BODY_WHOLE, "Decide it; the same again changes nothing, and nothing else does afterwards", "ApprovalDecision", "Approval", NULL },
 
 	{ "GET",    "/v1/processes",       process_list,    SCOPE_READ,   BODY_NONE,   "The processes, newest first", NULL, "ProcessList", "limit cursor sandbox label state" },
 	{ "GET",    P,                     process_get,     SCOPE_READ,   BODY_NONE,   "One process; with wait: when it has ended", NULL, "Process", "wait" },

@@ -122,6 +122,8 @@ static void checked_out(void *arg, const struct checkout *out, const struct fail
 {
 	struct put_op *o = arg;
 	struct call *c = o->call;
+	struct core *core = c->api->core;
+	const char *was = core->actor;
 	struct fail bad = { 0 };
 
 	if (f) {
@@ -133,8 +135,10 @@ static void checked_out(void *arg, const struct checkout *out, const struct fail
 	o->ask.base_commit = out->commit;
 	o->ask.n_layers = out->n_layers;
 	memcpy(o->ask.layers, out->layers, out->n_layers * sizeof *out->layers);
-	if (wsx_create(c->api->core, &o->ask, created, c, &bad) < 0)
+	core->actor = c->actor; /* it may have taken a while */
+	if (wsx_create(core, &o->ask, created, c, &bad) < 0)
 		refused(c, &bad);
+	core->actor = was;
 	free(o);
 }
 

@@ -39,6 +39,7 @@ int main(int argc, char **argv)
 {
 	struct err e = { 0 };
 
+	harden_memory();
 	if (argc == 2 && strcmp(argv[1], "--seal") == 0) {
 		if (harden_process(&e) == 0 && sealing_run(STDIN_FILENO, STDOUT_FILENO, &e) == 0)
 			return 0;

@@ -7,10 +7,14 @@
  *
  * caisson-ledger verify --ledger DIR [--key FILE] [--from SEQ] [--expect SEQ:HASH] [--json]
  * is `caisson events --verify`. Exit status 1: it is not sound.
+ *
+ * caisson-ledger attested FILE --key FILE [--json] is `caisson attest verify`. Exit status 1: it is
+ * not genuine.
  */
 #include <openssl/crypto.h>
 
 #include "io/journal.h"
+#include "ledger/attest.h"
 #include "ledger/serve.h"
 #include "ledger/verify.h"
 #include "spec/config.h"
@@ -97,8 +101,27 @@ static int verify(int argc, char **argv)
 	return STATUS_OURS;
 }
 
+static int attested(int argc, char **argv)
+{
+	AUTO(str_done) struct str out = { .max = 4 * TEXT_MAX };
+	struct err e = { 0 };
+	bool is_json = argc == 6 && strcmp(argv[5], "--json") == 0;
+	int r = -1;
+
+	if ((argc != 5 && !is_json) || strcmp(argv[3], "--key") != 0)
+		err_new(&e, ERR_INVALID, "attested FILE --key FILE [--json]");
+	else
+		r = attest_verify(argv[2], argv[4], is_json, &out, &e);
+	if (r >= 0 && fputs(str_text(&out), stdout) >= 0 && fflush(stdout) == 0)
+		return r;
+	fprintf(stderr, "caisson-ledger: %s\n", r < 0 ? e.msg : "cannot write");
+	return STATUS_OURS;
+}
+
 int main(int argc, char **argv)
 {
 	(void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+	if (argc > 1 && strcmp(argv[1], "attested") == 0)
+		return attested(argc, argv);
 	return argc > 1 && strcmp(argv[1], "verify") == 0 ? verify(argc, argv) : serve(argc, argv);
 }

@@ -310,9 +310,9 @@ static int take(struct run_session *s, struct err *e)
 	case CH_GO: case CH_EXEC: case CH_TREE: case CH_IN: case CH_EOF: case CH_SIGNAL:
 	case CH_RESIZE: case CH_KILL: case CH_ACK: case CH_WATCH: case CH_FORGET: case CH_STOP:
 	case CH_FREEZE: case CH_THAW: case CH_HOLD: case CH_RELEASE: case CH_USAGE: case CH_SYNC: case CH_EXTEND: case CH_CLOSE: case CH_DROP:
-	case CH_GATE: case CH_RULES: case CH_NET_ACK: case CH_ANSWER: case CH_GATELESS: case CH_RULED: case CH_ASK: case CH_UNASK:
+	case CH_GATE: case CH_RULES: case CH_NET_ACK: case CH_ANSWER: case CH_GATELESS: case CH_RULED: case CH_ASK: case CH_UNASK: case CH_MASKED:
 	case CH_READY: case CH_STARTED: case CH_RAN: case CH_WAITING: case CH_PROC: case CH_SYNCED: case CH_DONE: case CH_SHELL:
-	case CH_TYPES:
+	case CH_TRIP: case CH_UNTRIP: case CH_TRIP_ANSWER: case CH_TYPES:
 		break; /* of no interest, or not the monitor's to say */
 		/* clang-format on */
 	}

@@ -52,5 +52,6 @@ int apply_finish(struct apply_job *j, struct err *e) MUST_USE;
 
 /* ---- apply_report.c ---- */
 json_t *apply_json(const struct apply_job *j);
+bool apply_is_empty(const struct apply_job *j);              /* nothing is written */
 void apply_text(const struct apply_job *j, struct str *out); /* what it does, name by name */
 void apply_complaints(const struct apply_job *j, struct str *out);

@@ -63,6 +63,14 @@ static json_t *reason_json(const char *path, const char *why)
 	return o;
 }
 
+bool apply_is_empty(const struct apply_job *j)
+{
+	for (size_t i = 0; i < j->change.n; i++)
+		if (is_told(&j->change.at[i]))
+			return false;
+	return true;
+}
+
 json_t *apply_json(const struct apply_job *j)
 {
 	json_t *changes = json_array(), *conflicts = json_array(), *refused = json_array(),

@@ -150,6 +150,47 @@ static void complain(const struct apply_job *j, const struct apply_opts *x)
 		fprintf(stderr, "caisson: %zu conflicts\n", j->n_conflicts);
 }
 
+/* On record before the first file is written, and how it went. */
+static int put_on_record(struct apply_job *j, const struct apply_opts *x, const char *state,
+                         const struct err *failed, struct err *e)
+{
+	AUTO(str_done) struct str path = { .max = PATH_MAX };
+	AUTO(json_decrefp) json_t *answer = NULL;
+	char to[PATH_MAX];
+	json_t *body = json_pack("{ss,ss}", "at", j->source.at, "state", state);
+
+	if (!realpath(x->to, to))
+		snprintf(to, sizeof to, "%s", x->to);
+	json_object_set_new(body, "to", json_string(escape_brief(to)));
+	if (failed)
+		json_object_set_new(body, "reason", json_string(escape_brief(failed->msg)));
+	if (strcmp(state, "begun") == 0) {
+		json_t *report = apply_json(j);
+
+		json_object_set(body, "changes", json_object_get(report, "changes"));
+		json_decref(report);
+	}
+	client_path(&path, "/v1/workspaces/{}/applied", &j->source.workspace);
+	return client_call(j->source.client, "POST", str_text(&path), body, &answer, e);
+}
+
+/* What could not be put on record is not done. */
+static int finish(struct apply_job *j, const struct apply_opts *x, struct err *e)
+{
+	struct err ignored = { 0 };
+
+	if (apply_is_empty(j))
+		return 0;
+	if (put_on_record(j, x, "begun", NULL, e) < 0)
+		return -1;
+	if (apply_finish(j, e) < 0) {
+		(void)!put_on_record(j, x, "failed", e,
+		                     &ignored); /* it was begun, says the ledger */
+		return -1;
+	}
+	return 0;
+}
+
 static int decide_and_do(struct apply_job *j, const struct apply_opts *x, const char *key,
                          struct err *e)
 {
@@ -167,9 +208,11 @@ static int decide_and_do(struct apply_job *j, const struct apply_opts *x, const 
 	bool is_applied = is_fine && !x->is_dry;
 
 	complain(j, x);
-	if (is_applied && apply_finish(j, e) < 0)
+	if (is_applied && finish(j, x, e) < 0)
 		return err_wrap(e, "nothing was applied");
 	if (is_applied && journal_remember(j->run.journals_fd, key, j->source.at, e) < 0)
+		return err_wrap(e, "it was applied");
+	if (is_applied && !apply_is_empty(j) && put_on_record(j, x, "done", NULL, e) < 0)
 		return err_wrap(e, "it was applied");
 	if (tell(j, x, is_applied, e) < 0)
 		return -1;

@@ -1,6 +1,6 @@
 /*
- * verb_secret.c - secrets: set, rotate, ls, rm. A value is read here, sealed here to the gate's
- * key, and wiped; what is sent opens nothing but there.
+ * verb_secret.c - secrets: set, rotate, canary, ls, rm. A value is read here, sealed here to the
+ * gate's key, and wiped; what is sent opens nothing but there.
  */
 #include "cli/verbs.h"
 
@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "cli/sealer.h"
+#include "cli/secret_canary.h"
 #include "cli/table.h"
 #include "spec/bind.h"
 #include "wire/base64.h"
@@ -22,9 +23,9 @@
 
 struct secret {
 	struct verb_opts common;
-	const char *file, *inject, *format, *env, *ttl;
+	const char *file, *inject, *format, *env, *ttl, *like, *at, *approve, *api;
 	bool is_stdin;
-	struct flag_list hosts, methods, paths, git, push, workspaces;
+	struct flag_list hosts, methods, paths, git, push, push_ask, workspaces;
 };
 
 /* ---- the value ----------------------------------------------------------------------- */
@@ -121,15 +122,17 @@ static int describe(const struct secret *x, json_t *o, struct err *e)
 	const struct {
 		const char *key;
 		const struct flag_list *list;
-	} lists[] = { { "hosts", &x->hosts }, { "methods", &x->methods },
-		      { "paths", &x->paths }, { "git", &x->git },
-		      { "push", &x->push },   { "workspaces", &x->workspaces } };
+	} lists[] = { { "hosts", &x->hosts },
+		      { "methods", &x->methods },
+		      { "paths", &x->paths },
+		      { "git", &x->git },
+		      { "push", &x->push },
+		      { "push_ask", &x->push_ask },
+		      { "workspaces", &x->workspaces } };
 	const struct {
 		const char *key, *text;
-	} texts[] = { { "inject", x->inject },
-		      { "format", x->format },
-		      { "env", x->env },
-		      { "ttl", x->ttl } };
+	} texts[] = { { "inject", x->inject }, { "format", x->format },   { "env", x->env },
+		      { "ttl", x->ttl },       { "approve", x->approve }, { "api", x->api } };
 
 	for (size_t i = 0; i < COUNT(lists); i++)
 		if (put_list(o, lists[i].key, lists[i].list, e) < 0)
@@ -225,6 +228,29 @@ static int rotate(struct verb_call *c, struct err *e)
 	return store(c, c->words.at[1], str_text(&bind), e);
 }
 
+/* ---- canary -------------------------------------------------------------------------- */
+
+static int canary(struct verb_call *c, struct err *e)
+{
+	const struct secret *x = c->opts;
+	const struct canary_opts opts = { .like = x->like, .env = x->env, .at = x->at };
+	AUTO(json_decrefp) json_t *o = json_object();
+	AUTO(json_decrefp) json_t *made = NULL;
+	AUTO(str_done) struct str bind = { .max = BIND_TEXT_MAX };
+	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
+	const char *texts[] = { c->words.at[1] };
+
+	if (secret_name_check(texts[0], e) < 0 || describe(x, o, e) < 0 ||
+	    secret_canary(texts[0], &opts, o, e) < 0 || bind_text(o, &bind, e) < 0)
+		return -1;
+	client_path(&path, "/v1/secrets/{}", texts);
+	json_t *body = json_pack("{ss}", "bind", str_text(&bind));
+
+	if (client_call(&c->client, "PUT", str_text(&path), body, &made, e) < 0)
+		return -1;
+	return x->common.is_json ? print_json(json_incref(made), e) : 0;
+}
+
 /* ---- ls, rm -------------------------------------------------------------------------- */
 
 static void add_hosts(struct table *t, const json_t *bind)
@@ -262,7 +288,8 @@ static int list(struct verb_call *c, struct err *e)
 		snprintf(uses, sizeof uses, "%lld", (long long)number_of(secret, "uses"));
 		table_cell(&t, text_of(secret, "name"));
 		add_hosts(&t, bind);
-		table_cell(&t, text_of(bind, "inject"));
+		table_cell(&t,
+		           json_object_get(bind, "canary") ? "canary" : text_of(bind, "inject"));
 		table_cell(&t, text_of(bind, "env"));
 		table_cell(&t, brief_age(number_of(secret, "changed_ms")).text);
 		table_cell(&t, brief_age(number_of(secret, "last_used_ms")).text);
@@ -293,6 +320,7 @@ static int secret_run(struct verb_call *c, struct err *e)
 		int (*run)(struct verb_call *c, struct err *e);
 	} actions[] = { { "set", 2, 2, set },
 		        { "rotate", 2, 2, rotate },
+		        { "canary", 2, 2, canary },
 		        { "ls", 1, 1, list },
 		        { "rm", 2, SIZE_MAX, remove_secrets } };
 
@@ -308,31 +336,37 @@ static const struct flag secret_flags[] = {
 	{ '\0', FLAG_SWITCH, "from-stdin", offsetof(struct secret, is_stdin), NULL, "set, rotate: the value is read from standard input, as it is without --file", NULL },
 	{ '\0', FLAG_TEXT, "file",      offsetof(struct secret, file), "FILE", "set, rotate: the value is read from a file", NULL },
 	{ '\0', FLAG_LIST, "host",      offsetof(struct secret, hosts), "HOST[:PORT]", "set: where it may go, by https and nothing else", NULL },
-	{ '\0', FLAG_TEXT, "inject",    offsetof(struct secret, inject), "HOW", "set: bearer (unless given), basic:USER, header:NAME or query:KEY", "bearer basic: header: query:" },
+	{ '\0', FLAG_TEXT, "inject",    offsetof(struct secret, inject), "HOW", "set: bearer (unless given), basic:USER, header:NAME, query:KEY, aws[:REGION[/SERVICE]], which signs with ID:SECRET[:TOKEN], or github-app:APP/INSTALLATION, whose value is the app's key", "bearer basic: header: query: aws github-app:" },
 	{ '\0', FLAG_TEXT, "format",    offsetof(struct secret, format), "TEXT", "set: of header:NAME, with {} where the value goes", NULL },
 	{ '\0', FLAG_LIST, "method",    offsetof(struct secret, methods), "METHOD", "set: only with these", "GET HEAD POST PUT PATCH DELETE OPTIONS" },
 	{ '\0', FLAG_LIST, "path",      offsetof(struct secret, paths), "PATH", "set: only there; * is one segment, ** any depth", NULL },
 	{ '\0', FLAG_LIST, "git",       offsetof(struct secret, git), "REPO", "set: only this repository, by git's protocol: acme/app", NULL },
 	{ '\0', FLAG_LIST, "push",      offsetof(struct secret, push), "REF", "set: refs that may be pushed to it: refs/heads/agent/*", NULL },
-	{ '\0', FLAG_TEXT, "env",       offsetof(struct secret, env), "NAME", "set: the variable inside that has the placeholder", NULL },
+	{ '\0', FLAG_LIST, "push-ask",  offsetof(struct secret, push_ask), "REF", "set: refs that may be pushed to it once a person has said yes: refs/heads/main", NULL },
+	{ '\0', FLAG_TEXT, "approve",   offsetof(struct secret, approve), "WHEN", "set: a person is asked for each request, or for the first one of a sandbox", "each first" },
+	{ '\0', FLAG_TEXT, "env",       offsetof(struct secret, env), "NAME", "set, canary: the variable inside that has the placeholder, or the canary", NULL },
 	{ '\0', FLAG_TEXT, "ttl",       offsetof(struct secret, ttl), "DURATION", "set: usable for this long of a sandbox's life", NULL },
+	{ '\0', FLAG_TEXT, "api",       offsetof(struct secret, api), "URL", "set: of github-app, the base of the forge's API: https://api.example.org", NULL },
 	{ '\0', FLAG_LIST, "workspace", offsetof(struct secret, workspaces), "WORKSPACE", "set: only sandboxes with one of these", NULL },
+	{ '\0', FLAG_TEXT, "like",      offsetof(struct secret, like), "WHAT", "canary: what it looks like: aws, github, npm, ..., or a text of that shape", "aws aws-secret github gitlab npm pypi slack stripe llm" },
+	{ '\0', FLAG_TEXT, "at",        offsetof(struct secret, at), "PATH", "canary: a file inside that has it", NULL },
 	FLAG_JSON,
 };
 /* clang-format on */
 
 const struct verb cmd_secret = {
 	.name = "secret",
-	.usage = "set NAME --host HOST | rotate NAME | ls | rm NAME...",
+	.usage = "set NAME --host HOST | rotate NAME | canary NAME | ls | rm NAME...",
 	.does = "credentials that a sandbox uses and never sees, for --creds NAME",
 	.more =
 	    "The value is read from standard input or a file and sealed before it is sent: only "
 	    "the "
 	    "gate can open it. It goes to its hosts with requests that its binding covers; inside "
-	    "there is a placeholder. rotate sets another value for the same purpose.",
+	    "there is a placeholder. rotate sets another value for the same purpose. canary makes "
+	    "one that is good for nothing: whatever carries it out is stopped, and on record.",
 	.flags = secret_flags,
 	.n_flags = COUNT(secret_flags),
-	.words = "[set rotate ls rm]",
+	.words = "[set rotate canary ls rm]",
 	.opts_size = sizeof(struct secret),
 	.words_min = 1,
 	.words_max = SIZE_MAX,

@@ -40,6 +40,10 @@ extern const struct verb cmd_image;
 /* verb_repo.c */
 extern const struct verb cmd_repo;
 int repo_prepare(struct client *c, const char *url, struct err *e) MUST_USE;
+/* verb_attest.c */
+extern const struct verb cmd_attest;
+/* verb_report.c */
+extern const struct verb cmd_report;
 /* verb_token.c */
 extern const struct verb cmd_token;
 /* verb_secret.c */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/approval.h"
 #include "core/birth.h"
 #include "core/cache.h"
 #include "core/census.h"
@@ -261,7 +262,7 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 		return err_sys(e, -r, "watch the store");
 	if (trees_open(c, e) < 0 || maker_open(c, launcher_fd, e) < 0)
 		return -1;
-	if (ledger_open(c, e) < 0)
+	if (ledger_open(c, e) < 0 || approvals_open(c, e) < 0)
 		return -1;
 	note_started(c);
 	if (recover(c, e) < 0 || dismiss_strangers(c, e) < 0)
@@ -278,6 +279,7 @@ void core_ready(struct core *c)
 {
 	expire_start(c);
 	c->is_open = true;
+	approvals_ready(c);
 	maker_ready(c);
 }
 
@@ -309,6 +311,7 @@ void core_close(struct core *c)
 	note_stopped(c);
 	ledger_close(c);
 	c->store = NULL;
+	approvals_close(c);
 	checkout_close(c);
 	repo_close(c);
 	image_takings_close(c);

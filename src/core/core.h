@@ -11,7 +11,8 @@
  *   output.c    what a process wrote, read from its log
  *   birth.c     a log that speaks for a row that is not there yet
  *   quota.c     what one tenant has, and may have
- *   gate.c      the gate of a sandbox: its child, its rules
+ *   gate.c      the gate of a sandbox: its child, its rules; gate_ask.c what it holds
+ *   approval.c  what waits for a person; loosen.c: what we do then
  *   ledger.c    what happened, on its way to the ledger; notes.c: in which words
  *   service.c   one command of ours in a throw-away sandbox
  *   repo.c      repositories: their mirrors
@@ -47,6 +48,7 @@
 #include "wire/launch.h"
 
 #define TENANT_SIZE 64
+#define ACTOR_SIZE 48 /* "uid:0", "token:tk_…" */
 #define NUM_GAP                                                                                    \
 	1000 /* after a restart: numbers that a monitor may know and the store does not;           \
 	      */
@@ -80,6 +82,7 @@ struct core {
 
 	struct maker *maker;
 	struct ledger *ledger;        /* ledger.h */
+	struct approvals *approvals;  /* approval.h */
 	struct cache_ask *cache_asks; /* that are under way */
 	struct key_ask *key_asks;     /* secret.h */
 	struct trees *trees;          /* trees.h */
@@ -93,9 +96,12 @@ struct core {
 	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
 	struct layer_job *layer_jobs; /* checkouts that are being made */
 	struct asking *askings;       /* who waits for one */
-	struct roster sandboxes;      /* by id: every one that is not gone */
-	struct roster processes;      /* by id: those that live, or that somebody waits for */
-	struct roster workspaces;     /* by id: those that somebody works with */
+	/* Whose request is being worked on, "uid:0" or "token:tk_…": what begins meanwhile is on
+	 * record as begun by him. NULL: nobody's. */
+	const char *actor;
+	struct roster sandboxes;  /* by id: every one that is not gone */
+	struct roster processes;  /* by id: those that live, or that somebody waits for */
+	struct roster workspaces; /* by id: those that somebody works with */
 	struct watch store_watch;
 	struct timer expire;
 	struct timer nudge;    /* lazy records go now */
@@ -112,11 +118,6 @@ struct core {
 		void (*tell)(void *arg, const char *sandbox);
 		void *arg;
 	} on_gone;
-	struct { /* NULL, or: is told of a connection that is held; gate_answer() ends that */
-		void (*tell)(void *arg, struct sbx *s, const struct gate_ask *a);
-		void (*withdrawn)(void *arg, struct sbx *s, uint64_t ask); /* nobody waits */
-		void *arg;
-	} on_ask;
 	struct core_stats {
 		uint64_t creates, execs, failures, bytes_out;
 	} stats;

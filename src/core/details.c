@@ -79,20 +79,13 @@ static bool is_same(const json_t *a, const json_t *b, const char *key)
 	return json_equal(json_object_get(a, key), json_object_get(b, key));
 }
 
-void details_deny(json_t **list, const struct gate_record *r, bool is_certain)
+/* Takes the row; one that is there already is counted. */
+static void add_counted(json_t *list, json_t *row, json_int_t more)
 {
-	AUTO(str_done) struct str target = { .max = GATE_NAME_SIZE + 64 };
-	json_int_t more = r->count > 0 ? r->count : 1;
 	json_t *old;
 	size_t i;
 
-	*list = *list ? *list : json_array();
-	details_target(r, &target);
-	json_t *row = json_pack("{ss,ss,ss,ss,sb,sI}", "kind", "net", "target", str_text(&target),
-	                        "rule", r->rule[0] ? r->rule : "deny", "reason",
-	                        gate_reason_name((enum gate_reason)r->reason), "certain",
-	                        is_certain, "count", more);
-	json_array_foreach(*list, i, old)
+	json_array_foreach(list, i, old)
 	{
 		if (!is_same(old, row, "target") || !is_same(old, row, "reason"))
 			continue;
@@ -101,10 +94,36 @@ void details_deny(json_t **list, const struct gate_record *r, bool is_certain)
 		json_decref(row);
 		return;
 	}
-	if (json_array_size(*list) < DENIALS_MAX)
-		json_array_append_new(*list, row);
+	if (json_array_size(list) < DENIALS_MAX)
+		json_array_append_new(list, row);
 	else
 		json_decref(row); /* the records have it */
+}
+
+void details_deny(json_t **list, const struct gate_record *r, bool is_certain)
+{
+	AUTO(str_done) struct str target = { .max = GATE_NAME_SIZE + 64 };
+	json_int_t more = r->count > 0 ? r->count : 1;
+
+	*list = *list ? *list : json_array();
+	details_target(r, &target);
+	json_t *row = json_pack("{ss,ss,ss,ss,sb,sI}", "kind", "net", "target", str_text(&target),
+	                        "rule", r->rule[0] ? r->rule : "deny", "reason",
+	                        gate_reason_name((enum gate_reason)r->reason), "certain",
+	                        is_certain, "count", more);
+	add_counted(*list, row, more);
+}
+
+void details_refuse(json_t **list, const struct details_refusal *r)
+{
+	json_t *row = json_pack("{ss,so,ss,so,sb,sI}", "kind", "command", "target",
+	                        details_text(r->what), "rule", r->rule, "reason",
+	                        details_text(r->reason), "certain", true, "count", (json_int_t)1);
+
+	if (r->approval[0])
+		json_object_set_new(row, "approval", json_string(r->approval));
+	*list = *list ? *list : json_array();
+	add_counted(*list, row, 1);
 }
 
 char *details_of(const struct channel_end *end, const json_t *denials)

@@ -15,6 +15,12 @@ char *details_of(const struct channel_end *end, const json_t *denials);
 /* Adds a denied connection or lookup to a list that begins as NULL; the same again is counted. */
 #define DENIALS_MAX 32
 void details_deny(json_t **list, const struct gate_record *r, bool is_certain);
+/* The same for a program that was not executed, since a rule of `gate.commands` held it. */
+struct details_refusal {
+	const char *what, *rule, *reason;
+	const char *approval; /* "": none */
+};
+void details_refuse(json_t **list, const struct details_refusal *r);
 /* Names, arguments and paths may be any bytes: what is not text is replaced. */
 json_t *details_text(const char *text);
 /* stdout, stderr and encoding of what was kept of both; how many bytes are not in there. Text when

@@ -35,9 +35,9 @@ static int write_rules(struct sbx *s, struct fail *f)
 {
 	AUTO(str_done) struct str text = { .max = GATE_RULES_MAX };
 	struct err e = { 0 };
-	json_t *creds = s->spec.creds.len > 0 ? secret_rules(s) : NULL;
+	json_t *held = s->spec.creds.len > 0 ? secret_rules(s) : NULL;
 
-	if (net_document(&s->spec.net, s->core->config.net, creds, &text, &e) < 0)
+	if (net_document(&s->spec.net, s->core->config.net, held, &text, &e) < 0)
 		return fail_err(f, &e);
 	if (text.overflow)
 		return fail_set(f, FAIL_INVALID, "net: the rules have more than %u bytes",
@@ -207,6 +207,7 @@ void gate_close(struct sbx *s)
 	s->gate = NULL;
 	if (g->is_asked)
 		maker_cancel(s->core, s);
+	gate_asks_close(s);
 	timer_stop(&s->core->timers, &g->again);
 	fd_close(&g->rules_fd);
 	fd_close(&g->child_fd);
@@ -320,25 +321,4 @@ void gate_on_net(struct sbx *s, uint32_t num, const void *bytes, size_t n)
 	p.record = net.record;
 	if (gate_check(&p, gate_size(&p), 0))
 		core_on_record(s, net.at, num, &p.record);
-}
-
-void gate_on_ask(struct sbx *s, const void *bytes, size_t n)
-{
-	struct gate_packet p = { .head = { G_ASK, sizeof p.ask } };
-
-	if (n != sizeof p.ask || !s->core->on_ask.tell)
-		return; /* nobody can answer: it is held until its time is over */
-	memcpy(&p.ask, bytes, sizeof p.ask);
-	if (gate_check(&p, gate_size(&p), 0))
-		s->core->on_ask.tell(s->core->on_ask.arg, s, &p.ask);
-}
-
-void gate_on_unask(struct sbx *s, const void *bytes, size_t n)
-{
-	struct gate_unask over;
-
-	if (n != sizeof over || !s->core->on_ask.withdrawn)
-		return;
-	memcpy(&over, bytes, sizeof over);
-	s->core->on_ask.withdrawn(s->core->on_ask.arg, s, over.ask);
 }

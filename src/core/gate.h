@@ -11,6 +11,7 @@
 #pragma once
 
 #include "core/sandbox.h"
+#include "store/approvals.h"
 #include "wire/gate.h"
 
 /* With the order to make its walls: the document is written, the launcher is asked. */
@@ -31,6 +32,16 @@ int gate_send_rules(struct sbx *s, gate_ruled_fn *done, void *arg, struct fail *
 void gate_renew(struct sbx *s);
 void gate_took(struct sbx *s, uint64_t at); /* records up to this one are stored */
 int gate_answer(struct sbx *s, uint64_t ask, bool is_allowed); /* 0 or -errno */
+
+/* The canonical words of a question (approval.h), and what would make it unnecessary. */
+enum approval_kind gate_words(const struct gate_ask *a, struct str *what, struct str *hint);
+/* What was last asked about a host, or what stands for it; -1: nothing. */
+struct approval_row;
+int gate_asked(struct sbx *s, const char *name, uint16_t port, struct arena *a,
+               struct approval_row *out) MUST_USE;
+/* By which a connection that somebody was asked about was decided; "": not that we know. */
+void gate_approval_of(struct sbx *s, const struct gate_record *r, char id[ID_SIZE]);
+void gate_asks_close(struct sbx *s); /* whatever it holds, nobody waits for here */
 
 /* ---- for link.c ---- */
 void gate_on_less(struct sbx *s);

@@ -4,10 +4,14 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/canary.h"
+#include "core/details.h"
 #include "core/gitscript.h"
 #include "core/ledger.h"
+#include "core/promote.h"
 #include "core/repo.h"
 #include "os/file.h"
+#include "wire/hash.h"
 
 #define GIT_MS (30ull * 60 * 1000)
 #define ANSWER_BYTES 4096
@@ -37,9 +41,15 @@ struct git_op {
 	uint64_t n_out;
 	bool is_full; /* the file takes no more */
 	bool is_conflict;
-	char sha[GIT_SHA_SIZE];
+	char sha[GIT_SHA_SIZE], tree[GIT_SHA_SIZE];
+	char actor[ACTOR_SIZE];
+	json_t *record;     /* TREE: ours */
+	struct hash digest; /* BUNDLE, MAILS: of all bytes */
 	char *conflicts;
 	size_t conflicts_len;
+	struct canaries *canaries; /* TAKE: looked for in what is taken; or NULL */
+	struct canary_scan scan;
+	const char *found;
 	struct fail fail;
 	git_done_fn *done;
 	void *arg;
@@ -49,14 +59,21 @@ static const struct {
 	const char *script, *what;
 	bool is_writing, is_large;
 	enum ledger_kind kind; /* LEDGER_KINDS: it changes nothing */
+	bool is_promotion;     /* a diff is for who has to judge it, and is shown */
+	enum promote_what look;
 } verbs[] = {
-	[GIT_COMMIT] = { git_script_commit, "commit", true, false, LEDGER_GIT_COMMITTED },
+	[GIT_COMMIT] = { git_script_commit, "commit", true, false, LEDGER_GIT_COMMITTED, true,
+	                 PROMOTE_FILES },
 	[GIT_MERGE] = { git_script_merge, "merge", true, false, LEDGER_GIT_MERGED },
-	[GIT_PUSH] = { git_script_push, "push", false, false, LEDGER_GIT_PUSHED },
-	[GIT_PATCH] = { git_script_patch, "patch", false, true, LEDGER_KINDS },
-	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true, LEDGER_KINDS },
-	[GIT_MAILS] = { git_script_mails, "patch", false, true, LEDGER_KINDS },
+	[GIT_PUSH] = { git_script_push, "push", false, false, LEDGER_GIT_PUSHED, true,
+	               PROMOTE_COMMITS },
+	[GIT_PATCH] = { git_script_patch, "patch", false, true, LEDGER_KINDS, false, 0 },
+	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true, LEDGER_EXPORTED, true,
+	                 PROMOTE_COMMITS },
+	[GIT_MAILS] = { git_script_mails, "patch", false, true, LEDGER_EXPORTED, true,
+	                PROMOTE_COMMITS },
 	[GIT_TAKE] = { git_script_take, "take", false, true, LEDGER_KINDS },
+	[GIT_TREE] = { git_script_tree, "apply", false, false, LEDGER_APPLIED },
 	[GIT_JOIN] = { git_script_join, "merge", false, true, LEDGER_KINDS },
 };
 
@@ -72,6 +89,8 @@ static void op_free(struct git_op *o)
 	fd_close(&o->out_fd);
 	free(o->conflicts);
 	free(o->bytes);
+	canaries_free(o->canaries);
+	json_decref(o->record);
 	arena_done(&o->arena);
 	free(o);
 }
@@ -79,6 +98,7 @@ static void op_free(struct git_op *o)
 static void finish(struct git_op *o)
 {
 	const struct git_end end = { .sha = o->sha,
+		                     .tree = o->tree,
 		                     .remote = o->branch ? o->branch : "",
 		                     .conflicts = o->conflicts,
 		                     .conflicts_len = o->conflicts_len,
@@ -102,20 +122,47 @@ static void on_disk(void *arg, bool is_on_disk)
 	finish(o);
 }
 
+/* What was accepted is its tree; a branch is told of where there is one. */
+static json_t *record_of(struct git_op *o)
+{
+	json_t *data = o->record ? json_incref(o->record) : json_object();
+	const struct {
+		const char *key, *text;
+	} texts[] = { { "commit", o->sha },
+		      { "tree", o->tree },
+		      { "base", o->w->row.base_commit },
+		      { "branch", o->branch },
+		      { "host", o->verb == GIT_PUSH ? o->url.host : NULL },
+		      { "point", o->at } };
+
+	for (size_t i = 0; i < COUNT(texts); i++)
+		if (texts[i].text && texts[i].text[0])
+			json_object_set_new(data, texts[i].key, details_text(texts[i].text));
+	if (o->verb == GIT_PUSH)
+		json_object_set_new(data, "forced", json_boolean(o->is_forced || o->lease));
+	if (verbs[o->verb].kind == LEDGER_EXPORTED) {
+		char sha256[LEDGER_HASH_SIZE];
+
+		hash_text(&o->digest, sha256);
+		json_object_set_new(data, "format", json_string(verbs[o->verb].what));
+		json_object_set_new(data, "bytes", json_integer((json_int_t)o->n_out));
+		json_object_set_new(data, "sha256", json_string(sha256));
+	}
+	return data;
+}
+
 static void put_on_record(struct git_op *o)
 {
-	const struct ledger_who who = { .tenant = o->w->row.tenant, .workspace = o->w->row.id };
+	const struct ledger_who who = { .tenant = o->w->row.tenant,
+		                        .workspace = o->w->row.id,
+		                        .actor = o->actor };
 	bool is_done = o->fail.code == FAIL_NONE && o->conflicts_len == 0;
 
 	if (!is_done || verbs[o->verb].kind == LEDGER_KINDS) {
 		finish(o);
 		return;
 	}
-	ledger_commit(o->core, verbs[o->verb].kind, &who,
-	              json_pack("{ss,ss?,ss?,sb}", "commit", o->sha, "branch",
-	                        o->branch && o->branch[0] ? o->branch : NULL, "host",
-	                        o->verb == GIT_PUSH ? o->url.host : NULL, "forced", o->is_forced),
-	              on_disk, o);
+	ledger_commit(o->core, verbs[o->verb].kind, &who, record_of(o), on_disk, o);
 }
 
 /* What was written is told of with the state that can be gone back to. */
@@ -149,10 +196,35 @@ static void conclude(struct git_op *o)
 		put_on_record(o);
 }
 
+static void take_hash(char out[GIT_SHA_SIZE], const char *text)
+{
+	size_t n = strcspn(text, " \n");
+
+	if (git_sha_is(text, n))
+		snprintf(out, GIT_SHA_SIZE, "%.*s", (int)n, text);
+}
+
+/* "COMMIT\nTREE\n" on standard output; where that is something else "tree COMMIT TREE" is the last
+ * line of the other. */
+static void take_hashes(struct git_op *o, const struct service_end *end)
+{
+	const char *text = end->out ? end->out : "", *last = NULL;
+
+	if (verbs[o->verb].is_large) {
+		for (const char *at = end->complaint; (at = strstr(at, "tree ")); at++)
+			last = at;
+		text = last ? last + strlen("tree ") : "";
+	}
+	size_t n = strcspn(text, " \n");
+
+	take_hash(o->sha, text);
+	if (text[n])
+		take_hash(o->tree, text + n + 1);
+}
+
 static void ran(void *arg, const struct service_end *end)
 {
 	struct git_op *o = arg;
-	size_t n = strcspn(end->out, "\n");
 
 	if (end->fail.code == FAIL_NONE && end->exit_code == GIT_EXIT_CONFLICT &&
 	    end->out_len > 0) {
@@ -168,8 +240,10 @@ static void ran(void *arg, const struct service_end *end)
 	}
 	if (o->is_full && o->fail.code == FAIL_NONE)
 		fail_set(&o->fail, FAIL_QUOTA, "%s: the disk is full", verbs[o->verb].what);
-	if (o->fail.code == FAIL_NONE && !verbs[o->verb].is_large && git_sha_is(end->out, n))
-		snprintf(o->sha, sizeof o->sha, "%.*s", (int)n, end->out);
+	if (o->found)
+		(void)promote_refuse(o->w, verbs[o->verb].what, o->found, &o->fail);
+	if (o->fail.code == FAIL_NONE)
+		take_hashes(o, end);
 	conclude(o);
 }
 
@@ -179,6 +253,10 @@ static void keep_out(void *arg, const void *bytes, size_t n)
 {
 	struct git_op *o = arg;
 
+	if (!o->found)
+		o->found = canaries_look(o->canaries, &o->scan, (struct span){ bytes, n });
+	if (verbs[o->verb].kind == LEDGER_EXPORTED)
+		hash_add(&o->digest, (struct span){ bytes, n });
 	if (!o->is_full && pwrite(o->out_fd, bytes, n, (off_t)o->n_out) != (ssize_t)n)
 		o->is_full = true;
 	o->n_out += n;
@@ -220,6 +298,8 @@ static void run(struct git_op *o, int input_fd)
 		                         .arg = o };
 
 	o->n_out = 0;
+	if (o->verb == GIT_TAKE)
+		o->canaries = canary_all(o->core, o->w->row.tenant);
 	if ((is_large && open_out(o) < 0) || !service_start(o->core, &ask, &o->fail))
 		conclude(o);
 }
@@ -286,7 +366,8 @@ static void begun(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct 
 		return;
 	}
 	wsx_ref(o->scratch);
-	if (o->verb == GIT_TAKE || (o->verb == GIT_PATCH && (o->is_packed || !o->since)))
+	if (o->verb == GIT_TAKE || o->verb == GIT_TREE ||
+	    (o->verb == GIT_PATCH && (o->is_packed || !o->since)))
 		run(o, o->is_packed ? fd_take(&o->out_fd) : 0);
 	else
 		pack(o, o->scratch, 0);
@@ -295,7 +376,9 @@ static void begun(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct 
 /* What it was cannot change while it is read. */
 static void show(struct git_op *o, const char *point)
 {
-	const struct wsx_forks then = { .n = 1, .at = point, .ttl_ms = SCRATCH_MS };
+	const struct wsx_forks then = {
+		.n = 1, .at = point, .ttl_ms = SCRATCH_MS, .is_scratch = true
+	};
 
 	if (wsx_fork(o->w, &then, begun, o, &o->fail) < 0)
 		finish(o);
@@ -319,7 +402,7 @@ static void begin_patch(struct git_op *o)
 static void pack_both(struct git_op *o)
 {
 	const struct wsx_forks as_it_began = {
-		.n = 1, .at = "origin", .ttl_ms = SCRATCH_MS, .is_ours = true
+		.n = 1, .at = "origin", .ttl_ms = SCRATCH_MS, .is_scratch = true, .is_ours = true
 	};
 
 	if (!o->begun)
@@ -504,6 +587,16 @@ static int take_bytes(struct git_op *o, const struct git_ask *ask, struct fail *
 	return 0;
 }
 
+static int take_tree(struct git_op *o, const struct git_ask *ask, struct fail *f)
+{
+	if (!ask->at)
+		return fail_set(f, FAIL_INVALID, "at: the point that is applied is needed");
+	o->at = arena_strdup(&o->arena, ask->at);
+	o->record = json_deep_copy(ask->record);
+	add_arg(o, o->w->row.base_commit ? o->w->row.base_commit : "");
+	return 0;
+}
+
 static int take(struct git_op *o, const struct git_ask *ask, struct fail *f)
 {
 	switch (ask->verb) {
@@ -517,6 +610,8 @@ static int take(struct git_op *o, const struct git_ask *ask, struct fail *f)
 	case GIT_BUNDLE:
 	case GIT_MAILS:
 		return take_base(o, ask, f);
+	case GIT_TREE:
+		return take_tree(o, ask, f);
 	case GIT_TAKE:
 	case GIT_JOIN:
 		return take_bytes(o, ask, f);
@@ -560,7 +655,7 @@ static void look_at_lease(struct git_op *o)
 		finish(o);
 }
 
-static void begin(struct git_op *o)
+static void begin_clear(struct git_op *o)
 {
 	if (o->verb == GIT_PUSH && o->is_forced && !o->lease) {
 		look_at_lease(o);
@@ -570,7 +665,7 @@ static void begin(struct git_op *o)
 		add_arg(o, !o->lease ? "" : o->lease[0] ? o->lease : "-");
 	if (o->verb == GIT_MERGE && o->source)
 		pack_both(o);
-	else if (o->verb == GIT_TAKE)
+	else if (o->verb == GIT_TAKE || o->verb == GIT_TREE)
 		show(o, o->at);
 	else if (o->verb == GIT_PATCH)
 		begin_patch(o);
@@ -578,6 +673,28 @@ static void begin(struct git_op *o)
 		resolve(o, o->branch);
 	else
 		run(o, 0);
+}
+
+static void looked(void *arg, const struct fail *f)
+{
+	struct git_op *o = arg;
+
+	if (!f) {
+		begin_clear(o);
+		return;
+	}
+	o->fail = *f;
+	finish(o);
+}
+
+static void begin(struct git_op *o)
+{
+	const struct promote_ask ask = { .what = verbs[o->verb].look, .verb = verbs[o->verb].what };
+
+	if (verbs[o->verb].is_promotion)
+		promote_look(o->w, &ask, looked, o);
+	else
+		begin_clear(o);
 }
 
 int git_start(struct wsx *w, const struct git_ask *ask, git_done_fn *done, void *arg,
@@ -589,6 +706,8 @@ int git_start(struct wsx *w, const struct git_ask *ask, git_done_fn *done, void 
 	*o = (struct git_op){
 		.core = w->core, .w = w, .verb = ask->verb, .out_fd = -1, .done = done, .arg = arg
 	};
+	snprintf(o->actor, sizeof o->actor, "%s", w->core->actor ? w->core->actor : "");
+	hash_init(&o->digest);
 	wsx_ref(w);
 	if (w->row.repo &&
 	    store_repo_get(w->core->store, w->row.tenant, w->row.repo, &o->arena, &o->repo, &e) < 0)

@@ -17,6 +17,7 @@
 
 struct git_end {
 	const char *sha;         /* HEAD of the workspace now; "" where that means nothing */
+	const char *tree;        /* of what was committed, merged, pushed, exported; or "" */
 	const char *remote;      /* PUSH: the branch that it went to */
 	const char *conflicts;   /* MERGE: names, each with its NUL; nothing was changed then */
 	size_t conflicts_len;    /* 0: none */
@@ -35,6 +36,7 @@ enum git_verb {
 	GIT_BUNDLE,
 	GIT_MAILS,
 	GIT_TAKE, /* files as they were at a point, as tar: git_script_take */
+	GIT_TREE, /* the files as they were at a point are applied somewhere: their tree */
 	GIT_JOIN, /* one file, three versions of it: git_script_join */
 };
 
@@ -51,10 +53,11 @@ struct git_ask {
 	const char *base;         /* PATCH, BUNDLE, MAILS: a commit; NULL: what it began with */
 	const char *cred;  /* PUSH: a secret by name; NULL: that of the repository, or none */
 	const char *since; /* PATCH: or a point */
-	const char *at;    /* TAKE, PATCH: a point; NULL: now */
+	const char *at;    /* TAKE, TREE, PATCH: a point; NULL: now */
 	const void *input; /* TAKE, JOIN: for standard input; copied */
 	size_t input_len;
 	size_t base_len, ours_len; /* JOIN: of the first two in it */
+	struct json_t *record;     /* TREE: what else the ledger is told; borrowed */
 	int client_fd;             /* PUSH: -1, or whose rights */
 };
 /* done() later, or right in the call when nothing can be started; -1: it was refused. */

@@ -46,7 +46,8 @@ extern const char git_script_head[];
 
 /* ---- in a workspace, which is at /work: gitscript_work.c ---- */
 
-/* NAME EMAIL IS_EMPTY_FINE(0,1) [PATH...], the message on standard input: prints the new commit. */
+/* NAME EMAIL IS_EMPTY_FINE(0,1) [PATH...], the message on standard input: prints the new commit,
+ * and its tree. */
 extern const char git_script_commit[];
 /* BASE ("": nothing; "-": what git_script_point printed is on standard input) [PATH...]: prints the
  * patch from that commit to the files as they are. */
@@ -54,6 +55,8 @@ extern const char git_script_patch[];
 /* BASE ("": nothing): prints a line, a commit of all files as they are; and a pack of what is new
  * in it since BASE. */
 extern const char git_script_point[];
+/* BASE ("": nothing): prints "-", and the tree of all files as they are. */
+extern const char git_script_tree[];
 /* BASE: prints three lines, HEAD, a commit of all files as they are, "-"; and a pack of what is new
  * since BASE. With the same of another workspace on standard input, that one's files are in the
  * pack too, and named in the third line. */
@@ -67,6 +70,11 @@ extern const char git_script_push[];
 /* BASE: prints a bundle, or a mailbox of patches, of the commits since. */
 extern const char git_script_bundle[];
 extern const char git_script_mails[];
+
+/* BASE ("": nothing): prints what is new since, as bytes and for nobody to apply: in the files as
+ * they are, or commit by commit, with what was said of each. */
+extern const char git_script_look_files[];
+extern const char git_script_look_commits[];
 
 /* Names below /work, each with a NUL, are on standard input: prints a tar of them, each as
  * "./NAME", without what is in a folder and those that are not there. Its first member, "ignored",

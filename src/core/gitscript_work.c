@@ -77,7 +77,7 @@ const char git_script_commit[] = PRELUDE
 	LOCK
 	"git update-ref HEAD $new ${head:-0000000000000000000000000000000000000000} || exit 19\n"
 	UNLOCK
-	"echo $new\n";
+	"echo $new; echo $tree\n";
 
 /* The files as they are. One that has lost its git folder has what it began with, in the mirror. */
 const char git_script_point[] = PRELUDE OWN OBJECTS_OURS
@@ -88,6 +88,14 @@ const char git_script_point[] = PRELUDE OWN OBJECTS_OURS
 	"all=$(git commit-tree $(git write-tree) -m point)\n"
 	"echo $all\n"
 	"printf '%s\\n' $all ${1:+^$1} | git pack-objects -q --revs --stdout\n";
+
+/* The same, and only its tree. */
+const char git_script_tree[] = PRELUDE OWN OBJECTS_OURS
+	"if own $theirs && [ -f $theirs/index ]; then cp $theirs/index /tmp/index; fi\n"
+	"git ls-files -z >/dev/null 2>&1 || rm -f /tmp/index\n"
+	"[ -f /tmp/index ] || git read-tree ${1:---empty}\n"
+	ADD "add\n"
+	"echo -; git write-tree\n";
 
 const char git_script_patch[] = PRELUDE OWN OBJECTS_OURS
 	"base=${1:-$(git hash-object -w -t tree /dev/null)}; shift\n"
@@ -136,24 +144,40 @@ const char git_script_merge[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD IS_AT_RES
 	"git update-index -q --refresh >/dev/null || :\n"
 	"[ $new = $head ] || git update-ref HEAD $new $head || exit 19\n"
 	UNLOCK
-	"echo $new\n";
+	"echo $new; git rev-parse \"$new^{tree}\"\n";
 
 const char git_script_push[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
 	"url=$1 ref=refs/heads/$2\n"
 	"set -- ${3:+--force-with-lease=$ref:${3#-}}\n"
 	"git push --porcelain --progress --no-verify --no-recurse-submodules --no-follow-tags --no-signed \"$@\" "
-	"--end-of-options \"$url\" \"$head:$ref\" >/tmp/said && echo $head && exit\n"
+	"--end-of-options \"$url\" \"$head:$ref\" >/tmp/said && echo $head && git rev-parse \"$head^{tree}\" && exit\n"
 	"grep -q '^!.*rejected' /tmp/said || exit 10\n"
 	"grep '^!' /tmp/said | cut -f 3 | sed 's/^/error: /' >&2\n"
 	"exit 17\n";
 
+/* What it was of, where standard output is taken. */
+#define TELL_TREE "echo \"tree $head $(git rev-parse \"$head^{tree}\")\" >&2\n"
+
 const char git_script_bundle[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
 	"[ -z \"$1\" ] || ! git merge-base --is-ancestor $head \"$1\" || exit 15\n"
-	"git bundle create -q - HEAD $(git symbolic-ref -q HEAD || :) ${1:+^$1}\n";
+	"git bundle create -q - HEAD $(git symbolic-ref -q HEAD || :) ${1:+^$1}\n"
+	TELL_TREE;
 
 const char git_script_mails[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
 	"git format-patch --stdout --binary --full-index -M --no-ext-diff --no-textconv --no-color --no-signature --no-notes "
-	"--src-prefix=a/ --dst-prefix=b/ ${1:+$1..}HEAD\n";
+	"--src-prefix=a/ --dst-prefix=b/ ${1:+$1..}HEAD\n"
+	TELL_TREE;
+
+const char git_script_look_files[] = PRELUDE OWN OBJECTS_OURS
+	"base=${1:-$(git hash-object -w -t tree /dev/null)}\n"
+	"if own $theirs && [ -f $theirs/index ]; then cp $theirs/index /tmp/index; fi\n"
+	"git ls-files -z >/dev/null 2>&1 || rm -f /tmp/index\n"
+	"[ -f /tmp/index ] || git read-tree $base\n"
+	ADD "add\n"
+	"git diff-index --cached -p -a --no-renames --no-ext-diff --no-textconv --no-color --ignore-submodules=all \"$base\"\n";
+
+const char git_script_look_commits[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
+	"git log -p -a -m --no-renames --no-ext-diff --no-textconv --no-color --no-notes --format=fuller ${1:+$1..}HEAD\n";
 
 /* What is ignored is what is not in its index, by the rules that lie in its files. */
 const char git_script_take[] = PRELUDE

@@ -31,6 +31,7 @@ struct asked {
 	struct asked *next;
 	uint32_t tag;
 	uint64_t seq;
+	struct ledger_attest attest; /* its type is 0: a file of records is wanted */
 	bool is_sent;
 	ledger_file_fn *done; /* NULL: cancelled */
 	void *arg;
@@ -155,7 +156,11 @@ static void put(struct ledger *l, struct said *s)
 static struct said *say(struct ledger *l, enum ledger_kind kind, const struct ledger_who *who,
                         json_t *data)
 {
-	struct said *s = make_said(kind, who, data);
+	struct ledger_who full = *who;
+
+	if (!full.actor || !full.actor[0])
+		full.actor = l->core->actor;
+	struct said *s = make_said(kind, &full, data);
 
 	s->num = s->packet.num = ++l->num;
 	snprintf(s->life, sizeof s->life, "%s", l->life);
@@ -499,9 +504,12 @@ static void ask_files(struct ledger *l)
 	}
 	for (struct asked *a = l->asked; a; a = a->next) {
 		const struct ledger_read q = { .type = LEDGER_READ, .tag = a->tag, .seq = a->seq };
+		bool is_attest = a->attest.type == LEDGER_ATTEST;
 
 		if (!a->is_sent)
-			a->is_sent = os_send(l->reader.watch.fd, &q, sizeof q, NULL, 0) > 0;
+			a->is_sent =
+			    os_send(l->reader.watch.fd, is_attest ? (const void *)&a->attest : &q,
+			            is_attest ? sizeof a->attest : sizeof q, NULL, 0) > 0;
 	}
 }
 
@@ -535,6 +543,23 @@ void ledger_file(struct core *c, uint64_t seq, ledger_file_fn *done, void *arg)
 	*a = (struct asked){
 		.next = l->asked, .tag = ++l->tag, .seq = seq, .done = done, .arg = arg
 	};
+	l->asked = a;
+	ask_files(l);
+}
+
+void ledger_attest(struct core *c, const struct ledger_who *who, uint64_t record,
+                   ledger_file_fn *done, void *arg)
+{
+	struct ledger *l = c->ledger;
+	struct asked *a = mem_alloc(sizeof *a);
+
+	*a = (struct asked){ .next = l->asked,
+		             .tag = ++l->tag,
+		             .attest = { .type = LEDGER_ATTEST, .tag = l->tag, .record = record },
+		             .done = done,
+		             .arg = arg };
+	snprintf(a->attest.tenant, sizeof a->attest.tenant, "%s", who->tenant);
+	snprintf(a->attest.workspace, sizeof a->attest.workspace, "%s", who->workspace);
 	l->asked = a;
 	ask_files(l);
 }

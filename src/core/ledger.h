@@ -20,7 +20,7 @@
 #define LEDGER_WAITING_MAX (32u << 20) /* bytes */
 #define LEDGER_COMMIT_MS 10000         /* then who waits for the disk is told that it failed */
 
-/* NULL or "": none. */
+/* NULL or "": none; of the actor: that of the core, if there is one. */
 struct ledger_who {
 	const char *tenant, *sandbox, *workspace, *process, *actor;
 };
@@ -55,4 +55,9 @@ uint64_t ledger_last(const struct core *c); /* the last record that the writer t
  * unless it is cancelled. */
 typedef void ledger_file_fn(void *arg, int fd, uint64_t first, uint64_t next);
 void ledger_file(struct core *c, uint64_t seq, ledger_file_fn *done, void *arg);
+/* What was promoted of a workspace, as an envelope that the ledger has signed (wire/attest.h): a
+ * file too. `record` 0 is the last promotion. Without a descriptor `first` is 0 when there is none.
+ */
+void ledger_attest(struct core *c, const struct ledger_who *who, uint64_t record,
+                   ledger_file_fn *done, void *arg);
 void ledger_file_cancel(struct core *c, const void *arg);

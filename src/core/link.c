@@ -10,6 +10,7 @@
 #include "core/notes.h"
 #include "core/process.h"
 #include "core/shells.h"
+#include "core/tripped.h"
 #include "core/workspace.h"
 #include "os/sock.h"
 
@@ -173,6 +174,17 @@ static void take_ran(const struct px *p, const struct channel_packet *m)
 	note_ran(p, &ran);
 }
 
+static void take_masked(const struct px *p, const struct channel_packet *m)
+{
+	struct channel_masked masked;
+
+	if (m->head.len != sizeof masked)
+		return;
+	memcpy(&masked, m->data, sizeof masked);
+	masked.name[sizeof masked.name - 1] = '\0';
+	note_masked(p, &masked);
+}
+
 static void take_ready(struct link *l, const struct channel_packet *m)
 {
 	if (m->head.len != sizeof l->ready)
@@ -220,6 +232,10 @@ static void take(struct link *l, const struct channel_packet *m)
 	case CH_RAN:
 		if (p)
 			take_ran(p, m);
+		break;
+	case CH_MASKED:
+		if (p)
+			take_masked(p, m);
 		break;
 	case CH_GREW:
 		if (p)
@@ -269,11 +285,18 @@ static void take(struct link *l, const struct channel_packet *m)
 	case CH_UNASK:
 		gate_on_unask(s, m->data, m->head.len);
 		break;
+	case CH_TRIP:
+		tripped_on(s, m->head.num, m->data, m->head.len);
+		break;
+	case CH_UNTRIP:
+		tripped_over(s, m->data, m->head.len);
+		break;
 	/* clang-format off */
 	case CH_GO: case CH_EXEC: case CH_TREE: case CH_IN: case CH_EOF: case CH_SIGNAL:
 	case CH_RESIZE: case CH_KILL: case CH_ACK: case CH_WATCH: case CH_FORGET: case CH_STOP:
 	case CH_FREEZE: case CH_THAW: case CH_HOLD: case CH_RELEASE: case CH_SYNC: case CH_EXTEND: case CH_CLOSE: case CH_DROP:
-	case CH_GATE: case CH_RULES: case CH_NET_ACK: case CH_ANSWER: case CH_TYPES:
+	case CH_GATE: case CH_RULES: case CH_NET_ACK: case CH_ANSWER: case CH_TRIP_ANSWER:
+	case CH_TYPES:
 		/* clang-format on */
 		break; /* not a monitor's to say */
 	}

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include "core/canary.h"
 #include "core/details.h"
 #include "core/gate.h"
 #include "core/notes.h"
@@ -18,7 +19,8 @@
 
 struct held {
 	uint64_t at;
-	char process[ID_SIZE];
+	uint64_t uses; /* of secrets, with this one and all before it */
+	char process[ID_SIZE], approval[ID_SIZE];
 	struct gate_record record;
 };
 
@@ -30,7 +32,9 @@ struct net {
 	char sandbox_id[ID_SIZE], tenant[TENANT_SIZE];
 	int64_t generation; /* of the sandbox, when it was made */
 	VEC(struct held) held;
-	size_t n_sent; /* of these, the first */
+	size_t n_sent;               /* of these, the first */
+	uint64_t uses, uses_on_disk; /* of secrets: said to the ledger, and there */
+	bool is_stored; /* those that were sent; they are taken when the ledger has their uses */
 	bool is_lost_due;
 	struct timer retry;
 	struct net_watch *watches;
@@ -127,7 +131,7 @@ static void send_some(struct net *n);
 
 static void drop_if_idle(struct net *n)
 {
-	if (n->sandbox || n->held.len > 0)
+	if (n->sandbox || n->held.len > 0 || n->uses > n->uses_on_disk)
 		return;
 	timer_stop(&n->core->timers, &n->retry);
 	vec_done(&n->held);
@@ -170,6 +174,25 @@ static void hold_back(struct net *n, const char *why)
 	timer_set(&n->core->timers, &n->retry, RETRY_MS);
 }
 
+static bool has_uses(const struct net *n)
+{
+	return n->held.at[n->n_sent - 1].uses <= n->uses_on_disk;
+}
+
+/* They are on record: whoever kept them may forget them. */
+static void took(struct net *n)
+{
+	uint64_t at = n->held.at[n->n_sent - 1].at;
+
+	n->is_stored = false;
+	forget_sent(n);
+	if (n->sandbox)
+		gate_took(n->sandbox, at);
+	if (n->held.len > 0)
+		send_some(n);
+	drop_if_idle(n);
+}
+
 static void on_record(void *arg, const struct store_answer *a)
 {
 	struct net *n = arg;
@@ -180,16 +203,26 @@ static void on_record(void *arg, const struct store_answer *a)
 	}
 	if (a->code != STORE_OK) /* a row that is refused now is refused for ever */
 		journal(JOURNAL_ERROR, a->err->msg, "sandbox", n->sandbox_id, NULL);
-	uint64_t at = n->held.at[n->n_sent - 1].at;
-
-	forget_sent(n);
-	if (n->sandbox)
-		gate_took(n->sandbox, at);
+	n->is_stored = true;
 	if (n->sandbox && a->rows > 0)
 		tell(n);
-	if (n->held.len > 0)
-		send_some(n);
-	drop_if_idle(n);
+	if (has_uses(n))
+		took(n);
+}
+
+/* One that comes late is in the ledger's queue still: what it takes, it takes in order. */
+static void use_on_disk(void *arg, bool is_on_disk)
+{
+	struct net *n = arg;
+
+	if (!is_on_disk)
+		journal(JOURNAL_ERROR, "the use of a secret is not on disk yet", "sandbox",
+		        n->sandbox_id, NULL);
+	n->uses_on_disk++; /* in the order in which they were said */
+	if (n->is_stored && has_uses(n))
+		took(n);
+	else
+		drop_if_idle(n);
 }
 
 static void say_lost(struct net *n)
@@ -217,6 +250,7 @@ static void send_some(struct net *n)
 		rows[k].tenant = n->tenant;
 		rows[k].generation = n->generation;
 		rows[k].process = some(h->process);
+		rows[k].approval = some(h->approval);
 		if (rows[k].kind == CONNECTION_LOOKUP && rows[k].num == 0)
 			rows[k].request = (int64_t)h->at; /* it has no number of its own */
 	}
@@ -292,12 +326,18 @@ void core_on_record(struct sbx *s, uint64_t at, uint32_t num, const struct gate_
 
 	if (n->held.len >= HELD_MAX)
 		return; /* not one of ours: it was not told that so many may come */
-	struct held h = { .at = at, .record = *r };
+	struct held h = { .at = at, .uses = n->uses, .record = *r };
 
 	snprintf(h.process, sizeof h.process, "%s", note_whose(s, num, r));
+	gate_approval_of(s, r, h.approval);
 	n->generation = s->generation;
 	note_net(s, h.process, r);
 	secret_note_use(s, r);
+	canary_note_net(s, h.process, r);
+	if (r->secret[0] && !net_is_denied(r)) {
+		h.uses = ++n->uses;
+		note_use(s, h.process, r, use_on_disk, n);
+	}
 	vec_push(&n->held, h);
 	if (n->n_sent == 0 && n->retry.at_ms == 0)
 		send_some(n);

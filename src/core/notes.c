@@ -6,6 +6,7 @@
 #include "core/details.h"
 #include "core/net.h"
 #include "core/output.h"
+#include "core/workspace-internal.h"
 #include "store/connections.h"
 #include "wire/gate.h"
 #include "wire/hash.h"
@@ -53,7 +54,8 @@ static struct ledger_who who_is(const struct sbx *s)
 {
 	return (struct ledger_who){ .tenant = s->tenant,
 		                    .sandbox = s->id,
-		                    .workspace = s->workspace ? s->workspace->row.id : NULL };
+		                    .workspace = s->workspace ? s->workspace->row.id : NULL,
+		                    .actor = s->change.is_busy ? s->change.actor : NULL };
 }
 
 void note_sandbox_created(const struct sbx *s)
@@ -101,7 +103,8 @@ static struct ledger_who who_ran(const struct px *p)
 	return (struct ledger_who){ .tenant = p->tenant,
 		                    .sandbox = p->sandbox_id,
 		                    .workspace = w ? w->row.id : NULL,
-		                    .process = p->id };
+		                    .process = p->id,
+		                    .actor = p->actor };
 }
 
 void note_exec_started(const struct px *p)
@@ -138,6 +141,17 @@ void note_ran(const struct px *p, const struct channel_ran *ran)
 	if (ran->missed)
 		json_object_set_new(data, "missed", json_integer(ran->missed));
 	ledger_note(p->core, LEDGER_PROCESS_STARTED, &who, data);
+}
+
+void note_masked(const struct px *p, const struct channel_masked *masked)
+{
+	const struct ledger_who who = who_ran(p);
+
+	if (p->is_service)
+		return;
+	ledger_note(p->core, LEDGER_SECRET_MASKED, &who,
+	            json_pack("{so,ss,sI}", "name", details_text(masked->name), "way", "output",
+	                      "hits", (json_int_t)masked->hits));
 }
 
 /* What a process wrote, on its way through the hashes. */
@@ -292,6 +306,7 @@ void note_net(const struct sbx *s, const char *process, const struct gate_record
 		return;
 	net_row(r, &a, &row);
 	who.process = process;
+	who.actor = NULL;
 	json_t *data = json_pack("{ss,sI,sI,sI,sI,sI,sI}", "decision", row.decision, "port",
 	                         (json_int_t)row.port, "num", (json_int_t)row.num, "bytes_up",
 	                         (json_int_t)row.bytes_up, "bytes_down", (json_int_t)row.bytes_down,
@@ -310,11 +325,33 @@ void note_net(const struct sbx *s, const char *process, const struct gate_record
 	ledger_note(s->core, net_kinds[r->kind], &who, data);
 }
 
-void note_policy(const struct sbx *s, uint64_t generation, bool is_looser)
+void note_use(const struct sbx *s, const char *process, const struct gate_record *r,
+              ledger_done_fn *done, void *arg)
 {
-	const struct ledger_who who = who_is(s);
+	struct ledger_who who = who_is(s);
+	json_t *data =
+	    json_pack("{so,so,si,sI,sI,si}", "secret", details_text(r->secret), "host",
+	              details_text(r->name), "port", (int)r->port, "num", (json_int_t)r->seq,
+	              "request", (json_int_t)r->request, "status", (int)r->status);
+
+	set_text(data, "method", r->method);
+	set_text(data, "path", r->path);
+	if (r->reason != GATE_NONE)
+		set_text(data, "reason", gate_reason_name((enum gate_reason)r->reason));
+	who.process = process;
+	who.actor = NULL;
+	/* Of our own, such as a push: whoever wanted it is told of there. */
+	if (s->is_service)
+		who.sandbox = who.process = NULL;
+	ledger_commit(s->core, LEDGER_SECRET_USED, &who, data, done, arg);
+}
+
+void note_policy(const struct sbx *s, const char *actor, uint64_t generation, bool is_looser)
+{
+	struct ledger_who who = who_is(s);
 	char policy[LEDGER_HASH_SIZE];
 
+	who.actor = actor;
 	hash_of(span_of(s->spec_text), policy);
 	json_t *data = json_pack("{ss,sI,sb}", "policy", policy, "generation",
 	                         (json_int_t)generation, "loosened", is_looser);
@@ -327,11 +364,22 @@ void note_policy(const struct sbx *s, uint64_t generation, bool is_looser)
 
 /* ---- workspaces ----------------------------------------------------------------------- */
 
-void note_workspace(const struct wsx *w, enum ledger_kind kind, const char *process, json_t *data)
+void note_workspace_by(const struct wsx *w, enum ledger_kind kind, const char *actor, json_t *data)
 {
 	const struct ledger_who who = { .tenant = w->row.tenant,
 		                        .workspace = w->row.id,
-		                        .process = process };
+		                        .actor = actor };
+
+	ledger_note(w->core, kind, &who, data);
+}
+
+void note_workspace(const struct wsx *w, enum ledger_kind kind, const char *process, json_t *data)
+{
+	/* Of the operation that is under way: it was begun a while ago. */
+	const struct ledger_who who = { .tenant = w->row.tenant,
+		                        .workspace = w->row.id,
+		                        .process = process,
+		                        .actor = w->first ? w->first->actor : NULL };
 
 	ledger_note(w->core, kind, &who, data ? data : json_object());
 }

@@ -70,6 +70,7 @@ int policy_why(const struct sbx *s, const char *host, uint16_t port, struct poli
 struct policy_pending {
 	struct spec spec;
 	char *spec_text;
+	char actor[ACTOR_SIZE]; /* who asked, or "" */
 	bool is_looser;
 	struct policy_changed changed;
 	policy_done_fn *done; /* NULL: who asked is gone, or was told that nobody answers */
@@ -191,7 +192,7 @@ static void finish(struct policy_pending *p, const struct gate_ruled *r)
 	p->changed = (struct policy_changed){ .generation = r->generation,
 		                              .closed = r->closed,
 		                              .is_looser = p->is_looser };
-	note_policy(s, r->generation, p->is_looser);
+	note_policy(s, p->actor, r->generation, p->is_looser);
 	journal(JOURNAL_INFO, "the rules of a sandbox changed", "sandbox", s->id, "tenant",
 	        s->tenant, "looser", p->is_looser ? "yes" : "no", NULL);
 	record(p);
@@ -228,8 +229,8 @@ static int next_spec(const struct sbx *s, const json_t *net, struct spec *spec, 
 	return 0;
 }
 
-/* May he? Everybody may take away; what lets more through is the operator's, until a person can be
- * asked. */
+/* May he? Everybody may take away; what lets more through is the operator's, or a person's who is
+ * asked. Nobody is asked for what only the operator may open. */
 static int judge(const struct sbx *s, const struct net_spec *next, bool is_operator,
                  bool *is_looser, struct fail *f)
 {
@@ -239,11 +240,13 @@ static int judge(const struct sbx *s, const struct net_spec *next, bool is_opera
 	if (compile(s->core, &s->spec.net, &old, f) < 0 || compile(s->core, next, &new, f) < 0)
 		return -1;
 	*is_looser = !rules_tightens(&old, &new);
+	if (*is_looser && policy_admit(s->core, next, is_operator, f) < 0)
+		return -1;
 	if (*is_looser && !is_operator)
 		return fail_set(f, FAIL_APPROVAL_REQUIRED,
-		                "these rules allow what the old ones did not: that is the "
-		                "operator's to decide");
-	return *is_looser ? policy_admit(s->core, next, is_operator, f) : 0;
+		                "these rules allow what the old ones did not: a person has to "
+		                "approve of them");
+	return 0;
 }
 
 static int send_rules(struct policy_pending *p, struct fail *f)
@@ -289,6 +292,7 @@ int policy_change(struct sbx *s, const json_t *net, bool is_operator, policy_don
 		                      .late.fired = gate_late,
 		                      .sandbox = s };
 	spec_init(&next); /* moved */
+	snprintf(p->actor, sizeof p->actor, "%s", s->core->actor ? s->core->actor : "");
 	s->pending = p;
 	if (is_live && s->gate)
 		return send_rules(p, f);

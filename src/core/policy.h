@@ -42,5 +42,11 @@ typedef void policy_done_fn(void *arg, struct sbx *s, const struct policy_change
 /* `net` is the value of that key of a spec. Who is not the operator may only take away. */
 int policy_change(struct sbx *s, const json_t *net, bool is_operator, policy_done_fn *done,
                   void *arg, struct fail *f) MUST_USE;
+/* Looser rules, asked for by who may not just have them: a person decides (approval.h), and then
+ * they are changed. Only what policy_change() refused with FAIL_APPROVAL_REQUIRED. */
+int policy_ask(struct sbx *s, const json_t *net, const char *why, char id[ID_SIZE],
+               struct fail *f) MUST_USE;
+struct approval_row;
+void policy_allowed(struct core *c, const struct approval_row *row);
 /* Of one that is about to be freed: whoever waits for a change is told. */
 void policy_close(struct sbx *s);

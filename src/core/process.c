@@ -12,6 +12,7 @@
 #include "core/notes.h"
 #include "core/quota.h"
 #include "core/shells.h"
+#include "core/tripped.h"
 #include "core/workspace.h"
 #include "engine/command.h"
 #include "engine/plan.h"
@@ -246,10 +247,11 @@ static void move(struct px *p, enum process_state state)
 {
 	struct err e = { 0 };
 
-	if (p->state != PROCESS_QUEUED)
+	if ((p->state != PROCESS_QUEUED && p->state != PROCESS_AWAITING_APPROVAL) ||
+	    p->state == state)
 		return;
 	p->state = state;
-	p->started_ms = core_now_ms();
+	p->started_ms = state == PROCESS_RUNNING ? core_now_ms() : 0;
 	if (p->is_service)
 		return;
 	struct process_row row = row_of(p);
@@ -303,6 +305,8 @@ static int send_exec(struct px *p, const struct command *c, struct fail *f)
 		                  .cols = c->cols,
 		                  .argc = c->argc,
 		                  .envc = c->envc,
+		                  .tripc = c->tripc,
+		                  .trip_ms = c->trip_ms,
 		                  .text_len = (uint32_t)c->text_len,
 		                  .timeout_ms = c->timeout_ms,
 		                  .log_max = c->log_max,
@@ -348,6 +352,19 @@ static void shell_argv(const struct sbx *s, const char *script, const char *argv
 	argv[5] = NULL;
 }
 
+/* Ours run what they run. */
+static bool has_trips(const struct sbx *s)
+{
+	return s->spec.commands.len > 0 && !s->is_service;
+}
+
+static uint64_t hold_ms(const struct sbx *s)
+{
+	const struct config_net *net = s->core->config.net;
+
+	return net && net->ask_ms ? net->ask_ms : COMMAND_HOLD_MS;
+}
+
 static int make_command(const struct sbx *s, const struct px_ask *ask, struct command *c,
                         struct fail *f)
 {
@@ -366,13 +383,15 @@ static int make_command(const struct sbx *s, const struct px_ask *ask, struct co
 		                 .is_final = ask->is_final,
 		                 .is_shell = ask->shell != NULL,
 		                 .is_alone = ask->is_alone,
-		                 .is_gated = spec_reads_tls(&s->spec),
+		                 .is_gated =
+		                     s->spec.net.mode != NET_DENY && spec_reads_tls(&s->spec),
 		                 .wants_usage = true,
 		                 .rows = ask->rows,
 		                 .cols = ask->cols,
 		                 .timeout_ms = ask->timeout_ms,
 		                 .log_max = ask->log_max,
-		                 .window = ask->window };
+		                 .window = ask->window,
+		                 .trip_ms = has_trips(s) ? hold_ms(s) : 0 };
 
 	if (ask->shell && shells_script(ask, &script, f) < 0)
 		return -1;
@@ -452,6 +471,7 @@ struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	p->has_stdin = ask->has_stdin;
 	snprintf(p->tenant, sizeof p->tenant, "%s", s->tenant);
 	snprintf(p->sandbox_id, sizeof p->sandbox_id, "%s", s->id);
+	snprintf(p->actor, sizeof p->actor, "%s", ask->actor ? ask->actor : "");
 	const char *const shown[] = { "sh", "-c", ask->script, NULL };
 	p->argv = argv_text(ask->script ? shown : ask->argv);
 	p->shell = ask->shell ? mem_strdup(ask->shell) : NULL;
@@ -476,8 +496,11 @@ int px_record(struct px *p, struct fail *f)
 	struct store_call call = { .done = inserted, .arg = p, .is_lazy = p->is_final };
 	struct err e = { 0 };
 
-	p->state = p->is_final ? PROCESS_RUNNING : PROCESS_QUEUED;
-	p->started_ms = p->is_final ? p->created_ms : 0;
+	/* Its monitor says when it runs only if that may take a while. */
+	bool is_at_once = p->is_final && !has_trips(s);
+
+	p->state = is_at_once ? PROCESS_RUNNING : PROCESS_QUEUED;
+	p->started_ms = is_at_once ? p->created_ms : 0;
 	struct process_row row = row_of(p);
 	if (p->is_final && !p->is_service)
 		core_nudge_soon(s->core);
@@ -494,6 +517,7 @@ int px_record(struct px *p, struct fail *f)
 	p->is_known = true;
 	s->core->stats.execs++;
 	note_exec_started(p);
+	tripped_recorded(p);
 	return 0;
 }
 
@@ -513,6 +537,26 @@ void px_on_started(struct px *p)
 {
 	move(p, PROCESS_RUNNING);
 	tell(p, false);
+}
+
+void px_on_held(struct px *p)
+{
+	move(p, PROCESS_AWAITING_APPROVAL);
+	tell(p, false);
+}
+
+/* STARTED comes when it executes. */
+void px_on_approved(struct px *p)
+{
+	move(p, PROCESS_QUEUED);
+	tell(p, false);
+}
+
+void px_on_denied(struct px *p, const char *reason, const char *approval)
+{
+	p->is_denied = true;
+	snprintf(p->denied, sizeof p->denied, "gate.commands: %s%s%s", reason,
+	         approval[0] ? ", approval " : "", approval);
 }
 
 void px_on_grew(struct px *p)
@@ -602,6 +646,11 @@ void px_on_fail(struct px *p, const struct err *e)
 		return;
 	snprintf(p->end.reason, sizeof p->end.reason, "%s", e->msg);
 	p->is_never_run = true;
+	if (is_program && p->is_denied) {
+		snprintf(p->end.reason, sizeof p->end.reason, "%s", p->denied);
+		finish(p, PROCESS_DENIED);
+		return;
+	}
 	if (!is_program) {
 		finish(p, PROCESS_LOST);
 		return;

@@ -10,6 +10,7 @@ struct px_ask {
 	const char *const *argv; /* NULL-terminated */
 	const char *script;      /* instead of argv: for bash, or sh where there is none */
 	const char *cwd, *user, *label;
+	const char *actor; /* who asks; NULL: nobody said */
 	const char *shell; /* the name of the one that runs it; NULL: a process of its own */
 	const struct pair_list *env; /* on top of the sandbox's */
 	bool is_tty, has_stdin, is_merged, is_final;
@@ -31,7 +32,7 @@ struct px {
 	struct core *core;
 	struct sbx *sandbox; /* NULL once it has ended */
 	struct px *next;     /* of the same sandbox */
-	char id[ID_SIZE], tenant[TENANT_SIZE], sandbox_id[ID_SIZE];
+	char id[ID_SIZE], tenant[TENANT_SIZE], sandbox_id[ID_SIZE], actor[ACTOR_SIZE];
 	uint32_t num;
 	int64_t generation;
 	enum process_state state;
@@ -49,6 +50,8 @@ struct px {
 	bool is_known;  /* its monitor has spoken of it, or we have told it */
 	bool is_stored; /* its row is there, or could not be made: is_unrecorded */
 	bool is_unrecorded;
+	char denied[96];            /* why: */
+	bool is_denied;             /* a person said no, or nobody yes, and it was not executed */
 	bool is_service;            /* its sandbox is: on no record */
 	bool is_never_run;          /* there was no such program, or it could not be started */
 	uint64_t in_sent, in_taken; /* bytes of input */
@@ -95,6 +98,10 @@ void px_on_grew(struct px *p);
 void px_on_end(struct px *p, const struct channel_end *end);
 void px_on_fail(struct px *p, const struct err *e);
 void px_on_waiting(struct px *p);
+/* Its own execve waits for an approval; goes on; will fail (tripped.h). */
+void px_on_held(struct px *p);
+void px_on_approved(struct px *p);
+void px_on_denied(struct px *p, const char *reason, const char *approval);
 void px_lose_all(struct sbx *s, enum process_state state,
                  const char *reason); /* nobody will report them */
 void px_lose_unknown(struct sbx *s);  /* after a sync: those of whom nothing was said */

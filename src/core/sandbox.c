@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/approval.h"
+#include "core/canary.h"
 #include "core/enforced.h"
 #include "core/files.h"
 #include "core/gate.h"
@@ -17,6 +19,7 @@
 #include "core/quota.h"
 #include "core/secret.h"
 #include "core/shells.h"
+#include "core/tripped.h"
 #include "core/workspace.h"
 #include "engine/plan.h"
 #include "io/journal.h"
@@ -53,6 +56,7 @@ void sbx_free(struct sbx *s)
 	shells_done(s);
 	net_done(s);
 	gate_close(s);
+	tripped_close(s);
 	policy_close(s);
 	link_close(&s->link);
 	fd_close(&s->change.client_fd);
@@ -168,6 +172,8 @@ int sbx_change_begin(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f
 	s->change.is_ready = s->change.is_kept = false;
 	s->change.done = done;
 	s->change.arg = arg;
+	snprintf(s->change.actor, sizeof s->change.actor, "%s",
+	         s->core->actor ? s->core->actor : "");
 	timer_set(&s->core->timers, &s->timer, CHANGE_MS);
 	return 0;
 }
@@ -211,6 +217,7 @@ static void hear_no_more(struct sbx *s)
 {
 	net_on_lost(s);
 	gate_close(s);
+	tripped_close(s);
 	link_close(&s->link);
 	wsx_detach(s);
 	s->is_unsettled = false;
@@ -516,6 +523,7 @@ void sbx_on_ready(struct sbx *s)
 		        "key", s->key, NULL);
 		sbx_change_done(s, SANDBOX_RUNNING,
 		                SANDBOX_SET_STARTED | SANDBOX_SET_SLOT | SANDBOX_SET_GENERATION);
+		canary_plant(s);
 		return;
 	}
 	/* Found again after a restart of ours: it tells what happened meanwhile. */
@@ -625,6 +633,7 @@ static void drop_ports(struct sbx *s)
 /* Nothing of it is left. */
 void sbx_be_gone(struct sbx *s, const char *reason)
 {
+	approvals_of_gone(s->core, s->id);
 	px_lose_all(s, PROCESS_KILLED, reason);
 	drop_ports(s);
 	files_close(s);

@@ -65,15 +65,17 @@ struct sbx {
 	bool is_adopted; /* its monitor may be no child of our launcher: we say when it is over */
 	char socket_name[64];
 	uint32_t next_num;
-	struct px *processes; /* that live */
-	struct files *files;  /* the tree worker, or NULL */
-	bool has_ports;       /* it has had rows of forwarded ports */
-	struct gate *gate;    /* of one with a network (gate.h), or NULL */
-	struct {              /* the process that ended last: what it did may be told after it */
+	struct px *processes;   /* that live */
+	struct files *files;    /* the tree worker, or NULL */
+	bool has_ports;         /* it has had rows of forwarded ports */
+	struct gate *gate;      /* of one with a network (gate.h), or NULL */
+	struct gate_held *held; /* connections that wait for a person (gate_ask.c) */
+	struct {                /* the process that ended last: what it did may be told after it */
 		char id[ID_SIZE];
 		int64_t created_ms, ended_ms;
 	} last;
-	struct net *net; /* records of its gate on their way (net.h), or NULL */
+	struct tripped *tripped; /* programs that wait for a person (tripped.h) */
+	struct net *net;         /* records of its gate on their way (net.h), or NULL */
 	struct policy_pending
 	    *pending;       /* rules that the gate has not judged yet (policy.h), or NULL */
 	struct shl *shells; /* named shells (shells.h); */
@@ -93,6 +95,7 @@ struct sbx {
 		size_t next_source;                   /* the one that is being opened */
 		int client_fd;                        /* a duplicate */
 		struct fail fail;                     /* why it came to nothing */
+		char actor[ACTOR_SIZE];               /* whose request it was, or "" */
 		bool is_busy;
 		bool is_ready; /* but for its gate */
 		bool is_kept;  /* what its walls wrote to the workspace's root is a point */
@@ -128,6 +131,11 @@ int sbx_replace(struct sbx *s, int client_fd, sbx_done_fn *done, void *arg,
                 struct fail *f) MUST_USE;
 int sbx_delete(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f);
 int sbx_extend(struct sbx *s, uint64_t wall_ms, uint64_t ttl_ms, struct fail *f) MUST_USE;
+/* More wall time for who may not just take it: a person is asked (approval.h). */
+int sbx_ask_wall(struct sbx *s, uint64_t wall_ms, const char *why, char id[ID_SIZE],
+                 struct fail *f) MUST_USE;
+struct approval_row;
+void sbx_wall_allowed(struct core *c, const struct approval_row *row);
 
 /* What it uses now; a sandbox that ends first answers with NULL. */
 typedef void sbx_usage_fn(void *arg, const struct channel_usage *u);

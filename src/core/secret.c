@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include "base/fd.h"
+#include "core/canary.h"
 #include "core/gate.h"
 #include "core/maker.h"
 #include "core/sandbox-internal.h"
@@ -160,8 +161,12 @@ int secret_put(struct core *c, const struct secret_ask *ask, struct store_call c
 	if (secret_name_check(ask->name, &e) < 0 ||
 	    bind_read(&b, ask->bind, strlen(ask->bind), &e) < 0)
 		return fail_err(f, &e);
-	if (check_sealed(ask->sealed, f) < 0)
+	if (b.canary && ask->sealed[0])
+		return fail_set(f, FAIL_INVALID, "sealed: a canary is no secret");
+	if (!b.canary && check_sealed(ask->sealed, f) < 0)
 		return -1;
+	if (b.canary)
+		row.sealed = "-";
 	if (store_secret_list(c->store, ask->tenant, &a, &all, &e) < 0)
 		return fail_err(f, &e);
 	if (all.n >= SECRETS_MAX)
@@ -243,19 +248,34 @@ static int read_held(const struct sbx *s, size_t i, struct arena *a, struct held
 	return 0;
 }
 
+int secret_bind(const struct sbx *s, size_t i, struct arena *a, struct bind *out)
+{
+	struct held h = { 0 };
+	struct fail unused = { 0 };
+
+	if (read_held(s, i, a, &h, &unused) < 0) {
+		held_done(&h);
+		return -1;
+	}
+	*out = h.bind;
+	return 0;
+}
+
 int secret_admit(struct sbx *s, struct fail *f)
 {
 	AUTO(arena_done) struct arena a = { 0 };
 
-	if (s->spec.creds.len > 0 && s->spec.net.mode == NET_DENY)
-		return fail_set(f, FAIL_INVALID,
-		                "creds: a sandbox without a network can use no secret");
 	for (size_t i = 0; i < s->spec.creds.len; i++) {
 		AUTO(held_done) struct held h = { 0 };
 		struct fail why = { 0 };
 
 		if (read_held(s, i, &a, &h, &why) < 0)
 			return fail_set(f, why.code, "creds: %s", why.detail);
+		if (!h.bind.canary && s->spec.net.mode == NET_DENY)
+			return fail_set(f, FAIL_INVALID,
+			                "creds: a sandbox without a network can use no secret");
+		if (canary_admit(s, &h.bind, f) < 0)
+			return -1;
 	}
 	secret_fill_env(s, &s->spec);
 	return 0;
@@ -277,7 +297,25 @@ static void set_variable(struct spec *spec, const char *name, const char *value)
 	vec_push(&spec->env, pair);
 }
 
-/* A variable that the caller has set stays his. */
+/* Where clients look for it. A variable that the caller has set stays his. */
+static void name_it(struct spec *spec, const struct bind *b, const char *placeholder)
+{
+	size_t region = strcspn(b->arg, "/");
+	char name[64];
+
+	snprintf(name, sizeof name, "%.*s", (int)region, b->arg);
+	const struct text_pair all[] = {
+		{ b->env, placeholder },
+		{ b->how == BIND_AWS ? "AWS_ACCESS_KEY_ID" : NULL, placeholder },
+		{ b->how == BIND_AWS ? "AWS_SECRET_ACCESS_KEY" : NULL, placeholder },
+		{ b->how == BIND_AWS && region > 0 ? "AWS_DEFAULT_REGION" : NULL, name },
+	};
+
+	for (size_t i = 0; i < COUNT(all); i++)
+		if (all[i].key && !has_variable(spec, all[i].key))
+			set_variable(spec, all[i].key, all[i].value);
+}
+
 void secret_fill_env(const struct sbx *s, struct spec *spec)
 {
 	AUTO(arena_done) struct arena a = { 0 };
@@ -287,18 +325,17 @@ void secret_fill_env(const struct sbx *s, struct spec *spec)
 		struct fail unused = { 0 };
 		char text[PLACEHOLDER_SIZE];
 
-		if (read_held(s, i, &a, &h, &unused) < 0 || !h.bind.env ||
-		    has_variable(spec, h.bind.env))
+		if (read_held(s, i, &a, &h, &unused) < 0)
 			continue;
 		placeholder_of(s, h.row.name, text);
-		set_variable(spec, h.bind.env, text);
+		name_it(spec, &h.bind, h.bind.canary ? h.bind.canary : text);
 	}
 }
 
 json_t *secret_rules(const struct sbx *s)
 {
 	AUTO(arena_done) struct arena a = { 0 };
-	json_t *list = json_array();
+	json_t *list = json_array(), *canaries = json_object();
 
 	for (size_t i = 0; i < s->spec.creds.len; i++) {
 		AUTO(held_done) struct held h = { 0 };
@@ -310,6 +347,10 @@ json_t *secret_rules(const struct sbx *s)
 			        "reason", f.detail, NULL);
 			continue;
 		}
+		if (h.bind.canary) {
+			json_object_set_new(canaries, h.row.name, json_string(h.bind.canary));
+			continue;
+		}
 		placeholder_of(s, h.row.name, text);
 		int64_t until = h.bind.ttl_ms ? s->created_ms + (int64_t)h.bind.ttl_ms : 0;
 
@@ -318,7 +359,7 @@ json_t *secret_rules(const struct sbx *s)
 		                                      "sealed", h.row.sealed, "placeholder", text,
 		                                      "until_ms", (json_int_t)until));
 	}
-	return list;
+	return json_pack("{so,so}", "creds", list, "canaries", canaries);
 }
 
 /* ---- changes and uses ---------------------------------------------------------------- */
@@ -355,7 +396,7 @@ void secret_note_use(struct sbx *s, const struct gate_record *r)
 	};
 	struct err e = { 0 };
 
-	if (!r->secret[0])
+	if (!r->secret[0] || (r->reason == GATE_CANARY && r->kind == GATE_REQUEST))
 		return;
 	if (store_secret_used(s->core->store, &row, (struct store_call){ .is_lazy = true }, &e) < 0)
 		journal(JOURNAL_ERROR, e.msg, "sandbox", s->id, NULL);

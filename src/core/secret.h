@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "core/sandbox.h"
+#include "spec/bind.h"
 #include "store/secrets.h"
 #include "wire/seal.h"
 
@@ -24,7 +25,7 @@ void secrets_close(struct core *c);
 struct secret_ask {
 	const char *tenant, *name;
 	const char *bind;   /* the text that was sealed beside the value */
-	const char *sealed; /* base64 */
+	const char *sealed; /* base64; "": it is a canary */
 };
 int secret_put(struct core *c, const struct secret_ask *ask, struct store_call call,
                struct fail *f) MUST_USE;
@@ -38,7 +39,9 @@ void secret_changed(struct core *c, const char *tenant, const char *name);
 /* ---- for sandboxes ---- */
 /* Those that it names are there, and for it; its commands find placeholders in `spec`. */
 int secret_admit(struct sbx *s, struct fail *f) MUST_USE;
+/* What the i-th of its creds is for, if it may have it. */
+int secret_bind(const struct sbx *s, size_t i, struct arena *a, struct bind *out) MUST_USE;
 void secret_fill_env(const struct sbx *s, struct spec *spec);
-/* "creds" of its rules document (wire/gate.h). */
+/* "creds" and "canaries" of its rules document (wire/gate.h). */
 json_t *secret_rules(const struct sbx *s);
 void secret_note_use(struct sbx *s, const struct gate_record *r); /* if it was one */

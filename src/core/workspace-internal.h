@@ -15,6 +15,7 @@ struct ws_op {
 	void (*run)(struct ws_op *o);
 	void (*fail)(struct ws_op *o, const struct fail *f); /* it ends here */
 	void (*drop)(struct ws_op *o); /* the daemon ends, nobody is told; NULL: it is one piece */
+	char actor[ACTOR_SIZE];        /* whose request began it; "": nobody's */
 	bool needs_vault;
 	bool is_second; /* run() was called before, and the keeper died under it */
 };
@@ -70,6 +71,7 @@ void ws_remove_volumes(struct wsx *w, vault_done_fn *done, void *arg);
 /* Everybody stands still, or nobody does and there is an error. Within an operation. */
 void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int error));
 void ws_thaw(struct wsx *w);
+void ws_freeze_again(struct timer *t);
 /* Nobody can have written since its head was made. */
 bool ws_is_at_head(const struct wsx *w);
 bool ws_has_processes(const struct wsx *w, struct str *names);

@@ -48,6 +48,7 @@ struct wsx *ws_load(struct core *c, const struct workspace_row *row)
 	w->last = &w->first;
 	w->idle.fired = idle_long;
 	w->sync.fired = ws_sync_fired;
+	w->freeze.again.fired = ws_freeze_again;
 	take_row(w, row);
 	w->entry.key = w->row.id;
 	roster_add(&c->workspaces, &w->entry);
@@ -60,6 +61,7 @@ void ws_free(struct wsx *w)
 	roster_remove(&w->core->workspaces, &w->entry);
 	timer_stop(&w->core->timers, &w->idle);
 	timer_stop(&w->core->timers, &w->sync);
+	timer_stop(&w->core->timers, &w->freeze.again);
 	vault_close(w->vault);
 	vault_close(w->root);
 	for (struct ws_op *o = w->first, *next; o; o = next) { /* at the end of all */
@@ -478,6 +480,8 @@ bool ws_again(struct wsx *w, const struct err *e)
 
 void ws_add(struct wsx *w, struct ws_op *o)
 {
+	if (w->core->actor)
+		snprintf(o->actor, sizeof o->actor, "%s", w->core->actor);
 	o->w = w;
 	o->next = NULL;
 	*w->last = o;

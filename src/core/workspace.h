@@ -60,6 +60,8 @@ struct wsx {
 		size_t n_waiting;
 		int error;
 		void (*done)(struct wsx *w, int error);
+		struct timer again; /* they stand as long as it takes, and as we live */
+		uint32_t lease_ms;
 	} freeze;
 };
 
@@ -111,6 +113,7 @@ struct wsx_forks {
 	const char *key; /* NULL, or: of the only one; "key-1", … of several */
 	const char *at;  /* NULL: as it is now; else a point (wsx_point) */
 	uint64_t ttl_ms; /* 0: that of the workspace */
+	bool is_scratch; /* by the daemon, for what is on record itself: this is not */
 	bool is_ours;    /* for a moment, by the daemon: no quota counts */
 };
 /* The new ones are `ids`, n of them. */

@@ -17,7 +17,7 @@
 
 struct creating {
 	struct core *core;
-	char id[ID_SIZE];
+	char id[ID_SIZE], actor[ACTOR_SIZE];
 	wsx_done_fn *done;
 	void *arg;
 };
@@ -42,10 +42,10 @@ static void created(void *arg, const struct store_answer *a)
 	else if (!w)
 		fail_set(&f, FAIL_BACKEND_ERROR, "the workspace could not be stored");
 	if (w)
-		note_workspace(w, LEDGER_WORKSPACE_CREATED, NULL,
-		               json_pack("{ss?,ss?,ss?,ss?}", "key", w->row.key, "repo",
-		                         w->row.repo, "base", w->row.base_commit, "branch",
-		                         w->row.branch));
+		note_workspace_by(w, LEDGER_WORKSPACE_CREATED, o->actor,
+		                  json_pack("{ss?,ss?,ss?,ss?}", "key", w->row.key, "repo",
+		                            w->row.repo, "base", w->row.base_commit, "branch",
+		                            w->row.branch));
 	o->done(o->arg, w, w ? NULL : &f);
 	free(o);
 }
@@ -91,6 +91,7 @@ int wsx_create(struct core *c, const struct wsx_ask *ask, wsx_done_fn *done, voi
 	struct creating *o = mem_alloc(sizeof *o);
 
 	*o = (struct creating){ .core = c, .done = done, .arg = arg };
+	snprintf(o->actor, sizeof o->actor, "%s", c->actor ? c->actor : "");
 	id_make(o->id, "ws");
 	stack_of(ask, stack);
 	struct workspace_row row = { .id = o->id,
@@ -484,7 +485,8 @@ struct fork_op {
 	struct wsx *w;
 	size_t n;
 	int64_t ttl_ms;
-	bool is_ours;
+	bool is_ours, is_scratch;
+	char actor[ACTOR_SIZE];
 	char *key;
 	char (*ids)[ID_SIZE];
 	wsx_forked_fn *done;
@@ -506,7 +508,7 @@ static void note_forks(const struct fork_op *o)
 
 	for (size_t i = 0; i < o->n; i++)
 		json_array_append_new(ids, json_string(o->ids[i]));
-	note_workspace(o->w, LEDGER_WORKSPACE_FORKED, NULL, json_pack("{so}", "to", ids));
+	note_workspace_by(o->w, LEDGER_WORKSPACE_FORKED, o->actor, json_pack("{so}", "to", ids));
 }
 
 static void forked(void *arg, const struct store_answer *a)
@@ -520,7 +522,7 @@ static void forked(void *arg, const struct store_answer *a)
 		over_quota(&f, a->err);
 	else if (a->code != STORE_OK)
 		fail_set(&f, FAIL_BACKEND_ERROR, "the forks could not be stored");
-	else
+	else if (!o->is_scratch)
 		note_forks(o);
 	fork_end(o, a->code == STORE_OK ? NULL : &f);
 }
@@ -607,6 +609,8 @@ int wsx_fork(struct wsx *w, const struct wsx_forks *forks, wsx_forked_fn *done, 
 	o->key = forks->key ? mem_strdup(forks->key) : NULL;
 	o->ttl_ms = (int64_t)forks->ttl_ms;
 	o->is_ours = forks->is_ours;
+	o->is_scratch = forks->is_scratch;
+	snprintf(o->actor, sizeof o->actor, "%s", w->core->actor ? w->core->actor : "");
 	o->ids = mem_alloc(forks->n * sizeof *o->ids);
 	wsx_ref(w);
 	if (forks->at)

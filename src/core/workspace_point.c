@@ -6,6 +6,7 @@
  */
 #include <jansson.h>
 
+#include "core/changed.h"
 #include "core/files.h"
 #include "core/notes.h"
 #include "core/process.h"
@@ -13,7 +14,7 @@
 #include "core/workspace-internal.h"
 #include "io/journal.h"
 
-#define LEASE_MS 5000 /* for a point: whoever stands still goes on by himself then */
+#define LEASE_MS 5000 /* for a point: without another word of ours everybody goes on then */
 #define SYNC_MS 300   /* after the last point; the disk has many of them at once */
 
 /* ---- stand still --------------------------------------------------------------------- */
@@ -34,7 +35,19 @@ static void freeze_done(struct wsx *w)
 	w->freeze.done = NULL;
 	if (w->freeze.error)
 		ws_thaw(w);
+	else
+		timer_set(&w->core->timers, &w->freeze.again, w->freeze.lease_ms / 3);
 	done(w, w->freeze.error);
+}
+
+void ws_freeze_again(struct timer *t)
+{
+	struct wsx *w = (struct wsx *)(void *)((char *)t - offsetof(struct wsx, freeze.again));
+
+	for (struct sbx *s = w->attached; s; s = s->next_attached)
+		if (s->hold == SBX_HOLD_FROZEN)
+			(void)link_hold(&s->link, w->freeze.lease_ms); /* or it is lost */
+	timer_set(&w->core->timers, t, w->freeze.lease_ms / 3);
 }
 
 void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int error))
@@ -42,6 +55,7 @@ void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int
 	w->freeze.n_waiting = 0;
 	w->freeze.error = 0;
 	w->freeze.done = done;
+	w->freeze.lease_ms = lease_ms;
 	for (struct sbx *s = w->attached; s; s = s->next_attached) {
 		if (!must_freeze(s) || link_hold(&s->link, lease_ms) < 0)
 			continue; /* who cannot be told is about to be lost */
@@ -68,6 +82,7 @@ void wsx_on_frozen(struct sbx *s, int error)
 
 void ws_thaw(struct wsx *w)
 {
+	timer_stop(&w->core->timers, &w->freeze.again);
 	for (struct sbx *s = w->attached; s; s = s->next_attached) {
 		if (s->hold == SBX_HOLD_FROZEN)
 			(void)link_send(&s->link, CH_RELEASE, 0, NULL, 0); /* or it is lost */
@@ -337,6 +352,18 @@ static void point_synced(void *arg, const struct vault_done *d, const struct err
 	point_end(o, f.code == FAIL_NONE ? NULL : &f);
 }
 
+static void put_on_record(const struct point_op *o)
+{
+	const struct point_row *row = &o->kept.row;
+
+	note_workspace(o->op.w, LEDGER_WORKSPACE_CHANGED, o->process,
+	               json_pack("{ss,sI,sI,sI,ss?}", "point", row->id, "at", (json_int_t)row->num,
+	                         "before", (json_int_t)row->before, "files", (json_int_t)row->files,
+	                         "label", o->label));
+	if (row->files > o->kept.root_files)
+		changed_note(o->op.w, row, o->process);
+}
+
 static void point_stored(void *arg, const struct fail *f)
 {
 	struct point_op *o = arg;
@@ -346,14 +373,11 @@ static void point_stored(void *arg, const struct fail *f)
 		point_end(o, f);
 		return;
 	}
+	if (!o->is_recorded)
+		put_on_record(o);
 	o->is_recorded = true;
 	if (o->kept.row.num > 0)
 		ws_sync_soon(o->op.w, o->kept.row.num);
-	note_workspace(o->op.w, LEDGER_WORKSPACE_CHANGED, o->process,
-	               json_pack("{ss,sI,sI,sI,ss?}", "point", o->kept.row.id, "at",
-	                         (json_int_t)o->kept.row.num, "before",
-	                         (json_int_t)o->kept.row.before, "files",
-	                         (json_int_t)o->kept.row.files, "label", o->label));
 	if (o->ask.kind == POINT_SNAPSHOT && o->op.w->link == WSX_OPEN)
 		ws_ask_both(o->op.w, &p, &p, point_synced, o);
 	else

@@ -1,6 +1,7 @@
 #include "engine/command.h"
 
 #include "engine/trust.h"
+#include "spec/trip.h"
 
 static void add_text(struct str *s, const char *text)
 {
@@ -109,13 +110,16 @@ int command_make(struct command *c, const struct spec *s, struct command_ask ask
 		               .timeout_ms = ask.timeout_ms,
 		               .log_max = ask.log_max,
 		               .output_max = output->named ? output->value : 0,
-		               .window = ask.window };
+		               .window = ask.window,
+		               .trip_ms = ask.trip_ms };
 	if (cwd[0] != '/')
 		return err_new(e, ERR_INVALID, "cwd: %s is not an absolute path", cwd);
 	add_text(&text, cwd);
 	for (; ask.argv[c->argc]; c->argc++)
 		add_text(&text, ask.argv[c->argc]);
 	add_environment(&(struct environment){ c, &text, &s->env, ask.env, spec_reads_tls(s) });
+	for (; ask.trip_ms > 0 && c->tripc < s->commands.len; c->tripc++)
+		add_text(&text, s->commands.at[c->tripc]);
 	c->text = text.data;
 	c->text_len = text.len;
 	if (text.overflow || c->argc + c->envc > ARGV_COUNT_MAX)
@@ -149,11 +153,21 @@ void command_strings(const struct command *c, char **argv, char **env)
 	take(rest, c->envc, env);
 }
 
+const char *command_trips(const struct command *c)
+{
+	const char *at = c->text;
+
+	for (uint64_t i = 0; i < 1 + (uint64_t)c->argc + c->envc; i++)
+		at += strlen(at) + 1;
+	return at;
+}
+
 bool command_is_whole(const struct command *c)
 {
 	uint64_t count = 0;
 
-	if (c->argc == 0 || c->argc > ARGV_COUNT_MAX || c->envc > ARGV_COUNT_MAX)
+	if (c->argc == 0 || c->argc > ARGV_COUNT_MAX || c->envc > ARGV_COUNT_MAX ||
+	    c->tripc > TRIPS_MAX)
 		return false;
 	for (size_t at = 0; at < c->text_len; count++) {
 		const char *nul = memchr(c->text + at, '\0', c->text_len - at);
@@ -162,5 +176,5 @@ bool command_is_whole(const struct command *c)
 			return false;
 		at = (size_t)(nul - c->text) + 1;
 	}
-	return count == 1 + (uint64_t)c->argc + c->envc && c->text[0] == '/';
+	return count == 1 + (uint64_t)c->argc + c->envc + c->tripc && c->text[0] == '/';
 }

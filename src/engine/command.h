@@ -23,8 +23,9 @@ struct command {
 	uint16_t rows, cols;
 	uint64_t timeout_ms;                  /* 0: none */
 	uint64_t log_max, output_max, window; /* wire/channel.h */
-	uint32_t argc, envc;
-	char *text; /* cwd, argv, env, each with its NUL */
+	uint32_t argc, envc, tripc;
+	uint64_t trip_ms; /* how long one of those is held */
+	char *text;       /* cwd, argv, env, commands to hold (spec/trip.h), each with its NUL */
 	size_t text_len;
 };
 
@@ -37,6 +38,7 @@ struct command_ask {
 	bool is_tty, has_stdin, is_merged, is_final, wants_usage, is_shell, is_alone, is_gated;
 	uint16_t rows, cols;
 	uint64_t timeout_ms, log_max, window;
+	uint64_t trip_ms; /* 0: gate.commands of the spec do not count */
 };
 
 /* `s` is resolved. */
@@ -47,5 +49,6 @@ void command_done(struct command *c);
 
 /* The strings after the cwd, as argv and env: room for argc + 1 and envc + 1. */
 void command_strings(const struct command *c, char **argv, char **env);
+const char *command_trips(const struct command *c); /* the first of tripc, one behind the other */
 /* Text from outside: as many strings as it says, the last byte a NUL, a cwd and a program. */
 bool command_is_whole(const struct command *c);

@@ -1,17 +1,20 @@
 /*
- * asks.c - connections that wait for a person.
+ * asks.c - connections that wait for a person, and requests of them.
  *
  * The client has its connection and just waits. All that want the same name and port are one
  * question. When nobody waits any more it is withdrawn, a little later: a client that tries again
  * joins it, and one that only connects and leaves cannot ask faster than that. No answer in time is
- * a no.
+ * a no. A request is asked for in the same way (web_ask.c): all that want the same one are one
+ * question.
  */
 #include "base/fd.h"
 #include "gate/gate-internal.h"
+#include "gate/web.h"
 
 #define ASKS_MAX 64  /* different questions */
 #define HELD_MAX 256 /* connections that wait */
 #define LINGER_MS 1000
+#define SEQ_BITS 40 /* of connections that a sandbox ever makes */
 
 struct ask {
 	struct ask *next;
@@ -21,11 +24,23 @@ struct ask {
 	uint64_t until_ms;
 	const char *name; /* NULL: the address */
 	struct rules_addr to;
+	struct gate_ask about; /* of a request; else its kind alone */
 	uint64_t id;
 };
 
-static bool is_about(const struct ask *a, const struct conn *c)
+static bool is_same_request(const struct gate_ask *a, const struct gate_ask *b)
 {
+	return a->kind == b->kind && strcmp(a->method, b->method) == 0 &&
+	       strcmp(a->path, b->path) == 0 && strlen(a->path) + 1 < sizeof a->path &&
+	       strcmp(a->secret, b->secret) == 0 && strcmp(a->refs, b->refs) == 0 &&
+	       strlen(a->refs) + 1 < sizeof a->refs;
+}
+
+/* Of the same name and port. */
+static bool is_about(const struct ask *a, const struct conn *c, const struct gate_ask *about)
+{
+	if (about ? !is_same_request(&a->about, about) : a->about.kind != GATE_ASK_CONNECT)
+		return false;
 	if (a->to.port != c->to.port || !a->name != !c->name)
 		return false;
 	if (a->name)
@@ -71,6 +86,19 @@ static void ask_free(struct ask *a)
 	free(a);
 }
 
+static void tell(struct conn *c, bool is_allowed, enum gate_reason why)
+{
+	if (c->state == CONN_WEB) {
+		web_asked(c, is_allowed, why);
+		return;
+	}
+	c->is_answered = is_allowed;
+	if (is_allowed)
+		conn_judge(c); /* the rules may have changed */
+	else
+		conn_deny(c, GATE_ASKED_DENY, why);
+}
+
 /* Those that come again while these are let go are asked for anew. */
 static void settle(struct ask *a, bool is_allowed, enum gate_reason why)
 {
@@ -84,11 +112,7 @@ static void settle(struct ask *a, bool is_allowed, enum gate_reason why)
 	for (; c; c = next) {
 		next = c->ask_next;
 		c->ask_next = NULL;
-		c->is_answered = is_allowed;
-		if (is_allowed)
-			conn_judge(c); /* the rules may have changed */
-		else
-			conn_deny(c, GATE_ASKED_DENY, why);
+		tell(c, is_allowed, why);
 	}
 }
 
@@ -119,23 +143,19 @@ void asks_answer(struct gate *g, const struct gate_answer *answer)
 		}
 }
 
-static void say(const struct ask *a, const struct conn *c, const char *rule)
+/* Another one than any that a child before us has given: the number of a connection is. */
+static uint64_t id_of(struct conn *c, const struct gate_ask *about)
 {
-	struct gate_packet p = { .head = { G_ASK, sizeof p.ask },
-		                 .ask = { .ask = a->id,
-		                          .seq = c->seq,
-		                          .timeout_ms = a->gate->rules.ask_ms,
-		                          .port = c->to.port } };
+	bool is_request = about->kind != GATE_ASK_CONNECT;
 
-	snprintf(p.ask.name, sizeof p.ask.name, "%s", c->name ? c->name : "");
-	snprintf(p.ask.rule, sizeof p.ask.rule, "%s", rule);
-	gate_say(a->gate, &p);
+	return c->seq + (is_request ? ++c->gate->asks.n_requests << SEQ_BITS : 0);
 }
 
-static struct ask *ask_new(struct conn *c, const char *rule)
+static struct ask *ask_new(struct conn *c, const struct gate_ask *about)
 {
 	struct gate *g = c->gate;
 	struct ask *a = mem_alloc(sizeof *a);
+	struct gate_packet p = { .head = { G_ASK, sizeof p.ask }, .ask = *about };
 
 	*a = (struct ask){ .next = g->asks.first,
 		           .gate = g,
@@ -143,10 +163,16 @@ static struct ask *ask_new(struct conn *c, const char *rule)
 		           .until_ms = timer_now_ms() + g->rules.ask_ms,
 		           .name = c->name,
 		           .to = c->to,
-		           .id = c->seq };
+		           .about = *about,
+		           .id = id_of(c, about) };
 	g->asks.first = a;
 	g->asks.n++;
-	say(a, c, rule);
+	p.ask.ask = a->id;
+	p.ask.seq = c->seq;
+	p.ask.timeout_ms = g->rules.ask_ms;
+	p.ask.port = c->to.port;
+	snprintf(p.ask.name, sizeof p.ask.name, "%s", c->name ? c->name : "");
+	gate_say(g, &p);
 	return a;
 }
 
@@ -158,33 +184,68 @@ static void client_left(struct watch *w, uint32_t events)
 	conn_end(OWNER_OF(w, struct conn, relay.client.watch), GATE_NONE, BY_CLIENT);
 }
 
-void asks_hold(struct conn *c, const struct verdict *v)
+/* False: too many wait. */
+static bool hold(struct conn *c, const struct gate_ask *about)
 {
 	struct asks *asks = &c->gate->asks;
 	struct ask *a = asks->first;
 
-	if (c->ask)
-		return;
-	while (a && !is_about(a, c))
+	while (a && !is_about(a, c, about->kind == GATE_ASK_CONNECT ? NULL : about))
 		a = a->next;
-	if (asks->n_conns >= HELD_MAX || (!a && asks->n >= ASKS_MAX)) {
-		conn_deny(c, GATE_ASKED_DENY, GATE_ASK_FULL);
-		return;
-	}
+	if (asks->n_conns >= HELD_MAX || (!a && asks->n >= ASKS_MAX))
+		return false;
 	if (!a)
-		a = ask_new(c, v->rule);
-	c->state = CONN_HELD;
+		a = ask_new(c, about);
 	c->ask = a;
 	c->ask_next = a->conns;
 	a->conns = c;
 	asks->n_conns++;
 	set_timer(a);
+	return true;
+}
+
+void asks_hold(struct conn *c, const struct verdict *v)
+{
+	struct gate_ask about = { .kind = GATE_ASK_CONNECT };
+
+	if (c->ask)
+		return;
+	snprintf(about.rule, sizeof about.rule, "%s", v->rule);
+	if (!hold(c, &about)) {
+		conn_deny(c, GATE_ASKED_DENY, GATE_ASK_FULL);
+		return;
+	}
+	c->state = CONN_HELD;
 	c->relay.client.watch.ready = client_left;
 	relay_end_watch(&c->relay, &c->relay.client, EPOLLRDHUP);
 }
 
+bool asks_hold_request(struct conn *c, const struct gate_ask *about)
+{
+	return !c->ask && hold(c, about);
+}
+
+/* ---- secrets that were allowed once ---- */
+
+bool asks_was_used(const struct gate *g, const char *secret)
+{
+	for (size_t i = 0; i < g->asks.used.len; i++)
+		if (strcmp(g->asks.used.at[i], secret) == 0)
+			return true;
+	return false;
+}
+
+void asks_note_used(struct gate *g, const char *secret)
+{
+	if (!asks_was_used(g, secret))
+		vec_push(&g->asks.used, mem_strdup(secret));
+}
+
 void asks_done(struct gate *g)
 {
+	for (size_t i = 0; i < g->asks.used.len; i++)
+		free(g->asks.used.at[i]);
+	vec_done(&g->asks.used);
 	for (struct ask *a = g->asks.first, *next; a; a = next) {
 		next = a->next;
 		ask_free(a);

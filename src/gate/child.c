@@ -9,9 +9,11 @@
 #include "gate/harden.h"
 #include "gate/play.h"
 #include "gate/safe.h"
+#include "gate/web.h"
 #include "io/journal.h"
 #include "os/extent.h"
 #include "os/sock.h"
+#include "wire/hash.h"
 
 #define CONNS_MAX 16384
 #define CONN_FDS 2    /* sockets of one connection */
@@ -99,9 +101,8 @@ static void say_ca(struct gate *g)
 
 /* ---- secrets ---- */
 
-static int open_secret(void *arg, const struct cred_rule *c, uint8_t *out, struct err *e)
+int gate_open_secret(const struct gate *g, const struct cred_rule *c, uint8_t *out, struct err *e)
 {
-	const struct gate *g = arg;
 	AUTO(str_done) struct str aad = { .max = SAFE_AAD_MAX };
 	AUTO(str_done) struct str sealed = { .max = SAFE_SEALED_MAX };
 
@@ -110,6 +111,42 @@ static int open_secret(void *arg, const struct cred_rule *c, uint8_t *out, struc
 		return err_new(e, ERR_INVALID, "it is not sealed");
 	return safe_unseal(g->safe_fd, (struct span){ aad.data, aad.len },
 	                   (struct span){ str_text(&sealed), sealed.len }, out, e);
+}
+
+static int open_secret(void *arg, const struct cred_rule *c, uint8_t *out, struct err *e)
+{
+	return gate_open_secret(arg, c, out, e);
+}
+
+static void add_marks(struct marks *m, const struct purse_entry *e)
+{
+	for (size_t i = 0; i < e->n_marks && i < MARKS_EACH; i++)
+		if (!marks_add(m, e->name, e->marks[i]))
+			return; /* as many as can be held: more secrets than a sandbox has */
+}
+
+/* So that what is written inside can be looked at by who does not have them. */
+static void say_marks(struct gate *g)
+{
+	static struct marks all;
+	struct gate_packet p = { .head = { G_MARKS, sizeof p.marks } };
+	uint8_t key[MARKS_KEY];
+	struct hash h;
+
+	if (g->purse->n == 0 && !g->has_marks)
+		return;
+	hash_init(&h);
+	hash_add(&h, span_of("marks"));
+	hash_add(&h, (struct span){ (const char *)g->seed, sizeof g->seed });
+	hash_bytes(&h, key);
+	marks_begin(&all, key);
+	for (size_t i = 0; i < g->purse->n; i++)
+		add_marks(&all, &g->purse->entries[i]);
+	for (uint32_t i = 0; i == 0 || i < all.n_names; i++) {
+		marks_tell(&all, i, &p.marks);
+		gate_say(g, &p);
+	}
+	g->has_marks = all.n > 0;
 }
 
 /* With their secrets; at the start all of them, or not at all. */
@@ -124,6 +161,8 @@ static int take_rules(struct gate *g, const char *text, size_t n, struct err *e)
 
 	if (!purse)
 		return -1;
+	purse_keep_tokens(purse, &next, g->purse, &g->rules);
+	mints_done(g); /* who waits asks again: on_rules() */
 	purse_unref(g->purse);
 	g->purse = purse;
 	rules_done(&g->rules);
@@ -152,6 +191,7 @@ static int read_rules(struct gate *g, int *fd, struct err *e)
 	g->meters[0].max = g->rules.rates.bytes_up ? g->rules.rates.bytes_up : UINT64_MAX;
 	g->meters[1].max = g->rules.rates.bytes_down ? g->rules.rates.bytes_down : UINT64_MAX;
 	say_ca(g);
+	say_marks(g);
 	return 0;
 }
 
@@ -191,6 +231,7 @@ static int on_rules(struct gate *g, struct message *m, struct err *e)
 	if (r == 0)
 		g->generation = generation;
 	say_ruled(g, generation, r < 0 ? &why : NULL);
+	web_look_again(g);
 	return 0;
 }
 
@@ -351,6 +392,7 @@ int child_run(const struct child_opts *o, struct err *e)
 	find_own(g);
 	if (harden_child(o->master, e) < 0 || serve(g, o->monitor_fd, e) < 0)
 		return -1;
+	mints_done(g);
 	conns_done(g);
 	asks_done(g);
 	resolver_done(g);

@@ -44,6 +44,7 @@ static void conn_free(struct conn *c)
 	free(c->rule);
 	free(c->sni);
 	free(c->alpn);
+	free(c->canary);
 	free(c);
 }
 
@@ -90,6 +91,15 @@ struct verdict conn_decide(struct conn *c, const struct question *q)
 	return v;
 }
 
+bool conn_sings(struct conn *c, struct canary_scan *s, struct span bytes)
+{
+	const char *name = canaries_look(c->gate->rules.canaries, s, bytes);
+
+	if (name && !c->canary)
+		c->canary = mem_strdup(name);
+	return name;
+}
+
 /* ---- relay --------------------------------------------------------------------------- */
 
 static void over(struct relay *r, enum relay_over why, bool is_broken)
@@ -101,6 +111,7 @@ static void over(struct relay *r, enum relay_over why, bool is_broken)
 		[RELAY_CLIENT] = { BY_CLIENT, GATE_NONE },
 		[RELAY_SERVER] = { BY_SERVER, GATE_NONE },
 		[RELAY_BUDGET] = { BY_GATE, GATE_BUDGET },
+		[RELAY_REFUSED] = { BY_GATE, GATE_CANARY },
 	};
 	struct conn *c = OWNER_OF(r, struct conn, relay);
 
@@ -108,7 +119,17 @@ static void over(struct relay *r, enum relay_over why, bool is_broken)
 		(void)os_reset_on_close(r->client.watch.fd);
 		(void)os_reset_on_close(r->server.watch.fd);
 	}
-	conn_end(c, ends[why].reason, ends[why].by);
+	if (why == RELAY_REFUSED)
+		conn_close(c, GATE_DENY, ends[why].reason, ends[why].by);
+	else
+		conn_end(c, ends[why].reason, ends[why].by);
+}
+
+static bool refuses(struct relay *r, struct span bytes)
+{
+	struct conn *c = OWNER_OF(r, struct conn, relay);
+
+	return conn_sings(c, &c->scan, bytes);
 }
 
 static void judge_bytes(struct conn *c, uint32_t events);
@@ -218,8 +239,11 @@ static void decide(struct conn *c, enum gate_proto proto, const struct said *sai
 		conn_deny(c, GATE_DENY, v.reason);
 	else if (v.is_terminated)
 		terminate(c);
-	else
+	else {
+		if (proto == GATE_PROTO_TCP && c->gate->rules.canaries)
+			c->relay.refuses = refuses;
 		go_on(c);
+	}
 }
 
 static void keep(char **at, const char *text)
@@ -253,6 +277,11 @@ static void judge_tls(struct conn *c, const uint8_t *in, size_t n)
 	}
 	keep(&c->sni, h.sni.name);
 	keep(&c->alpn, h.alpn);
+	c->proto = GATE_PROTO_TLS;
+	if (conn_sings(c, &(struct canary_scan){ 0 }, (struct span){ (const char *)in, n })) {
+		conn_deny(c, GATE_DENY, GATE_CANARY);
+		return;
+	}
 	decide(c, GATE_PROTO_TLS, &h.sni);
 }
 

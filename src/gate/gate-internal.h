@@ -6,6 +6,7 @@
  *   conn.c       a connection: who is meant, may it, its first bytes, and what follows from them
  *   web.c        one that speaks HTTP; web_ask.c its requests; inject.c the secrets that go with
  * them play.c       hosts that are played here cached.c     who asks the package cache, and what
+ *   mint.c       tokens that it gets by itself
  *   asks.c       connections that wait for a person
  *   records.c    what is told about all that
  *
@@ -36,6 +37,7 @@
 struct conn;
 struct web;
 struct ask;
+struct mint;
 struct gate;
 
 /* Names that were asked for in vain, until they are told. */
@@ -74,6 +76,8 @@ struct records {
 struct asks {
 	struct ask *first;
 	size_t n, n_conns;
+	uint64_t n_requests; /* that were ever asked for */
+	VEC(char *) used;    /* secrets that were allowed once, and are not asked for again */
 };
 
 struct gate {
@@ -91,6 +95,7 @@ struct gate {
 	int rules_fd;                   /* the document; -1: none yet */
 	int safe_fd;                    /* the way to who opens secrets */
 	struct purse *purse;            /* those of the rules */
+	bool has_marks;                 /* the monitor was told of some */
 	int cache_fd;                   /* the way to the package cache; -1: there is none */
 	struct rules_addr own[OWN_MAX]; /* addresses of this host */
 	size_t n_own;
@@ -108,6 +113,8 @@ struct gate {
 	struct conn *conns;
 	size_t n_conns, n_conns_max, n_ended;
 	struct legs legs;
+	struct mint *mints; /* tokens that are asked for */
+	size_t n_signing;   /* bytes that are held to be signed */
 	bool is_up;
 };
 
@@ -133,6 +140,8 @@ struct conn {
 	const char *name; /* of the table; NULL: an address was used */
 	struct rules_addr to, real;
 	char *rule, *sni, *alpn; /* NULL: "" */
+	char *canary;            /* the name of one that it carried */
+	struct canary_scan scan; /* CONN_RELAY: of what the client says */
 	uint64_t seq, since_ms;
 	int64_t unix_ms;
 	uint32_t generation;
@@ -149,6 +158,9 @@ struct conn {
 
 void gate_say(struct gate *g, const struct gate_packet *p); /* waits in a queue for room */
 int64_t gate_unix_ms(void);
+/* `out` is locked, with room for SECRET_VALUE_MAX; how long it is, or -1. */
+int gate_open_secret(const struct gate *g, const struct cred_rule *c, uint8_t *out,
+                     struct err *e) MUST_USE;
 
 /* ---- conn.c -------------------------------------------------------------------------- */
 
@@ -164,6 +176,8 @@ void conn_end(struct conn *c, enum gate_reason why, enum conn_by by);
 void conn_close(struct conn *c, enum gate_decision d, enum gate_reason why, enum conn_by by);
 struct question conn_question(const struct conn *c, enum rules_stage stage);
 struct verdict conn_decide(struct conn *c, const struct question *q); /* and notes the rule */
+/* True when a canary is in what comes next; it is noted. */
+bool conn_sings(struct conn *c, struct canary_scan *s, struct span bytes);
 void conn_dial(struct conn *c);
 /* After new rules: false when they have closed it. */
 bool conn_rejudge(struct conn *c);
@@ -178,6 +192,13 @@ enum cache_word cached_word(const struct http_head *h);
 /* A stream to it, for this connection; or -errno. */
 int cached_open(const struct conn *c, bool is_tls);
 
+/* ---- mint.c -------------------------------------------------------------------------- */
+
+enum mint_word { MINT_READY, MINT_WAITS, MINT_FAILED };
+/* Is there a token of rules.creds[which]? When it waits, web_look_again() comes later. */
+enum mint_word mint_ask(struct gate *g, size_t which);
+void mints_done(struct gate *g); /* nobody is told */
+
 /* ---- resolver.c ---------------------------------------------------------------------- */
 
 int resolver_start(struct gate *g, const int fds[2]); /* takes them; 0 or -errno */
@@ -187,8 +208,12 @@ void resolver_done(struct gate *g);
 /* ---- asks.c -------------------------------------------------------------------------- */
 
 void asks_hold(struct conn *c, const struct verdict *v); /* may deny it */
-void asks_leave(struct conn *c);                         /* fine when it is not held */
+/* A request of one; web_asked() follows. False: too many are held. */
+bool asks_hold_request(struct conn *c, const struct gate_ask *about);
+void asks_leave(struct conn *c); /* fine when it is not held */
 void asks_answer(struct gate *g, const struct gate_answer *a);
+bool asks_was_used(const struct gate *g, const char *secret); /* approve: first */
+void asks_note_used(struct gate *g, const char *secret);
 void asks_done(struct gate *g);
 
 /* ---- records.c ----------------------------------------------------------------------- */
@@ -203,9 +228,18 @@ struct request_note {
 	int status; /* 0: none came */
 	enum cache_word cache;
 	const char *secret;
+	bool is_approved; /* by a person */
 	enum gate_reason reason;
 };
 void record_request(struct conn *c, const struct request_note *n);
+/* A token was asked for. */
+struct minted {
+	const char *secret, *name, *path;
+	uint16_t port;
+	int status;
+	enum gate_reason reason;
+};
+void record_minted(struct gate *g, const struct minted *m);
 void record_lookup(struct gate *g, const struct lookup_note *n);
 void records_start(struct gate *g);
 void records_done(struct gate *g);

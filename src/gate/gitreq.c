@@ -47,6 +47,19 @@ enum git_verb git_verb_of(const struct bind *b, const struct git_request *r)
 	return GIT_NOT;
 }
 
+bool git_path_is(const char *path)
+{
+	size_t n = strlen(path);
+
+	for (size_t i = 0; i < COUNT(requests); i++) {
+		size_t len = strlen(requests[i].place);
+
+		if (n > len && strcmp(path + n - len, requests[i].place) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* ---- the body of a push -------------------------------------------------------------- */
 
 static void wipe_head(struct gitpush *p)
@@ -67,25 +80,47 @@ void gitpush_done(struct gitpush *p)
 	wipe_head(p);
 	str_done(&p->held);
 	free(p->refs);
+	free(p->asks);
+	str_done(&p->wanted);
 	*p = (struct gitpush){ 0 };
+}
+
+static char *patterns(const struct text_list *l)
+{
+	struct str out = { .max = BIND_TEXT_MAX };
+
+	for (size_t i = 0; i < l->len; i++)
+		str_addn(&out, l->at[i], strlen(l->at[i]) + 1);
+	str_addn(&out, "", 1);
+	return out.data;
 }
 
 void gitpush_begin(struct gitpush *p, const struct bind *b)
 {
-	struct str refs = { .max = BIND_TEXT_MAX };
-
 	gitpush_done(p);
-	for (size_t i = 0; i < b->push.len; i++)
-		str_addn(&refs, b->push.at[i], strlen(b->push.at[i]) + 1);
-	str_addn(&refs, "", 1);
 	*p = (struct gitpush){ .is_on = true,
-		               .refs = refs.data,
+		               .refs = patterns(&b->push),
+		               .asks = patterns(&b->push_ask),
+		               .wanted.max = GIT_COMMANDS_MAX,
 		               .held.max = GIT_COMMANDS_MAX + (1u << 20) /* one read */ };
 }
 
-static bool may_push(const struct gitpush *p, struct span ref)
+static bool some_matches(const char *patterns, const char *path)
 {
-	char name[GIT_REF_MAX + 1], path[REF_PATH_MAX], pattern[NAME_TEXT_MAX + 2];
+	char pattern[NAME_TEXT_MAX + 2];
+
+	for (const char *at = patterns; *at; at += strlen(at) + 1) {
+		snprintf(pattern, sizeof pattern, "/%s", at);
+		if (path_matches(pattern, path))
+			return true;
+	}
+	return false;
+}
+
+/* Once: what is asked for is noted. */
+static bool may_push(struct gitpush *p, struct span ref)
+{
+	char name[GIT_REF_MAX + 1], path[REF_PATH_MAX];
 
 	if (ref.len == 0 || ref.len > GIT_REF_MAX)
 		return false;
@@ -93,12 +128,12 @@ static bool may_push(const struct gitpush *p, struct span ref)
 	if (strlen(name) != ref.len || strncmp(name, "refs/", 5) != 0 || !git_ref_is(name))
 		return false;
 	snprintf(path, sizeof path, "/%s", name);
-	for (const char *at = p->refs; *at; at += strlen(at) + 1) {
-		snprintf(pattern, sizeof pattern, "/%s", at);
-		if (path_matches(pattern, path))
-			return true;
-	}
-	return false;
+	if (some_matches(p->refs, path))
+		return true;
+	if (!some_matches(p->asks, path))
+		return false;
+	str_addf(&p->wanted, "%s%s", p->wanted.len > 0 ? " " : "", name);
+	return !p->wanted.overflow;
 }
 
 /* The name of an object and the space behind it; its length. 0: none. */
@@ -111,7 +146,7 @@ static size_t object_len(struct span s)
 }
 
 /* "OLD NEW REF", the first with what the client can behind a NUL; or "shallow OBJECT". */
-static bool is_command(const struct gitpush *p, struct span line)
+static bool is_command(struct gitpush *p, struct span line)
 {
 	static const char shallow[] = "shallow ";
 
@@ -152,9 +187,11 @@ static int line_len(const char *at)
 }
 
 /* Every command that is there whole: 1 when the last of them was, 0: more has to come, -1. */
-static int judge(const struct gitpush *p)
+static int judge(struct gitpush *p)
 {
 	size_t at = 0;
+
+	str_clear(&p->wanted);
 
 	while (p->held.len - at >= LINE_HEAD) {
 		int n = line_len(p->held.data + at);
@@ -173,6 +210,14 @@ static int judge(const struct gitpush *p)
 	return p->held.len > GIT_COMMANDS_MAX ? -1 : 0;
 }
 
+void gitpush_go_on(struct gitpush *p, struct str *out)
+{
+	p->is_judged = true;
+	p->is_waiting = false;
+	str_addn(out, p->held.data, p->held.len);
+	str_done(&p->held);
+}
+
 bool gitpush_feed(struct gitpush *p, struct span in, struct str *out)
 {
 	if (!p->is_on || p->is_judged) {
@@ -184,9 +229,10 @@ bool gitpush_feed(struct gitpush *p, struct span in, struct str *out)
 
 	if (r <= 0)
 		return r == 0;
-	p->is_judged = true;
-	str_addn(out, p->held.data, p->held.len);
-	str_done(&p->held);
+	if (p->wanted.len > 0)
+		p->is_waiting = true;
+	else
+		gitpush_go_on(p, out);
 	return true;
 }
 

@@ -22,6 +22,9 @@ struct git_request {
 /* Of the repositories of the binding. */
 enum git_verb git_verb_of(const struct bind *b, const struct git_request *r);
 
+/* Of whatever repository. */
+bool git_path_is(const char *path);
+
 #define GIT_COMMANDS_MAX (64u << 10)
 
 /* The body of a push: nothing goes on before every ref in it is one of those that may be. */
@@ -31,11 +34,16 @@ struct gitpush {
 	struct str head; /* of the request, with its secret: nobody is asked before */
 	struct str held;
 	char *refs; /* patterns, one behind the other, each with its NUL; the last is empty */
+	char *asks; /* the same: of those that a person is asked for */
+	struct str wanted; /* of these, what it is for, with a blank between them */
+	bool is_waiting;   /* all commands are there, and a person has to say yes */
 };
 void gitpush_begin(struct gitpush *p, const struct bind *b);
 void gitpush_done(struct gitpush *p);
 /* What can go on is added to `out`, the head not. False: it may not. */
 bool gitpush_feed(struct gitpush *p, struct span in, struct str *out);
+/* Somebody did: what was held goes on, the head not. */
+void gitpush_go_on(struct gitpush *p, struct str *out);
 void gitpush_take_head(struct gitpush *p, struct str *out); /* once */
 /* There is no more: is what was held the whole of a push? */
 bool gitpush_end(const struct gitpush *p);

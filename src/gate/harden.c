@@ -1,6 +1,9 @@
 #include "gate/harden.h"
 
 #include <fcntl.h>
+#include <jansson.h>
+#include <malloc.h>
+#include <openssl/crypto.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -28,6 +31,48 @@ static const char *const readable[] = {
 	"/run/systemd/resolve", "/run/resolvconf", "/dev/urandom", /* c-ares numbers its questions
 	                                                              by it */
 };
+
+static void wiping_free(void *at)
+{
+	if (at)
+		explicit_bzero(at, malloc_usable_size(at));
+	free(at);
+}
+
+static void *library_alloc(size_t n, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	return malloc(n);
+}
+
+static void library_free(void *at, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	wiping_free(at);
+}
+
+static void *library_grow(void *at, size_t n, const char *file, int line)
+{
+	size_t had = at ? malloc_usable_size(at) : 0;
+	void *more = malloc(n);
+
+	(void)file;
+	(void)line;
+	if (!more)
+		return NULL;
+	if (at)
+		memcpy(more, at, had < n ? had : n);
+	wiping_free(at);
+	return more;
+}
+
+void harden_memory(void)
+{
+	(void)CRYPTO_set_mem_functions(library_alloc, library_grow, library_free);
+	json_set_alloc_funcs(malloc, wiping_free);
+}
 
 int harden_process(struct err *e)
 {

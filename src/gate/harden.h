@@ -6,6 +6,9 @@
 #include "base/err.h"
 
 /* Of any program of ours that has no rights: no core, not dumpable, nothing gained by execve. */
+/* What libraries free is overwritten: they have keys and tokens too. Before the first use of any.
+ */
+void harden_memory(void);
 int harden_process(struct err *e) MUST_USE;
 /* From now on a few files of the host can be read, and nothing written but what lies in the folder
  * `own_fd` (-1: none). */

@@ -22,8 +22,10 @@ static const char *const carriers[] = {
 	"X-Amz-Security-Token",
 };
 /* And keys of a query, the same. */
-static const char *const query_carriers[] = { "access_token", "private_token", "job_token",
-	                                      "api_key",      "apikey",        "X-Amz-Signature" };
+static const char *const query_carriers[] = {
+	"access_token", "private_token",   "job_token",        "api_key",
+	"apikey",       "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token",
+};
 
 static bool is_bound_here(const struct cred_rule *c, const char *name)
 {
@@ -56,14 +58,19 @@ static bool has_word_in_code(struct span text, const char *word)
 	return has_word((struct span){ str_text(&plain), plain.len }, word);
 }
 
+static bool is_said(struct span value, const struct cred_rule *c)
+{
+	return has_word(value, c->placeholder) || has_word_in_code(value, c->placeholder) ||
+	       (c->bind.how == BIND_AWS && sigv4_is_by(value, c->placeholder));
+}
+
 /* Which one it stands for; INJECT_NONE: it is something else. */
 static size_t stands_for(const struct inject_ask *q, struct span value)
 {
 	for (size_t i = 0; i < q->rules->creds.len; i++) {
 		const struct cred_rule *c = &q->rules->creds.at[i];
 
-		if (c->placeholder && is_bound_here(c, q->name) &&
-		    (has_word(value, c->placeholder) || has_word_in_code(value, c->placeholder)))
+		if (c->placeholder && is_bound_here(c, q->name) && is_said(value, c))
 			return i;
 	}
 	return INJECT_NONE;
@@ -170,7 +177,7 @@ static bool fits_git(const struct inject_ask *q, const struct bind *b)
 	enum git_verb verb = inject_git(q, b);
 
 	return b->git.len == 0 || verb == GIT_FETCH ||
-	       (b->push.len > 0 && (verb == GIT_PUSH_ASK || verb == GIT_PUSH));
+	       (b->push.len + b->push_ask.len > 0 && (verb == GIT_PUSH_ASK || verb == GIT_PUSH));
 }
 
 static bool fits(const struct inject_ask *q, const struct cred_rule *c)
@@ -198,7 +205,8 @@ enum gate_reason inject_choose(const struct inject_ask *q, size_t *which)
 
 bool inject_replaces(const struct injection *j, struct span field)
 {
-	return is_carrier(j->rules, field) || span_is_nocase(field, "Accept-Encoding");
+	return is_carrier(j->rules, field) || span_is_nocase(field, "Accept-Encoding") ||
+	       (j->sign && sigv4_replaces(field));
 }
 
 const char *inject_field(const struct injection *j)
@@ -206,6 +214,8 @@ const char *inject_field(const struct injection *j)
 	switch (j->rule->bind.how) {
 	case BIND_BEARER:
 	case BIND_BASIC:
+	case BIND_AWS:
+	case BIND_APP:
 		return "Authorization";
 	case BIND_HEADER:
 		return j->rule->bind.arg;
@@ -224,7 +234,7 @@ void inject_target(const struct injection *j, struct span target, struct str *ou
 
 	str_addn(out, target.at, mark ? (size_t)(mark - target.at) : target.len);
 	str_addf(out, "?%s=", j->rule->bind.arg);
-	str_addn(out, j->entry->said.at, j->entry->said.len);
+	str_addn(out, j->said.at, j->said.len);
 	while (next_part(&rest, &part)) {
 		if (is_query_carrier(j->rules, part.key))
 			continue;

@@ -6,6 +6,7 @@
 
 #include "gate/gitreq.h"
 #include "gate/purse.h"
+#include "gate/sigv4.h"
 #include "wire/http.h"
 
 struct inject_ask {
@@ -32,6 +33,8 @@ struct injection {
 	const struct rules *rules;
 	const struct cred_rule *rule;
 	const struct purse_entry *entry;
+	struct span said;   /* of the entry */
+	struct sigv4 *sign; /* BIND_AWS */
 };
 /* The field is one that says who asks: left out, since ours is said instead. */
 bool inject_replaces(const struct injection *j, struct span field);

@@ -2,7 +2,7 @@
 
 #include "os/net.h"
 
-#define OUT_MAX (1u << 20)           /* LEG_FULL, and what one read can become */
+#define OUT_MAX (16u << 20)          /* LEG_FULL, what one read can become, a body that was held */
 #define SECRET_ROOM (4ul * LEG_FULL) /* a head, what may be unsent behind it, one read more */
 #define IN_MAX (1u << 20)            /* whoever fills stops long before */
 

@@ -1,9 +1,13 @@
 #include "gate/purse.h"
 
+#include "gate/sigv4.h"
 #include "os/secret.h"
 #include "wire/base64.h"
 
 #define PAGE 4096ul
+#define TOKEN_MAX 1024ul /* they have 40 to 520 bytes */
+#define SLOT (20 * TOKEN_MAX)
+#define GIT_USER "x-access-token" /* by which a forge knows that the password is a token */
 
 /* ---- locked bytes -------------------------------------------------------------------- */
 
@@ -11,6 +15,8 @@
  * marks three copies and six codes of a third more. */
 static size_t room_for(const struct cred_rule *c, size_t n)
 {
+	if (c->bind.how == BIND_APP)
+		return 2 * SLOT;
 	size_t extra = strlen(c->bind.arg) + (c->bind.format ? strlen(c->bind.format) : 0) + 64;
 
 	return 16 * n + 4 * extra;
@@ -94,11 +100,17 @@ static struct span say_query(struct purse *p, const struct bind *b, struct span 
 	return said;
 }
 
+/* It is signed with. */
+static struct span say_key(struct purse *p, const struct bind *b, struct span value)
+{
+	(void)p;
+	(void)b;
+	return value;
+}
+
 static struct span (*const says[])(struct purse *p, const struct bind *b, struct span value) = {
-	[BIND_BEARER] = say_bearer,
-	[BIND_BASIC] = say_basic,
-	[BIND_HEADER] = say_header,
-	[BIND_QUERY] = say_query,
+	[BIND_BEARER] = say_bearer, [BIND_BASIC] = say_basic, [BIND_HEADER] = say_header,
+	[BIND_QUERY] = say_query,   [BIND_AWS] = say_key,     [BIND_APP] = say_key,
 };
 _Static_assert(COUNT(says) == BIND_HOWS, "a way cannot be said");
 
@@ -153,6 +165,24 @@ static void mark_all(struct purse *p, struct purse_entry *e, struct span value)
 	}
 }
 
+/* Of a key its id is no secret. */
+static int mark_value(struct purse *p, struct purse_entry *entry, const struct bind *b,
+                      struct span value, struct err *e)
+{
+	struct sigv4_key key;
+
+	if (b->how != BIND_AWS) {
+		mark_all(p, entry, value);
+		return 0;
+	}
+	if (!sigv4_key_read(value, &key))
+		return err_new(e, ERR_INVALID, "it is not ID:SECRET or ID:SECRET:TOKEN");
+	mark_all(p, entry, key.secret);
+	if (key.token.len > 0)
+		mark_all(p, entry, key.token);
+	return 0;
+}
+
 /* ---- the whole ----------------------------------------------------------------------- */
 
 static int check_value(struct span value, struct err *e)
@@ -181,11 +211,16 @@ static int fill(struct purse *p, size_t i, const struct cred_rule *c, int n, str
 
 	if (check_value(value, e) < 0)
 		return -1;
-	p->used += value.len;
 	snprintf(entry->name, sizeof entry->name, "%s", c->name);
+	if (c->bind.how == BIND_APP) { /* that it opens is all that counts now */
+		explicit_bzero(p->at + p->used, (size_t)n);
+		entry->slots = p->used;
+		p->used += 2 * SLOT;
+		return 0;
+	}
+	p->used += value.len;
 	entry->said = says[c->bind.how](p, &c->bind, value);
-	mark_all(p, entry, value);
-	return 0;
+	return mark_value(p, entry, &c->bind, value, e);
 }
 
 static struct purse *purse_empty(size_t n, size_t size, struct err *e)
@@ -238,6 +273,61 @@ void purse_unref(struct purse *p)
 		return;
 	os_secret_unmap(p->at, p->size);
 	free(p);
+}
+
+/* ---- tokens -------------------------------------------------------------------------- */
+
+bool purse_token_is(struct span token)
+{
+	struct err unused;
+
+	return token.len <= TOKEN_MAX && check_value(token, &unused) == 0;
+}
+
+void purse_set_token(struct purse *p, size_t i, struct span token, int64_t until_ms)
+{
+	static const struct bind git = { .arg = GIT_USER };
+	struct purse_entry *e = &p->entries[i];
+	struct span old[PURSE_MARKS];
+	size_t n_old = e->n_fresh, used = p->used;
+
+	memcpy(old, e->marks, sizeof old);
+	p->used = e->slots + (e->n_turns++ % 2) * SLOT;
+	explicit_bzero(p->at + p->used, SLOT);
+	e->n_marks = 0;
+	struct span value = take(p, token.at, token.len);
+
+	e->said = say_bearer(p, &git, value);
+	e->said_git = say_basic(p, &git, value);
+	mark_all(p, e, value);
+	e->n_fresh = e->n_marks;
+	for (size_t k = 0; k < n_old; k++)
+		mark(p, e, old[k]);
+	e->until_ms = until_ms;
+	e->again_ms = 0;
+	p->used = used;
+}
+
+static bool is_same(const struct cred_rule *a, const struct cred_rule *b)
+{
+	return strcmp(a->name, b->name) == 0 && strcmp(a->tenant, b->tenant) == 0 &&
+	       strcmp(a->bind_text, b->bind_text) == 0 && strcmp(a->sealed, b->sealed) == 0;
+}
+
+void purse_keep_tokens(struct purse *p, const struct rules *r, const struct purse *from,
+                       const struct rules *from_rules)
+{
+	static const size_t word = sizeof "Bearer " - 1;
+
+	for (size_t i = 0; i < p->n; i++)
+		for (size_t k = 0; from && k < from->n; k++) {
+			const struct purse_entry *old = &from->entries[k];
+
+			if (r->creds.at[i].bind.how != BIND_APP || old->said.len <= word ||
+			    !is_same(&r->creds.at[i], &from_rules->creds.at[k]))
+				continue;
+			purse_set_token(p, i, span_after(old->said, word), old->until_ms);
+		}
 }
 
 /* ---- answers ------------------------------------------------------------------------- */

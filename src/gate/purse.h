@@ -7,14 +7,20 @@
 
 #include "spec/rules.h"
 
-#define PURSE_MARKS 8
+#define PURSE_MARKS 16   /* of two texts: a value, its three codes, the same for URLs */
 #define SECRET_LEN_MIN 8 /* shorter ones would be found everywhere */
 
 struct purse_entry {
-	struct span said;               /* as it is written: a field's value, or a query's */
+	struct span said; /* as it is written: a field's value, or a query's; a key to sign with */
 	struct span marks[PURSE_MARKS]; /* by which it would be known in an answer */
 	size_t n_marks;
 	char name[SECRET_NAME_MAX + 1];
+	/* BIND_APP: of the token that is said, which has a moment to live. */
+	struct span said_git; /* the same for git, which wants a user */
+	int64_t until_ms;     /* since 1970: then another one is needed */
+	uint64_t again_ms;    /* timer_now_ms(): not asked for before */
+	size_t slots;         /* room for two, in turn: an answer may have the last one */
+	size_t n_turns, n_fresh;
 };
 
 struct purse {
@@ -39,6 +45,13 @@ struct purse_opts {
 struct purse *purse_new(const struct rules *r, const struct purse_opts *o, struct err *e) MUST_USE;
 struct purse *purse_ref(struct purse *p);
 void purse_unref(struct purse *p); /* NULL is fine */
+
+bool purse_token_is(struct span token); /* something that a request can carry */
+/* Until when is since 1970. What stood for the one before the last one is forgotten. */
+void purse_set_token(struct purse *p, size_t i, struct span token, int64_t until_ms);
+/* Those of `from` that are for the same: another document may say the same. */
+void purse_keep_tokens(struct purse *p, const struct rules *r, const struct purse *from,
+                       const struct rules *from_rules);
 
 /* Overwrites what stands for a secret in `text`, length kept; how often. */
 size_t purse_mask(const struct purse *p, char *text, size_t n);

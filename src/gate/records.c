@@ -82,6 +82,7 @@ static struct gate_record describe(const struct conn *c, enum gate_kind kind)
 	copy(r.sni, sizeof r.sni, c->sni);
 	copy(r.alpn, sizeof r.alpn, c->alpn);
 	copy(r.rule, sizeof r.rule, c->rule);
+	copy(r.secret, sizeof r.secret, c->canary);
 	return r;
 }
 
@@ -128,14 +129,43 @@ void record_request(struct conn *c, const struct request_note *n)
 	r.status = (uint32_t)n->status;
 	r.reason = n->reason;
 	r.cache = (uint8_t)n->cache;
+	if (n->is_approved)
+		r.decision = GATE_ASKED_ALLOW;
+	if (n->reason == GATE_ASK_TIMEOUT || n->reason == GATE_ASK_DENIED ||
+	    n->reason == GATE_ASK_FULL)
+		r.decision = GATE_ASKED_DENY;
 	if (n->reason == GATE_HTTP_RULE || n->reason == GATE_HTTP_BAD ||
 	    n->reason == GATE_NAME_MISMATCH || n->reason == GATE_NAME_BAD ||
-	    n->reason == GATE_CREDENTIAL || n->reason == GATE_GIT)
+	    n->reason == GATE_CREDENTIAL || n->reason == GATE_GIT || n->reason == GATE_CANARY)
 		r.decision = GATE_DENY;
 	copy(r.method, sizeof r.method, n->method);
 	copy(r.path, sizeof r.path, n->path);
-	copy(r.secret, sizeof r.secret, n->secret);
+	if (n->secret[0] && !c->canary)
+		copy(r.secret, sizeof r.secret, n->secret);
 	tell(c->gate, &r);
+}
+
+void record_minted(struct gate *g, const struct minted *m)
+{
+	struct gate_record r = {
+		.seq = names_next_seq(&g->names),
+		.unix_ms = gate_unix_ms(),
+		.kind = GATE_REQUEST,
+		.request = 1,
+		.decision = GATE_ALLOW,
+		.reason = m->reason,
+		.proto = GATE_PROTO_TLS,
+		.generation = g->generation,
+		.port = m->port,
+		.status = (uint32_t)m->status,
+		.is_terminated = true,
+	};
+
+	copy(r.name, sizeof r.name, m->name);
+	copy(r.method, sizeof r.method, "POST");
+	copy(r.path, sizeof r.path, m->path);
+	copy(r.secret, sizeof r.secret, m->secret);
+	tell(g, &r);
 }
 
 static void window_over(struct timer *t)
@@ -169,6 +199,8 @@ void record_lookup(struct gate *g, const struct lookup_note *n)
 	};
 
 	copy(r.name, sizeof r.name, n->name);
+	if (n->reason == GATE_CANARY)
+		copy(r.secret, sizeof r.secret, canaries_find(g->rules.canaries, span_of(n->name)));
 	tell(g, &r);
 }
 

@@ -7,6 +7,7 @@
 #include "os/net.h"
 
 #define ROUNDS 4 /* pipes full, before others get their turn */
+#define LOOK_BYTES (64u << 10)
 
 #define RELAY_OF(w, end)                                                                           \
 	((struct relay *)(void *)((char *)(w)-offsetof(struct relay, end) -                        \
@@ -101,7 +102,7 @@ static void want(struct relay *r, struct relay_end *e, const struct flow *out,
 
 /* ---- moving -------------------------------------------------------------------------- */
 
-enum moved { MOVED_ALL, MOVED_BLOCKED, MOVED_BROKEN, MOVED_BUDGET };
+enum moved { MOVED_ALL, MOVED_BLOCKED, MOVED_BROKEN, MOVED_BUDGET, MOVED_REFUSED };
 
 static size_t allowance(const struct relay *r, const struct flow *f)
 {
@@ -123,6 +124,17 @@ static enum moved take_end(struct flow *f, int from)
 	return n == 0 ? MOVED_ALL : MOVED_BUDGET;
 }
 
+/* So many of the next bytes may go on; -EAGAIN too when nothing is there. */
+static int looked_at(struct relay *r, int from, size_t most)
+{
+	static char seen[LOOK_BYTES];
+	int n = os_peek(from, seen, most < sizeof seen ? most : sizeof seen);
+
+	if (n > 0 && r->refuses(r, (struct span){ seen, (size_t)n }))
+		return -EACCES;
+	return n;
+}
+
 static enum moved take_in(struct relay *r, struct flow *f, int from)
 {
 	size_t most = allowance(r, f);
@@ -131,10 +143,14 @@ static enum moved take_in(struct relay *r, struct flow *f, int from)
 		return take_end(f, from);
 	if (f->pipe[1] <= 0 && pipe_take(r->pipes, f->pipe) < 0)
 		return MOVED_BROKEN;
-	int n = os_splice(from, f->pipe[1], most);
+	int n = r->refuses && f == &r->up ? looked_at(r, from, most) : (int)most;
 
+	if (n > 0)
+		n = os_splice(from, f->pipe[1], (size_t)n);
 	if (n == -EAGAIN)
 		return MOVED_BLOCKED;
+	if (n == -EACCES)
+		return MOVED_REFUSED;
 	if (n < 0)
 		return MOVED_BROKEN;
 	f->is_eof = n == 0;
@@ -220,6 +236,8 @@ static bool run(struct relay *r, struct flow *f)
 		return finish(r, source, true);
 	if (m == MOVED_BUDGET)
 		return finish(r, RELAY_BUDGET, true);
+	if (m == MOVED_REFUSED)
+		return finish(r, RELAY_REFUSED, true);
 	if (f->is_eof && !(is_up ? &r->down : &r->up)->is_eof)
 		r->is_server_first = !is_up;
 	if (r->up.is_shut && r->down.is_shut)

@@ -1,5 +1,6 @@
 /*
- * relay.h - bytes between two sockets, unread and without a copy: socket, pipe, socket.
+ * relay.h - bytes between two sockets, unread and without a copy: socket, pipe, socket; but for
+ * those that somebody wants to see first.
  *
  * A pipe is needed only while something lies in it, so a connection has one only while its other
  * side does not take what came; all others share a few. An end of one side is passed on when all
@@ -9,6 +10,7 @@
 #pragma once
 
 #include "io/loop.h"
+#include "wire/span.h"
 
 #define RELAY_PIPE_BYTES (256u << 10)
 #define PIPES_KEPT 8
@@ -45,6 +47,7 @@ enum relay_over {
 	RELAY_CLIENT, /* closed first, or broke */
 	RELAY_SERVER,
 	RELAY_BUDGET,
+	RELAY_REFUSED,
 };
 
 struct relay {
@@ -57,6 +60,8 @@ struct relay {
 	void (*over)(struct relay *r, enum relay_over why, bool is_broken);
 	/* The client can be read, and `up` is not open yet. */
 	void (*knock)(struct relay *r);
+	/* NULL, or sees all that the client says, before it goes on; true: it does not. */
+	bool (*refuses)(struct relay *r, struct span bytes);
 	bool is_up_held;      /* what the client sends is not relayed yet */
 	bool is_server_first; /* the server was the first to end */
 };

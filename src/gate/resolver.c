@@ -92,6 +92,8 @@ static int resolve(struct gate *g, const struct dns_query *q, uint8_t a[4], bool
 		return DNS_REFUSED;
 	if (!q->is_name_ok)
 		return deny(g, "", GATE_NAME_BAD, DNS_NXDOMAIN);
+	if (canaries_find(g->rules.canaries, span_of(q->name)))
+		return deny(g, q->name, GATE_CANARY, DNS_NXDOMAIN);
 	struct verdict v = rules_decide(&g->rules, &ask);
 
 	if (v.what == VERDICT_DENY)

@@ -2,8 +2,10 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "base/fd.h"
+#include "gate/jwt.h"
 #include "os/extent.h"
 #include "os/secret.h"
 #include "os/sock.h"
@@ -59,6 +61,34 @@ static bool is_whole(const struct safe_ask *a, size_t n)
 	       n == offsetof(struct safe_ask, bytes) + a->aad_len + a->sealed_len;
 }
 
+/* What a child gets of it. The binding was sealed with it: it is as good as the value. */
+static int usable(const struct safe_ask *a, struct safe_answer *out, int n)
+{
+	struct span rest = { a->bytes, a->aad_len };
+	AUTO(bind_done) struct bind b = { 0 };
+	struct err e = { 0 };
+
+	for (int i = 0; i < 2; i++) { /* behind tenant and name: secret_aad() */
+		const char *end = memchr(rest.at, '\0', rest.len);
+
+		if (!end)
+			return -1;
+		rest = span_after(rest, (size_t)(end - rest.at) + 1);
+	}
+	if (bind_read(&b, rest.at, rest.len, &e) < 0)
+		return -1;
+	if (b.how != BIND_APP)
+		return n;
+	char issuer[64];
+	const struct jwt_claims claims = { issuer, time(NULL) };
+
+	snprintf(issuer, sizeof issuer, "%.*s", (int)strcspn(b.arg, "/"), b.arg);
+	n = jwt_sign((struct span){ (const char *)out->bytes, (size_t)n }, &claims, out->bytes,
+	             sizeof out->bytes, &e);
+	explicit_bzero(out->bytes + (n > 0 ? n : 0), sizeof out->bytes - (size_t)(n > 0 ? n : 0));
+	return n;
+}
+
 static int answer_to(const struct safe_ask *a, struct safe_answer *out)
 {
 	const struct seal_frame frame = { span_of(SECRET_INFO), { a->bytes, a->aad_len } };
@@ -69,7 +99,9 @@ static int answer_to(const struct safe_ask *a, struct safe_answer *out)
 		return -1;
 	if (a->op == SAFE_PUBLIC)
 		return seal_public(safe->key, out->bytes, &e) < 0 ? -1 : SEAL_KEY_BYTES;
-	return a->op == SAFE_OPEN ? seal_open(safe->key, &frame, sealed, out->bytes, &e) : -1;
+	int n = a->op == SAFE_OPEN ? seal_open(safe->key, &frame, sealed, out->bytes, &e) : -1;
+
+	return n < 0 ? -1 : usable(a, out, n);
 }
 
 void safe_serve(int fd)
@@ -122,7 +154,8 @@ static int ask_master(int fd, const struct safe_ask *ask, struct safe_answer *ou
 	if (out->n < 0 || (size_t)r != offsetof(struct safe_answer, bytes) + (size_t)out->n)
 		return err_new(
 		    e, ERR_INVALID,
-		    "it does not open: sealed for another gate, or bound to something else");
+		    "it does not open: sealed for another gate, bound to something else, or not "
+		    "the key of an app");
 	return out->n;
 }
 

@@ -1,7 +1,8 @@
 /*
  * safe.h - the key that secrets are sealed to. The master of the gate has it and reads nothing that
  * comes from a sandbox; a child, which does, has none: it shows a sealed value and what it is bound
- * to, and gets that one value.
+ * to, and gets that one value. Of an app it does not get the key, but what the app shows of itself
+ * (jwt.h): with that somebody could speak for it for some minutes, not for ever.
  *
  *   child                     master
  *   ASK, a socket ───────▷    opens it

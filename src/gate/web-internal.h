@@ -6,6 +6,7 @@
 
 #include "gate/gitreq.h"
 #include "gate/mask.h"
+#include "gate/sigv4.h"
 #include "gate/web.h"
 #include "wire/http.h"
 
@@ -34,18 +35,26 @@ struct web {
 	char secret[SECRET_NAME_MAX + 1]; /* that went with this request; "": none */
 	struct mask mask;                 /* of its answer */
 	struct gitpush push;              /* of its body */
+	struct sigv4 sign;                /* the same */
+	struct canary_scan scan;          /* of what is said behind its head */
 	struct str again; /* what the cache was asked, for the server if that does not answer */
 	enum cache_word cache;   /* what it did */
 	bool is_asking_cache;    /* the server is the package cache */
 	bool is_recorded;        /* requests are told one by one */
 	bool is_upgrade, is_old; /* the client is of HTTP/1.0 */
 	bool is_last;            /* nothing follows this answer */
+	bool is_held;            /* this request waits for a person */
+	bool is_up_whole;        /* held in its body: all of that has come */
+	uint8_t asked_for;       /* enum gate_ask_kind: while it is held */
+	bool is_first;           /* the same, of a secret: and then never again */
+	uint8_t approved;        /* 1 << kind: what a person said yes to, of this request */
 	bool is_raw;             /* behind 101 */
 	bool is_down_raw;        /* the body is passed without chunks */
 	bool is_closing;         /* the last word was said */
 	bool is_over, is_reset;
 	bool has_reflected; /* an answer had a secret in it */
 	bool is_busy;       /* goes on in the next turn, when others have had theirs */
+	bool is_waiting;    /* for a token: the request is still to be taken */
 	bool has_answered;  /* something of this answer has gone to the client */
 };
 
@@ -64,4 +73,5 @@ void web_cut(struct web *w, enum gate_reason why, enum conn_by by);
 
 /* ---- web_ask.c ----------------------------------------------------------------------- */
 
-bool web_ask(struct web *w); /* true when something has moved */
+bool web_ask(struct web *w);   /* true when something has moved */
+void web_go_on(struct web *w); /* it was held, and somebody said yes */

@@ -29,6 +29,7 @@ void web_free(struct web *w)
 	str_done(&w->again);
 	mask_done(&w->mask);
 	gitpush_done(&w->push);
+	sigv4_done(&w->sign);
 	free(w->path);
 	free(w);
 }
@@ -69,6 +70,7 @@ static void record(struct web *w, int status, enum gate_reason why)
 		                                                .status = status,
 		                                                .cache = w->cache,
 		                                                .secret = w->secret,
+		                                                .is_approved = w->approved,
 		                                                .reason = why });
 	w->method[0] = '\0';
 }
@@ -147,6 +149,7 @@ static void answered(struct web *w)
 		return;
 	}
 	w->asking = ASK_HEAD;
+	w->approved = 0;
 }
 
 static void bad_answer(struct web *w)
@@ -351,8 +354,13 @@ static bool answer(struct web *w)
 
 static bool run_raw(struct web *w)
 {
-	bool has_moved = webbody_pass(&w->client, &w->server);
+	bool has_moved;
 
+	if (!leg_is_full(&w->server) && conn_sings(w->conn, &w->scan, leg_input(&w->client))) {
+		web_cut(w, GATE_CANARY, BY_GATE);
+		return true;
+	}
+	has_moved = webbody_pass(&w->client, &w->server);
 	has_moved |= webbody_pass_masked(&w->server, &w->client, &w->mask);
 	if (w->client.is_shut && w->server.is_shut)
 		over(w, GATE_NONE, w->client.is_eof ? BY_CLIENT : BY_SERVER);
@@ -388,7 +396,7 @@ static bool step(struct web *w)
 	if (w->is_raw)
 		return run_raw(w) || has_moved;
 	has_moved |= web_ask(w);
-	if (!w->is_over && !w->is_closing)
+	if (!w->is_over && !w->is_closing && !w->is_held)
 		has_moved |= answer(w);
 	return has_moved;
 }
@@ -421,9 +429,12 @@ static bool may_ask(const struct web *w)
 		return true;
 	if (w->is_raw)
 		return !leg_is_full(&w->server);
+	if (w->is_held)
+		return leg_input(&w->client).len < WEB_AHEAD_MAX;
 	if (w->asking == ASK_BODY)
 		return !leg_is_full(&w->server);
-	return leg_input(&w->client).len < WEB_AHEAD_MAX || w->asking == ASK_HEAD;
+	return leg_input(&w->client).len < WEB_AHEAD_MAX ||
+	       (w->asking == ASK_HEAD && !w->is_waiting);
 }
 
 static bool is_mock_due(const struct web *w)
@@ -433,7 +444,7 @@ static bool is_mock_due(const struct web *w)
 
 static void set_timer(struct web *w)
 {
-	bool is_idle = w->asking == ASK_HEAD && w->answering == ANSWER_NONE;
+	bool is_idle = w->asking == ASK_HEAD && w->answering == ANSWER_NONE && !w->is_held;
 	struct timers *ts = &w->conn->gate->timers;
 
 	if (w->is_busy || w->is_closing || is_mock_due(w)) {
@@ -519,10 +530,21 @@ static void too_long(struct timer *t)
 		run(w);
 		return;
 	}
-	if (w->asking == ASK_HEAD && leg_input(&w->client).len > 0 && !w->is_closing)
+	if (w->asking == ASK_HEAD && leg_input(&w->client).len > 0 && !w->is_closing && !w->is_held)
 		w->is_reset = true;
 	over(w, w->is_closing ? w->why : GATE_SILENT, BY_GATE);
 	finish(w);
+}
+
+void web_look_again(struct gate *g)
+{
+	for (struct conn *c = g->conns, *next; c; c = next) {
+		next = c->next;
+		if (c->state != CONN_WEB || !c->web->is_waiting)
+			continue;
+		c->web->is_waiting = false;
+		run(c->web);
+	}
 }
 
 /* Of a client whose TLS ends here the server has to prove who it is. */
@@ -536,6 +558,18 @@ static void meet_server(struct web *w)
 	w->server.tls = ends_connect(&c->gate->ends, c->relay.server.watch.fd, c->name);
 	if (!w->server.tls)
 		web_refuse(w, 502, web_allowed(w), GATE_TLS);
+}
+
+void web_asked(struct conn *c, bool is_allowed, enum gate_reason why)
+{
+	struct web *w = c->web;
+
+	w->is_held = false;
+	if (is_allowed)
+		web_go_on(w);
+	else
+		web_refuse(w, 403, GATE_ASKED_DENY, why);
+	run(w);
 }
 
 void web_dialled(struct conn *c, int fd, enum gate_reason why)

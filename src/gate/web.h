@@ -13,5 +13,8 @@
 /* The client's socket is the connection's; `tls` is taken (NULL: plain). When a server is connected
  * already, that is it. */
 void web_start(struct conn *c, struct tls *tls);
-void web_free(struct web *w); /* NULL is fine */
+void web_free(struct web *w);        /* NULL is fine */
+void web_look_again(struct gate *g); /* requests that wait for a token look again */
 void web_dialled(struct conn *c, int fd, enum gate_reason why);
+/* What came of asks_hold_request(). */
+void web_asked(struct conn *c, bool is_allowed, enum gate_reason why);

@@ -34,7 +34,7 @@ static struct verdict judge(struct web *w, const struct http_head *h)
 	snprintf(w->method, sizeof w->method, "%s", method);
 	free(w->path);
 	w->path = mem_strdup(is_clear ? str_text(&path) : "");
-	w->n_requests++;
+	w->n_requests += !w->approved; /* it comes again when a person was asked */
 	w->asked = strcmp(method, "HEAD") == 0 ? HTTP_ASKED_HEAD : HTTP_ASKED_BODY;
 	if (!has_scheme_of(w, h))
 		return (struct verdict){ .what = VERDICT_DENY, .reason = GATE_HTTP_BAD };
@@ -88,6 +88,99 @@ static bool choose_server(struct web *w, const struct http_head *h)
 	return is_cached || !w->conn->gate->rules.is_offline;
 }
 
+static enum gate_reason sign(struct web *w, const struct http_head *h, struct injection *j)
+{
+	const struct sigv4_ask q = { .head = h,
+		                     .name = w->conn->name,
+		                     .bound = j->rule->bind.arg,
+		                     .value = j->entry->said,
+		                     .now_ms = gate_unix_ms() };
+
+	if (!sigv4_begin(&w->sign, &q, &w->conn->gate->n_signing))
+		return GATE_CREDENTIAL;
+	j->sign = &w->sign;
+	return GATE_NONE;
+}
+
+/* ---- what a person is asked for ------------------------------------------------------ */
+
+static bool is_approved(const struct web *w, enum gate_ask_kind kind)
+{
+	return w->approved & 1u << kind;
+}
+
+/* The request stays where it is; nobody waits for an answer, so the server is let go. */
+static void hold(struct web *w, struct gate_ask *about)
+{
+	if (about->kind != GATE_ASK_SECRET || !about->is_first) {
+		snprintf(about->method, sizeof about->method, "%s", w->method);
+		snprintf(about->path, sizeof about->path, "%s", w->path);
+	}
+	snprintf(about->secret, sizeof about->secret, "%s", w->secret);
+	gate_plain(about->path);
+	gate_plain(about->rule);
+	if (!asks_hold_request(w->conn, about)) {
+		web_refuse(w, 403, GATE_ASKED_DENY, GATE_ASK_FULL);
+		return;
+	}
+	w->is_held = true;
+	w->asked_for = about->kind;
+	w->is_first = about->is_first;
+	web_renew_server(w);
+}
+
+static void hold_request(struct web *w, const struct http_head *h, const struct verdict *v)
+{
+	struct gate_ask about = { .kind = GATE_ASK_REQUEST };
+
+	snprintf(about.rule, sizeof about.rule, "%s", v->rule);
+	if (!w->path[0]) { /* in the client's own words, then */
+		free(w->path);
+		w->path = mem_alloc(h->path.len + 1);
+		memcpy(w->path, h->path.at, h->path.len);
+	}
+	hold(w, &about);
+}
+
+/* False: its secret is one that a person has to allow first. */
+static bool may_use(struct web *w, const struct injection *j)
+{
+	struct gate_ask about = { .kind = GATE_ASK_SECRET };
+	const char *when = j->rule ? j->rule->bind.approve : NULL;
+
+	if (!when || is_approved(w, GATE_ASK_SECRET))
+		return true;
+	about.is_first = strcmp(when, "first") == 0;
+	if (about.is_first && asks_was_used(w->conn->gate, w->secret))
+		return true;
+	snprintf(about.rule, sizeof about.rule, "approve: %s", when);
+	hold(w, &about);
+	return false;
+}
+
+static void hold_push(struct web *w)
+{
+	struct gate_ask about = { .kind = GATE_ASK_PUSH };
+
+	snprintf(about.refs, sizeof about.refs, "%s", str_text(&w->push.wanted));
+	snprintf(about.rule, sizeof about.rule, "push_ask");
+	gate_plain(about.refs);
+	hold(w, &about);
+}
+
+/* What was held goes on: the head is judged once more, by the rules as they are now. */
+void web_go_on(struct web *w)
+{
+	w->approved |= (uint8_t)(1u << w->asked_for);
+	if (w->is_first)
+		asks_note_used(w->conn->gate, w->secret);
+	if (w->asked_for != GATE_ASK_PUSH)
+		return;
+	leg_keep_secret(&w->server);
+	webbody_go_on(&w->up, &w->push, leg_out(&w->server));
+	conn_dial(w->conn);
+}
+
 /* Which secret goes with it; or why it does not go. */
 static enum gate_reason choose_secret(struct web *w, const struct http_head *h, struct injection *j)
 {
@@ -107,15 +200,27 @@ static enum gate_reason choose_secret(struct web *w, const struct http_head *h, 
 
 	w->secret[0] = '\0';
 	gitpush_done(&w->push);
+	sigv4_done(&w->sign);
 	mask_begin(&w->mask, is_bound ? g->purse : NULL);
 	*j = (struct injection){ .rules = &g->rules };
 	if (why != GATE_NONE || which == INJECT_NONE)
 		return why;
+	j->rule = &g->rules.creds.at[which];
+	if (g->purse->entries[which].name[0] && j->rule->bind.how == BIND_APP) {
+		enum mint_word word = mint_ask(g, which);
+
+		w->is_waiting = word == MINT_WAITS;
+		if (word != MINT_READY)
+			return GATE_TOKEN;
+	}
 	if (g->purse->entries[which].said.len == 0)
 		return GATE_NONE; /* it does not open any more */
-	j->rule = &g->rules.creds.at[which];
 	j->entry = &g->purse->entries[which];
+	j->said = j->rule->bind.how == BIND_APP && git_path_is(w->path) ? j->entry->said_git
+	                                                                : j->entry->said;
 	snprintf(w->secret, sizeof w->secret, "%s", j->entry->name);
+	if (j->rule->bind.how == BIND_AWS)
+		return sign(w, h, j);
 	if (inject_git(&q, &j->rule->bind) != GIT_PUSH)
 		return GATE_NONE;
 	gitpush_begin(&w->push, &j->rule->bind);
@@ -130,23 +235,40 @@ static int say_request(struct web *w, const struct http_head *h, const struct in
 	if (!j->entry)
 		return webhead_request(h, NULL, leg_out(&w->server), &e);
 	leg_keep_secret(&w->server);
-	if (!w->push.is_on)
+	struct str *held = w->push.is_on                               ? &w->push.head
+	                   : j->sign && j->sign->payload == SIGV4_HELD ? &w->sign.head
+	                                                               : NULL;
+
+	if (!held)
 		return webhead_request(h, j, leg_out(&w->server), &e);
 	if (h->expect_continue) /* what it is for is in the body */
 		str_add(leg_out(&w->client), "HTTP/1.1 100 Continue\r\n\r\n");
-	w->push.head.max = WEB_HEAD_MAX;
-	str_room(&w->push.head, WEB_HEAD_MAX);
-	return webhead_request(h, j, &w->push.head, &e);
+	held->max = WEB_HEAD_MAX;
+	str_room(held, WEB_HEAD_MAX);
+	return webhead_request(h, j, held, &e);
 }
 
-/* False: it was refused. */
-static bool admit(struct web *w, const struct http_head *h, struct injection *j)
+/* False: it was refused, or is held. */
+static bool admit(struct web *w, const struct http_head *h, size_t n, struct injection *j)
 {
 	struct verdict v = judge(w, h);
-	enum gate_reason why = v.what == VERDICT_ALLOW ? choose_secret(w, h, j) : v.reason;
+	bool is_asked = v.what == VERDICT_ASK && !is_approved(w, GATE_ASK_REQUEST);
 
-	if (v.what == VERDICT_ALLOW && why == GATE_NONE)
-		return true;
+	w->scan = (struct canary_scan){ 0 };
+	if (conn_sings(w->conn, &w->scan, (struct span){ leg_input(&w->client).at, n }))
+		v = (struct verdict){ .what = VERDICT_DENY, .reason = GATE_CANARY };
+	enum gate_reason why = v.what == VERDICT_DENY ? v.reason : choose_secret(w, h, j);
+
+	if (v.what != VERDICT_DENY && why == GATE_NONE && is_asked) {
+		hold_request(w, h, &v);
+		return false;
+	}
+	if (v.what != VERDICT_DENY && why == GATE_NONE)
+		return may_use(w, j);
+	if (w->is_waiting) { /* judged again, then */
+		w->n_requests--;
+		return false;
+	}
 	web_refuse(w, webhead_status(why), GATE_DENY, why);
 	return false;
 }
@@ -155,7 +277,7 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 {
 	struct injection j;
 
-	if (!admit(w, h, &j))
+	if (!admit(w, h, n, &j))
 		return;
 	bool is_played = play_has(w->conn);
 
@@ -177,6 +299,7 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 	w->is_old = h->minor == 0;
 	w->is_last = !h->keep_alive;
 	w->has_answered = false;
+	w->is_up_whole = false;
 	w->asking = ASK_BODY;
 	w->answering = is_played ? ANSWER_MOCK : ANSWER_HEAD;
 	if (is_played)
@@ -188,7 +311,7 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 
 static bool ask_head(struct web *w)
 {
-	static struct http_head h;
+	static struct http_head h; /* of the next one */
 	struct span in = leg_input(&w->client);
 	int n = http_proxy_head(in.at, in.len, &h);
 
@@ -210,13 +333,22 @@ static bool ask_head(struct web *w)
 
 static bool ask_body(struct web *w)
 {
-	const struct webbody_way way = { .push = &w->push };
+	const struct webbody_way way = {
+		.push = &w->push, .sign = &w->sign, .canary = w->conn, .scan = &w->scan
+	};
 	int r = HTTP_BODY_MORE;
 
 	if (leg_is_full(&w->server))
 		return false;
-	if (leg_input(&w->client).len > 0 || w->up.kind != HTTP_CHUNKED)
+	if (w->is_up_whole)
+		r = HTTP_BODY_DONE;
+	else if (leg_input(&w->client).len > 0 || w->up.kind != HTTP_CHUNKED)
 		r = webbody_move(&w->up, &w->client, &w->server, way);
+	if (r >= 0 && w->push.is_waiting) {
+		w->is_up_whole = r == HTTP_BODY_DONE;
+		hold_push(w);
+		return false;
+	}
 	if (r == HTTP_BODY_DONE) {
 		w->asking = ASK_DONE;
 		r = webbody_end(&w->up, &w->up_trailers, way, &w->server);
@@ -224,9 +356,12 @@ static bool ask_body(struct web *w)
 	if (w->answering == ANSWER_MOCK)
 		str_done(leg_out(&w->server));
 	if (r < 0) {
-		bool is_git = r == WEBBODY_PUSH;
+		enum gate_reason why = r == WEBBODY_PUSH     ? GATE_GIT
+		                       : r == WEBBODY_CANARY ? GATE_CANARY
+		                       : r == WEBBODY_LARGE  ? GATE_BUDGET
+		                                             : GATE_HTTP_BAD;
 
-		web_refuse(w, is_git ? 403 : 400, GATE_DENY, is_git ? GATE_GIT : GATE_HTTP_BAD);
+		web_refuse(w, r == WEBBODY_LARGE ? 413 : webhead_status(why), GATE_DENY, why);
 		return false;
 	}
 	if (w->asking == ASK_DONE || leg_input(&w->client).len > 0 || leg_fill(&w->client))
@@ -249,10 +384,26 @@ static bool ask_done(struct web *w)
 	return has_moved;
 }
 
+/* Nobody has answered yet. A client that hangs up waits no more. */
+static bool ask_held(struct web *w)
+{
+	if (leg_input(&w->client).len >= WEB_AHEAD_MAX)
+		return false;
+	bool has_moved = leg_fill(&w->client);
+
+	if (w->client.is_eof)
+		web_cut(w, GATE_NONE, BY_CLIENT);
+	return has_moved;
+}
+
 bool web_ask(struct web *w)
 {
+	if (w->is_held)
+		return ask_held(w);
 	switch (w->asking) {
 	case ASK_HEAD:
+		if (w->is_waiting)
+			return ask_done(w);
 		return w->answering == ANSWER_NONE && ask_head(w);
 	case ASK_BODY:
 		return ask_body(w);

@@ -1,5 +1,6 @@
 #include "gate/webbody.h"
 
+#include "gate/gate-internal.h"
 #include "gate/webhead.h"
 
 void webbody_begin(struct http_body *b, const struct http_head *h, struct str *trailers)
@@ -46,17 +47,52 @@ static bool pass_push(const struct http_body *b, struct webbody_way way, struct 
 	return may;
 }
 
-/* One piece, as the next hop gets it. */
-static bool pass(const struct http_body *b, struct webbody_way way, struct span data,
-                 struct str *out)
+void webbody_go_on(const struct http_body *b, struct gitpush *push, struct str *out)
+{
+	AUTO(str_done) struct str some = { .max = out->max };
+
+	gitpush_take_head(push, out);
+	gitpush_go_on(push, &some);
+	print(b, false, (struct span){ str_text(&some), some.len }, out);
+}
+
+static int sign_error(int r)
+{
+	return r == SIGV4_LARGE ? WEBBODY_LARGE : r < 0 ? HTTP_E_CHUNK : 0;
+}
+
+static int pass_signed(const struct http_body *b, struct webbody_way way, struct span data,
+                       struct str *out)
+{
+	AUTO(str_done) struct str some = { .max = out->max };
+	int r = sigv4_feed(way.sign, data, &some);
+
+	print(b, way.is_raw, (struct span){ str_text(&some), some.len }, out);
+	return sign_error(r);
+}
+
+static int end_signed(const struct http_body *b, struct webbody_way way, struct str *out)
+{
+	AUTO(str_done) struct str some = { .max = out->max };
+	int r = sigv4_end(way.sign, out, &some);
+
+	print(b, way.is_raw, (struct span){ str_text(&some), some.len }, out);
+	return sign_error(r);
+}
+
+/* One piece, as the next hop gets it: 0 or an error. */
+static int pass(const struct http_body *b, struct webbody_way way, struct span data,
+                struct str *out)
 {
 	if (way.push && way.push->is_on)
-		return pass_push(b, way, data, out);
+		return pass_push(b, way, data, out) ? 0 : WEBBODY_PUSH;
+	if (way.sign && way.sign->is_on)
+		return pass_signed(b, way, data, out);
 	if (way.mask && way.mask->purse)
 		pass_masked(b, way, &data, out);
 	else
 		print(b, way.is_raw, data, out);
-	return true;
+	return 0;
 }
 
 int webbody_move(struct http_body *b, struct leg *from, struct leg *to, struct webbody_way way)
@@ -71,11 +107,16 @@ int webbody_move(struct http_body *b, struct leg *from, struct leg *to, struct w
 		r = http_body_feed(b, in.at, in.len, &piece);
 		if (way.push && way.push->head.len > 0)
 			leg_keep_secret(to); /* it may go on with this piece */
-		if (piece.data.len > 0 && !pass(b, way, piece.data, leg_out(to)))
-			return WEBBODY_PUSH;
+		if (way.canary && conn_sings(way.canary, way.scan, piece.data))
+			return WEBBODY_CANARY;
+		int wrong = piece.data.len > 0 ? pass(b, way, piece.data, leg_out(to)) : 0;
+
+		if (wrong < 0)
+			return wrong;
 		leg_take(from, piece.consumed);
 		in = leg_input(from);
-	} while (r == HTTP_BODY_MORE && in.len > 0 && !leg_is_full(to));
+	} while (r == HTTP_BODY_MORE && in.len > 0 && !leg_is_full(to) &&
+	         !(way.push && way.push->is_waiting));
 	return r;
 }
 
@@ -86,6 +127,13 @@ int webbody_end(const struct http_body *b, struct str *trailers, struct webbody_
 
 	if (way.push && !gitpush_end(way.push))
 		return WEBBODY_PUSH;
+	if (way.canary &&
+	    conn_sings(way.canary, way.scan, (struct span){ str_text(trailers), trailers->len }))
+		return WEBBODY_CANARY;
+	int r = way.sign && way.sign->is_on ? end_signed(b, way, leg_out(to)) : 0;
+
+	if (r < 0)
+		return r;
 	if (way.mask && way.mask->purse) {
 		pass_masked(b, way, NULL, leg_out(to));
 		mask_text(way.mask, trailers->data, trailers->len);

@@ -45,8 +45,10 @@ static void print_injected(struct http_print *p, const struct injection *j)
 {
 	const char *name = inject_field(j);
 
-	if (name)
-		http_print_field(p, span_of(name), j->entry->said);
+	if (j->sign)
+		sigv4_print(j->sign, p);
+	else if (name)
+		http_print_field(p, span_of(name), j->said);
 	/* In what is coded nobody could find it. */
 	http_print_text(p, "Accept-Encoding", "identity");
 }
@@ -136,6 +138,7 @@ int webhead_status(enum gate_reason why)
 	return why == GATE_NAME_MISMATCH                      ? 421
 	       : why == GATE_HTTP_BAD || why == GATE_NAME_BAD ? 400
 	       : why == GATE_SPOOL                            ? 503
+	       : why == GATE_TOKEN                            ? 502
 	                                                      : 403;
 }
 

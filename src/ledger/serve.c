@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "io/journal.h"
 #include "io/timer.h"
+#include "ledger/attest.h"
 #include "ledger/book.h"
 #include "ledger/budget.h"
 #include "ledger/harden.h"
@@ -14,9 +15,19 @@
 #include "wire/ledger_text.h"
 
 #define BATCH 256
+#define JOBS_MAX 8 /* of one daemon, at a time */
 #define OWNER_OF(w, type, member) ((type *)(void *)((char *)(w)-offsetof(type, member)))
 
 struct serve;
+
+/* Something is being attested, a file in each turn. */
+struct job {
+	struct timer timer; /* first */
+	struct client *client;
+	struct job *next;
+	uint32_t tag;
+	struct attest_run run;
+};
 
 /* One daemon. The one before may still be heard while the next one speaks. */
 struct client {
@@ -27,6 +38,7 @@ struct client {
 	uint64_t num;                /* the last that was added, */
 	uint64_t written, synced;    /* written, synced */
 	struct ledger_ack told;
+	struct job *jobs;
 	bool is_read; /* it is being listened to */
 	bool is_sync_due;
 };
@@ -164,10 +176,25 @@ static void seal_due(struct timer *t)
 
 /* ---- who speaks ----------------------------------------------------------------------- */
 
+static void job_end(struct job *j)
+{
+	struct job **at = &j->client->jobs;
+
+	while (*at != j)
+		at = &(*at)->next;
+	*at = j->next;
+	timer_stop(&j->client->serve->timers, &j->timer);
+	attest_stop(&j->run);
+	free(j);
+}
+
 static void client_end(struct client *c)
 {
 	struct serve *s = c->serve;
 	struct client **at = &s->clients;
+
+	while (c->jobs)
+		job_end(c->jobs);
 
 	while (*at != c)
 		at = &(*at)->next;
@@ -226,6 +253,54 @@ static void show_file(struct client *c, const struct ledger_read *q)
 	(void)os_send(c->watch.fd, &f, sizeof f, &fd, fd < 0 ? 0 : 1); /* it asks again */
 }
 
+/* ---- attesting ------------------------------------------------------------------------ */
+
+/* `fd` is given away; -1: `first` says why. */
+static void show_attested(const struct client *c, uint32_t tag, int fd, uint64_t first)
+{
+	const struct ledger_file f = { .type = LEDGER_FILE, .tag = tag, .first = first };
+	AUTO(fd_close) int own = fd;
+
+	(void)os_send(c->watch.fd, &f, sizeof f, &own, own < 0 ? 0 : 1); /* it asks again */
+}
+
+static void job_on(struct timer *t)
+{
+	struct job *j = (struct job *)(void *)t;
+	struct err e = { 0 };
+	uint64_t record = 0;
+	int r = attest_step(&j->run, &e), fd = -1;
+
+	if (r > 0) {
+		timer_set(&j->client->serve->timers, t, 0);
+		return;
+	}
+	if (r == 0)
+		fd = attest_seal(&j->run, &record, &e);
+	if (fd < 0 && e.kind != ERR_INVALID)
+		journal(JOURNAL_ERROR, e.msg, NULL);
+	show_attested(j->client, j->tag, fd, fd >= 0 ? record : e.kind != ERR_INVALID);
+	job_end(j);
+}
+
+static void attest(struct client *c, const struct ledger_attest *ask)
+{
+	size_t n = 0;
+
+	for (const struct job *j = c->jobs; j; j = j->next)
+		n++;
+	if (n >= JOBS_MAX) {
+		show_attested(c, ask->tag, -1, 1);
+		return;
+	}
+	struct job *j = mem_alloc(sizeof *j);
+
+	*j = (struct job){ .timer.fired = job_on, .client = c, .next = c->jobs, .tag = ask->tag };
+	c->jobs = j;
+	attest_start(&j->run, &c->serve->book, ask);
+	timer_set(&c->serve->timers, &j->timer, 0);
+}
+
 /* False: it is none of ours, and not listened to any more. */
 static bool take_packet(struct client *c, const union ledger_packet *p, size_t n)
 {
@@ -236,6 +311,10 @@ static bool take_packet(struct client *c, const union ledger_packet *p, size_t n
 	}
 	if (ledger_read_check(&p->read, n)) {
 		show_file(c, &p->read);
+		return true;
+	}
+	if (ledger_attest_check(&p->attest, n)) {
+		attest(c, &p->attest);
 		return true;
 	}
 	if (!c->life[0] || !ledger_append_check(&p->append, n) || !record(c, &p->append))

@@ -167,16 +167,13 @@ static int read_file(struct reading *r, size_t i, struct err *e)
 	return 0;
 }
 
-static void read_head(struct reading *r)
+/* `line` was read before the files: a writer that goes on makes them longer, not shorter. */
+static void read_head(struct reading *r, struct span line)
 {
 	struct ledger_finding f = { .fault = LEDGER_FAULT_FORM };
-	struct err ignored = { 0 };
-	struct span line;
 
-	if (map(r->dir_fd, "head", &line, &ignored) == 0 && line.len > 0) {
+	if (line.len > 0)
 		f = ledger_chain_head(&r->chain, (struct span){ line.at, line.len - 1 });
-		unmap(line);
-	}
 	note(r, &f, "head", 1, 0);
 }
 
@@ -190,15 +187,29 @@ static size_t first_file(const struct reading *r)
 	return i;
 }
 
+static int read_files(struct reading *r, struct err *e)
+{
+	struct err ignored = { 0 };
+	struct span head = { 0 };
+	int x = 0;
+
+	(void)!map(r->dir_fd, "head", &head, &ignored); /* none is a finding */
+	if (list(r, e) < 0 || read_key(r, e) < 0)
+		x = -1;
+	r->chain.key = &r->key;
+	for (size_t i = x == 0 ? first_file(r) : 0; x == 0 && i < r->files.len; i++)
+		x = read_file(r, i, e);
+	if (x == 0)
+		read_head(r, head);
+	if (head.at)
+		unmap(head);
+	return x;
+}
+
 static int read_all(struct reading *r, struct err *e)
 {
-	if (list(r, e) < 0 || read_key(r, e) < 0)
+	if (read_files(r, e) < 0)
 		return -1;
-	r->chain.key = &r->key;
-	for (size_t i = first_file(r); i < r->files.len; i++)
-		if (read_file(r, i, e) < 0)
-			return -1;
-	read_head(r);
 	struct ledger_finding f = ledger_chain_start(&r->chain);
 
 	if (r->look->from < r->chain.first)

@@ -3,7 +3,8 @@
  *
  * The filter holds execve until it is answered. The arguments are read from the caller's
  * memory; another thread of it may change them afterwards, so this is a record, not a
- * decision. Without a listener the kernel fails every execve: it is kept as long as anybody of
+ * decision; those that match a command of `gate.commands` wait for one all the same (trips.c).
+ * Without a listener the kernel fails every execve: it is kept as long as anybody of
  * the tree lives, also when the command itself has ended.
  */
 #include <sys/syscall.h>
@@ -16,7 +17,7 @@
 
 #define ARGS_MAX 24
 
-static ssize_t peek(pid_t pid, uint64_t at, void *buf, size_t n)
+ssize_t execs_peek(pid_t pid, uint64_t at, void *buf, size_t n)
 {
 	struct iovec local = { .iov_base = buf, .iov_len = n };
 	struct iovec remote = { .iov_base = (void *)(uintptr_t)at, .iov_len = n };
@@ -25,14 +26,14 @@ static ssize_t peek(pid_t pid, uint64_t at, void *buf, size_t n)
 }
 
 /* A read may not cross into an unmapped page: at most to the end of this one. */
-static size_t peek_text(pid_t pid, uint64_t at, char *out, size_t size)
+size_t execs_peek_text(pid_t pid, uint64_t at, char *out, size_t size)
 {
 	size_t len = 0;
 
 	while (len + 1 < size) {
 		size_t room = 4096 - (size_t)((at + len) % 4096);
 		size_t want = room < size - 1 - len ? room : size - 1 - len;
-		ssize_t n = peek(pid, at + len, out + len, want);
+		ssize_t n = execs_peek(pid, at + len, out + len, want);
 
 		if (n <= 0)
 			break;
@@ -65,14 +66,16 @@ static void record(struct proc *p, const struct seccomp_notif *n)
 		return;
 	struct channel_ran ran = { .pid = n->pid, .missed = p->n_untold };
 	char *out = ran.text;
-	ssize_t got = peek((pid_t)n->pid, n->data.args[is_at ? 2 : 1], pointers, sizeof pointers);
+	ssize_t got =
+	    execs_peek((pid_t)n->pid, n->data.args[is_at ? 2 : 1], pointers, sizeof pointers);
 
 	if (got <= 0) /* near the end of a page: the path alone */
-		peek_text((pid_t)n->pid, n->data.args[is_at ? 1 : 0], out, CHANNEL_EXEC_TEXT);
+		execs_peek_text((pid_t)n->pid, n->data.args[is_at ? 1 : 0], out, CHANNEL_EXEC_TEXT);
 	for (size_t i = 0; i < ARGS_MAX && pointers[i] && len + 2 < CHANNEL_EXEC_TEXT; i++) {
 		if (i > 0)
 			out[len++] = ' ';
-		len += peek_text((pid_t)n->pid, pointers[i], out + len, CHANNEL_EXEC_TEXT - len);
+		len +=
+		    execs_peek_text((pid_t)n->pid, pointers[i], out + len, CHANNEL_EXEC_TEXT - len);
 	}
 	if (p->end.n_execs <= CHANNEL_EXECS_MAX)
 		memcpy(p->end.execs[p->end.n_execs - 1], ran.text, sizeof ran.text);
@@ -80,7 +83,7 @@ static void record(struct proc *p, const struct seccomp_notif *n)
 	    talk_about(p->monitor, CH_RAN, p->num, &ran, sizeof ran) ? 0 : p->n_untold + 1;
 }
 
-static void go_on(struct proc *p, const struct seccomp_notif *n)
+void execs_resume(struct proc *p, const struct seccomp_notif *n)
 {
 	record(p, n);
 	int r = os_seccomp_continue(p->listener.fd, n->id);
@@ -109,7 +112,8 @@ static void ready(struct watch *w, uint32_t events)
 		p->held_id = n.id;
 		return;
 	}
-	go_on(p, &n);
+	if (!trips_hold(p, &n))
+		execs_resume(p, &n);
 }
 
 void execs_go_on(struct monitor *m)
@@ -119,7 +123,10 @@ void execs_go_on(struct monitor *m)
 		if (!p->is_held || p->listener.fd < 0)
 			continue;
 		p->is_held = false;
-		go_on(p, &(struct seccomp_notif){ .id = p->held_id });
+		const struct seccomp_notif n = { .id = p->held_id };
+
+		if (!trips_hold(p, &n))
+			execs_resume(p, &n);
 	}
 }
 
@@ -145,4 +152,5 @@ void execs_close(struct proc *p)
 	if (p->listener.fd >= 0)
 		loop_remove(&p->monitor->loop, &p->listener);
 	fd_close(&p->listener.fd);
+	trips_leave(p);
 }

@@ -398,9 +398,15 @@ static void hear_ca(struct gatekeep *g, const struct gate_packet *p)
 		g->is_ca_placed = true;
 }
 
+static void hear_marks(struct gatekeep *g, const struct gate_packet *p)
+{
+	masks_take(g->monitor, &p->marks);
+}
+
 static void (*const words[G_TYPES])(struct gatekeep *g, const struct gate_packet *p) = {
 	[G_UP] = hear_up,         [G_CA] = hear_ca,   [G_RULED] = hear_ruled,
 	[G_RECORD] = hear_record, [G_ASK] = hear_ask, [G_UNASK] = hear_unask,
+	[G_MARKS] = hear_marks,
 };
 
 /* True: there may be more. */
@@ -526,6 +532,25 @@ void gatekeep_answer(struct monitor *m, const struct gate_answer *a)
 	p.answer.zero = 0;
 	drop_asks(g, a->ask);
 	(void)send_packet(g, &p, NULL, 0);
+}
+
+/* ---- what is asked about it from inside ---------------------------------------------- */
+
+const struct gate_ask *gatekeep_ask_at(const struct monitor *m, size_t i, uint64_t *left_ms)
+{
+	const struct gatekeep *g = m->gate;
+	const uint64_t now = timer_now_ms();
+	size_t n = 0;
+
+	for (size_t k = 0; g && k < g->asks.len; k++) {
+		const struct pending_ask *a = &g->asks.at[k];
+
+		if (a->is_over || a->until_ms <= now || n++ < i)
+			continue;
+		*left_ms = a->until_ms - now;
+		return &a->ask;
+	}
+	return NULL;
 }
 
 /* ---- birth and end ----------------------------------------------------------------- */

@@ -10,6 +10,7 @@
  *   streams.c  its output to its log, its input from the client
  *   report.c   what its end says: state, usage, children
  *   execs.c    exec notifications
+ *   trips.c    programs that wait for a person
  *   clock.c    the deadlines of the sandbox
  *   freeze.c   pause and resume; a moment in which all stand still
  *   stopper.c  the same where there is no freezer
@@ -39,6 +40,7 @@
 #define LOG_TAIL_MAX (3u * LOG_TAIL_STEP + LOG_FRAME_DATA_MAX)
 
 struct monitor;
+struct seccomp_notif;
 struct shell;
 
 /* Positions of frames. */
@@ -52,6 +54,8 @@ struct stream {
 	enum log_stream which;
 	bool is_watched;
 	uint64_t bytes;
+	struct masking masking;
+	struct timer hold;
 };
 
 struct proc {
@@ -82,6 +86,14 @@ struct proc {
 	uint64_t started_ms, resting_ms;
 	int64_t started_unix_ms;
 
+	struct {
+		char *rules; /* n of them, each with its NUL */
+		char *own;   /* the command's own arguments, the same */
+		size_t own_len;
+		bool is_own_cut;
+		uint32_t n;
+		uint64_t ms;
+	} trips;           /* trips.c */
 	bool has_listener; /* it gave us one */
 	bool is_held;      /* its own execve waits for the gate */
 	uint64_t held_id;  /* of that notification */
@@ -103,7 +115,8 @@ struct proc {
 
 	/* What the client is still to be told. */
 	bool is_rung; /* GREW was said, and no ACK has come */
-	bool due_started, due_grew, due_took, due_waiting, due_proc;
+	bool due_started, due_grew, due_took, due_waiting, due_proc, due_masked;
+	struct channel_masked masked;
 	/* waiting.c */
 	bool is_watched, was_waiting, is_said;
 	uint64_t quiet_at; /* the log's position and the input taken, when it was last looked at */
@@ -113,7 +126,9 @@ struct proc {
 struct ended {
 	uint32_t num;
 	bool is_told, is_forgotten, is_failed;
-	int log_fd; /* for self.sock; -1: none, or too long ago */
+	bool due_masked; /* before its end */
+	int log_fd;      /* for self.sock; -1: none, or too long ago */
+	struct channel_masked masked;
 	struct log_tail tail;
 	union {
 		unsigned char end[offsetof(struct channel_end, execs)];
@@ -131,6 +146,7 @@ struct why {
 
 struct self;
 struct gatekeep;
+struct trip;
 
 struct monitor {
 	struct loop loop;
@@ -144,6 +160,7 @@ struct monitor {
 	struct proc *procs;
 	size_t n_procs;
 	struct shell *shells;
+	struct marker *marker;        /* NULL: nothing that is written has to be masked */
 	VEC(struct ended) ended;      /* oldest first */
 	struct cgroup_leaf leaves[8]; /* empty ones */
 	size_t n_leaves;
@@ -155,7 +172,10 @@ struct monitor {
 	bool due_ready, due_synced, due_usage;
 	int due_done[CH_TYPES]; /* errno + 1; 0: nothing */
 
-	struct timer wall, idle, stop, sweep, freeze, lease, look, become;
+	struct timer wall, idle, stop, sweep, freeze, lease, look, become, trip_sweep;
+	struct trip *trips; /* trips.c */
+	size_t n_trips;
+	uint64_t last_trip;
 	uint64_t last_io_ms, idle_cpu_ms;
 	bool has_started;            /* the wall limit counts */
 	bool is_stopping;            /* CH_STOP is under way */
@@ -269,6 +289,13 @@ int streams_take_pty(struct proc *p, struct err *e) MUST_USE;
 void streams_read(struct proc *p); /* what there is now */
 bool streams_ended(const struct proc *p);
 void streams_drain(struct proc *p); /* everything inside is dead: read to the end */
+void streams_keep(struct stream *s, const void *bytes, size_t n); /* in the log */
+
+/* ---- masks.c ---- */
+void masks_take(struct monitor *m, const struct gate_marks *from);
+void masks_begin(struct proc *p);
+void masks_pass(struct stream *s, const void *bytes, size_t n);
+void masks_end(struct proc *p);
 void streams_ack(struct proc *p, uint64_t position);
 void streams_input(struct proc *p, const void *bytes, size_t n);
 void streams_input_end(struct proc *p);
@@ -298,6 +325,19 @@ int execs_watch(struct proc *p, struct err *e) MUST_USE;
 void execs_close(struct proc *p);
 void execs_go_on(struct monitor *m);                       /* those that were held */
 void execs_refuse(struct monitor *m, const struct err *e); /* the same: none of them runs */
+
+ssize_t execs_peek(pid_t pid, uint64_t at, void *buf, size_t n);
+/* Text up to its NUL, or as far as there is room; its length. */
+size_t execs_peek_text(pid_t pid, uint64_t at, char *out, size_t size);
+void execs_resume(struct proc *p, const struct seccomp_notif *n);
+
+/* trips.c */
+void trips_learn(struct proc *p, const struct command *c);      /* what is to be held of it */
+bool trips_hold(struct proc *p, const struct seccomp_notif *n); /* true: it does not go on now */
+void trips_answer(struct monitor *m, const struct gate_answer *a);
+void trips_tell(struct monitor *m); /* what the client does not know yet */
+void trips_new_client(struct monitor *m);
+void trips_leave(struct proc *p); /* nobody of its tree waits any more */
 
 /* freeze.c */
 void freeze_set(struct monitor *m, bool on); /* answers when it is done */
@@ -331,5 +371,7 @@ void gatekeep_sync(struct monitor *m);
 void gatekeep_take(struct monitor *m, int *fd); /* or leaves it; the same below */
 void gatekeep_rules(struct monitor *m, uint32_t generation, int *fd);
 void gatekeep_ack(struct monitor *m, uint64_t at);
+/* The i-th that waits for a person, and how long it will; NULL: there are no more. */
+const struct gate_ask *gatekeep_ask_at(const struct monitor *m, size_t i, uint64_t *left_ms);
 void gatekeep_answer(struct monitor *m, const struct gate_answer *a);
 void gatekeep_end(struct monitor *m); /* the last records */

@@ -228,6 +228,7 @@ void procs_settle(struct proc *p)
 	timer_stop(&m->timers, &p->grace);
 	timer_stop(&m->timers, &p->drain);
 	timer_stop(&m->timers, &p->rest);
+	trips_leave(p);
 	streams_close(p);
 	cgroup_leaf_close(&p->leaf);
 	fd_close(&p->log_fd);
@@ -260,6 +261,7 @@ void procs_close(struct proc *p)
 	gatekeep_tell(m);
 	if (!m->is_ending)
 		report_look(p);
+	masks_end(p);
 	report_fill(p);
 	if (p->cause != RUN_EXITED && !m->is_ending)
 		procs_kill(p); /* the rest of it goes with the command */
@@ -437,7 +439,7 @@ static void runs(struct proc *p)
 	if (p->has_exited)
 		return;
 	p->is_running = true;
-	p->due_started = !p->command.is_final;
+	p->due_started = !p->command.is_final || p->trips.n > 0;
 	talk_proc(p);
 }
 
@@ -501,6 +503,7 @@ static void begin(struct proc *p, struct proc_start *s)
 	p->started_ms = timer_now_ms();
 	p->started_unix_ms = unix_ms();
 	p->oom_before = p->monitor->oom_kills;
+	masks_begin(p);
 }
 
 static struct proc *make(struct monitor *m, struct proc_start *s)
@@ -520,6 +523,7 @@ static struct proc *make(struct monitor *m, struct proc_start *s)
 	p->grace.fired = grace_fired;
 	p->drain.fired = drain_fired;
 	note_arguments(p, &s->command);
+	trips_learn(p, &s->command);
 	p->next = m->procs;
 	m->procs = p;
 	m->n_procs++;

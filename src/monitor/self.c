@@ -5,8 +5,10 @@
  *
  *   whoami    {"sandbox":"..."}
  *   why       {"violations":[{"kind":"limit","target":"pids","process":3,"count":2},
- *                            {"kind":"net","target":"example.org:443","reason":"no_rule","count":1},...]}
- *   log NUM   {"process":3,"encoding":"utf-8","data":"..."}    the last 64 KiB
+ *                            {"kind":"net","target":"example.org:443","reason":"no_rule","count":1},...],
+ *              "pending":[{"kind":"net","target":"example.org:443","rule":"ask:
+ * *","left_ms":58000}]} pending: what waits for a person; nothing that is said here answers it log
+ * NUM   {"process":3,"encoding":"utf-8","data":"..."}    the last 64 KiB
  *
  * Whoever connects is hostile: few connections, short lines, little time, and nothing that can be
  * said here changes anything.
@@ -97,6 +99,23 @@ static void print_why(struct str *out, const struct why *w)
 	str_add(out, "}");
 }
 
+static void print_pending(struct str *out, const struct monitor *m)
+{
+	const struct gate_ask *a;
+	uint64_t left_ms = 0;
+
+	for (size_t i = 0; (a = gatekeep_ask_at(m, i, &left_ms)); i++) {
+		char target[sizeof a->name + 8];
+		int n = snprintf(target, sizeof target, "%s:%u", a->name, a->port);
+
+		str_addf(out, "%s{\"kind\":\"net\",\"target\":", i > 0 ? "," : "");
+		add_quoted(out, target, (size_t)n);
+		str_add(out, ",\"rule\":");
+		add_quoted(out, a->rule, strlen(a->rule));
+		str_addf(out, ",\"left_ms\":%llu}", (unsigned long long)left_ms);
+	}
+}
+
 static void answer_why(struct visitor *v, const char *argument)
 {
 	const struct monitor *m = v->monitor;
@@ -108,6 +127,8 @@ static void answer_why(struct visitor *v, const char *argument)
 		str_add(&v->answer, i > from ? "," : "");
 		print_why(&v->answer, &m->why[i % WHY_MAX]);
 	}
+	str_add(&v->answer, "],\"pending\":[");
+	print_pending(&v->answer, m);
 	str_add(&v->answer, "]}\n");
 }
 

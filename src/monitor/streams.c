@@ -43,6 +43,15 @@ static void mark_tail(struct proc *p)
 	p->tail.to = p->log.at;
 }
 
+void streams_keep(struct stream *s, const void *bytes, size_t n)
+{
+	struct proc *p = s->proc;
+
+	log_add(&p->log, s->which, timer_now_ms() - p->started_ms, bytes, n);
+	mark_tail(p);
+	p->due_grew = true;
+}
+
 /* One read, one frame. Returns false when there is nothing more now. */
 static bool pump(struct stream *s)
 {
@@ -60,11 +69,8 @@ static bool pump(struct stream *s)
 	s->bytes += (uint64_t)n;
 	clock_active(m);
 	size_t room = allowed(p, (size_t)n);
-	if (room > 0) {
-		log_add(&p->log, s->which, timer_now_ms() - p->started_ms, buffer, room);
-		mark_tail(p);
-		p->due_grew = true;
-	}
+	if (room > 0)
+		masks_pass(s, buffer, room);
 	return true;
 }
 
@@ -377,6 +383,7 @@ void streams_rest(struct proc *p)
 
 void streams_close(struct proc *p)
 {
+	masks_end(p);
 	for (size_t i = 0; i < COUNT(p->streams); i++) {
 		if (p->streams[i].watch.fd >= 0)
 			loop_remove(&p->monitor->loop, &p->streams[i].watch);

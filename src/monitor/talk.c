@@ -85,17 +85,23 @@ void talk_proc(struct proc *p)
 		p->is_rung = say_of(p, CH_GREW, &p->log.at, sizeof p->log.at);
 		p->due_grew = !p->is_rung;
 	}
+	if (p->due_masked)
+		p->due_masked = !say_of(p, CH_MASKED, &p->masked, sizeof p->masked);
 	if (p->due_took)
 		p->due_took = !say_of(p, CH_TOOK, &took, sizeof took);
 	if (p->due_waiting)
 		p->due_waiting = !say_of(p, CH_WAITING, NULL, 0);
 }
 
-static bool say_ended(struct monitor *m, const struct ended *x)
+static bool say_ended(struct monitor *m, struct ended *x)
 {
+	const struct channel_head masked = { CH_MASKED, sizeof x->masked, x->num, 0 };
 	const struct channel_head end = { CH_EXIT, sizeof x->end, x->num, 0 };
 	const struct channel_head fail = { CH_FAIL, sizeof x->fail, x->num, 0 };
 
+	if (x->due_masked && !say(m, masked, &x->masked))
+		return false;
+	x->due_masked = false;
 	return x->is_failed ? say(m, fail, &x->fail) : say(m, end, x->end);
 }
 
@@ -145,6 +151,7 @@ void talk_flush(struct monitor *m)
 		if (p->is_over)
 			talk_proc(p); /* what its tree still writes */
 	gatekeep_tell(m);
+	trips_tell(m);
 	if (!m->is_blocked)
 		say_answers(m);
 }
@@ -223,7 +230,9 @@ void talk_exit(struct proc *p)
 		x->log_fd = fcntl(p->log_fd, F_DUPFD_CLOEXEC, 0); /* without: self.sock has less */
 	shells_tell(m, false);
 	talk_proc(p); /* the last doorbell is before the end */
-	x->is_told = say_of(p, CH_EXIT, &p->end, channel_end_size(&p->end));
+	x->due_masked = p->due_masked;
+	x->masked = p->masked;
+	x->is_told = !x->due_masked && say_of(p, CH_EXIT, &p->end, channel_end_size(&p->end));
 }
 
 void talk_fail(struct monitor *m, uint32_t num, const struct err *e)
@@ -411,6 +420,8 @@ static int read_exec(const struct message *msg, struct command *c, char **owned,
 		               .window = x.window,
 		               .argc = x.argc,
 		               .envc = x.envc,
+		               .tripc = x.tripc,
+		               .trip_ms = x.trip_ms,
 		               .text_len = x.text_len };
 	if (read_text(c, msg, x.flags & EXEC_TEXT_FD, owned, e) < 0)
 		return -1;
@@ -519,6 +530,14 @@ static void hear_answer(struct monitor *m, const struct message *msg)
 	gatekeep_answer(m, &a);
 }
 
+static void hear_trip_answer(struct monitor *m, const struct message *msg)
+{
+	struct gate_answer a;
+
+	memcpy(&a, msg->packet.data, sizeof a);
+	trips_answer(m, &a);
+}
+
 #define ANY UINT32_MAX
 
 /* clang-format off */
@@ -554,6 +573,7 @@ static const struct {
 	[CH_RULES]   = { sizeof(struct gate_rules),    false, NULL,        NULL,         hear_rules },
 	[CH_NET_ACK] = { sizeof(uint64_t),             false, NULL,        hear_net_ack, NULL },
 	[CH_ANSWER]  = { sizeof(struct gate_answer),   false, NULL,        hear_answer,  NULL },
+	[CH_TRIP_ANSWER] = { sizeof(struct gate_answer), false, NULL,      hear_trip_answer, NULL },
 };
 /* clang-format on */
 
@@ -667,6 +687,7 @@ static void door_ready(struct watch *w, uint32_t events)
 	m->due_synced = m->due_usage = false;
 	m->due_ready = true;
 	gatekeep_new_client(m);
+	trips_new_client(m);
 	for (struct proc *p = m->procs; p; p = p->next) {
 		p->is_rung = false;
 		p->due_grew = p->log_fd >= 0 && p->log.at > p->acked;

@@ -35,3 +35,11 @@ int os_seccomp_continue(int listener_fd, uint64_t id)
 	OS_FAULT("seccomp_notify");
 	return os_ret(ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_SEND, &answer));
 }
+
+int os_seccomp_refuse(int listener_fd, uint64_t id, int error)
+{
+	struct seccomp_notif_resp answer = { .id = id, .error = -error };
+
+	OS_FAULT("seccomp_notify");
+	return os_ret(ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_SEND, &answer));
+}

@@ -13,3 +13,4 @@ int os_seccomp_load(const struct sock_filter *code, size_t n, bool listener);
 int os_seccomp_receive(int listener_fd, struct seccomp_notif *out);
 int os_seccomp_valid(int listener_fd, uint64_t id); /* 0 while the caller still waits */
 int os_seccomp_continue(int listener_fd, uint64_t id);
+int os_seccomp_refuse(int listener_fd, uint64_t id, int error); /* the call fails with it */

@@ -1,10 +1,14 @@
 #include "spec/bind.h"
 
 #include "spec/opts.h"
+#include "wire/canary.h"
 #include "wire/http.h"
 #include "wire/target.h"
+#include "wire/weburl.h"
 
 #define LIST_MAX 64
+#define APP_MAX 128
+#define AWS_PLACE_MAX 81 /* both parts: 40 */
 #define TTL_MS_MAX (366ull * 24 * 3600 * 1000)
 
 /* ---- values -------------------------------------------------------------------------- */
@@ -62,21 +66,56 @@ static int check_user_part(const char *user, struct err *e)
 	           : 0;
 }
 
+/* "eu-west-3" or "eu-west-3/s3" */
+static int check_aws(const char *place, struct err *e)
+{
+	size_t n = strcspn(place, "/");
+
+	if (place[n] && (n == 0 || !place[n + 1] || strchr(place + n + 1, '/')))
+		n = 0;
+	for (const char *p = place; *p && n > 0; p++)
+		if (!(*p >= 'a' && *p <= 'z') && !(*p >= '0' && *p <= '9') && *p != '-' &&
+		    *p != '/')
+			n = 0;
+	if (place[0] && (n == 0 || strlen(place) > AWS_PLACE_MAX))
+		return err_new(e, ERR_INVALID, "\"%s\" is not REGION or REGION/SERVICE",
+		               quote(place).text);
+	return 0;
+}
+
+/* "12345/678" or "Iv1.abc/678": what it is called, and where it is installed. */
+static int check_app(const char *app, struct err *e)
+{
+	size_t n = strcspn(app, "/"), digits = app[n] ? strspn(app + n + 1, "0123456789") : 0;
+	bool is_app = n > 0 && digits > 0 && !app[n + 1 + digits] && strlen(app) <= APP_MAX;
+
+	for (size_t i = 0; is_app && i < n; i++)
+		is_app = (span_lower(app[i]) >= 'a' && span_lower(app[i]) <= 'z') ||
+		         (app[i] >= '0' && app[i] <= '9') || strchr(".-_", app[i]);
+	return is_app ? 0
+	              : err_new(e, ERR_INVALID, "\"%s\" is not APP/INSTALLATION, as 12345/678",
+	                        quote(app).text);
+}
+
 /* clang-format off */
+enum arg { ARG_NONE, ARG_SOME, ARG_ANY };
 static const struct {
 	const char *word;
-	bool has_arg;
+	enum arg arg;
 	int (*check)(const char *arg, struct err *e);
 } hows[] = {
-	[BIND_BEARER] = { "bearer", false, NULL },
-	[BIND_BASIC]  = { "basic",  true,  check_user_part },
-	[BIND_HEADER] = { "header", true,  check_field_name },
-	[BIND_QUERY]  = { "query",  true,  check_query_key },
+	[BIND_BEARER] = { "bearer", ARG_NONE, NULL },
+	[BIND_BASIC]  = { "basic",  ARG_SOME, check_user_part },
+	[BIND_HEADER] = { "header", ARG_SOME, check_field_name },
+	[BIND_QUERY]  = { "query",  ARG_SOME, check_query_key },
+	[BIND_AWS]    = { "aws",    ARG_ANY,  check_aws },
+	[BIND_APP]    = { "github-app", ARG_SOME, check_app },
 };
 /* clang-format on */
 _Static_assert(COUNT(hows) == BIND_HOWS, "a way has no word");
 
-static const char *const how_words[] = { "bearer", "basic:", "header:", "query:", NULL };
+static const char *const how_words[] = { "bearer", "basic:",      "header:", "query:",
+	                                 "aws",    "github-app:", NULL };
 
 static int inject_read(const char *text, enum bind_how *how, const char **arg, struct err *e)
 {
@@ -87,12 +126,14 @@ static int inject_read(const char *text, enum bind_how *how, const char **arg, s
 			continue;
 		*how = (enum bind_how)i;
 		*arg = text[n] ? text + n + 1 : "";
-		if (hows[i].has_arg != (**arg != '\0') || (text[n] && !hows[i].has_arg))
+		if ((hows[i].arg == ARG_SOME && !**arg) || (text[n] && !**arg) ||
+		    (text[n] && hows[i].arg == ARG_NONE))
 			break;
 		return hows[i].check ? hows[i].check(*arg, e) : 0;
 	}
 	return err_new(e, ERR_INVALID,
-	               "\"%s\": wants bearer, basic:USER, header:NAME or query:KEY%s",
+	               "\"%s\": wants bearer, basic:USER, header:NAME, query:KEY, aws or "
+	               "github-app:APP/INSTALLATION%s",
 	               quote(text).text, hint(text, how_words).text);
 }
 
@@ -176,7 +217,35 @@ static int check_ref(const struct opt *o, struct arena *a, const char *text, con
 	return 0;
 }
 
+static int check_canary(const struct opt *o, struct arena *a, const char *text, const char **out,
+                        struct err *e)
+{
+	(void)o;
+	if (canary_check(text, e) < 0)
+		return -1;
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
+static int check_api(const struct opt *o, struct arena *a, const char *text, const char **out,
+                     struct err *e)
+{
+	struct weburl u;
+
+	(void)o;
+	if (text_plain(text, PATH_TEXT_MAX, e) < 0)
+		return -1;
+	if (weburl_read(span_of(text), &u) < 0 || !u.is_tls)
+		return err_new(e, ERR_INVALID,
+		               "\"%s\" is not a base such as https://api.example.org",
+		               quote(text).text);
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
 /* ---- the document -------------------------------------------------------------------- */
+
+static const char *const approve_words[] = { "each", "first", NULL };
 
 /* clang-format off */
 #define FIELD(name) .offset = offsetof(struct bind, name)
@@ -189,8 +258,13 @@ static const struct opt rows[] = {
 	{ .key = "paths", .type = &opt_list, .check = check_url_path, FIELD(paths), .max = LIST_MAX },
 	{ .key = "git", .type = &opt_list, .check = check_repo, FIELD(git), .max = LIST_MAX },
 	{ .key = "push", .type = &opt_list, .check = check_ref, FIELD(push), .max = LIST_MAX },
+	{ .key = "push_ask", .type = &opt_list, .check = check_ref, FIELD(push_ask), .max = LIST_MAX },
+	{ .key = "approve", .type = &opt_text, .check = check_word, .words = approve_words, FIELD(approve) },
 	{ .key = "env", .type = &opt_text, .check = check_env_name, FIELD(env) },
 	{ .key = "ttl", .type = &opt_text, .check = check_ttl, FIELD(ttl) },
+	{ .key = "canary", .type = &opt_text, .check = check_canary, FIELD(canary) },
+	{ .key = "file", .type = &opt_text, .check = check_mount_point, FIELD(file) },
+	{ .key = "api", .type = &opt_text, .check = check_api, FIELD(api) },
 	{ .key = "workspaces", .type = &opt_list, .check = check_name, FIELD(workspaces), .max = LIST_MAX },
 };
 /* clang-format on */
@@ -203,17 +277,37 @@ static const struct doc_kind kind = {
 	.when_empty = "hosts",
 };
 
+static int check_planted(const struct bind *b, struct err *e)
+{
+	if (b->hosts.len + b->methods.len + b->paths.len + b->git.len + b->push.len > 0 ||
+	    b->inject || b->format || b->ttl)
+		return err_new(e, ERR_INVALID,
+		               "canary: it is sent nowhere; env, file and workspaces go with it");
+	if (!b->env && !b->file)
+		return err_new(e, ERR_INVALID, "canary: where is it placed? say env or file");
+	return 0;
+}
+
 static int check_whole(struct bind *b, struct err *e)
 {
+	if (b->canary)
+		return check_planted(b, e);
+	if (b->file)
+		return err_new(e, ERR_INVALID, "file: is for a canary");
 	if (b->hosts.len == 0)
 		return err_new(e, ERR_INVALID, "hosts: a secret is bound to one at least");
 	if (!b->inject)
 		b->inject = "bearer";
 	if (inject_read(b->inject, &b->how, &b->arg, e) < 0)
 		return -1;
+	if ((b->api != NULL) != (b->how == BIND_APP))
+		return err_new(e, ERR_INVALID, "api: goes with inject github-app:APP/INSTALLATION");
+	if (b->env && b->how == BIND_AWS)
+		return err_new(e, ERR_INVALID,
+		               "env: of aws it is AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
 	if (b->format && b->how != BIND_HEADER)
 		return err_new(e, ERR_INVALID, "format: is for inject header:NAME");
-	if (b->push.len > 0 && b->git.len == 0)
+	if (b->push.len + b->push_ask.len > 0 && b->git.len == 0)
 		return err_new(e, ERR_INVALID, "push: to which repository? name it with git");
 	if (b->git.len > 0 && (b->methods.len > 0 || b->paths.len > 0))
 		return err_new(
@@ -253,8 +347,8 @@ int bind_print(const struct bind *b, struct str *out, struct err *e)
 
 void bind_done(struct bind *b)
 {
-	struct text_list *lists[] = { &b->hosts, &b->methods, &b->paths,
-		                      &b->git,   &b->push,    &b->workspaces };
+	struct text_list *lists[] = { &b->hosts, &b->methods,  &b->paths,     &b->git,
+		                      &b->push,  &b->push_ask, &b->workspaces };
 
 	for (size_t i = 0; i < COUNT(lists); i++)
 		vec_done(lists[i]);

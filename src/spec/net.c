@@ -107,6 +107,18 @@ static int check_cached(const struct opt *o, struct arena *a, const char *text, 
 	return 0;
 }
 
+/* "npm:HOST" as above, or the hosts that a preset stands for. */
+static int check_publish(const struct opt *o, struct arena *a, const char *text, const char **out,
+                         struct err *e)
+{
+	const char *name = NULL;
+
+	if (net_entry_kind(text, &name) != NET_PRESET || pkg_find(name, strlen(name)) == PKG_NONE)
+		return check_cached(o, a, text, out, e);
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
 /* ---- rate ---- */
 
 /* "200/m": so many per second, minute or hour. */
@@ -223,6 +235,8 @@ static const struct opt http_rows[] = {
 	{ .key = "paths", .type = &opt_list, .check = check_url_path, RULE(paths),
 	  .forms = "list of paths; `*` is one segment, `**` any depth",
 	  .help = "allowed paths; all unless given" },
+	{ .key = "ask", .type = &opt_bool, RULE(is_ask),
+	  .forms = "true, false", .help = "each such request waits until a person decides" },
 };
 /* clang-format on */
 const struct opt_table http_table = { http_rows, COUNT(http_rows) };
@@ -242,8 +256,9 @@ static int http_set(struct input *in, const struct opt *o, void *into, json_t *v
 		return -1;
 	if (!rule->host)
 		return err_new(e, ERR_INVALID, "needs a host");
-	if (rule->methods.len == 0 && rule->paths.len == 0)
-		return err_new(e, ERR_INVALID, "needs methods or paths, else it restricts nothing");
+	if (rule->methods.len == 0 && rule->paths.len == 0 && !rule->is_ask)
+		return err_new(e, ERR_INVALID,
+		               "needs methods, paths or ask, else it restricts nothing");
 	return 0;
 }
 
@@ -261,7 +276,7 @@ static json_t *http_get(const struct opt *o, const void *from)
 }
 
 static const struct opt_type opt_http = {
-	.wants = "a list of objects with host, methods, paths",
+	.wants = "a list of objects with host, methods, paths, ask",
 	.items = true,
 	.set = http_set,
 	.get = http_get,
@@ -328,6 +343,9 @@ static const struct opt net_rows[] = {
 		  "`{\"files\": {\"a/b.json\": \"base64\"}}`" },
 	{ .key = "http", .type = &opt_http, .members = &http_table,
 	  .forms = "list of objects", .help = "methods and paths of a host" },
+	{ .key = "publish", .type = &opt_list, .check = check_publish, FIELD(publish),
+	  .forms = "list: `preset:npm`, `npm:HOST`; also `pip`, `cargo`",
+	  .help = "what publishes there waits until a person decides, the rest is allowed: rules of `http` for that registry" },
 	{ .key = "inspect", .type = &opt_list, .check = check_host, FIELD(inspect),
 	  .forms = "list of hosts", .help = "TLS is terminated and requests are recorded; allows nothing" },
 	{ .key = "tls_any", .type = &opt_list, .check = check_host, FIELD(tls_any),
@@ -362,6 +380,7 @@ void net_clear(struct net_spec *n)
 	vec_done(&n->mock);
 	vec_done(&n->mocks);
 	vec_done(&n->rate);
+	vec_done(&n->publish);
 	n->is_offline = false;
 	n->mode = NET_DENY;
 }
@@ -370,8 +389,8 @@ bool spec_reads_tls(const struct spec *s)
 {
 	const struct net_spec *n = &s->net;
 
-	return n->http.len > 0 || n->inspect.len > 0 || n->mock.len > 0 || n->cache.len > 0 ||
-	       s->creds.len > 0;
+	return n->http.len > 0 || n->publish.len > 0 || n->inspect.len > 0 || n->mock.len > 0 ||
+	       n->cache.len > 0 || s->creds.len > 0;
 }
 
 /* "denny", "alow:example.org", "example.org": a slip must never become a rule. */
@@ -430,8 +449,8 @@ static int net_set_text(struct input *in, struct net_spec *net, const char *text
 /* The rules of an object must say one thing. */
 static int net_settle(struct net_spec *net, bool has_mode, struct err *e)
 {
-	bool reaches =
-	    net->allow.len || net->ask.len || net->cidr.len || net->mock.len || net->http.len;
+	bool reaches = net->allow.len || net->ask.len || net->cidr.len || net->mock.len ||
+	               net->http.len || net->publish.len;
 	bool any = reaches || net->deny.len || net->rate.len || net->inspect.len ||
 	           net->tls_any.len || net->cache.len || net->is_offline;
 

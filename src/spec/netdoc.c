@@ -68,6 +68,77 @@ static int expand_list(const struct expander *x, struct text_list *list, struct 
 	return 0;
 }
 
+/* ---- what publishes a package ---- */
+
+/* The rest of the methods is for clients that only take. */
+static const struct {
+	const char *preset;
+	const char *const *asked, *const *free;
+} publishing[] = {
+	{ "npm", (const char *const[]){ "PUT", "DELETE", NULL },
+	  (const char *const[]){ "GET", "HEAD", "POST", "PATCH", "OPTIONS", NULL } },
+	{ "pip", (const char *const[]){ "POST", "PUT", "PATCH", "DELETE", NULL },
+	  (const char *const[]){ "GET", "HEAD", "OPTIONS", NULL } },
+	{ "cargo", (const char *const[]){ "PUT", "DELETE", NULL },
+	  (const char *const[]){ "GET", "HEAD", "POST", "PATCH", "OPTIONS", NULL } },
+};
+
+static void add_http(struct net_spec *net, const char *host, const char *const *methods,
+                     bool is_ask)
+{
+	struct http_rule rule = { .host = host, .is_ask = is_ask };
+
+	for (; *methods; methods++)
+		vec_push(&rule.methods, *methods);
+	vec_push(&net->http, rule);
+}
+
+static void add_publishing(struct net_spec *net, struct span preset, const char *host)
+{
+	for (size_t i = 0; i < COUNT(publishing); i++) {
+		if (!span_is(preset, publishing[i].preset))
+			continue;
+		add_http(net, host, publishing[i].asked, true);
+		add_http(net, host, publishing[i].free, false);
+	}
+}
+
+/* "npm:HOST", or "preset:npm" for the hosts that it stands for. 0: somebody else may know them. */
+static int expand_published(const struct expander *x, struct net_spec *net, const char *entry,
+                            struct err *e)
+{
+	const char *name = NULL;
+	struct text_list found = { 0 };
+	struct span preset = { entry, strcspn(entry, ":") };
+
+	if (net_entry_kind(entry, &name) != NET_PRESET) {
+		add_publishing(net, preset, entry + preset.len + 1);
+		return 1;
+	}
+	int r = x->hosts(x->arg, NET_PRESET, name, &found, e);
+
+	for (size_t i = 0; i < found.len && r > 0; i++)
+		add_publishing(net, span_of(name), arena_strdup(x->arena, found.at[i]));
+	vec_done(&found);
+	return r < 0 ? err_wrap(e, "%s", entry) : r;
+}
+
+static int expand_publish(const struct expander *x, struct net_spec *net, struct err *e)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < net->publish.len; i++) {
+		int r = expand_published(x, net, net->publish.at[i], e);
+
+		if (r < 0)
+			return -1;
+		if (r == 0)
+			net->publish.at[kept++] = net->publish.at[i];
+	}
+	net->publish.len = kept;
+	return 0;
+}
+
 int net_expand(struct spec *s, net_hosts_fn *hosts, void *arg, struct err *e)
 {
 	struct text_list *lists[] = { &s->net.deny, &s->net.allow, &s->net.ask };
@@ -78,7 +149,7 @@ int net_expand(struct spec *s, net_hosts_fn *hosts, void *arg, struct err *e)
 		if (expand_list(&x, lists[i], e) < 0)
 			return -1;
 	}
-	return 0;
+	return expand_publish(&x, &s->net, e);
 }
 
 struct by_config {
@@ -235,7 +306,7 @@ static int json_write(const char *bytes, size_t n, void *out)
 	return 0;
 }
 
-int net_document(const struct net_spec *net, const struct config_net *c, struct json_t *creds,
+int net_document(const struct net_spec *net, const struct config_net *c, struct json_t *held,
                  struct str *out, struct err *e)
 {
 	json_t *rules = members_get(&net_table, net);
@@ -251,8 +322,9 @@ int net_document(const struct net_spec *net, const struct config_net *c, struct 
 		json_object_set_new(doc, "proxy", json_string(c->proxy));
 	if (mocks)
 		json_object_set_new(doc, "mocks", mocks);
-	if (creds)
-		json_object_set_new(doc, "creds", creds);
+	if (held)
+		json_object_update(doc, held);
+	json_decref(held);
 	if (c->ask_ms > 0)
 		json_object_set_new(doc, "ask_ms", json_integer((json_int_t)c->ask_ms));
 	if (json_dump_callback(doc, json_write, out, JSON_COMPACT) < 0)

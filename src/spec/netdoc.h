@@ -23,7 +23,7 @@ int net_expand_config(struct spec *s, const struct config_net *c, struct err *e)
 int net_admit(const struct net_spec *net, const struct config_net *c, bool is_operator,
               struct err *e) MUST_USE;
 
-/* The rules document of wire/gate.h. What was admitted is granted. `creds`: its member, whose
- * reference is taken; NULL: none. */
-int net_document(const struct net_spec *net, const struct config_net *c, struct json_t *creds,
+/* The rules document of wire/gate.h. What was admitted is granted. `held`: members of it
+ * (core/secret.h), whose reference is taken; NULL: none. */
+int net_document(const struct net_spec *net, const struct config_net *c, struct json_t *held,
                  struct str *out, struct err *e) MUST_USE;

@@ -2,6 +2,7 @@
  * opts.c - the keys of a spec, in canonical order, and the three ways in.
  */
 #include "spec/opts.h"
+#include "spec/trip.h"
 
 static const char *const image_words[] = { "host", "dir:PATH", "NAME", NULL };
 static const char *const backend_words[] = { "native", NULL };
@@ -14,6 +15,13 @@ static const char *const profile_words[] = {
 
 /* clang-format off */
 #define FIELD(name) .offset = offsetof(struct spec, name)
+
+static const struct opt gate_rows[] = {
+	{ .key = "commands", .type = &opt_list, .check = check_trip, FIELD(commands), .max = TRIPS_MAX,
+	  .forms = "list of commands",
+	  .help = "programs that wait for an approval when they are started: `git push`, `rm -rf *`, `npm ** publish`" },
+};
+const struct opt_table gate_table = { gate_rows, COUNT(gate_rows) };
 
 static const struct opt rows[] = {
 	{ .key = "net", .flag = "net", .arg = "RULE", .dflt = "deny", .weaker = true,
@@ -61,6 +69,9 @@ static const struct opt rows[] = {
 	{ .key = "setup", .flag = "setup", .arg = "CMD",
 	  .type = &opt_list, .check = check_command, FIELD(setup),
 	  .forms = "list of commands", .help = "a command that runs once before the first one" },
+	{ .key = "gate",
+	  .type = &opt_gate, .members = &gate_table,
+	  .forms = "object", .help = "see below" },
 	{ .key = "checkpoint", .flag = "checkpoint", .arg = "on|off|all", .dflt = "on",
 	  .type = &opt_switch, .check = check_word, .words = checkpoint_words, FIELD(checkpoint),
 	  .forms = "`on`, `off`, `all`, true, false",
@@ -87,6 +98,7 @@ void spec_done(struct spec *s)
 	vec_done(&s->env);
 	vec_done(&s->services);
 	vec_done(&s->setup);
+	vec_done(&s->commands);
 	vec_done(&s->allow_weaker);
 	arena_done(&s->arena);
 }

@@ -107,8 +107,9 @@ int doc_yaml(const struct doc_kind *kind, struct arena *a, void *into, struct sp
              struct err *e) MUST_USE;
 
 /* Tables: of a document (opts.c), of its objects (net.c, fs.c, limits.c). */
-extern const struct opt_table top_table, net_table, http_table, rate_table, fs_table, limit_table;
-extern const struct opt_type opt_net, opt_fs, opt_creds, opt_env, opt_profile, opt_switch;
+extern const struct opt_table top_table, net_table, http_table, rate_table, fs_table, limit_table,
+    gate_table;
+extern const struct opt_type opt_net, opt_fs, opt_creds, opt_env, opt_profile, opt_switch, opt_gate;
 
 const struct opt *table_find(const struct opt_table *t, const char *key);
 const struct opt *flag_row(size_t i);             /* the i-th row that has a flag; NULL: no more */
@@ -160,7 +161,7 @@ extern const struct unit unit_cores, unit_count, unit_size, unit_duration;
 opt_check check_path, check_mount_point, check_source, check_host, check_cidr, check_rules_file,
     check_any, check_proxy;
 opt_check check_url_path;
-opt_check check_user, check_image, check_env_name, check_env_value, check_weaker;
+opt_check check_user, check_image, check_env_name, check_env_value, check_weaker, check_trip;
 bool secret_prefix(const char *text);
 /* The name of a secret; one that may be a secret itself is not repeated. */
 int secret_word_check(struct arena *a, const char *text, const char **out, struct err *e) MUST_USE;

@@ -191,6 +191,22 @@ static const char creds_text[] =
     "```\n"
     "\n";
 
+static const char gate_text[] =
+    "## gate\n"
+    "\n"
+    "What waits for an approval (docs/approvals.md). A command is the beginning of an argument "
+    "list:\n"
+    "`git push` has `git push origin main` too. `*` and `?` stand for letters of one argument, "
+    "`**` for\n"
+    "any number of arguments. A program without a slash goes by its name, one with a slash by its "
+    "path.\n"
+    "It is a tripwire, not a wall: a program can do what another one does.\n"
+    "\n"
+    "```yaml\n"
+    "gate: {commands: [git ** push, npm publish, rm -rf *]}\n"
+    "```\n"
+    "\n";
+
 static const char limits_text[] =
     "## limits\n"
     "\n"
@@ -226,6 +242,8 @@ void spec_reference(struct str *out)
 	str_add(out, fs_text);
 	reference_members(out, "An entry as an object", &fs_table);
 	str_add(out, creds_text);
+	str_add(out, gate_text);
+	reference_members(out, "It has", &gate_table);
 	str_add(out, limits_text);
 	add_limits(out);
 	add_weaker(out);

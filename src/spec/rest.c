@@ -5,6 +5,8 @@
 
 #include <ctype.h>
 
+#include "spec/trip.h"
+
 int check_user(const struct opt *o, struct arena *a, const char *text, const char **out,
                struct err *e)
 {
@@ -187,3 +189,27 @@ const struct opt_type opt_switch = {
 	.set = switch_set,
 	.get = switch_get,
 };
+
+/* ---- gate: who is held, and asked for ---- */
+
+int check_trip(const struct opt *o, struct arena *a, const char *text, const char **out,
+               struct err *e)
+{
+	(void)o;
+	if (text_plain(text, TRIP_TEXT_MAX, e) < 0 || trip_check(text, e) < 0)
+		return -1;
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
+static json_t *gate_get(const struct opt *o, const void *from)
+{
+	json_t *members = members_get(o->members, opt_from(o, from));
+
+	if (json_object_size(members) > 0)
+		return members;
+	json_decref(members);
+	return NULL;
+}
+
+const struct opt_type opt_gate = { .wants = "an object", .set = members_set, .get = gate_get };

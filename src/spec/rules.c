@@ -23,6 +23,7 @@ struct doc {
 	struct text_list grant;
 	struct pair_list mocks;
 	struct cred_list creds;
+	struct pair_list canaries;
 	const char *proxy;
 	uint32_t ask_ms;
 };
@@ -96,6 +97,7 @@ static const struct opt rows[] = {
 	{ .key = "mocks", .type = &opt_map, .check_key = check_rules_file, .check = check_any,
 	  FIELD(mocks) },
 	{ .key = "creds", .type = &opt_doc_creds, FIELD(creds), .max = CREDS_MAX },
+	{ .key = "canaries", .type = &opt_map, .check_key = check_name, .check = check_any, FIELD(canaries), .max = CREDS_MAX },
 	{ .key = "ask_ms", .type = &opt_ask, FIELD(ask_ms) },
 };
 /* clang-format on */
@@ -114,6 +116,7 @@ static void doc_done(struct doc *doc)
 	vec_done(&doc->grant);
 	vec_done(&doc->mocks);
 	creds_done(&doc->creds);
+	vec_done(&doc->canaries);
 }
 
 /* ---- hosts and ranges; the text was checked by check_host and check_cidr ---- */
@@ -203,7 +206,8 @@ static void text_add(struct text_list *l, const char *text)
 
 static void http_compile(struct rules *r, const struct http_rule *in)
 {
-	struct request_rule rule = { .host = host_compile(&r->arena, in->host) };
+	struct request_rule rule = { .host = host_compile(&r->arena, in->host),
+		                     .is_ask = in->is_ask };
 
 	for (size_t i = 0; i < in->methods.len; i++)
 		text_add(&rule.methods, in->methods.at[i]);
@@ -311,6 +315,14 @@ static void creds_compile(struct rules *r, struct cred_list *in)
 	}
 }
 
+static void canaries_compile(struct rules *r, const struct pair_list *in)
+{
+	if (in->len > 0)
+		r->canaries = canaries_new();
+	for (size_t i = 0; i < in->len; i++)
+		canaries_add(r->canaries, in->at[i].key, in->at[i].value);
+}
+
 static int compile(struct rules *r, struct doc *doc, struct err *e)
 {
 	const struct net_spec *net = &doc->net;
@@ -337,6 +349,7 @@ static int compile(struct rules *r, struct doc *doc, struct err *e)
 		cache_compile(r, net->cache.at[i]);
 	proxy_compile(r, doc->proxy);
 	creds_compile(r, &doc->creds);
+	canaries_compile(r, &doc->canaries);
 	return rates_compile(r, &net->rate, e);
 }
 
@@ -375,6 +388,7 @@ void rules_done(struct rules *r)
 	vec_done(&r->mock);
 	vec_done(&r->cache);
 	creds_done(&r->creds);
+	canaries_free(r->canaries);
 	arena_done(&r->arena);
 	*r = (struct rules){ 0 };
 }

@@ -20,6 +20,7 @@
 
 #include "spec/bind.h"
 #include "spec/spec.h"
+#include "wire/canary.h"
 #include "wire/gate.h"
 #include "wire/hostname.h"
 #include "wire/pkgmeta.h"
@@ -46,6 +47,7 @@ struct range_rule {
 struct request_rule {
 	struct host_rule host;
 	struct text_list methods, paths; /* empty: all */
+	bool is_ask;                     /* wins over one that is not */
 };
 
 struct mock_rule {
@@ -104,6 +106,7 @@ struct rules {
 	VEC(struct mock_rule) mock;
 	VEC(struct cache_rule) cache;
 	struct cred_list creds;
+	struct canaries *canaries; /* what may not be in anything that leaves; NULL: none */
 	struct rates rates;
 	const char *proxy_host; /* a name or an address */
 	uint32_t ask_ms;
@@ -170,7 +173,8 @@ bool rules_may_dial(const struct rules *r, const struct rules_addr *to, enum gat
 
 /* One request of a connection that was allowed, terminated or in plain text; `said` is its own
  * Host, `path` is from http_target_normal(), or NULL when that refused (which only matters where a
- * rule of http applies). CONNECT and TRACE are never allowed. */
+ * rule of http with paths applies). CONNECT and TRACE are never allowed; VERDICT_ASK: a rule says
+ * so, and the reason is GATE_NONE. */
 struct verdict rules_http(const struct rules *r, const struct question *q, const char *method,
                           const char *path);
 

@@ -84,27 +84,42 @@ static bool has_path(const struct request_rule *rule, const char *path)
 	return rule->paths.len == 0;
 }
 
+/* Some rule of that host is about paths: what is no clear path is not for anybody then. */
+static bool is_about_paths(const struct rules *r, const struct question *q)
+{
+	for (size_t i = 0; i < r->http.len; i++)
+		if (r->http.at[i].paths.len > 0 &&
+		    host_covers(&r->http.at[i].host, q->name, q->to.port))
+			return true;
+	return false;
+}
+
 static struct verdict judge(const struct rules *r, const struct question *q, const char *method,
                             const char *path)
 {
 	const struct host_rule *host = http_find(r, q->name, q->to.port);
+	const struct request_rule *found = NULL;
 	struct verdict v = { .what = VERDICT_ALLOW };
+	const bool is_bad = !path && host && is_about_paths(r, q);
 
 	if (!host)
 		return v;
 	verdict_by(&v, "http", host->text);
 	v.has_http = true;
-	for (size_t i = 0; path && i < r->http.len; i++) {
+	for (size_t i = 0; !is_bad && i < r->http.len; i++) {
 		const struct request_rule *rule = &r->http.at[i];
 
-		if (!host_covers(&rule->host, q->name, q->to.port) || !has_method(rule, method) ||
-		    !has_path(rule, path))
-			continue;
-		verdict_by(&v, "http", rule->host.text);
+		if (host_covers(&rule->host, q->name, q->to.port) && has_method(rule, method) &&
+		    has_path(rule, path) && (!found || (rule->is_ask && !found->is_ask)))
+			found = rule;
+	}
+	if (found) {
+		verdict_by(&v, found->is_ask ? "http ask" : "http", found->host.text);
+		v.what = found->is_ask ? VERDICT_ASK : VERDICT_ALLOW;
 		return v;
 	}
 	v.what = VERDICT_DENY;
-	v.reason = path ? GATE_HTTP_RULE : GATE_HTTP_BAD;
+	v.reason = is_bad ? GATE_HTTP_BAD : GATE_HTTP_RULE;
 	return v;
 }
 

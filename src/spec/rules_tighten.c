@@ -31,6 +31,25 @@ static bool some_contains(const struct host_rules *l, const struct host_rule *in
 	return false;
 }
 
+static bool has_text(const struct text_list *l, const char *text)
+{
+	for (size_t i = 0; i < l->len; i++)
+		if (strcmp(l->at[i], text) == 0)
+			return true;
+	return false;
+}
+
+/* Every entry is in the old list; an empty list is everything. */
+static bool is_within(const struct text_list *old, const struct text_list *new)
+{
+	if (old->len == 0)
+		return true;
+	for (size_t i = 0; i < new->len; i++)
+		if (!has_text(old, new->at[i]))
+			return false;
+	return new->len > 0;
+}
+
 /* ---- restrictions of the old rules ---- */
 
 static bool http_contains(const struct rules *r, const struct host_rule *inner)
@@ -98,6 +117,19 @@ static bool keeps_reading(const struct rules *now, const struct rules *next)
 	return true;
 }
 
+/* What was asked for is asked for still. */
+static bool keeps_asking(const struct rules *next, const struct request_rule *old)
+{
+	for (size_t i = 0; i < next->http.len; i++) {
+		const struct request_rule *new = &next->http.at[i];
+
+		if (new->is_ask && host_contains(&new->host, &old->host) &&
+		    is_within(&new->methods, &old->methods) && is_within(&new->paths, &old->paths))
+			return true;
+	}
+	return false;
+}
+
 static bool keeps_restrictions(const struct rules *now, const struct rules *next)
 {
 	for (size_t i = 0; i < now->deny.len; i++)
@@ -110,7 +142,8 @@ static bool keeps_restrictions(const struct rules *now, const struct rules *next
 			return false;
 	for (size_t i = 0; i < now->http.len; i++)
 		if (is_reachable(next, &now->http.at[i].host) &&
-		    !http_contains(next, &now->http.at[i].host))
+		    (!http_contains(next, &now->http.at[i].host) ||
+		     (now->http.at[i].is_ask && !keeps_asking(next, &now->http.at[i]))))
 			return false;
 	for (size_t i = 0; i < now->mock.len; i++)
 		if (is_reachable(next, &now->mock.at[i].host) && !same_mock(next, &now->mock.at[i]))
@@ -119,25 +152,6 @@ static bool keeps_restrictions(const struct rules *now, const struct rules *next
 }
 
 /* ---- what the new rules allow ---- */
-
-static bool has_text(const struct text_list *l, const char *text)
-{
-	for (size_t i = 0; i < l->len; i++)
-		if (strcmp(l->at[i], text) == 0)
-			return true;
-	return false;
-}
-
-/* Every entry is in the old list; an empty list is everything. */
-static bool is_within(const struct text_list *old, const struct text_list *new)
-{
-	if (old->len == 0)
-		return true;
-	for (size_t i = 0; i < new->len; i++)
-		if (!has_text(old, new->at[i]))
-			return false;
-	return new->len > 0;
-}
 
 static bool was_allowed(const struct rules *now, const struct host_rule *h)
 {
@@ -154,7 +168,7 @@ static bool http_lets(const struct rules *now, const struct request_rule *new)
 
 		is_met |= host_meets(&old->host, &new->host);
 		if (lets(&old->host, &new->host) && is_within(&old->methods, &new->methods) &&
-		    is_within(&old->paths, &new->paths))
+		    is_within(&old->paths, &new->paths) && (new->is_ask || !old->is_ask))
 			return true;
 	}
 	return !is_met && was_allowed(now, &new->host);

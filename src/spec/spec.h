@@ -65,6 +65,7 @@ struct pair_list {
 struct http_rule {
 	const char *host;
 	struct text_list methods, paths;
+	bool is_ask; /* each request waits for a person */
 };
 
 /* An entry of allow, deny and ask: a host rule, or a name that stands for several and has to be
@@ -81,7 +82,8 @@ struct net_spec {
 	struct pair_list mock;             /* host -> rules file */
 	struct pair_list mocks;            /* rules file -> its text */
 	VEC(struct http_rule) http;
-	struct pair_list rate; /* connections, bytes_up, bytes_down -> text as written */
+	struct text_list publish; /* "preset:npm", "npm:example.org": becomes rules of http */
+	struct pair_list rate;    /* connections, bytes_up, bytes_down -> text as written */
 };
 
 enum profile { PROFILE_DEFAULT, PROFILE_ROOTFUL };
@@ -101,7 +103,8 @@ struct spec {
 	struct pair_list env;
 	struct text_list services;
 	struct text_list setup;
-	const char *checkpoint; /* NULL, "on", "off" or "all" */
+	struct text_list commands; /* gate.commands: held until somebody says yes (trip.h) */
+	const char *checkpoint;    /* NULL, "on", "off" or "all" */
 	struct text_list allow_weaker;
 	bool resolved;
 };

@@ -75,6 +75,9 @@ static const char *const purges[] = {
 	" ORDER BY ts_ms LIMIT ?2)",
 	"DELETE FROM tokens WHERE seq IN(SELECT seq FROM tokens"
 	" WHERE revoked_ms<?1 OR expires_ms<?1 LIMIT ?2)",
+	/* A decision that still stands is no old record. */
+	"DELETE FROM approvals WHERE seq IN(SELECT seq FROM approvals WHERE decided_ms<?1"
+	" AND (scope IS NULL OR scope='once' OR expires_ms<?1) LIMIT ?2)",
 };
 
 static int run_purge(struct store *s, struct request *q, struct err *e)

@@ -367,6 +367,41 @@ static const char secrets[] = "CREATE TABLE secrets("
 			      " PRIMARY KEY(tenant,name)"
 			      ") STRICT, WITHOUT ROWID;";
 
+/* What waited for a person. */
+static const char approvals[] =
+    "CREATE TABLE approvals("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " rev INTEGER NOT NULL UNIQUE,"
+    " id TEXT NOT NULL UNIQUE,"
+    " tenant TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " state TEXT NOT NULL"
+    "  CHECK(state IN('pending','allowed','denied','expired','withdrawn')),"
+    " kind TEXT NOT NULL,"
+    " sandbox TEXT,"
+    " workspace TEXT,"
+    " process TEXT,"
+    " what TEXT NOT NULL,"
+    " why TEXT,"
+    " suggestion TEXT,"
+    " detail TEXT NOT NULL CHECK(json_valid(detail)),"
+    " lasting INTEGER NOT NULL,"
+    " created_ms INTEGER NOT NULL,"
+    " until_ms INTEGER NOT NULL,"
+    " scope TEXT CHECK(scope IN('once','sandbox','workspace')),"
+    " actor TEXT,"
+    " note TEXT,"
+    " reason TEXT,"
+    " decided_ms INTEGER,"
+    " expires_ms INTEGER,"
+    " applied_ms INTEGER,"
+    " CHECK((state='pending')=(decided_ms IS NULL)),"
+    " CHECK((state IN('allowed','denied'))=(scope IS NOT NULL))"
+    ") STRICT;"
+    "CREATE INDEX approvals_pending ON approvals(tenant,seq) WHERE state='pending';"
+    "CREATE INDEX approvals_what ON approvals(tenant,what);"
+    "CREATE INDEX approvals_decided ON approvals(decided_ms) WHERE decided_ms IS NOT NULL;";
+
 static const struct schema_step our_steps[] = {
 	{ "the first tables", first },
 	{ "connections", connections },
@@ -376,6 +411,7 @@ static const struct schema_step our_steps[] = {
 	{ "images", images },
 	{ "roots of workspaces", roots },
 	{ "secrets", secrets },
+	{ "approvals", approvals },
 };
 
 static int run_steps(struct db *db, const struct schema_step *steps, size_t from, size_t to,

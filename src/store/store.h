@@ -111,7 +111,8 @@ int store_meta_set(struct store *s, const char *key, const char *value, struct s
 int store_check(struct store *s, struct err *e);
 
 /* Removes what ended before that: finished processes, sandboxes that are gone and have no
- * process left, connections, tokens long revoked or expired, with everything that hangs on them. At
- * most STORE_PURGE_ROWS of each kind at a time: again while the answer's rows are not 0. */
+ * process left, connections, approvals, tokens long revoked or expired, with everything that hangs
+ * on them. At most STORE_PURGE_ROWS of each kind at a time: again while the answer's rows are not
+ * 0. */
 #define STORE_PURGE_ROWS 500
 int store_purge(struct store *s, int64_t before_ms, struct store_call call, struct err *e);

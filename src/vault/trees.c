@@ -105,8 +105,10 @@ static int make_like(const struct vault *v, uint64_t number, const struct stat *
 	trees_name(number, name);
 	int made = make_dir(trees_root(v, is_top), name, 0711);
 	AUTO(fd_close) int tree = made < 0 ? made : trees_open(v, number, e);
-	int r = tree < 0 ? made : make_files(v, tree, like);
 
+	if (tree < 0)
+		return made < 0 ? err_sys(e, -made, "make tree %s", name) : -1;
+	int r = make_files(v, tree, like);
 	if (r >= 0 && is_top)
 		r = make_dir(tree, "w", 0700);
 	/* The overlay works there as root of the inside. */

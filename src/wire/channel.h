@@ -65,6 +65,7 @@ enum channel_type {
 	CH_RULES,   /* struct gate_rules; descriptor: the document. Answer: RULED */
 	CH_NET_ACK, /* uint64_t: NET up to this number are on record */
 	CH_ANSWER,  /* struct gate_answer: to an ASK */
+	CH_TRIP_ANSWER, /* struct gate_answer: to a TRIP */
 
 	/* Both. */
 	CH_SHELL,   /* struct channel_shell, text. The client: one that a monitor before had; known already: not
@@ -72,8 +73,10 @@ enum channel_type {
 
 	/* The monitor. */
 	CH_READY,   /* struct channel_ready: the walls stand; first message to every client of a kept sandbox */
-	CH_STARTED, /* struct channel_started: the command executes. Not for EXEC_FINAL */
+	CH_STARTED, /* struct channel_started: the command executes. Not for EXEC_FINAL, unless it has commands to hold */
 	CH_RAN,     /* struct channel_ran: a program is started inside, by what the command started. Not said again */
+	CH_TRIP,    /* struct channel_trip: a program that `num` starts is held. A new client gets those that still wait */
+	CH_UNTRIP,  /* struct gate_unask: a TRIP that was told is over, and nobody waits for its answer */
 	CH_GREW,    /* uint64_t: the log ends here now. Rings once, and again after an ACK */
 	CH_TOOK,    /* uint64_t: bytes of input that were written or dropped since the start */
 	CH_WAITING, /* it waits for input and there is none; a guess, after WATCH only */
@@ -88,6 +91,7 @@ enum channel_type {
 	CH_ASK,     /* struct gate_ask; a new client gets those that still wait */
 	CH_UNASK,   /* struct gate_unask: an ASK that was told is over, and nobody waits for its answer */
 	CH_END,     /* struct channel_gone: everything inside is dead; the last message */
+	CH_MASKED,  /* struct channel_masked: secrets were found in what it wrote */
 	CH_TYPES
 };
 /* clang-format on */
@@ -116,13 +120,15 @@ enum channel_exec_flags {
 	    256 /* not executed before its gate has served; not at all if that takes too long */
 };
 
-/* Then the text: cwd, argv, env, each with its NUL. */
+/* Then the text: cwd, argv, env, commands to hold (spec/trip.h), each with its NUL. */
 struct channel_exec {
 	uint32_t flags;
 	uint32_t uid, gid; /* inside */
 	uint16_t rows, cols;
 	uint32_t argc, envc;
 	uint32_t text_len;
+	uint32_t tripc;
+	uint64_t trip_ms;    /* how long a program is held */
 	uint64_t timeout_ms; /* 0: none */
 	uint64_t log_max;    /* bytes of the log that are kept; 0: all */
 	uint64_t output_max; /* bytes that are taken from it, the rest is dropped; 0: all */
@@ -217,6 +223,30 @@ struct channel_ran {
 	uint32_t pid;    /* as the monitor sees it */
 	uint32_t missed; /* so many before it could not be told */
 	char text[CHANNEL_EXEC_TEXT];
+};
+
+enum channel_trip_flags {
+	TRIP_OWN = 1,  /* it is the command itself */
+	TRIP_CUT = 2,  /* it has more arguments, or longer ones */
+	TRIP_FULL = 4, /* too many wait: it was refused, and there is nothing to answer */
+	TRIP_LATE = 8, /* the same: nobody answered in time */
+};
+
+/* Bytes from inside: the arguments, each with its NUL. */
+#define CHANNEL_TRIP_TEXT 4096
+struct channel_trip {
+	uint64_t ask;
+	uint32_t left_ms; /* for an answer; without one it is refused */
+	uint32_t flags;
+	uint32_t pid;  /* as the monitor sees it */
+	uint32_t rule; /* which of the commands to hold */
+	uint32_t text_len, zero;
+	char text[CHANNEL_TRIP_TEXT];
+};
+
+struct channel_masked {
+	uint64_t hits;             /* so far */
+	char name[MARK_NAME_SIZE]; /* of the last */
 };
 
 /* An end is sent and stored without the execs that it does not have; `n` bytes come from outside.

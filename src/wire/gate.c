@@ -21,6 +21,7 @@ static const struct row {
 	[G_ASK]    = { sizeof(struct gate_ask), 0 },
 	[G_UNASK]  = { sizeof(struct gate_unask), 0 },
 	[G_KEY]    = { sizeof(struct gate_key), 0 },
+	[G_MARKS]  = { sizeof(struct gate_marks), 0 },
 };
 _Static_assert(COUNT(rows) == G_TYPES, "a type has no row");
 
@@ -51,6 +52,8 @@ static const char *const reasons[] = {
 	[GATE_CREDENTIAL] = "credential",
 	[GATE_GIT] = "git",
 	[GATE_REFLECTED] = "reflected",
+	[GATE_CANARY] = "canary",
+	[GATE_TOKEN] = "token",
 };
 _Static_assert(COUNT(reasons) == GATE_REASONS, "a reason has no name");
 
@@ -126,7 +129,9 @@ static bool check_ruled(const struct gate_ruled *r)
 
 static bool check_ask(const struct gate_ask *a)
 {
-	return a->zero == 0 && a->seq > 0 && IS_TEXT(a->name) && IS_TEXT(a->rule);
+	return a->kind < GATE_ASK_KINDS && a->is_first <= 1 && a->seq > 0 && IS_TEXT(a->name) &&
+	       IS_TEXT(a->rule) && IS_TEXT(a->method) && IS_TEXT(a->path) && IS_TEXT(a->secret) &&
+	       IS_TEXT(a->refs);
 }
 
 static bool check_body(const struct gate_packet *p)
@@ -148,6 +153,8 @@ static bool check_body(const struct gate_packet *p)
 		return check_record(&p->record);
 	case G_ASK:
 		return check_ask(&p->ask);
+	case G_MARKS:
+		return marks_check(&p->marks) && IS_TEXT(p->marks.name);
 	case G_KEY:
 	case G_UNASK:
 	case G_UP:

@@ -12,7 +12,7 @@
  *   RULES ───────────▷   RULED: they hold now, for open connections too; or why the old ones stay
  *                   ◁──  RECORD: one connection, when it is decided and when it is closed
  *   CREDIT ──────────▷   (so many more records may be sent; without credit all are denied)
- *                   ◁──  ASK: a connection is held
+ *                   ◁──  ASK: a connection is held, or a request of one
  *                   ◁──  UNASK: nobody waits for the answer any more
  *   ANSWER ──────────▷   (it goes on or is closed; all that wait for the same name and port too)
  *
@@ -27,6 +27,7 @@
 
 #include "base/base.h"
 #include "base/limits.h"
+#include "wire/marks.h"
 
 #define GATE_NAME_SIZE 254 /* of a host, lower case, no trailing dot; with its NUL */
 #define GATE_ALPN_SIZE 32
@@ -55,8 +56,10 @@ enum gate_type {
 	G_ASK,    /* struct gate_ask */
 	G_UNASK,  /* struct gate_unask; its number does not come again */
 	/* either */
-	G_KEY, /* struct gate_key, of any bytes, instead of START: answered by the same with the
-	          public key that secrets are sealed to (wire/seal.h) */
+	G_KEY,   /* struct gate_key, of any bytes, instead of START: answered by the same with the
+	            public key that secrets are sealed to (wire/seal.h) */
+	G_MARKS, /* struct gate_marks of wire/marks.h, one for each secret, with is_first even when
+	            there is none any more: how what is written inside is looked at */
 	G_TYPES
 };
 
@@ -83,6 +86,7 @@ enum gate_fd {
  *    "proxy": "http://host:port" | "socks5://host:port",  absent: none; operator only
  *    "mocks": {"file of a mock": "its text"},  one for every file that net.mock names
  *    "creds": [{"name", "tenant", "bind", "sealed", "placeholder", "until_ms"}],  spec/bind.h
+ *    "canaries": {"name": "value"},  what may not be in anything that leaves (wire/canary.h)
  *    "ask_ms": 300000}                how long a connection is held
  * It is written by the daemon, carried by the monitor, read by the child. */
 struct gate_start {
@@ -160,6 +164,8 @@ enum gate_reason {
 	GATE_CREDENTIAL, /* for a host with a bound secret: another credential than that */
 	GATE_GIT,        /* a push to a ref that the bound secret is not for */
 	GATE_REFLECTED,  /* an answer had a secret in it, which was masked */
+	GATE_CANARY,     /* it carried a canary */
+	GATE_TOKEN,      /* the token that would go with it cannot be had */
 	GATE_REASONS
 };
 
@@ -204,15 +210,32 @@ struct gate_record {
 	char method[GATE_METHOD_SIZE];
 	char path[GATE_PATH_SIZE];
 	char rule[GATE_RULE_SIZE];     /* "" when no rule decided */
-	char secret[GATE_SECRET_SIZE]; /* GATE_REQUEST: the secret that went with it; or "" */
+	char secret[GATE_SECRET_SIZE]; /* GATE_REQUEST: the secret that went with it; GATE_CANARY:
+	                                  which */
 };
+
+enum gate_ask_kind {
+	GATE_ASK_CONNECT, /* a connection; nothing but name, port and rule */
+	GATE_ASK_REQUEST, /* a request that a rule of http asks for */
+	GATE_ASK_SECRET,  /* that a secret would go with */
+	GATE_ASK_PUSH,    /* git: to refs outside of those that the secret is for */
+	GATE_ASK_KINDS
+};
+
+#define GATE_REFS_SIZE 1024
 
 struct gate_ask {
 	uint64_t ask, seq;
 	uint32_t timeout_ms;
-	uint16_t port, zero;
+	uint16_t port;
+	uint8_t kind;     /* enum gate_ask_kind */
+	uint8_t is_first; /* SECRET: it is not asked again in this sandbox */
 	char name[GATE_NAME_SIZE];
 	char rule[GATE_RULE_SIZE];
+	char method[GATE_METHOD_SIZE];
+	char path[GATE_PATH_SIZE];     /* longer ones are cut, and nobody asks the same then */
+	char secret[GATE_SECRET_SIZE]; /* SECRET, PUSH */
+	char refs[GATE_REFS_SIZE];     /* PUSH: with a blank between them */
 };
 
 struct gate_unask {
@@ -229,6 +252,7 @@ struct gate_packet {
 		struct gate_credit credit;
 		struct gate_answer answer;
 		struct gate_ca ca;
+		struct gate_marks marks;
 		struct gate_record record;
 		struct gate_ask ask;
 		struct gate_unask unask;

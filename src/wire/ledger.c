@@ -38,16 +38,29 @@ static const struct {
 	[LEDGER_WORKSPACE_CREATED] = { "workspace.created",  false, false },
 	[LEDGER_WORKSPACE_FORKED]  = { "workspace.forked",   false, false },
 	[LEDGER_WORKSPACE_CHANGED] = { "workspace.changed",  false, false },
+	[LEDGER_WORKSPACE_FILES]   = { "workspace.files",    false, false },
 	[LEDGER_WORKSPACE_MOVED]   = { "workspace.moved",    false, false },
 	[LEDGER_WORKSPACE_REMOVED] = { "workspace.removed",  false, false },
 	[LEDGER_GIT_COMMITTED]     = { "git.committed",      false, true  },
 	[LEDGER_GIT_MERGED]        = { "git.merged",         false, true  },
 	[LEDGER_GIT_PUSHED]        = { "git.pushed",         false, true  },
 	[LEDGER_APPLIED]           = { "workspace.applied",  false, true  },
+	[LEDGER_EXPORTED]          = { "workspace.exported", false, true  },
 	[LEDGER_SECRET_USED]       = { "secret.used",        false, true  },
 	[LEDGER_SECRET_CHANGED]    = { "secret.changed",     false, true  },
+	[LEDGER_SECRET_CANARY]     = { "secret.canary",      false, true  },
+	[LEDGER_SECRET_MASKED]     = { "secret.masked",      false, true  },
 	[LEDGER_APPROVAL_ASKED]    = { "approval.asked",     false, true  },
 	[LEDGER_APPROVAL_DECIDED]  = { "approval.decided",   false, true  },
+	[LEDGER_IMAGE_ADDED]       = { "image.added",        false, false },
+	[LEDGER_IMAGE_REMOVED]     = { "image.removed",      false, false },
+	[LEDGER_REPO_ADDED]        = { "repo.added",         false, false },
+	[LEDGER_REPO_REFRESHED]    = { "repo.refreshed",     false, false },
+	[LEDGER_REPO_REMOVED]      = { "repo.removed",       false, false },
+	[LEDGER_TOKEN_MADE]        = { "token.made",         false, true  },
+	[LEDGER_TOKEN_REVOKED]     = { "token.revoked",      false, true  },
+	[LEDGER_PORT_OPENED]       = { "port.opened",        false, true  },
+	[LEDGER_PORT_CLOSED]       = { "port.closed",        false, false },
 };
 /* clang-format on */
 _Static_assert(COUNT(kinds) == LEDGER_KINDS, "a kind has no name");
@@ -317,6 +330,12 @@ bool ledger_ack_check(const struct ledger_ack *a, size_t n)
 bool ledger_read_check(const struct ledger_read *r, size_t n)
 {
 	return n == sizeof *r && r->type == LEDGER_READ;
+}
+
+bool ledger_attest_check(const struct ledger_attest *a, size_t n)
+{
+	return n == sizeof *a && a->type == LEDGER_ATTEST && is_text(a->tenant, sizeof a->tenant) &&
+	       a->tenant[0] && is_text(a->workspace, sizeof a->workspace) && a->workspace[0];
 }
 
 bool ledger_file_check(const struct ledger_file *f, size_t n, size_t n_fds)

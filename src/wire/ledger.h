@@ -64,16 +64,29 @@ enum ledger_kind {
 	LEDGER_WORKSPACE_CREATED,
 	LEDGER_WORKSPACE_FORKED,
 	LEDGER_WORKSPACE_CHANGED, /* a point of its history */
+	LEDGER_WORKSPACE_FILES,   /* which files that changed */
 	LEDGER_WORKSPACE_MOVED,   /* undo, redo, restore */
 	LEDGER_WORKSPACE_REMOVED,
 	LEDGER_GIT_COMMITTED,
 	LEDGER_GIT_MERGED,
 	LEDGER_GIT_PUSHED,
 	LEDGER_APPLIED,
+	LEDGER_EXPORTED,
 	LEDGER_SECRET_USED,
 	LEDGER_SECRET_CHANGED,
+	LEDGER_SECRET_CANARY, /* one was found on its way out */
+	LEDGER_SECRET_MASKED, /* a value was found in what a command wrote, or in a diff */
 	LEDGER_APPROVAL_ASKED,
 	LEDGER_APPROVAL_DECIDED,
+	LEDGER_IMAGE_ADDED,
+	LEDGER_IMAGE_REMOVED,
+	LEDGER_REPO_ADDED,
+	LEDGER_REPO_REFRESHED,
+	LEDGER_REPO_REMOVED,
+	LEDGER_TOKEN_MADE,
+	LEDGER_TOKEN_REVOKED,
+	LEDGER_PORT_OPENED, /* into a sandbox */
+	LEDGER_PORT_CLOSED,
 	LEDGER_KINDS
 };
 
@@ -139,6 +152,7 @@ enum ledger_packet_type {
 	LEDGER_READ,
 	LEDGER_ACK, /* from it */
 	LEDGER_FILE,
+	LEDGER_ATTEST, /* to it */
 };
 
 struct ledger_hello {
@@ -167,6 +181,15 @@ struct ledger_read {
 	uint64_t seq;
 };
 
+/* What was promoted of a workspace, signed (wire/attest.h, wire/dsse.h)? The answer is a
+ * ledger_file: the envelope, and `first` is the record of the promotion; without a descriptor
+ * `first` is 0 when there is no such promotion, and 1 when it could not be made. */
+struct ledger_attest {
+	uint32_t type, tag;
+	uint64_t record; /* 0: the last */
+	char tenant[LEDGER_NAME_SIZE], workspace[LEDGER_NAME_SIZE];
+};
+
 /* With a descriptor of it, to read; none came: it could not be opened. */
 struct ledger_file {
 	uint32_t type, tag;
@@ -179,6 +202,7 @@ union ledger_packet {
 	struct ledger_hello hello;
 	struct ledger_append append;
 	struct ledger_read read;
+	struct ledger_attest attest;
 	struct ledger_ack ack;
 	struct ledger_file file;
 	char bytes[LEDGER_PACKET_MAX];
@@ -188,5 +212,6 @@ bool ledger_hello_check(const struct ledger_hello *h, size_t n);
 bool ledger_append_check(const struct ledger_append *a,
                          size_t n); /* its form; data may be no JSON */
 bool ledger_read_check(const struct ledger_read *r, size_t n);
+bool ledger_attest_check(const struct ledger_attest *a, size_t n);
 bool ledger_ack_check(const struct ledger_ack *a, size_t n);
 bool ledger_file_check(const struct ledger_file *f, size_t n, size_t n_fds);

@@ -90,33 +90,46 @@ static size_t text_of(const struct ledger_seal *s, char out[TEXT_MAX])
 	return n > 0 && n < TEXT_MAX ? (size_t)n : 0;
 }
 
+int ledger_key_sign(const struct ledger_key *k, struct span text, char sig[LEDGER_SIG_SIZE],
+                    struct err *e)
+{
+	AUTO(md_drop) EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	AUTO(str_done) struct str coded = { .max = LEDGER_SIG_SIZE };
+	uint8_t raw[SIG_BYTES];
+	size_t n = sizeof raw;
+
+	if (!ctx || text.len == 0 || EVP_DigestSignInit(ctx, NULL, NULL, NULL, k->pkey) <= 0 ||
+	    EVP_DigestSign(ctx, raw, &n, (const uint8_t *)text.at, text.len) <= 0 ||
+	    n != sizeof raw)
+		return err_new(e, ERR_INTERNAL, "the ledger cannot sign");
+	base64_encode(raw, n, &coded);
+	snprintf(sig, LEDGER_SIG_SIZE, "%s", str_text(&coded));
+	return 0;
+}
+
+bool ledger_key_holds(const struct ledger_key *k, struct span text, struct span sig)
+{
+	AUTO(md_drop) EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	AUTO(str_done) struct str raw = { .max = SIG_BYTES + 1 };
+
+	if (!ctx || text.len == 0 || !base64_decode(sig.at, sig.len, &raw) || raw.len != SIG_BYTES)
+		return false;
+	return EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, k->pkey) > 0 &&
+	       EVP_DigestVerify(ctx, (const uint8_t *)raw.data, raw.len, (const uint8_t *)text.at,
+	                        text.len) == 1;
+}
+
 int ledger_sign(const struct ledger_key *k, const struct ledger_seal *s, char sig[LEDGER_SIG_SIZE],
                 struct err *e)
 {
-	AUTO(md_drop) EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	AUTO(str_done) struct str text = { .max = LEDGER_SIG_SIZE };
-	uint8_t raw[SIG_BYTES];
 	char words[TEXT_MAX];
-	size_t n = sizeof raw, len = text_of(s, words);
 
-	if (!ctx || len == 0 || EVP_DigestSignInit(ctx, NULL, NULL, NULL, k->pkey) <= 0 ||
-	    EVP_DigestSign(ctx, raw, &n, (const uint8_t *)words, len) <= 0 || n != sizeof raw)
-		return err_new(e, ERR_INTERNAL, "the ledger cannot sign");
-	base64_encode(raw, n, &text);
-	snprintf(sig, LEDGER_SIG_SIZE, "%s", str_text(&text));
-	return 0;
+	return ledger_key_sign(k, (struct span){ words, text_of(s, words) }, sig, e);
 }
 
 bool ledger_sign_holds(const struct ledger_key *k, const struct ledger_seal *s, struct span sig)
 {
-	AUTO(md_drop) EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	AUTO(str_done) struct str raw = { .max = SIG_BYTES + 1 };
 	char words[TEXT_MAX];
-	size_t len = text_of(s, words);
 
-	if (!ctx || len == 0 || !base64_decode(sig.at, sig.len, &raw) || raw.len != SIG_BYTES)
-		return false;
-	return EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, k->pkey) > 0 &&
-	       EVP_DigestVerify(ctx, (const uint8_t *)raw.data, raw.len, (const uint8_t *)words,
-	                        len) == 1;
+	return ledger_key_holds(k, (struct span){ words, text_of(s, words) }, sig);
 }

@@ -38,3 +38,8 @@ void ledger_key_done(struct ledger_key *k);
 int ledger_sign(const struct ledger_key *k, const struct ledger_seal *s, char sig[LEDGER_SIG_SIZE],
                 struct err *e) MUST_USE;
 bool ledger_sign_holds(const struct ledger_key *k, const struct ledger_seal *s, struct span sig);
+
+/* For texts whose first bytes say what they are: those above, and dsse.h. Nobody else signs. */
+int ledger_key_sign(const struct ledger_key *k, struct span text, char sig[LEDGER_SIG_SIZE],
+                    struct err *e) MUST_USE;
+bool ledger_key_holds(const struct ledger_key *k, struct span text, struct span sig);

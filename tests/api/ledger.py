@@ -7,6 +7,7 @@
 import contextlib
 import hashlib
 import http.client
+import io
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 
@@ -125,6 +127,108 @@ def _(api):
     check(len(changed) == 1 and changed[0]["data"]["files"] >= 1, f"what the command changed: {changed}")
     ended = wait_records(c, f"process={done['id']}&kind=exec.ended", 1)
     same(ended[0]["data"]["workspace"]["checkpoint"], changed[0]["data"]["point"], "checkpoint after it")
+
+
+@test("who: the uid of a socket, the id of a token; of commands and of what goes on by itself, too")
+def _(api):
+    c = api.client
+    made = c.ok("POST", "/v1/tokens", {"tenant": "carl", "scope": ["read", "exec", "manage"]})
+    carl = api.daemon.tcp(made["token"])
+    for client, actor in ((c, "uid:0"), (carl, f"token:{made['id']}")):
+        w = client.ok("PUT", "/v1/workspaces/who", {})
+        done = client.ok("POST", f"/v1/workspaces/{w['id']}/exec", {"cmd": "echo 1 >a"})
+        client.ok("POST", f"/v1/workspaces/{w['id']}/undo", {})
+        wait_records(c, f"workspace={w['id']}&kind=workspace.moved", 1)
+        for r in events(c, f"workspace={w['id']}"):
+            if r["kind"] in ("workspace.created", "workspace.moved", "exec.started", "exec.ended", "sandbox.created"):
+                same(r.get("actor"), actor, r["kind"])
+        same({r.get("actor") for r in events(c, f"process={done['id']}&kind=exec")}, {actor}, "its command")
+        client.delete(f"/v1/workspaces/{w['id']}?force=1")
+    token = [r for r in events(c, "kind=token") if r["data"]["token"] == made["id"]]
+    same([(r["kind"], r["actor"], r["data"]["tenant"]) for r in token], [("token.made", "uid:0", "carl")], "the token")
+    check(made["token"].encode() not in b"".join(p.read_bytes() for p in (api.daemon.state / "ledger").iterdir()), "its text")
+    same(c.delete(f"/v1/tokens/{made['id']}").status in (204, 404), True, "revoke")
+
+
+@test("files of a command: added, changed, deleted, other rights, renamed; by name, and bounded")
+def _(api):
+    c = api.client
+    w = c.ok("PUT", "/v1/workspaces/files", {})
+    run = lambda cmd: c.ok("POST", f"/v1/workspaces/{w['id']}/exec", {"cmd": cmd})["id"]  # noqa: E731
+    run("mkdir d; echo 1 >kept; echo 2 >gone; echo 3 >changed; echo 4 >rights; echo longer text >d/old")
+    second = run("echo x >>changed; rm gone; chmod 600 rights; echo n >new; mv d/old d/renamed; printf x >\"$(printf 'a\\033[2J\\377')\"")
+    third = run("mkdir many; cd many; i=0; while [ $i -lt 300 ]; do : >f$i; i=$((i+1)); done")
+    first, found = (wait_records(c, f"process={p}&kind=workspace.files", 1)[0]["data"] for p in (second, third))
+    by_status = {}
+    for n in first["names"]:
+        by_status.setdefault(n["status"], []).append(n.get("path") or "base64")
+    same({k: sorted(v) for k, v in by_status.items()},
+         {"A": ["base64", "new"], "M": ["changed"], "D": ["gone"], "mode": ["rights"], "R": ["d/renamed"]}, "names")
+    same({k: first[k] for k in ("added", "modified", "deleted", "mode", "renamed", "files")},
+         {"added": 2, "modified": 1, "deleted": 1, "mode": 1, "renamed": 1, "files": 6}, "counts")
+    same((found["added"], found["files"], len(found["names"]), found["unnamed"]), (301, 301, 100, 201), "bounded")
+    ended = wait_records(c, f"process={second}&kind=exec.ended", 1)[0]["data"]
+    same(first["point"], ended["workspace"]["checkpoint"], "of which point")
+    started = wait_records(c, f"process={third}&kind=exec.started", 1)[0]["data"]
+    same(started["at"], ended["workspace"]["at"], "the point before the next one")
+    c.delete(f"/v1/workspaces/{w['id']}?force=1")
+
+
+GIT = ("git init -q -b main . && echo 1 >a && git add a && git -c user.name=a -c user.email=a@example.org commit -q -m one && echo 2 >>a")
+
+
+@test("promotions: commit, export, apply, with the tree of what was accepted, on disk before the answer")
+def _(api):
+    c = api.client
+    w = c.ok("PUT", "/v1/workspaces/promote", {})
+    at = f"/v1/workspaces/{w['id']}"
+    tree = lambda: c.ok("POST", f"{at}/exec", {"cmd": "git rev-parse HEAD HEAD^{tree}"})["stdout"].split()  # noqa: E731
+    c.ok("POST", f"{at}/exec", {"cmd": GIT})
+    answer = c.ok("POST", f"{at}/commits", {"message": "two"})
+    same([answer["sha"], answer["tree"]], tree(), "what is answered")
+    # Synced before it was answered: it is there at once.
+    last = events(c, f"workspace={w['id']}&kind=git.committed")[-1]
+    same((last["data"]["commit"], last["data"]["tree"], last["actor"]), (answer["sha"], answer["tree"], "uid:0"), "commit")
+    for form, name in (("bundle", "bundle"), ("patch", "patch")):
+        body = c.get(f"{at}/export?format={form}").body
+        last = events(c, f"workspace={w['id']}&kind=workspace.exported")[-1]["data"]
+        same((last["format"], last["commit"], last["tree"], last["bytes"], last["sha256"]),
+             (name, *tree(), len(body), hashlib.sha256(body).hexdigest()), form)
+    folder = lib.HOME / "to"
+    folder.mkdir()
+    done = subprocess.run([lib.cell.BIN / "caisson", "apply", "promote", "--to", folder, "--yes"], capture_output=True, check=False,
+                          env={"CAISSON_SOCKET": str(api.daemon.socket), "HOME": str(lib.HOME), "PATH": os.environ["PATH"]}, timeout=30)
+    same((done.returncode, (folder / "a").read_text()), (0, "1\n2\n"), f"apply: {done}")
+    begun, ended = events(c, f"workspace={w['id']}&kind=workspace.applied")
+    same([r["data"]["state"] for r in (begun, ended)], ["begun", "done"], "before and after")
+    for r in (begun, ended):
+        same((r["data"]["tree"], r["data"]["to"], r["actor"]), (tree()[1], str(folder), "uid:0"), "what, where, who")
+    same([n["path"] for n in begun["data"]["names"]], ["a"], "names")
+    for bad in ({}, {"at": "base", "to": "/x", "state": "maybe"}, {"at": "base", "to": "/x", "state": "done", "changes": [1]},
+                {"at": "nowhere", "to": "/x", "state": "done"}):
+        check(c.post(f"{at}/applied", bad).status in (400, 404), bad)
+    same(len(events(c, f"workspace={w['id']}&kind=workspace.applied")), 2, "no word of those")
+    shutil.rmtree(folder)
+    c.delete(f"{at}?force=1")
+
+
+@test("images, repositories, ports: what was added and removed, by whom")
+def _(api):
+    c = api.client
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("empty"))
+    answer = c.put("/v1/images/tiny", archive.getvalue(), Content_Type="application/x-tar")
+    same(answer.status, 201, f"image: {answer}")
+    c.delete("/v1/images/tiny")
+    box = c.create()
+    forward = c.ok("POST", f"/v1/sandboxes/{box['id']}/ports", {"port": 8080})
+    c.delete(f"/v1/sandboxes/{box['id']}/ports/8080")
+    found = wait_records(c, "kind=image,port", 4)
+    same([(r["kind"], r["data"].get("name") or r["data"]["port"], r["actor"]) for r in found],
+         [("image.added", "tiny", "uid:0"), ("image.removed", "tiny", "uid:0"), ("port.opened", 8080, "uid:0"), ("port.closed", 8080, "uid:0")], "records")
+    same(found[2]["data"]["local_port"], forward["local_port"], "where")
+    c.remove(box)
 
 
 @test("foreign text ends no line and moves no terminal")

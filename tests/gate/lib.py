@@ -24,12 +24,12 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD", HERE.parent.parent / "build"))
 
-START, RULES, CREDIT, ANSWER, UP, CA, RULED, RECORD, ASK, UNASK, KEY = range(11)
+START, RULES, CREDIT, ANSWER, UP, CA, RULED, RECORD, ASK, UNASK, KEY, MARKS = range(12)
 KINDS = ["opened", "closed", "lookup", "request"]
 DECISIONS = ["allow", "deny", "ask_deny", "ask_allow"]
 REASONS = ["none", "no_rule", "rule", "literal", "name_mismatch", "no_sni", "protocol", "special", "metadata", "unresolved", "unreachable",
            "budget", "spool", "ask_timeout", "ask_denied", "ask_full", "reloaded", "name_bad", "http_rule", "http_bad", "tls", "silent", "offline",
-           "credential", "git", "reflected"]
+           "credential", "git", "reflected", "canary"]
 PROTOS = ["unknown", "tls", "http", "ssh", "tcp", "dns"]
 BY = ["nobody", "client", "server", "gate"]
 RECORD_FORM = "=QQqQQQIIIIIHHBBBB16s16sII254s254s32s16s512s288s72s"
@@ -221,8 +221,9 @@ class Gate:
         self.send(CREDIT, struct.pack("=II", n, 0))
 
     def ask(self, timeout=5):
-        number, seq, ms, port, _, name, rule = struct.unpack("=QQIHH254s288s2x", self.expect(ASK, timeout))
-        return Record(ask=number, seq=seq, ms=ms, port=port, name=text_of(name), rule=text_of(rule))
+        number, seq, ms, port, kind, is_first, name, rule, method, path, secret, refs = struct.unpack("=QQIHBB254s288s16s512s72s1024s2x", self.expect(ASK, timeout))
+        return Record(ask=number, seq=seq, ms=ms, port=port, kind=kind, is_first=is_first, name=text_of(name), rule=text_of(rule),
+                      method=text_of(method), path=text_of(path), secret=text_of(secret), refs=text_of(refs))
 
     def unask(self, timeout=5):
         return struct.unpack("=Q", self.expect(UNASK, timeout))[0]

@@ -117,6 +117,10 @@ def heard(box, command, **options):
     return json.loads(text)
 
 
+def ledger(api, query):
+    return [json.loads(line) for line in api.client.get(f"/v1/events?{query}").body.splitlines()]
+
+
 def count(path):
     return sum(r["path"] == path for r in said())
 
@@ -206,6 +210,13 @@ def _(api):
     same((row["secrets"], row["name"], row["decision"]), (["bearer"], "api.test", "allow"))
     used = wait_until(lambda: r if (r := api.client.ok("GET", "/v1/secrets/bearer"))["uses"] >= 6 else None, 5, "uses")
     check(used["last_used_ms"] > 0, used)
+    # Whoever looks at the ledger sees which secret went where, by which command, and when it was changed.
+    records = wait_until(lambda: r if len(r := ledger(api, f"kind=secret&sandbox={box.id}")) >= 6 else None, 5, "records")
+    same({(r["data"]["secret"], r["data"]["host"], r["data"]["port"]) for r in records}, {("bearer", "api.test", 443)})
+    same([r["data"]["path"] for r in records][:4], ["/repos/a", "/repos/b", "/repos/c", "/repos/d"])
+    check(all(r["process"].startswith("px_") and r["data"]["status"] == 200 for r in records), records)
+    changed = ledger(api, "kind=secret.changed")
+    same((changed[-1]["data"]["secret"], changed[-1]["data"]["what"], changed[-1]["actor"]), ("bearer", "set", "uid:0"))
 
 
 @test("basic, header, query: as they are bound")
@@ -378,6 +389,10 @@ def _(api):
     api.client.ok("PUT", f"/v1/workspaces/{work['id']}/files/new.txt", b"new\n")
     sha = api.client.ok("POST", f"/v1/workspaces/{work['id']}/commits", {"message": "by us"})["sha"]
     caisson(api.daemon, "push", work["id"])
+    pushed = ledger(api, f"workspace={work['id']}&kind=git.pushed")[-1]
+    same((pushed["data"]["commit"], pushed["data"]["host"], pushed["data"]["branch"], pushed["actor"]), (sha, "forge.test", "agent/mine", "uid:0"))
+    used = wait_until(lambda: [r for r in ledger(api, f"kind=secret.used&workspace={work['id']}") if r["data"]["secret"] == "git"], 5, "its secret")
+    same({r["data"]["host"] for r in used}, {"forge.test"})
     at = servers.run("git", "-C", servers.FOLDER / "git/project.git", "-c", "safe.directory=*", "rev-parse", "agent/mine").decode().strip()
     same(at, sha)
     check(api.client.post(f"/v1/workspaces/{work['id']}/push", {"branch": "main"}).status >= 400, "a push to main")

@@ -27,7 +27,8 @@ INNER = "10.9.8.7"  # a private one
 # What is denied is as alive as what is allowed: web.test and denied.test are the same server.
 ZONE = {
     **{name: [WEB] for name in ("web.test", "git.test", "index.test", "npm.test", "go.test", "cargo.test", "ws.test", "denied.test",
-                                "other.test", "ask.test", "registry.test", "a.wild.test", "b.wild.test", "api.test", "echo.test", "forge.test")},
+                                "other.test", "ask.test", "registry.test", "a.wild.test", "b.wild.test", "api.test", "echo.test", "forge.test",
+                                "aws.test", "hub.test", "lab.test")},
     "ssh.test": [SSH],
     "db.test": [DB],
     "mail.test": [MAIL],
@@ -241,6 +242,16 @@ http {{
       fastcgi_param SCRIPT_FILENAME {backend}; fastcgi_param GIT_PROJECT_ROOT {folder}/git;
       fastcgi_param GIT_HTTP_EXPORT_ALL ""; fastcgi_param PATH_INFO $uri; fastcgi_param REMOTE_USER $remote_user;
       fastcgi_param HTTP_GIT_PROTOCOL $http_git_protocol; }} }}
+  server {{ listen {web}:443 ssl; server_name aws.test hub.test lab.test;
+    location / {{ proxy_pass http://{web}:8201; proxy_http_version 1.1; proxy_set_header Host $http_host; }}
+    location = /auth {{ internal; proxy_pass http://{web}:8201; proxy_pass_request_body off; proxy_set_header Content-Length "";
+      proxy_set_header Host hub.test; }}
+    location ~ ^/acme/[a-z]*[.]git/ {{ auth_request /auth; error_page 401 = @who; rewrite ^/acme(/.*)$ $1 break;
+      fastcgi_pass unix:{folder}/cgi.sock; fastcgi_request_buffering off; include /etc/nginx/fastcgi_params;
+      fastcgi_param SCRIPT_FILENAME {backend}; fastcgi_param GIT_PROJECT_ROOT {folder}/git;
+      fastcgi_param GIT_HTTP_EXPORT_ALL ""; fastcgi_param PATH_INFO $uri; fastcgi_param REMOTE_USER someone;
+      fastcgi_param HTTP_GIT_PROTOCOL $http_git_protocol; }}
+    location @who {{ add_header WWW-Authenticate 'Basic realm="forge"' always; return 401; }} }}
   server {{ listen {web}:443 ssl http2; server_name registry.test;
     location / {{ proxy_pass http://{registry}:4873; proxy_set_header Host $host; proxy_set_header X-Forwarded-Proto https; }} }}
   server {{ listen {web}:80; listen {web}:443 ssl; server_name ws.test;

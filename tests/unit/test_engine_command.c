@@ -107,6 +107,37 @@ TEST(argv_env_and_cwd_come_out_as_they_went_in)
 	env_is(&p.command, "ODD", "a=b\n");
 }
 
+TEST(what_is_to_be_held_goes_along_behind_the_environment)
+{
+	static const char text[] = "{\"gate\":{\"commands\":[\"git push\",\"rm *\"]}}";
+	char *argv[] = { (char *)(uintptr_t) "true", NULL };
+	struct err e = { 0 };
+
+	for (uint64_t ms = 0; ms < 2; ms++) {
+		AUTO(spec_done) struct spec s;
+		AUTO(command_done) struct command c = { 0 };
+
+		spec_init(&s);
+		CHECK_INT(spec_json(&s, text, sizeof text - 1, &e), 0);
+		spec_resolve(&s);
+		CHECK_INT(
+		    command_make(&c, &s, (struct command_ask){ .argv = argv, .trip_ms = ms }, &e),
+		    0);
+		CHECK(command_is_whole(&c));
+		CHECK_INT(c.tripc, ms ? 2 : 0); /* nobody would answer */
+		const char *first = command_trips(&c);
+
+		if (ms == 0)
+			CHECK(first == c.text + c.text_len);
+		else
+			CHECK_STR(first, "git push");
+		if (ms > 0)
+			CHECK_STR(first + strlen(first) + 1, "rm *");
+		c.tripc ^= 1;
+		CHECK(!command_is_whole(&c));
+	}
+}
+
 TEST(what_belongs_to_one_command_is_passed_on)
 {
 	AUTO(made_done) struct made p;

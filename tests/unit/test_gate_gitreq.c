@@ -111,6 +111,54 @@ TEST(which_refs_a_push_is_for)
 	}
 }
 
+TEST(a_push_that_a_person_is_asked_for_is_held_whole)
+{
+	static const char text[] =
+	    "{\"hosts\":[\"a.test\"],\"git\":[\"one\"],\"push\":[\"refs/heads/agent/*\"],"
+	    "\"push_ask\":[\"refs/heads/*\"]}";
+	static const struct {
+		const char *lines[3], *wanted;
+		bool may;
+	} rows[] = {
+		{ { OLD " " NEW " refs/heads/agent/a" }, "", true },
+		{ { OLD " " NEW " refs/heads/main" }, "refs/heads/main", true },
+		{ { OLD " " NEW " refs/heads/b", OLD " " NEW " refs/heads/agent/a",
+		    OLD " " NEW " refs/heads/c" },
+		  "refs/heads/b refs/heads/c",
+		  true },
+		{ { OLD " " NEW " refs/heads/main", OLD " " NEW " refs/tags/x" }, NULL, false },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		AUTO(str_done) struct str body = { .max = 1 << 16 };
+		AUTO(str_done) struct str out = { .max = 1 << 16 };
+		AUTO(bind_done) struct bind b = { 0 };
+		struct gitpush p = { 0 };
+		struct err e = { 0 };
+		size_t at = 0;
+		bool is_good = true;
+
+		CHECK_INT(bind_read(&b, text, sizeof text - 1, &e), 0);
+		for (size_t k = 0; k < 3 && rows[i].lines[k]; k++)
+			line(&body, rows[i].lines[k], strlen(rows[i].lines[k]));
+		str_add(&body, "0000PACK");
+		gitpush_begin(&p, &b);
+		for (; is_good && !p.is_waiting && at < body.len; at++)
+			is_good = gitpush_feed(&p, (struct span){ body.data + at, 1 }, &out);
+		CHECK(is_good == rows[i].may);
+		if (is_good)
+			CHECK_STR(str_text(&p.wanted), rows[i].wanted);
+		CHECK(!is_good || p.is_waiting == (rows[i].wanted[0] != '\0'));
+		if (p.is_waiting) {
+			CHECK(out.len == 0 && !gitpush_end(&p));
+			gitpush_go_on(&p, &out);
+			CHECK(gitpush_end(&p) && gitpush_feed(&p, span_of("PACK"), &out));
+			CHECK_STR(str_text(&out), str_text(&body));
+		}
+		gitpush_done(&p);
+	}
+}
+
 /* What the client can stands behind a NUL of the first line; a NUL does not hide the rest of a ref.
  */
 TEST(behind_the_ref)

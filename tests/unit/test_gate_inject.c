@@ -129,7 +129,7 @@ TEST(a_query_has_the_key_once)
 	CHECK_INT(rules_read(&r, doc, sizeof doc - 1, &e), 0);
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		AUTO(str_done) struct str out = { .max = 256 };
-		struct injection j = { &r, &r.creds.at[1], &entry };
+		struct injection j = { &r, &r.creds.at[1], &entry, entry.said, NULL };
 
 		inject_target(&j, span_of(rows[i].in), &out);
 		CHECK_STR(str_text(&out), rows[i].out);

@@ -175,3 +175,62 @@ TEST(what_is_no_beginning_of_it_is_not_held_back)
 		          (long long)rows[i].tail);
 	purse_unref(p);
 }
+
+#define APP "{\"hosts\":[\"a.test\"],\"inject\":\"github-app:1/2\",\"api\":\"https://api.test\"}"
+
+static bool is_masked(const struct purse *p, const char *text)
+{
+	char copy[256];
+
+	snprintf(copy, sizeof copy, "%s", text);
+	return purse_mask(p, copy, strlen(copy)) == 1 && strspn(copy, "*") == strlen(copy);
+}
+
+TEST(tokens_come_and_go_and_the_last_two_are_masked)
+{
+	static const char *const tokens[] = { "ghs_first_token", "ghs_second_token>>>???",
+		                              "ghs_third_token" };
+	AUTO(rules_done) struct rules r = rules_with(APP), other = rules_with(APP);
+	struct err e = { 0 };
+
+	opens_as = "what an app shows of itself";
+	struct purse *p = purse_new(&r, &strict, &e), *next = purse_new(&other, &strict, &e);
+
+	CHECK_INT((long long)p->entries[0].said.len, 0);
+	CHECK(!is_masked(p, opens_as));
+	for (size_t i = 0; i < COUNT(tokens); i++) {
+		char wanted[64];
+
+		CHECK(purse_token_is(span_of(tokens[i])));
+		purse_set_token(p, 0, span_of(tokens[i]), 1000);
+		snprintf(wanted, sizeof wanted, "Bearer %s", tokens[i]);
+		CHECK(span_is(p->entries[0].said, wanted));
+		CHECK(strncmp(p->entries[0].said_git.at, "Basic eC1hY2Nlc3MtdG9rZW46", 26) == 0);
+		CHECK(is_masked(p, tokens[i]));
+		CHECK(i == 0 || is_masked(p, tokens[i - 1]));
+		CHECK(i < 2 || !is_masked(p, tokens[i - 2]));
+	}
+	/* Rules that say the same have the token of the last ones. */
+	purse_keep_tokens(next, &other, p, &r);
+	CHECK(span_is(next->entries[0].said, "Bearer ghs_third_token"));
+	CHECK_INT(next->entries[0].until_ms, 1000);
+	purse_unref(next);
+	other.creds.at[0].sealed = "BBBB";
+	next = purse_new(&other, &strict, &e);
+	purse_keep_tokens(next, &other, p, &r);
+	CHECK_INT((long long)next->entries[0].said.len, 0);
+	purse_unref(next);
+	purse_unref(p);
+	CHECK(!purse_token_is(span_of("short")) && !purse_token_is(span_of("line\r\nbreak")));
+}
+
+TEST(of_a_key_to_sign_with_the_secret_parts_are_masked)
+{
+	static const char bind[] = "{\"hosts\":[\"a.test\"],\"inject\":\"aws\"}";
+	struct purse *p = purse_with(bind, "KEYID000001:the-secret-key:and-a-token==");
+
+	CHECK(is_masked(p, "the-secret-key") && is_masked(p, "and-a-token=="));
+	CHECK(!is_masked(p, "KEYID000001"));
+	purse_unref(p);
+	CHECK(!purse_with(bind, "no key at all"));
+}

@@ -22,6 +22,10 @@ TEST(canonical_text_is_read_back_as_itself)
 		  "{\"hosts\":[\"a.test\"],\"inject\":\"header:X-Key\",\"format\":\"Token {}\","
 		  "\"methods\":[\"GET\"],\"paths\":[\"/a/**\"],\"env\":\"A_KEY\",\"ttl\":\"1h\","
 		  "\"workspaces\":[\"total\"]}" },
+		{ "{\"hosts\":[\"a.test\"],\"approve\":\"first\",\"git\":[\"a\"],"
+		  "\"push_ask\":[\"refs/heads/*\"]}",
+		  "{\"hosts\":[\"a.test\"],\"inject\":\"bearer\",\"git\":[\"a\"],"
+		  "\"push_ask\":[\"refs/heads/*\"],\"approve\":\"first\"}" },
 		{ "{\"hosts\":[\"a.test\"],\"git\":[\"acme/app\"],\"push\":[\"refs/heads/agent/"
 		  "*\"]}",
 		  "{\"hosts\":[\"a.test\"],\"inject\":\"bearer\",\"git\":[\"acme/app\"],"
@@ -98,6 +102,8 @@ TEST(what_is_no_binding_is_refused_with_its_reason)
 		{ "{\"hosts\":[\"a.test\"],\"git\":[\"../app\"]}", "repository" },
 		{ "{\"hosts\":[\"a.test\"],\"git\":[\"a/b\"],\"paths\":[\"/x\"]}", "do not go" },
 		{ "{\"hosts\":[\"a.test\"],\"git\":[\"a/b\"],\"push\":[\"main\"]}", "pattern" },
+		{ "{\"hosts\":[\"a.test\"],\"approve\":\"never\"}", "never" },
+		{ "{\"hosts\":[\"a.test\"],\"push_ask\":[\"refs/heads/x\"]}", "which repository" },
 		{ "{\"hosts\":[\"a.test\"],\"ttl\":\"0\"}", "between" },
 		{ "{\"hosts\":[\"a.test\"],\"value\":\"x\"}", "value" },
 	};

@@ -38,6 +38,17 @@ TEST(names_that_stand_for_hosts_are_expanded)
 		  "{\"mode\":\"list\",\"allow\":[\"x.test\"],\"deny\":[\"a.test\",\"b.test:8443\"],"
 		  "\"ask\":[\"c.test\",\"a.test\"]}",
 		  NULL },
+		{ "net: {publish: ['preset:pip']}",
+		  "\"http\":[{\"host\":\"a.test\",\"methods\":[\"POST\",\"PUT\",\"PATCH\","
+		  "\"DELETE\"],\"ask\":true},{\"host\":\"a.test\",\"methods\":[\"GET\",\"HEAD\","
+		  "\"OPTIONS\"]},{\"host\":\"b.test:8443\"",
+		  NULL },
+		{ "net: {publish: ['npm:x.test']}",
+		  "{\"mode\":\"list\",\"http\":[{\"host\":\"x.test\",\"methods\":[\"PUT\","
+		  "\"DELETE\"],\"ask\":true},{\"host\":\"x.test\",\"methods\":[\"GET\",\"HEAD\","
+		  "\"POST\",\"PATCH\",\"OPTIONS\"]}]}",
+		  NULL },
+		{ "net: {publish: ['preset:npm']}", NULL, "preset:npm: the config of this daemon" },
 		{ "net: preset:npm", NULL, "preset:npm: the config of this daemon names no hosts" },
 		{ "net: set:other", NULL, "set:other: the config of this daemon has no such set" },
 	};

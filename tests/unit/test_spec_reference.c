@@ -89,7 +89,7 @@ TEST(the_examples_of_the_reference_are_valid)
 	AUTO(str_done) struct str out = { .max = TEXT_MAX };
 
 	spec_reference(&out);
-	CHECK_INT(check_examples(str_text(&out), "```yaml\n", spec_yaml), 4);
+	CHECK_INT(check_examples(str_text(&out), "```yaml\n", spec_yaml), 5);
 	CHECK_INT(check_examples(str_text(&out), "```json\n", spec_json), 1);
 }
 

@@ -146,6 +146,48 @@ TEST(requests)
 	}
 }
 
+TEST(a_rule_that_asks_wins_over_one_that_allows)
+{
+	static const char asking[] =
+	    "{\"net\":{\"http\":["
+	    "{\"host\":\"reg.test\",\"methods\":[\"GET\",\"PUT\"]},"
+	    "{\"host\":\"reg.test\",\"methods\":[\"PUT\",\"DELETE\"],\"ask\":true},"
+	    "{\"host\":\"api.test\",\"methods\":[\"GET\"]},"
+	    "{\"host\":\"api.test\",\"paths\":[\"/x/releases\"],\"ask\":true}]}}";
+	static const struct {
+		const char *name, *method, *path;
+		enum verdict_what what;
+		const char *rule;
+	} rows[] = {
+		{ "reg.test", "GET", "/a", VERDICT_ALLOW, "http: reg.test" },
+		{ "reg.test", "PUT", "/a", VERDICT_ASK, "http ask: reg.test" },
+		{ "reg.test", "DELETE", "/a", VERDICT_ASK, "http ask: reg.test" },
+		{ "reg.test", "POST", "/a", VERDICT_DENY, "http: reg.test" },
+		/* no rule is about paths there: one that is unclear decides nothing */
+		{ "reg.test", "GET", NULL, VERDICT_ALLOW, "http: reg.test" },
+		{ "reg.test", "PUT", NULL, VERDICT_ASK, "http ask: reg.test" },
+		{ "reg.test", "POST", NULL, VERDICT_DENY, "http: reg.test" },
+		{ "api.test", "GET", "/x/releases", VERDICT_ASK, "http ask: api.test" },
+		{ "api.test", "POST", "/x/releases", VERDICT_ASK, "http ask: api.test" },
+		{ "api.test", "GET", "/x", VERDICT_ALLOW, "http: api.test" },
+		{ "api.test", "GET", NULL, VERDICT_DENY, "http: api.test" },
+		{ "api.test", "POST", "/x", VERDICT_DENY, "http: api.test" },
+	};
+	AUTO(rules_done) struct rules r;
+
+	read_rules(&r, asking);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct question q = { STAGE_BYTES, .name = rows[i].name, .to.port = 443,
+			              .proto = GATE_PROTO_TLS,
+			              .said = said_host(span_of(rows[i].name), 0) };
+		struct verdict v = rules_http(&r, &q, rows[i].method, rows[i].path);
+
+		printf("# row %zu\n", i);
+		CHECK_INT(v.what, rows[i].what);
+		CHECK_STR(v.rule, rows[i].rule);
+	}
+}
+
 /* ---- why --------------------------------------------------------------------------- */
 
 TEST(why)

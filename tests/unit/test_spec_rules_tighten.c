@@ -23,6 +23,10 @@ static bool tightens(const char *now, const char *next)
 #define NET(text) "{\"net\":" text "}"
 #define HTTP(host, rest) "{\"http\":[{\"host\":\"" host "\"," rest "}]}"
 
+/* All is allowed there, and the second rule says something about some of it. */
+#define TWO(rest)                                                                                  \
+	"{\"http\":[{\"host\":\"a.test\",\"paths\":[\"/**\"]},{\"host\":\"a.test\"," rest "}]}"
+
 static const struct row {
 	const char *now, *next;
 	bool is_tighter;
@@ -85,6 +89,21 @@ static const struct row {
 	{ NET(HTTP("a.test", "\"methods\":[\"GET\"]")), NET("[\"a.test\"]"), false },
 	{ NET(HTTP("a.test", "\"methods\":[\"GET\",\"PUT\"]")),
 	  NET(HTTP("a.test", "\"methods\":[\"GET\"]")), true },
+	/* asked for by request */
+	{ NET("[\"a.test\"]"), NET(HTTP("a.test", "\"ask\":true")), true },
+	{ NET(HTTP("a.test", "\"ask\":true")), NET("[\"a.test\"]"), false },
+	{ NET(HTTP("a.test", "\"methods\":[\"PUT\"]")),
+	  NET(HTTP("a.test", "\"methods\":[\"PUT\"],\"ask\":true")), true },
+	{ NET(HTTP("a.test", "\"methods\":[\"PUT\"],\"ask\":true")),
+	  NET(HTTP("a.test", "\"methods\":[\"PUT\"]")), false },
+	{ NET(TWO("\"methods\":[\"PUT\"],\"ask\":true")), NET(TWO("\"methods\":[\"GET\"]")),
+	  false },
+	{ NET(TWO("\"methods\":[\"PUT\"],\"ask\":true")),
+	  NET(TWO("\"methods\":[\"PUT\",\"POST\"],\"ask\":true,\"paths\":[\"/**\"]")), false },
+	{ NET(TWO("\"ask\":true")), NET(TWO("\"methods\":[\"PUT\"],\"ask\":true")), false },
+	{ NET(TWO("\"methods\":[\"PUT\"],\"ask\":true")),
+	  NET(TWO("\"methods\":[\"PUT\"],\"ask\":true")), true },
+	{ NET(TWO("\"ask\":true")), NET("[\"b.test\"]"), false },
 	{ NET(HTTP("a.test", "\"methods\":[\"GET\"]")),
 	  NET(HTTP("a.test", "\"methods\":[\"GET\",\"PUT\"]")), false },
 	{ NET(HTTP("a.test", "\"paths\":[\"/a\",\"/b\"]")),

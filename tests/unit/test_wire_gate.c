@@ -21,6 +21,8 @@ static struct gate_packet good(enum gate_type type)
 	}
 	if (type == G_ASK)
 		p.ask.seq = 1;
+	if (type == G_MARKS)
+		p.marks.is_first = 1;
 	if (type == G_CA)
 		memcpy(p.ca.pem, PEM("AQID\n"), sizeof PEM("AQID\n"));
 	return p;
@@ -219,7 +221,7 @@ TEST(other_fields)
 	p = good(G_ASK);
 	p.ask.seq = 0;
 	CHECK(!check(&p));
-	p.ask = (struct gate_ask){ .seq = 1, .zero = 1 };
+	p.ask = (struct gate_ask){ .seq = 1, .kind = GATE_ASK_KINDS };
 	CHECK(!check(&p));
 }
 

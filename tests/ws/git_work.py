@@ -248,7 +248,7 @@ def _(api):
         w = Work(client, url, branch=branch)
         w.run("echo 1 >one")
         first = w.commit("first")
-        same(w.post("push").json, {"sha": first, "remote": branch}, "push")
+        same(w.post("push").json, {"sha": first, "tree": w.run("git rev-parse HEAD^{tree}"), "remote": branch}, "push")
         same(g.git(bare, "rev-parse", branch), first, "there")
         w.run("echo 2 >two")
         second = w.commit("second")
@@ -287,7 +287,7 @@ def _(api):
         w.run("sed -i s/^2$/two/ a.txt")                                # here, not committed
         fork.run("sed -i s/^25$/twenty-five/ a.txt; git mv b.txt moved.txt; echo n >new.txt; rm c.txt")  # there, not committed
         done = w.post("merge", {"from": fork.id})
-        same(done.json, {"sha": w.made["base_commit"]}, "nothing was committed")
+        same(done.json, {"sha": w.made["base_commit"], "tree": w.run("git rev-parse HEAD^{tree}")}, "nothing was committed")
         same(w.run("sed -n '3p;26p' a.txt; cat moved.txt new.txt; ls b.txt c.txt 2>/dev/null; true"), "two\ntwenty-five\nb\nn", "files")
         same(w.run("git log --oneline | wc -l"), "1", "commits")
 

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 
 import place
 from place import Work, check, end_vaults, fill, lib, main, same, vaults, wait_until
@@ -313,6 +314,39 @@ def _(c, _daemon):
     check(int(c.execute(s, "tail -1 server.log")["stdout"].split()[1]) > 0, "the watcher saw the undo")
     at = int(w.read("map")[:8])
     wait_until(lambda: int(w.read("map")[:8]) > at, 5, "the mapping is the file's")
+
+
+CLOCK = """
+import time
+while True:
+    open("/work/clock", "a").write(f"{time.monotonic()}\\n")
+    time.sleep(0.01)
+"""
+
+
+@each("a point that takes long: nobody moves before it is made", roles=("root",))
+def _(c, daemon):
+    w = Work(c, "slow")
+    w.write("clock.py", CLOCK.encode())
+    s = w.sandbox()
+    c.execute(s, "python3 clock.py", wait="0s")
+    wait_until(lambda: c.execute(s, "test -s clock")["exit_code"] == 0, 10, "it runs")
+    keepers = vaults()
+    second = daemon.client()
+    asked = threading.Thread(target=lambda: second.post(w.path + "/snapshots", {}))
+    for pid in keepers:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        asked.start()
+        time.sleep(6.5)  # longer than they would wait for a daemon that is gone
+    finally:
+        for pid in keepers:
+            os.kill(pid, signal.SIGCONT)
+        asked.join()
+        second.close()
+    times = [float(line) for line in w.read("clock").split()]
+    gap = max(b - a for a, b in zip(times, times[1:]))
+    check(gap > 6, f"they stood still, for {gap:.1f} s")
 
 
 @each("a large undo with somebody there is busy, or ends him", roles=("root",))

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Secrets that are more than a text: signatures, and tokens that the gate gets by itself. TAP.
+
+A cloud and two forges that check what they are told: forges.py.
+
+    tests/net/forge.py        all (needs root)
+    tests/net/forge.py AWS    those with the word in their title
+"""
+import base64
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import time
+
+import place  # before lib, whose folder it knows
+import lib
+import servers
+from lib import check, same, test
+from place import Box
+
+SOURCE = (pathlib.Path(__file__).parent / "forges.py").read_text()  # the cell may hide it
+NET = {"allow": ["aws.test", "hub.test", "lab.test", "forge.test"]}
+SECRET = random.SystemRandom().randbytes(20).hex()
+KEY = f"KEYID{random.SystemRandom().randbytes(6).hex().upper()}:{SECRET}"
+LAB = "glpat-" + random.SystemRandom().randbytes(10).hex()
+TOKEN = random.SystemRandom().randbytes(30).hex() + "/+=="
+
+
+def begin():
+    servers.FOLDER.mkdir(parents=True, exist_ok=True)
+    (servers.FOLDER / "forge.users").write_text("")
+    finish = place.prepare()
+    (servers.FOLDER / "aws.key").write_text(KEY)
+    (servers.FOLDER / "lab.token").write_text(LAB)
+    (servers.FOLDER / "ttl").write_text("3600")
+    servers.run("openssl", "genrsa", "-out", servers.FOLDER / "app.key", "2048")
+    servers.run("openssl", "rsa", "-in", servers.FOLDER / "app.key", "-pubout", "-out", servers.FOLDER / "app.pub")
+    forges = servers.Server("forges", ["/usr/bin/python3", "-c", SOURCE, servers.WEB, "8201", servers.FOLDER], (servers.WEB, 8201))
+    lib.SURROUNDINGS.append(forges.process.pid)
+
+    def end():
+        forges.stop()
+        finish()
+    return end
+
+
+def said():
+    """All that the forges were told."""
+    return [json.loads(line) for line in (servers.FOLDER / "forges.said").read_text().splitlines()]
+
+
+def set_secret(api, name, *words, value, verb="set"):
+    done = subprocess.run([str(lib.cell.BIN / "caisson"), "secret", verb, name, *words], input=value, text=True, capture_output=True, timeout=30,
+                          cwd="/", check=False, env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(api.daemon.socket)})
+    check(done.returncode == 0, lambda: f"secret {verb} {name}: {done}")
+
+
+def make(api, *creds, **spec):
+    return Box(api.client, NET, **{"env": {**place.PLAIN_ENV, "PYTHONWARNINGS": "ignore"}, "creds": list(creds), **spec})
+
+
+CURL = "curl -sS --fail-with-body --max-time 10"
+
+# ---- AWS ------------------------------------------------------------------------------------------
+
+BOTO = """
+import botocore.session, botocore.config, sys
+s = botocore.session.get_session()
+def client(name, **more):
+    return s.create_client(name, endpoint_url="https://aws.test", config=botocore.config.Config(retries={"max_attempts": 1}, **more))
+s3 = client("s3", s3={"addressing_style": "path"})
+for key, data in (("a b/\\u00e9+c", b"small"), ("big", b"x" * 3000000)):
+    s3.put_object(Bucket="b", Key=key, Body=data, ContentType="text/plain", Metadata={"note": "two  spaces"})
+    assert s3.get_object(Bucket="b", Key=key)["Body"].read() == data
+s3 = client("s3", s3={"addressing_style": "path", "payload_signing_enabled": True})
+s3.put_object(Bucket="b", Key="hashed", Body=b"hashed")
+assert s3.get_object(Bucket="b", Key="hashed")["Body"].read() == b"hashed"
+print(client("sts").get_caller_identity()["Account"])
+print(client("dynamodb").get_item(TableName="table", Key={"k": {"S": "v" * 200000}})["Item"]["said"]["S"])
+"""
+
+CHUNKS = """
+import http.client, ssl, sys
+c = http.client.HTTPSConnection("aws.test", context=ssl.create_default_context())
+body = b"".join(b"%x;chunk-signature=%s\\r\\n" % (n, b"0" * 64) + b"z" * n + b"\\r\\n" for n in (70000, 9, 0))
+c.request("PUT", "/chunks/one", body, {"X-Amz-Content-Sha256": "STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "Content-Encoding": "aws-chunked",
+                                       "X-Amz-Decoded-Content-Length": "70009"})
+print(c.getresponse().status)
+"""
+
+
+@test("AWS: a client that signs with the placeholder is signed for, whatever it says of its body")
+def _(api):
+    set_secret(api, "aws", "--host", "aws.test", "--inject", "aws:eu-west-3", value=KEY)
+    box = make(api, "aws")
+    same(box.good("printenv AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_DEFAULT_REGION | sort -u | wc -l")[0]["stdout"].strip(), "2")
+    box.put("/work/boto.py", BOTO)
+    done = box.run("AWS_CA_BUNDLE=$REQUESTS_CA_BUNDLE /usr/bin/python3 /work/boto.py")[0]
+    check(done["stdout"] == "43\ntable\n", lambda: f"{place.summary(done)}\n{said()[-1]}")
+    box.put("/work/chunks.py", CHUNKS)
+    first = len(said())
+    # Without a signature of the client's the name, or the binding, says what it is for.
+    box.bad(f"{CURL} https://aws.test/b/big", 10)
+    same(len(said()), first)
+    set_secret(api, "aws", "--host", "aws.test", "--inject", "aws:eu-west-3/s3", value=KEY)
+    lib.wait_until(lambda: box.run(f"{CURL} https://aws.test/b/hashed")[0]["stdout"] == "hashed", 5, "the other binding")
+    box.good("python3 /work/chunks.py", "200")
+    box.good(f"{CURL} https://aws.test/chunks/one | tr -d z | wc -c", "0")
+    box.good(f"{CURL} -T /work/boto.py -H 'Expect: 100-continue' 'https://aws.test/b/up?x=%2F&a=1'")
+    check(all(r["status"] == 200 for r in said()), said())
+    check(not any("csn_ph_" in json.dumps(r) for r in said()), "a placeholder went out")
+    row = box.records(lambda r: r["kind"] == "request" and r["path"] == "/b/big" and r["secrets"])[0]
+    same((row["secrets"], row["status"]), (["aws"], 200))
+
+
+@test("AWS: another key goes nowhere; a token is said, and neither comes back")
+def _(api):
+    (servers.FOLDER / "aws.key").write_text(f"{KEY}:{TOKEN}")
+    set_secret(api, "aws", "--host", "aws.test", "--inject", "aws:eu-west-3/s3", value=f"{KEY}:{TOKEN}")
+    box = make(api, "aws")
+    first = len(said())
+    other = "Authorization: AWS4-HMAC-SHA256 Credential={}/20260101/eu-west-3/s3/aws4_request, SignedHeaders=host, Signature=" + "0" * 64
+    for words in ("-H '" + other.format("KEYIDOFOTHERS") + "'", "-H 'X-Amz-Security-Token: mine'", "-G -d X-Amz-Credential=mine/2026/x/s3/aws4_request -d X-Amz-Signature=00",
+                  "-H 'X-Amz-Content-Sha256: what-i-want-to-say'"):
+        box.good(f"curl -sS -o /dev/null -w '%{{http_code}}' {words} https://aws.test/b/x", "403")
+    same(len(said()), first)
+    box.good(f"{CURL} -d @/proc/self/cmdline -X PUT https://aws.test/t")
+    box.good(f'{CURL} -H "{other.format("$AWS_ACCESS_KEY_ID")}" https://aws.test/t', "curl")
+    same([r["fields"]["x-amz-security-token"] for r in said()[first:]], [TOKEN] * 2)
+    for text in (SECRET, TOKEN):  # half of it comes from inside, so that it is nowhere in there
+        half = len(text) // 2
+        box.good(f"(printf %s '{text[:half]}'; printf %s '{text[half:]}') | {CURL} -T - https://aws.test/echo")
+        check(text not in box.good(f"{CURL} https://aws.test/echo", "*" * len(text))[0]["stdout"], "it came back")
+    (servers.FOLDER / "aws.key").write_text(KEY)
+
+
+# ---- an app ---------------------------------------------------------------------------------------
+
+def app_key():
+    return (servers.FOLDER / "app.key").read_text()
+
+
+def tokens():
+    path = servers.FOLDER / "tokens"
+    return path.read_text().split() if path.exists() else []
+
+
+def set_app(api, *words, name="app", **more):
+    set_secret(api, name, "--host", "hub.test", "--inject", "github-app:12345/678", "--api", "https://hub.test", *words, **{"value": app_key(), **more})
+
+
+@test("GitHub App: one token for all requests, as bearer and for git; another one before it ends")
+def _(api):
+    set_app(api, "--env", "GITHUB_TOKEN")
+    box, first = make(api, "app"), len(tokens())
+    box.good(f'for i in 1 2 3 4 5 6; do {CURL} -H "Authorization: Bearer $GITHUB_TOKEN" https://hub.test/user & done; wait', '{"path": "/user"}')
+    same(len(tokens()), first + 1)
+    box.good("git clone -q https://hub.test/acme/project.git /work/p && cat /work/p/hello.txt", servers.TEXT)
+    same(len(tokens()), first + 1)
+    check(all(r["fields"]["authorization"].split()[1] in tokens() for r in said() if r["path"] == "/user"), said())
+    rows = box.records(lambda r: r["kind"] == "request" and r["secrets"] == ["app"])
+    same({(r["method"], r["status"]) for r in rows if r["path"] == "/app/installations/678/access_tokens"}, {("POST", 201)})
+    # Other rules that say the same keep it; another sandbox gets its own.
+    set_secret(api, "aws", "--host", "aws.test", "--inject", "aws", value=KEY)
+    box.good(f"{CURL} https://hub.test/user")
+    same(len(tokens()), first + 1)
+    (servers.FOLDER / "ttl").write_text("2")
+    short = make(api, "app")
+    for n in (2, 3):
+        short.good(f"{CURL} https://hub.test/user; {CURL} https://hub.test/user")
+        same(len(tokens()), first + n)
+        time.sleep(1.1)
+    (servers.FOLDER / "ttl").write_text("3600")
+
+
+@test("GitHub App: only for its repositories; no token, no request; the app's key is in no child of the gate")
+def _(api):
+    set_app(api, "--git", "acme/project", "--push", "refs/heads/agent/*")
+    box = make(api, "app")
+    box.good("git clone -q https://hub.test/acme/project.git /work/p")
+    push = ("cd /work/p && date +%N >more && git add . && git -c user.name=a -c user.email=a@example.org commit -qm more && git push -q origin HEAD:{}")
+    box.good(push.format("refs/heads/agent/app"))
+    box.bad(push.format("refs/heads/main"), 20)
+    box.good("curl -sS -o /dev/null -w '%{http_code}' https://hub.test/user", "403")
+    (servers.FOLDER / "ttl").write_text("0")
+    none = make(api, "app")
+    for _ in range(2):  # the second is told at once
+        none.good("curl -sS -o /dev/null -w '%{http_code}' https://hub.test/acme/project.git/info/refs?service=git-upload-pack", "502")
+    check(none.records(lambda r: r["reason"] == "token"), none.shown)
+    (servers.FOLDER / "ttl").write_text("3600")
+    lines = app_key().splitlines()
+    der = base64.b64decode("".join(lines[1:-1]))
+    forms = [lines[8].encode(), der[100:130], der[400:430], der[700:730], der[400:430][::-1], der[700:730][::-1]]
+    late = make(api, "app")
+    late.good("git ls-remote -q https://hub.test/acme/project.git")
+    gates = [pid for pid, name in lib.children_of(api.daemon.process.pid).items() if name.startswith("caisson-gate")]
+    gates += [pid for master in gates for pid in lib.children_of(master)]
+    check(len(gates) > 1, gates)
+    for pid in gates:
+        with open(f"/proc/{pid}/maps", encoding="ascii") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
+            for line in maps:
+                span, mode = line.split()[:2]
+                if mode.startswith("rw"):
+                    low, high = (int(x, 16) for x in span.split("-"))
+                    mem.seek(low)
+                    data = mem.read(high - low)
+                    check(not any(f in data for f in forms), f"{pid}: {line}")
+
+
+if __name__ == "__main__":
+    sys.exit(place.main(__file__, begin=begin))
