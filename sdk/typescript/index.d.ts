@@ -35,6 +35,10 @@ export interface Parts {
 
 export interface RunOptions {
   spec?: Spec;
+  /** What is there before the command, by name. */
+  files?: Record<string, Bytes>;
+  /** Patterns of what is brought back: `result.files`. */
+  collect?: string[];
   stdin?: string;
   cwd?: string;
   env?: Record<string, string>;
@@ -98,6 +102,14 @@ export class Client {
   secret(name: string): Promise<models.Secret>;
   deleteSecret(name: string): Promise<void>;
 
+  /** What waits for a person (`state: "pending"`), and what was decided, newest first. */
+  approvals(options?: { state?: string; kind?: string; sandbox?: string; workspace?: string }): Promise<models.Approval[]>;
+  /** Those that are there, then every change, as it comes. `after` is a `rev`. */
+  followApprovals(options?: { after?: number; kind?: string; sandbox?: string; workspace?: string; signal?: AbortSignal }): AsyncGenerator<models.Approval>;
+  /** One question; with `wait` when it is decided. */
+  approval(id: string, options?: { wait?: Duration }): Promise<models.Approval>;
+  decide(id: string, decision: "allow" | "deny", options?: { scope?: "once" | "sandbox" | "workspace"; lasts?: Duration; note?: string }): Promise<models.Approval>;
+
   /** A tar of a root file system, or with `oci` of an OCI layout. */
   importImage(name: string, archive: Uint8Array | Readable, options?: { oci?: boolean; ref?: string; replace?: boolean }): Promise<models.Image>;
   makeImage(name: string, workspace: string, options?: { point?: string; replace?: boolean }): Promise<models.Image>;
@@ -146,6 +158,9 @@ export class Result {
   readonly ms: number;
   readonly seq: number;
   readonly violations: models.Violation[];
+  /** Of a run with `collect`: what was brought back, by name. */
+  readonly files: Record<string, Buffer>;
+  readonly missing: string[];
   describe(): string;
   /** Itself, when it is ok; else it throws CommandTimeout or CommandError. */
   check(): this;
@@ -357,6 +372,7 @@ export class Workspace extends Runs {
   merge(other: Workspace | string): Promise<models.Committed>;
   push(options?: { branch?: string; forceWithLease?: boolean | string; cred?: string }): Promise<models.Committed>;
   export(format?: "bundle" | "patch", options?: { base?: string }): Promise<Buffer>;
+  attest(options?: { record?: number }): Promise<models.Attestation>;
   take(paths: string[], options?: { at?: string }): Promise<Buffer>;
   mergeFile(base: Bytes, ours: Bytes, theirs: Bytes): Promise<models.Joined>;
   /** Its change in a folder here, whole or not at all, by the program `caisson`. */
@@ -411,7 +427,10 @@ export class NoMatch extends CaissonError {}
 export class AmbiguousMatch extends CaissonError {}
 export class Conflict extends CaissonError {}
 export class Busy extends CaissonError {}
-export class ApprovalRequired extends CaissonError {}
+/** A person is asked; `approval` is the id of the question. */
+export class ApprovalRequired extends CaissonError {
+  readonly approval: string | undefined;
+}
 export class Denied extends CaissonError {}
 export class Unenforceable extends CaissonError {}
 export class QuotaExceeded extends CaissonError {}

@@ -8,6 +8,7 @@ export interface Problem {
   title?: string;
   detail: string;
   retry_safe?: boolean;
+  state?: string;
   lines?: Array<number>;
 }
 
@@ -66,7 +67,7 @@ export interface QuotaSums {
 /** A token to be made. */
 export interface TokenAsk {
   name?: string | null;
-  scope?: "read" | "exec" | "manage" | "admin" | Array<"read" | "exec" | "manage" | "admin"> | null;
+  scope?: "read" | "exec" | "manage" | "approve" | "admin" | Array<"read" | "exec" | "manage" | "approve" | "admin"> | null;
   ttl?: Duration | null;
   tenant?: string | null;
 }
@@ -112,6 +113,7 @@ export interface Spec {
   env?: string | { [key: string]: string | number } | Array<string | { [key: string]: string | number }>;
   services?: string | Array<string>;
   setup?: string | Array<string>;
+  gate?: { [key: string]: unknown };
   checkpoint?: "on" | "off" | "all" | boolean;
   allow_weaker?: string | Array<string>;
 }
@@ -130,6 +132,7 @@ export interface SandboxAsk {
   env?: string | { [key: string]: string | number } | Array<string | { [key: string]: string | number }>;
   services?: string | Array<string>;
   setup?: string | Array<string>;
+  gate?: { [key: string]: unknown };
   checkpoint?: "on" | "off" | "all" | boolean;
   allow_weaker?: string | Array<string>;
   key?: string | null;
@@ -194,6 +197,51 @@ export interface ImageAsk {
   workspace: string;
   point?: string | null;
   replace?: boolean | null;
+}
+
+/** A question for a person, and what became of it. */
+export interface Approval {
+  id: string;
+  rev: number;
+  state: "pending" | "allowed" | "denied" | "expired" | "withdrawn";
+  kind: "net" | "policy" | "push" | "publish" | "apply" | "secret" | "command" | "wall";
+  tenant: string;
+  sandbox: string | null;
+  workspace: string | null;
+  process: string | null;
+  what: string;
+  why: string | null;
+  suggestion: string | null;
+  detail: { [key: string]: unknown };
+  created_ms: number;
+  until_ms: number;
+  scope: "once" | "sandbox" | "workspace" | null;
+  expires_ms: number | null;
+  actor: string | null;
+  note: string | null;
+  reason: string | null;
+  decided_ms: number | null;
+  applied_ms: number | null;
+}
+
+/** A decision. */
+export interface ApprovalDecision {
+  decision: "allow" | "deny";
+  scope?: "once" | "sandbox" | "workspace" | null;
+  for?: Duration | null;
+  note?: string | null;
+}
+
+/** A page of approvals. */
+export interface ApprovalList {
+  approvals: Array<Approval>;
+  next: string | null;
+  rev: number;
+}
+
+/** A person is asked. */
+export interface Asked {
+  approval: Approval;
 }
 
 /** How a value is sealed. */
@@ -491,6 +539,30 @@ export interface JoinAsk {
   theirs: string;
 }
 
+/** What is applied where. */
+export interface AppliedAsk {
+  at: string;
+  to: string;
+  state: "begun" | "done" | "failed";
+  reason?: string | null;
+  changes?: Array<AppliedChange>;
+}
+
+/** What is on record. */
+export interface Applied {
+  tree: string;
+}
+
+/** One file of it. */
+export interface AppliedChange {
+  path?: string;
+  path_base64?: string;
+  action: string;
+  mode?: string;
+  mode_before?: string;
+  executes_later?: string;
+}
+
 /** What became of it. */
 export interface Joined {
   merged?: string;
@@ -500,6 +572,7 @@ export interface Joined {
 /** What became of it. */
 export interface Committed {
   sha?: string;
+  tree?: string;
   remote?: string;
   conflicts?: Array<Conflict>;
 }
@@ -508,6 +581,19 @@ export interface Committed {
 export interface Conflict {
   path: string;
   path_base64?: string;
+}
+
+/** An envelope (DSSE v1). */
+export interface Attestation {
+  payload: string;
+  payloadType: string;
+  signatures: Array<Signature>;
+}
+
+/** Of an envelope. */
+export interface Signature {
+  keyid: string;
+  sig: string;
 }
 
 /** What differs. */
@@ -678,6 +764,7 @@ export interface Why {
   decision: "allow" | "deny" | "ask";
   rule: string | null;
   reason: string | null;
+  approval: Approval | null;
   would_allow: string | null;
 }
 
@@ -691,6 +778,7 @@ export interface NetRules {
   mock?: { [key: string]: string | number };
   mocks?: { [key: string]: string | number };
   http?: { [key: string]: unknown } | Array<{ [key: string]: unknown }>;
+  publish?: string | Array<string>;
   inspect?: string | Array<string>;
   tls_any?: string | Array<string>;
   cache?: string | Array<string>;
@@ -710,6 +798,7 @@ export interface NetChanged {
 export interface ExtendAsk {
   wall?: Duration | null;
   ttl?: Duration | null;
+  why?: string | null;
 }
 
 /** What becomes of output. */
@@ -753,6 +842,8 @@ export interface RunAsk {
   output?: OutputAsk | null;
   label?: string | null;
   spec?: Spec;
+  files?: { [key: string]: string | Coded } | null;
+  collect?: Array<string> | null;
   inline?: boolean | null;
   brief?: boolean | null;
 }
@@ -785,6 +876,8 @@ export interface Process {
   shell?: ShellUsed;
   violations?: Array<Violation>;
   execs?: Execs;
+  collected?: Array<Collected>;
+  missing?: Array<string>;
   workspace?: WorkspaceLeft;
 }
 
@@ -822,6 +915,21 @@ export interface Violation {
 export interface Execs {
   count: number;
   first: Array<string>;
+}
+
+/** A file that a run left. */
+export interface Collected {
+  path: string;
+  path_base64?: string;
+  mode: string;
+  bytes: number;
+  base64?: string;
+  skipped?: boolean;
+}
+
+/** What is no text. */
+export interface Coded {
+  base64: string;
 }
 
 /** A page of processes. */

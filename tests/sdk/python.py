@@ -320,6 +320,35 @@ def _(api):
     same(client.fsck()["found"], 0)
 
 
+@test("run: files go in, only what was named comes back, nothing stays")
+def _(api):
+    client = client_of(api)
+    r = client.run("mkdir out; sort in/a >out/sorted; printf '\\377' >out/b.bin; echo no >other; cat; exit 2", stdin="text",
+                   files={"in/a": "b\na\n", "in/raw": b"\xff\x00"}, collect=["out/**", "in/raw", "/tmp/none", "nothing*"])
+    same((r.exit_code, r.stdout), (2, "text"))
+    same(r.files, {"out/sorted": b"a\nb\n", "out/b.bin": b"\xff", "in/raw": b"\xff\x00"})
+    same(sorted(r.missing), ["/tmp/none", "nothing*"])
+    r = client.run("head -c 20000000 /dev/zero >big; echo 1 >/tmp/abs", collect=["big", "/tmp/abs"])
+    same((r.files, r.missing), ({"/tmp/abs": b"1\n"}, ["big"]))
+    r = client.run("sleep 9", timeout="100ms", collect=["*"])
+    same((r.state, r.files), ("timeout", {}))
+    for bad in (dict(files={"../x": ""}), dict(files={"/etc/x/y": ""}), dict(files={"a": 1}), dict(collect=[""])):
+        raises(ValueError, lambda b=bad: client.call("POST", "/v1/run", body={"cmd": "true", **b}))
+    raises(ValueError, lambda: client.run("true", spec=dict(net="denny"), collect=["*"]))
+    wait_until(lambda: not client.sandboxes(), what="all of them are removed")
+
+
+@test("run: a client that leaves ends it")
+def _(api):
+    client = client_of(api)
+    s = lib.connect(api.daemon.socket)
+    body = b'{"cmd": "sleep 113", "collect": ["*"]}'
+    s.sendall(b"POST /v1/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    wait_until(lambda: client.processes(state="running"))
+    s.close()
+    wait_until(lambda: not client.processes(state="running") and not client.sandboxes(), 10)
+
+
 @test("tools: six of them, in each shape, answered in words")
 def _(api):
     with Sandbox(client=client_of(api)) as s:

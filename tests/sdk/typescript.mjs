@@ -196,6 +196,8 @@ const TESTS = {
     assert.equal((await client.health()).ready, true);
     const r = await client.run("cat; exit 3", { stdin: "x", spec: { limits: { mem: "512m" } } });
     assert.deepEqual([r.exitCode, r.stdout], [3, "x"]);
+    const left = await client.run("sort a >b", { files: { a: "2\n1\n" }, collect: ["b", "none"] });
+    assert.deepEqual([left.files.b.toString(), left.missing], ["1\n2\n", ["none"]]);
     for await (const one of client.events({ follow: true })) {
       assert.equal(one.seq, 1);
       break;

@@ -163,6 +163,17 @@ class Result:
     def violations(self) -> List[Violation]:
         return list(self.record.get("violations", []))
 
+    @property
+    def files(self) -> Dict[str, bytes]:
+        """Of a run with `collect`: what was brought back, by name."""
+        return {one["path"]: base64.b64decode(one["base64"]) for one in self.record.get("collected", []) if "base64" in one}
+
+    @property
+    def missing(self) -> List[str]:
+        """Of a run with `collect`: what nothing matches, cannot be read or is too large."""
+        return [*self.record.get("missing", []),
+                *(one["path"] for one in self.record.get("collected", []) if "base64" not in one)]
+
     def describe(self) -> str:
         how = {"exited": f"exit status {self.exit_code}", "signaled": f"ended by signal {self.signal}"}.get(
             self.state, self.state)

@@ -95,7 +95,13 @@ class Busy(CaissonError):
 
 
 class ApprovalRequired(CaissonError, PermissionError):
+    """A person is asked; `approval` is the id of the question (Client.approval waits for the answer)."""
     code, errno_ = "approval_required", errno.EPERM
+
+    @property
+    def approval(self) -> Optional[str]:
+        asked = self.problem.get("approval")
+        return asked.get("id") if isinstance(asked, dict) else asked
 
 
 class Denied(CaissonError, PermissionError):

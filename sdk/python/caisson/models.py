@@ -15,6 +15,7 @@ class Problem(_Problem, total=False):
     type: str
     title: str
     retry_safe: bool
+    state: str
     lines: List[int]
 
 
@@ -73,7 +74,7 @@ class QuotaSums(TypedDict):
 class TokenAsk(TypedDict, total=False):
     """A token to be made."""
     name: Optional[str]
-    scope: Optional[Union[Literal["read", "exec", "manage", "admin"], List[Literal["read", "exec", "manage", "admin"]]]]
+    scope: Optional[Union[Literal["read", "exec", "manage", "approve", "admin"], List[Literal["read", "exec", "manage", "approve", "admin"]]]]
     ttl: Optional["Duration"]
     tenant: Optional[str]
 
@@ -119,6 +120,7 @@ class Spec(TypedDict, total=False):
     env: Union[Union[str, Dict[str, Union[str, int]]], List[Union[str, Dict[str, Union[str, int]]]]]
     services: Union[str, List[str]]
     setup: Union[str, List[str]]
+    gate: Dict[str, Any]
     checkpoint: Union[Literal["on", "off", "all"], bool]
     allow_weaker: Union[str, List[str]]
 
@@ -137,6 +139,7 @@ class SandboxAsk(TypedDict, total=False):
     env: Union[Union[str, Dict[str, Union[str, int]]], List[Union[str, Dict[str, Union[str, int]]]]]
     services: Union[str, List[str]]
     setup: Union[str, List[str]]
+    gate: Dict[str, Any]
     checkpoint: Union[Literal["on", "off", "all"], bool]
     allow_weaker: Union[str, List[str]]
     key: Optional[str]
@@ -207,6 +210,46 @@ class ImageAsk(_ImageAsk, total=False):
     """An image of what a sandbox left in its root."""
     point: Optional[str]
     replace: Optional[bool]
+
+
+class Approval(TypedDict):
+    """A question for a person, and what became of it."""
+    id: str
+    rev: int
+    state: Literal["pending", "allowed", "denied", "expired", "withdrawn"]
+    kind: Literal["net", "policy", "push", "publish", "apply", "secret", "command", "wall"]
+    tenant: str
+    sandbox: Optional[str]
+    workspace: Optional[str]
+    process: Optional[str]
+    what: str
+    why: Optional[str]
+    suggestion: Optional[str]
+    detail: Dict[str, Any]
+    created_ms: int
+    until_ms: int
+    scope: Optional[Literal["once", "sandbox", "workspace"]]
+    expires_ms: Optional[int]
+    actor: Optional[str]
+    note: Optional[str]
+    reason: Optional[str]
+    decided_ms: Optional[int]
+    applied_ms: Optional[int]
+
+
+ApprovalDecision = TypedDict("ApprovalDecision", {"decision": Literal["allow", "deny"], "scope": Optional[Literal["once", "sandbox", "workspace"]], "for": Optional["Duration"], "note": Optional[str]}, total=False)
+
+
+class ApprovalList(TypedDict):
+    """A page of approvals."""
+    approvals: List["Approval"]
+    next: Optional[str]
+    rev: int
+
+
+class Asked(TypedDict):
+    """A person is asked."""
+    approval: "Approval"
 
 
 class Sealing(TypedDict):
@@ -521,6 +564,36 @@ class JoinAsk(TypedDict):
     theirs: str
 
 
+class _AppliedAsk(TypedDict):
+    at: str
+    to: str
+    state: Literal["begun", "done", "failed"]
+
+
+class AppliedAsk(_AppliedAsk, total=False):
+    """What is applied where."""
+    reason: Optional[str]
+    changes: List["AppliedChange"]
+
+
+class Applied(TypedDict):
+    """What is on record."""
+    tree: str
+
+
+class _AppliedChange(TypedDict):
+    action: str
+
+
+class AppliedChange(_AppliedChange, total=False):
+    """One file of it."""
+    path: str
+    path_base64: str
+    mode: str
+    mode_before: str
+    executes_later: str
+
+
 class Joined(TypedDict, total=False):
     """What became of it."""
     merged: str
@@ -530,6 +603,7 @@ class Joined(TypedDict, total=False):
 class Committed(TypedDict, total=False):
     """What became of it."""
     sha: str
+    tree: str
     remote: str
     conflicts: List["Conflict"]
 
@@ -541,6 +615,19 @@ class _Conflict(TypedDict):
 class Conflict(_Conflict, total=False):
     """A file that both have changed."""
     path_base64: str
+
+
+class Attestation(TypedDict):
+    """An envelope (DSSE v1)."""
+    payload: str
+    payloadType: str
+    signatures: List["Signature"]
+
+
+class Signature(TypedDict):
+    """Of an envelope."""
+    keyid: str
+    sig: str
 
 
 class _Changes(TypedDict):
@@ -714,6 +801,7 @@ class Why(TypedDict):
     decision: Literal["allow", "deny", "ask"]
     rule: Optional[str]
     reason: Optional[str]
+    approval: Optional["Approval"]
     would_allow: Optional[str]
 
 
@@ -727,6 +815,7 @@ class NetRules(TypedDict, total=False):
     mock: Dict[str, Union[str, int]]
     mocks: Dict[str, Union[str, int]]
     http: Union[Dict[str, Any], List[Dict[str, Any]]]
+    publish: Union[str, List[str]]
     inspect: Union[str, List[str]]
     tls_any: Union[str, List[str]]
     cache: Union[str, List[str]]
@@ -746,6 +835,7 @@ class ExtendAsk(TypedDict, total=False):
     """More time."""
     wall: Optional["Duration"]
     ttl: Optional["Duration"]
+    why: Optional[str]
 
 
 class OutputAsk(TypedDict, total=False):
@@ -795,6 +885,8 @@ class RunAsk(_RunAsk, total=False):
     output: Optional["OutputAsk"]
     label: Optional[str]
     spec: "Spec"
+    files: Optional[Dict[str, Union[str, "Coded"]]]
+    collect: Optional[List[str]]
     inline: Optional[bool]
     brief: Optional[bool]
 
@@ -830,6 +922,8 @@ class Process(_Process, total=False):
     shell: "ShellUsed"
     violations: List["Violation"]
     execs: "Execs"
+    collected: List["Collected"]
+    missing: List[str]
     workspace: "WorkspaceLeft"
 
 
@@ -870,6 +964,24 @@ class Execs(TypedDict):
     """Programs that were started."""
     count: int
     first: List[str]
+
+
+class _Collected(TypedDict):
+    path: str
+    mode: str
+    bytes: int
+
+
+class Collected(_Collected, total=False):
+    """A file that a run left."""
+    path_base64: str
+    base64: str
+    skipped: bool
+
+
+class Coded(TypedDict):
+    """What is no text."""
+    base64: str
 
 
 class ProcessList(TypedDict):

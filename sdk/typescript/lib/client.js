@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { findAddress, runCli } from "./address.js";
 import { execBody, given, onceKey, Result, target } from "./common.js";
-import { Invalid } from "./errors.js";
+import { ApprovalRequired, Invalid } from "./errors.js";
 import { seal } from "./seal.js";
 import { readAll, readProblem, Wire } from "./wire.js";
 
@@ -50,8 +50,13 @@ export class Client {
 
   /** Any request whose answer is JSON, or nothing. */
   async call(method, template, parts) {
-    const text = (await this.bytes(method, template, parts)).toString();
-    return text ? JSON.parse(text) : undefined;
+    const response = await this.open(method, template, parts);
+    const text = (await readAll(response)).toString();
+    const answer = text ? JSON.parse(text) : undefined;
+    if (response.statusCode === 202 && answer?.approval) {
+      throw new ApprovalRequired(`a person is asked: ${answer.approval.what}`, { status: 202, problem: { ...answer, code: "approval_required" } });
+    }
+    return answer;
   }
 
   /** All pages of a list. */
@@ -65,7 +70,7 @@ export class Client {
     }
   }
 
-  /** Objects of a stream as they come. A connection that breaks is made again behind the last `seq` that was seen. */
+  /** Objects of a stream as they come. A connection that breaks is made again behind the last `seq` (or `rev`) that was seen. */
   async* follow(method, template, { values, query = {}, after = 0, isLast = () => false, signal } = {}) {
     for (;;) {
       let response;
@@ -73,7 +78,7 @@ export class Client {
         response = await this.open(method, template, { values, query: { ...query, after }, headers: { Accept: "application/x-ndjson" }, signal });
         for await (const line of linesOf(response)) {
           const one = JSON.parse(line);
-          after = Math.max(after, one.seq ?? 0);
+          after = Math.max(after, one.seq ?? one.rev ?? 0);
           yield one;
           if (isLast(one)) return;
         }
@@ -136,6 +141,26 @@ export class Client {
   secret(name) { return this.call("GET", "/v1/secrets/{name}", { values: { name } }); }
   async deleteSecret(name) { await this.call("DELETE", "/v1/secrets/{name}", { values: { name } }); }
 
+  // ---- approvals
+
+  /** What waits for a person (`state: "pending"`), and what was decided, newest first. */
+  approvals({ state, kind, sandbox, workspace } = {}) {
+    return this.pages("GET", "/v1/approvals", "approvals", { query: { state, kind, sandbox, workspace } });
+  }
+
+  /** Those that are there, then every change, as it comes. `after` is a `rev`. */
+  followApprovals({ after = 0, kind, sandbox, workspace, signal } = {}) {
+    return this.follow("GET", "/v1/approvals", { after, signal, query: given({ follow: true, kind, sandbox, workspace }) });
+  }
+
+  /** One question; with `wait` when it is decided. */
+  approval(id, { wait } = {}) { return this.call("GET", "/v1/approvals/{id}", { values: { id }, query: given({ wait }) }); }
+
+  /** `allow` or `deny`, for this once, or for the sandbox or workspace and so long. */
+  decide(id, decision, { scope, lasts, note } = {}) {
+    return this.call("POST", "/v1/approvals/{id}", { values: { id }, body: given({ decision, scope, note, for: lasts }) });
+  }
+
   // ---- images
 
   /** A tar of a root file system, or with `oci` of an OCI layout: bytes, or a Readable. */
@@ -169,9 +194,11 @@ export class Client {
 
   // ---- one shot
 
-  /** Makes a sandbox, runs one command in it, and removes it. */
-  async run(cmd, { stdin, check = false, signal, ...options } = {}) {
-    const [body, later] = execBody(cmd, stdin, options);
+  /** Makes a sandbox, runs one command in it, and removes it; `files` are there before it, what `collect` matches is brought back. */
+  async run(cmd, { stdin, check = false, signal, files, ...options } = {}) {
+    const given_ = files && Object.fromEntries(Object.entries(files).map(([path, data]) =>
+      [path, typeof data === "string" ? data : { base64: Buffer.from(data).toString("base64") }]));
+    const [body, later] = execBody(cmd, stdin, { ...options, files: given_ });
     if (later) throw new Invalid("stdin: text of at most 60 KiB here; a Sandbox takes more");
     const result = new Result(await this.call("POST", "/v1/run", { body, signal }));
     return check ? result.check() : result;

@@ -80,6 +80,13 @@ export class Result {
   get ms() { return this.record.ms; }
   get seq() { return this.record.seq ?? 0; }
   get violations() { return this.record.violations ?? []; }
+  /** Of a run with `collect`: what was brought back, by name. */
+  get files() {
+    return Object.fromEntries((this.record.collected ?? []).filter((one) => one.base64 !== undefined).map((one) => [one.path, Buffer.from(one.base64, "base64")]));
+  }
+
+  /** Of a run with `collect`: what nothing matches, cannot be read or is too large. */
+  get missing() { return [...(this.record.missing ?? []), ...(this.record.collected ?? []).filter((one) => one.base64 === undefined).map((one) => one.path)]; }
 
   describe() {
     const how = { exited: `exit status ${this.exitCode}`, signaled: `ended by signal ${this.signal}` }[this.state] ?? this.state;

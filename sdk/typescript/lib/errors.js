@@ -28,7 +28,10 @@ export class NoMatch extends kind("no_match") {}
 export class AmbiguousMatch extends kind("ambiguous_match") {}
 export class Conflict extends kind("conflict") {}
 export class Busy extends kind("busy") {}
-export class ApprovalRequired extends kind("approval_required") {}
+/** A person is asked; `approval` is the id of the question. */
+export class ApprovalRequired extends kind("approval_required") {
+  get approval() { return this.problem.approval?.id ?? this.problem.approval; }
+}
 export class Denied extends kind("denied") {}
 export class Unenforceable extends kind("unenforceable") {}
 export class QuotaExceeded extends kind("quota") {}

@@ -82,6 +82,8 @@ export class Workspace extends Runs {
   push(options = {}) { return this._ask("POST", "/v1/workspaces/{id}/push", { body: given(options) }); }
   /** Its commits as a file: `bundle` or `patch`. */
   export(format = "bundle", { base } = {}) { return this._bytes("GET", "/v1/workspaces/{id}/export", { query: { format, base } }); }
+  /** What was promoted of it, as the ledger attests it: an in-toto statement in a DSSE envelope. */
+  attest({ record } = {}) { return this._ask("GET", "/v1/workspaces/{id}/attestation", { query: { record } }); }
   /** Some of its files as they were at a point, as tar. */
   take(paths, { at } = {}) { return this._bytes("POST", "/v1/workspaces/{id}/take", { body: given({ at, paths }) }); }
 

@@ -8,7 +8,7 @@ from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, 
 from .. import _address, _seal, models
 from .._common import Duration, Result, Size, exec_body, given, key, target
 from .._pipe import async_pause, async_run_cli
-from ..errors import Invalid
+from ..errors import ApprovalRequired, Invalid
 from .http import Body, Gone, Response, WebSocket, Wire
 
 FOLLOW_PAUSE = 0.1
@@ -61,7 +61,10 @@ class Client:
         """Any request whose answer is JSON, or nothing."""
         response = await self.open(method, template, **parts)
         text = await response.read()
-        return json.loads(text) if text else None
+        answer = json.loads(text) if text else None
+        if response.status == 202 and "approval" in answer:
+            raise ApprovalRequired(f"a person is asked: {answer['approval']['what']}", status=202, problem=answer)
+        return answer
 
     async def pages(self, method: str, template: str, member: str, *, values: Optional[Mapping[str, Any]] = None,
                     query: Optional[Mapping[str, Any]] = None) -> List[Any]:
@@ -79,7 +82,7 @@ class Client:
                      query: Optional[Mapping[str, Any]] = None, after: int = 0,
                      is_last: Callable[[Any], bool] = lambda one: False) -> AsyncIterator[Any]:
         """Objects of a stream as they come, line by line. A connection that breaks is made again behind the
-        last `seq` that was seen, so nothing is lost and nothing comes twice."""
+        last `seq` (or `rev`) that was seen, so nothing is lost and nothing comes twice."""
         is_endless = bool((query or {}).get("follow"))
         while True:
             try:
@@ -89,7 +92,7 @@ class Client:
                     if not line.strip():
                         continue
                     one = json.loads(line)
-                    after = max(after, int(one.get("seq", 0)))
+                    after = max(after, int(one.get("seq", one.get("rev", 0))))
                     yield one
                     if is_last(one):
                         response.close()
@@ -186,6 +189,31 @@ class Client:
     async def delete_secret(self, name: str) -> None:
         await self.call("DELETE", "/v1/secrets/{name}", values={"name": name})
 
+    # ---- approvals ----------------------------------------------------------------------
+
+    async def approvals(self, *, state: Optional[str] = None, kind: Optional[str] = None, sandbox: Optional[str] = None,
+                        workspace: Optional[str] = None) -> List[models.Approval]:
+        """What waits for a person (`state="pending"`), and what was decided, newest first."""
+        return await self.pages("GET", "/v1/approvals", "approvals",
+                                query=given(state=state, kind=kind, sandbox=sandbox, workspace=workspace))
+
+    async def follow_approvals(self, *, after: int = 0, kind: Optional[str] = None, sandbox: Optional[str] = None,
+                               workspace: Optional[str] = None) -> AsyncIterator[models.Approval]:
+        """Those that are there, then every change, as it comes. `after` is a `rev`."""
+        query = given(follow=True, kind=kind, sandbox=sandbox, workspace=workspace)
+        async for one in self.follow("GET", "/v1/approvals", query=query, after=after):
+            yield one
+
+    async def approval(self, id: str, *, wait: Optional[Duration] = None) -> models.Approval:
+        """One question; with `wait` when it is decided."""
+        return await self.call("GET", "/v1/approvals/{id}", values={"id": id}, query=given(wait=wait))
+
+    async def decide(self, id: str, decision: str, *, scope: Optional[str] = None, lasts: Optional[Duration] = None,
+                     note: Optional[str] = None) -> models.Approval:
+        """`allow` or `deny`, for this once, or for the sandbox or workspace and so long."""
+        return await self.call("POST", "/v1/approvals/{id}", values={"id": id}, body=given(
+            decision=decision, scope=scope, note=note, **{"for": lasts}))
+
     # ---- images -------------------------------------------------------------------------
 
     async def import_image(self, name: str, archive: Body, *, oci: bool = False, ref: Optional[str] = None,
@@ -248,9 +276,15 @@ class Client:
     # ---- one shot -----------------------------------------------------------------------
 
     async def run(self, cmd: Union[str, Sequence[str]], *, spec: Optional[Mapping[str, Any]] = None,
+                  files: Optional[Mapping[str, Union[str, bytes]]] = None, collect: Optional[Sequence[str]] = None,
                   stdin: Optional[str] = None, check: bool = False, **options: Any) -> Result:
-        """Makes a sandbox, runs one command in it, and removes it."""
-        body, later = exec_body(cmd, stdin, spec=spec, **options)
+        """Makes a sandbox, runs one command in it, and removes it. `files` are there before it; what the patterns
+        of `collect` match is brought back: `result.files` has it by name."""
+        given_files = None if files is None else {
+            path: data if isinstance(data, str) else {"base64": base64.b64encode(data).decode()}
+            for path, data in files.items()}
+        body, later = exec_body(cmd, stdin, spec=spec, files=given_files, collect=list(collect) if collect else None,
+                                **options)
         if later:
             raise Invalid("stdin: text of at most 60 KiB here; a Sandbox takes more")
         result = Result(await self.call("POST", "/v1/run", body=body))

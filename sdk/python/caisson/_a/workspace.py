@@ -142,6 +142,10 @@ class Workspace(Files, Runs):
         response = await self._open("GET", "/v1/workspaces/{id}/export", query={"format": format, **given(base=base)})
         return await response.read()
 
+    async def attest(self, *, record: Optional[int] = None) -> models.Attestation:
+        """What was promoted of it, as the ledger attests it: an in-toto statement in a DSSE envelope."""
+        return await self._ask("GET", "/v1/workspaces/{id}/attestation", query=given(record=record))
+
     async def take(self, paths: Sequence[str], *, at: Optional[str] = None) -> bytes:
         """Some of its files as they were at a point, as tar."""
         response = await self._open("POST", "/v1/workspaces/{id}/take", body=given(at=at, paths=list(paths)))
