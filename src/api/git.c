@@ -261,11 +261,19 @@ void workspace_patch(struct call *c, struct wsx *w)
 	const char **paths = arena_alloc(&c->arena, 2 * sizeof *paths);
 	struct git_ask ask = { .verb = GIT_PATCH, .paths = path ? paths : NULL };
 
+	const char *to = call_query(c, "to");
+
 	paths[0] = path;
-	ask.at = call_query(c, "to");
+	if (to && git_sha_is(to, strlen(to)) && !path) {
+		ask.verb = GIT_BETWEEN;
+		ask.until = to;
+	} else {
+		ask.at = to;
+	}
 	if (base && git_sha_is(base, strlen(base)))
 		ask.base = base;
-	else if ((base && strcmp(base, "base") != 0) || !w->row.base_commit)
+	else if (ask.verb == GIT_PATCH &&
+	         ((base && strcmp(base, "base") != 0) || !w->row.base_commit))
 		ask.since = base ? base : "base";
 	start(c, w, &ask, patched, c);
 }

@@ -31,6 +31,8 @@ handler_fn secret_put_one, secret_get, secret_list_all, secret_delete, sealing_g
 handler_fn workspace_put, workspace_get, workspace_list, workspace_change, workspace_delete;
 handler_fn workspace_untrash, workspace_fork, workspace_exec, workspace_snapshot, workspace_undo;
 handler_fn workspace_redo, workspace_restore, workspace_history, workspace_changes;
+/* apply.c */
+handler_fn workspace_ask;
 /* approvals.c */
 handler_fn approval_list, approval_get, approval_post;
 /* net.c */
@@ -38,6 +40,8 @@ handler_fn connection_list, net_why, net_change;
 /* git.c */
 handler_fn workspace_commit, workspace_merge, workspace_push, workspace_export;
 handler_fn workspace_take, workspace_join, workspace_applied;
+/* pulls.c */
+handler_fn workspace_pull;
 void workspace_patch(struct call *c, struct wsx *w); /* changes as git has them */
 /* attest.c */
 handler_fn workspace_attest;

@@ -183,6 +183,17 @@ static const struct member take_ask[] = {
 	{ "paths",        0, "[text]|null", "names from the workspace's root" },
 	{ "paths_base64", 0, "[text]|null", "those that are no text" },
 };
+static const struct member apply_ask[] = {
+	{ "to",      NEEDED, "text",        "the folder, absolute" },
+	{ "at",      0,      "text",        "the point of the workspace that is taken" },
+	{ "tree",    NEEDED, "text",        "SHA-256 of all that would be written: a decision is about that" },
+	{ "files",   NEEDED, "[ApplyFile]", "those that execute later" },
+	{ "timeout", 0,      "duration",    "until no answer is a no" },
+};
+static const struct member apply_file[] = {
+	{ "path", NEEDED, "text", "its name below the folder" },
+	{ "why",  NEEDED, "text", "how it executes" },
+};
 static const struct member join_ask[] = {
 	{ "base",   NEEDED, "text", "base64" },
 	{ "ours",   NEEDED, "text", "base64" },
@@ -203,6 +214,23 @@ static const struct member push_ask[] = {
 	{ "branch",           0, "text|null",      "its own unless given, or caisson/KEY" },
 	{ "force_with_lease", 0, "bool|text|null", "true: over what was last seen there; a commit: over that; \"\": only when it is not there" },
 	{ "cred",             0, "text|null",      "the secret that goes with it, by name; that of the repository unless given" },
+};
+static const struct member pull_ask[] = {
+	{ "title",  NEEDED, "text",   "a line" },
+	{ "body",   0,      "text|null", "what it is about" },
+	{ "branch", 0,      "text|null", "that was pushed: that of the workspace unless given, or `caisson/KEY`" },
+	{ "base",   0,      "text|null", "where it is to go: what HEAD of the repository is unless given" },
+	{ "forge",  0,      "text|null", "`github` or `gitlab`: by the host's name unless given" },
+	{ "api",    0,      "text|null", "the base of its API; `https://api.HOST`, of GitLab `https://HOST/api/v4`, unless given" },
+	{ "cred",   0,      "text|null", "the name of the secret that goes there; that of the repository unless given" },
+	{ "draft",  0,      "bool|null", "it is not ready" },
+};
+static const struct member pull_of[] = {
+	{ "url",    NEEDED, "text",   "for people" },
+	{ "number", NEEDED, "count",  "its number at the forge" },
+	{ "forge",  NEEDED, "text",   "`github` or `gitlab`" },
+	{ "branch", NEEDED, "text",   "what it has" },
+	{ "base",   NEEDED, "text",   "where it is to go" },
 };
 static const struct member committed_of[] = {
 	{ "sha",       0, "text",       "HEAD of the workspace" },

@@ -88,9 +88,11 @@ const struct route routes[] = {
 	{ "POST",   W "/commits",          workspace_commit, SCOPE_EXEC,  BODY_WHOLE,  "Commit its files, without any hook, filter or setting of theirs", "CommitAsk", "Committed", NULL },
 	{ "POST",   W "/merge",            workspace_merge, SCOPE_EXEC,   BODY_WHOLE,  "Merge what another workspace, or a commit, has", "MergeAsk", "Committed", NULL },
 	{ "POST",   W "/push",             workspace_push,  SCOPE_MANAGE, BODY_WHOLE,  "Push its commits to a branch of its repository", "PushAsk", "Committed", NULL },
+	{ "POST",   W "/pulls",            workspace_pull,  SCOPE_MANAGE, BODY_WHOLE,  "Open a pull or merge request for a branch that was pushed", "PullAsk", "Pull", NULL },
 	{ "GET",    W "/attestation",      workspace_attest, SCOPE_READ,  BODY_NONE,   "What was promoted of it, as the ledger attests it: an in-toto statement (SLSA provenance) in a DSSE envelope", NULL, "Attestation", "record" },
 	{ "GET",    W "/export",           workspace_export, SCOPE_READ,  BODY_NONE,   "Its commits as a file", NULL, NULL, "format base" },
 	{ "POST",   W "/take",             workspace_take,  SCOPE_READ,   BODY_WHOLE,  "Some of its files as they were at a point, as tar, and which names git ignores", "TakeAsk", NULL, NULL },
+	{ "POST",   W "/ask",              workspace_ask,   SCOPE_MANAGE, BODY_WHOLE,  "Ask a person for files that execute later, before they are taken to a folder of the caller's; withdrawn when the caller hangs up", "ApplyAsk", NULL, NULL },
 	{ "POST",   W "/applied",          workspace_applied, SCOPE_MANAGE, BODY_WHOLE, "Put on record that a point of it is applied somewhere, or was", "AppliedAsk", "Applied", NULL },
 	{ "POST",   W "/merge-file",       workspace_join,  SCOPE_READ,   BODY_WHOLE,  "Three versions of a file made one, by git", "JoinAsk", "Joined", NULL },
 

@@ -27,7 +27,8 @@ struct options {
 	size_t argc;
 	char *cache_argv[ARGS_MAX]; /* of the package cache */
 	size_t cache_argc;
-	char *ledger_argv[3];
+	char *ledger_argv[5];
+	int ledger_argc;
 };
 
 /* clang-format off */
@@ -35,7 +36,7 @@ static const char usage[] =
 	"usage: caisson-launcher --state DIR --run DIR [--listen ADDR]... [--tls CERT KEY]\n"
 	"           [--host-path DIR]... [--service-id N] [--on-demand] [--idle-exit TIME]\n"
 	"           [--ttl TIME] [--keep-records TIME] [--keep-trash TIME] [--keep-ledger SIZE]\n"
-	"           [--process-events on|off] [--log LEVEL] [--net NAME=VALUE]...\n"
+	"           [--ledger-burst N] [--process-events on|off] [--log LEVEL] [--net NAME=VALUE]...\n"
 	"           [--quota NAME=N]... [--store NAME=N]... [--default LIMIT=N]... [--most LIMIT=N]...\n";
 /* clang-format on */
 
@@ -91,14 +92,27 @@ static int add_net(struct options *o, char **values, struct err *e)
 	return 0;
 }
 
+static int add_ledger(struct options *o, char *flag, char *value, struct err *e)
+{
+	if (o->ledger_argc + 2 >= (int)COUNT(o->ledger_argv))
+		return err_new(e, ERR_INVALID, "%s: twice", flag);
+	o->ledger_argv[o->ledger_argc++] = flag;
+	o->ledger_argv[o->ledger_argc++] = value;
+	return 0;
+}
+
 static int set_keep_ledger(struct options *o, char **values, struct err *e)
 {
 	static char flag[] = "--keep-ledger";
 
-	(void)e;
-	o->ledger_argv[0] = flag;
-	o->ledger_argv[1] = values[0];
-	return 0;
+	return add_ledger(o, flag, values[0], e);
+}
+
+static int set_ledger_burst(struct options *o, char **values, struct err *e)
+{
+	static char flag[] = "--ledger-burst";
+
+	return add_ledger(o, flag, values[0], e);
 }
 
 static int set_on_demand(struct options *o, char **values, struct err *e)
@@ -126,6 +140,7 @@ static const struct option {
 	{ "--keep-records", 1, true,  NULL },
 	{ "--keep-trash",   1, true,  NULL },
 	{ "--keep-ledger",  1, false, set_keep_ledger },
+	{ "--ledger-burst", 1, false, set_ledger_burst },
 	{ "--process-events", 1, true, NULL },
 	{ "--log",          1, true,  NULL },
 	{ "--net",          1, true,  add_net },

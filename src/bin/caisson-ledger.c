@@ -1,9 +1,9 @@
 /*
  * caisson-ledger - writes what crossed the wall, and nothing else; or verifies what was written.
  *
- * caisson-ledger [--keep-ledger SIZE], started by the launcher: descriptor 3 is the launcher, which
- * brings the sockets of daemons; 4 the folder that is its own. Whoever takes over the daemon can
- * say new things here, and change nothing that was said.
+ * caisson-ledger [--keep-ledger SIZE] [--ledger-burst N], started by the launcher: descriptor 3 is
+ * the launcher, which brings the sockets of daemons; 4 the folder that is its own. Whoever takes
+ * over the daemon can say new things here, and change nothing that was said.
  *
  * caisson-ledger verify --ledger DIR [--key FILE] [--from SEQ] [--expect SEQ:HASH] [--json]
  * is `caisson events --verify`. Exit status 1: it is not sound.
@@ -24,6 +24,17 @@
 
 enum { LAUNCHER_FD = 3, DIR_FD = 4 };
 
+/* `value` is NULL behind the last. */
+static int take_flag(struct config *c, const char *flag, const char *value, struct err *e)
+{
+	static const char *const known[] = { "--keep-ledger", "--ledger-burst" };
+
+	for (size_t i = 0; i < COUNT(known) && value; i++)
+		if (strcmp(flag, known[i]) == 0)
+			return config_flag(c, flag + 2, value, e);
+	return err_new(e, ERR_INVALID, "%s is unknown, or nothing follows", flag);
+}
+
 static int serve(int argc, char **argv)
 {
 	struct serve_opts opts = { .launcher_fd = LAUNCHER_FD, .dir_fd = DIR_FD };
@@ -33,12 +44,13 @@ static int serve(int argc, char **argv)
 	clearenv(); /* libraries listen to it */
 	journal_open("caisson-ledger", JOURNAL_INFO);
 	config_init(&c);
-	int r = argc == 1 ? 0
-	        : argc == 3 && strcmp(argv[1], "--keep-ledger") == 0
-	            ? config_flag(&c, "keep-ledger", argv[2], &e)
-	            : err_new(&e, ERR_INVALID, "%s is unknown", argv[1]);
+	int r = 0;
+
+	for (int i = 1; i < argc && r == 0; i += 2)
+		r = take_flag(&c, argv[i], argv[i + 1], &e);
 	config_resolve(&c);
 	opts.keep_bytes = c.keep_ledger_bytes;
+	opts.burst = (uint32_t)c.ledger_burst;
 	config_done(&c);
 	if (r == 0 && serve_run(&opts, &e) == 0)
 		return 0;

@@ -200,18 +200,23 @@ static int read_file(const struct side *s, struct apply_entry *entry, apply_body
 {
 	AUTO(str_done) struct str text = { .max = TEXT_BYTES_MAX };
 	struct host_compare compare;
+	struct hash hash;
 	const void *bytes;
 	long n;
 
+	hash_init(&hash);
 	host_compare_begin(s->job->run.root_fd, entry, &compare);
 	while ((n = read(from, &bytes, e)) > 0) {
 		host_compare_feed(&compare, bytes, (size_t)n);
+		hash_add(&hash, (struct span){ bytes, (size_t)n });
 		str_addn(&text, bytes, (size_t)n);
 	}
 	int is_same = host_compare_end(&compare);
 	if (is_same < 0)
 		return err_sys(e, -is_same, "read %s", entry->path);
 	*bytes_of(s, entry) = is_same;
+	if (s->which == APPLY_HEAD)
+		hash_text(&hash, note_of(s->job, entry)->hash);
 	if (n == 0)
 		keep(s, note_of(s->job, entry), &text);
 	return (int)n;
@@ -413,6 +418,33 @@ void apply_count(struct apply_job *j)
 	}
 }
 
+static void hash_entry(struct hash *h, const struct apply_entry *entry, const struct apply_note *n)
+{
+	AUTO(str_done) struct str line = { .max = PATH_MAX * 3ul };
+	char merged[TREE_HASH_TEXT];
+
+	if (entry->act == ACT_MERGE)
+		hash_of((struct span){ str_text(&n->merged), n->merged.len }, merged);
+	str_addf(&line, "%s %04o %s %s", apply_act_name(entry->act), (unsigned int)entry->mode,
+	         entry->act == ACT_MERGE ? merged : n->hash,
+	         entry->head.target ? entry->head.target : "");
+	str_addn(&line, "", 1);
+	str_add(&line, entry->path);
+	str_addn(&line, "", 1);
+	hash_add(h, (struct span){ str_text(&line), line.len });
+}
+
+void apply_tree(const struct apply_job *j, char out[TREE_HASH_TEXT])
+{
+	struct hash h;
+
+	hash_init(&h);
+	for (size_t i = 0; i < j->change.n; i++)
+		if (j->change.at[i].act != ACT_NONE && j->change.at[i].act != ACT_LEAVE)
+			hash_entry(&h, &j->change.at[i], &j->notes[i]);
+	hash_text(&h, out);
+}
+
 int apply_study(struct apply_job *j, struct err *e)
 {
 	if (apply_fetch_list(&j->source, &j->list, e) < 0)
@@ -460,6 +492,8 @@ static int stage_one(void *arg, const char *path, const struct apply_node *node,
 	struct apply_job *j = arg;
 	const struct apply_entry *entry = path ? apply_find(&j->change, path) : NULL;
 	const struct apply_note *note = entry ? note_of(j, entry) : NULL;
+	char text[TREE_HASH_TEXT];
+	struct hash hash;
 	const void *bytes;
 	long n;
 
@@ -471,9 +505,15 @@ static int stage_one(void *arg, const char *path, const struct apply_node *node,
 	AUTO(fd_close) int fd = apply_stage_file(&j->run, op, e);
 	if (fd < 0)
 		return -1;
-	while ((n = read(from, &bytes, e)) > 0)
+	hash_init(&hash);
+	while ((n = read(from, &bytes, e)) > 0) {
+		hash_add(&hash, (struct span){ bytes, (size_t)n });
 		if (write_all(fd, bytes, (size_t)n, e) < 0)
 			return -1;
+	}
+	hash_text(&hash, text);
+	if (n == 0 && strcmp(text, note->hash) != 0) /* that is what was said yes to */
+		return err_new(e, ERR_INTERNAL, "the daemon sends something else than before");
 	return (int)n;
 }
 

@@ -8,6 +8,7 @@
 #include "apply/run.h"
 #include "cli/apply_get.h"
 #include "cli/verb.h"
+#include "wire/hash.h"
 
 enum apply_side { APPLY_BASE, APPLY_HEAD, APPLY_THEN, APPLY_SIDES };
 
@@ -21,7 +22,8 @@ struct apply_note {
 	bool is_kept[APPLY_SIDES]; /* its text is here: it is short, and all of them are */
 	struct str version[APPLY_SIDES];
 	struct str merged;
-	size_t op; /* its step and one more; 0: none */
+	char hash[TREE_HASH_TEXT]; /* of a file, as the workspace has it */
+	size_t op;                 /* its step and one more; 0: none */
 };
 
 struct apply_job {
@@ -45,6 +47,8 @@ void apply_job_done(struct apply_job *j);
 int apply_study(struct apply_job *j, struct err *e) MUST_USE;
 /* What may not be taken along is left out from now on. */
 void apply_leave(struct apply_job *j, size_t i, const char *why);
+/* Of all that would be written: names, modes, bytes. */
+void apply_tree(const struct apply_job *j, char out[TREE_HASH_TEXT]);
 /* n_conflicts and n_refused anew. */
 void apply_count(struct apply_job *j);
 /* Does it. */

@@ -18,7 +18,7 @@ static const char style[] =
     "--warnbg:#29241a;--code:#24282e}}"
     "*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--ink);"
     "font:15px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif}"
-    "main{max-width:1080px;margin:0 auto;padding:2rem 1.25rem 4rem}"
+    "main{max-width:1220px;margin:0 auto;padding:2rem 1.25rem 4rem}"
     "h1{font-size:1.7rem;margin:0;overflow-wrap:anywhere}"
     "h2{font-size:1.12rem;margin:2.4rem 0 .6rem}"
     ".below{color:var(--dim);margin:.2rem 0 1.4rem;overflow-wrap:anywhere}"
@@ -29,9 +29,10 @@ static const char style[] =
     "table{width:100%;border-collapse:collapse;background:var(--card);font-size:.9rem;"
     "border:1px solid var(--line)}"
     "th,td{text-align:left;vertical-align:top;padding:.38rem .6rem;"
-    "border-bottom:1px solid var(--line);overflow-wrap:anywhere}td{min-width:5.6rem}"
+    "border-bottom:1px solid "
+    "var(--line);overflow-wrap:anywhere}td{min-width:6.4rem}td.n{min-width:0;white-space:nowrap}"
     "th{color:var(--dim);font-weight:600;white-space:nowrap}td:first-child{white-space:nowrap}"
-    "code,pre{font:.86em/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}"
+    "code,pre{font:.84em/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}"
     "pre{background:var(--code);border:1px solid var(--line);border-radius:8px;"
     "padding:.8rem 1rem;overflow:auto;max-height:34rem}"
     "p{margin:.4rem 0}.good,.tile.good b{color:var(--good)}.warn,.tile.warn b{color:var(--warn)}"
@@ -105,14 +106,15 @@ static void add_span(struct str *out, const char *text, size_t n)
 /* Means nothing between its neighbours; of a text that begins with a digit, "1." and "1)" would. */
 static bool is_quiet(const char *text, size_t n, size_t i)
 {
-	char c = text[i], next = i + 1 < n ? text[i + 1] : ' ';
+	const char *next = i + 1 < n ? text + i + 1 : " ";
+	char c = text[i];
 	bool has_number = text[0] >= '0' && text[0] <= '9';
 
 	if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
 		return true;
 	if (c == '.' || c == ')')
-		return next == ' ' ? !has_number : c == ')' || (next >= '0' && next <= '9');
-	return i > 0 && (strchr(" ,;%'(-+", c) || (c == ':' && next == ' '));
+		return *next == ' ' ? !has_number : c == ')' || (*next >= '0' && *next <= '9');
+	return i > 0 && (strchr(" ,;%'(-+", c) || (c == ':' && *next == ' '));
 }
 
 /* No letter of it means anything in Markdown, also at the beginning of a line. */
@@ -282,7 +284,9 @@ static void add_cell(struct page *p, const char *text, bool is_code)
 	assert(head);
 	p->column++;
 	if (p->format == PAGE_HTML) {
-		str_add(p->out, is_name ? "<th scope=\"row\">" : "<td>");
+		str_add(p->out, is_name   ? "<th scope=\"row\">"
+		                : is_code ? "<td>"
+		                          : "<td class=\"n\">");
 		add_text(p, p->out, text, is_code && !is_name);
 		str_add(p->out, is_name ? "</th>" : "</td>");
 		return;

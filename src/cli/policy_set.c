@@ -152,8 +152,12 @@ static int print_changed(const json_t *answer, struct err *e)
 {
 	AUTO(str_done) struct str text = { .max = 256 };
 	int64_t generation = number_of(answer, "generation");
+	const json_t *asked = json_object_get(answer, "approval");
 
-	if (generation > 0)
+	if (asked)
+		str_addf(&text, "%s waits for a person: the rules change when it is allowed\n",
+		         text_of(asked, "id"));
+	else if (generation > 0)
 		str_addf(&text, "rules %lld hold; %lld open connections were closed\n",
 		         (long long)generation, (long long)number_of(answer, "closed"));
 	else

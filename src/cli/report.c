@@ -6,6 +6,7 @@
 
 #define ARGV_MAX 4096
 #define FILES_MAX 100 /* of one command */
+#define FILES_ALL_MAX 1000
 
 /* ---- words ---------------------------------------------------------------------------- */
 
@@ -230,15 +231,21 @@ static void print_diff(struct report *r)
 		int64_t n = report_number(r->in->counts, words[i].status);
 
 		if (n > 0)
-			str_addf(&text, "%s%lld %s", text.len ? ", " : "Files: ", (long long)n,
+			str_addf(&text, "%s%lld %s",
+			         text.len ? ", " : "Files of the workspace: ", (long long)n,
 			         words[i].word);
 	}
 	page_say(&r->page, PAGE_PLAIN, text.len ? str_text(&text) : "No file differs.");
+	if (r->in->is_of_commits)
+		page_say(
+		    &r->page, PAGE_PLAIN,
+		    "Below is what was committed and accepted; the rest stayed in the workspace.");
 	if (r->in->patch.len == 0)
 		return;
 	page_pre(&r->page, r->in->patch.at, r->in->patch.len);
 	if (r->in->is_patch_cut)
-		page_say(&r->page, PAGE_WARN, "It is longer: caisson diff -p has all of it.");
+		page_say(&r->page, PAGE_WARN,
+		         "That is not all of it: caisson diff -p has the rest.");
 }
 
 /* ---- commands and files --------------------------------------------------------------- */
@@ -377,33 +384,44 @@ static void print_file(struct report *r, const json_t *point, const json_t *file
 	page_cell(&r->page, *process ? report_command(r, process) : report_text(point, "kind"));
 }
 
+struct files_told {
+	size_t n, more;
+};
+
+static void print_point(struct report *r, const json_t *point, struct files_told *told)
+{
+	const json_t *file;
+	size_t i, n = 0;
+
+	json_array_foreach(json_object_get(point, "changed"), i, file)
+	{
+		bool is_shown = !is_noise(file) && n < FILES_MAX && told->n < FILES_ALL_MAX;
+
+		n += is_shown;
+		told->n += is_shown;
+		told->more += !is_shown;
+		if (is_shown)
+			print_file(r, point, file);
+	}
+}
+
 static void print_files(struct report *r)
 {
 	static const char *const heads[] = { "How", "File", "Executes later", "By", NULL };
-	const json_t *point, *file;
-	size_t i, k, n = 0, more = 0;
+	struct files_told told = { 0 };
+	const json_t *point;
 	char text[128];
+	size_t i;
 
 	page_section(&r->page, "Files, and what changed them");
 	page_table(&r->page, heads);
-	json_array_foreach(r->in->points, i, point)
-	{
-		json_array_foreach(json_object_get(point, "changed"), k, file)
-		{
-			if (is_noise(file) || k >= FILES_MAX || n >= 2 * REPORT_ROWS_MAX) {
-				more++;
-				continue;
-			}
-			n++;
-			print_file(r, point, file);
-		}
-	}
-	if (n == 0)
+	json_array_foreach(r->in->points, i, point) print_point(r, point, &told);
+	if (told.n == 0)
 		page_say(&r->page, PAGE_PLAIN, "No file was changed by a command.");
-	if (more == 0)
+	if (told.more == 0)
 		return;
 	snprintf(text, sizeof text,
-	         "And %zu more: folders, what git writes by itself, or too many.", more);
+	         "And %zu more: folders, what git writes by itself, or too many.", told.more);
 	page_say(&r->page, PAGE_PLAIN, text);
 }
 
@@ -411,32 +429,34 @@ static void print_files(struct report *r)
 
 static void print_approvals(struct report *r)
 {
-	static const char *const heads[] = { "Time", "What", "About", "Decision", "By", NULL };
+	static const char *const heads[] = { "Time", "What", "State", "Why", "By", NULL };
 	const json_t *record;
 	size_t i;
 
 	page_section(&r->page, "Approvals");
-	if (r->n_approvals == 0) {
-		page_say(&r->page, PAGE_PLAIN, "Nobody was asked.");
-		return;
-	}
 	page_table(&r->page, heads);
 	json_array_foreach(r->in->records, i, record)
 	{
 		const json_t *data = json_object_get(record, "data");
-		const char *by = report_text(data, "by");
+		const char *state = report_text(data, "state");
+		AUTO(str_done) struct str what = { .max = ARGV_MAX };
 		char time[32];
 
 		if (strncmp(report_text(record, "kind"), "approval.", 9) != 0)
 			continue;
 		report_time(report_number(record, "ts"), time);
-		page_row(&r->page, PAGE_PLAIN);
+		str_addf(&what, "%s: %s", report_text(data, "of"), report_text(data, "what"));
+		page_row(&r->page, strcmp(state, "allowed") == 0   ? PAGE_GOOD
+		                   : strcmp(state, "pending") == 0 ? PAGE_PLAIN
+		                                                   : PAGE_BAD);
 		page_cellf(&r->page, "%s", time);
-		page_cell(&r->page, report_text(record, "kind"));
-		page_cell(&r->page, report_text(data, "what"));
-		page_cell(&r->page, report_text(data, "decision"));
-		page_cell(&r->page, *by ? by : report_text(record, "actor"));
+		page_cell(&r->page, str_text(&what));
+		page_cell(&r->page, state);
+		page_cell(&r->page, report_text(data, *report_text(data, "note") ? "note" : "why"));
+		page_cell(&r->page, report_text(record, "actor"));
 	}
+	if (r->n_approvals == 0)
+		page_say(&r->page, PAGE_PLAIN, "Nothing was decided.");
 }
 
 static void print_json(struct page *p, const json_t *value)

@@ -34,6 +34,7 @@ struct report_in {
 	const json_t *sandboxes; /* the same */
 	const json_t *counts;    /* status -> files that differ now from the beginning */
 	struct span patch;       /* as text */
+	bool is_of_commits;      /* and of what was committed, nothing else */
 	bool is_patch_cut;
 	struct report_proof proof;
 	int64_t now_ms;

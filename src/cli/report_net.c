@@ -195,6 +195,37 @@ void report_take_limits(struct report *r, const json_t *record)
 	}
 }
 
+/* In words; what has none is shown as it is. */
+static const char *reason_of(const char *word)
+{
+	static const struct {
+		const char *word, *words;
+	} rows[] = {
+		{ "no_rule", "no rule allows it" },
+		{ "rule", "a rule denies it" },
+		{ "literal", "an address that no rule has" },
+		{ "name_mismatch", "it named another host" },
+		{ "no_sni", "it named no host" },
+		{ "protocol", "another protocol" },
+		{ "special", "a special address" },
+		{ "metadata", "metadata of a cloud" },
+		{ "budget", "too much of it" },
+		{ "ask_timeout", "nobody decided" },
+		{ "ask_denied", "somebody said no" },
+		{ "http_rule", "method or path" },
+		{ "http_bad", "a malformed request" },
+		{ "credential", "another credential" },
+		{ "git", "a ref that is not allowed" },
+		{ "reflected", "a secret in the answer" },
+		{ "canary", "it carried a canary" },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++)
+		if (strcmp(rows[i].word, word) == 0)
+			return rows[i].words;
+	return word;
+}
+
 /* ---- sections ------------------------------------------------------------------------- */
 
 void report_stopped(struct report *r)
@@ -221,7 +252,7 @@ void report_stopped(struct report *r)
 		page_row(&r->page, PAGE_BAD);
 		page_cellf(&r->page, "%s", time);
 		page_cell(&r->page, report_text(row, "what"));
-		page_cell(&r->page, report_text(row, "reason"));
+		page_cellf(&r->page, "%s", reason_of(report_text(row, "reason")));
 		page_cell(&r->page, report_text(row, "rule"));
 		page_cellf(&r->page, "%lld", (long long)report_number(row, "n"));
 		page_cell(&r->page, report_command(r, report_text(row, "process")));

@@ -178,26 +178,34 @@ static int take_lines(const struct raw_lines *l, struct str *in, struct err *e)
 	return 0;
 }
 
-int fetch_raw_lines(struct client *c, const char *path,
-                    int (*line)(void *arg, struct span line, struct err *e), void *arg,
-                    struct err *e)
+static int read_lines(struct client *c, const struct client_ask *ask, const struct raw_lines *l,
+                      struct err *e)
 {
-	static const char *const headers[] = { "Accept", "application/x-ndjson", NULL };
-	struct client_ask ask = { .method = "GET", .path = path, .headers = headers };
-	const struct raw_lines l = { line, arg };
 	AUTO(str_done) struct str in = { .max = LINE_BYTES_MAX };
 	struct client_answer a;
 	struct span piece;
 	int r;
 
-	if (client_begin(c, &ask, &a, e) < 0 || client_check(c, &a, e) < 0)
+	if (client_begin(c, ask, &a, e) < 0 || client_check(c, &a, e) < 0)
 		return -1;
 	while ((r = client_read(c, &a, &piece, e)) > 0) {
 		str_addn(&in, piece.at, piece.len);
-		if (take_lines(&l, &in, e) < 0)
+		if (take_lines(l, &in, e) < 0)
 			return -1;
 	}
 	return r;
+}
+
+static const char *const line_headers[] = { "Accept", "application/x-ndjson", NULL };
+
+int fetch_raw_lines(struct client *c, const char *path,
+                    int (*line)(void *arg, struct span line, struct err *e), void *arg,
+                    struct err *e)
+{
+	const struct client_ask ask = { .method = "GET", .path = path, .headers = line_headers };
+	const struct raw_lines l = { line, arg };
+
+	return read_lines(c, &ask, &l, e);
 }
 
 struct lines {
@@ -222,6 +230,20 @@ int fetch_lines(struct client *c, const char *path,
 	struct lines l = { line, arg };
 
 	return fetch_raw_lines(c, path, take_line, &l, e);
+}
+
+int post_lines(struct client *c, const char *path, json_t *body,
+               int (*line)(void *arg, const json_t *value, struct err *e), void *arg, struct err *e)
+{
+	AUTO(freep) char *text = json_dumps(body, JSON_COMPACT);
+	const struct client_ask ask = {
+		.method = "POST", .path = path, .headers = line_headers, .body = span_of(text)
+	};
+	struct lines l = { line, arg };
+	const struct raw_lines raw = { take_line, &l };
+
+	json_decref(body);
+	return read_lines(c, &ask, &raw, e);
 }
 
 const char *place_of(struct client *c, const char *name, struct err *e)

@@ -85,6 +85,10 @@ int fetch_raw_lines(struct client *c, const char *path,
 int fetch_lines(struct client *c, const char *path,
                 int (*line)(void *arg, const json_t *value, struct err *e), void *arg,
                 struct err *e) MUST_USE;
+/* The same of a POST; the reference is taken. */
+int post_lines(struct client *c, const char *path, json_t *body,
+               int (*line)(void *arg, const json_t *value, struct err *e), void *arg,
+               struct err *e) MUST_USE;
 /* One request with the id in its path, and its answer printed: with --json, or when it is all
  * there is to say. */
 /* Where the first of them is in the API, "sandboxes" or "workspaces": an id tells, a key may be of

@@ -15,7 +15,8 @@ struct apply_opts {
 	struct verb_opts common;
 	const char *to, *at, *from;
 	struct flag_list allow;
-	bool is_dry, is_sure, takes_ignored;
+	const char *timeout;
+	bool is_dry, is_sure, takes_ignored, asks_queue;
 };
 
 /* Where the caller's own programs keep what they have to know the next time. */
@@ -113,6 +114,79 @@ static bool ask_all(const struct apply_job *j, const char *to)
 	return read_letter() == 'y';
 }
 
+/* ---- the queue ----------------------------------------------------------------------- */
+
+static json_t *queue_body(const struct apply_job *j, const struct apply_opts *x, const char *to)
+{
+	AUTO(str_done) struct str text = { .max = SIZE_MAX };
+	json_t *files = json_array();
+	char tree[TREE_HASH_TEXT];
+
+	for (size_t i = 0; i < j->change.n; i++) {
+		const struct apply_note *n = &j->notes[i];
+
+		if (j->change.at[i].act == ACT_LEAVE || !n->later || n->is_allowed)
+			continue;
+		str_clear(&text);
+		escape_text(j->change.at[i].path, &text);
+		json_array_append_new(
+		    files, json_pack("{ss,ss}", "path", str_text(&text), "why", n->later));
+	}
+	apply_tree(j, tree);
+	str_clear(&text);
+	escape_text(to, &text);
+	json_t *body = json_pack("{ss,ss,ss,so}", "to", str_text(&text), "at", j->source.at, "tree",
+	                         tree, "files", files);
+
+	if (x->timeout)
+		json_object_set_new(body, "timeout", json_string(x->timeout));
+	return body;
+}
+
+struct queued {
+	bool is_allowed;
+};
+
+/* The question, then what came of it. */
+static int take_answer(void *arg, const json_t *approval, struct err *e)
+{
+	struct queued *q = arg;
+	const char *state = text_of(approval, "state");
+
+	(void)e;
+	q->is_allowed = strcmp(state, "allowed") == 0;
+	if (strcmp(state, "pending") == 0)
+		fprintf(stderr,
+		        "caisson: some of it executes later; waiting for approval %s "
+		        "(caisson approve)\n",
+		        escape_brief(text_of(approval, "id")));
+	if (q->is_allowed || strcmp(state, "pending") == 0)
+		return 0;
+	fprintf(stderr, "caisson: approval %s: ", escape_brief(text_of(approval, "id")));
+	fprintf(stderr, "%s\n", escape_brief(state));
+	return 0;
+}
+
+/* All that execute later, in one question: yes to all of them or to none. */
+static int ask_queue(struct apply_job *j, struct verb_call *c, const struct apply_opts *x,
+                     struct err *e)
+{
+	const char *texts[] = { c->words.at[0] };
+	AUTO(str_done) struct str path = { .max = PATH_MAX };
+	struct queued q = { 0 };
+	char to[PATH_MAX];
+
+	if (!realpath(x->to, to))
+		return err_sys(e, errno, "open %s", x->to);
+	client_path(&path, "/v1/workspaces/{}/ask", texts);
+	if (post_lines(&c->client, str_text(&path), queue_body(j, x, to), take_answer, &q, e) < 0)
+		return -1;
+	for (size_t i = 0; i < j->change.n && q.is_allowed; i++)
+		j->notes[i].is_allowed |= j->notes[i].later != NULL;
+	apply_count(j);
+	return 0;
+}
+
 /* ---- the verb ------------------------------------------------------------------------ */
 
 static int tell(const struct apply_job *j, const struct apply_opts *x, bool is_applied,
@@ -191,15 +265,20 @@ static int finish(struct apply_job *j, const struct apply_opts *x, struct err *e
 	return 0;
 }
 
-static int decide_and_do(struct apply_job *j, const struct apply_opts *x, const char *key,
-                         struct err *e)
+static int decide_and_do(struct apply_job *j, struct verb_call *c, const char *key, struct err *e)
 {
+	const struct apply_opts *x = c->opts;
 	AUTO(str_done) struct str text = { .max = TEXT_MAX };
 
+	if (x->asks_queue && !x->is_dry && j->n_conflicts == 0 && j->n_refused > 0 &&
+	    ask_queue(j, c, x, e) < 0)
+		return -1;
 	if (can_ask(x) && j->n_conflicts == 0) {
 		apply_text(j, &text);
 		fputs(str_text(&text), stderr);
-		if (!ask_later(j) || (!x->is_sure && !ask_all(j, x->to))) {
+		bool is_fit = x->asks_queue ? j->n_refused == 0 : ask_later(j);
+
+		if (!is_fit || (!x->is_sure && !ask_all(j, x->to))) {
 			fputs("caisson: nothing was applied\n", stderr);
 			return EXIT_REFUSED;
 		}
@@ -233,7 +312,7 @@ static int go(struct apply_job *j, struct verb_call *c, const struct apply_opts 
 	if (has_then < 0)
 		return -1;
 	j->source.then = has_then ? then : NULL;
-	return apply_study(j, e) < 0 ? -1 : decide_and_do(j, x, str_text(&key), e);
+	return apply_study(j, e) < 0 ? -1 : decide_and_do(j, c, str_text(&key), e);
 }
 
 static int apply_run_verb(struct verb_call *c, struct err *e)
@@ -264,6 +343,8 @@ static const struct flag apply_flags[] = {
 	{ '\0', FLAG_TEXT,   "at",         offsetof(struct apply_opts, at), "POINT", "as the workspace was then; as it is unless given", NULL },
 	{ '\0', FLAG_TEXT,   "from",       offsetof(struct apply_opts, from), "POINT", "what the folder has; what the workspace began with unless given", NULL },
 	{ '\0', FLAG_LIST,   "allow-exec", offsetof(struct apply_opts, allow), "PATTERN", "also these, although they execute later; * matches / too, but a git folder only with .git in the pattern", NULL },
+	{ '\0', FLAG_SWITCH, "ask",        offsetof(struct apply_opts, asks_queue), NULL, "ask for those that execute later in the queue of approvals, and wait for the answer", NULL },
+	{ '\0', FLAG_TEXT,   "timeout",    offsetof(struct apply_opts, timeout), "DURATION", "with --ask: no answer in this time is a no", NULL },
 	{ '\0', FLAG_SWITCH, "ignored",    offsetof(struct apply_opts, takes_ignored), NULL, "also what git ignores", NULL },
 	{ 'n',  FLAG_SWITCH, "dry-run",    offsetof(struct apply_opts, is_dry), NULL, "only say what would be done", NULL },
 	{ 'y',  FLAG_SWITCH, "yes",        offsetof(struct apply_opts, is_sure), NULL, "do not ask whether to begin", NULL },
@@ -283,7 +364,8 @@ const struct verb cmd_apply = {
 	    "is merged, if it is text and not the same lines. Files that execute later (hooks, CI, "
 	    "build files, settings of editors and agents, links that lead out, what becomes "
 	    "executable) need a yes of their own: on a terminal you are asked, else name them with "
-	    "--allow-exec. The workspace's git folder and what git ignores stay where they are. "
+	    "--allow-exec, or let somebody else decide with --ask (caisson approve). The "
+	    "workspace's git folder and what git ignores stay where they are. "
 	    "Nothing of it is executed. With conflicts, or without a yes, nothing is done, and the "
 	    "status is 1. An apply that was killed is undone by the next one.",
 	.flags = apply_flags,

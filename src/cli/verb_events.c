@@ -6,6 +6,7 @@
 
 #include "cli/address.h"
 #include "cli/ondemand.h"
+#include "cli/otlp.h"
 #include "cli/verbs.h"
 #include "wire/ledger_export.h"
 #include "wire/ledger_text.h"
@@ -15,7 +16,7 @@
 struct events_opts {
 	struct verb_opts common;
 	bool is_followed, is_verified;
-	const char *sandbox, *workspace, *process, *since, *format;
+	const char *sandbox, *workspace, *process, *since, *format, *otlp, *cursor;
 	struct flag_list kinds;
 	struct flag_number after;
 	const char *ledger, *key, *expect;
@@ -79,7 +80,7 @@ static int take_record(void *arg, struct span line, struct err *e)
 	case FORMAT_OCSF:
 		return print_as(ledger_ocsf(line), e);
 	case FORMAT_OTLP:
-		return print_as(ledger_otlp(line), e);
+		return print_as(ledger_otlp_request(json_pack("[o]", ledger_otlp(line))), e);
 	case FORMAT_JSONL:
 		str_addn(&out, line.at, line.len);
 		str_add(&out, "\n");
@@ -126,7 +127,8 @@ static int since_ms(const char *text, uint64_t *out, struct err *e)
 	return 0;
 }
 
-static int make_path(const struct events_opts *x, struct str *path, struct err *e)
+static int make_path(const struct events_opts *x, uint64_t after_seq, struct str *path,
+                     struct err *e)
 {
 	AUTO(str_done) struct str kinds = { .max = 1024 };
 	char after[32], since[32] = "0";
@@ -134,7 +136,7 @@ static int make_path(const struct events_opts *x, struct str *path, struct err *
 
 	if (x->since && since_ms(x->since, &ms, e) < 0)
 		return -1;
-	snprintf(after, sizeof after, "%llu", (unsigned long long)x->after.value);
+	snprintf(after, sizeof after, "%llu", (unsigned long long)after_seq);
 	snprintf(since, sizeof since, "%llu", (unsigned long long)ms);
 	for (size_t i = 0; i < x->kinds.len; i++)
 		str_addf(&kinds, "%s%s", i ? "," : "", x->kinds.at[i]);
@@ -200,6 +202,29 @@ static int verify_run(const struct events_opts *x, struct err *e)
 	return err_sys(e, errno, "run %s", program);
 }
 
+/* ---- pushing -------------------------------------------------------------------------- */
+
+/* The collector has heard all that the cursor says; what it says is where the next one begins. */
+static int push_run(struct verb_call *c, const struct events_opts *x, struct err *e)
+{
+	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
+	AUTO(otlp_done) struct otlp o;
+	uint64_t after = x->after.value;
+
+	otlp_init(&o);
+	if (x->format || x->common.is_json)
+		return err_new(e, ERR_INVALID, "--otlp: has its own format");
+	if (otlp_open(&o, x->otlp, x->cursor, x->after.is_set ? NULL : &after, e) < 0 ||
+	    make_path(x, after, &path, e) < 0)
+		return -1;
+	int r = otlp_push(&o, &c->client, str_text(&path), e);
+
+	if (r == 0)
+		fprintf(stderr, "caisson: %llu records sent, the last is %llu\n",
+		        (unsigned long long)o.n_sent, (unsigned long long)o.seq);
+	return r;
+}
+
 static int events_run(struct verb_call *c, struct err *e)
 {
 	const struct events_opts *x = c->opts;
@@ -211,7 +236,11 @@ static int events_run(struct verb_call *c, struct err *e)
 	if (x->ledger || x->key || x->expect || x->from.is_set)
 		return err_new(e, ERR_INVALID,
 		               "--ledger, --key, --from, --expect: only with --verify");
-	if (choose_format(x, &format, e) < 0 || make_path(x, &path, e) < 0)
+	if (x->otlp)
+		return push_run(c, x, e);
+	if (x->cursor)
+		return err_new(e, ERR_INVALID, "--cursor: only with --otlp");
+	if (choose_format(x, &format, e) < 0 || make_path(x, x->after.value, &path, e) < 0)
 		return -1;
 	return fetch_raw_lines(&c->client, str_text(&path), take_record, &format, e);
 }
@@ -227,6 +256,8 @@ static const struct flag events_flags[] = {
 	{ '\0', FLAG_TEXT,   "since",     AT(since),     "TIME", "only what is not older: 10m, 2h, 3d, or 2026-01-31T12:00:00", NULL },
 	{ '\0', FLAG_NUMBER, "after",     AT(after),     "SEQ", "only what comes behind this record", NULL },
 	{ '\0', FLAG_TEXT,   "format",    AT(format),    "FORMAT", "text; jsonl, as they are in the ledger; ocsf; otlp", "text jsonl ocsf otlp" },
+	{ '\0', FLAG_TEXT,   "otlp",      AT(otlp),      "URL", "send them to an OpenTelemetry collector: http://HOST:PORT, with /v1/logs unless a path is given", NULL },
+	{ '\0', FLAG_TEXT,   "cursor",    AT(cursor),    "FILE", "of --otlp: the last record that was taken; the next run goes on behind it", NULL },
 	{ '\0', FLAG_SWITCH, "verify",    AT(is_verified), NULL, "is the ledger whole? Reads its files, and asks no daemon", NULL },
 	{ '\0', FLAG_TEXT,   "ledger",    AT(ledger),    "DIR", "the folder to verify; the caller's own daemon's unless given", NULL },
 	{ '\0', FLAG_TEXT,   "key",       AT(key),       "FILE", "the public key, in PEM", NULL },

@@ -1,5 +1,5 @@
 /*
- * verb_git.c - what leaves a workspace by git: commit, merge, push, export.
+ * verb_git.c - what leaves a workspace by git: commit, merge, push, pulls, export.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,7 +14,8 @@
 struct git_opts {
 	struct verb_opts common;
 	const char *message, *author, *branch, *lease, *base, *out, *cred;
-	bool is_empty_fine, is_forced;
+	const char *title, *text, *forge, *api;
+	bool is_empty_fine, is_forced, is_draft;
 };
 
 static int set_text(json_t *o, const char *key, const char *text, struct err *e)
@@ -128,6 +129,26 @@ static int push_run(struct verb_call *c, struct err *e)
 	return x->common.is_json ? 0 : print_line(text_of(made, "remote"), text_of(made, "sha"), e);
 }
 
+static int pulls_run(struct verb_call *c, struct err *e)
+{
+	const struct git_opts *x = c->opts;
+	AUTO(json_decrefp) json_t *body = json_object(), *made = NULL;
+	const struct {
+		const char *key, *text;
+	} texts[] = { { "title", x->title }, { "body", x->text },   { "branch", x->branch },
+		      { "base", x->base },   { "forge", x->forge }, { "api", x->api },
+		      { "cred", x->cred } };
+
+	for (size_t i = 0; i < COUNT(texts); i++)
+		if (set_text(body, texts[i].key, texts[i].text, e) < 0)
+			return -1;
+	if (x->is_draft)
+		json_object_set_new(body, "draft", json_true());
+	if (ask(c, "/v1/workspaces/{}/pulls", body, &made, e) < 0)
+		return -1;
+	return x->common.is_json ? 0 : print_line(text_of(made, "url"), "", e);
+}
+
 /* ---- export -------------------------------------------------------------------------- */
 
 static const struct {
@@ -187,6 +208,17 @@ static const struct flag push_flags[] = {
 	{ '\0', FLAG_TEXT,   "over",             offsetof(struct git_opts, lease), "COMMIT", "over this commit, and over nothing else; \"\": only where nothing is", NULL },
 	FLAG_JSON,
 };
+static const struct flag pulls_flags[] = {
+	{ 't',  FLAG_TEXT,   "title",  offsetof(struct git_opts, title), "TEXT", "a line", NULL },
+	{ '\0', FLAG_TEXT,   "body",   offsetof(struct git_opts, text), "TEXT", "what it is about", NULL },
+	{ '\0', FLAG_TEXT,   "branch", offsetof(struct git_opts, branch), "NAME", "that was pushed; as of push unless given", NULL },
+	{ '\0', FLAG_TEXT,   "base",   offsetof(struct git_opts, base), "NAME", "where it is to go; what HEAD of the repository is unless given", NULL },
+	{ '\0', FLAG_TEXT,   "cred",   offsetof(struct git_opts, cred), "SECRET", "the secret that goes with it; that of the repository unless given", NULL },
+	{ '\0', FLAG_TEXT,   "forge",  offsetof(struct git_opts, forge), "FORGE", "github or gitlab; by the host's name unless given", "github gitlab" },
+	{ '\0', FLAG_TEXT,   "api",    offsetof(struct git_opts, api), "URL", "the base of its API; https://api.HOST, of GitLab https://HOST/api/v4, unless given", NULL },
+	{ '\0', FLAG_SWITCH, "draft",  offsetof(struct git_opts, is_draft), NULL, "it is not ready", NULL },
+	FLAG_JSON,
+};
 static const struct flag export_flags[] = {
 	{ 'o',  FLAG_TEXT, "output", offsetof(struct git_opts, out), "FILE", "instead of standard output", NULL },
 	{ '\0', FLAG_TEXT, "base",   offsetof(struct git_opts, base), "COMMIT", "only what came after it; what the workspace began with unless given", NULL },
@@ -237,6 +269,21 @@ const struct verb cmd_push = {
 	.words_min = 1,
 	.words_max = 1,
 	.run = push_run
+};
+
+const struct verb cmd_pulls = {
+	.name = "pulls",
+	.usage = "WORKSPACE --title TEXT [--cred SECRET]",
+	.does = "open a pull or merge request for what was pushed",
+	.more = "From a sandbox that reaches the forge's API. Prints its address; of a branch that "
+		"has one already, that one's.",
+	.flags = pulls_flags,
+	.n_flags = COUNT(pulls_flags),
+	.words = "workspace",
+	.opts_size = sizeof(struct git_opts),
+	.words_min = 1,
+	.words_max = 1,
+	.run = pulls_run
 };
 
 const struct verb cmd_export = {

@@ -315,7 +315,13 @@ static int extend_run(struct verb_call *c, struct err *e)
 	}
 	if (sandbox_call(c, "POST", "/v1/sandboxes/{}/extend", body, &sandbox, e) < 0)
 		return -1;
-	return x->common.is_json ? print_json(json_incref(sandbox), e) : 0;
+	const json_t *asked = json_object_get(sandbox, "approval");
+
+	if (x->common.is_json)
+		return print_json(json_incref(sandbox), e);
+	if (asked)
+		fprintf(stderr, "%s waits for a person\n", text_of(asked, "id"));
+	return 0;
 }
 
 /* clang-format off */

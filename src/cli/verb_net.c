@@ -219,6 +219,7 @@ static int print_why(const json_t *why, struct err *e)
 {
 	const char *decision = text_of(why, "decision"), *rule = text_of(why, "rule");
 	const char *reason = text_of(why, "reason"), *add = text_of(why, "would_allow");
+	const json_t *asked = json_object_get(why, "approval");
 	AUTO(str_done) struct str text = { .max = 8192 };
 	AUTO(str_done) struct str shown = { .max = 8192 };
 
@@ -230,6 +231,9 @@ static int print_why(const json_t *why, struct err *e)
 		str_addf(&text, " (%s)", reason);
 	escape_text(str_text(&text), &shown);
 	str_add(&shown, "\n");
+	if (json_is_object(asked))
+		str_addf(&shown, "approval: %s is %s\n", text_of(asked, "id"),
+		         text_of(asked, "state"));
 	if (*add) {
 		str_add(&shown, "would allow it: ");
 		escape_text(add, &shown);

@@ -29,7 +29,7 @@ struct gathered {
 	json_t *workspace, *repo, *records, *sandboxes, *links, *processes, *points, *counts;
 	json_t *verified;
 	struct str patch;
-	bool is_patch_cut;
+	bool is_patch_cut, is_of_commits;
 	struct report_proof proof;
 };
 
@@ -113,10 +113,14 @@ static int take_record(void *arg, struct span line, struct err *e)
 	return 0;
 }
 
+struct seq_record {
+	json_t *record;
+};
+
 static int by_seq(const void *a, const void *b)
 {
-	int64_t x = number_of(*(json_t *const *)a, "seq"),
-		y = number_of(*(json_t *const *)b, "seq");
+	int64_t x = number_of(((const struct seq_record *)a)->record, "seq"),
+		y = number_of(((const struct seq_record *)b)->record, "seq");
 
 	return x < y ? -1 : x > y;
 }
@@ -124,14 +128,14 @@ static int by_seq(const void *a, const void *b)
 static void sort_records(struct gathered *g)
 {
 	size_t n = json_array_size(g->records);
-	AUTO(freep) json_t **all = mem_alloc((n + 1) * sizeof(json_t *));
+	AUTO(freep) struct seq_record *all = mem_alloc((n + 1) * sizeof *all);
 
 	for (size_t i = 0; i < n; i++)
-		all[i] = json_incref(json_array_get(g->records, i));
+		all[i].record = json_incref(json_array_get(g->records, i));
 	qsort(all, n, sizeof *all, by_seq);
 	json_array_clear(g->records);
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(g->records, all[i]);
+		json_array_append_new(g->records, all[i].record);
 	g->proof.n = n;
 	g->proof.first = n ? (uint64_t)number_of(json_array_get(g->records, 0), "seq") : 0;
 	g->proof.last = n ? (uint64_t)number_of(json_array_get(g->records, n - 1), "seq") : 0;
@@ -207,50 +211,78 @@ static void get_points(struct gathered *g, const char *id)
 	}
 }
 
-/* What was accepted is the point that the last promotion left behind; else it is what is there. */
-static const char *accepted(const struct gathered *g)
+/* What was accepted last: two commits, or a point; else it is what is there. */
+struct accepted {
+	const char *base, *commit, *point;
+};
+
+static struct accepted accepted_of(const struct gathered *g)
 {
+	struct accepted found = { "", "", "" };
 	const json_t *record;
-	const char *point = "", *found = "";
+	const char *point = "";
 	size_t i;
 
 	json_array_foreach(g->records, i, record)
 	{
-		const char *kind = text_of(record, "kind");
+		const json_t *data = json_object_get(record, "data");
+		const char *kind = text_of(record, "kind"), *own = text_of(data, "point");
 
 		if (strcmp(kind, "workspace.changed") == 0)
-			point = text_of(json_object_get(record, "data"), "point");
+			point = own;
 		else if (report_is_promotion(kind))
-			found = point;
+			found = (struct accepted){ text_of(data, "base"), text_of(data, "commit"),
+				                   *own ? own : point };
 	}
 	return found;
 }
 
-static void get_change(struct gathered *g, const char *id)
+/* False: it cannot be had. */
+static bool get_patch(struct gathered *g, const char *pattern, const char *const *texts)
 {
-	const char *texts[] = { id, accepted(g) };
-	const char *end = *texts[1] ? "/v1/workspaces/{}/changes?base=base&to={}"
-	                            : "/v1/workspaces/{}/changes?base=base";
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 	struct client_answer a;
 	struct span piece;
 	struct err e = { 0 };
+	int r;
 
-	AUTO(json_decrefp) json_t *stat = look(g, end, texts);
-
-	g->counts = json_incref(json_object_get(stat, "counts"));
-	client_path(&path, end, texts);
-	str_add(&path, "&format=patch");
+	client_path(&path, pattern, texts);
 	const struct client_ask ask = { .method = "GET", .path = str_text(&path) };
 
 	if (client_begin(g->client, &ask, &a, &e) < 0 || client_check(g->client, &a, &e) < 0)
-		return;
-	while (client_read(g->client, &a, &piece, &e) > 0) {
+		return false;
+	while ((r = client_read(g->client, &a, &piece, &e)) > 0) {
 		size_t room = REPORT_DIFF_MAX - g->patch.len;
 
 		g->is_patch_cut |= piece.len > room;
 		str_addn(&g->patch, piece.at, piece.len < room ? piece.len : room);
 	}
+	return r == 0;
+}
+
+static void get_change(struct gathered *g, const char *id)
+{
+	const struct accepted now = accepted_of(g);
+	const char *points[] = { id, now.point }, *commits[] = { id, now.base, now.commit };
+	AUTO(json_decrefp)
+	json_t *stat = look(g,
+	                    *now.point ? "/v1/workspaces/{}/changes?base=base&to={}"
+	                               : "/v1/workspaces/{}/changes?base=base",
+	                    points);
+
+	g->counts = json_incref(json_object_get(stat, "counts"));
+	g->is_of_commits =
+	    strlen(now.commit) >= 40 && strlen(now.base) >= 40 &&
+	    get_patch(g, "/v1/workspaces/{}/changes?format=patch&base={}&to={}", commits);
+	if (g->is_of_commits)
+		return;
+	str_clear(&g->patch);
+	g->is_patch_cut =
+	    !get_patch(g,
+	               *now.point ? "/v1/workspaces/{}/changes?format=patch&base=base&to={}"
+	                          : "/v1/workspaces/{}/changes?format=patch&base=base",
+	               points) ||
+	    g->is_patch_cut;
 }
 
 /* ---- the ledger's files --------------------------------------------------------------- */
@@ -393,6 +425,7 @@ static int report_run(struct verb_call *c, struct err *e)
 		                      .counts = g.counts,
 		                      .patch = { str_text(&g.patch), g.patch.len },
 		                      .is_patch_cut = g.is_patch_cut,
+		                      .is_of_commits = g.is_of_commits,
 		                      .proof = g.proof,
 		                      .now_ms = (int64_t)time(NULL) * 1000 };
 

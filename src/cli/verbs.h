@@ -25,6 +25,8 @@ extern const struct verb cmd_top;
 /* verb_net.c */
 extern const struct verb cmd_net, cmd_why;
 extern const struct verb cmd_events;
+/* verb_approve.c */
+extern const struct verb cmd_approve, cmd_approvals;
 /* verb_cache.c */
 extern const struct verb cmd_cache;
 /* verb_fsck.c */
@@ -34,7 +36,7 @@ extern const struct verb cmd_ports, cmd_port;
 /* verb_apply.c */
 extern const struct verb cmd_apply;
 /* verb_git.c */
-extern const struct verb cmd_commit, cmd_merge, cmd_push, cmd_export;
+extern const struct verb cmd_commit, cmd_merge, cmd_push, cmd_pulls, cmd_export;
 /* verb_image.c */
 extern const struct verb cmd_image;
 /* verb_repo.c */

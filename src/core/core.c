@@ -23,6 +23,7 @@
 #include "core/notes.h"
 #include "core/process.h"
 #include "core/repo.h"
+#include "core/scanner.h"
 #include "core/secret.h"
 #include "core/trees.h"
 #include "core/workspace.h"
@@ -326,6 +327,7 @@ void core_close(struct core *c)
 	fsck_close(c);
 	census_close(c);
 	secrets_close(c);
+	scanners_close(c);
 	trees_close(c);
 	maker_close(c);
 	timers_done(&c->timers, c->loop);

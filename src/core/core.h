@@ -85,6 +85,7 @@ struct core {
 	struct approvals *approvals;  /* approval.h */
 	struct cache_ask *cache_asks; /* that are under way */
 	struct key_ask *key_asks;     /* secret.h */
+	struct scanner_ask *scanner_asks;
 	struct trees *trees;          /* trees.h */
 	struct census *census;        /* the last one; NULL: none yet (census.h) */
 	struct census_op *census_ops; /* under way */

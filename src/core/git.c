@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "core/canary.h"
 #include "core/details.h"
 #include "core/gitscript.h"
 #include "core/ledger.h"
@@ -15,7 +14,8 @@
 
 #define GIT_MS (30ull * 60 * 1000)
 #define ANSWER_BYTES 4096
-#define SCRATCH_MS 600000 /* of what a daemon that dies leaves behind */
+#define PIECE_MAX (16u << 20) /* of output, and what was held of it */
+#define SCRATCH_MS 600000     /* of what a daemon that dies leaves behind */
 
 /* One request on its way; what it needs is copied. */
 struct git_op {
@@ -47,35 +47,35 @@ struct git_op {
 	struct hash digest; /* BUNDLE, MAILS: of all bytes */
 	char *conflicts;
 	size_t conflicts_len;
-	struct canaries *canaries; /* TAKE: looked for in what is taken; or NULL */
-	struct canary_scan scan;
-	const char *found;
+	struct scanner *scanner; /* what is looked for in it; NULL: nothing */
+	bool is_scanned;         /* what is kept goes through it */
 	struct fail fail;
 	git_done_fn *done;
 	void *arg;
 };
 
+/* clang-format off */
 static const struct {
 	const char *script, *what;
 	bool is_writing, is_large;
 	enum ledger_kind kind; /* LEDGER_KINDS: it changes nothing */
-	bool is_promotion;     /* a diff is for who has to judge it, and is shown */
-	enum promote_what look;
+	enum promote_what look; /* at what, before anything is done */
+	struct promote_bar bar; /* what it may not have */
+	bool is_scanned;        /* what it prints; secrets in it are masked */
 } verbs[] = {
-	[GIT_COMMIT] = { git_script_commit, "commit", true, false, LEDGER_GIT_COMMITTED, true,
-	                 PROMOTE_FILES },
-	[GIT_MERGE] = { git_script_merge, "merge", true, false, LEDGER_GIT_MERGED },
-	[GIT_PUSH] = { git_script_push, "push", false, false, LEDGER_GIT_PUSHED, true,
-	               PROMOTE_COMMITS },
-	[GIT_PATCH] = { git_script_patch, "patch", false, true, LEDGER_KINDS, false, 0 },
-	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true, LEDGER_EXPORTED, true,
-	                 PROMOTE_COMMITS },
-	[GIT_MAILS] = { git_script_mails, "patch", false, true, LEDGER_EXPORTED, true,
-	                PROMOTE_COMMITS },
-	[GIT_TAKE] = { git_script_take, "take", false, true, LEDGER_KINDS },
-	[GIT_TREE] = { git_script_tree, "apply", false, false, LEDGER_APPLIED },
-	[GIT_JOIN] = { git_script_join, "merge", false, true, LEDGER_KINDS },
+	[GIT_COMMIT] = { git_script_commit, "commit", true, false, LEDGER_GIT_COMMITTED, PROMOTE_FILES, { true, true }, false },
+	[GIT_MERGE] = { git_script_merge, "merge", true, false, LEDGER_GIT_MERGED, PROMOTE_NOTHING, { false, false }, false },
+	[GIT_PUSH] = { git_script_push, "push", false, false, LEDGER_GIT_PUSHED, PROMOTE_COMMITS, { true, true }, false },
+	/* For who has to judge it: a canary is shown. */
+	[GIT_PATCH] = { git_script_patch, "patch", false, true, LEDGER_KINDS, PROMOTE_NOTHING, { false, false }, true },
+	[GIT_BETWEEN] = { git_script_between, "patch", false, true, LEDGER_KINDS, PROMOTE_NOTHING, { false, false }, true },
+	[GIT_BUNDLE] = { git_script_bundle, "bundle", false, true, LEDGER_EXPORTED, PROMOTE_COMMITS, { true, true }, false },
+	[GIT_MAILS] = { git_script_mails, "patch", false, true, LEDGER_EXPORTED, PROMOTE_COMMITS, { true, false }, true },
+	[GIT_TAKE] = { git_script_take, "take", false, true, LEDGER_KINDS, PROMOTE_NOTHING, { true, true }, true },
+	[GIT_TREE] = { git_script_tree, "apply", false, false, LEDGER_APPLIED, PROMOTE_NOTHING, { false, false }, false },
+	[GIT_JOIN] = { git_script_join, "merge", false, true, LEDGER_KINDS, PROMOTE_NOTHING, { false, false }, false },
 };
+/* clang-format on */
 
 /* ---- the end ------------------------------------------------------------------------- */
 
@@ -89,7 +89,7 @@ static void op_free(struct git_op *o)
 	fd_close(&o->out_fd);
 	free(o->conflicts);
 	free(o->bytes);
-	canaries_free(o->canaries);
+	scanner_free(o->scanner);
 	json_decref(o->record);
 	arena_done(&o->arena);
 	free(o);
@@ -222,6 +222,42 @@ static void take_hashes(struct git_op *o, const struct service_end *end)
 		take_hash(o->tree, text + n + 1);
 }
 
+static void keep(struct git_op *o, const void *bytes, size_t n)
+{
+	if (verbs[o->verb].kind == LEDGER_EXPORTED)
+		hash_add(&o->digest, (struct span){ bytes, n });
+	if (!o->is_full && pwrite(o->out_fd, bytes, n, (off_t)o->n_out) != (ssize_t)n)
+		o->is_full = true;
+	o->n_out += n;
+}
+
+static void keep_out(void *arg, const void *bytes, size_t n)
+{
+	struct git_op *o = arg;
+	AUTO(str_done) struct str clean = { .max = PIECE_MAX };
+
+	if (o->is_scanned)
+		scanner_feed(o->scanner, (struct span){ bytes, n }, &clean);
+	if (o->is_scanned)
+		keep(o, str_text(&clean), clean.len);
+	else
+		keep(o, bytes, n);
+}
+
+/* All was printed, and has been seen. */
+static void scan_end(struct git_op *o)
+{
+	AUTO(str_done) struct str rest = { .max = PIECE_MAX };
+	const char *what = verbs[o->verb].what;
+
+	if (!o->is_scanned)
+		return;
+	scanner_flush(o->scanner, &rest);
+	keep(o, str_text(&rest), rest.len);
+	if (promote_judge(o->w, what, o->scanner, verbs[o->verb].bar, &o->fail) == 0)
+		promote_note_masked(o->w, what, o->scanner);
+}
+
 static void ran(void *arg, const struct service_end *end)
 {
 	struct git_op *o = arg;
@@ -238,29 +274,15 @@ static void ran(void *arg, const struct service_end *end)
 	} else {
 		git_explain(end, verbs[o->verb].what, &o->fail);
 	}
+	scan_end(o);
 	if (o->is_full && o->fail.code == FAIL_NONE)
 		fail_set(&o->fail, FAIL_QUOTA, "%s: the disk is full", verbs[o->verb].what);
-	if (o->found)
-		(void)promote_refuse(o->w, verbs[o->verb].what, o->found, &o->fail);
 	if (o->fail.code == FAIL_NONE)
 		take_hashes(o, end);
 	conclude(o);
 }
 
 /* ---- the work ------------------------------------------------------------------------ */
-
-static void keep_out(void *arg, const void *bytes, size_t n)
-{
-	struct git_op *o = arg;
-
-	if (!o->found)
-		o->found = canaries_look(o->canaries, &o->scan, (struct span){ bytes, n });
-	if (verbs[o->verb].kind == LEDGER_EXPORTED)
-		hash_add(&o->digest, (struct span){ bytes, n });
-	if (!o->is_full && pwrite(o->out_fd, bytes, n, (off_t)o->n_out) != (ssize_t)n)
-		o->is_full = true;
-	o->n_out += n;
-}
 
 static int open_out(struct git_op *o)
 {
@@ -298,8 +320,7 @@ static void run(struct git_op *o, int input_fd)
 		                         .arg = o };
 
 	o->n_out = 0;
-	if (o->verb == GIT_TAKE)
-		o->canaries = canary_all(o->core, o->w->row.tenant);
+	o->is_scanned = verbs[o->verb].is_scanned && o->scanner;
 	if ((is_large && open_out(o) < 0) || !service_start(o->core, &ask, &o->fail))
 		conclude(o);
 }
@@ -515,6 +536,16 @@ static int take_base(struct git_op *o, const struct git_ask *ask, struct fail *f
 	return add_paths(o, ask->paths, f);
 }
 
+static int take_between(struct git_op *o, const struct git_ask *ask, struct fail *f)
+{
+	if (!ask->until || !git_sha_is(ask->until, strlen(ask->until)))
+		return fail_set(f, FAIL_INVALID, "to: the hash of a commit is expected");
+	if (take_base(o, ask, f) < 0)
+		return -1;
+	add_arg(o, ask->until);
+	return 0;
+}
+
 static int take_push(struct git_op *o, const struct git_ask *ask, struct fail *f)
 {
 	AUTO(str_done) struct str made = { .max = GIT_REF_MAX + 16 };
@@ -610,6 +641,8 @@ static int take(struct git_op *o, const struct git_ask *ask, struct fail *f)
 	case GIT_BUNDLE:
 	case GIT_MAILS:
 		return take_base(o, ask, f);
+	case GIT_BETWEEN:
+		return take_between(o, ask, f);
 	case GIT_TREE:
 		return take_tree(o, ask, f);
 	case GIT_TAKE:
@@ -687,12 +720,26 @@ static void looked(void *arg, const struct fail *f)
 	finish(o);
 }
 
+/* What is looked for is known; NULL: nothing. */
+static void scanner_opened(void *arg, struct scanner *s, const struct fail *f)
+{
+	struct git_op *o = arg;
+	const struct promote_ask ask = { .what = verbs[o->verb].look,
+		                         .verb = verbs[o->verb].what,
+		                         .bar = verbs[o->verb].bar,
+		                         .scanner = s };
+
+	o->scanner = s;
+	if (f || !s || ask.what == PROMOTE_NOTHING)
+		looked(o, f);
+	else
+		promote_look(o->w, &ask, looked, o);
+}
+
 static void begin(struct git_op *o)
 {
-	const struct promote_ask ask = { .what = verbs[o->verb].look, .verb = verbs[o->verb].what };
-
-	if (verbs[o->verb].is_promotion)
-		promote_look(o->w, &ask, looked, o);
+	if (verbs[o->verb].look != PROMOTE_NOTHING || verbs[o->verb].is_scanned)
+		scanner_open(o->core, o->w->row.tenant, scanner_opened, o);
 	else
 		begin_clear(o);
 }

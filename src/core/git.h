@@ -16,14 +16,14 @@
 #define GIT_CONFLICTS_MAX (256u << 10)
 
 struct git_end {
-	const char *sha;         /* HEAD of the workspace now; "" where that means nothing */
-	const char *tree;        /* of what was committed, merged, pushed, exported; or "" */
-	const char *remote;      /* PUSH: the branch that it went to */
-	const char *conflicts;   /* MERGE: names, each with its NUL; nothing was changed then */
-	size_t conflicts_len;    /* 0: none */
-	bool is_conflict;        /* JOIN: the file says how often */
-	int fd;                  /* PATCH, BUNDLE, MAILS, TAKE, JOIN: what came of it; borrowed */
-	uint64_t bytes;          /* of it */
+	const char *sha;       /* HEAD of the workspace now; "" where that means nothing */
+	const char *tree;      /* of what was committed, merged, pushed, exported; or "" */
+	const char *remote;    /* PUSH: the branch that it went to */
+	const char *conflicts; /* MERGE: names, each with its NUL; nothing was changed then */
+	size_t conflicts_len;  /* 0: none */
+	bool is_conflict;      /* JOIN: the file says how often */
+	int fd;         /* PATCH, BETWEEN, BUNDLE, MAILS, TAKE, JOIN: what came of it; borrowed */
+	uint64_t bytes; /* of it */
 	const struct fail *fail; /* NULL: it worked, or there are conflicts */
 };
 typedef void git_done_fn(void *arg, const struct git_end *end);
@@ -33,6 +33,7 @@ enum git_verb {
 	GIT_MERGE,
 	GIT_PUSH,
 	GIT_PATCH,
+	GIT_BETWEEN, /* the same of two commits */
 	GIT_BUNDLE,
 	GIT_MAILS,
 	GIT_TAKE, /* files as they were at a point, as tar: git_script_take */
@@ -50,7 +51,8 @@ struct git_ask {
 	const char *branch;       /* PUSH; NULL: the workspace's own */
 	bool is_forced;           /* PUSH: over what was last seen there, and nothing else */
 	const char *lease;        /* PUSH: that commit instead; "" for none at all; NULL */
-	const char *base;         /* PATCH, BUNDLE, MAILS: a commit; NULL: what it began with */
+	const char *base;  /* PATCH, BETWEEN, BUNDLE, MAILS: a commit; NULL: what it began with */
+	const char *until; /* BETWEEN: a commit */
 	const char *cred;  /* PUSH: a secret by name; NULL: that of the repository, or none */
 	const char *since; /* PATCH: or a point */
 	const char *at;    /* TAKE, TREE, PATCH: a point; NULL: now */

@@ -69,6 +69,7 @@ extern const char git_script_merge[];
 extern const char git_script_push[];
 /* BASE: prints a bundle, or a mailbox of patches, of the commits since. */
 extern const char git_script_bundle[];
+extern const char git_script_between[];
 extern const char git_script_mails[];
 
 /* BASE ("": nothing): prints what is new since, as bytes and for nobody to apply: in the files as

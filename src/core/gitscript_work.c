@@ -163,6 +163,13 @@ const char git_script_bundle[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
 	"git bundle create -q - HEAD $(git symbolic-ref -q HEAD || :) ${1:+^$1}\n"
 	TELL_TREE;
 
+/* Of two commits: what was accepted, whatever became of the files. */
+const char git_script_between[] = PRELUDE OWN OBJECTS_OURS
+	"to=$(git rev-parse -q --verify \"$2^{commit}\") || exit 12\n"
+	"base=${1:-$(git hash-object -w -t tree /dev/null)}\n"
+	"git diff-tree -p --binary --full-index -M --no-ext-diff --no-textconv --no-color --ignore-submodules=none "
+	"--submodule=short --src-prefix=a/ --dst-prefix=b/ \"$base\" \"$to\"\n";
+
 const char git_script_mails[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
 	"git format-patch --stdout --binary --full-index -M --no-ext-diff --no-textconv --no-color --no-signature --no-notes "
 	"--src-prefix=a/ --dst-prefix=b/ ${1:+$1..}HEAD\n"

@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "core/details.h"
+#include "core/image.h"
 #include "core/net.h"
 #include "core/output.h"
 #include "core/workspace-internal.h"
@@ -58,6 +59,21 @@ static struct ledger_who who_is(const struct sbx *s)
 		                    .actor = s->change.is_busy ? s->change.actor : NULL };
 }
 
+/* Of what was imported; a snapshot of a root has none, it has a point. */
+static void add_digest(const struct sbx *s, json_t *data)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct image_row row;
+	struct fail f = { 0 };
+
+	if (s->image_tree == 0 || image_find(s->core, s->tenant, s->spec.image, &a, &row, &f) < 0 ||
+	    (uint64_t)row.tree != s->image_tree || !row.digest)
+		return;
+	json_object_set_new(
+	    data, strcmp(row.source, IMAGE_SNAPSHOT) == 0 ? "image_point" : "image_digest",
+	    details_text(row.digest));
+}
+
 void note_sandbox_created(const struct sbx *s)
 {
 	const struct ledger_who who = who_is(s);
@@ -70,6 +86,7 @@ void note_sandbox_created(const struct sbx *s)
 	                         s->spec.backend, "policy", policy, "generation",
 	                         (json_int_t)s->generation, "once", s->is_one_shot);
 
+	add_digest(s, data);
 	if (s->key)
 		json_object_set_new(data, "key", details_text(s->key));
 	json_t *spec = json_loads(s->spec_text, 0, NULL);
@@ -118,6 +135,8 @@ void note_exec_started(const struct px *p)
 
 	json_object_set_new(data, "argv", argv ? argv : json_array());
 	json_object_set_new(data, "cwd", details_text(p->cwd));
+	if (p->argv_hash[0])
+		json_object_set_new(data, "argv_sha256", json_string(p->argv_hash));
 	if (p->env_names)
 		json_object_set(data, "env", p->env_names);
 	if (p->label)

@@ -1,4 +1,4 @@
-#include "core/process.h"
+#include "core/process-internal.h"
 
 #include <fcntl.h>
 #include <jansson.h>
@@ -18,12 +18,13 @@
 #include "engine/plan.h"
 #include "io/journal.h"
 #include "io/log.h"
+#include "wire/hash.h"
 
 #define ARGV_TEXT_MAX 4096 /* of the record; longer commands are cut, and the cut is visible */
 
 /* ---- the object ---------------------------------------------------------------------- */
 
-static struct px *px_new(struct core *c)
+struct px *px_new(struct core *c)
 {
 	struct px *p = mem_alloc(sizeof *p);
 
@@ -281,6 +282,22 @@ static char *argv_text(const char *const *argv)
 	return text;
 }
 
+/* What the text leaves out can be told from something else all the same. */
+static void hash_argv(const char *const *argv, char out[TREE_HASH_TEXT])
+{
+	size_t bytes = 0;
+	struct hash h;
+
+	for (size_t i = 0; argv[i]; i++)
+		bytes += strlen(argv[i]);
+	if (bytes <= ARGV_TEXT_MAX)
+		return;
+	hash_init(&h);
+	for (size_t i = 0; argv[i]; i++)
+		hash_add(&h, (struct span){ argv[i], strlen(argv[i]) + 1 });
+	hash_text(&h, out);
+}
+
 static int open_log(struct px *p, struct fail *f)
 {
 	if (p->is_service) /* it has no name, so nobody has to remove it */
@@ -474,6 +491,7 @@ struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	snprintf(p->actor, sizeof p->actor, "%s", ask->actor ? ask->actor : "");
 	const char *const shown[] = { "sh", "-c", ask->script, NULL };
 	p->argv = argv_text(ask->script ? shown : ask->argv);
+	hash_argv(ask->script ? shown : ask->argv, p->argv_hash);
 	p->shell = ask->shell ? mem_strdup(ask->shell) : NULL;
 	p->cwd = mem_strdup(first_cwd(s, ask, &cmd));
 	p->label = ask->label ? mem_strdup(ask->label) : NULL;
@@ -661,7 +679,7 @@ void px_on_fail(struct px *p, const struct err *e)
 }
 
 /* Nobody will report it any more; but a log may have its end: the monitor writes it there first. */
-static void lose(struct px *p, enum process_state state, const char *reason)
+void px_lose(struct px *p, enum process_state state, const char *reason)
 {
 	struct channel_end end;
 
@@ -682,7 +700,7 @@ void px_lose_all(struct sbx *s, enum process_state state, const char *reason)
 
 	for (struct px *p = s->processes; p; p = next) {
 		next = p->next;
-		lose(p, state, reason);
+		px_lose(p, state, reason);
 		leave_sandbox(p);
 	}
 }
@@ -694,93 +712,6 @@ void px_lose_unknown(struct sbx *s)
 	for (struct px *p = s->processes; p; p = next) {
 		next = p->next;
 		if (!p->is_known)
-			lose(p, PROCESS_LOST, "its monitor knows nothing of it");
+			px_lose(p, PROCESS_LOST, "its monitor knows nothing of it");
 	}
-}
-
-/* ---- from the store ------------------------------------------------------------------ */
-
-static struct px *from_row(struct core *c, const struct process_row *row)
-{
-	struct px *p = px_new(c);
-
-	snprintf(p->id, sizeof p->id, "%s", row->id);
-	snprintf(p->tenant, sizeof p->tenant, "%s", row->tenant);
-	snprintf(p->sandbox_id, sizeof p->sandbox_id, "%s", row->sandbox);
-	p->entry.key = p->id;
-	p->num = (uint32_t)row->num;
-	p->generation = row->generation;
-	p->state = row->state;
-	p->argv = mem_strdup(row->argv ? row->argv : "[]");
-	p->cwd = mem_strdup(row->cwd ? row->cwd : "/");
-	p->label = row->label ? mem_strdup(row->label) : NULL;
-	p->shell = row->shell ? mem_strdup(row->shell) : NULL;
-	p->created_ms = row->created_ms;
-	p->started_ms = row->started_ms;
-	p->log_fd = openat(c->logs_fd, p->id, O_RDWR | O_CLOEXEC); /* absent: purged */
-	return p;
-}
-
-static void fill_end(struct px *p, const struct process_row *row)
-{
-	p->end = (struct channel_end){ .exit_code = (int32_t)row->exit_code,
-		                       .signal = (int32_t)row->signal,
-		                       .ms = (uint64_t)row->ms,
-		                       .cpu_ms = (uint64_t)row->cpu_ms,
-		                       .mem_peak = (uint64_t)row->mem_peak,
-		                       .io_bytes = (uint64_t)row->io_bytes,
-		                       .out_bytes = (uint64_t)row->bytes_out,
-		                       .err_bytes = (uint64_t)row->bytes_err,
-		                       .dropped_bytes = (uint64_t)row->bytes_dropped };
-	snprintf(p->end.reason, sizeof p->end.reason, "%s", row->reason ? row->reason : "");
-	p->details = row->details ? mem_strdup(row->details) : NULL;
-	p->ended_ms = row->ended_ms;
-	p->has_end = p->is_over = p->is_ended = p->is_stored = true;
-}
-
-struct px *px_find(struct core *c, const char *tenant, const char *id, struct fail *f)
-{
-	AUTO(arena_done) struct arena a = { 0 };
-	struct process_row row;
-	struct err e = { 0 };
-	struct px *p = id_is(id, strlen(id), "px") ? roster_find(&c->processes, id) : NULL;
-
-	if (p && !p->is_service && strcmp(p->tenant, tenant) == 0) {
-		p->refs++;
-		return p;
-	}
-	if (p || !id_is(id, strlen(id), "px") ||
-	    store_process_get(c->store, tenant, id, &a, &row, &e) < 0) {
-		fail_set(f, FAIL_NOT_FOUND, "no such process");
-		return NULL;
-	}
-	p = from_row(c, &row);
-	fill_end(p, &row); /* those that live are in the table */
-	roster_add(&c->processes, &p->entry);
-	p->refs = 1;
-	return p;
-}
-
-void px_revive(struct core *c, const struct process_row *row)
-{
-	struct px *p = from_row(c, row);
-	struct err e = { 0 };
-
-	roster_add(&c->processes, &p->entry);
-	p->is_stored = true;
-	if (store_process_insert(c->store, row, (struct store_call){ 0 }, &e) < 0)
-		journal(JOURNAL_ERROR, e.msg, "process", p->id, NULL);
-	lose(p, PROCESS_LOST, "the daemon died, and its sandbox with it");
-}
-
-struct px *px_adopt(struct sbx *s, const struct process_row *row)
-{
-	struct px *p = from_row(s->core, row);
-
-	p->sandbox = s;
-	p->is_stored = true;
-	p->next = s->processes;
-	s->processes = p;
-	roster_add(&s->core->processes, &p->entry);
-	return p;
 }

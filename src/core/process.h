@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/sandbox.h"
+#include "wire/tree.h"
 
 struct px_ask {
 	const char *const *argv; /* NULL-terminated */
@@ -36,14 +37,15 @@ struct px {
 	uint32_t num;
 	int64_t generation;
 	enum process_state state;
-	char *argv, *cwd, *label; /* argv: JSON */
-	char *details;            /* JSON; of one from the store */
-	struct json_t *env_names; /* that it was given; NULL: none */
-	struct json_t *denials;   /* connections that were denied while it ran; NULL: none */
-	struct json_t *workspace; /* what it left there; NULL: it has none */
-	char *shell;              /* in which it runs, or NULL */
-	char shell_reason[192];   /* why that was started anew */
-	bool is_shell_restarted;  /* for it */
+	char *argv, *cwd, *label;       /* argv: JSON */
+	char argv_hash[TREE_HASH_TEXT]; /* where that was cut: of all of it, a NUL behind each */
+	char *details;                  /* JSON; of one from the store */
+	struct json_t *env_names;       /* that it was given; NULL: none */
+	struct json_t *denials;         /* connections that were denied while it ran; NULL: none */
+	struct json_t *workspace;       /* what it left there; NULL: it has none */
+	char *shell;                    /* in which it runs, or NULL */
+	char shell_reason[192];         /* why that was started anew */
+	bool is_shell_restarted;        /* for it */
 	int log_fd;
 	int64_t created_ms, started_ms, ended_ms;
 	bool is_final, is_tty, has_stdin, is_waiting_for_input;

@@ -1,44 +1,77 @@
 #include "core/promote.h"
 
-#include "core/canary.h"
 #include "core/gitscript.h"
 #include "core/notes.h"
 
 #define LOOK_MS (30ull * 60 * 1000)
 #define LOOK_BYTES_MAX (64ull << 30) /* it goes nowhere */
+#define PIECE_MAX (16u << 20)
 
 struct look {
 	struct wsx *w; /* a reference */
 	const char *verb;
-	struct canaries *canaries;
-	struct canary_scan scan;
-	const char *found; /* of `canaries` */
+	struct promote_bar bar;
+	struct scanner *scanner;
 	promote_done_fn *done;
 	void *arg;
 };
 
-int promote_refuse(const struct wsx *w, const char *verb, const char *canary, struct fail *f)
+/* ---- judging ------------------------------------------------------------------------- */
+
+static int judge_canary(const struct wsx *w, const char *verb, const struct scanner *s,
+                        struct fail *f)
 {
+	const char *name = scanner_canary(s);
+
+	if (!name)
+		return 0;
 	note_workspace(w, LEDGER_SECRET_CANARY, NULL,
-	               json_pack("{ss,ss}", "name", canary, "way", verb));
-	return fail_set(f, FAIL_DENIED, "%s: the canary \"%s\" is in what would leave", verb,
-	                canary);
+	               json_pack("{ss,ss}", "name", name, "way", verb));
+	return fail_set(f, FAIL_DENIED, "%s: the canary \"%s\" is in what would leave", verb, name);
 }
+
+static void note_secret(const struct wsx *w, const char *verb, const struct scanner *s,
+                        bool is_refused)
+{
+	note_workspace(w, LEDGER_SECRET_MASKED, NULL,
+	               json_pack("{ss,ss,sI,sb}", "name", scanner_secret(s), "way", verb, "hits",
+	                         (json_int_t)scanner_hits(s), "refused", is_refused));
+}
+
+int promote_judge(const struct wsx *w, const char *verb, const struct scanner *s,
+                  struct promote_bar bar, struct fail *f)
+{
+	if (bar.has_canaries && judge_canary(w, verb, s, f) < 0)
+		return -1;
+	if (!bar.has_secrets || !scanner_secret(s))
+		return 0;
+	note_secret(w, verb, s, true);
+	return fail_set(f, FAIL_DENIED, "%s: the value of the secret \"%s\" is in what would leave",
+	                verb, scanner_secret(s));
+}
+
+void promote_note_masked(const struct wsx *w, const char *verb, const struct scanner *s)
+{
+	if (scanner_secret(s))
+		note_secret(w, verb, s, false);
+}
+
+/* ---- looking ------------------------------------------------------------------------- */
 
 static void look_end(struct look *l, const struct fail *f)
 {
+	scanner_again(l->scanner);
 	l->done(l->arg, f);
 	wsx_unref(l->w);
-	canaries_free(l->canaries);
 	free(l);
 }
 
 static void on_out(void *arg, const void *bytes, size_t n)
 {
+	AUTO(str_done) struct str unused = { .max = PIECE_MAX };
 	struct look *l = arg;
 
-	if (!l->found)
-		l->found = canaries_look(l->canaries, &l->scan, (struct span){ bytes, n });
+	scanner_feed(l->scanner, (struct span){ bytes, n }, &unused);
 }
 
 static void on_done(void *arg, const struct service_end *end)
@@ -46,25 +79,16 @@ static void on_done(void *arg, const struct service_end *end)
 	struct look *l = arg;
 	struct fail f = { 0 };
 
-	if (l->found)
-		(void)promote_refuse(l->w, l->verb, l->found, &f);
-	else
+	if (promote_judge(l->w, l->verb, l->scanner, l->bar, &f) == 0)
 		git_explain(end, l->verb, &f);
 	look_end(l, f.code == FAIL_NONE ? NULL : &f);
 }
 
 void promote_look(struct wsx *w, const struct promote_ask *ask, promote_done_fn *done, void *arg)
 {
-	struct canaries *canaries = canary_all(w->core, w->row.tenant);
-	const char *base = ask->base ? ask->base : w->row.base_commit;
-	const char *args[] = { base ? base : "", NULL };
-	struct fail f = { 0 };
-
-	if (!canaries) {
-		done(arg, NULL);
-		return;
-	}
+	const char *args[] = { w->row.base_commit ? w->row.base_commit : "", NULL };
 	struct look *l = mem_alloc(sizeof *l);
+	struct fail f = { 0 };
 	const struct service_ask service = { .tenant = w->row.tenant,
 		                             .script = ask->what == PROMOTE_FILES
 		                                           ? git_script_look_files
@@ -78,9 +102,12 @@ void promote_look(struct wsx *w, const struct promote_ask *ask, promote_done_fn 
 		                             .done = on_done,
 		                             .arg = l };
 
-	*l = (struct look){
-		.w = w, .verb = ask->verb, .canaries = canaries, .done = done, .arg = arg
-	};
+	*l = (struct look){ .w = w,
+		            .verb = ask->verb,
+		            .bar = ask->bar,
+		            .scanner = ask->scanner,
+		            .done = done,
+		            .arg = arg };
 	wsx_ref(w);
 	if (!service_start(w->core, &service, &f))
 		look_end(l, &f);

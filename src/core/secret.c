@@ -166,7 +166,7 @@ int secret_put(struct core *c, const struct secret_ask *ask, struct store_call c
 	if (!b.canary && check_sealed(ask->sealed, f) < 0)
 		return -1;
 	if (b.canary)
-		row.sealed = "-";
+		row.sealed = SECRET_NONE;
 	if (store_secret_list(c->store, ask->tenant, &a, &all, &e) < 0)
 		return fail_err(f, &e);
 	if (all.n >= SECRETS_MAX)
@@ -269,11 +269,13 @@ int secret_admit(struct sbx *s, struct fail *f)
 		AUTO(held_done) struct held h = { 0 };
 		struct fail why = { 0 };
 
-		if (read_held(s, i, &a, &h, &why) < 0)
-			return fail_set(f, why.code, "creds: %s", why.detail);
-		if (!h.bind.canary && s->spec.net.mode == NET_DENY)
+		int r = read_held(s, i, &a, &h, &why);
+
+		if (h.bind.hosts.len > 0 && s->spec.net.mode == NET_DENY)
 			return fail_set(f, FAIL_INVALID,
 			                "creds: a sandbox without a network can use no secret");
+		if (r < 0)
+			return fail_set(f, why.code, "creds: %s", why.detail);
 		if (canary_admit(s, &h.bind, f) < 0)
 			return -1;
 	}
@@ -316,6 +318,53 @@ static void name_it(struct spec *spec, const struct bind *b, const char *placeho
 			set_variable(spec, all[i].key, all[i].value);
 }
 
+/* git reaches a host with a bound secret by https and by nothing else: what is said in SSH's way
+ * is said in that. Settings in variables need no file, and come on top of all others. */
+static void set_git(struct spec *spec, const char *key, const char *value, size_t *n)
+{
+	char name[64];
+
+	snprintf(name, sizeof name, "GIT_CONFIG_KEY_%zu", *n);
+	set_variable(spec, name, key);
+	snprintf(name, sizeof name, "GIT_CONFIG_VALUE_%zu", *n);
+	set_variable(spec, name, value);
+	(*n)++;
+}
+
+static void rewrite_host(struct spec *spec, const char *host, size_t *n)
+{
+	char key[GATE_NAME_SIZE + 64], value[GATE_NAME_SIZE + 64];
+	int len = (int)strcspn(host, ":");
+
+	snprintf(key, sizeof key, "url.https://%s/.insteadOf", host);
+	snprintf(value, sizeof value, "git@%.*s:", len, host);
+	set_git(spec, key, value, n);
+	snprintf(value, sizeof value, "ssh://git@%.*s/", len, host);
+	set_git(spec, key, value, n);
+}
+
+static void rewrite_all(const struct sbx *s, struct spec *spec)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	char count[16];
+	size_t n = 0;
+
+	if (has_variable(spec, "GIT_CONFIG_COUNT"))
+		return;
+	for (size_t i = 0; i < s->spec.creds.len; i++) {
+		AUTO(held_done) struct held h = { 0 };
+		struct fail unused = { 0 };
+
+		if (read_held(s, i, &a, &h, &unused) < 0 || h.bind.how == BIND_AWS)
+			continue;
+		for (size_t k = 0; k < h.bind.hosts.len; k++)
+			rewrite_host(spec, h.bind.hosts.at[k], &n);
+	}
+	snprintf(count, sizeof count, "%zu", n);
+	if (n > 0)
+		set_variable(spec, "GIT_CONFIG_COUNT", count);
+}
+
 void secret_fill_env(const struct sbx *s, struct spec *spec)
 {
 	AUTO(arena_done) struct arena a = { 0 };
@@ -330,6 +379,7 @@ void secret_fill_env(const struct sbx *s, struct spec *spec)
 		placeholder_of(s, h.row.name, text);
 		name_it(spec, &h.bind, h.bind.canary ? h.bind.canary : text);
 	}
+	rewrite_all(s, spec);
 }
 
 json_t *secret_rules(const struct sbx *s)

@@ -16,6 +16,7 @@
 #include "wire/seal.h"
 
 #define SECRETS_MAX 256 /* of one tenant */
+#define SECRET_NONE "-" /* `sealed` of a canary: it is none */
 
 /* The key that values are sealed to, asked of a gate. One of both is NULL. */
 typedef void secret_key_fn(void *arg, const uint8_t *key, const struct fail *f);

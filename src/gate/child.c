@@ -125,11 +125,24 @@ static void add_marks(struct marks *m, const struct purse_entry *e)
 			return; /* as many as can be held: more secrets than a sandbox has */
 }
 
-/* So that what is written inside can be looked at by who does not have them. */
-static void say_marks(struct gate *g)
+/* So that who does not have them can look for them. */
+static void tell_marks(struct gate *g, const struct purse *purse, const uint8_t key[MARKS_KEY])
 {
 	static struct marks all;
 	struct gate_packet p = { .head = { G_MARKS, sizeof p.marks } };
+
+	marks_begin(&all, key);
+	for (size_t i = 0; i < purse->n; i++)
+		add_marks(&all, &purse->entries[i]);
+	for (uint32_t i = 0; i == 0 || i < all.n_names; i++) {
+		marks_tell(&all, i, &p.marks);
+		gate_say(g, &p);
+	}
+}
+
+/* The monitor looks at what is written inside. */
+static void say_marks(struct gate *g)
+{
 	uint8_t key[MARKS_KEY];
 	struct hash h;
 
@@ -139,14 +152,8 @@ static void say_marks(struct gate *g)
 	hash_add(&h, span_of("marks"));
 	hash_add(&h, (struct span){ (const char *)g->seed, sizeof g->seed });
 	hash_bytes(&h, key);
-	marks_begin(&all, key);
-	for (size_t i = 0; i < g->purse->n; i++)
-		add_marks(&all, &g->purse->entries[i]);
-	for (uint32_t i = 0; i == 0 || i < all.n_names; i++) {
-		marks_tell(&all, i, &p.marks);
-		gate_say(g, &p);
-	}
-	g->has_marks = all.n > 0;
+	tell_marks(g, g->purse, key);
+	g->has_marks = g->purse->n > 0;
 }
 
 /* With their secrets; at the start all of them, or not at all. */
@@ -302,9 +309,31 @@ static int on_key(struct gate *g, struct message *m, struct err *e)
 	return 0;
 }
 
+/* Asked by who has no sandbox: what leaves is looked at. */
+static int on_look(struct gate *g, struct message *m, struct err *e)
+{
+	static const struct gate_packet up = { .head = { G_UP, 0 } };
+	AUTO(rules_done) struct rules rules = { 0 };
+	AUTO(freep) char *text = mem_alloc(GATE_RULES_MAX + 1);
+	int n = os_pread(m->fds[0], text, GATE_RULES_MAX + 1, 0);
+
+	if (n < 0)
+		return err_sys(e, -n, "read the secrets");
+	if (rules_read(&rules, text, (size_t)n, e) < 0)
+		return -1;
+	struct purse *purse = purse_new(&rules, &(struct purse_opts){ open_secret, g, false }, e);
+
+	if (!purse)
+		return -1;
+	tell_marks(g, purse, m->packet.look.key);
+	purse_unref(purse);
+	gate_say(g, &up);
+	return 0;
+}
+
 static int (*const verbs[])(struct gate *g, struct message *m, struct err *e) = {
 	[G_START] = on_start,   [G_RULES] = on_rules, [G_CREDIT] = on_credit,
-	[G_ANSWER] = on_answer, [G_KEY] = on_key,
+	[G_ANSWER] = on_answer, [G_KEY] = on_key,     [G_LOOK] = on_look,
 };
 
 static int hear_one(struct gate *g, struct message *m, size_t n, struct err *e)
@@ -312,7 +341,7 @@ static int hear_one(struct gate *g, struct message *m, size_t n, struct err *e)
 	uint32_t type = m->packet.head.type;
 
 	if (!gate_check(&m->packet, n, m->n_fds) || type >= COUNT(verbs) || !verbs[type] ||
-	    (type == G_START || type == G_KEY) == g->is_up)
+	    (type == G_START || type == G_KEY || type == G_LOOK) == g->is_up)
 		return err_new(e, ERR_INVALID, "the monitor says what it should not");
 	return verbs[type](g, m, e);
 }

@@ -23,7 +23,7 @@
 #define AGAIN_MS 3000   /* after one that failed */
 #define EARLY_MS 120000 /* before its end another one is wanted; half of a short life */
 #define ANSWER_MAX (64u << 10)
-#define TARGET_MAX (2 * WEBURL_PATH_SIZE)
+#define TARGET_MAX (2ul * WEBURL_PATH_SIZE)
 
 struct mint {
 	struct relay relay; /* of which it is the client */
@@ -350,6 +350,8 @@ enum mint_word mint_ask(struct gate *g, size_t which)
 
 void mints_done(struct gate *g)
 {
-	while (g->mints)
-		mint_free(g->mints);
+	for (struct mint *m = g->mints, *next; m; m = next) {
+		next = m->next;
+		mint_free(m);
+	}
 }

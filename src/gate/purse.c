@@ -26,7 +26,8 @@ static struct span take(struct purse *p, const void *bytes, size_t n)
 {
 	uint8_t *at = p->at + p->used;
 
-	memcpy(at, bytes, n);
+	if (n > 0)
+		memcpy(at, bytes, n);
 	p->used += n;
 	return (struct span){ (const char *)at, n };
 }

@@ -236,17 +236,23 @@ static int compare_parts(const void *x, const void *y)
 	                              (struct span){ part_texts + b->at, b->len });
 }
 
-static struct part add_part(struct span whole, struct str *texts)
+/* False at the end. */
+static bool next_part(struct span *query, struct str *texts, struct part *p)
 {
-	struct span name = until(whole, '=');
-	struct part p = { .at = texts->len };
+	struct span whole = until(*query, '&');
 
+	for (; whole.len == 0 && query->len > 0; whole = until(*query, '&'))
+		*query = rest_of(*query, whole);
+	struct span name = until(whole, '=');
+
+	*query = rest_of(*query, whole);
+	p->at = texts->len;
 	encode(name, 0, false, texts);
-	p.name_len = texts->len - p.at;
-	str_add(texts, "=");
+	p->name_len = texts->len - p->at;
+	str_add(texts, whole.len > 0 ? "=" : "");
 	encode(rest_of(whole, name), 0, false, texts);
-	p.len = texts->len - p.at;
-	return p;
+	p->len = texts->len - p->at;
+	return whole.len > 0;
 }
 
 static void add_query(struct span query, struct str *out)
@@ -254,13 +260,10 @@ static void add_query(struct span query, struct str *out)
 	AUTO(str_done) struct str texts = { .max = CANONICAL_MAX };
 	VEC(struct part) parts = { 0 };
 
-	while (query.len > 0) {
-		struct span whole = until(query, '&');
+	struct part p;
 
-		query = rest_of(query, whole);
-		if (whole.len > 0)
-			vec_push(&parts, add_part(whole, &texts));
-	}
+	while (next_part(&query, &texts, &p))
+		vec_push(&parts, p);
 	part_texts = str_text(&texts);
 	if (parts.len > 1)
 		qsort(parts.at, parts.len, sizeof *parts.at, compare_parts);
@@ -390,7 +393,8 @@ static struct mac signing_key(const struct sigv4 *s)
 	(void)sigv4_key_read(s->value, &key); /* it could be, at the beginning */
 	size_t n = key.secret.len < KEY_TEXT_MAX ? key.secret.len : 0;
 
-	memcpy(first + 4, key.secret.at, n);
+	if (n > 0)
+		memcpy(first + 4, key.secret.at, n);
 	struct mac m = mac_of((struct span){ (const char *)first, n + 4 },
 	                      (struct span){ s->stamp, DATE_LEN });
 

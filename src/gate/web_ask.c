@@ -266,7 +266,7 @@ static bool admit(struct web *w, const struct http_head *h, size_t n, struct inj
 	if (v.what != VERDICT_DENY && why == GATE_NONE)
 		return may_use(w, j);
 	if (w->is_waiting) { /* judged again, then */
-		w->n_requests--;
+		w->n_requests -= !w->approved;
 		return false;
 	}
 	web_refuse(w, webhead_status(why), GATE_DENY, why);

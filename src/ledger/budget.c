@@ -26,7 +26,7 @@ static bool has_left(struct budget *b, const char *sandbox, int64_t now_ms)
 		p->spent -= back < p->spent ? (uint32_t)back : p->spent;
 		p->at_ms = now_ms;
 	}
-	if (p->spent >= BUDGET_BURST)
+	if (p->spent >= (b->burst ? b->burst : BUDGET_BURST))
 		return false;
 	p->spent++;
 	return true;

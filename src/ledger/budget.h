@@ -2,9 +2,9 @@
  * budget.h - how many records one sandbox may cause before they are only counted.
  *
  * What comes from inside comes as fast as the code there likes. Each sandbox has BUDGET_BURST
- * records, and gets BUDGET_RATE more a second; beyond that one record per kind and second says how
- * many there were. What a caller of the API does, and what has to be on disk before it is
- * acknowledged, is never only counted.
+ * records unless the operator says another number, and gets BUDGET_RATE more a second; beyond that
+ * one record per kind and second says how many there were. What a caller of the API does, and what
+ * has to be on disk before it is acknowledged, is never only counted.
  */
 #pragma once
 
@@ -30,6 +30,7 @@ struct budget_sum {
 };
 
 struct budget {
+	uint32_t burst; /* 0: BUDGET_BURST */
 	struct budget_place places[BUDGET_PLACES];
 	VEC(struct budget_sum) sums;
 };

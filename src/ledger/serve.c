@@ -176,13 +176,8 @@ static void seal_due(struct timer *t)
 
 /* ---- who speaks ----------------------------------------------------------------------- */
 
-static void job_end(struct job *j)
+static void job_free(struct job *j)
 {
-	struct job **at = &j->client->jobs;
-
-	while (*at != j)
-		at = &(*at)->next;
-	*at = j->next;
 	timer_stop(&j->client->serve->timers, &j->timer);
 	attest_stop(&j->run);
 	free(j);
@@ -193,8 +188,10 @@ static void client_end(struct client *c)
 	struct serve *s = c->serve;
 	struct client **at = &s->clients;
 
-	while (c->jobs)
-		job_end(c->jobs);
+	for (struct job *j = c->jobs, *next; j; j = next) {
+		next = j->next;
+		job_free(j);
+	}
 
 	while (*at != c)
 		at = &(*at)->next;
@@ -280,7 +277,13 @@ static void job_on(struct timer *t)
 	if (fd < 0 && e.kind != ERR_INVALID)
 		journal(JOURNAL_ERROR, e.msg, NULL);
 	show_attested(j->client, j->tag, fd, fd >= 0 ? record : e.kind != ERR_INVALID);
-	job_end(j);
+	for (struct job **at = &j->client->jobs; *at; at = &(*at)->next) {
+		if (*at != j)
+			continue;
+		*at = j->next;
+		break;
+	}
+	job_free(j);
 }
 
 static void attest(struct client *c, const struct ledger_attest *ask)
@@ -415,6 +418,7 @@ static int start(struct serve *s, const struct serve_opts *o, struct err *e)
 		return err_sys(e, -r, "start");
 	if (open_book(s, o, e) < 0)
 		return -1;
+	s->budget.burst = o->burst;
 	s->sync.fired = sync_due;
 	s->seal.fired = seal_due;
 	s->launcher = (struct watch){ .fd = o->launcher_fd, .ready = launcher_ready };

@@ -17,6 +17,7 @@
 struct serve_opts {
 	int launcher_fd, dir_fd;
 	uint64_t file_bytes, keep_bytes; /* 0: as in book.h */
+	uint32_t burst;                  /* 0: as in budget.h */
 };
 
 /* Until the launcher hangs up and everybody has been heard: 0. */

@@ -120,7 +120,7 @@ static void read_lines(struct reading *r, const char *name, struct span bytes, b
 	struct ledger_finding f[LEDGER_FINDINGS_MAX];
 	uint64_t line = 1;
 
-	for (size_t at = 0; at < bytes.len; line++) {
+	for (size_t at = 0; bytes.at && at < bytes.len; line++) {
 		const char *end = memchr(bytes.at + at, '\n', bytes.len - at);
 		struct span one = { bytes.at + at,
 			            end ? (size_t)(end - bytes.at) - at : bytes.len - at };

@@ -277,8 +277,9 @@ static const struct doc_kind kind = {
 	.when_empty = "hosts",
 };
 
-static int check_planted(const struct bind *b, struct err *e)
+static int check_planted(struct bind *b, struct err *e)
 {
+	b->arg = "";
 	if (b->hosts.len + b->methods.len + b->paths.len + b->git.len + b->push.len > 0 ||
 	    b->inject || b->format || b->ttl)
 		return err_new(e, ERR_INVALID,

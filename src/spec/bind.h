@@ -44,8 +44,7 @@ struct bind {
 	struct text_list hosts; /* "name" or "name:port" */
 	const char *inject;     /* as written */
 	enum bind_how how;
-	const char
-	    *arg; /* BASIC: the user; HEADER, QUERY: its name; AWS: where; APP: which; else "" */
+	const char *arg; /* BASIC: user; HEADER, QUERY: name; AWS: where; APP: which; else "" */
 	const char *format;
 	struct text_list methods, paths, git, push, push_ask, workspaces;
 	const char *approve; /* NULL: nobody is asked */

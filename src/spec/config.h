@@ -72,7 +72,7 @@ struct config {
 		const char *cert, *key;
 	} tls;
 	uint64_t service_id, idle_exit_ms, ttl_ms, keep_records_ms, keep_trash_ms;
-	uint64_t keep_ledger_bytes;
+	uint64_t keep_ledger_bytes, ledger_burst;
 	const char *process_events; /* on or off: programs that commands start are in the ledger */
 	const char *log;            /* the least that is said: debug, info, warn or error */
 	struct config_net net;

@@ -114,6 +114,8 @@ static bool has_path(const struct text_list *l, const char *path)
 bool cred_has_request(const struct cred_rule *c, const char *method, const char *path,
                       int64_t now_ms)
 {
-	return path && (c->until_ms == 0 || now_ms < c->until_ms) &&
-	       has_text(&c->bind.methods, method) && has_path(&c->bind.paths, path);
+	/* One that could be read in two ways is for those that are for any. */
+	return (path || (c->bind.paths.len == 0 && c->bind.git.len == 0)) &&
+	       (c->until_ms == 0 || now_ms < c->until_ms) && has_text(&c->bind.methods, method) &&
+	       has_path(&c->bind.paths, path);
 }

@@ -155,7 +155,7 @@ static void take_secret(struct attest *a, const struct ledger_line *l, const jso
 static void take_approval(struct attest *a, const struct ledger_line *l, const json_t *data)
 {
 	(void)l;
-	count(member(a->now, "approvals"), text_of(data, "decision"), 1);
+	count(member(a->now, "approvals"), text_of(data, "state"), 1);
 }
 
 /* What is known until now is what the promotion is of. */

@@ -22,6 +22,7 @@ static const struct row {
 	[G_UNASK]  = { sizeof(struct gate_unask), 0 },
 	[G_KEY]    = { sizeof(struct gate_key), 0 },
 	[G_MARKS]  = { sizeof(struct gate_marks), 0 },
+	[G_LOOK]   = { sizeof(struct gate_look), 1 },
 };
 _Static_assert(COUNT(rows) == G_TYPES, "a type has no row");
 
@@ -156,6 +157,7 @@ static bool check_body(const struct gate_packet *p)
 	case G_MARKS:
 		return marks_check(&p->marks) && IS_TEXT(p->marks.name);
 	case G_KEY:
+	case G_LOOK:
 	case G_UNASK:
 	case G_UP:
 		return true;

@@ -60,6 +60,8 @@ enum gate_type {
 	            public key that secrets are sealed to (wire/seal.h) */
 	G_MARKS, /* struct gate_marks of wire/marks.h, one for each secret, with is_first even when
 	            there is none any more: how what is written inside is looked at */
+	G_LOOK, /* struct gate_look, instead of START; descriptor: a document with secrets. Answered
+	           by their MARKS, made with that key, and UP */
 	G_TYPES
 };
 
@@ -108,6 +110,10 @@ struct gate_ca {
 
 struct gate_key {
 	uint8_t key[GATE_KEY_SIZE];
+};
+
+struct gate_look {
+	uint8_t key[MARKS_KEY];
 };
 
 struct gate_rules {
@@ -253,6 +259,7 @@ struct gate_packet {
 		struct gate_answer answer;
 		struct gate_ca ca;
 		struct gate_marks marks;
+		struct gate_look look;
 		struct gate_record record;
 		struct gate_ask ask;
 		struct gate_unask unask;

@@ -44,6 +44,7 @@ static const struct {
 	[LEDGER_GIT_COMMITTED]     = { "git.committed",      false, true  },
 	[LEDGER_GIT_MERGED]        = { "git.merged",         false, true  },
 	[LEDGER_GIT_PUSHED]        = { "git.pushed",         false, true  },
+	[LEDGER_GIT_PROPOSED]      = { "git.proposed",       false, true  },
 	[LEDGER_APPLIED]           = { "workspace.applied",  false, true  },
 	[LEDGER_EXPORTED]          = { "workspace.exported", false, true  },
 	[LEDGER_SECRET_USED]       = { "secret.used",        false, true  },

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """The ledger: what is in it, who sees it, what survives, and what tampering is found. TAP.
 
-    tests/api/ledger.py               all, about ten seconds (needs root)
+    tests/api/ledger.py               all, about twenty seconds (needs root); rows LOG-03 and LOG-04 of the corpus
     tests/api/ledger.py tamper        those with the word in their title
 """
+import collections
 import contextlib
 import hashlib
 import http.client
 import io
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -19,11 +21,15 @@ import tarfile
 import threading
 import time
 
+import corpus
+import jsonschema
 import lib
+from corpus import row
 from lib import Daemon, check, same, test, wait_until
 
 lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson")
 OPTIONS = ("--listen", "127.0.0.1:0")
+SCHEMA = jsonschema.Draft202012Validator(json.loads((pathlib.Path(__file__).parents[2] / "docs/ledger.schema.json").read_text()))
 
 
 def cli(*words):
@@ -47,6 +53,18 @@ def events(client, query=""):
     answer = client.get(f"/v1/events?{query}")
     same(answer.status, 200, f"events: {answer}")
     return [json.loads(line) for line in answer.body.splitlines()]
+
+
+def valid(records):
+    """Each is what docs/ledger.schema.json says: how many there were of each kind."""
+    for r in records:
+        wrong = next(SCHEMA.iter_errors(r), None)
+        check(not wrong, lambda: f"{wrong and wrong.message} in {r}")
+    return collections.Counter(kinds(records))
+
+
+def records_in(folder):
+    return [json.loads(line) for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
 
 
 def kinds(records):
@@ -108,6 +126,17 @@ def _(api):
     done = c.execute(box, ["/bin/sh", "-c", "head -c 3000000 /dev/zero"])
     found = wait_records(c, f"process={done['id']}&kind=exec.output", 1)
     same(found[0]["data"]["sha256"]["stdout"], hashlib.sha256(bytes(3000000)).hexdigest(), "hash")
+
+
+@test("of long arguments the beginning, and a hash of all")
+def _(api):
+    c = api.client
+    box = c.create()
+    argv = ["/bin/true", "x" * 5000, "the end"]
+    done = c.execute(box, argv)
+    data = wait_records(c, f"process={done['id']}&kind=exec.started", 1)[0]["data"]
+    same(data["argv_sha256"], hashlib.sha256(b"".join(a.encode() + b"\0" for a in argv)).hexdigest(), "hash")
+    check("argv_sha256" not in wait_records(c, "kind=exec.started&limit=1", 1)[0]["data"], "only then")
 
 
 @test("workspaces: made, changed by which command, undone, forked, removed")
@@ -294,6 +323,14 @@ def _(api):
     check("daemon.started" in kinds(events(c)), "the operator sees all")
 
 
+@test("every record is what the published schema says")
+def _(api):
+    seen = valid(events(api.client))
+    for kind in ("daemon.started", "sandbox.created", "exec.ended", "process.started"):
+        check(seen[kind] > 0, f"{kind} of {seen}")
+    print(f"| {sum(seen.values())} records of {len(seen)} kinds are as docs/ledger.schema.json says")
+
+
 # ---- what survives ---------------------------------------------------------------------------
 
 @test("kill -9 of writer, daemon, launcher, all: what was answered is on record, once, and all is sound", own=True)
@@ -327,7 +364,47 @@ def _(_api):
     same(sound(daemon.state / "ledger")["unsigned"], 0, "an orderly end is signed")
 
 
-@test("a full disk: the daemon goes on, nothing is lost, and all of it is written when there is room", own=True)
+@test("kill -9 under load, again and again: nothing that was answered is missing, nothing is there twice, all is sound", own=True)
+def _(_api):
+    daemon = Daemon("load").start()
+    answered, is_over = [], threading.Event()
+
+    def work():
+        while not is_over.is_set():
+            with contextlib.suppress(OSError, http.client.HTTPException, lib.Failed):
+                c = daemon.client(timeout=5)
+                while not is_over.is_set():
+                    answered.append(c.ok("POST", "/v1/run", {"cmd": ["/bin/true"]})["id"])
+            time.sleep(0.02)
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for i in range(16):
+        time.sleep(0.1)
+        if i in (5, 11) and daemon.pid:
+            os.kill(daemon.pid, signal.SIGKILL)
+        for pid in writers(daemon):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    is_over.set()
+    for thread in threads:
+        thread.join(20)
+    daemon.wait_ready()
+    c = daemon.client()
+    wait_until(lambda: set(answered) <= {r["process"] for r in events(c, "kind=exec.ended")}, 10,
+               lambda: f"all of {len(answered)}")
+    words = [r["src"] for r in events(c) if "src" in r]
+    same(len(words), len(set(words)), "no word twice")
+    check(len(answered) > 5, f"only {len(answered)} commands")
+    c.close()
+    daemon.stop()
+    wait_written(daemon)
+    sound(daemon.state / "ledger")
+    valid(records_in(daemon.state / "ledger"))
+    print(f"| {len(answered)} commands answered while writers and daemons were killed, all on record")
+
+
+@row("LOG-04", "a full disk: nothing is lost, at last nothing new is begun; with room again all of it is written, once", own=True)
 def _(_api):
     daemon = Daemon("full").start()
     folder = daemon.state / "ledger"
@@ -343,9 +420,18 @@ def _(_api):
         wait_until(lambda: "the ledger takes nothing" in lib.census.read(daemon.log), 5, "it is said")
         same(c.get("/v1/health").status, 200, "health")
         check(len(events(c, "kind=exec.ended")) < len(done), "it was not full")
+        refused, wide = None, {f"V{i}" + "x" * 250: "" for i in range(110)}
+        for _ in range(700):  # 16 MiB that nobody takes
+            refused = c.post(f"/v1/sandboxes/{box['id']}/exec", {"cmd": ["/bin/true"], "env": wide})
+            if refused.status != 200:
+                break
+            done.append(refused.json["id"])
+        same((refused.status, refused.code), (503, "sandbox_unavailable"), "what cannot be recorded does not begin")
+        check("ledger" in refused.body.decode(), refused)
         subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True)
         wait_until(lambda: len(events(c, "kind=exec.ended")) >= len(done), 10, "all are written")
         same([r["process"] for r in events(c, "kind=exec.ended")], done, "all, in order, once")
+        same(c.execute(box, ["/bin/true"])["exit_code"], 0, "it goes on")
         c.remove(box)
         c.close()
         daemon.stop()
@@ -411,7 +497,30 @@ TAMPERS = (  # what is done to the lines x, at k the end of a command, y: of ano
 )
 
 
-@test("tamper: flip, drop, swap, truncate, replay, splice, rewrite: each is found, and where", own=True)
+SWEEP = (  # what is done at record k
+    lambda x, k: [*x[:k], *x[k + 1:]],
+    lambda x, k: [*x[:k], x[k].replace('"ts":1', '"ts":2', 1), *x[k + 1:]],
+    lambda x, k: [*x[:k], x[k][:-70] + ("0" if x[k][-70] != "0" else "1") + x[k][-69:], *x[k + 1:]],
+    lambda x, k: [*x[:k], x[k].replace('"kind":"', '"kind":"x', 1), *x[k + 1:]],
+    lambda x, k: [*x[:k + 1], x[k], *x[k + 1:]],
+)
+
+
+def sweep(folder, name, lines):
+    """One change at every record, by one who has no key."""
+    copy, n = lib.HOME / "sweep", 0
+    shutil.copytree(folder, copy)
+    for k in range(1, len(lines) - 1):
+        for change in SWEEP:
+            (copy / name).write_text("\n".join(change(lines, k)) + "\n")
+            status, found = verify(copy, "--key", folder / "key.pub")
+            check(status == 1 and found["findings"][0]["record"] == k + 1, lambda: f"record {k + 1}: {found}")
+            n += 1
+    shutil.rmtree(copy)
+    return n
+
+
+@row("LOG-03", "records deleted, edited, cut off, moved, replayed, spliced, rewritten: each is found, and where", own=True)
 def _(_api):
     folder, other = made("one", 3), made("two", 3)
     name = "00000000000000000001.jsonl"
@@ -432,6 +541,7 @@ def _(_api):
         same(first["fault"], fault, f"{title}: {first}")
         if at is not None:
             same(first["record"], k + 1 + at, f"{title}: {first}")
+    n = sweep(folder, name, ours)
     # with the files and the key, elsewhere, and nothing else
     away = lib.HOME / "away"
     away.mkdir()
@@ -439,6 +549,7 @@ def _(_api):
         shutil.copy(path, away)
     shutil.copy(folder / "key.pub", lib.HOME / "public.pem")
     same(sound(away, "--key", lib.HOME / "public.pem")["hash"], seen["hash"], "elsewhere")
+    same(sound(away, "--key", lib.HOME / "public.pem", "--from", seen["last"])["hash"], seen["hash"], "the last file alone")
     # an older head and fewer lines are a whole ledger; who remembers better, finds it
     seals = [i for i, line in enumerate(ours) if '"kind":"ledger.checkpoint"' in line]
     (away / name).write_text("\n".join(ours[:seals[0] + 1]) + "\n")
@@ -449,6 +560,8 @@ def _(_api):
     said = cli("events", "--verify", "--ledger", away, "--key", lib.HOME / "public.pem").stdout.decode()
     check(said.startswith("sound: ") and "\nlast: " in said, said)
     shutil.rmtree(away)
+    valid(records_in(folder))
+    return f"{n} changes, one at each record: all found"
 
 
 @test("the files are the ledger's: the daemon can neither read its key nor change a record", own=True)
@@ -465,4 +578,4 @@ def _(_api):
 
 
 if __name__ == "__main__":
-    sys.exit(lib.main(__file__, options=OPTIONS))
+    sys.exit(lib.main(__file__, options=OPTIONS, extra=lambda: corpus.print_table({})))

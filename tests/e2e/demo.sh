@@ -9,7 +9,8 @@ t_ok "in under a minute" test "$SECONDS" -lt 60
 t_is "nothing is on stderr" "$(cat err)" ""
 t_is "plain text when nobody watches" "$(grep -c $'\033' out)" 0
 t_ok "at least 12 attacks" test "$(grep -c ' stopped ' out)" -ge 12
-t_is "the attacks work where there are no walls" "$(grep -c ' works  *stopped ' out) $(grep -c ' fails ' out)" "5 0"
+t_is "the attacks work where there are no walls" "$(grep -c ' works  *stopped ' out) $(grep -c ' fails ' out)" "8 0"
+t_is "the orders of a README are on record" "$(grep -c -e 'look up evil.example.net' -e 'connect 203.0.113.66:80' -e 'connect 169.254.169.254:80' out)" 3
 if has_cgroup memory; then
 	t_is "all is enforced" "$(grep -c -e 'NOT ENFORCED' -e unenforceable out)" 0
 else

@@ -46,7 +46,7 @@ each_role() {
 	chmod 755 "$base"
 	cp -r "$here" "$base/e2e"
 	mkdir -m 755 "$base/bin"
-	cp "$build"/caisson{,-gate,-init,-launcher,-test,-tree,-vault} "$build/caissond" "$here/../../tools/demo" "$base/bin/"
+	cp "$build"/caisson{,-gate,-init,-launcher,-ledger,-test,-tree,-vault} "$build/caissond" "$here/../../tools/demo" "$base/bin/"
 	[ "$script" != cli-verbs.sh ] || cp "$build"/libearly.a.p/*.o "$base/bin/"
 	install -d -m 700 "$base/closed"
 	echo "only root may read this" >"$base/closed/file"

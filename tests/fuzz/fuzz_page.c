@@ -23,7 +23,7 @@ static void print(enum page_format format, const char *text, struct str *out)
 
 static void check_html(const char *text)
 {
-	static const char begin[] = "<tr class=\"\"><td>x</td><td><code>",
+	static const char begin[] = "<tr class=\"\"><td class=\"n\">x</td><td><code>",
 			  end[] = "</code></td></tr>";
 	AUTO(str_done) struct str out = { .max = 8u << 20 };
 

@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD", HERE.parent.parent / "build"))
 
-START, RULES, CREDIT, ANSWER, UP, CA, RULED, RECORD, ASK, UNASK, KEY, MARKS = range(12)
+START, RULES, CREDIT, ANSWER, UP, CA, RULED, RECORD, ASK, UNASK, KEY, MARKS, LOOK = range(13)
 KINDS = ["opened", "closed", "lookup", "request"]
 DECISIONS = ["allow", "deny", "ask_deny", "ask_allow"]
 REASONS = ["none", "no_rule", "rule", "literal", "name_mismatch", "no_sni", "protocol", "special", "metadata", "unresolved", "unreachable",

@@ -8,8 +8,11 @@ late, and what is left when somebody is killed meanwhile. TAP.
 import contextlib
 import json
 import os
+import pty
+import select
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -20,7 +23,7 @@ from lib import Daemon, check, same, test, wait_until
 from place import Box, wait_end
 
 CURL = "curl -s --fail --max-time 100 -o /dev/null -w '%{http_code} %{num_connects}' "
-HELD_SECONDS = 30
+HELD_SECONDS = 30 if place.HAS_MORE else 8
 
 
 def options(ask="60s"):
@@ -301,6 +304,62 @@ def _(_api):
         ended(box, p, "000")
 
 
+def at_terminal(d, letters, *words):
+    """`caisson approve` for a person: answers each question by a letter. Returns what was shown."""
+    master, slave = pty.openpty()
+    env = {"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(d.socket)}
+    with subprocess.Popen([str(lib.cell.BIN / "caisson"), "approve", *words], stdin=slave, stdout=slave, stderr=slave,
+                          env=env, cwd="/", start_new_session=True) as child:
+        os.close(slave)
+        seen = b""
+        for letter in letters:
+            n = seen.count(b"[q]uit? ")
+            while seen.count(b"[q]uit? ") == n:
+                check(select.select([master], [], [], 10)[0], seen.decode())
+                seen += os.read(master, 65536)
+            os.write(master, letter.encode() + b"\n")
+        with contextlib.suppress(OSError):  # its end
+            while piece := os.read(master, 65536):
+                seen += piece
+        os.close(master)
+        same(child.wait(10), 0, seen.decode())
+    return seen.decode()
+
+
+@test("caisson approvals and approve: a list, lines as they come, words and a terminal", own=True)
+def _(_api):
+    with daemon("cli") as (d, c):
+        box = Box(c, {"ask": ["web.test", "other.test"]})
+        with subprocess.Popen([str(lib.cell.BIN / "caisson"), "approvals", "-f"], stdout=subprocess.PIPE, text=True, cwd="/",
+                              env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(d.socket)}) as tail:
+            p = start(box)
+            [a] = pending(c)
+            check(f"{a['id']}  pending   net      {box.id}  connect to web.test:80" in tail.stdout.readline(), "a line")
+            shown = place.caisson(d, "approvals").stdout
+            check(all(x in shown for x in (a["id"], "connect to web.test:80", box.id, "FIRST SEEN")), shown)
+            same(json.loads(place.caisson(d, "approvals", "--json").stdout)["id"], a["id"], "--json")
+            check("no terminal" in place.caisson(d, "approve", status=125).stderr, "input that is no terminal")
+            place.caisson(d, "approve", a["id"], "--allow", "--deny", status=125)
+            place.caisson(d, "approve", a["id"], "--allow", "--scope", "sandbox", "--for", "10m", "--note", "fine")
+            ended(box, p, "200 1")
+            check("allowed" in (line := tail.stdout.readline()) and "uid:0, sandbox" in line, line)
+            tail.kill()
+        got = one(c, a)
+        same((got["scope"], got["note"], got["expires_ms"] - got["decided_ms"]), ("sandbox", "fine", 600_000), "the row")
+        late = place.caisson(d, "approve", a["id"], "--deny", status=1).stderr
+        check("is allowed: nothing was changed" in late, late)
+        p, q = start(box, "http://other.test/hello.txt"), start(box, "https://web.test/hello.txt")
+        pending(c, 2)
+        check("web.test:80: ask" in (why := place.caisson(d, "why", box.id, "web.test:80").stdout) and f"{a['id']} is allowed" in why, why)
+        shown = at_terminal(d, "xad")
+        for word in ("who", "what", "why", "seen", "instead", "connect to other.test:80", "net.allow: web.test:443", box.id):
+            check(word in shown, f"{word}: {shown}")
+        by = {x["what"]: x["state"] for x in c.ok("GET", "/v1/approvals")["approvals"]}
+        same(sorted(by.values()), ["allowed", "allowed", "denied"], "decided, one after the other")
+        _ = [ended(box, x, "") for x in (p, q)]
+        check("nothing waits" in at_terminal(d, ""), "an empty list")
+
+
 # ---- somebody dies ---------------------------------------------------------------------------
 
 def strike(pids):
@@ -394,6 +453,20 @@ def _(_api):
                 decide(c, b, "allow")
                 ended(box, p, "200 1")
             box.remove()
+
+
+@test("the ledger is killed just before a decision: it is made when the next one has it on disk", own=True)
+def _(_api):
+    with daemon("writer") as (d, c):
+        box = Box(c, {"ask": ["web.test"]})
+        p = start(box)
+        [a] = pending(c)
+        writers = [x for x, name in lib.children_of(d.process.pid).items() if name == "caisson-ledger"]
+        check(writers, "somebody to kill")
+        strike(writers)
+        same(decide(c, a, "allow").status, 200, "decided")
+        ended(box, p, "200 1")
+        same([x["data"]["approval"] for x in ledger(c, "approval.decided")], [a["id"]], "in the ledger")
 
 
 @test("looser rules that were asked for survive the daemon; what was allowed is done", own=True)

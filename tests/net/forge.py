@@ -18,7 +18,7 @@ import place  # before lib, whose folder it knows
 import lib
 import servers
 from lib import check, same, test
-from place import Box
+from place import Box, caisson
 
 SOURCE = (pathlib.Path(__file__).parent / "forges.py").read_text()  # the cell may hide it
 NET = {"allow": ["aws.test", "hub.test", "lab.test", "forge.test"]}
@@ -207,6 +207,64 @@ def _(api):
                     mem.seek(low)
                     data = mem.read(high - low)
                     check(not any(f in data for f in forms), f"{pid}: {line}")
+
+
+# ---- what leaves a workspace ----------------------------------------------------------------------
+
+def pushed(api, branch):
+    """A workspace with a commit that was pushed."""
+    set_app(api, "--git", "acme/project", "--push", "refs/heads/agent/*")
+    same(api.client.ok("PUT", "/v1/repos/hub?wait=30s", {"url": "https://hub.test/acme/project.git", "cred": "app"})["state"], "ready")
+    work = api.client.ok("PUT", "/v1/workspaces/task", {"repo": "hub", "branch": branch})
+    api.client.ok("PUT", f"/v1/workspaces/{work['id']}/files/new.txt", b"new\n")
+    caisson(api.daemon, "commit", work["id"], "-m", "by us")
+    caisson(api.daemon, "push", work["id"])
+    return work["id"]
+
+
+@test("pulls: GitHub, with an app's token, from push to pull request; a second time it is the same one")
+def _(api):
+    set_app(api, "--path", "/repos/acme/project/pulls", name="api")
+    work = pushed(api, "agent/hub")
+    words = ("pulls", work, "--title", "What \"we\" did", "--body", "line\n\u00e9", "--api", "https://hub.test")
+    caisson(api.daemon, *words, "--cred", "app", status=(1, 2, 125))  # that one is for git
+    first = caisson(api.daemon, *words, "--cred", "api", "--draft").stdout.strip()
+    check(first.startswith("https://hub.test/acme/project/pull/"), first)
+    same(caisson(api.daemon, *words, "--cred", "api").stdout.strip(), first)
+    same(api.client.post(f"/v1/workspaces/{work}/pulls", {"title": "x", "api": "https://hub.test", "cred": "api", "branch": "agent/none"}).code, "conflict")
+    made = api.client.post(f"/v1/workspaces/{work}/pulls", {"title": "x", "api": "https://hub.test", "cred": "api"})
+    same((made.status, made.json["url"], made.json["branch"], made.json["base"], made.json["forge"]), (200, first, "agent/hub", "main", "github"))
+    for body in ({}, {"title": "a\nb"}, {"title": "a", "api": "http://hub.test"}, {"title": "a", "forge": "other"}, {"title": "a", "branch": "a..b"}):
+        same(api.client.post(f"/v1/workspaces/{work}/pulls", body).status, 400)
+    events = [json.loads(line) for line in api.client.get("/v1/events?kind=git.proposed&limit=10").body.splitlines()]
+    same([e["data"]["url"] for e in events], [first])
+    api.client.delete(f"/v1/workspaces/{work}?force=1")
+
+
+@test("pulls: GitLab, by its own base and field")
+def _(api):
+    set_secret(api, "lab", "--host", "lab.test", "--inject", "header:PRIVATE-TOKEN", value=LAB)
+    work = pushed(api, "agent/lab")
+    words = ("pulls", work, "--title", "merge", "--forge", "gitlab", "--api", "https://lab.test/api/v4", "--cred", "lab")
+    first = caisson(api.daemon, *words).stdout.strip()
+    check(first.startswith("https://lab.test/acme/project/-/merge_requests/"), first)
+    same(caisson(api.daemon, *words).stdout.strip(), first)
+    set_secret(api, "lab", "--host", "lab.test", "--inject", "header:PRIVATE-TOKEN", value="glpat-of-somebody-else")
+    check("credential" in caisson(api.daemon, *words, status=(1, 2, 125)).stderr, "another token")
+    api.client.delete(f"/v1/workspaces/{work}?force=1")
+
+
+@test("git: addresses in SSH's way, fetched and pushed by https, with nothing but a placeholder")
+def _(api):
+    set_app(api, "--git", "acme/project", "--push", "refs/heads/agent/*")
+    box = make(api, "app")
+    for url in ("git@hub.test:acme/project.git", "ssh://git@hub.test/acme/project.git"):
+        box.good(f"rm -rf /work/p; git clone -q {url} /work/p && cat /work/p/hello.txt", servers.TEXT)
+        same(box.good("git -C /work/p config remote.origin.url")[0]["stdout"].strip(), url)
+    box.good("cd /work/p && git fetch -q && date >more && git add . && git -c user.name=a -c user.email=a@example.org commit -qm more && "
+             "git push -q origin HEAD:refs/heads/agent/ssh")
+    own = make(api, "app", env={**place.PLAIN_ENV, "GIT_CONFIG_COUNT": "0"})  # the caller's stays
+    own.good("printenv GIT_CONFIG_COUNT", "0\n")
 
 
 if __name__ == "__main__":

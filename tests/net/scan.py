@@ -9,7 +9,9 @@ what it is looked for in does not care.
 """
 import base64
 import json
+import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -92,6 +94,50 @@ def _(api):
     # Revoked: it is nobody's secret any more.
     caisson(api.daemon, "secret", "rm", "seen")
     wait_until(lambda: box.run("cat /work/leak")[0]["stdout"] == VALUE, 5, "no mask")
+
+
+# ---- promotions -------------------------------------------------------------------------------
+
+@test("diffs: a value in what would leave is refused, or masked where a text is shown; with an event")
+def _(api):
+    set_secret(api, "seen", VALUE, "--host", "api.test", "--env", "API_TOKEN")
+    for i in range(34):  # more than one question has room for
+        set_secret(api, f"s{i}", f"another value, number {i:04d}", "--host", "api.test")
+    work = api.client.ok("PUT", "/v1/workspaces/scan", {})
+    path = f"/v1/workspaces/{work['id']}"
+    box = Box(api.client, "deny", env=place.PLAIN_ENV, workspace=work["id"])
+    who = "-c user.name=a -c user.email=a@example.org"
+    box.good(f"cd /work && rm -f ca.pem && git init -q && echo one >one && git add . && git {who} commit -qm one")
+    first = box.good("git -C /work rev-parse HEAD")[0]["stdout"].strip()
+    folder = pathlib.Path("/run/target")
+    folder.mkdir(exist_ok=True)
+    for i, (name, text) in enumerate((("seen", VALUE), ("seen", base64.b64encode(b"x" + VALUE.encode()).decode()), ("s33", "another value, number 0033"))):
+        before = len(events(api, "secret.masked", workspace=work["id"]))
+        api.client.ok("PUT", f"{path}/files/notes.txt", f"token: {text}\n".encode())
+        same(api.client.post(f"{path}/commits", {"message": "x"}).code, "denied")
+        done = caisson(api.daemon, "apply", work["id"], "--to", folder, "--yes", status=(1, 2, 125))
+        check(f'"{name}"' in done.stderr and not (folder / "notes.txt").exists(), done)
+        shown = api.client.get(f"{path}/changes?format=patch&base=origin")
+        check(shown.status == 200 and b"token: " in shown.body and b"*" * 20 in shown.body and text.encode() not in shown.body, lambda shown=shown: shown)
+        box.good(f"cd /work && git add . && git {who} commit -qm two{i}")
+        same(api.client.get(f"{path}/export?format=bundle").code, "denied")
+        mails = api.client.get(f"{path}/export?format=patch&base={first}")
+        check(mails.status == 200 and b"token: " in mails.body and text.encode() not in mails.body, lambda mails=mails: mails)
+        told = wait_until(lambda before=before: e if len(e := events(api, "secret.masked", workspace=work["id"])[before:]) >= 5 else None, 5, "events")
+        check(all(e["data"]["name"] == name for e in told), told)
+        same(sorted((e["data"]["way"], e["data"]["refused"]) for e in told),
+             [("bundle", True), ("commit", True), ("patch", False), ("patch", False), ("take", True)])
+        box.good("cd /work && git reset -q --hard HEAD~1")
+    box.good("cd /work && echo two >>one")
+    api.client.ok("POST", f"{path}/commits", {"message": "innocent"})
+    caisson(api.daemon, "apply", work["id"], "--to", folder, "--yes")
+    same((folder / "one").read_text(), "one\ntwo\n")
+    same(api.client.get(f"{path}/export?format=bundle").status, 200)
+    shutil.rmtree(folder)
+    api.client.delete(f"/v1/sandboxes/{box.id}")
+    api.client.delete(f"{path}?force=1")
+    for secret in api.client.ok("GET", "/v1/secrets")["secrets"]:
+        api.client.delete(f"/v1/secrets/{secret['name']}")
 
 
 if __name__ == "__main__":

@@ -160,7 +160,8 @@ def _(api):
 @test("creds: one that is not there, or without a network, makes no sandbox")
 def _(api):
     set_secret(api, "bearer", "--host", "api.test", "--workspace", "other")
-    for spec, words in (({"creds": ["nobody"], "net": NET}, "there is no secret"), ({"creds": ["bearer"], "net": "deny"}, "without a network"),
+    set_secret(api, "basic", "--host", "api.test")
+    for spec, words in (({"creds": ["nobody"], "net": NET}, "there is no secret"), ({"creds": ["basic"], "net": "deny"}, "without a network"),
                         ({"creds": ["bearer"], "net": NET}, "other workspaces")):
         answer = api.client.post("/v1/sandboxes", spec)
         check(answer.status >= 400 and words in answer.json["detail"], f"{spec}: {answer}")
@@ -308,6 +309,7 @@ def _(api):
 @test("two sandboxes with the same secret have placeholders of their own; the gate and the daemon may die", own=True)
 def _(_api):
     daemon = lib.Daemon("dies", options=place.OPTIONS).start()
+    first = daemon.process.pid
     api = type("Api", (), {"daemon": daemon, "client": daemon.client()})
     set_secret(api, "bearer", "--host", "api.test", "--env", "API_TOKEN")
     boxes = [make(api, "bearer") for _ in range(2)]
@@ -330,6 +332,8 @@ def _(_api):
             same(said()[-1]["fields"]["authorization"], real)
     same({box.good("printenv API_TOKEN")[0]["stdout"] for box in boxes}, tokens)
     daemon.client().remove_all()
+    # Whose launcher is dead they are removed by the next one, a moment later.
+    wait_until(lambda: not [g for g in lib.census.cgroups() if f"/caisson/{first}/" in g], 5, "no cgroup of theirs")
     daemon.stop()
 
 

@@ -27,7 +27,7 @@ static const char records[] =
     "{\"seq\":13,\"ts\":4100,\"kind\":\"process.started\",\"process\":\"px_1\",\"data\":"
     "{\"program\":\"mount -t tmpfs\",\"pid\":4}},"
     "{\"seq\":14,\"ts\":5000,\"kind\":\"approval.decided\",\"actor\":\"uid:0\",\"data\":{\"what\":"
-    "\"push main\",\"decision\":\"deny\"}},"
+    "\"push main\",\"of\":\"push\",\"state\":\"denied\"}},"
     "{\"seq\":15,\"ts\":6000,\"kind\":\"git.committed\",\"data\":{\"commit\":\"c0ffee\","
     "\"tree\":\"7ree\",\"branch\":\"b\"}}"
     "]";
@@ -75,14 +75,17 @@ TEST(each_thing_has_its_place)
 		"<b>2</b>refused by the gate",
 		"<b>1</b>limits met",
 		"<code>connect "
-		"evil.test:443</code></td><td><code>no_rule</code></td><td></td><td>2</td>",
+		"evil.test:443</code></td><td class=\"n\">no rule allows it</td><td></td><td "
+		"class=\"n\">2</td>",
 		"<code>limit: pids</code>",
-		"<code>ok.test:443</code></td><td>1</td><td>1</td><td>0</td><td>7</td><td>9</td>",
-		"<code>token</code></td><td><code>ok.test:443</code></td><td>1</td>",
+		"<code>ok.test:443</code></td><td class=\"n\">1</td><td class=\"n\">1</td><td "
+		"class=\"n\">0</td><td class=\"n\">7</td><td class=\"n\">9</td>",
+		"<code>token</code></td><td><code>ok.test:443</code></td><td class=\"n\">1</td>",
 		"<code>c0ffee</code></td><td><code>7ree</code>",
-		"<code>push main</code></td><td><code>deny</code></td><td><code>uid:0</code>",
+		"<code>push: push "
+		"main</code></td><td><code>denied</code></td><td></td><td><code>uid:0</code>",
 		"<code>mount -t tmpfs</code>",
-		"<td>3</td><td>1.500 s</td><td>4</td>",
+		"<td class=\"n\">3</td><td class=\"n\">1.500 s</td><td class=\"n\">4</td>",
 		"<code>Makefile</code></td><td><code>",
 		"<code>beef</code>",
 		"+&lt;script&gt;\n",

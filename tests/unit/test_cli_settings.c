@@ -106,10 +106,11 @@ TEST(flags_over_file_over_defaults)
 	settings_args(&s, "launcher", args);
 	for (size_t i = 0; args[i]; i++)
 		str_addf(&line, "%s%s", i ? " " : "", args[i]);
-	CHECK_STR(str_text(&line), "launcher --state /s --run /r --service-id 1879047936 --ttl 1h "
-	                           "--keep-records 30d --keep-trash 1d --keep-ledger 4g "
-	                           "--process-events on --log info --quota mem=1g "
-	                           "--quota pids=5 --tls /c /k");
+	CHECK_STR(str_text(&line),
+	          "launcher --state /s --run /r --service-id 1879047936 --ttl 1h "
+	          "--keep-records 30d --keep-trash 1d --keep-ledger 4g --ledger-burst 20000 "
+	          "--process-events on --log info --quota mem=1g "
+	          "--quota pids=5 --tls /c /k");
 	remove_dir();
 }
 

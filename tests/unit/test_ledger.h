@@ -13,15 +13,21 @@
 #include "test.h"
 #include "wire/ledger_chain.h"
 
-static inline int ledger_dir(void)
+static inline int ledger_dir_in(const char *folder)
 {
-	char name[] = "/tmp/caisson-ledger-XXXXXX";
+	char name[64];
 
+	snprintf(name, sizeof name, "%s/caisson-ledger-XXXXXX", folder);
 	CHECK(mkdtemp(name));
 	int fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	CHECK(fd >= 0);
 	return fd;
+}
+
+static inline int ledger_dir(void)
+{
+	return ledger_dir_in("/tmp");
 }
 
 static inline void ledger_dir_remove(int fd)

@@ -115,10 +115,11 @@ static void cut(int dir, const char *name, off_t size)
 #define FIRST "00000000000000000001.jsonl"
 
 /* The power goes while the last line is written: whatever came to the disk of it. */
+/* At every byte of it; in memory, because each of them is synced several times. */
 TEST(a_torn_line_is_put_aside_and_told)
 {
-	for (off_t back = 1, line = 400; back <= line; back += 37) {
-		int dir = ledger_dir();
+	for (off_t back = 1, line = 400; back <= line; back++) {
+		int dir = ledger_dir_in("/dev/shm");
 		struct book b;
 
 		open_at(&b, dir, 0, 0);

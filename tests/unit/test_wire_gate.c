@@ -30,7 +30,7 @@ static struct gate_packet good(enum gate_type type)
 
 static size_t fds_of(enum gate_type type)
 {
-	return type == G_START ? GATE_FDS : type == G_RULES ? 1 : 0;
+	return type == G_START ? GATE_FDS : type == G_RULES || type == G_LOOK ? 1 : 0;
 }
 
 static bool check(const struct gate_packet *p)

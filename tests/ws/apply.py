@@ -375,5 +375,113 @@ def prepare():
     return finish
 
 
+# ---- somebody else says yes ------------------------------------------------------------------
+
+def asking(p, *words):
+    """An apply that waits; with what it says."""
+    command = [str(lib.cell.BIN / "caisson"), "apply", p.w.key, "--to", str(p.host), "--from", p.base, "--ask", *words]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/", **p.who,
+                            env={"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "XDG_STATE_HOME": str(p.state), "CAISSON_SOCKET": str(p.daemon.socket)})
+
+
+def question(p, n=1):
+    def look():
+        found = p.c.ok("GET", "/v1/approvals?state=pending")["approvals"]
+        return found if len(found) == n else None
+    return lib.wait_until(look, 20, "a question")[0] if n else lib.wait_until(lambda: look() is not None, 20, "no question")
+
+
+def decide(p, a, decision, **more):
+    same(p.c.post(f"/v1/approvals/{a['id']}", {"decision": decision, **more}).status, 200, decision)
+
+
+@each("--ask: the queue decides about what executes later, by name and by the hash of it all")
+def _(p):
+    p.begin("echo a > a; echo all: > Makefile")
+    p.w.shell("echo b > a; echo all:evil > Makefile; printf '#!/bin/sh\\n' > run; chmod 755 run")
+    before = p.tree()
+    done = asking(p)
+    a = question(p)
+    files = {f["path"]: f["why"] for f in a["detail"]["files"]}
+    same((a["kind"], a["workspace"], set(files), a["detail"]["to"]), ("apply", p.w.made["id"], {"Makefile", "run"}, str(p.host)), a)
+    tree_hash = a["detail"]["tree"]
+    check(tree_hash in a["what"] and "Makefile" in a["what"] and "run" in a["what"], a["what"])
+    same(p.tree(), before, "nothing is done before")
+    decide(p, a, "deny", note="no")
+    same(done.wait(20), 1, "denied")
+    check(a["id"] in (text := done.stderr.read()) and "denied" in text, text)
+    same(p.tree(), before, "nothing was done")
+    # For as long as it stays what it was: another byte is another question.
+    done = asking(p, "--dry-run")
+    same(done.wait(20), 1, "a dry run asks nobody")
+    done = asking(p)
+    a = question(p)
+    same(a["detail"]["tree"], tree_hash, "the same change")
+    decide(p, a, "allow", scope="workspace")
+    same(done.wait(20), 0, "allowed")
+    same((p.host / "Makefile").read_text(), "all:evil\n", "it is there")
+    p.is_clean()
+    p.on_host("echo all: > Makefile; echo a > a; rm run")
+    shutil.rmtree(p.state / "caisson")
+    p.apply("--ask")  # the same tree: answered by what stands
+    same((p.host / "Makefile").read_text(), "all:evil\n", "again")
+    p.on_host("echo all: > Makefile; echo a > a; rm run")
+    shutil.rmtree(p.state / "caisson")
+    p.w.shell("echo all:worse > Makefile")
+    done = asking(p)
+    a = question(p)
+    check(a["detail"]["tree"] != tree_hash, "a change afterwards is not covered")
+    decide(p, a, "deny")
+    same(done.wait(20), 1, "denied")
+    same((p.host / "Makefile").read_text(), "all:\n", "as it was")
+
+
+@each("--ask: nobody answers, or the caller is killed: nothing is done, and nobody waits")
+def _(p):
+    p.begin("echo all: > Makefile")
+    p.w.shell("echo all:evil > Makefile")
+    before = p.tree()
+    done = asking(p, "--timeout", "1s")
+    same(done.wait(20), 1, "late")
+    check("expired" in (text := done.stderr.read()), text)
+    done = asking(p)
+    a = question(p)
+    done.kill()
+    done.wait()
+    same(p.c.ok("GET", f"/v1/approvals/{a['id']}?wait=10s")["state"], "withdrawn", "killed")
+    same(p.tree(), before, "nothing was done")
+    for bad in ({"to": "x"}, {"tree": "abc"}, {"files": []}, {"files": [{"path": "x"}]}, {"more": 1}):
+        body = {"to": "/x", "tree": "0" * 64, "files": [{"path": "x", "why": "y"}], **bad}
+        same(p.c.post(f"/v1/workspaces/{p.w.key}/ask", body).status, 400, bad)
+
+
+@test("--ask: the daemon is killed: nothing is done, and the next one has the question still", own=True)
+def _(_api):
+    d = Daemon("asked").start()
+    p = Place(d, d.client())
+    p.begin("echo all: > Makefile")
+    p.w.shell("echo all:evil > Makefile")
+    words = ("--at", p.w.post("snapshots", {})["id"])
+    before = p.tree()
+    done = asking(p, *words)
+    a = question(p)
+    p.c.close()
+    old = d.pid
+    os.kill(old, 9)
+    check(done.wait(20) != 0, "its daemon is gone")
+    lib.wait_until(lambda: d.pid not in (None, old), 15, "another daemon")
+    d.wait_ready()
+    same(p.tree(), before, "nothing was done")
+    done = asking(p, *words)
+    lib.wait_until(lambda: a["id"] in done.stderr.readline(), 10, "the same question")
+    decide(p, a, "allow")
+    same(done.wait(20), 0, "allowed")
+    same((p.host / "Makefile").read_text(), "all:evil\n", "it is there")
+    p.c.remove_all()
+    p.c.delete(f"/v1/workspaces/{p.w.key}?force=1")
+    p.c.close()
+    d.stop()
+
+
 if __name__ == "__main__":
     sys.exit(lib.main(__file__, prepare=prepare))
