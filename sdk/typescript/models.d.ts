@@ -525,11 +525,47 @@ export interface PushAsk {
   cred?: string | null;
 }
 
+/** A pull or merge request. */
+export interface PullAsk {
+  title: string;
+  body?: string | null;
+  branch?: string | null;
+  base?: string | null;
+  forge?: string | null;
+  api?: string | null;
+  cred?: string | null;
+  draft?: boolean | null;
+}
+
+/** A pull or merge request at its forge. */
+export interface Pull {
+  url: string;
+  number: number;
+  forge: string;
+  branch: string;
+  base: string;
+}
+
 /** Which files. */
 export interface TakeAsk {
   at?: string | null;
   paths?: Array<string> | null;
   paths_base64?: Array<string> | null;
+}
+
+/** What is about to be taken to a folder of the caller's. */
+export interface ApplyAsk {
+  to: string;
+  at?: string;
+  tree: string;
+  files: Array<ApplyFile>;
+  timeout?: string;
+}
+
+/** One file that executes later. */
+export interface ApplyFile {
+  path: string;
+  why: string;
 }
 
 /** The file before two have changed it, and after. */

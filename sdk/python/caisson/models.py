@@ -550,11 +550,53 @@ class PushAsk(TypedDict, total=False):
     cred: Optional[str]
 
 
+class _PullAsk(TypedDict):
+    title: str
+
+
+class PullAsk(_PullAsk, total=False):
+    """A pull or merge request."""
+    body: Optional[str]
+    branch: Optional[str]
+    base: Optional[str]
+    forge: Optional[str]
+    api: Optional[str]
+    cred: Optional[str]
+    draft: Optional[bool]
+
+
+class Pull(TypedDict):
+    """A pull or merge request at its forge."""
+    url: str
+    number: int
+    forge: str
+    branch: str
+    base: str
+
+
 class TakeAsk(TypedDict, total=False):
     """Which files."""
     at: Optional[str]
     paths: Optional[List[str]]
     paths_base64: Optional[List[str]]
+
+
+class _ApplyAsk(TypedDict):
+    to: str
+    tree: str
+    files: List["ApplyFile"]
+
+
+class ApplyAsk(_ApplyAsk, total=False):
+    """What is about to be taken to a folder of the caller's."""
+    at: str
+    timeout: str
+
+
+class ApplyFile(TypedDict):
+    """One file that executes later."""
+    path: str
+    why: str
 
 
 class JoinAsk(TypedDict):

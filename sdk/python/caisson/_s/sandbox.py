@@ -91,6 +91,10 @@ class Runs:
         process = self.spawn(cmd, tty=True, rows=rows, cols=cols, stdin=True, **options)
         return process.terminal()
 
+    def tools(self) -> "_tools.Tools":
+        """bash, read, write, edit, glob and grep, in the shapes that models and frameworks take."""
+        return _tools.Tools(self)
+
 
 class Sandbox(Files, Runs):
     """What is asked for (docs/spec.md). Nothing is done until the first use, `start()` or `with`, whose end
@@ -255,12 +259,6 @@ class Sandbox(Files, Runs):
     def set_net(self, net: Any) -> models.NetChanged:
         """New rules for its network, at once."""
         return self._ask("PATCH", "/v1/sandboxes/{id}/net", body={"mode": net} if isinstance(net, str) else net)
-
-    # ---- tools for agents ---------------------------------------------------------------
-
-    def tools(self) -> "_tools.Tools":
-        """bash, read, write, edit, glob and grep, in the shapes that models and frameworks take."""
-        return _tools.Tools(self)
 
     def __repr__(self) -> str:
         return f"<Sandbox {self.record['id'] if self.record else 'not started'}>"
