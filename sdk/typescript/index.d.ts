@@ -371,12 +371,15 @@ export class Workspace extends Runs {
   commit(message: string, options?: { paths?: string[]; author?: models.CommitAuthor; allowEmpty?: boolean }): Promise<models.Committed>;
   merge(other: Workspace | string): Promise<models.Committed>;
   push(options?: { branch?: string; forceWithLease?: boolean | string; cred?: string }): Promise<models.Committed>;
+  pr(title: string, options?: {
+    body?: string; base?: string; branch?: string; draft?: boolean; cred?: string; forge?: "github" | "gitlab"; api?: string;
+  }): Promise<models.Pull>;
   export(format?: "bundle" | "patch", options?: { base?: string }): Promise<Buffer>;
   attest(options?: { record?: number }): Promise<models.Attestation>;
   take(paths: string[], options?: { at?: string }): Promise<Buffer>;
   mergeFile(base: Bytes, ours: Bytes, theirs: Bytes): Promise<models.Joined>;
   /** Its change in a folder here, whole or not at all, by the program `caisson`. */
-  apply(to: string, options?: { allowExec?: string[]; dryRun?: boolean; from?: string; at?: string }): Promise<Record<string, any>>;
+  apply(to: string, options?: { allowExec?: string[]; dryRun?: boolean; ask?: boolean; from?: string; at?: string }): Promise<Record<string, any>>;
 }
 
 // ---- tools for agents

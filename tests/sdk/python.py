@@ -454,13 +454,20 @@ def _(api):
     d.stop()
 
 
-@test("TCP with a token; without one it is a PermissionError", own=True)
+@test("TCP with a token; without one it is a PermissionError; a person is asked and decides", own=True)
 def _(api):
     d = lib.Daemon("tcp", options=["--listen", "127.0.0.1:0"]).start()
-    host = f"127.0.0.1:{d.port()}"
-    token = Client(socket=str(d.socket)).create_token(scope="manage")["token"]
+    host, operator = f"127.0.0.1:{d.port()}", Client(socket=str(d.socket))
+    token = operator.create_token(scope="manage")["token"]
     with Sandbox(client=Client(host=host, token=token)) as s:
         same(s.run("echo tcp").stdout, "tcp\n")
+        asked = raises(errors.ApprovalRequired, lambda: s.set_net({"allow": ["example.org"]}))
+        same([one["id"] for one in operator.approvals(state="pending")], [asked.approval])
+        raises(PermissionError, lambda: s._client.decide(asked.approval, "allow"))
+        seen = operator.follow_approvals()
+        same((next(seen)["state"], operator.decide(asked.approval, "deny", note="no")["state"]), ("pending", "denied"))
+        same((next(seen)["state"], operator.approval(asked.approval, wait="1s")["note"]), ("denied", "no"))
+        seen.close()
     same(raises(PermissionError, Client(host=host, token="no").sandboxes).code, "unauthorized")
     d.stop()
 

@@ -80,6 +80,8 @@ export class Workspace extends Runs {
   /** What another workspace, or a branch or commit, has. Conflicts are named, and then nothing was changed. */
   merge(other) { return this._ask("POST", "/v1/workspaces/{id}/merge", { body: { from: other instanceof Workspace ? other.id : other } }); }
   push(options = {}) { return this._ask("POST", "/v1/workspaces/{id}/push", { body: given(options) }); }
+  /** Opens a pull or merge request for a branch that was pushed. */
+  pr(title, options = {}) { return this._ask("POST", "/v1/workspaces/{id}/pulls", { body: given({ title, ...options }) }); }
   /** Its commits as a file: `bundle` or `patch`. */
   export(format = "bundle", { base } = {}) { return this._bytes("GET", "/v1/workspaces/{id}/export", { query: { format, base } }); }
   /** What was promoted of it, as the ledger attests it: an in-toto statement in a DSSE envelope. */
@@ -94,9 +96,9 @@ export class Workspace extends Runs {
   }
 
   /** Its change in a folder here, whole or not at all, by the program `caisson`. */
-  async apply(to, { allowExec = [], dryRun = false, from, at } = {}) {
+  async apply(to, { allowExec = [], dryRun = false, ask = false, from, at } = {}) {
     const done = await this.client.cli("apply", this.id, "--to", to, "--json", dryRun ? "--dry-run" : "--yes",
-      ...allowExec.flatMap((one) => ["--allow-exec", one]), ...(from ? ["--from", from] : []), ...(at ? ["--at", at] : []));
+      ...allowExec.flatMap((one) => ["--allow-exec", one]), ...(ask ? ["--ask"] : []), ...(from ? ["--from", from] : []), ...(at ? ["--at", at] : []));
     let report;
     try {
       report = JSON.parse(done.stdout);

@@ -61,7 +61,7 @@ class Client:
         """Any request whose answer is JSON, or nothing."""
         response = await self.open(method, template, **parts)
         text = await response.read()
-        answer = json.loads(text) if text else None
+        answer: Any = json.loads(text) if text else None
         if response.status == 202 and "approval" in answer:
             raise ApprovalRequired(f"a person is asked: {answer['approval']['what']}", status=202, problem=answer)
         return answer

@@ -137,6 +137,13 @@ class Workspace(Files, Runs):
         return await self._ask("POST", "/v1/workspaces/{id}/push",
                                body=given(branch=branch, force_with_lease=force_with_lease, cred=cred))
 
+    async def pr(self, title: str, *, body: Optional[str] = None, base: Optional[str] = None, branch: Optional[str] = None,
+                 draft: Optional[bool] = None, cred: Optional[str] = None, forge: Optional[str] = None,
+                 api: Optional[str] = None) -> models.Pull:
+        """Opens a pull or merge request for a branch that was pushed."""
+        return await self._ask("POST", "/v1/workspaces/{id}/pulls", body=given(
+            title=title, body=body, base=base, branch=branch, draft=draft, cred=cred, forge=forge, api=api))
+
     async def export(self, format: str = "bundle", *, base: Optional[str] = None) -> bytes:
         """Its commits as a file: `bundle` or `patch`."""
         response = await self._open("GET", "/v1/workspaces/{id}/export", query={"format": format, **given(base=base)})
@@ -158,12 +165,13 @@ class Workspace(Files, Runs):
         return await self._ask("POST", "/v1/workspaces/{id}/merge-file", body=coded)
 
     async def apply(self, to: str, *, allow_exec: Sequence[str] = (), dry_run: bool = False,
-                    source: Optional[str] = None, at: Optional[str] = None) -> Dict[str, Any]:
+                    source: Optional[str] = None, at: Optional[str] = None, ask: bool = False) -> Dict[str, Any]:
         """Its change in a folder here, whole or not at all, by the program `caisson`. What executes later needs
-        a pattern of `allow_exec`; what both have changed is a conflict."""
+        a pattern of `allow_exec`, or with `ask` the yes of a person; what both have changed is a conflict."""
         words = ["apply", self.id, "--to", to, "--json", "--dry-run" if dry_run else "--yes"]
         for pattern in allow_exec:
             words += ["--allow-exec", pattern]
+        words += ["--ask"] if ask else []
         words += ["--from", source] if source else []
         words += ["--at", at] if at else []
         done = await self._client.cli(*words)
