@@ -183,6 +183,10 @@ static void file_read(struct collect *o)
 	AUTO(str_done) struct str text = { .max = 4ul * TOTAL_MAX };
 	char mode[8];
 
+	if (o->said.code == TREE_IS_DIRECTORY) { /* what is in it has names of its own */
+		next_file(o);
+		return;
+	}
 	if (o->said.code != TREE_OK) { /* it is gone, or may not be read */
 		json_array_append(o->missing,
 		                  json_is_object(name) ? json_object_get(name, "path") : name);

@@ -338,6 +338,28 @@ def _(api):
     wait_until(lambda: not client.sandboxes(), what="all of them are removed")
 
 
+@test("run: the same by the CLI; names from inside lead nowhere else")
+def _(api):
+    into = lib.HOME / "into"
+    into.mkdir()
+    (into / "link").symlink_to(lib.HOME)
+
+    def cli(*words):
+        return subprocess.run([lib.cell.BIN / "caisson", "run", *words], capture_output=True, text=True, check=False, cwd=lib.HOME,
+                              env={"PATH": "/usr/bin:/bin", "CAISSON_SOCKET": str(api.daemon.socket)})
+    done = cli("--collect", "out/**", "--collect=none", "--into", str(into), "--", "sh", "-c",
+               "mkdir -p out/d; echo 1 >out/d/x; chmod 755 out/d/x; ln -s /etc/passwd out/link; echo said; exit 3")
+    same((done.returncode, done.stdout), (3, "said\n"))
+    check("nothing to collect: none" in done.stderr and "out/d" not in done.stderr, done.stderr)
+    check(os.access(into / "out/d/x", os.X_OK) and not (into / "out/link").is_symlink(), sorted(into.rglob("*")))
+    done = cli("--collect", "link/**", "--into", str(into), "--", "sh", "-c", "mkdir link; echo bad >link/planted")
+    check(not (lib.HOME / "planted").exists(), done.stderr)
+    done = cli("--json", "--collect", "a", "--into", str(into), "--", "sh", "-c", "echo 1 >a")
+    same([one["path"] for one in json.loads(done.stdout)["collected"]], ["a"])
+    same([cli("--collect", "a", "-i", "--", "true").returncode, cli("--into", "a", "--", "true").returncode], [125, 125])
+    shutil.rmtree(into)
+
+
 @test("run: a client that leaves ends it")
 def _(api):
     client = client_of(api)
