@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 ONLY ?=
 SECONDS ?= 60
-HELPERS = caissond caisson-launcher caisson-cache caisson-gate caisson-init caisson-ledger caisson-tree caisson-vault
+HELPERS = caissond caisson-launcher caisson-cache caisson-gate caisson-hook caisson-init caisson-ledger caisson-tree caisson-vault
 
 .PHONY: build help demo drill check check-gate check-v2 bench fmt fuzz soak install clean
 

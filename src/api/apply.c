@@ -12,7 +12,7 @@
 #include "wire/hash.h"
 
 #define FILES_MAX 1000
-#define LINE_MAX_BYTES (STORE_DETAIL_MAX * 4u)
+#define LINE_MAX_BYTES (STORE_DETAIL_MAX * 4ul)
 #define WHAT_MAX (1u << 20)
 
 struct asking_apply {
@@ -22,7 +22,7 @@ struct asking_apply {
 
 static void put(struct call *c, const struct approval_row *row)
 {
-	json_t *o = print_approval(row);
+	json_t *o = approval_json(row);
 	AUTO(freep) char *text = json_dumps(o, JSON_COMPACT);
 	AUTO(str_done) struct str line = { .max = LINE_MAX_BYTES };
 

@@ -4,7 +4,6 @@
  * The operator sees what all tenants ask; everybody else what is his own.
  */
 #include "api/handlers.h"
-#include "api/print.h"
 #include "core/approval.h"
 #include "core/workspace.h"
 
@@ -15,41 +14,6 @@
 static json_t *text_or_null(const char *text)
 {
 	return text ? json_string(text) : json_null();
-}
-
-static json_t *time_or_null(int64_t ms)
-{
-	return ms ? json_integer(ms) : json_null();
-}
-
-json_t *print_approval(const struct approval_row *r)
-{
-	json_t *detail = json_loads(r->detail ? r->detail : "{}", 0, NULL);
-	json_t *o = json_pack("{ss,sI,ss,ss,ss}", "id", r->id, "rev", (json_int_t)r->rev, "state",
-	                      approval_state_name(r->state), "kind", r->kind, "tenant", r->tenant);
-	const struct {
-		const char *key;
-		json_t *value;
-	} rest[] = { { "sandbox", text_or_null(r->sandbox) },
-		     { "workspace", text_or_null(r->workspace) },
-		     { "process", text_or_null(r->process) },
-		     { "what", json_string(r->what) },
-		     { "why", text_or_null(r->why) },
-		     { "suggestion", text_or_null(r->suggestion) },
-		     { "detail", detail ? detail : json_object() },
-		     { "created_ms", json_integer(r->created_ms) },
-		     { "until_ms", json_integer(r->until_ms) },
-		     { "scope", text_or_null(r->scope) },
-		     { "expires_ms", time_or_null(r->expires_ms) },
-		     { "actor", text_or_null(r->actor) },
-		     { "note", text_or_null(r->note) },
-		     { "reason", text_or_null(r->reason) },
-		     { "decided_ms", time_or_null(r->decided_ms) },
-		     { "applied_ms", time_or_null(r->applied_ms) } };
-
-	for (size_t i = 0; i < COUNT(rest); i++)
-		json_object_set_new(o, rest[i].key, rest[i].value);
-	return o;
 }
 
 static bool sees_all(const struct call *c)
@@ -125,7 +89,7 @@ struct stream {
 
 static void put(struct stream *s, const struct approval_row *row)
 {
-	json_t *o = print_approval(row);
+	json_t *o = approval_json(row);
 	AUTO(freep) char *text = json_dumps(o, JSON_COMPACT);
 	AUTO(str_done) struct str line = { .max = LINE_MAX_BYTES };
 
@@ -258,7 +222,7 @@ static bool answer_list(struct call *c, const struct approval_query *q, bool is_
 	json_t *rows = json_array();
 
 	for (size_t i = 0; i < list.n; i++)
-		json_array_append_new(rows, print_approval(&list.rows[i]));
+		json_array_append_new(rows, approval_json(&list.rows[i]));
 	answer_json(c, 200,
 	            json_pack("{so,so,sI}", "approvals", rows, "next", text_or_null(list.next),
 	                      "rev", (json_int_t)store_approval_rev(c->api->core->store)));
@@ -283,7 +247,7 @@ static bool answer_one(struct call *c, bool is_last)
 	}
 	if (row.state == APPROVAL_PENDING && !is_last)
 		return false;
-	answer_json(c, 200, print_approval(&row));
+	answer_json(c, 200, approval_json(&row));
 	return true;
 }
 
@@ -363,7 +327,7 @@ void answer_asked(struct call *c, const char *id)
 	struct fail f = { 0 };
 
 	if (row) {
-		answer_json(c, 202, json_pack("{so}", "approval", print_approval(row)));
+		answer_json(c, 202, json_pack("{so}", "approval", approval_json(row)));
 		return;
 	}
 	fail_set(&f, FAIL_BACKEND_ERROR, "the question is lost");
@@ -377,7 +341,7 @@ static void decided(void *arg, const struct approval_row *row, const struct fail
 	if (f)
 		answer_fail(c, f);
 	else
-		answer_json(c, 200, print_approval(row));
+		answer_json(c, 200, approval_json(row));
 	call_unref(c);
 }
 

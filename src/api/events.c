@@ -15,7 +15,7 @@ struct stream {
 
 static void put(struct stream *s, struct span line, const struct ledger_line *l)
 {
-	AUTO(str_done) struct str text = { .max = 2 * LEDGER_LINE_MAX };
+	AUTO(str_done) struct str text = { .max = 2ul * LEDGER_LINE_MAX };
 
 	if (s->is_sse)
 		str_addf(&text, "id: %llu\nevent: %.*s\ndata: ", (unsigned long long)l->seq,

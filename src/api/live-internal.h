@@ -39,6 +39,7 @@ struct live {
 	bool is_waiting;    /* the process takes no more input for now */
 	bool is_input_over; /* nobody will type */
 	bool is_over;
+	char approval[ID_SIZE]; /* that the client was told of */
 	struct ws_reader ws;
 	size_t ws_held; /* input at the beginning of `in` that has to wait */
 	/* Of the client, not worked off yet: a frame that waits, and what a last read brought. */

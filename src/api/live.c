@@ -107,6 +107,23 @@ static void refuse(struct live *l)
 	answer_fail(l->call, &f);
 }
 
+/* Somebody who sees a command do nothing wants to know whom it waits for. */
+static void say_waiting(struct live *l)
+{
+	char text[160];
+
+	if (strcmp(l->approval, l->p->approval) == 0 || l->opts.is_inline || l->p->is_over ||
+	    l->dialect != &dialect_frames)
+		return;
+	snprintf(l->approval, sizeof l->approval, "%s", l->p->approval);
+	snprintf(text, sizeof text,
+	         "caisson: held by gate.commands until somebody decides: caisson approve %s%s\n",
+	         l->approval, l->p->is_tty ? "\r" : "");
+	if (!l->is_greeted)
+		greet(l);
+	l->dialect->json(l, STREAM_NOTE, text);
+}
+
 /* Everything that is in the log and finds room; then the end, when there is one. */
 static void pump(struct live *l)
 {
@@ -123,6 +140,7 @@ static void pump(struct live *l)
 		reply_hold(l->call->r, true);
 	else if (l->is_hello_due)
 		greet(l);
+	say_waiting(l);
 	while (!l->is_full && l->p->log_fd >= 0 && scan_next(&l->scan, &piece) > 0) {
 		if (!l->is_greeted)
 			greet(l);

@@ -4,9 +4,9 @@
 #include "core/net.h"
 #include "api/handlers.h"
 #include "api/print.h"
+#include "core/approval.h"
 #include "core/gate.h"
 #include "core/policy.h"
-#include "store/approvals.h"
 #include "store/connections.h"
 
 #define PAGE 200 /* rows of one turn of a stream */
@@ -209,7 +209,7 @@ static json_t *asked_about(struct sbx *s, const char *host, uint16_t port)
 	AUTO(arena_done) struct arena a = { 0 };
 	struct approval_row row;
 
-	return gate_asked(s, host, port, &a, &row) < 0 ? json_null() : print_approval(&row);
+	return gate_asked(s, host, port, &a, &row) < 0 ? json_null() : approval_json(&row);
 }
 
 /* ---- why ------------------------------------------------------------------------------ */

@@ -7,7 +7,6 @@
 #include "core/output.h"
 #include "core/process.h"
 
-struct approval_row;
 struct connection_row;
 struct point_list;
 struct point_row;
@@ -21,7 +20,6 @@ json_t *print_sandbox_row(const struct sandbox_row *row);
 /* How it ended, for a client that shows no more. */
 json_t *print_end(const struct px *p);
 json_t *print_process(const struct px *p, const struct keep *kept, uint64_t seq);
-json_t *print_approval(const struct approval_row *row);
 json_t *print_connection(const struct connection_row *row);
 /* `progress`: the last word of a clone or fetch that is under way, or NULL. */
 json_t *print_repo(const struct repo_row *row, const char *progress);

@@ -8,7 +8,7 @@
 /* clang-format off */
 static const struct member approval_members[] = {
 	{ "id",         NEEDED, "text",      "ap_…" },
-	{ "rev",        NEEDED, "count",     "order of its last change; after= goes on behind it" },
+	{ "rev",        NEEDED, "count",     "order of its last change; after= goes on behind it; 0: it is about to be stored" },
 	{ "state",      NEEDED, "=pending|=allowed|=denied|=expired|=withdrawn", "expired: nobody answered in time, which is a no. withdrawn: nobody waits for it any more" },
 	{ "kind",       NEEDED, "=net|=policy|=push|=publish|=apply|=secret|=command|=wall", "what kind of thing waits" },
 	{ "tenant",     NEEDED, "text",      "whose it is" },

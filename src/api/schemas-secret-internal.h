@@ -13,7 +13,7 @@ static const struct member sealing_members[] = {
 };
 static const struct member secret_ask_members[] = {
 	{ "bind",   NEEDED, "text", "what it is for, as JSON (docs/gate.md): the text that was sealed beside the value, byte for byte" },
-	{ "sealed", NEEDED, "text", "the value, sealed; base64 of the ephemeral key, the ciphertext and its tag" },
+	{ "sealed", 0,      "text", "the value, sealed; base64 of the ephemeral key, the ciphertext and its tag. Not of a canary, whose value is in `bind`" },
 };
 static const struct member secret_members[] = {
 	{ "name",         NEEDED, "text",      "for `creds` of a spec" },
@@ -21,7 +21,7 @@ static const struct member secret_members[] = {
 	{ "version",      NEEDED, "count",     "how often it was set" },
 	{ "created_ms",   NEEDED, "time",      "when it was first set" },
 	{ "changed_ms",   NEEDED, "time",      "and last" },
-	{ "last_used_ms", NEEDED, "time|null", "when a request went out with it" },
+	{ "last_used_ms", NEEDED, "time|null", "when a request went out with it; or was stopped, of a canary" },
 	{ "uses",         NEEDED, "count",     "how many did" },
 };
 static const struct member secret_list_members[] = {

@@ -236,10 +236,11 @@ static const struct member child[] = {
 	{ "name", NEEDED, "text",    "of the program" },
 };
 static const struct member violation[] = {
-	{ "kind",   NEEDED, "text",    "limit, net, fs" },
-	{ "target", NEEDED, "text",    "what was wanted: a limit's key, a host, a path" },
+	{ "kind",   NEEDED, "text",    "limit, net, fs, command" },
+	{ "target", NEEDED, "text",    "what was wanted: a limit's key, a host, a path, a command" },
 	{ "rule",   0,      "text",    "that refused it" },
-	{ "reason", 0,      "text",    "of a connection: why" },
+	{ "reason", 0,      "text",    "of a connection or a command: why" },
+	{ "approval", 0,    "text",    "of a command: by which it was denied" },
 	{ "certain", 0,     "bool",    "of a connection: it was this process, not another that ran at the time" },
 	{ "count",  0,      "integer", "how often, or how much" },
 };

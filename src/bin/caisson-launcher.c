@@ -29,6 +29,9 @@ struct options {
 	size_t cache_argc;
 	char *ledger_argv[5];
 	int ledger_argc;
+	char *hook_argv[ARGS_MAX]; /* of the sender of webhooks */
+	size_t hook_argc;
+	bool has_webhook;
 };
 
 /* clang-format off */
@@ -37,6 +40,7 @@ static const char usage[] =
 	"           [--host-path DIR]... [--service-id N] [--on-demand] [--idle-exit TIME]\n"
 	"           [--ttl TIME] [--keep-records TIME] [--keep-trash TIME] [--keep-ledger SIZE]\n"
 	"           [--ledger-burst N] [--process-events on|off] [--log LEVEL] [--net NAME=VALUE]...\n"
+	"           [--approvals NAME=VALUE]...\n"
 	"           [--quota NAME=N]... [--store NAME=N]... [--default LIMIT=N]... [--most LIMIT=N]...\n";
 /* clang-format on */
 
@@ -62,16 +66,16 @@ static int add_host_path(struct options *o, char **values, struct err *e)
 	return 0;
 }
 
-/* Not root, and not an id that a sandbox may have; nor are the next three, which are of the gate,
- * of the package cache and of the ledger. */
+/* Not root, and not an id that a sandbox may have; nor are the next four, which are of the gate,
+ * of the package cache, of the ledger and of the sender of webhooks. */
 static int set_service_id(struct options *o, char **values, struct err *e)
 {
 	char *end;
 	unsigned long id = strtoul(values[0], &end, 10);
 
-	if (*end || end == values[0] || values[0][0] == '-' || id == 0 || id >= SLOT_ID_BASE - 3)
+	if (*end || end == values[0] || values[0][0] == '-' || id == 0 || id >= SLOT_ID_BASE - 4)
 		return err_new(e, ERR_INVALID, "--service-id %s: 1 to %u", values[0],
-		               SLOT_ID_BASE - 4);
+		               SLOT_ID_BASE - 5);
 	o->server.service_id = (uid_t)id;
 	return 0;
 }
@@ -81,7 +85,7 @@ static int add_net(struct options *o, char **values, struct err *e)
 {
 	static char flag[] = "--net";
 
-	if (o->cache_argc + 3 >= ARGS_MAX)
+	if (o->cache_argc + 3 >= ARGS_MAX || o->hook_argc + 3 >= ARGS_MAX)
 		return err_new(e, ERR_LIMIT, "too many options");
 	if (strncmp(values[0], "ca=", 3) == 0)
 		o->server.gate_ca = values[0] + 3;
@@ -89,6 +93,24 @@ static int add_net(struct options *o, char **values, struct err *e)
 		o->server.gate_key = values[0] + 4;
 	o->cache_argv[o->cache_argc++] = flag;
 	o->cache_argv[o->cache_argc++] = values[0];
+	o->hook_argv[o->hook_argc++] = flag;
+	o->hook_argv[o->hook_argc++] = values[0];
+	return 0;
+}
+
+static int add_approvals(struct options *o, char **values, struct err *e)
+{
+	static char flag[] = "--approvals";
+
+	if (strncmp(values[0], "key=", 4) == 0) {
+		o->server.hook_key = values[0] + 4;
+		return 0;
+	}
+	if (o->hook_argc + 3 >= ARGS_MAX)
+		return err_new(e, ERR_LIMIT, "too many options");
+	o->has_webhook |= strncmp(values[0], "webhook=", 8) == 0;
+	o->hook_argv[o->hook_argc++] = flag;
+	o->hook_argv[o->hook_argc++] = values[0];
 	return 0;
 }
 
@@ -144,6 +166,7 @@ static const struct option {
 	{ "--process-events", 1, true, NULL },
 	{ "--log",          1, true,  NULL },
 	{ "--net",          1, true,  add_net },
+	{ "--approvals",    1, true,  add_approvals },
 	{ "--quota",        1, true,  NULL },
 	{ "--store",        1, true,  NULL },
 	{ "--default",      1, true,  NULL },
@@ -251,6 +274,7 @@ int main(int argc, char **argv)
 	o.server.argv = o.argv;
 	o.server.cache_args = o.cache_argv;
 	o.server.ledger_args = o.ledger_argv;
+	o.server.hook_args = o.has_webhook ? o.hook_argv : NULL;
 	o.server.env = environ;
 	r = sealkey_take(o.server.gate_key, &e);
 	if (r == 0)

@@ -115,7 +115,7 @@ static int verify(int argc, char **argv)
 
 static int attested(int argc, char **argv)
 {
-	AUTO(str_done) struct str out = { .max = 4 * TEXT_MAX };
+	AUTO(str_done) struct str out = { .max = 4ul * TEXT_MAX };
 	struct err e = { 0 };
 	bool is_json = argc == 6 && strcmp(argv[5], "--json") == 0;
 	int r = -1;

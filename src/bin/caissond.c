@@ -37,6 +37,7 @@ static const struct {
 	{ "--process-events", 1 },
 	{ "--log",          1 },
 	{ "--net",          1 },
+	{ "--approvals",    1 },
 	{ "--quota",        1 },
 	{ "--store",        1 },
 	{ "--default",      1 },
@@ -96,6 +97,7 @@ static struct core_config core_config_of(const struct config *c)
 		                   .ttl_ms = c->ttl_ms,
 		                   .keep_records_ms = c->keep_records_ms,
 		                   .keep_trash_ms = c->keep_trash_ms,
+		                   .has_webhook = c->approvals.webhook != NULL,
 		                   .has_process_events = strcmp(c->process_events, "on") == 0,
 		                   .idle_exit_ms = c->idle_exit_ms };
 

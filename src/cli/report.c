@@ -5,8 +5,7 @@
 #include "wire/later.h"
 
 #define ARGV_MAX 4096
-#define FILES_MAX 100 /* of one command */
-#define FILES_ALL_MAX 1000
+#define FILES_MAX 1000 /* that are shown */
 
 /* ---- words ---------------------------------------------------------------------------- */
 
@@ -172,7 +171,8 @@ static void print_head(struct report *r)
 
 bool report_is_promotion(const char *kind)
 {
-	static const char *const kinds[] = { "git.committed", "git.merged", "git.pushed",
+	static const char *const kinds[] = { "git.committed",     "git.merged",
+		                             "git.pushed",        "git.proposed",
 		                             "workspace.applied", "workspace.exported" };
 
 	for (size_t i = 0; i < COUNT(kinds); i++)
@@ -370,38 +370,39 @@ static bool is_noise(const json_t *file)
 	return strcmp(report_text(file, "type"), "dir") == 0;
 }
 
-static void print_file(struct report *r, const json_t *point, const json_t *file)
+static void print_file(struct report *r, const json_t *record, const json_t *file)
 {
-	const char *why = later_of(file), *process = report_text(point, "process");
-	AUTO(str_done) struct str path = { .max = ARGV_MAX };
-	const char *from = report_text(file, "from");
+	const char *why = later_of(file), *process = report_text(record, "process");
+	const char *from = report_text(file, "from"), *path = report_text(file, "path");
+	AUTO(str_done) struct str name = { .max = ARGV_MAX };
 
-	str_addf(&path, "%s%s%s", from, *from ? " to " : "", report_text(file, "path"));
+	str_addf(&name, "%s%s%s%s", from, *from ? " to " : "",
+	         *path ? path : "base64: ", *path ? "" : report_text(file, "path_base64"));
 	page_row(&r->page, why ? PAGE_WARN : PAGE_PLAIN);
 	page_cell(&r->page, report_text(file, "status"));
-	page_cell(&r->page, str_text(&path));
+	page_cell(&r->page, str_text(&name));
 	page_cell(&r->page, why ? why : "");
-	page_cell(&r->page, *process ? report_command(r, process) : report_text(point, "kind"));
+	page_cell(&r->page, *process ? report_command(r, process) : report_text(record, "actor"));
 }
 
 struct files_told {
 	size_t n, more;
 };
 
-static void print_point(struct report *r, const json_t *point, struct files_told *told)
+static void print_point(struct report *r, const json_t *record, struct files_told *told)
 {
-	const json_t *file;
-	size_t i, n = 0;
+	const json_t *data = json_object_get(record, "data"), *file;
+	size_t i;
 
-	json_array_foreach(json_object_get(point, "changed"), i, file)
+	told->more += (size_t)report_number(data, "unnamed");
+	json_array_foreach(json_object_get(data, "names"), i, file)
 	{
-		bool is_shown = !is_noise(file) && n < FILES_MAX && told->n < FILES_ALL_MAX;
+		bool is_shown = !is_noise(file) && told->n < FILES_MAX;
 
-		n += is_shown;
 		told->n += is_shown;
 		told->more += !is_shown;
 		if (is_shown)
-			print_file(r, point, file);
+			print_file(r, record, file);
 	}
 }
 
@@ -409,13 +410,17 @@ static void print_files(struct report *r)
 {
 	static const char *const heads[] = { "How", "File", "Executes later", "By", NULL };
 	struct files_told told = { 0 };
-	const json_t *point;
+	const json_t *record;
 	char text[128];
 	size_t i;
 
 	page_section(&r->page, "Files, and what changed them");
 	page_table(&r->page, heads);
-	json_array_foreach(r->in->points, i, point) print_point(r, point, &told);
+	json_array_foreach(r->in->records, i, record)
+	{
+		if (strcmp(report_text(record, "kind"), "workspace.files") == 0)
+			print_point(r, record, &told);
+	}
 	if (told.n == 0)
 		page_say(&r->page, PAGE_PLAIN, "No file was changed by a command.");
 	if (told.more == 0)
@@ -479,8 +484,6 @@ static void print_policy(struct report *r)
 	json_array_foreach(r->in->records, i, record)
 	{
 		const json_t *data = json_object_get(record, "data");
-		const json_t *known =
-		    json_object_get(r->in->sandboxes, report_text(record, "sandbox"));
 		const char *kind = report_text(record, "kind");
 		bool is_created = strcmp(kind, "sandbox.created") == 0;
 		char time[32];
@@ -495,7 +498,7 @@ static void print_policy(struct report *r)
 		page_cell(&r->page, report_text(data, "image"));
 		page_cell(&r->page, report_text(data, "policy"));
 		print_json(&r->page, json_object_get(data, "net"));
-		print_json(&r->page, json_object_get(json_object_get(known, "spec"), "limits"));
+		print_json(&r->page, json_object_get(data, "limits"));
 	}
 }
 

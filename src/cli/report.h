@@ -1,8 +1,8 @@
 /*
  * report.h - one page about a task: what `caisson report` says of a workspace. Pure.
  *
- * The ledger's records come first: they are what can be verified. Files by command, limits and the
- * text of the change are from the store, as far as it still knows. Foreign texts go through page.h.
+ * The ledger's records come first: they are what can be verified. The text of the change is
+ * from the store, as far as it still knows. Foreign texts go through page.h.
  */
 #pragma once
 
@@ -29,9 +29,6 @@ struct report_in {
 	const json_t *workspace; /* the API's object; NULL: it is gone */
 	const char *repo;        /* its URL; NULL: not known */
 	const json_t *records;   /* array, oldest first */
-	const json_t *points;    /* array, oldest first, each with what it `changed` */
-	const json_t *processes; /* id -> the API's object */
-	const json_t *sandboxes; /* the same */
 	const json_t *counts;    /* status -> files that differ now from the beginning */
 	struct span patch;       /* as text */
 	bool is_of_commits;      /* and of what was committed, nothing else */

@@ -130,6 +130,32 @@ static void take_connection(struct report *r, const json_t *record, const json_t
 	}
 }
 
+static void stop(struct report *r, const json_t *record, const char *what, const char *reason)
+{
+	AUTO(str_done) struct str key = { .max = KEY_MAX };
+
+	str_addf(&key, "%s\n%s\n%s", report_text(record, "process"), what, reason);
+	json_t *row = row_of(r->stopped, str_text(&key));
+
+	json_object_set(row, "ts", json_object_get(record, "ts"));
+	json_object_set_new(row, "process", json_string(report_text(record, "process")));
+	json_object_set_new(row, "what", json_string(what));
+	json_object_set_new(row, "reason", json_string(reason));
+	count(row, "n", 1);
+}
+
+/* A canary on its way out, a secret where it does not belong. */
+static void take_found(struct report *r, const json_t *record, const json_t *data)
+{
+	bool is_canary = strcmp(report_text(record, "kind"), "secret.canary") == 0;
+	const char *host = report_text(data, "host");
+	AUTO(str_done) struct str what = { .max = KEY_MAX };
+
+	str_addf(&what, "%s %s, by %s%s%s", is_canary ? "the canary" : "the secret",
+	         report_text(data, "name"), report_text(data, "way"), *host ? " to " : "", host);
+	stop(r, record, str_text(&what), is_canary ? "blocked" : "masked");
+}
+
 void report_take_net(struct report *r, const json_t *record)
 {
 	const char *kind = report_text(record, "kind");
@@ -147,6 +173,8 @@ void report_take_net(struct report *r, const json_t *record)
 		str_addf(&what, "look up %s", report_text(data, "name"));
 		count(row_of(r->hosts, report_text(data, "name")), "denied", 1);
 		take_denied(r, record, data, str_text(&what));
+	} else if (strcmp(kind, "secret.canary") == 0 || strcmp(kind, "secret.masked") == 0) {
+		take_found(r, record, data);
 	} else if (strcmp(kind, "secret.used") == 0) {
 		const char *name = report_text(data, "secret");
 		AUTO(str_done) struct str key = { .max = KEY_MAX };
@@ -159,39 +187,24 @@ void report_take_net(struct report *r, const json_t *record)
 
 /* ---- limits --------------------------------------------------------------------------- */
 
-static void stop(struct report *r, const json_t *record, const char *what, const char *reason)
-{
-	AUTO(str_done) struct str key = { .max = KEY_MAX };
-
-	str_addf(&key, "%s\n%s\n%s", report_text(record, "process"), what, reason);
-	json_t *row = row_of(r->stopped, str_text(&key));
-
-	json_object_set(row, "ts", json_object_get(record, "ts"));
-	json_object_set_new(row, "process", json_string(report_text(record, "process")));
-	json_object_set_new(row, "what", json_string(what));
-	json_object_set_new(row, "reason", json_string(reason));
-	count(row, "n", 1);
-	r->n_limits++;
-}
-
-/* A command that was ended, and limits that it ran into (of which the store tells). */
+/* A command that was ended, and limits that it ran into. */
 void report_take_limits(struct report *r, const json_t *record)
 {
-	const json_t *data = json_object_get(record, "data"), *one;
-	const json_t *known = json_object_get(r->in->processes, report_text(record, "process"));
-	const char *reason = report_text(data, "reason");
-	size_t i;
+	const json_t *data = json_object_get(record, "data");
+	const char *reason = report_text(data, "reason"), *limit;
+	json_t *times;
 
-	if (*reason && strcmp(reason, "exited") != 0)
+	if (*reason && strcmp(reason, "exited") != 0) {
 		stop(r, record, "the command was ended", reason);
-	json_array_foreach(json_object_get(known, "violations"), i, one)
+		r->n_limits++;
+	}
+	json_object_foreach(json_object_get(data, "limits"), limit, times)
 	{
 		AUTO(str_done) struct str what = { .max = KEY_MAX / 2 };
 
-		if (strcmp(report_text(one, "kind"), "net") == 0)
-			continue; /* the ledger has it */
-		str_addf(&what, "%s: %s", report_text(one, "kind"), report_text(one, "target"));
+		str_addf(&what, "limit: %s", limit);
 		stop(r, record, str_text(&what), "over the limit");
+		r->n_limits++;
 	}
 }
 

@@ -57,7 +57,7 @@ static void print_record(const struct ledger_line *l, struct str *out)
 
 static int print_as(json_t *value, struct err *e)
 {
-	AUTO(str_done) struct str out = { .max = 4 * LEDGER_LINE_MAX };
+	AUTO(str_done) struct str out = { .max = 4ul * LEDGER_LINE_MAX };
 
 	if (!value)
 		return err_new(e, ERR_INTERNAL, "the daemon's answer is malformed: a record");
@@ -71,7 +71,7 @@ static int print_as(json_t *value, struct err *e)
 static int take_record(void *arg, struct span line, struct err *e)
 {
 	const enum format *format = arg;
-	AUTO(str_done) struct str out = { .max = 2 * LEDGER_LINE_MAX };
+	AUTO(str_done) struct str out = { .max = 2ul * LEDGER_LINE_MAX };
 	struct ledger_line l;
 
 	if (ledger_parse(line, &l) < 0)

@@ -13,7 +13,6 @@
 
 #define PATH_BYTES_MAX 8192
 #define RECORDS_MAX 200000
-#define POINTS_MAX 200
 #define PAGE_BYTES_MAX (64u << 20)
 #define VERIFIED_MAX (1u << 20)
 #define VERIFY_TRIES 5
@@ -26,7 +25,7 @@ struct report_opts {
 
 struct gathered {
 	struct client *client;
-	json_t *workspace, *repo, *records, *sandboxes, *links, *processes, *points, *counts;
+	json_t *workspace, *repo, *records, *sandboxes, *links, *counts;
 	json_t *verified;
 	struct str patch;
 	bool is_patch_cut, is_of_commits;
@@ -35,8 +34,8 @@ struct gathered {
 
 static void gathered_done(struct gathered *g)
 {
-	json_t *all[] = { g->workspace, g->repo,   g->records, g->sandboxes, g->links,
-		          g->processes, g->points, g->counts,  g->verified };
+	json_t *all[] = { g->workspace, g->repo,   g->records, g->sandboxes,
+		          g->links,     g->counts, g->verified };
 
 	for (size_t i = 0; i < COUNT(all); i++)
 		json_decref(all[i]);
@@ -170,47 +169,6 @@ static int get_records(struct gathered *g, const char *id, struct err *e)
 
 /* ---- what the store knows ------------------------------------------------------------- */
 
-static void get_sandboxes(struct gathered *g)
-{
-	const char *sandbox;
-	json_t *v, *one;
-	void *next;
-	size_t i;
-
-	json_object_foreach_safe(g->sandboxes, next, sandbox, v)
-	{
-		AUTO(json_decrefp)
-		json_t *page = look(g, "/v1/processes?limit=1000&sandbox={}", &sandbox);
-
-		json_array_foreach(json_object_get(page, "processes"), i, one)
-		    json_object_set(g->processes, text_of(one, "id"), one);
-		one = look(g, "/v1/sandboxes/{}", &sandbox);
-		if (one)
-			json_object_set_new(g->sandboxes, sandbox, one);
-	}
-}
-
-/* The history, oldest first, and of each point that is part of what is there now its files. */
-static void get_points(struct gathered *g, const char *id)
-{
-	AUTO(json_decrefp) json_t *all = look(g, "/v1/workspaces/{}/history?limit=1000", &id);
-	json_t *points = json_object_get(all, "points");
-	size_t asked = 0;
-
-	for (size_t i = json_array_size(points); i > 0; i--) {
-		json_t *point = json_array_get(points, i - 1);
-		const char *texts[] = { id, text_of(point, "before"), text_of(point, "id") };
-
-		json_array_append(g->points, point);
-		if (number_of(point, "files") == 0 || !*texts[1] || asked++ >= POINTS_MAX)
-			continue;
-		AUTO(json_decrefp)
-		json_t *changes = look(g, "/v1/workspaces/{}/changes?base={}&to={}", texts);
-
-		json_object_set(point, "changed", json_object_get(changes, "files"));
-	}
-}
-
 /* What was accepted last: two commits, or a point; else it is what is there. */
 struct accepted {
 	const char *base, *commit, *point;
@@ -230,7 +188,8 @@ static struct accepted accepted_of(const struct gathered *g)
 
 		if (strcmp(kind, "workspace.changed") == 0)
 			point = own;
-		else if (report_is_promotion(kind))
+		else if (report_is_promotion(kind) &&
+		         (*text_of(data, "commit") || *text_of(data, "tree")))
 			found = (struct accepted){ text_of(data, "base"), text_of(data, "commit"),
 				                   *own ? own : point };
 	}
@@ -367,13 +326,11 @@ static int gather(struct verb_call *c, struct gathered *g, struct err *e)
 	if (json_array_size(g->records) == 0)
 		return err_new(e, ERR_INVALID, "the ledger knows nothing of a workspace %s", name);
 	get_verified(g, c->opts);
-	get_sandboxes(g);
 	if (!g->workspace)
 		return 0;
 	const char *repo = text_of(g->workspace, "repo");
 
 	g->repo = *repo ? look(g, "/v1/repos/{}", &repo) : NULL;
-	get_points(g, id);
 	get_change(g, id);
 	return 0;
 }
@@ -406,8 +363,6 @@ static int report_run(struct verb_call *c, struct err *e)
 		              .records = json_array(),
 		              .sandboxes = json_object(),
 		              .links = json_object(),
-		              .processes = json_object(),
-		              .points = json_array(),
 		              .patch = { .max = REPORT_DIFF_MAX } };
 	AUTO(str_done) struct str page = { .max = PAGE_BYTES_MAX };
 
@@ -419,9 +374,6 @@ static int report_run(struct verb_call *c, struct err *e)
 		                      .workspace = g.workspace,
 		                      .repo = g.repo ? text_of(g.repo, "url") : NULL,
 		                      .records = g.records,
-		                      .points = g.points,
-		                      .processes = g.processes,
-		                      .sandboxes = g.sandboxes,
 		                      .counts = g.counts,
 		                      .patch = { str_text(&g.patch), g.patch.len },
 		                      .is_patch_cut = g.is_patch_cut,

@@ -1,14 +1,10 @@
-#include "core/approval.h"
+#include "core/approval-internal.h"
 
-#include "core/details.h"
-#include "core/ledger.h"
+#include "core/hook.h"
 #include "core/policy.h"
 #include "io/journal.h"
-#include "wire/hash.h"
-#include "wire/utf8.h"
 
-#define TEXT_MAX (STORE_TEXT_MAX - 128) /* what is cut says so, and what was cut has a hash */
-#define REJOIN_MS 15000                 /* for who asked the daemon before us to ask again */
+#define REJOIN_MS 15000 /* for who asked the daemon before us to ask again */
 #define STANDS_MS_MAX (10ull * 365 * 86400 * 1000)
 
 /* Who waits: for the answer, or for his decision to be on record. */
@@ -64,122 +60,13 @@ bool approval_is_allowed(const struct approval_row *row)
 	return row->state == APPROVAL_ALLOWED;
 }
 
-/* ---- texts ------------------------------------------------------------------------------- */
-
-static void add_shown(struct str *out, const char *text, bool is_utf8)
-{
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-		if (*p < ' ' || *p == 0x7f) {
-			str_addf(out, "\\x%02x", *p);
-		} else if (*p >= 0x80 && !is_utf8) {
-			str_addf(out, "\\x%02x", *p);
-		} else if (*p == 0xc2 && p[1] < 0xa0) { /* C1: control characters too */
-			str_addf(out, "\\u00%02x", p[1]);
-			p++;
-		} else {
-			str_addn(out, p, 1);
-		}
-	}
-}
-
-/* Bytes of a character that was cut do not stay. */
-static size_t whole(const char *text, size_t n)
-{
-	while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
-		n--;
-	return n;
-}
-
-/* Foreign text as it may stand in a line; NULL of none. */
-static const char *plain(struct arena *a, const char *text)
-{
-	AUTO(str_done) struct str out = { .max = 8ul * STORE_TEXT_MAX };
-	struct utf8 check = { 0 };
-	char sum[TREE_HASH_TEXT];
-
-	if (!text || !text[0])
-		return NULL;
-	bool is_utf8 = utf8_feed(&check, text, strlen(text)) && utf8_is_whole(&check);
-
-	add_shown(&out, text, is_utf8);
-	if (out.len <= TEXT_MAX && !out.overflow)
-		return arena_strdup(a, str_text(&out));
-	hash_of(span_of(text), sum);
-	size_t n = whole(str_text(&out), TEXT_MAX);
-	char *cut = arena_strndup(a, str_text(&out), n + sizeof sum + 16);
-
-	snprintf(cut + n, sizeof sum + 16, "... (sha256:%s)", sum);
-	return cut;
-}
-
-static const char *copy(struct arena *a, const char *text)
-{
-	return text && text[0] ? arena_strdup(a, text) : NULL;
-}
-
-static void copy_row(struct arena *a, struct approval_row *to, const struct approval_row *from)
-{
-	*to = *from;
-	const char **const texts[] = { &to->id,      &to->tenant, &to->node,  &to->kind,
-		                       &to->sandbox, &to->what,   &to->why,   &to->workspace,
-		                       &to->process, &to->detail, &to->scope, &to->suggestion,
-		                       &to->actor,   &to->note,   &to->reason };
-
-	for (size_t i = 0; i < COUNT(texts); i++)
-		*texts[i] = copy(a, *texts[i]);
-}
-
-/* ---- what the ledger hears --------------------------------------------------------------- */
-
-static struct ledger_who who_is(const struct approval_row *r)
-{
-	return (struct ledger_who){ .tenant = r->tenant,
-		                    .sandbox = r->sandbox,
-		                    .workspace = r->workspace,
-		                    .process = r->process,
-		                    .actor = r->actor };
-}
-
-static void set_text(json_t *o, const char *key, const char *text)
-{
-	if (text)
-		json_object_set_new(o, key, details_text(text));
-}
-
-static json_t *record_of(const struct approval_row *r)
-{
-	json_t *o = json_pack("{ss,ss,ss}", "approval", r->id, "of", r->kind, "state",
-	                      approval_state_name(r->state));
-
-	set_text(o, "what", r->what);
-	set_text(o, "why", r->why);
-	set_text(o, "scope", r->scope);
-	set_text(o, "note", r->note);
-	set_text(o, "reason", r->reason);
-	if (r->expires_ms)
-		json_object_set_new(o, "expires_ms", json_integer(r->expires_ms));
-	if (r->state == APPROVAL_PENDING)
-		json_object_set_new(o, "until_ms", json_integer(r->until_ms));
-	else
-		json_object_set_new(o, "asked_ms", json_integer(r->created_ms));
-	return o;
-}
-
-/* A sandbox that is gone has no chain any more. */
-static struct ledger_who who_now(const struct core *c, const struct approval_row *r)
-{
-	struct ledger_who who = who_is(r);
-
-	if (who.sandbox && !roster_find(&c->sandboxes, who.sandbox))
-		who.sandbox = NULL;
-	return who;
-}
+/* ---- the ledger --------------------------------------------------------------------------- */
 
 static void note(struct core *c, enum ledger_kind kind, const struct approval_row *r)
 {
-	const struct ledger_who who = who_now(c, r);
+	const struct ledger_who who = approval_who(c, r);
 
-	ledger_note(c, kind, &who, record_of(r));
+	ledger_note(c, kind, &who, approval_record(r));
 }
 
 /* ---- who waits --------------------------------------------------------------------------- */
@@ -286,7 +173,7 @@ static void tell_soon(struct core *c, const struct approval_row *row, const stru
 	*t = (struct told){
 		.timer.fired = told_fired, .core = c, .next = c->approvals->told, .waiter = *w
 	};
-	copy_row(&t->arena, &t->row, row);
+	approval_copy_row(&t->arena, &t->row, row);
 	c->approvals->told = t;
 	timer_set(&c->timers, &t->timer, 0);
 }
@@ -301,7 +188,7 @@ static struct approval *approval_new(struct core *c, const struct approval_row *
 	int64_t left = row->until_ms - core_now_ms();
 
 	*a = (struct approval){ .core = c, .timer.fired = timer_fired };
-	copy_row(&a->arena, &a->row, row);
+	approval_copy_row(&a->arena, &a->row, row);
 	a->entry.key = a->row.id;
 	a->until_ms = core_mono_ms() + (left > 0 ? (uint64_t)left : 0);
 	roster_add(&c->approvals->open, &a->entry);
@@ -323,6 +210,17 @@ static void wait_on(struct approval *a)
 	timer_set(&a->core->timers, &a->timer, a->until_ms > now ? a->until_ms - now : 0);
 }
 
+/* The store has numbered the change. */
+static void learn_rev(struct approval *a)
+{
+	AUTO(arena_done) struct arena arena = { 0 };
+	struct approval_row row;
+	struct err e = { 0 };
+
+	if (store_approval_get(a->core->store, NULL, a->row.id, &arena, &row, &e) == 0)
+		a->row.rev = row.rev;
+}
+
 static void end_stored(void *arg, const struct store_answer *answer)
 {
 	struct approval *a = arg;
@@ -331,6 +229,8 @@ static void end_stored(void *arg, const struct store_answer *answer)
 	if (answer->code != STORE_OK)
 		journal(JOURNAL_ERROR, "the end of an approval is not on record", "approval",
 		        a->row.id, "reason", answer->err->msg, NULL);
+	learn_rev(a);
+	hook_tell(c, &a->row);
 	approval_free(a);
 	tell_watches(c);
 }
@@ -405,6 +305,9 @@ static void inserted(void *arg, const struct store_answer *answer)
 	struct core *c = a->core;
 
 	if (answer->code == STORE_OK) {
+		learn_rev(a);
+		if (!a->is_over && !a->is_deciding)
+			hook_tell(c, &a->row);
 		tell_watches(c);
 		return;
 	}
@@ -428,12 +331,12 @@ static void row_of(const struct approval_ask *ask, struct arena *a, struct appro
 	    (struct approval_row){ .tenant = ask->tenant,
 		                   .state = APPROVAL_PENDING,
 		                   .kind = approval_kind_name(ask->kind),
-		                   .sandbox = copy(a, ask->sandbox),
-		                   .workspace = copy(a, ask->workspace),
-		                   .process = copy(a, ask->process),
-		                   .what = plain(a, ask->what),
-		                   .why = plain(a, ask->why),
-		                   .suggestion = plain(a, ask->suggestion),
+		                   .sandbox = approval_copy(a, ask->sandbox),
+		                   .workspace = approval_copy(a, ask->workspace),
+		                   .process = approval_copy(a, ask->process),
+		                   .what = approval_plain(a, ask->what),
+		                   .why = approval_plain(a, ask->why),
+		                   .suggestion = approval_plain(a, ask->suggestion),
 		                   .detail = "{}",
 		                   .lasting = ask->is_lasting,
 		                   .created_ms = now,
@@ -493,7 +396,7 @@ static int ask_new(struct core *c, struct approval_row *row, const struct waiter
 		return fail_err(f, &e);
 	}
 	note(c, LEDGER_APPROVAL_ASKED, &a->row);
-	journal(JOURNAL_INFO, "an approval is asked for", "approval", id, "kind", row->kind, NULL);
+	journal(JOURNAL_DEBUG, "an approval is asked for", "approval", id, "kind", row->kind, NULL);
 	join(a, w, id);
 	return 0;
 }
@@ -620,12 +523,14 @@ static void decision_stored(void *arg, const struct store_answer *answer)
 		return;
 	}
 	a->is_over = true;
+	learn_rev(a);
 	journal(JOURNAL_INFO, "an approval is decided", "approval", a->row.id, "state",
 	        approval_state_name(a->row.state), "actor", a->row.actor, NULL);
 	if (effect_of(&a->row) && approval_is_allowed(&a->row))
 		effect_of (&a->row)(c, &a->row);
 	tell(&a->deciders, &a->row, NULL);
 	tell(&a->askers, &a->row, NULL);
+	hook_tell(c, &a->row);
 	approval_free(a);
 	tell_watches(c);
 }
@@ -701,16 +606,16 @@ static void begin(struct approval *a, const struct approval_answer *answer)
 {
 	a->row.state = answer->is_allowed ? APPROVAL_ALLOWED : APPROVAL_DENIED;
 	a->row.scope = approval_scope_name(answer->scope);
-	a->row.actor = copy(&a->arena, answer->actor);
-	a->row.note = plain(&a->arena, answer->note);
+	a->row.actor = approval_copy(&a->arena, answer->actor);
+	a->row.note = approval_plain(&a->arena, answer->note);
 	a->row.decided_ms = core_now_ms();
 	a->row.expires_ms = stands_until(answer, a->row.decided_ms);
 	a->is_deciding = true;
 	timer_stop(&a->core->timers, &a->timer);
-	const struct ledger_who who = who_now(a->core, &a->row);
+	const struct ledger_who who = approval_who(a->core, &a->row);
 
-	ledger_commit(a->core, LEDGER_APPROVAL_DECIDED, &who, record_of(&a->row), decision_noted,
-	              a);
+	ledger_commit(a->core, LEDGER_APPROVAL_DECIDED, &who, approval_record(&a->row),
+	              decision_noted, a);
 }
 
 /* One that the store has: it is over. */
@@ -767,6 +672,7 @@ static void take_up(struct core *c, const struct approval_row *row)
 	if (!row->lasting && left > REJOIN_MS)
 		left = REJOIN_MS;
 	timer_set(&c->timers, &a->timer, left);
+	hook_tell(c, &a->row); /* the daemon before us may not have come to it */
 }
 
 /* Allowed, and then the daemon died. */
@@ -805,6 +711,7 @@ int approvals_open(struct core *c, struct err *e)
 	struct approval_list list;
 
 	c->approvals = mem_alloc(sizeof *c->approvals);
+	hook_open(c);
 	do {
 		if (store_approval_list(c->store, &q, &arena, &list, e) < 0)
 			return -1;
@@ -831,6 +738,7 @@ void approvals_close(struct core *c)
 {
 	if (!c->approvals)
 		return;
+	hook_close(c);
 	while (c->approvals->told)
 		told_free(c->approvals->told);
 	roster_each(&c->approvals->open, drop, NULL);

@@ -50,6 +50,7 @@ struct approval_ask {
 /* `row` is borrowed for the time of the call. */
 typedef void approval_done_fn(void *arg, const struct approval_row *row);
 bool approval_is_allowed(const struct approval_row *row);
+json_t *approval_json(const struct approval_row *row); /* as the API has it */
 
 int approvals_open(struct core *c, struct err *e) MUST_USE; /* those that the store has */
 void approvals_ready(struct core *c);                       /* what was allowed is done */

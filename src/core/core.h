@@ -12,7 +12,8 @@
  *   birth.c     a log that speaks for a row that is not there yet
  *   quota.c     what one tenant has, and may have
  *   gate.c      the gate of a sandbox: its child, its rules; gate_ask.c what it holds
- *   approval.c  what waits for a person; loosen.c: what we do then
+ *   approval.c  what waits for a person, approval_text.c in words; loosen.c: what we do then
+ *   hook.c      who is told of that by HTTP
  *   ledger.c    what happened, on its way to the ledger; notes.c: in which words
  *   service.c   one command of ours in a throw-away sandbox
  *   repo.c      repositories: their mirrors
@@ -65,6 +66,7 @@ struct core_config {
 	uint64_t ttl_ms;          /* of a sandbox that names none; 0: for ever */
 	uint64_t keep_records_ms; /* ended processes and their logs */
 	uint64_t keep_trash_ms;   /* workspaces that were removed */
+	bool has_webhook;         /* somebody is told of approvals */
 	bool has_process_events;  /* programs that commands start are in the ledger */
 	uint64_t idle_exit_ms;    /* on demand: end when nothing is left to do; 0: never */
 };
@@ -83,6 +85,7 @@ struct core {
 	struct maker *maker;
 	struct ledger *ledger;        /* ledger.h */
 	struct approvals *approvals;  /* approval.h */
+	struct hook *hook;            /* hook.h; NULL: nobody wants to hear of them */
 	struct cache_ask *cache_asks; /* that are under way */
 	struct key_ask *key_asks;     /* secret.h */
 	struct scanner_ask *scanner_asks;

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include "wire/base64.h"
+#include "wire/hash.h"
 #include "wire/log.h"
 
 #define KEPT_TEXT_MAX (64u << 20)
@@ -162,4 +163,42 @@ uint64_t details_streams(json_t *o, const struct keep *kept)
 	}
 	json_object_set_new(o, "encoding", json_string(is_text ? "utf-8" : "base64"));
 	return dropped;
+}
+
+/* ---- arguments ----------------------------------------------------------------------- */
+
+char *details_argv(const char *const *argv)
+{
+	json_t *list = json_array();
+	size_t n = 0;
+
+	for (; *argv && n < ARGV_TEXT_MAX; argv++) {
+		AUTO(freep) char *cut = mem_alloc(ARGV_TEXT_MAX + 1);
+		size_t len = strlen(*argv);
+
+		snprintf(cut, ARGV_TEXT_MAX - n + 1, "%s", *argv);
+		json_array_append_new(list, details_text(cut));
+		n += len;
+	}
+	if (*argv)
+		json_array_append_new(list, json_string("..."));
+	char *text = json_dumps(list, JSON_COMPACT);
+	json_decref(list);
+	return text;
+}
+
+/* What the text leaves out can be told from something else all the same. */
+void details_argv_hash(const char *const *argv, char out[TREE_HASH_TEXT])
+{
+	size_t bytes = 0;
+	struct hash h;
+
+	for (size_t i = 0; argv[i]; i++)
+		bytes += strlen(argv[i]);
+	if (bytes <= ARGV_TEXT_MAX)
+		return;
+	hash_init(&h);
+	for (size_t i = 0; argv[i]; i++)
+		hash_add(&h, (struct span){ argv[i], strlen(argv[i]) + 1 });
+	hash_text(&h, out);
 }

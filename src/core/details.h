@@ -8,6 +8,7 @@
 #include "wire/channel.h"
 #include "wire/gate.h"
 #include "wire/keep.h"
+#include "wire/tree.h"
 
 /* {"children":[],"violations":[],"execs":{}}; to be freed. `denials` (or NULL) are violations too.
  */
@@ -23,6 +24,11 @@ struct details_refusal {
 void details_refuse(json_t **list, const struct details_refusal *r);
 /* Names, arguments and paths may be any bytes: what is not text is replaced. */
 json_t *details_text(const char *text);
+/* The arguments as a JSON list, to be freed; of more than ARGV_TEXT_MAX bytes the beginning, and
+ * the cut is visible: then the hash of all of them, a NUL behind each, is given too. */
+#define ARGV_TEXT_MAX 4096
+char *details_argv(const char *const *argv);
+void details_argv_hash(const char *const *argv, char out[TREE_HASH_TEXT]);
 /* stdout, stderr and encoding of what was kept of both; how many bytes are not in there. Text when
  * both are UTF-8, else both in base64: one `encoding` speaks for both. */
 uint64_t details_streams(json_t *o, const struct keep *kept);

@@ -93,6 +93,16 @@ static enum events_what at_end(struct events *e)
 	return ledger_last(e->core) > e->seq ? ask(e, e->seq + 1) : EVENTS_END;
 }
 
+/* Damage is for who verifies. */
+static bool is_wanted(struct events *e, struct span line, struct ledger_line *l)
+{
+	if (ledger_parse(line, l) < 0)
+		return false;
+	if (l->seq > e->seq)
+		e->seq = l->seq;
+	return events_match(&e->query, l);
+}
+
 enum events_what events_next(struct events *e, size_t *budget, struct span *line,
                              struct ledger_line *l)
 {
@@ -100,25 +110,19 @@ enum events_what events_next(struct events *e, size_t *budget, struct span *line
 		return EVENTS_WAIT;
 	if (e->fd < 0)
 		return ask(e, e->seq + 1);
-	for (;;) {
+	int r;
+
+	do {
 		while (take_line(e, line)) {
 			*budget += line->len;
-			if (ledger_parse(*line, l) < 0) /* damage: for who verifies */
-				continue;
-			if (l->seq > e->seq)
-				e->seq = l->seq;
-			if (events_match(&e->query, l))
+			if (is_wanted(e, *line, l))
 				return EVENTS_LINE;
 			if (*budget > EVENTS_TURN)
 				return EVENTS_TURN_OVER;
 		}
-		int r = fill(e);
-
-		if (r < 0)
-			return EVENTS_FAILED;
-		if (r == 0)
-			return at_end(e);
-	}
+		r = fill(e);
+	} while (r > 0);
+	return r < 0 ? EVENTS_FAILED : at_end(e);
 }
 
 /* ---- life ----------------------------------------------------------------------------- */

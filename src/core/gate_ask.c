@@ -240,8 +240,9 @@ void gate_approval_of(struct sbx *s, const struct gate_record *r, char id[ID_SIZ
 
 void gate_asks_close(struct sbx *s)
 {
-	while (s->held) {
-		approval_cancel(s->core, s->held);
-		held_free(s->held);
+	for (struct gate_held *h = s->held, *next; h; h = next) {
+		next = h->next;
+		approval_cancel(s->core, h);
+		held_free(h);
 	}
 }

@@ -191,6 +191,11 @@ void maker_ledger(struct core *c, given_fn *done, void *arg)
 	ask_socket(c, L_LEDGER, done, arg);
 }
 
+void maker_hook(struct core *c, given_fn *done, void *arg)
+{
+	ask_socket(c, L_HOOK, done, arg);
+}
+
 void maker_vault(struct core *c, const struct vault_open *open, given_fn *done, void *arg)
 {
 	struct launch_packet *p = mem_alloc(sizeof *p);

@@ -43,10 +43,9 @@ struct net {
 /* ---- one record as a row -------------------------------------------------------------- */
 
 static const enum connection_kind kinds[] = {
-	[GATE_OPENED] = CONNECTION_ONE,
-	[GATE_CLOSED] = CONNECTION_ONE,
-	[GATE_LOOKUP] = CONNECTION_LOOKUP,
-	[GATE_REQUEST] = CONNECTION_REQUEST,
+	[GATE_OPENED] = CONNECTION_ONE,    [GATE_CLOSED] = CONNECTION_ONE,
+	[GATE_LOOKUP] = CONNECTION_LOOKUP, [GATE_REQUEST] = CONNECTION_REQUEST,
+	[GATE_USE] = CONNECTION_REQUEST,
 };
 _Static_assert(COUNT(kinds) == GATE_KINDS, "a kind of record has no row");
 
@@ -71,7 +70,7 @@ static const char *address_text(struct arena *a, const uint8_t addr[16])
 
 static const char *close_of(const struct gate_record *r)
 {
-	if (r->kind == GATE_OPENED)
+	if (r->kind == GATE_OPENED || r->kind == GATE_USE)
 		return CONNECTION_OPEN;
 	return r->kind == GATE_CLOSED ? closers[r->close_by % COUNT(closers)] : NULL;
 }
@@ -331,10 +330,11 @@ void core_on_record(struct sbx *s, uint64_t at, uint32_t num, const struct gate_
 	snprintf(h.process, sizeof h.process, "%s", note_whose(s, num, r));
 	gate_approval_of(s, r, h.approval);
 	n->generation = s->generation;
-	note_net(s, h.process, r);
+	if (r->kind != GATE_USE) /* how it ended is told of then */
+		note_net(s, h.process, r);
 	secret_note_use(s, r);
 	canary_note_net(s, h.process, r);
-	if (r->secret[0] && !net_is_denied(r)) {
+	if (r->kind == GATE_USE) {
 		h.uses = ++n->uses;
 		note_use(s, h.process, r, use_on_disk, n);
 	}

@@ -74,6 +74,21 @@ static void add_digest(const struct sbx *s, json_t *data)
 	    details_text(row.digest));
 }
 
+/* As they count, whoever set them: "mem": "4g". */
+static void add_limits(const struct sbx *s, json_t *data)
+{
+	json_t *limits = json_object();
+	char text[32];
+
+	for (enum limit_id i = 0; i < LIMIT_COUNT; i++) {
+		if (s->spec.limits[i].value == 0)
+			continue;
+		limit_text(i, s->spec.limits[i].value, text);
+		json_object_set_new(limits, limit_name(i), json_string(text));
+	}
+	json_object_set_new(data, "limits", limits);
+}
+
 void note_sandbox_created(const struct sbx *s)
 {
 	const struct ledger_who who = who_is(s);
@@ -87,6 +102,7 @@ void note_sandbox_created(const struct sbx *s)
 	                         (json_int_t)s->generation, "once", s->is_one_shot);
 
 	add_digest(s, data);
+	add_limits(s, data);
 	if (s->key)
 		json_object_set_new(data, "key", details_text(s->key));
 	json_t *spec = json_loads(s->spec_text, 0, NULL);
@@ -269,6 +285,30 @@ static json_t *digest_of(const struct px *p)
 	return digest_json(of);
 }
 
+/* Limits that it ran into, and how often. */
+static void add_met(const struct channel_end *end, json_t *data)
+{
+	const struct {
+		enum limit_id limit;
+		uint64_t count;
+	} rows[] = { { LIMIT_MEM, end->oom_kills },
+		     { LIMIT_PIDS, end->pids_denied },
+		     { LIMIT_OUTPUT, end->dropped_bytes > 0 },
+		     { LIMIT_DISK, end->is_disk_full },
+		     { LIMIT_INODES, end->is_inodes_full } };
+	json_t *met = NULL;
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		if (rows[i].count == 0)
+			continue;
+		met = met ? met : json_object();
+		json_object_set_new(met, limit_name(rows[i].limit),
+		                    json_integer((json_int_t)rows[i].count));
+	}
+	if (met)
+		json_object_set_new(data, "limits", met);
+}
+
 void note_exec_ended(const struct px *p)
 {
 	const struct ledger_who who = who_ran(p);
@@ -287,6 +327,7 @@ void note_exec_ended(const struct px *p)
 
 	if (hashes)
 		json_object_set_new(data, "sha256", hashes);
+	add_met(end, data);
 	if (end->signal)
 		json_object_set_new(data, "signal", json_integer(end->signal));
 	if (end->reason[0])
@@ -302,10 +343,9 @@ void note_exec_ended(const struct px *p)
 /* ---- the network ---------------------------------------------------------------------- */
 
 static const enum ledger_kind net_kinds[] = {
-	[GATE_OPENED] = LEDGER_NET_CONNECTION,
-	[GATE_CLOSED] = LEDGER_NET_CONNECTION,
-	[GATE_LOOKUP] = LEDGER_NET_LOOKUP,
-	[GATE_REQUEST] = LEDGER_NET_REQUEST,
+	[GATE_OPENED] = LEDGER_NET_CONNECTION, [GATE_CLOSED] = LEDGER_NET_CONNECTION,
+	[GATE_LOOKUP] = LEDGER_NET_LOOKUP,     [GATE_REQUEST] = LEDGER_NET_REQUEST,
+	[GATE_USE] = LEDGER_NET_REQUEST,
 };
 _Static_assert(COUNT(net_kinds) == GATE_KINDS, "a kind of record has no kind here");
 
@@ -348,15 +388,12 @@ void note_use(const struct sbx *s, const char *process, const struct gate_record
               ledger_done_fn *done, void *arg)
 {
 	struct ledger_who who = who_is(s);
-	json_t *data =
-	    json_pack("{so,so,si,sI,sI,si}", "secret", details_text(r->secret), "host",
-	              details_text(r->name), "port", (int)r->port, "num", (json_int_t)r->seq,
-	              "request", (json_int_t)r->request, "status", (int)r->status);
+	json_t *data = json_pack("{so,so,si,sI,sI}", "secret", details_text(r->secret), "host",
+	                         details_text(r->name), "port", (int)r->port, "num",
+	                         (json_int_t)r->seq, "request", (json_int_t)r->request);
 
 	set_text(data, "method", r->method);
 	set_text(data, "path", r->path);
-	if (r->reason != GATE_NONE)
-		set_text(data, "reason", gate_reason_name((enum gate_reason)r->reason));
 	who.process = process;
 	who.actor = NULL;
 	/* Of our own, such as a push: whoever wanted it is told of there. */

@@ -18,9 +18,6 @@
 #include "engine/plan.h"
 #include "io/journal.h"
 #include "io/log.h"
-#include "wire/hash.h"
-
-#define ARGV_TEXT_MAX 4096 /* of the record; longer commands are cut, and the cut is visible */
 
 /* ---- the object ---------------------------------------------------------------------- */
 
@@ -262,42 +259,6 @@ static void move(struct px *p, enum process_state state)
 
 /* ---- start --------------------------------------------------------------------------- */
 
-static char *argv_text(const char *const *argv)
-{
-	json_t *list = json_array();
-	size_t n = 0;
-
-	for (; *argv && n < ARGV_TEXT_MAX; argv++) {
-		AUTO(freep) char *cut = mem_alloc(ARGV_TEXT_MAX + 1);
-		size_t len = strlen(*argv);
-
-		snprintf(cut, ARGV_TEXT_MAX - n + 1, "%s", *argv);
-		json_array_append_new(list, details_text(cut));
-		n += len;
-	}
-	if (*argv)
-		json_array_append_new(list, json_string("..."));
-	char *text = json_dumps(list, JSON_COMPACT);
-	json_decref(list);
-	return text;
-}
-
-/* What the text leaves out can be told from something else all the same. */
-static void hash_argv(const char *const *argv, char out[TREE_HASH_TEXT])
-{
-	size_t bytes = 0;
-	struct hash h;
-
-	for (size_t i = 0; argv[i]; i++)
-		bytes += strlen(argv[i]);
-	if (bytes <= ARGV_TEXT_MAX)
-		return;
-	hash_init(&h);
-	for (size_t i = 0; argv[i]; i++)
-		hash_add(&h, (struct span){ argv[i], strlen(argv[i]) + 1 });
-	hash_text(&h, out);
-}
-
 static int open_log(struct px *p, struct fail *f)
 {
 	if (p->is_service) /* it has no name, so nobody has to remove it */
@@ -490,8 +451,8 @@ struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	snprintf(p->sandbox_id, sizeof p->sandbox_id, "%s", s->id);
 	snprintf(p->actor, sizeof p->actor, "%s", ask->actor ? ask->actor : "");
 	const char *const shown[] = { "sh", "-c", ask->script, NULL };
-	p->argv = argv_text(ask->script ? shown : ask->argv);
-	hash_argv(ask->script ? shown : ask->argv, p->argv_hash);
+	p->argv = details_argv(ask->script ? shown : ask->argv);
+	details_argv_hash(ask->script ? shown : ask->argv, p->argv_hash);
 	p->shell = ask->shell ? mem_strdup(ask->shell) : NULL;
 	p->cwd = mem_strdup(first_cwd(s, ask, &cmd));
 	p->label = ask->label ? mem_strdup(ask->label) : NULL;
@@ -554,6 +515,12 @@ struct px *px_start(struct sbx *s, const struct px_ask *ask, struct fail *f)
 void px_on_started(struct px *p)
 {
 	move(p, PROCESS_RUNNING);
+	tell(p, false);
+}
+
+void px_on_asked(struct px *p, const char *approval)
+{
+	snprintf(p->approval, sizeof p->approval, "%s", approval);
 	tell(p, false);
 }
 

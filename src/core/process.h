@@ -52,6 +52,7 @@ struct px {
 	bool is_known;  /* its monitor has spoken of it, or we have told it */
 	bool is_stored; /* its row is there, or could not be made: is_unrecorded */
 	bool is_unrecorded;
+	char approval[ID_SIZE];     /* that it, or what it started, last had to wait for; "" */
 	char denied[96];            /* why: */
 	bool is_denied;             /* a person said no, or nobody yes, and it was not executed */
 	bool is_service;            /* its sandbox is: on no record */
@@ -100,7 +101,8 @@ void px_on_grew(struct px *p);
 void px_on_end(struct px *p, const struct channel_end *end);
 void px_on_fail(struct px *p, const struct err *e);
 void px_on_waiting(struct px *p);
-/* Its own execve waits for an approval; goes on; will fail (tripped.h). */
+/* Something of it waits for an approval. Its own execve does; goes on; will fail (tripped.h). */
+void px_on_asked(struct px *p, const char *approval);
 void px_on_held(struct px *p);
 void px_on_approved(struct px *p);
 void px_on_denied(struct px *p, const char *reason, const char *approval);

@@ -283,9 +283,11 @@ static int choose_forge(struct pull *p, const struct pull_ask *ask, struct fail 
 		           ? "gitlab"
 		           : "github";
 	for (size_t i = 0; i < COUNT(forges); i++)
-		if (strcmp(forges[i].name, name) == 0)
+		if (strcmp(forges[i].name, name) == 0) {
 			p->forge = &forges[i];
-	return p->forge ? 0 : fail_set(f, FAIL_INVALID, "forge: \"github\" or \"gitlab\"");
+			return 0;
+		}
+	return fail_set(f, FAIL_INVALID, "forge: \"github\" or \"gitlab\"");
 }
 
 static int choose_api(struct pull *p, const struct pull_ask *ask, struct fail *f)
@@ -410,7 +412,8 @@ int pull_start(struct wsx *w, const struct pull_ask *ask, pull_done_fn *done, vo
 {
 	struct pull *p = mem_alloc(sizeof *p);
 
-	*p = (struct pull){ .core = w->core, .w = w, .done = done, .arg = arg };
+	*p =
+	    (struct pull){ .core = w->core, .w = w, .forge = &forges[0], .done = done, .arg = arg };
 	wsx_ref(w);
 	if (take(p, ask, f) < 0) {
 		pull_free(p);

@@ -130,6 +130,16 @@ static int check_sealed(const char *sealed, struct fail *f)
 	return 0;
 }
 
+/* Somebody may have put the value where a host belongs: nothing that was said is repeated. */
+static int refuse_bind(const struct err *e, struct fail *f)
+{
+	const char *first = strchr(e->msg, '"'), *last = strrchr(e->msg, '"');
+
+	if (!first || first == last)
+		return fail_err(f, e);
+	return fail_set(f, FAIL_INVALID, "bind: %.*s\"...%s", (int)(first - e->msg), e->msg, last);
+}
+
 int secret_find(struct core *c, const char *tenant, const char *name, struct arena *a,
                 struct secret_row *out, struct fail *f)
 {
@@ -158,9 +168,10 @@ int secret_put(struct core *c, const struct secret_ask *ask, struct store_call c
 	struct secret_list all;
 	struct err e = { 0 };
 
-	if (secret_name_check(ask->name, &e) < 0 ||
-	    bind_read(&b, ask->bind, strlen(ask->bind), &e) < 0)
+	if (secret_name_check(ask->name, &e) < 0)
 		return fail_err(f, &e);
+	if (bind_read(&b, ask->bind, strlen(ask->bind), &e) < 0)
+		return refuse_bind(&e, f);
 	if (b.canary && ask->sealed[0])
 		return fail_set(f, FAIL_INVALID, "sealed: a canary is no secret");
 	if (!b.canary && check_sealed(ask->sealed, f) < 0)
@@ -446,7 +457,9 @@ void secret_note_use(struct sbx *s, const struct gate_record *r)
 	};
 	struct err e = { 0 };
 
-	if (!r->secret[0] || (r->reason == GATE_CANARY && r->kind == GATE_REQUEST))
+	bool is_canary = r->reason == GATE_CANARY && r->kind != GATE_REQUEST;
+
+	if (!r->secret[0] || (r->kind != GATE_USE && !is_canary))
 		return;
 	if (store_secret_used(s->core->store, &row, (struct store_call){ .is_lazy = true }, &e) < 0)
 		journal(JOURNAL_ERROR, e.msg, "sandbox", s->id, NULL);

@@ -35,7 +35,7 @@ static bool read_trip(struct channel_trip *t, const void *bytes, size_t n)
 static char *text_of(const struct channel_trip *t, json_t *argv)
 {
 	AUTO(freep) const char **list = mem_alloc(ARGS_MAX * sizeof *list);
-	struct str text = { .max = 8u * CHANNEL_TRIP_TEXT };
+	struct str text = { .max = 8ul * CHANNEL_TRIP_TEXT };
 	size_t k = 0;
 
 	for (size_t at = 0; at < t->text_len; at += strlen(t->text + at) + 1) {
@@ -148,6 +148,14 @@ static int ask(struct tripped *t, const struct channel_trip *said, const json_t 
 	return approval_ask(s->core, &q, decided, t, t->approval, f);
 }
 
+static void wait_for(const struct tripped *t, struct px *p)
+{
+	if (t->is_own)
+		px_on_held(p);
+	if (approval_find(p->core, t->approval)) /* else it is decided already */
+		px_on_asked(p, t->approval);
+}
+
 void tripped_on(struct sbx *s, uint32_t num, const void *bytes, size_t n)
 {
 	static struct channel_trip said;
@@ -175,8 +183,8 @@ void tripped_on(struct sbx *s, uint32_t num, const void *bytes, size_t n)
 		refused(t, f.detail);
 		answer(t, false);
 		tripped_free(t);
-	} else if (t->is_own && p) {
-		px_on_held(p);
+	} else if (p) {
+		wait_for(t, p);
 	}
 	json_decref(detail);
 }
@@ -198,15 +206,16 @@ void tripped_over(struct sbx *s, const void *bytes, size_t n)
 
 void tripped_recorded(struct px *p)
 {
-	for (struct tripped *t = p->sandbox->tripped; t; t = t->next)
-		if (t->num == p->num && t->is_own)
-			px_on_held(p);
+	for (const struct tripped *t = p->sandbox->tripped; t; t = t->next)
+		if (t->num == p->num)
+			wait_for(t, p);
 }
 
 void tripped_close(struct sbx *s)
 {
-	while (s->tripped) {
-		approval_cancel(s->core, s->tripped);
-		tripped_free(s->tripped);
+	for (struct tripped *t = s->tripped, *next; t; t = next) {
+		next = t->next;
+		approval_cancel(s->core, t);
+		tripped_free(t);
 	}
 }

@@ -158,6 +158,7 @@ struct conn {
 
 void gate_say(struct gate *g, const struct gate_packet *p); /* waits in a queue for room */
 int64_t gate_unix_ms(void);
+void gate_say_marks(struct gate *g); /* of all secrets that there are now */
 /* `out` is locked, with room for SECRET_VALUE_MAX; how long it is, or -1. */
 int gate_open_secret(const struct gate *g, const struct cred_rule *c, uint8_t *out,
                      struct err *e) MUST_USE;
@@ -232,11 +233,15 @@ struct request_note {
 	enum gate_reason reason;
 };
 void record_request(struct conn *c, const struct request_note *n);
+/* Its secret goes out next: told before, so that it is on record whatever happens then. */
+void record_use(struct conn *c, const struct request_note *n);
 /* A token was asked for. */
 struct minted {
+	uint64_t seq;
 	const char *secret, *name, *path;
 	uint16_t port;
-	int status;
+	int status; /* GATE_REQUEST */
+	enum gate_kind kind;
 	enum gate_reason reason;
 };
 void record_minted(struct gate *g, const struct minted *m);

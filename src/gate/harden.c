@@ -130,6 +130,15 @@ int harden_files(int own_fd, struct err *e)
 	return r < 0 ? err_sys(e, -r, "landlock") : 0;
 }
 
+int harden_caller(struct err *e)
+{
+	if (harden_process(e) < 0 || harden_files(-1, e) < 0)
+		return -1;
+	int r = os_seccomp_load(filter_gate_child, COUNT(filter_gate_child), false);
+
+	return r < 0 ? err_sys(e, -r, "seccomp") : 0;
+}
+
 int harden_child(pid_t master, struct err *e)
 {
 	int r = os_prctl(PR_SET_PDEATHSIG, SIGKILL);

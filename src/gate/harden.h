@@ -14,6 +14,8 @@ int harden_process(struct err *e) MUST_USE;
  * `own_fd` (-1: none). */
 int harden_files(int own_fd, struct err *e) MUST_USE;
 
+/* Of a program of ours that only calls out: it reads a few files, writes none, starts nothing. */
+int harden_caller(struct err *e) MUST_USE;
 /* The master, at its start. */
 int harden_master(struct err *e) MUST_USE;
 /* A child of `master`: it dies with it, reads a few files, writes none, starts nothing. */

@@ -14,6 +14,14 @@ static void count_held(struct leg *l)
 	l->held = now;
 }
 
+static void drop_in(struct leg *l)
+{
+	if (l->is_private && l->in.data)
+		explicit_bzero(l->in.data, l->in.cap);
+	str_done(&l->in);
+	l->in_from = 0;
+}
+
 static void drop_out(struct leg *l)
 {
 	if (l->has_secret && l->out.data)
@@ -27,10 +35,9 @@ void leg_done(struct leg *l)
 {
 	tls_free(l->tls);
 	l->tls = NULL;
-	str_done(&l->in);
+	drop_in(l);
 	drop_out(l);
 	count_held(l);
-	l->in_from = 0;
 	l->is_readable = l->is_broken = false;
 	l->is_eof = l->is_deaf = true;
 }
@@ -116,7 +123,11 @@ bool leg_fill(struct leg *l)
 		l->in.len -= l->in_from;
 		l->in_from = 0;
 		l->in.max = IN_MAX;
+		if (l->is_private && l->in.cap == 0)
+			str_room(&l->in, 2ul * LEG_FULL); /* moved, it would be there twice */
 		str_addn(&l->in, buf, (size_t)n);
+		if (l->is_private)
+			explicit_bzero(buf, (size_t)n);
 	}
 	return true;
 }
@@ -124,10 +135,8 @@ bool leg_fill(struct leg *l)
 void leg_take(struct leg *l, size_t n)
 {
 	l->in_from += n;
-	if (l->in_from == l->in.len) {
-		str_done(&l->in);
-		l->in_from = 0;
-	}
+	if (l->in_from == l->in.len)
+		drop_in(l);
 }
 
 /* ---- writing ------------------------------------------------------------------------- */

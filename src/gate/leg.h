@@ -34,6 +34,7 @@ struct leg {
 	bool is_deaf; /* takes no more; what it has said can still be read */
 	bool is_over_budget;
 	bool has_secret; /* in `out`: wiped with it */
+	bool is_private; /* what comes may have a secret in it: wiped too */
 };
 
 static inline struct span leg_input(const struct leg *l)

@@ -1,5 +1,7 @@
 #include "gate/mask.h"
 
+#include "gate/leg.h"
+
 #define HELD_MAX (4u << 20) /* one read, and what was held */
 
 static void wipe(struct str *s)
@@ -36,6 +38,8 @@ void mask_feed(struct mask *m, struct span in, struct str *out)
 		return;
 	}
 	m->held.max = HELD_MAX;
+	if (m->held.cap == 0)
+		str_room(&m->held, 2ul * LEG_FULL); /* moved, it would be there twice */
 	str_addn(&m->held, in.at, in.len);
 	m->seen += in.len;
 	m->hits += purse_mask(m->purse, m->held.data, m->held.len);

@@ -34,6 +34,7 @@ struct mint {
 	struct gate *gate;
 	struct mint *next, **link;
 	size_t which; /* of rules.creds */
+	uint64_t seq; /* of its records; 0: nothing was said yet */
 	struct dial *dial;
 	struct timer late;
 	struct weburl api;
@@ -73,9 +74,13 @@ static struct purse_entry *entry_of(const struct mint *m)
 	return &m->gate->purse->entries[m->which];
 }
 
-static void tell(const struct mint *m, enum gate_reason why)
+static void tell(struct mint *m, enum gate_kind kind, enum gate_reason why)
 {
-	record_minted(m->gate, &(struct minted){ .secret = entry_of(m)->name,
+	if (m->seq == 0)
+		m->seq = names_next_seq(&m->gate->names);
+	record_minted(m->gate, &(struct minted){ .seq = m->seq,
+	                                         .kind = kind,
+	                                         .secret = entry_of(m)->name,
 	                                         .name = m->api.host,
 	                                         .port = m->api.port,
 	                                         .path = m->api.path,
@@ -92,7 +97,7 @@ static void end(struct mint *m, const char *wrong)
 		journal(JOURNAL_WARN, "no token of an app", "sandbox", g->id, "secret",
 		        entry_of(m)->name, "reason", wrong, NULL);
 	}
-	tell(m, wrong ? GATE_TOKEN : GATE_NONE);
+	tell(m, GATE_REQUEST, wrong ? GATE_TOKEN : GATE_NONE);
 	mint_free(m);
 	web_look_again(g);
 }
@@ -121,6 +126,8 @@ static const char *take_token(struct mint *m)
 		purse_set_token(m->gate->purse, m->which, span_of(token),
 		                until - (left / 2 < EARLY_MS ? left / 2 : EARLY_MS));
 	json_decref(o);
+	if (!wrong)
+		gate_say_marks(m->gate);
 	return wrong;
 }
 
@@ -286,8 +293,10 @@ static void dialled(void *owner, int fd, enum gate_reason why, const struct rule
 		end(m, "no TLS can be spoken");
 	else if (ask(m, &e) < 0)
 		end(m, e.msg);
-	else
+	else {
+		tell(m, GATE_USE, GATE_NONE);
 		run(m);
+	}
 }
 
 /* Where, of this installation. False: it may not be asked. */

@@ -12,14 +12,14 @@
 /* ---- locked bytes -------------------------------------------------------------------- */
 
 /* What one value can become: itself, as it is said (escaped: three times as long), and for the
- * marks three copies and six codes of a third more. */
+ * marks three copies, six codes of a third more, and once more escaped. */
 static size_t room_for(const struct cred_rule *c, size_t n)
 {
 	if (c->bind.how == BIND_APP)
 		return 2 * SLOT;
 	size_t extra = strlen(c->bind.arg) + (c->bind.format ? strlen(c->bind.format) : 0) + 64;
 
-	return 16 * n + 4 * extra;
+	return 20 * n + 4 * extra;
 }
 
 static struct span take(struct purse *p, const void *bytes, size_t n)
@@ -157,7 +157,11 @@ static void mark_url(struct purse *p, struct purse_entry *e, struct span code)
 
 static void mark_all(struct purse *p, struct purse_entry *e, struct span value)
 {
+	struct span escaped = say_query(p, NULL, value);
+
 	mark(p, e, value);
+	if (escaped.len != value.len)
+		mark(p, e, escaped);
 	for (size_t shift = 0; shift < 3; shift++) {
 		struct span code = mark_base64(p, value, shift);
 

@@ -7,7 +7,7 @@
 
 #include "spec/rules.h"
 
-#define PURSE_MARKS 16   /* of two texts: a value, its three codes, the same for URLs */
+#define PURSE_MARKS 16   /* of two texts: a value, escaped, its three codes, these for URLs */
 #define SECRET_LEN_MIN 8 /* shorter ones would be found everywhere */
 
 struct purse_entry {

@@ -121,11 +121,29 @@ void record_closed(struct conn *c, enum gate_decision d, enum gate_reason why, e
 		tell(c->gate, &r);
 }
 
-void record_request(struct conn *c, const struct request_note *n)
+static struct gate_record describe_request(const struct conn *c, enum gate_kind kind,
+                                           const struct request_note *n)
 {
-	struct gate_record r = describe(c, GATE_REQUEST);
+	struct gate_record r = describe(c, kind);
 
 	r.request = n->number;
+	copy(r.method, sizeof r.method, n->method);
+	copy(r.path, sizeof r.path, n->path);
+	copy(r.secret, sizeof r.secret, n->secret);
+	return r;
+}
+
+void record_use(struct conn *c, const struct request_note *n)
+{
+	struct gate_record r = describe_request(c, GATE_USE, n);
+
+	tell(c->gate, &r);
+}
+
+void record_request(struct conn *c, const struct request_note *n)
+{
+	struct gate_record r = describe_request(c, GATE_REQUEST, n);
+
 	r.status = (uint32_t)n->status;
 	r.reason = n->reason;
 	r.cache = (uint8_t)n->cache;
@@ -148,9 +166,9 @@ void record_request(struct conn *c, const struct request_note *n)
 void record_minted(struct gate *g, const struct minted *m)
 {
 	struct gate_record r = {
-		.seq = names_next_seq(&g->names),
+		.seq = m->seq,
 		.unix_ms = gate_unix_ms(),
-		.kind = GATE_REQUEST,
+		.kind = m->kind,
 		.request = 1,
 		.decision = GATE_ALLOW,
 		.reason = m->reason,

@@ -54,6 +54,7 @@ struct web {
 	bool is_over, is_reset;
 	bool has_reflected; /* an answer had a secret in it */
 	bool is_busy;       /* goes on in the next turn, when others have had theirs */
+	bool is_told;       /* that the secret of this request goes out */
 	bool is_waiting;    /* for a token: the request is still to be taken */
 	bool has_answered;  /* something of this answer has gone to the client */
 };

@@ -123,7 +123,8 @@ static struct leg server_leg(struct conn *c)
 		             .flow = &c->relay.down,
 		             .meter = &c->gate->meters[1],
 		             .legs = &c->gate->legs,
-		             .is_readable = true };
+		             .is_readable = true,
+		             .is_private = c->name && rules_is_bound(&c->gate->rules, c->name) };
 }
 
 void web_renew_server(struct web *w)

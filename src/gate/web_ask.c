@@ -168,6 +168,25 @@ static void hold_push(struct web *w)
 	hold(w, &about);
 }
 
+/* Its head waits for the rest of the request. */
+static bool is_secret_held(const struct web *w)
+{
+	return (w->push.is_on && w->push.head.len > 0) ||
+	       (w->sign.is_on && w->sign.payload == SIGV4_HELD && w->asking != ASK_DONE);
+}
+
+/* Before the next bytes leave. */
+static void tell_use(struct web *w)
+{
+	if (!w->secret[0] || w->is_told || is_secret_held(w))
+		return;
+	w->is_told = true;
+	record_use(w->conn, &(struct request_note){ .number = w->n_requests,
+	                                            .method = w->method,
+	                                            .path = w->path,
+	                                            .secret = w->secret });
+}
+
 /* What was held goes on: the head is judged once more, by the rules as they are now. */
 void web_go_on(struct web *w)
 {
@@ -178,6 +197,7 @@ void web_go_on(struct web *w)
 		return;
 	leg_keep_secret(&w->server);
 	webbody_go_on(&w->up, &w->push, leg_out(&w->server));
+	tell_use(w);
 	conn_dial(w->conn);
 }
 
@@ -199,6 +219,7 @@ static enum gate_reason choose_secret(struct web *w, const struct http_head *h, 
 	enum gate_reason why = inject_choose(&q, &which);
 
 	w->secret[0] = '\0';
+	w->is_told = false;
 	gitpush_done(&w->push);
 	sigv4_done(&w->sign);
 	mask_begin(&w->mask, is_bound ? g->purse : NULL);
@@ -302,6 +323,7 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 	w->is_up_whole = false;
 	w->asking = ASK_BODY;
 	w->answering = is_played ? ANSWER_MOCK : ANSWER_HEAD;
+	tell_use(w);
 	if (is_played)
 		meet_mock(w, h->expect_continue);
 	leg_take(&w->client, n);
@@ -331,19 +353,36 @@ static bool ask_head(struct web *w)
 	return true;
 }
 
+/* As much of it as there is now. */
+static int move_body(struct web *w, struct webbody_way way)
+{
+	if (w->is_up_whole)
+		return HTTP_BODY_DONE;
+	if (leg_input(&w->client).len == 0 && w->up.kind == HTTP_CHUNKED)
+		return HTTP_BODY_MORE;
+	return webbody_move(&w->up, &w->client, &w->server, way);
+}
+
+static void refuse_body(struct web *w, int r)
+{
+	enum gate_reason why = r == WEBBODY_PUSH     ? GATE_GIT
+	                       : r == WEBBODY_CANARY ? GATE_CANARY
+	                       : r == WEBBODY_LARGE  ? GATE_BUDGET
+	                                             : GATE_HTTP_BAD;
+
+	web_refuse(w, r == WEBBODY_LARGE ? 413 : webhead_status(why), GATE_DENY, why);
+}
+
 static bool ask_body(struct web *w)
 {
 	const struct webbody_way way = {
 		.push = &w->push, .sign = &w->sign, .canary = w->conn, .scan = &w->scan
 	};
-	int r = HTTP_BODY_MORE;
 
 	if (leg_is_full(&w->server))
 		return false;
-	if (w->is_up_whole)
-		r = HTTP_BODY_DONE;
-	else if (leg_input(&w->client).len > 0 || w->up.kind != HTTP_CHUNKED)
-		r = webbody_move(&w->up, &w->client, &w->server, way);
+	int r = move_body(w, way);
+
 	if (r >= 0 && w->push.is_waiting) {
 		w->is_up_whole = r == HTTP_BODY_DONE;
 		hold_push(w);
@@ -356,14 +395,10 @@ static bool ask_body(struct web *w)
 	if (w->answering == ANSWER_MOCK)
 		str_done(leg_out(&w->server));
 	if (r < 0) {
-		enum gate_reason why = r == WEBBODY_PUSH     ? GATE_GIT
-		                       : r == WEBBODY_CANARY ? GATE_CANARY
-		                       : r == WEBBODY_LARGE  ? GATE_BUDGET
-		                                             : GATE_HTTP_BAD;
-
-		web_refuse(w, r == WEBBODY_LARGE ? 413 : webhead_status(why), GATE_DENY, why);
+		refuse_body(w, r);
 		return false;
 	}
+	tell_use(w);
 	if (w->asking == ASK_DONE || leg_input(&w->client).len > 0 || leg_fill(&w->client))
 		return true;
 	if (w->client.is_eof)

@@ -141,7 +141,7 @@ void tls_defaults(SSL_CTX *ctx)
 {
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-	                             SSL_OP_CIPHER_SERVER_PREFERENCE);
+	                             SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_CLEANSE_PLAINTEXT);
 	/* The queue moves and grows between two tries of one write; an idle one keeps no buffer. */
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 	                          SSL_MODE_RELEASE_BUFFERS);

@@ -92,7 +92,7 @@ struct server {
 	struct vaults vaults;
 	struct making *makings;
 	struct opening *openings;
-	struct standby cache, ledger;
+	struct standby cache, ledger, hook;
 	bool is_leaving;
 	uint64_t leave_ms; /* the latest */
 	int status;        /* to exit with */

@@ -32,7 +32,8 @@ static void set_timer(struct server *s)
 {
 	const uint64_t all[] = { ending_due(s),          supervise_due(s),
 		                 making_due(s),          vaults_due(&s->vaults),
-		                 standby_due(&s->cache), standby_due(&s->ledger) };
+		                 standby_due(&s->cache), standby_due(&s->ledger),
+		                 standby_due(&s->hook) };
 	uint64_t due = UINT64_MAX;
 
 	for (size_t i = 0; i < COUNT(all); i++)
@@ -362,6 +363,19 @@ static void on_ledger(struct server *s, const struct launch_packet *p, int fd)
 	stand_by(s, &s->ledger, p, L_LEDGERED);
 }
 
+static void on_hook(struct server *s, const struct launch_packet *p, int fd)
+{
+	struct err e = { 0 };
+
+	(void)fd;
+	if (s->opts->hook_args) {
+		stand_by(s, &s->hook, p, L_HOOKED);
+		return;
+	}
+	err_new(&e, ERR_INVALID, "the config names no webhook");
+	server_fail(s, p->head.tag, &e);
+}
+
 static void on_ready(struct server *s, const struct launch_packet *p, int fd)
 {
 	(void)p;
@@ -373,9 +387,9 @@ static void on_ready(struct server *s, const struct launch_packet *p, int fd)
 
 /* `fd` is borrowed; -1: none came. */
 static void (*const orders[])(struct server *s, const struct launch_packet *p, int fd) = {
-	[L_MAKE] = on_make,     [L_OPEN] = on_open,   [L_CLEAN] = on_clean, [L_SWEEP] = on_sweep,
-	[L_HOST] = on_host,     [L_GATE] = on_gate,   [L_CACHE] = on_cache, [L_VAULT] = on_vault,
-	[L_LEDGER] = on_ledger, [L_READY] = on_ready,
+	[L_MAKE] = on_make,     [L_OPEN] = on_open, [L_CLEAN] = on_clean, [L_SWEEP] = on_sweep,
+	[L_HOST] = on_host,     [L_GATE] = on_gate, [L_CACHE] = on_cache, [L_VAULT] = on_vault,
+	[L_LEDGER] = on_ledger, [L_HOOK] = on_hook, [L_READY] = on_ready,
 };
 _Static_assert(COUNT(orders) == L_READY + 1, "an order has no function");
 
@@ -476,6 +490,10 @@ static void child_ended(struct server *s, pid_t pid, int status)
 		standby_ended(&s->ledger, server_now());
 		return;
 	}
+	if (pid == s->hook.pid && pid > 0) {
+		standby_ended(&s->hook, server_now());
+		return;
+	}
 	for (struct job *j = s->jobs; j; j = j->next)
 		if (j->pid == pid)
 			j->pid = 0; /* its answer is in the socket, or none comes */
@@ -525,6 +543,7 @@ static void timer_ready(struct watch *w, uint32_t events)
 	supervise_tick(s, now);
 	standby_tick(&s->cache, now);
 	standby_tick(&s->ledger, now);
+	standby_tick(&s->hook, now);
 	set_timer(s);
 }
 
@@ -622,7 +641,15 @@ static int open_standbys(struct server *s, struct err *e)
 		                      .outlives = true,
 		                      .id = s->opts->service_id + 3,
 		                      .args = s->opts->ledger_args };
-	struct standby *const all[] = { &s->cache, &s->ledger };
+	s->hook = (struct standby){ .program = "caisson-hook",
+		                    .folder = "hook",
+		                    .title = "the sender of webhooks",
+		                    .socket_type = SOCK_SEQPACKET,
+		                    .n_pairs = 1,
+		                    .id = s->opts->service_id + 4,
+		                    .key = s->opts->hook_key,
+		                    .args = s->opts->hook_args };
+	struct standby *const all[] = { &s->cache, &s->ledger, &s->hook };
 
 	for (size_t i = 0; i < COUNT(all); i++) {
 		all[i]->is_root = s->kit.host.is_root;
@@ -695,6 +722,7 @@ static void close_all(struct server *s)
 	gates_done(&s->gates);
 	standby_done(&s->cache);
 	standby_done(&s->ledger);
+	standby_done(&s->hook);
 	rundir_done(&s->dirs);
 	kit_done(&s->kit);
 }
@@ -709,6 +737,7 @@ int server_run(const struct server_opts *o, monitor_fn *monitor, struct err *e)
 	s->gates.channel_fd = s->gates.cache_fd = -1;
 	standby_init(&s->cache);
 	standby_init(&s->ledger);
+	standby_init(&s->hook);
 	s->out_last = &s->out_first;
 	raise_limits();
 	int r = open_all(s, e);

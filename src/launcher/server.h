@@ -29,6 +29,8 @@ struct server_opts {
 	char *const *argv;        /* for it, NULL-terminated */
 	char *const *cache_args;  /* for the package cache, NULL-terminated */
 	char *const *ledger_args; /* the same for the ledger */
+	char *const *hook_args;   /* and for the sender of webhooks; NULL: there is none */
+	const char *hook_key;     /* the file that it signs by */
 	const char *gate_key;     /* launcher/sealkey.h; or NULL */
 	char *const *env;
 };

@@ -1,23 +1,44 @@
 #include "launcher/standby.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "launcher/helper.h"
 #include "launcher/rundir.h"
+#include "os/file.h"
 #include "os/sock.h"
 
 #define BACKOFF_MS_MIN 50
 #define BACKOFF_MS_MAX 5000
 #define STEADY_MS 2000 /* who lived that long starts again at once */
 
+/* Somebody else's file, or one that others can read, is no secret. */
+static int open_key(const char *path, struct err *e)
+{
+	AUTO(fd_close) int fd = os_openat(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	struct stat st;
+	int r = fd < 0 ? fd : os_fstatat(fd, "", &st, AT_EMPTY_PATH);
+
+	if (r < 0)
+		return err_sys(e, -r, "open %s", path);
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077)
+		return err_new(e, ERR_DENIED, "%s is another's, or open to others", path);
+	return fd_take(&fd);
+}
+
 static int start(struct standby *s, struct err *e)
 {
 	AUTO(fd_close)
 	int dir = rundir_own(s->state_fd, s->folder, s->is_root ? s->id : geteuid(), e);
 	if (dir < 0)
+		return -1;
+	AUTO(fd_close) int key = s->key ? open_key(s->key, e) : -1;
+
+	if (s->key && key < 0)
 		return -1;
 	struct helper h = { .name = s->program,
 		            .is_root = s->is_root,
@@ -29,6 +50,8 @@ static int start(struct standby *s, struct err *e)
 	for (size_t i = 0; i < s->n_pairs; i++)
 		h.fds[h.n_fds++] = s->pairs[i].far.fd;
 	h.fds[h.n_fds++] = dir;
+	if (s->key)
+		h.fds[h.n_fds++] = key;
 	return helper_run(&h, &s->pid, e);
 }
 

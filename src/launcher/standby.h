@@ -1,6 +1,7 @@
 /*
  * standby.h - a program of ours that is started when somebody wants something of it: the package
- * cache, caisson-cache, and the writer of the ledger, caisson-ledger. One process of each.
+ * cache, caisson-cache, the writer of the ledger, caisson-ledger, and the sender of webhooks,
+ * caisson-hook. One process of each.
  *
  * Pairs of sockets live as long as the launcher: by the first come sockets of who asks, by the
  * second, of the cache, streams of the gate's children, which have the near end of it. While the
@@ -30,6 +31,7 @@ struct standby {
 	const struct cgroup *cgroup; /* that the launcher lives in, and it does not; or NULL */
 	int state_fd;                /* of the folder that its own lies in */
 	char *const *args;           /* for it, NULL-terminated; or NULL */
+	const char *key;             /* a file that it gets behind its folder, open; or NULL */
 	struct loop *loop;
 	pid_t pid; /* 0: not running */
 	struct standby_pair {

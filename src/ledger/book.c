@@ -9,8 +9,8 @@
 #include "os/file.h"
 #include "wire/ledger_text.h"
 
-#define LINE_ROOM (LEDGER_LINE_MAX * 4u) /* what the ledger itself may add to a full tail */
-#define HEADS_OF_ONE 100                 /* sandboxes in one record */
+#define LINE_ROOM (LEDGER_LINE_MAX * 4ul) /* what the ledger itself may add to a full tail */
+#define HEADS_OF_ONE 100                  /* sandboxes in one record */
 
 /* ---- one record ----------------------------------------------------------------------- */
 

@@ -14,6 +14,19 @@ static int by_seq(const void *a, const void *b)
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
+/* What is no segment is none of ours. */
+static void add_file(int dir_fd, const char *name, struct files *out)
+{
+	struct file_entry f = { .seq = ledger_file_seq(name) };
+	struct stat st;
+
+	if (f.seq == 0 || os_fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISREG(st.st_mode))
+		return;
+	f.bytes = (uint64_t)st.st_size;
+	vec_push(out, f);
+}
+
 int files_list(int dir_fd, struct files *out, struct err *e)
 {
 	AUTO(fd_close) int fd = os_openat(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -22,16 +35,8 @@ int files_list(int dir_fd, struct files *out, struct err *e)
 	if (!dir)
 		return err_sys(e, fd < 0 ? -fd : errno, "list the ledger");
 	(void)fd_take(&fd);
-	for (struct dirent *d = readdir(dir); d; d = readdir(dir)) {
-		struct file_entry f = { .seq = ledger_file_seq(d->d_name) };
-		struct stat st;
-
-		if (f.seq == 0 || os_fstatat(dir_fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    !S_ISREG(st.st_mode))
-			continue;
-		f.bytes = (uint64_t)st.st_size;
-		vec_push(out, f);
-	}
+	for (struct dirent *d = readdir(dir); d; d = readdir(dir))
+		add_file(dir_fd, d->d_name, out);
 	closedir(dir);
 	if (out->len > 1)
 		qsort(out->at, out->len, sizeof *out->at, by_seq);

@@ -337,6 +337,10 @@ bool trips_hold(struct proc *p, const struct seccomp_notif *n); /* true: it does
 void trips_answer(struct monitor *m, const struct gate_answer *a);
 void trips_tell(struct monitor *m); /* what the client does not know yet */
 void trips_new_client(struct monitor *m);
+/* The i-th that waits, the command that it matches, the time that is left; NULL: there are no more.
+ */
+const struct channel_trip *trips_at(const struct monitor *m, size_t i, const char **rule,
+                                    uint64_t *left_ms);
 void trips_leave(struct proc *p); /* nobody of its tree waits any more */
 
 /* freeze.c */

@@ -99,20 +99,64 @@ static void print_why(struct str *out, const struct why *w)
 	str_add(out, "}");
 }
 
+static void print_end(struct str *out, const char *rule, uint64_t left_ms)
+{
+	str_add(out, ",\"rule\":");
+	add_quoted(out, rule, strlen(rule));
+	str_addf(out, ",\"left_ms\":%llu}", (unsigned long long)left_ms);
+}
+
+static void print_ask(struct str *out, const struct gate_ask *a)
+{
+	static const char *const kinds[] = { [GATE_ASK_CONNECT] = "net",
+		                             [GATE_ASK_REQUEST] = "publish",
+		                             [GATE_ASK_SECRET] = "secret",
+		                             [GATE_ASK_PUSH] = "push" };
+	_Static_assert(COUNT(kinds) == GATE_ASK_KINDS, "a kind has no name");
+	AUTO(str_done) struct str target = { .max = sizeof *a };
+
+	str_addf(&target, "%s:%u%s", a->name, a->port, a->path);
+	str_addf(out, "{\"kind\":\"%s\",\"target\":", kinds[a->kind]);
+	add_quoted(out, str_text(&target), target.len);
+}
+
+/* The arguments have a NUL behind each; the first of them, as far as they are ASCII. */
+static void print_trip(struct str *out, const struct channel_trip *t)
+{
+	char target[CHANNEL_EXEC_TEXT];
+	size_t n = 0;
+
+	for (; n + 1 < t->text_len && n < sizeof target; n++) {
+		char c = t->text[n];
+
+		target[n] = c;
+		if (c == '\0')
+			target[n] = ' ';
+		else if (c & 0x80)
+			target[n] = '?';
+	}
+	str_add(out, "{\"kind\":\"command\",\"target\":");
+	add_quoted(out, target, n);
+}
+
 static void print_pending(struct str *out, const struct monitor *m)
 {
+	const struct channel_trip *t;
 	const struct gate_ask *a;
+	const char *rule, *between = "";
 	uint64_t left_ms = 0;
 
 	for (size_t i = 0; (a = gatekeep_ask_at(m, i, &left_ms)); i++) {
-		char target[sizeof a->name + 8];
-		int n = snprintf(target, sizeof target, "%s:%u", a->name, a->port);
-
-		str_addf(out, "%s{\"kind\":\"net\",\"target\":", i > 0 ? "," : "");
-		add_quoted(out, target, (size_t)n);
-		str_add(out, ",\"rule\":");
-		add_quoted(out, a->rule, strlen(a->rule));
-		str_addf(out, ",\"left_ms\":%llu}", (unsigned long long)left_ms);
+		str_add(out, between);
+		print_ask(out, a);
+		print_end(out, a->rule, left_ms);
+		between = ",";
+	}
+	for (size_t i = 0; (t = trips_at(m, i, &rule, &left_ms)); i++) {
+		str_add(out, between);
+		print_trip(out, t);
+		print_end(out, rule, left_ms);
+		between = ",";
 	}
 }
 

@@ -353,6 +353,26 @@ void trips_leave(struct proc *p)
 	trips_tell(p->monitor);
 }
 
+/* ---- what is asked about it from inside ---------------------------------------------- */
+
+const struct channel_trip *trips_at(const struct monitor *m, size_t i, const char **rule,
+                                    uint64_t *left_ms)
+{
+	const uint64_t now = timer_now_ms();
+	size_t n = 0;
+
+	for (const struct trip *t = m->trips; t; t = t->next) {
+		if (!t->proc || t->is_decided || t->until_ms <= now || n++ < i)
+			continue;
+		*rule = t->proc->trips.rules;
+		for (uint32_t k = 0; k < t->said.rule; k++)
+			*rule += strlen(*rule) + 1;
+		*left_ms = t->until_ms - now;
+		return &t->said;
+	}
+	return NULL;
+}
+
 /* ---- what is to be held -------------------------------------------------------------- */
 
 static void learn_own(struct proc *p, const struct command *c)

@@ -324,6 +324,16 @@ static const struct opt own_net_rows[] = {
 };
 static const struct opt_table own_net_table = { own_net_rows, COUNT(own_net_rows) };
 
+#define APPROVALS(name) .offset = offsetof(struct config_approvals, name)
+static const struct opt approvals_rows[] = {
+	{ .key = "webhook", .type = &opt_text, .check = check_webhook, APPROVALS(webhook),
+	  .forms = "a URL: http or https, with the name of a host and without a query",
+	  .help = "gets a POST for every question and every decision (docs/approvals.md)" },
+	{ .key = "key", .type = &opt_text, .check = check_path, APPROVALS(key), .forms = "a path",
+	  .help = "the file, closed to others, with the key that these are signed by" },
+};
+static const struct opt_table approvals_table = { approvals_rows, COUNT(approvals_rows) };
+
 static const struct opt quota_rows[] = {
 	[QUOTA_SANDBOXES] = { .key = "sandboxes", QUOTA(QUOTA_SANDBOXES), BOUNDS(unit_count, 1, COUNT_MAX),
 	  .forms = WHOLE, .help = "sandboxes that are not gone" },
@@ -378,8 +388,8 @@ static const struct opt rows[] = {
 	  .forms = "list of paths",
 	  .help = "a folder of the host that tokens may name" },
 	{ .key = "service_id", .flag = "service-id", .arg = "N", .dflt = "1879047936",
-	  .type = &opt_number, FIELD(service_id), BOUNDS(unit_count, 1, 0x6ffffffc),
-	  .forms = WHOLE, .help = "uid and gid of the daemon when root starts it; the next three are of the gate, of the package cache and of the ledger" },
+	  .type = &opt_number, FIELD(service_id), BOUNDS(unit_count, 1, 0x6ffffffb),
+	  .forms = WHOLE, .help = "uid and gid of the daemon when root starts it; the next four are of the gate, of the package cache, of the ledger and of the sender of webhooks" },
 	{ .key = "idle_exit", .flag = "idle-exit", .arg = "TIME", .type = &opt_number,
 	  FIELD(idle_exit_ms), BOUNDS(unit_duration, SECOND_MS, YEAR_MS), .forms = DURATION,
 	  .help = "end after so long without sandbox and client" },
@@ -407,6 +417,9 @@ static const struct opt rows[] = {
 	{ .key = "net", .flag = "net", .arg = "NAME=VALUE", .type = &opt_group,
 	  .members = &own_net_table, FIELD(net), .forms = "object",
 	  .help = "what holds for the network of every sandbox" },
+	{ .key = "approvals", .flag = "approvals", .arg = "NAME=VALUE", .type = &opt_group,
+	  .members = &approvals_table, FIELD(approvals), .forms = "object",
+	  .help = "who is told of what waits for a person" },
 	{ .key = "quota", .flag = "quota", .arg = "NAME=N", .type = &opt_group,
 	  .members = &quota_table, FIELD(quota), .forms = "object",
 	  .help = "what one tenant may have at once" },
@@ -507,6 +520,9 @@ int config_check(const struct config *c, struct err *e)
 		return err_new(e, ERR_INVALID,
 		               "tls: a certificate needs its key, and a key its "
 		               "certificate");
+	if (!c->approvals.webhook != !c->approvals.key)
+		return err_new(e, ERR_INVALID,
+		               "approvals: a webhook needs a key to sign by, and a key a webhook");
 	uint64_t high = c->store.high ? c->store.high : STORE_HIGH;
 	uint64_t low = c->store.low ? c->store.low : STORE_LOW;
 
@@ -763,6 +779,7 @@ void config_reference(struct str *out)
 	reference_keys(out, &table);
 	reference_members(out, "## tls\n", &tls_table);
 	reference_members(out, net_intro, &own_net_table);
+	reference_members(out, "## approvals\n", &approvals_table);
 	reference_members(out, quota_intro, &quota_table);
 	reference_members(out, store_intro, &store_table);
 	str_add(out, limits_text);

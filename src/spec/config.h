@@ -76,6 +76,9 @@ struct config {
 	const char *process_events; /* on or off: programs that commands start are in the ledger */
 	const char *log;            /* the least that is said: debug, info, warn or error */
 	struct config_net net;
+	struct config_approvals {
+		const char *webhook, *key; /* both or none */
+	} approvals;
 	struct quota quota; /* per tenant */
 	struct config_store store;
 	struct spec defaults, most; /* of these only the limits */

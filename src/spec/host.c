@@ -10,6 +10,7 @@
 #include <ctype.h>
 
 #include "wire/hostname.h"
+#include "wire/weburl.h"
 
 #define HOST_BYTES_MAX (GATE_NAME_SIZE - 1)
 
@@ -134,5 +135,19 @@ int check_cidr(const struct opt *o, struct arena *a, const char *text, const cha
 	str_addf(&canonical, "%s/%lu%s%s", inet_ntop(family, &addr, shown, sizeof shown), prefix,
 	         rest ? ":" : "", rest ? rest : "");
 	*out = arena_strdup(a, str_text(&canonical));
+	return 0;
+}
+
+int check_webhook(const struct opt *o, struct arena *a, const char *text, const char **out,
+                  struct err *e)
+{
+	struct weburl url;
+
+	(void)o;
+	if (weburl_read(span_of(text), &url) < 0) /* not repeated: it may have a secret in it */
+		return err_new(e, ERR_INVALID,
+		               "wants a URL of http or https, with the name of a host and "
+		               "without a query");
+	*out = arena_strdup(a, text);
 	return 0;
 }

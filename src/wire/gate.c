@@ -99,7 +99,7 @@ static bool check_record(const struct gate_record *r)
 		return false;
 	if ((r->seq == 0 && r->kind != GATE_LOOKUP) || r->unix_ms < 0)
 		return false;
-	if ((r->kind == GATE_REQUEST) != (r->request > 0))
+	if ((r->kind == GATE_REQUEST || r->kind == GATE_USE) != (r->request > 0))
 		return false;
 	return IS_TEXT(r->name) && IS_TEXT(r->sni) && IS_TEXT(r->alpn) && IS_TEXT(r->method) &&
 	       IS_TEXT(r->path) && IS_TEXT(r->rule) && IS_TEXT(r->secret);

@@ -191,13 +191,15 @@ enum gate_kind {
 	GATE_CLOSED,  /* final: bytes and time are known. A denied connection has only this one */
 	GATE_LOOKUP,  /* a name that was asked for and denied; many alike are one record */
 	GATE_REQUEST, /* of a terminated connection: method, path, status */
+	GATE_USE, /* a secret is about to go with a request, of which a GATE_REQUEST with the same
+	             numbers follows, unless the child dies */
 	GATE_KINDS
 };
 
 /* A record; `seq` counts the connections of a sandbox and survives children. */
 struct gate_record {
 	uint64_t seq;
-	uint64_t request; /* GATE_REQUEST: which of the connection, from 1 on; else 0 */
+	uint64_t request; /* GATE_REQUEST, GATE_USE: which of the connection, from 1 on; else 0 */
 	int64_t unix_ms;  /* when the connection came */
 	uint64_t bytes_up, bytes_down, ms;
 	uint32_t kind, decision, reason, proto;

@@ -39,6 +39,7 @@ enum launch_type {
 	L_CACHE,
 	L_VAULT, /* struct vault_open; what the launcher knows better is 0 in it */
 	L_LEDGER,
+	L_HOOK,
 	L_READY, /* the API answers */
 	/* launcher */
 	L_MADE,     /* launch_made; descriptor: the channel to the monitor (wire/channel.h) */
@@ -50,6 +51,7 @@ enum launch_type {
 	             */
 	L_CACHED,   /* descriptor: a stream to the package cache (wire/cache.h) */
 	L_LEDGERED, /* descriptor: a socket to the writer of the ledger (wire/ledger.h) */
+	L_HOOKED,   /* descriptor: a socket to the sender of webhooks (wire/hook.h) */
 	L_FAILED,   /* struct err: of any */
 	L_GONE,     /* launch_gone, tag 0: all of a sandbox is dead and removed */
 	L_TYPES

@@ -19,10 +19,10 @@
 
 #define MARKS_KEY 32
 #define MARKS_SUM 16
-#define MARKS_HEAD 8      /* bytes that every mark begins with: the shortest value */
-#define MARKS_EACH 8      /* forms of one secret */
-#define MARKS_MAX 256     /* 32 secrets */
-#define MARK_LEN_MAX 8192 /* base64 of the longest value */
+#define MARKS_HEAD 8       /* bytes that every mark begins with: the shortest value */
+#define MARKS_EACH 16      /* forms of one secret */
+#define MARKS_MAX 512      /* 32 secrets */
+#define MARK_LEN_MAX 12288 /* the longest value, escaped */
 #define MARK_NAME_SIZE 72
 #define MARKS_NAMES 32
 #define MARKS_TAIL_MS 5

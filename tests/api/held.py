@@ -23,8 +23,8 @@ INSIDE = "echo before; uname -r; echo after $?"
 
 
 @contextlib.contextmanager
-def daemon(name, ask="60s"):
-    d = Daemon(name, options=["--net", f"ask={ask}"]).start()
+def daemon(name, ask="60s", uid=None):
+    d = Daemon(name, uid=uid, options=["--net", f"ask={ask}"]).start()
     c = d.client()
     try:
         yield d, c
@@ -129,7 +129,12 @@ def _(_api):
 
 @test("what a command starts is held in the middle of it: allowed it goes on, denied its execve fails", own=True)
 def _(_api):
-    with daemon("inside") as (_, c):
+    for uid in (None, lib.USER_ID):
+        held_inside(uid)
+
+
+def held_inside(uid):
+    with daemon(f"inside-{uid}", uid=uid) as (_, c):
         box = c.create(GATE)
         for decision, status, out in (("allow", 0, f"before\n{RELEASE}\nafter 0\n"), ("deny", 0, "before\nafter 126\n")):
             p = start(c, box, INSIDE)
@@ -186,6 +191,26 @@ def _(_api):
         done = end(c, start(c, box, many), 30)
         same(done["stdout"].split(), ["no"] * 90, "none of many")
         check(any(v["reason"] == "too many wait" for v in done["violations"]), done["violations"])
+
+
+@test("who waits is told so: on the terminal, and inside, where nobody can answer", own=True)
+def _(_api):
+    with daemon("told") as (d, c):
+        box = c.create(GATE)
+        cli = subprocess.Popen([str(lib.cell.BIN / "caisson"), "exec", box["id"], "--", "sh", "-c", INSIDE], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/",
+                               env={"PATH": os.environ["PATH"], "HOME": "/nowhere", "CAISSON_SOCKET": str(d.socket)})
+        [a] = pending(c)
+        check(f"caisson approve {a['id']}" in (line := cli.stderr.readline()), line)
+        ask = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('/run/caisson/self.sock'); s.sendall(b'%s\\n'); print(s.recv(9999).decode())"
+        why = c.execute(box, ["python3", "-c", ask % "why"])
+        [x] = json.loads(why["stdout"])["pending"]
+        same((x["kind"], x["target"], x["rule"]), ("command", "uname -r", "uname -r"), why)
+        for words in (f"allow {a['id']}", "allow", "approve 1"):
+            check("error" in c.execute(box, ["python3", "-c", ask % words])["stdout"], words)
+        same(one(c, a)["state"], "pending", "nobody answered")
+        decide(c, a, "allow")
+        same((cli.wait(10), cli.stdout.read()), (0, f"before\n{RELEASE}\nafter 0\n"), "it goes on")
 
 
 @test("killed, stopped, paused while it is held: withdrawn, or still the same question", own=True)

@@ -30,7 +30,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fault")
 import cell  # noqa: E402
 import census  # noqa: E402
 
-cell.PROGRAMS = ("caissond", "caisson-launcher", "caisson-tree", "caisson-init", "caisson-gate", "caisson-vault", "caisson-cache", "caisson-ledger")
+cell.PROGRAMS = ("caissond", "caisson-launcher", "caisson-tree", "caisson-init", "caisson-gate", "caisson-vault", "caisson-cache", "caisson-ledger", "caisson-hook")
 HOME = pathlib.Path("/run/api")        # state and run folders of the daemons of this cell
 HOST = pathlib.Path("/run/host")       # what sandboxes must not reach
 SOURCE = pathlib.Path("/run/source")   # what is shown inside

@@ -16,7 +16,7 @@ if has_cgroup memory; then
 else
 	t_is "what is not enforced here is said" "$(grep -c 'NOT ENFORCED' out) $(grep -c ' refused .*unenforceable: mem' out)" "2 1"
 fi
-t_is "it cleans up" "$(find "$TMPDIR" -name 'caisson-demo*')" ""
+t_is "it cleans up" "$(find "$TMPDIR" -maxdepth 1 -name 'caisson-demo*')" ""
 
 CAISSON=$E2E_BASE/bin/caisson-test CAISSON_LAYER_OFF=netns bounded "$E2E_BASE/bin/demo" >out 2>err
 t_is "with a hole in a wall it fails" "$? $(grep -c 'loopback .* GOT IN ' out)" "1 1"

@@ -1,10 +1,13 @@
 /*
  * fuzz_ledger.c - whatever stands in a file of the ledger: a line that is read, and whose hash
- * holds, is one that we print, byte for byte; and a chain of any lines can be checked.
+ * holds, is one that we print, byte for byte; a chain of any lines can be checked; what others get
+ * of a line has no byte that ends one.
  */
 #include <assert.h>
 
 #include "wire/ledger_chain.h"
+#include "wire/ledger_export.h"
+#include "wire/ledger_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,7 +23,7 @@ static char *copy(struct span s)
 
 static void print_again(struct span line, const struct ledger_line *l)
 {
-	AUTO(str_done) struct str out = { .max = 2 * LEDGER_LINE_MAX };
+	AUTO(str_done) struct str out = { .max = 2ul * LEDGER_LINE_MAX };
 	AUTO(freep) char *tenant = copy(l->tenant);
 	AUTO(freep) char *sandbox = copy(l->sandbox);
 	AUTO(freep) char *workspace = copy(l->workspace);
@@ -44,6 +47,18 @@ static void print_again(struct span line, const struct ledger_line *l)
 	assert(memcmp(out.data, line.at, l->hashed) == 0);
 }
 
+static void export(json_t *o)
+{
+	AUTO(str_done) struct str out = { .max = 16ul * LEDGER_LINE_MAX };
+
+	if (!o)
+		return;
+	ledger_text(o, &out);
+	for (size_t i = 0; i < out.len; i++)
+		assert(out.data[i] >= ' ' && out.data[i] <= '~');
+	json_decref(o);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ledger_chain c = { 0 };
@@ -55,8 +70,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct ledger_finding f[LEDGER_FINDINGS_MAX];
 		struct ledger_line l;
 
-		if (ledger_parse(line, &l) == 0)
+		if (ledger_parse(line, &l) == 0) {
 			print_again(line, &l);
+			export(ledger_ocsf(line));
+			export(ledger_otlp(line));
+		}
 		size_t n = ledger_chain_feed(&c, line, f);
 
 		assert(n <= LEDGER_FINDINGS_MAX);

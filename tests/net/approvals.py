@@ -5,13 +5,17 @@ late, and what is left when somebody is killed meanwhile. TAP.
     tests/net/approvals.py          all (needs root)
     tests/net/approvals.py killed   those with the word in their title
 """
+import base64
 import contextlib
+import hmac
+import http.server
 import json
 import os
 import pty
 import select
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -19,6 +23,7 @@ import time
 
 import place  # before lib, whose folder it knows
 import lib
+import servers
 from lib import Daemon, check, same, test, wait_until
 from place import Box, wait_end
 
@@ -358,6 +363,100 @@ def _(_api):
         same(sorted(by.values()), ["allowed", "allowed", "denied"], "decided, one after the other")
         _ = [ended(box, x, "") for x in (p, q)]
         check("nothing waits" in at_terminal(d, ""), "an empty list")
+
+
+class Receiver:
+    """Of webhooks, behind TLS. Answers what it is told to; 200 otherwise."""
+
+    def __init__(self):
+        self.seen, self.answers = [], []
+        receiver = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.seen.append((dict(self.headers.items()), body, self.path))
+                status = receiver.answers.pop(0) if receiver.answers else 200
+                if status:
+                    self.send_response(status)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+        self.server = http.server.ThreadingHTTPServer((servers.WEB, 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(servers.FOLDER / "cert.pem", servers.FOLDER / "key.pem")
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.url = f"https://hub.test:{self.server.server_address[1]}/hook"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def events(self):
+        return [json.loads(body)["event"] for _, body, _ in self.seen]
+
+    def times(self, name):
+        return [h["webhook-id"] for h, _, _ in self.seen].count(name)
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def signature(key, headers, body):
+    said = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    return "v1," + base64.b64encode(hmac.digest(key, said, "sha256")).decode()
+
+
+@test("a webhook hears of each question and decision, signed; tried again, also when its sender or the daemon is killed", own=True)
+def _(_api):
+    secret, receiver = b"0123456789abcdef-webhook", Receiver()
+    path = lib.HOME / "webhook.key"
+    path.write_text("whsec_" + base64.b64encode(secret).decode() + "\n")
+    path.chmod(0o600)
+    d = Daemon("hook", options=[*options(), "--approvals", f"webhook={receiver.url}", "--approvals", f"key={path}"]).start()
+    c = d.client()
+    box = Box(c, {"ask": ["web.test"]})
+    p = start(box)
+    [a] = pending(c)
+    wait_until(lambda: receiver.events() == ["approval.pending"], 10, receiver.events)
+    headers, body, where = receiver.seen[0]
+    same((where, headers["webhook-id"], headers["Content-Type"]), ("/hook", f"{a['id']}.pending", "application/json"), "the request")
+    same(headers["webhook-signature"], signature(secret, headers, body), "the signature")
+    check(abs(int(headers["webhook-timestamp"]) - time.time()) < 30, headers)
+    same(json.loads(body)["approval"], a, "what it says")
+    receiver.answers[:] = [500, 0]  # it says no, it says nothing
+    decide(c, a, "allow")
+    ended(box, p, "200 1")
+    wait_until(lambda: receiver.events() == ["approval.pending"] + ["approval.allowed"] * 3, 15, receiver.events)
+    same({h["webhook-id"] for h, _, _ in receiver.seen[1:]}, {f"{a['id']}.allowed"}, "the same, tried again")
+    strike([x for x, name in lib.children_of(d.process.pid).items() if name == "caisson-hook"])
+    p = start(box)
+    [b] = pending(c)
+    wait_until(lambda: receiver.times(f"{b['id']}.pending") == 1, 10, "after its sender")
+    restart(d, c)
+    wait_until(lambda: receiver.times(f"{b['id']}.pending") == 2, 10, "the next daemon says it again, by the same name")
+    decide(c, b, "deny")
+    ended(box, p, "000")
+    wait_until(lambda: receiver.times(f"{b['id']}.denied") == 1, 10, "denied")
+    check(secret.decode() not in d.log.read_text() and "whsec" not in d.log.read_text(), "the key is in the log")
+    box.remove()
+    c.close()
+    d.wait_clean()
+    d.stop()
+    path.chmod(0o644)  # others can read it: it is no key
+    d.start()
+    c = d.client()
+    box = Box(c, {"ask": ["web.test"]})
+    p = start(box)
+    [x] = pending(c)
+    wait_until(lambda: "open to others" in d.tail(), 5, d.tail)
+    decide(c, x, "deny")  # nothing else suffers
+    ended(box, p, "000")
+    box.remove()
+    c.close()
+    d.wait_clean()
+    d.stop()
+    receiver.close()
 
 
 # ---- somebody dies ---------------------------------------------------------------------------

@@ -168,6 +168,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(data)
 
+    def hold(self):
+        """Until somebody says that it may go on."""
+        with open(FOLDER / "forges.arrived", "a", encoding="utf-8") as log:
+            log.write(self.path + "\n")
+        while not (FOLDER / "forges.go").exists():
+            time.sleep(0.01)
+
+    def say_half(self, data):
+        self.send_response(200)
+        self.send_header("Content-Length", str(2 * len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+        self.wfile.flush()
+        self.hold()
+        self.wfile.write(data)
+
     def note(self, status, why=""):
         with open(FOLDER / "forges.said", "a", encoding="utf-8") as log:
             log.write(json.dumps({"host": self.headers["Host"], "method": self.command, "path": self.path, "status": status, "why": why,
@@ -176,12 +192,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         body = self.body()
         try:
-            if self.path == "/held":  # until somebody says that it may be answered
-                while not (FOLDER / "go").exists():
-                    time.sleep(0.02)
+            if self.path == "/sent" or (self.path.endswith("/access_tokens") and (FOLDER / "forges.hold").exists()):
+                self.hold()
             status, data = HOSTS[self.headers["Host"].split(":")[0]](self, body)
             self.note(status)
-            self.say(status, data)
+            if self.path == "/answer":
+                self.say_half(b"x" * 100000)
+            else:
+                self.say(status, data)
         except Refused as why:
             self.note(403, str(why))
             self.say(403, {"message": str(why)})
@@ -228,6 +246,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.token()
             except Refused:
                 return 401, b""
+            return 200, b""
+        if path == "/legacy/":
+            word = base64.b64encode(b"__token__:" + (FOLDER / "upload.token").read_bytes()).decode()
+            need(self.headers.get("Authorization") == f"Basic {word}" and b'name=":action"' in body and len(body) > 100000, "upload")
             return 200, b""
         self.token()
         if path != "/repos/acme/project/pulls":

@@ -12,13 +12,18 @@ import json
 import os
 import pathlib
 import random
+import re
+import resource
+import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 
 import place  # before lib, whose folder it knows
+import hunting
 import lib
 import servers
 from lib import check, same, test, wait_until
@@ -215,7 +220,7 @@ def _(api):
     records = wait_until(lambda: r if len(r := ledger(api, f"kind=secret&sandbox={box.id}")) >= 6 else None, 5, "records")
     same({(r["data"]["secret"], r["data"]["host"], r["data"]["port"]) for r in records}, {("bearer", "api.test", 443)})
     same([r["data"]["path"] for r in records][:4], ["/repos/a", "/repos/b", "/repos/c", "/repos/d"])
-    check(all(r["process"].startswith("px_") and r["data"]["status"] == 200 for r in records), records)
+    check(all(r["process"].startswith("px_") and r["data"]["method"] in ("GET", "POST") for r in records), records)
     changed = ledger(api, "kind=secret.changed")
     same((changed[-1]["data"]["secret"], changed[-1]["data"]["what"], changed[-1]["actor"]), ("bearer", "set", "uid:0"))
 
@@ -448,32 +453,181 @@ print("\n".join(hits) or "nothing")
 """
 
 
+class Sampler:
+    """What processes show to others, as often as can be, while it lasts."""
+
+    def __init__(self, hunter):
+        self.hunter, self.is_over, self.rounds = hunter, False, 0
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        while not self.is_over:
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                if int(pid) != os.getpid():
+                    self.hunter.shown(pid)
+            self.rounds += 1
+            time.sleep(0.01)
+
+    def stop(self):
+        self.is_over = True
+        self.thread.join()
+        check(self.rounds > 10, f"only {self.rounds} looks")
+
+
+def exercise(box):
+    """Every kind of client, with what a server may say back."""
+    who = "-c user.name=a -c user.email=a@example.org"
+    ask = f'{CURL} -H "Authorization: Bearer $API_TOKEN" https://api.test'
+    for path in ("/x", "/echo", "/echo64", "/head", "/slow"):
+        box.good(f"{ask}{path} >>/work/answers")
+    box.good(f"{CURL} https://echo.test/echo >>/work/answers")
+    box.good("python3 -c \"import urllib.request as u, os; print(u.urlopen(u.Request('https://api.test/echo', "
+             "headers={'Authorization': 'Bearer ' + os.environ['API_TOKEN']})).read())\" >>/work/answers")
+    box.good("rm -rf /work/p && git clone -q https://forge.test/project.git /work/p && cd /work/p && date +%N >new && git add . && "
+             f"git {who} commit -qm new && git push -q origin HEAD:refs/heads/agent/hunted && git fetch -q")
+    # An attacker's own key goes nowhere, and is on record.
+    box.good(f"{CURL} -o /dev/null -w '%{{http_code}}' -H 'Authorization: Bearer {VALUES[FOREIGN]}' https://api.test/mine", "403")
+    check(box.records(lambda r: r["kind"] == "request" and r["path"] == "/mine" and r["decision"] == "deny" and r["reason"] == "credential"), box.shown)
+    same(count("/mine"), 0)
+    box.client.execute(box.sandbox, f"sh -c 'while :; do {ask}/echo >>/work/log; sleep 0.05; done'", wait="0s", timeout="60s")
+
+
+def texts_of(api, box, work):
+    """All that the daemon says to who asks, also when he asks for nonsense."""
+    for path in ("/v1/secrets", "/v1/secrets/bearer", "/v1/sandboxes", f"/v1/sandboxes/{box.id}", f"/v1/sandboxes/{box.id}/connections?limit=1000",
+                 "/v1/processes?limit=1000", "/v1/events", "/v1/events?format=ocsf", "/metrics", "/v1/health", "/v1/sealing", "/v1/repos", "/v1/workspaces",
+                 f"/v1/workspaces/{work}/history", f"/v1/workspaces/{work}/changes?format=patch", f"/v1/workspaces/{work}/archive"):
+        yield path, api.client.get(path).body
+    value = VALUES["bearer"]
+    for body in ({"value": value}, {"bind": value, "sealed": value}, {"bind": json.dumps({"hosts": [value]}), "sealed": value},
+                 {"bind": json.dumps({"hosts": ["api.test"], "inject": value, "env": value}), "sealed": base64.b64encode(value.encode()).decode()}):
+        for name in ("bearer2", urllib.parse.quote(value, safe="")):
+            answer = api.client.put(f"/v1/secrets/{name}", body)
+            check(answer.status >= 400, answer)
+            yield f"PUT {name} {list(body)}", answer.body
+    for words in (["doctor"], ["events"], ["secret", "ls"], ["list"]):
+        done = caisson(api.daemon, *words, status=(0, 1))
+        yield " ".join(words), done.stdout + done.stderr
+
+
+def gates_below(tree):
+    """Children of the gate's master: they have what their sandbox may use. And the others."""
+    gates = {pid for pid in tree if hunting.name_of(pid).startswith("caisson-gate")}
+    children = {pid for pid in gates if tree[pid] in gates}
+    return children, set(tree) - children
+
+
+def cores(folders):
+    return [path for folder in folders for path in pathlib.Path(folder).glob("core*") if path.is_file()]
+
+
 @test("after all of it: no value inside, in the daemon's folders, in what it said, or in what processes show")
 def _(api):
+    stored = {name: value for name, value in VALUES.items() if name != FOREIGN}
+    hunter = hunting.Hunter(stored)
+    sampler = Sampler(hunter)
     set_secret(api, "bearer", "--host", "api.test", "--env", "API_TOKEN")
-    box = make(api, "bearer")
-    value, stored = VALUES["bearer"], [v for name, v in VALUES.items() if name != FOREIGN]
-    box.client.execute(box.sandbox, f'sh -c \'while :; do {CURL} -H "Authorization: Bearer $API_TOKEN" https://api.test/echo >>/work/log; sleep 0.05; done\'',
-                       wait="0s", timeout="60s")
-    wait_until(lambda: count("/echo") > 3, 5, "requests")
+    set_secret(api, "header", "--host", "echo.test", "--inject", "header:X-Key")
+    set_secret(api, "git", "--host", "forge.test", "--inject", "basic:robot", "--git", "project", "--push", "refs/heads/agent/*")
+    work = api.client.ok("PUT", "/v1/workspaces/hunted", {})["id"]
+    box = make(api, "bearer", "header", "git", workspace=work)
+    exercise(box)
+    wait_until(lambda: count("/echo") > 8, 5, "requests")
     box.put("/work/hunt.py", HUNT)
-    # The hunter is told what it looks for in two halves, else it would find its own command.
+    # The hunter inside is told what it looks for in two halves, else it would find its own command.
+    value = VALUES["bearer"]
     half = len(value) // 2
     found = box.good(f"(printf %s '{value[:half]}'; printf '%s\\n' '{value[half:]}') | python3 /work/hunt.py", seconds=60)[0]["stdout"]
     same(found.strip(), "nothing")
+    sampler.stop()
+    same(hunter.take_hits(), [], "shown by processes")
+    # Memory: children of the gate have it, which proves that this finds it; nobody else.
+    tree = hunting.below(api.daemon.process.pid)
+    children, others = gates_below(tree)
+    for pid in children:
+        hunter.memory(pid, "gates")
+    check("bearer" in {name for _, name in hunter.take_hits()}, "the gate has what it sends")
+    for pid in others | {api.daemon.process.pid}:
+        hunter.memory(pid)
+    same(hunter.take_hits(), [], "memory")
+    inside = hunting.root_pid_of(others)
+    check(len(inside) >= 2, inside)
+    hunter.tree(f"/proc/{inside[-1]}/root", "inside", {f"/proc/{inside[-1]}/root/{f}" for f in ("proc", "sys", "usr", "lib", "lib64", "bin", "sbin")})
     for folder in (api.daemon.state, api.daemon.run):
-        for path in pathlib.Path(folder).rglob("*"):
-            if path.is_file() and not path.is_symlink():
-                data = path.read_bytes()
-                check(not any(v.encode() in data or base64.b64encode(v.encode())[:-4] in data for v in stored), f"in {path}")
-    check(not any(v in api.daemon.log.read_text(errors="replace") for v in stored), "in the log")
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        for name in ("cmdline", "environ"):
-            try:
-                data = pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
-            except OSError:
-                continue
-            check(int(pid) == os.getpid() or not any(v.encode() in data for v in stored), f"/proc/{pid}/{name}")
+        hunter.tree(folder, "state")
+    hunter.file(api.daemon.log, "log")
+    same(hunter.take_hits(), [], "files")
+    for what, text in texts_of(api, box, work):
+        hunter.look(what, text, "said")
+    same(hunter.take_hits(), [], "said")
+    check(all(hunter.seen.get(kind, 0) > least for kind, least in (("memory", 10 << 20), ("inside", 10000), ("state", 1 << 20), ("objects", 500),
+                                                                  ("said", 10000), ("shown", 100000), ("log", 100))), hunter.seen)
+    # Revoked: it is not even there any more (best effort: TLS has buffers of its own).
+    api.client.delete("/v1/secrets/bearer")
+    wait_until(lambda: "csn_ph_" in box.run(f'{CURL} -k -H "Authorization: Bearer $API_TOKEN" https://api.test/echo')[0]["stdout"], 5, "the placeholder")
+    for pid in children:
+        hunter.memory(pid, "gates")
+    check("bearer" not in {name for _, name in hunter.take_hits()}, "it stays in the gate")
+    api.client.remove(box.sandbox)
+    api.client.delete(f"/v1/workspaces/{work}?force=1")
+
+
+@test("cores: a crash of what has secrets leaves none", own=True)
+def _(_api):
+    daemon = lib.Daemon("cores", options=place.OPTIONS).start()
+    api = type("Api", (), {"daemon": daemon, "client": daemon.client()})
+    set_secret(api, "bearer", "--host", "api.test", "--env", "API_TOKEN")
+    box = make(api, "bearer")
+    box.good(f"{CURL} https://api.test/x")
+    folders = ["/", "/tmp", "/run", daemon.state, daemon.run]
+    control = pathlib.Path(daemon.run) / "control"
+    control.mkdir()
+    pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text()
+    sleeper = subprocess.Popen(["sleep", "60"], cwd=control, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (-1, -1)))
+    sleeper.send_signal(signal.SIGABRT)
+    sleeper.wait()
+    check(cores([control]) or pattern[0] in "/|", "a crash leaves a core here, else this proves nothing")
+    tree = hunting.below(daemon.process.pid)
+    for pid in list(tree):
+        name = hunting.name_of(pid)
+        if not name.startswith("caisson-gate"):
+            continue  # the others have none
+        limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
+        check(re.search(r"Max core file size +0 +0 ", limits), lambda name=name, limits=limits: f"{name}: {limits}")
+        folders.append(os.readlink(f"/proc/{pid}/cwd"))
+    # Not traced by others of its id either: it is not dumpable, so its files in /proc are root's.
+    gates = [pid for pid in tree if hunting.name_of(pid).startswith("caisson-gate")]
+    check(len(gates) >= 2 and all(os.stat(f"/proc/{pid}/mem").st_uid == 0 for pid in gates), gates)
+    for pid in gates:
+        try:
+            os.kill(pid, signal.SIGABRT)
+        except ProcessLookupError:
+            pass
+    box.client = daemon.client()
+    box.good(f"{CURL} https://api.test/x", seconds=20)
+    same(cores(folders), [])
+    daemon.client().remove_all()
+    daemon.stop()
+
+
+@test("tokens of the API: long, in a header only, nowhere in clear")
+def _(api):
+    made = [json.loads(caisson(api.daemon, "token", "create", "--scope", "read", "--json").stdout) for i in range(2)]
+    tokens = [next(v for v in m.values() if isinstance(v, str) and len(v) > 30) for m in made]
+    check(tokens[0] != tokens[1] and all(len(set(re.sub("^[a-z]+_", "", t))) > 8 and len(re.sub("^[a-z]+_", "", t)) * 4 >= 128 for t in tokens), "entropy")
+    hunter = hunting.Hunter({"one": tokens[0], "two": tokens[1]})
+    for query in (f"?token={tokens[0]}", f"?access_token={tokens[0]}"):
+        api.client.get(f"/v1/sandboxes{query}")  # the owner's socket answers; it is in no log
+    for folder in (api.daemon.state, api.daemon.run):
+        hunter.tree(folder, "state")
+    hunter.file(api.daemon.log, "log")
+    same(hunter.take_hits(), [])
+    for m in made:
+        caisson(api.daemon, "token", "rm", m["id"])
+    api.client.ok("GET", "/v1/sealing")  # there is a key
+    for path, mode in ((api.daemon.state / "gate.key", 0o600), (api.daemon.state / "caisson.db", 0o600)):
+        same(path.stat().st_mode & 0o777, mode, path)
 
 
 if __name__ == "__main__":

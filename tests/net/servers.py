@@ -338,7 +338,7 @@ def start_postgres():
 VERDACCIO = """
 storage: {folder}/verdaccio
 auth: {{htpasswd: {{file: {folder}/htpasswd}}}}
-packages: {{'**': {{access: $all, publish: $all}}}}
+packages: {{'@own/*': {{access: $authenticated, publish: $authenticated}}, '**': {{access: $all, publish: $all}}}}
 listen: http://{address}:4873
 log: {{type: stdout, level: warn}}
 """

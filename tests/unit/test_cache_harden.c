@@ -30,7 +30,7 @@ static void try_all(int dir)
 	say("unlink", unlinkat(dir, "a", 0));
 	say("folder", mkdirat(dir, "b", 0700));
 	say("link", syscall(SYS_symlinkat, "/etc", dir, "c"));
-	say("up", openat(dir, "../x", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	say("up", openat(dir, "../caisson-test-up", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	say("hosts", open("/etc/hosts", O_RDONLY | O_CLOEXEC));
 	say("passwd", open("/etc/passwd", O_RDONLY | O_CLOEXEC));
 	say("chmod", fchmod(fd, 0777));

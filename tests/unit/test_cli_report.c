@@ -23,44 +23,39 @@ static const char records[] =
     "{\"seq\":11,\"ts\":3300,\"kind\":\"net.lookup\",\"process\":\"px_1\",\"data\":{\"name\":" EVIL
     ",\"decision\":\"deny\",\"reason\":\"no_rule\"}},"
     "{\"seq\":12,\"ts\":4000,\"kind\":\"exec.ended\",\"process\":\"px_1\",\"data\":{\"state\":"
-    "\"exited\",\"exit_code\":3,\"usage\":{\"ms\":1500},\"programs\":4}},"
+    "\"exited\",\"exit_code\":3,\"limits\":{\"pids\":2},\"usage\":{\"ms\":1500},\"programs\":4}},"
     "{\"seq\":13,\"ts\":4100,\"kind\":\"process.started\",\"process\":\"px_1\",\"data\":"
     "{\"program\":\"mount -t tmpfs\",\"pid\":4}},"
+    "{\"seq\":14,\"ts\":4200,\"kind\":\"secret.canary\",\"process\":\"px_1\",\"data\":{\"name\":"
+    "\"bird\",\"way\":\"net\",\"host\":\"evil.test\"}},"
     "{\"seq\":14,\"ts\":5000,\"kind\":\"approval.decided\",\"actor\":\"uid:0\",\"data\":{\"what\":"
     "\"push main\",\"of\":\"push\",\"state\":\"denied\"}},"
+    "{\"seq\":15,\"ts\":5500,\"kind\":\"workspace.files\",\"process\":\"px_1\",\"data\":{\"names\":"
+    "["
+    "{\"status\":\"A\",\"path\":\"Makefile\",\"type\":\"file\",\"mode\":\"0644\"},"
+    "{\"status\":\"A\",\"path\":\".git/index\",\"type\":\"file\",\"mode\":\"0644\"},"
+    "{\"status\":\"A\",\"path_base64\":\"/w==\",\"type\":\"file\",\"mode\":\"0644\"},"
+    "{\"status\":\"M\",\"path\":" EVIL ",\"type\":\"file\",\"mode\":\"0644\"}],\"unnamed\":3}},"
     "{\"seq\":15,\"ts\":6000,\"kind\":\"git.committed\",\"data\":{\"commit\":\"c0ffee\","
     "\"tree\":\"7ree\",\"branch\":\"b\"}}"
     "]";
 
-static const char points[] =
-    "[{\"id\":\"cp_1\",\"before\":\"base\",\"kind\":\"auto\",\"process\":\"px_1\",\"changed\":["
-    "{\"status\":\"A\",\"path\":\"Makefile\",\"type\":\"file\",\"mode\":\"0644\"},"
-    "{\"status\":\"M\",\"path\":" EVIL ",\"type\":\"file\",\"mode\":\"0644\"}]}]";
-
 static void print(enum page_format format, const struct report_proof *proof, struct str *out)
 {
-	json_t *r = json_loads(records, 0, NULL), *p = json_loads(points, 0, NULL);
-	json_t *px =
-	    json_loads("{\"px_1\":{\"violations\":[{\"kind\":\"limit\",\"target\":\"pids\","
-	               "\"count\":2},{\"kind\":\"net\",\"target\":\"x\"}]}}",
-	               0, NULL);
+	json_t *r = json_loads(records, 0, NULL);
 	json_t *w = json_loads("{\"id\":\"ws_1\",\"repo\":\"https://forge.test/x\"}", 0, NULL);
 	json_t *counts = json_loads("{\"A\":1,\"M\":1}", 0, NULL);
 	const struct report_in in = { .name = "<b>",
 		                      .workspace = w,
 		                      .records = r,
-		                      .points = p,
-		                      .processes = px,
 		                      .counts = counts,
 		                      .patch = span_of("+<script>\n"),
 		                      .proof = *proof,
 		                      .now_ms = 7000 };
 
-	CHECK(r && p && px && w && counts);
+	CHECK(r && w && counts);
 	report_print(&in, format, out);
 	json_decref(r);
-	json_decref(p);
-	json_decref(px);
 	json_decref(w);
 	json_decref(counts);
 }
@@ -78,6 +73,7 @@ TEST(each_thing_has_its_place)
 		"evil.test:443</code></td><td class=\"n\">no rule allows it</td><td></td><td "
 		"class=\"n\">2</td>",
 		"<code>limit: pids</code>",
+		"<code>the canary bird, by net to evil.test</code>",
 		"<code>ok.test:443</code></td><td class=\"n\">1</td><td class=\"n\">1</td><td "
 		"class=\"n\">0</td><td class=\"n\">7</td><td class=\"n\">9</td>",
 		"<code>token</code></td><td><code>ok.test:443</code></td><td class=\"n\">1</td>",
@@ -87,6 +83,8 @@ TEST(each_thing_has_its_place)
 		"<code>mount -t tmpfs</code>",
 		"<td class=\"n\">3</td><td class=\"n\">1.500 s</td><td class=\"n\">4</td>",
 		"<code>Makefile</code></td><td><code>",
+		"<code>base64: /w==</code>",
+		"And 4 more",
 		"<code>beef</code>",
 		"+&lt;script&gt;\n",
 		"The ledger is sound",

@@ -316,3 +316,32 @@ TEST(what_was_denied_is_a_violation_and_counted)
 	CHECK_STR(text_at(o, "violations.1.target"), "example.org:443");
 	CHECK_INT(json_array_size(at(o, "violations")), DENIALS_MAX + 1);
 }
+
+/* ---- arguments --------------------------------------------------------------------- */
+
+TEST(of_long_arguments_the_beginning_and_a_hash)
+{
+	static char most[ARGV_TEXT_MAX + 1], more[ARGV_TEXT_MAX + 2];
+	const char *const short_ones[] = { "a", "b \"c\"", NULL },
+			  *const at_most[] = { most, NULL },
+			  *const too_long[] = { more, "end", NULL };
+	const struct {
+		const char *const *argv;
+		const char *begins, *ends;
+		bool is_hashed;
+	} rows[] = { { short_ones, "[\"a\",\"b ", "c\\\"\"]", false },
+		     { at_most, "[\"xxx", "xxx\"]", false },
+		     { too_long, "[\"xxx", "\"...\"]", true } };
+
+	memset(most, 'x', ARGV_TEXT_MAX);
+	memset(more, 'x', ARGV_TEXT_MAX + 1);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		AUTO(freep) char *text = details_argv(rows[i].argv);
+		char hash[TREE_HASH_TEXT] = "";
+
+		details_argv_hash(rows[i].argv, hash);
+		CHECK_INT(hash[0] != '\0', rows[i].is_hashed);
+		CHECK(strncmp(text, rows[i].begins, strlen(rows[i].begins)) == 0);
+		CHECK_STR(text + strlen(text) - strlen(rows[i].ends), rows[i].ends);
+	}
+}

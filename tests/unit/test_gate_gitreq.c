@@ -199,3 +199,19 @@ TEST(commands_without_end_are_cut)
 		line(&body, one, sizeof one - 1);
 	CHECK(!goes_on(&body, 4096));
 }
+
+TEST(what_git_asks_for)
+{
+	static const struct {
+		const char *path;
+		bool is_git;
+	} rows[] = {
+		{ "/a/b.git/info/refs", true },  { "/a/b/git-upload-pack", true },
+		{ "/a/git-receive-pack", true }, { "/repos/a/b/pulls", false },
+		{ "/info/refs", false },         { "", false },
+		{ "/a/info/refs/x", false },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++)
+		CHECK(git_path_is(rows[i].path) == rows[i].is_git);
+}

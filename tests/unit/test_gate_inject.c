@@ -6,7 +6,10 @@
 #define PH2 "csn_ph_00000000000000000000000000000002"
 #define OTHER "csn_ph_00000000000000000000000000000009"
 
-/* a.test: a bearer for GET below /a; a query for /q. b.test:8443: a header, until 1000. */
+#define PH4 "csn_ph_00000000000000000000000000000004"
+
+/* c2.test: signed; a.test: a bearer for GET below /a; a query for /q. b.test:8443: a header, until
+ * 1000. */
 static const char doc[] =
     "{\"net\":{\"mode\":\"allow\"},\"creds\":["
     "{\"name\":\"one\",\"tenant\":\"t\",\"sealed\":\"AAAA\",\"placeholder\":\"" PH1 "\","
@@ -16,7 +19,9 @@ static const char doc[] =
     "\"bind\":\"{\\\"hosts\\\":[\\\"a.test\\\"],\\\"inject\\\":\\\"query:k\\\","
     "\\\"paths\\\":[\\\"/q\\\"]}\"},"
     "{\"name\":\"three\",\"tenant\":\"t\",\"sealed\":\"AAAA\",\"until_ms\":1000,"
-    "\"bind\":\"{\\\"hosts\\\":[\\\"b.test:8443\\\"],\\\"inject\\\":\\\"header:X-K\\\"}\"}]}";
+    "\"bind\":\"{\\\"hosts\\\":[\\\"b.test:8443\\\"],\\\"inject\\\":\\\"header:X-K\\\"}\"},"
+    "{\"name\":\"four\",\"tenant\":\"t\",\"sealed\":\"AAAA\",\"placeholder\":\"" PH4 "\","
+    "\"bind\":\"{\\\"hosts\\\":[\\\"c2.test\\\"],\\\"inject\\\":\\\"aws\\\"}\"}]}";
 
 static struct http_head head;
 
@@ -72,6 +77,17 @@ TEST(which_goes_with_a_request)
 		{ "a.test", 443, "GET", "/q?x=1", "", GATE_NONE, 1 },
 		{ "a.test", 443, "GET", "/q?k=" PH2, "", GATE_NONE, 1 },
 		{ "b.test", 8443, "DELETE", "/", "", GATE_NONE, 2 },
+		{ "c2.test", 443, "PUT", "/x",
+		  "Authorization: AWS4-HMAC-SHA256 Credential=" PH4 "/2/r/s/aws4_request, S=0",
+		  GATE_NONE, 3 },
+		{ "c2.test", 443, "PUT", "/x", "", GATE_NONE, 3 },
+		{ "c2.test", 443, "PUT", "/x",
+		  "Authorization: AWS4-HMAC-SHA256 Credential=OTHER/2/r/s/aws4_request, S=0",
+		  GATE_CREDENTIAL, INJECT_NONE },
+		{ "c2.test", 443, "GET", "/x?X-Amz-Credential=" PH4 "/2&X-Amz-Signature=00", "",
+		  GATE_CREDENTIAL, INJECT_NONE },
+		{ "c2.test", 443, "GET", "/x", "X-Amz-Security-Token: t", GATE_CREDENTIAL,
+		  INJECT_NONE },
 		/* where it is not for: as it is */
 		{ "a.test", 443, "POST", "/a/b", "Authorization: Bearer " PH1, GATE_NONE,
 		  INJECT_NONE },

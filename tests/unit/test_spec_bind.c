@@ -108,6 +108,27 @@ TEST(what_is_no_binding_is_refused_with_its_reason)
 		{ "{\"hosts\":[\"a.test\"],\"git\":[\"a/b\"],\"push\":[\"main\"]}", "pattern" },
 		{ "{\"hosts\":[\"a.test\"],\"approve\":\"never\"}", "never" },
 		{ "{\"hosts\":[\"a.test\"],\"push_ask\":[\"refs/heads/x\"]}", "which repository" },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"aws:\"}", "wants bearer" },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"aws:Eu\"}", "REGION" },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"aws:/s3\"}", "REGION" },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"aws:eu-west-3/\"}", "REGION" },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"aws:eu-west-3/s3/x\"}", "REGION" },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"aws\",\"env\":\"A\"}",
+		  "AWS_ACCESS_KEY_ID" },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"github-app:1/2\"}", "api: goes with" },
+		{ "{\"hosts\":[\"a.test\"],\"api\":\"https://a.test\"}", "api: goes with" },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"github-app:12\",\"api\":\"https://"
+		  "a.test\"}",
+		  "APP/INST" },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"github-app:a "
+		  "b/2\",\"api\":\"https://a.test\"}",
+		  "APP/INST" },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"github-app:1/x\",\"api\":\"https://"
+		  "a.test\"}",
+		  "APP/INST" },
+		{ "{\"hosts\":[\"a.test\"],\"inject\":\"github-app:1/2\",\"api\":\"http://"
+		  "a.test\"}",
+		  "not a base" },
 		{ "{\"hosts\":[\"a.test\"],\"ttl\":\"0\"}", "between" },
 		{ "{\"hosts\":[\"a.test\"],\"value\":\"x\"}", "value" },
 		{ "{\"hosts\":[\"a.test\"],\"file\":\"/home/agent/x\"}", "canary" },

@@ -103,7 +103,7 @@ TEST(what_is_wrong_is_named_with_its_line)
 		{ "ledger_burst: 5", "is too small" },
 		{ "process_events: maybe", "\"maybe\" is neither on nor off" },
 		{ "service_id: 0", "\"0\" is too small, the least is 1" },
-		{ "service_id: 1879048192", "is too large, the most is 1879048188" },
+		{ "service_id: 1879048192", "is too large, the most is 1879048187" },
 		{ "quota: {mem: -1}", "line 1: quota.mem: \"-1\" is negative" },
 		{ "quota: {sandboxes: 99999999999}",
 		  "quota.sandboxes: \"99999999999\" is too large" },

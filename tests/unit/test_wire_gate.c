@@ -143,6 +143,7 @@ TEST(kinds_of_records)
 		{ GATE_OPENED, 1, 1, false }, { GATE_CLOSED, 1, 0, true },
 		{ GATE_LOOKUP, 0, 0, true },  { GATE_LOOKUP, 7, 0, true },
 		{ GATE_REQUEST, 1, 1, true }, { GATE_REQUEST, 1, 0, false },
+		{ GATE_USE, 1, 1, true },     { GATE_USE, 1, 0, false },
 		{ GATE_KINDS, 1, 0, false },
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {

@@ -130,7 +130,7 @@ TEST(foreign_text_stays_on_its_line_in_every_form)
 		            ledger_otlp(record(LEDGER_EXEC_STARTED, data)) };
 
 	for (size_t i = 0; i < COUNT(forms); i++) {
-		AUTO(str_done) struct str text = { .max = 4 * LEDGER_LINE_MAX };
+		AUTO(str_done) struct str text = { .max = 4ul * LEDGER_LINE_MAX };
 
 		ledger_text(forms[i], &text);
 		for (size_t k = 0; k < text.len; k++)
