@@ -254,7 +254,7 @@ export interface Sealing {
 /** A secret. */
 export interface SecretAsk {
   bind: string;
-  sealed: string;
+  sealed?: string;
 }
 
 /** What is known of a secret. */
@@ -943,6 +943,7 @@ export interface Violation {
   target: string;
   rule?: string;
   reason?: string;
+  approval?: string;
   certain?: boolean;
   count?: number;
 }

@@ -259,9 +259,12 @@ class Sealing(TypedDict):
     info: str
 
 
-class SecretAsk(TypedDict):
-    """A secret."""
+class _SecretAsk(TypedDict):
     bind: str
+
+
+class SecretAsk(_SecretAsk, total=False):
+    """A secret."""
     sealed: str
 
 
@@ -998,6 +1001,7 @@ class Violation(_Violation, total=False):
     """Something was refused."""
     rule: str
     reason: str
+    approval: str
     certain: bool
     count: int
 
