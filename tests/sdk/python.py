@@ -6,6 +6,7 @@
 """
 import ast
 import asyncio
+import concurrent.futures
 import io
 import json
 import os
@@ -60,6 +61,9 @@ def _(api):
     same(Sandbox.get(id, client=client).record["state"], "gone")
     s = Sandbox(client=client)
     s.close()  # never started: nothing to do
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        same({r.sandbox for r in pool.map(s.exec, ["true"] * 8)}, {s.id}, "one for all threads")
+    s.close()
 
 
 @test("typos and holes of a spec are refused")
@@ -444,6 +448,9 @@ def _(api):
                 same(event["event"], "ready")
                 break
             await cancelled(s, "sleep 111")
+            other = aio.Sandbox(client=client)
+            same(len({r.sandbox for r in await asyncio.gather(*(other.exec("true") for _ in range(4)))}), 1, "one for all tasks")
+            await other.close()
             try:
                 await s.read("none")
                 raise lib.Failed("it is not there")

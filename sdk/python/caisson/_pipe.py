@@ -153,10 +153,25 @@ def async_make_lock() -> NoLock:
     return NoLock()
 
 
-def gather(calls: List[Any]) -> List[Any]:
-    """Of the blocking half: each is done already."""
-    return calls
+class AsyncMutex:
+    """A lock that belongs to the loop that first needs it, not to the one that made it."""
+
+    def __init__(self) -> None:
+        self._lock: Optional[asyncio.Lock] = None
+
+    async def __aenter__(self) -> None:
+        if self._lock is None:
+            self._lock = asyncio.Lock()
+        await self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._lock is not None
+        self._lock.release()
 
 
-async def async_gather(calls: List[Any]) -> List[Any]:
-    return list(await asyncio.gather(*calls))
+def make_mutex() -> Any:
+    return threading.RLock()
+
+
+def async_make_mutex() -> AsyncMutex:
+    return AsyncMutex()

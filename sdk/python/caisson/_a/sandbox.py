@@ -5,6 +5,7 @@ from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, 
 
 from .. import _exit, models
 from .._common import UNSET, Command, Duration, Result, exec_body, given
+from .._pipe import async_make_mutex
 from ..errors import CaissonError, NotFound
 from . import tools as _tools
 from .client import Client, default_client
@@ -119,6 +120,7 @@ class Sandbox(Files, Runs):
             self._ask_for["creds"] = creds
         self.record: Optional[models.Sandbox] = None
         self._keeps = key is not None
+        self._starting = async_make_mutex()
 
     @classmethod
     async def get(cls, id: str, *, client: Optional[Client] = None) -> "Sandbox":
@@ -132,7 +134,9 @@ class Sandbox(Files, Runs):
 
     async def _id(self) -> str:
         if self.record is None:
-            await self.start()
+            async with self._starting:  # whoever else begins with it at the same time gets the same one
+                if self.record is None:
+                    await self._make()
         assert self.record is not None
         return self.record["id"]
 
@@ -146,13 +150,17 @@ class Sandbox(Files, Runs):
     async def start(self) -> "Sandbox":
         """Makes it; one that is stopped is made usable again."""
         if self.record is None:
-            made = self.record = await self._client.call("POST", "/v1/sandboxes", body=self._ask_for)
-            if not self._keeps:
-                _exit.remember(made["id"], self._client.wire.address)
-            if made["state"] != "stopped":
-                return self
-        self.record = await self._ask("POST", "/v1/sandboxes/{id}/start")
-        return self
+            await self._id()
+            return self
+        return await self._turn("POST", "/v1/sandboxes/{id}/start")
+
+    async def _make(self) -> None:
+        made = await self._client.call("POST", "/v1/sandboxes", body=self._ask_for)
+        if not self._keeps:
+            _exit.remember(made["id"], self._client.wire.address)
+        if made["state"] == "stopped":
+            made = await self._client.call("POST", "/v1/sandboxes/{id}/start", values={"id": made["id"]})
+        self.record = made
 
     async def info(self) -> models.Sandbox:
         self.record = await self._ask("GET", "/v1/sandboxes/{id}")

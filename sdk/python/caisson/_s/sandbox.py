@@ -6,6 +6,7 @@ from typing import Any, Iterator, Callable, Dict, List, Mapping, Optional, Seque
 
 from .. import _exit, models
 from .._common import UNSET, Command, Duration, Result, exec_body, given
+from .._pipe import make_mutex
 from ..errors import CaissonError, NotFound
 from . import tools as _tools
 from .client import Client, default_client
@@ -120,6 +121,7 @@ class Sandbox(Files, Runs):
             self._ask_for["creds"] = creds
         self.record: Optional[models.Sandbox] = None
         self._keeps = key is not None
+        self._starting = make_mutex()
 
     @classmethod
     def get(cls, id: str, *, client: Optional[Client] = None) -> "Sandbox":
@@ -133,7 +135,9 @@ class Sandbox(Files, Runs):
 
     def _id(self) -> str:
         if self.record is None:
-            self.start()
+            with self._starting:  # whoever else begins with it at the same time gets the same one
+                if self.record is None:
+                    self._make()
         assert self.record is not None
         return self.record["id"]
 
@@ -147,13 +151,17 @@ class Sandbox(Files, Runs):
     def start(self) -> "Sandbox":
         """Makes it; one that is stopped is made usable again."""
         if self.record is None:
-            made = self.record = self._client.call("POST", "/v1/sandboxes", body=self._ask_for)
-            if not self._keeps:
-                _exit.remember(made["id"], self._client.wire.address)
-            if made["state"] != "stopped":
-                return self
-        self.record = self._ask("POST", "/v1/sandboxes/{id}/start")
-        return self
+            self._id()
+            return self
+        return self._turn("POST", "/v1/sandboxes/{id}/start")
+
+    def _make(self) -> None:
+        made = self._client.call("POST", "/v1/sandboxes", body=self._ask_for)
+        if not self._keeps:
+            _exit.remember(made["id"], self._client.wire.address)
+        if made["state"] == "stopped":
+            made = self._client.call("POST", "/v1/sandboxes/{id}/start", values={"id": made["id"]})
+        self.record = made
 
     def info(self) -> models.Sandbox:
         self.record = self._ask("GET", "/v1/sandboxes/{id}")
