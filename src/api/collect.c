@@ -15,7 +15,7 @@
 #define PATTERNS_MAX 64
 #define GIVEN_MAX 1000
 #define NAMES_MAX 1000
-#define TOTAL_MAX (16u << 20) /* of what is collected: the answer is one object */
+#define TOTAL_MAX (8u << 20) /* of what is collected: the answer is one object, in memory */
 
 struct collect {
 	struct job job; /* first */

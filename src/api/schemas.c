@@ -348,7 +348,7 @@ static const struct member collected[] = {
 	{ "mode",    NEEDED, "text",   "four octal digits" },
 	{ "bytes",   NEEDED, "count",  "its size" },
 	{ "base64",  0,      "base64", "what is in it" },
-	{ "skipped", 0,      "bool",   "it is too large: 16 MiB are brought back in all" },
+	{ "skipped", 0,      "bool",   "it is too large: 8 MiB are brought back in all" },
 };
 static const struct member coded[] = {
 	{ "base64", NEEDED, "base64", "bytes" },

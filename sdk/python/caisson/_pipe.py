@@ -22,6 +22,13 @@ def _keep_alive(sock: socket.socket) -> None:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
+def _is_readable(sock: socket.socket) -> bool:
+    """Nothing is due between two answers: what can be read is the end."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 class Pipe:
     """A connection that blocks."""
 
@@ -50,9 +57,7 @@ class Pipe:
         return self._sock.recv(READ_BYTES)
 
     def is_stale(self) -> bool:
-        """Nothing is due between two answers: what can be read is the end."""
-        ready, _, _ = select.select([self._sock], [], [], 0)
-        return bool(ready)
+        return _is_readable(self._sock)
 
     def interrupt(self) -> None:
         """Ends a recv() in another thread."""
@@ -68,33 +73,44 @@ class Pipe:
 class AsyncPipe:
     """A connection of an event loop."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
 
     @classmethod
     async def open(cls, address: Address) -> "AsyncPipe":
+        loop = asyncio.get_running_loop()
         if address.tcp:
-            reader, writer = await asyncio.open_connection(*address.tcp)
-            _keep_alive(writer.get_extra_info("socket"))
-        else:
-            reader, writer = await asyncio.open_unix_connection(address.path)
-        return cls(reader, writer)
+            sock = await loop.run_in_executor(None, socket.create_connection, address.tcp, 30)
+            _keep_alive(sock)
+            sock.setblocking(False)
+            return cls(sock)
+        sock = socket.socket(socket.AF_UNIX)
+        sock.setblocking(False)
+        try:
+            await loop.sock_connect(sock, address.path)
+        except BaseException:
+            sock.close()
+            raise
+        return cls(sock)
 
     async def send(self, data: bytes) -> None:
-        self._writer.write(data)
-        await self._writer.drain()
+        await asyncio.get_running_loop().sock_sendall(self._sock, data)
 
     async def recv(self) -> bytes:
-        return await self._reader.read(READ_BYTES)
+        return await asyncio.get_running_loop().sock_recv(self._sock, READ_BYTES)
 
     def is_stale(self) -> bool:
-        return self._reader.at_eof() or self._writer.is_closing()
+        return _is_readable(self._sock)
 
     def interrupt(self) -> None:
-        self._writer.close()
+        """Whoever waits for it hears the end."""
+        try:
+            self._sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
 
     def close(self) -> None:
-        self._writer.close()
+        self._sock.close()
 
 
 # ---- what else differs -----------------------------------------------------------------------

@@ -2,6 +2,7 @@
 """The daemon: everything that is not of one sandbox, workspace or process."""
 from __future__ import annotations
 
+import atexit
 import base64
 import json
 from typing import Any, Iterator, Callable, Dict, List, Mapping, Optional, Sequence, Union
@@ -300,4 +301,5 @@ def default_client() -> Client:
     client = _default.get(None)
     if client is None:
         client = _default[None] = Client()
+        atexit.register(client.close)
     return client
