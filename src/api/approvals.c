@@ -9,7 +9,7 @@
 
 #define PAGE 100 /* rows of one turn of a stream */
 #define WAIT_MS_MAX (10ull * 60 * 1000)
-#define LINE_MAX_BYTES (STORE_DETAIL_MAX * 4u)
+#define LINE_MAX_BYTES (STORE_DETAIL_MAX * 4ul)
 
 static json_t *text_or_null(const char *text)
 {

@@ -314,9 +314,8 @@ void sandbox_extend(struct call *c)
 	}
 	bool is_asked = wall_ms && !c->is_operator && !c->is_admin;
 
-	if (is_asked && sbx_ask_wall(s, wall_ms, why, id, &f) < 0)
-		answer_fail(c, &f);
-	else if (sbx_extend(s, is_asked ? 0 : wall_ms, ttl_ms, &f) < 0)
+	if ((is_asked && sbx_ask_wall(s, wall_ms, why, id, &f) < 0) ||
+	    sbx_extend(s, is_asked ? 0 : wall_ms, ttl_ms, &f) < 0)
 		answer_fail(c, &f);
 	else if (is_asked)
 		answer_asked(c, id);

@@ -276,6 +276,32 @@ void page_row(struct page *p, enum page_tone tone)
 		str_addf(p->out, "- %s", marks[tone]);
 }
 
+static void add_html_cell(const struct page *p, const char *text, bool is_name, bool is_code)
+{
+	const char *begin = is_name ? "<th scope=\"row\">" : is_code ? "<td>" : "<td class=\"n\">";
+
+	str_add(p->out, begin);
+	add_text(p, p->out, text, is_code && !is_name);
+	str_add(p->out, is_name ? "</th>" : "</td>");
+}
+
+/* "- name: value; Head value": what has no text is left out. */
+static void add_item(struct page *p, const char *head, const char *text, bool is_code)
+{
+	bool is_second = p->column == 2;
+
+	if (!text[0])
+		return;
+	if (!p->is_first)
+		str_add(p->out, is_second ? ": " : "; ");
+	if (!p->is_first && head[0] && (!is_second || !is_code)) {
+		add_text(p, p->out, head, false);
+		str_add(p->out, " ");
+	}
+	add_text(p, p->out, text, is_code);
+	p->is_first = false;
+}
+
 static void add_cell(struct page *p, const char *text, bool is_code)
 {
 	const char *head = p->heads[p->column];
@@ -283,23 +309,10 @@ static void add_cell(struct page *p, const char *text, bool is_code)
 
 	assert(head);
 	p->column++;
-	if (p->format == PAGE_HTML) {
-		str_add(p->out, is_name   ? "<th scope=\"row\">"
-		                : is_code ? "<td>"
-		                          : "<td class=\"n\">");
-		add_text(p, p->out, text, is_code && !is_name);
-		str_add(p->out, is_name ? "</th>" : "</td>");
-		return;
-	}
-	if (!text[0])
-		return;
-	str_add(p->out, p->is_first ? "" : p->column == 2 ? ": " : "; ");
-	if (!p->is_first && head[0] && (p->column > 2 || !is_code)) {
-		add_text(p, p->out, head, false);
-		str_add(p->out, " ");
-	}
-	add_text(p, p->out, text, is_code && !is_name);
-	p->is_first = false;
+	if (p->format == PAGE_HTML)
+		add_html_cell(p, text, is_name, is_code);
+	else
+		add_item(p, head, text, is_code && !is_name);
 }
 
 void page_cell(struct page *p, const char *text)

@@ -739,8 +739,10 @@ void approvals_close(struct core *c)
 	if (!c->approvals)
 		return;
 	hook_close(c);
-	while (c->approvals->told)
-		told_free(c->approvals->told);
+	for (struct told *t = c->approvals->told, *next; t; t = next) {
+		next = t->next;
+		told_free(t);
+	}
 	roster_each(&c->approvals->open, drop, NULL);
 	roster_done(&c->approvals->open);
 	free(c->approvals);

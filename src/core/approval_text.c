@@ -15,9 +15,7 @@
 static void add_shown(struct str *out, const char *text, bool is_utf8)
 {
 	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-		if (*p < ' ' || *p == 0x7f) {
-			str_addf(out, "\\x%02x", *p);
-		} else if (*p >= 0x80 && !is_utf8) {
+		if (*p < ' ' || *p == 0x7f || (*p >= 0x80 && !is_utf8)) {
 			str_addf(out, "\\x%02x", *p);
 		} else if (*p == 0xc2 && p[1] < 0xa0) { /* C1: control characters too */
 			str_addf(out, "\\u00%02x", p[1]);

@@ -42,6 +42,7 @@ struct pull {
 	const char *branch, *base, *cred;
 	const char *where, *which;
 	char *request;
+	char actor[ACTOR_SIZE];
 	char url[PULL_URL_MAX + 1];
 	int64_t number;
 	bool is_new;
@@ -159,7 +160,9 @@ static void on_disk(void *arg, bool is_on_disk)
 
 static void put_on_record(struct pull *p)
 {
-	const struct ledger_who who = { .tenant = p->w->row.tenant, .workspace = p->w->row.id };
+	const struct ledger_who who = { .tenant = p->w->row.tenant,
+		                        .workspace = p->w->row.id,
+		                        .actor = p->actor };
 
 	ledger_commit(p->core, LEDGER_GIT_PROPOSED, &who,
 	              json_pack("{ss,ss,ss,ss,ss,sI}", "forge", p->forge->name, "host", p->api.host,
@@ -414,6 +417,7 @@ int pull_start(struct wsx *w, const struct pull_ask *ask, pull_done_fn *done, vo
 
 	*p =
 	    (struct pull){ .core = w->core, .w = w, .forge = &forges[0], .done = done, .arg = arg };
+	snprintf(p->actor, sizeof p->actor, "%s", w->core->actor ? w->core->actor : "");
 	wsx_ref(w);
 	if (take(p, ask, f) < 0) {
 		pull_free(p);

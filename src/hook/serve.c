@@ -14,7 +14,7 @@
 #define TRIES_MAX 5
 #define AGAIN_MS 1000 /* then twice as long each time */
 #define ITEMS_MAX 1024
-#define KEY_TEXT_MAX (2 * SIGN_KEY_MAX)
+#define KEY_TEXT_MAX (2ul * SIGN_KEY_MAX)
 /* The operator has named the receiver: it may be anywhere but at a cloud's metadata. */
 static const char rules[] = "{\"net\":{\"mode\":\"allow\"},\"grant\":[\"0.0.0.0/0\",\"::/0\"]}";
 
@@ -236,8 +236,10 @@ int serve_run(const struct serve_opts *o, struct err *e)
 	int r = loop_run(&h.loop);
 
 	post_cancel(&h);
-	while (h.clients)
-		client_leave(h.clients);
+	for (struct client *c = h.clients, *next; c; c = next) {
+		next = c->next;
+		client_leave(c);
+	}
 	while (h.first)
 		item_end(&h, 0, true);
 	lookups_done(&h.lookups);

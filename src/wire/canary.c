@@ -6,7 +6,7 @@
 #define BASE 36
 #define GRAMS 4738381338321616896ull /* 36^12 */
 #define FIXED_MAX 12
-#define FORM_MAX (4 * CANARY_VALUE_MAX)
+#define FORM_MAX (4ul * CANARY_VALUE_MAX)
 
 /* clang-format off */
 const struct canary_like canary_likes[] = {
@@ -52,16 +52,18 @@ static size_t fixed_of(const char *value)
 
 static char any_of(char kind, uint8_t random)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
 	static const char all[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	static const char *const small = all, *const large = all + 26, *const digits = all + 52;
 
 	if (kind == '*')
 		return all[random % (sizeof all - 1)];
 	if (is_in(kind, '0', '9'))
-		return (char)('0' + random % 10);
+		return digits[random % 10];
 	if (is_in(kind, 'A', 'Z'))
-		return (char)(letters[random % 26] - 'a' + 'A');
-	return is_letter(kind) ? letters[random % 26] : kind;
+		return large[random % 26];
+	if (!is_letter(kind))
+		return kind;
+	return small[random % 26];
 }
 
 int canary_make(const char *like, const uint8_t *random, struct str *out, struct err *e)
@@ -147,6 +149,14 @@ static uint64_t next_gram(uint64_t gram, uint8_t fold)
 	return gram % (GRAMS / BASE) * BASE + (fold - 1u);
 }
 
+static void add_gram(struct canaries *c, size_t which, uint64_t number)
+{
+	uint32_t bit = filter_of(number);
+
+	vec_push(&c->grams, ((struct gram){ number, which }));
+	c->filter[bit / 64] |= 1ull << (bit % 64);
+}
+
 static void add_form(struct canaries *c, size_t which, struct span form)
 {
 	struct canary_scan s = { 0 };
@@ -157,12 +167,8 @@ static void add_form(struct canaries *c, size_t which, struct span form)
 		if (fold == 0)
 			continue;
 		s.gram = next_gram(s.gram, fold);
-		if (++s.n < CANARY_GRAM)
-			continue;
-		vec_push(&c->grams, ((struct gram){ s.gram, which }));
-		uint32_t bit = filter_of(s.gram);
-
-		c->filter[bit / 64] |= 1ull << (bit % 64);
+		if (++s.n >= CANARY_GRAM)
+			add_gram(c, which, s.gram);
 	}
 }
 
@@ -205,7 +211,7 @@ static void add_digits(struct canaries *c, size_t which, struct span value, size
 		base32(&in, &out);
 	size_t from = (8 * shift + bits - 1) / bits, to = 8 * in.len / bits;
 
-	add_form(c, which, (struct span){ out.data + from, to - from });
+	add_form(c, which, (struct span){ str_text(&out) + from, to - from });
 }
 
 static int by_number(const void *a, const void *b)

@@ -4,14 +4,12 @@
     tests/api/ledger.py               all, about twenty seconds (needs root); rows LOG-03 and LOG-04 of the corpus
     tests/api/ledger.py tamper        those with the word in their title
 """
-import collections
 import contextlib
 import hashlib
 import http.client
 import io
 import json
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -22,14 +20,13 @@ import threading
 import time
 
 import corpus
-import jsonschema
 import lib
 from corpus import row
 from lib import Daemon, check, same, test, wait_until
+from schema import complete, valid
 
 lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson")
 OPTIONS = ("--listen", "127.0.0.1:0")
-SCHEMA = jsonschema.Draft202012Validator(json.loads((pathlib.Path(__file__).parents[2] / "docs/ledger.schema.json").read_text()))
 
 
 def cli(*words):
@@ -53,14 +50,6 @@ def events(client, query=""):
     answer = client.get(f"/v1/events?{query}")
     same(answer.status, 200, f"events: {answer}")
     return [json.loads(line) for line in answer.body.splitlines()]
-
-
-def valid(records):
-    """Each is what docs/ledger.schema.json says: how many there were of each kind."""
-    for r in records:
-        wrong = next(SCHEMA.iter_errors(r), None)
-        check(not wrong, lambda: f"{wrong and wrong.message} in {r}")
-    return collections.Counter(kinds(records))
 
 
 def records_in(folder):
@@ -325,6 +314,7 @@ def _(api):
 
 @test("every record is what the published schema says")
 def _(api):
+    complete()
     seen = valid(events(api.client))
     for kind in ("daemon.started", "sandbox.created", "exec.ended", "process.started"):
         check(seen[kind] > 0, f"{kind} of {seen}")

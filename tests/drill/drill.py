@@ -358,7 +358,7 @@ def _(api):
     alone("attest", "verify", file, "--key", elsewhere / "own.pub", status=1)
 
 
-@test("a browser opens it: it shows the page, executes and loads nothing", when=True)
+@test("a browser opens it: it shows the page, executes and loads nothing")
 def _(_api):
     if shutil.which(BROWSER) is None:
         raise lib.Skip(f"{BROWSER} is not installed; tools/setup drill does it")
@@ -374,7 +374,15 @@ def _(_api):
     same([internet.describe(p) for p in place.wire.packets[wires:] if b"evil.test" in p], [], "asked for by the browser")
     keep(shot)
     shutil.rmtree("/run/drill/browser", ignore_errors=True)
-    g.clear(_api.client)
+
+
+@test("the workspace is removed, and by its id the ledger still tells the same")
+def _(api):
+    g.clear(api.client)
+    page = g.caisson(api.daemon, "report", done["work"]["id"], "--ledger", api.daemon.state / "ledger").stdout
+    missing = [a for a, row in bait.ATTEMPTS.items() if row.word not in page]
+    same((missing, "The ledger is sound" in page), ([], True), page[:2000])
+    g.caisson(api.daemon, "report", "nobody", status=(1, 125))
 
 
 if __name__ == "__main__":

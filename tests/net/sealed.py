@@ -25,6 +25,7 @@ import urllib.parse
 import place  # before lib, whose folder it knows
 import hunting
 import lib
+import schema
 import servers
 from lib import check, same, test, wait_until
 from place import Box, caisson
@@ -520,6 +521,12 @@ def gates_below(tree):
 
 def cores(folders):
     return [path for folder in folders for path in pathlib.Path(folder).glob("core*") if path.is_file()]
+
+
+@test("what the ledger has of all that is as its schema says")
+def _(api):
+    seen = schema.valid(ledger(api, "kind=secret,git,repo,workspace,net,approval"))
+    check((seen["secret.used"] > 0 and seen["secret.changed"] > 0 and seen["git.pushed"] > 0) or len(sys.argv) > 3, seen)
 
 
 @test("after all of it: no value inside, in the daemon's folders, in what it said, or in what processes show")
