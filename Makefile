@@ -24,7 +24,7 @@ drill: ## an agent obeys a hostile repository, and the host looks at what came o
 	@tools/check drill
 
 check: ## all tests and checks; ONLY=unit,layers runs some of them
-	@tools/setup build check net drill
+	@tools/setup build check net drill sdk
 	@tools/check $(ONLY)
 
 check-gate: ## the network's tests with more clients: PostgreSQL, Node, npm, Verdaccio, Java, Go, Cargo; minutes

@@ -177,7 +177,8 @@ struct waiter {
 	struct timer timer;
 	struct scan scan;
 	struct keep kept[LOG_STREAMS];
-	bool is_due; /* answered as soon as there is a record */
+	json_t *extra; /* what the answer has besides, or NULL */
+	bool is_due;   /* answered as soon as there is a record */
 	bool is_reading;
 };
 
@@ -190,6 +191,7 @@ static void waiter_free(struct waiter *w)
 	scan_done(&w->scan);
 	keep_done(&w->kept[LOG_OUT]);
 	keep_done(&w->kept[LOG_ERR]);
+	json_decref(w->extra);
 	call_unref(w->call);
 	free(w);
 	px_unref(p);
@@ -203,7 +205,10 @@ static void read_on(struct waiter *w)
 		timer_set(&w->p->core->timers, &w->timer, 0);
 		return;
 	}
-	answer_json(w->call, 200, print_process(w->p, w->kept, w->scan.at));
+	json_t *o = print_process(w->p, w->kept, w->scan.at);
+
+	json_object_update(o, w->extra);
+	answer_json(w->call, 200, o);
 	waiter_free(w);
 }
 
@@ -263,7 +268,8 @@ void wait_for(struct call *c, struct px *p, const struct exec_ask *a)
 
 	*w = (struct waiter){ .watch = { .changed = waiter_changed, .grew = waiter_grew },
 		              .call = call_ref(c),
-		              .p = p };
+		              .p = p,
+		              .extra = a->extra };
 	w->timer.fired = waiter_late;
 	scan_init(&w->scan, p->log_fd, 0);
 	keep_init(&w->kept[LOG_OUT], a->inline_max);
@@ -282,7 +288,7 @@ void wait_for(struct call *c, struct px *p, const struct exec_ask *a)
 
 /* ---- exec ---------------------------------------------------------------------------- */
 
-static int give_input(struct px *p, const json_t *input, struct fail *f)
+int exec_input(struct px *p, const json_t *input, struct fail *f)
 {
 	if (!json_is_string(input))
 		return 0;
@@ -308,7 +314,7 @@ static void exec_now(struct call *c, struct sbx *s)
 		answer_fail(c, &f);
 		return;
 	}
-	if (give_input(p, json_object_get(c->body, "stdin"), &f) < 0) {
+	if (exec_input(p, json_object_get(c->body, "stdin"), &f) < 0) {
 		struct fail ignored;
 
 		(void)px_kill(p, &ignored);
@@ -421,6 +427,10 @@ static void run_made(void *arg, struct sbx *s, const struct fail *fail)
 	} else if (!o->call->r) { /* the client left while it was made */
 		(void)sbx_delete(s, NULL, NULL, &f);
 		px_unref(p);
+	} else if (exec_input(p, json_object_get(o->body, "stdin"), &f) < 0) {
+		answer_fail(o->call, &f);
+		(void)sbx_delete(s, NULL, NULL, &f);
+		px_unref(p);
 	} else if (live_is_asked(o->call)) {
 		live_start(o->call, p,
 		           (struct live_opts){ .is_owner = true,
@@ -442,7 +452,8 @@ static int run_parse(struct call *c, struct run_op *o, struct spec *spec, struct
 	int r = members_known(c->body,
 	                      (const char *const[]){ "spec", "cmd", "cwd", "env", "stdin", "user",
 	                                             "timeout", "tty", "output", "rows", "cols",
-	                                             "label", "inline", "brief", NULL },
+	                                             "label", "inline", "brief", "files", "collect",
+	                                             NULL },
 	                      f);
 
 	if (r == 0)
@@ -456,6 +467,8 @@ static int run_parse(struct call *c, struct run_op *o, struct spec *spec, struct
 	json_object_del(rest, "spec");
 	json_object_del(rest, "inline");
 	json_object_del(rest, "brief");
+	json_object_del(rest, "files");
+	json_object_del(rest, "collect");
 	if (r == 0)
 		r = exec_parse(c, rest, &o->ask, f);
 	json_decref(rest); /* its values are the body's too */
@@ -480,6 +493,11 @@ void exec_run(struct call *c)
 		               .client_fd = c->r->door == DOOR_UNIX ? c->r->socket_fd : -1 };
 	int r = run_parse(c, o, &spec, &text, &f);
 	ask.spec_text = str_text(&text);
+	if (r == 0 && collect_is_asked(c)) {
+		collect_run(c, &ask, &o->ask);
+		run_done(o);
+		return;
+	}
 	struct sbx *s = r < 0 ? NULL : sbx_create(c->api->core, &ask, run_made, o, &f);
 	if (!s) {
 		answer_fail(c, &f);

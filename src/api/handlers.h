@@ -77,6 +77,7 @@ struct exec_ask {
 	struct pair_list env;
 	uint64_t wait_ms, inline_max;
 	bool has_wait;
+	json_t *extra; /* members that the answer has besides, or NULL; wait_for() takes it */
 };
 int exec_parse(struct call *c, const json_t *body, struct exec_ask *a, struct fail *f) MUST_USE;
 
@@ -93,3 +94,9 @@ void live_start(struct call *c, struct px *p, struct live_opts o);
 
 /* Answers when the process has ended or the time is over (exec.c). Takes the reference of `p`. */
 void wait_for(struct call *c, struct px *p, const struct exec_ask *a);
+/* All of its input, when it was asked with some. */
+int exec_input(struct px *p, const json_t *input, struct fail *f) MUST_USE;
+
+/* A run that is given files, or leaves some (collect.c). */
+bool collect_is_asked(const struct call *c);
+void collect_run(struct call *c, struct sbx_ask *want, const struct exec_ask *command);

@@ -184,6 +184,8 @@ static const struct member exec_ask_of[] = {
 static const struct member run_ask[] = {
 	COMMAND,
 	{ "spec",   0, "Spec",      "of the sandbox; all defaults unless given" },
+	{ "files",  0, "{text|Coded}|null", "what it begins with: paths from the working folder, and what is in them" },
+	{ "collect", 0, "[text]|null", "what is brought back before it is removed: patterns from the working folder, ** is any depth" },
 	{ "inline", 0, "bool|null", "over a live connection: output comes with the end" },
 	{ "brief", 0, "bool|null", "over a live connection: no greeting that says nothing, and of a plain end the code only" },
 };
@@ -215,6 +217,8 @@ static const struct member process[] = {
 	{ "shell",       0,      "ShellUsed",     "of one in a named shell" },
 	{ "violations",  0,      "[Violation]",   "walls and limits it ran into" },
 	{ "execs",       0,      "Execs",         "programs that were started in it" },
+	{ "collected",   0,      "[Collected]",   "of a run with files or collect: what was brought back" },
+	{ "missing",     0,      "[text]",        "of the same: patterns that nothing matches, and files that cannot be read" },
 	{ "workspace",  0,      "WorkspaceLeft", "of one in a sandbox with a workspace, when it has ended" },
 };
 static const struct member process_usage[] = {
@@ -338,6 +342,16 @@ static const struct member net_changed[] = {
 	{ "closed",     NEEDED, "count",      "open connections that they do not allow" },
 	{ "loosened",   NEEDED, "bool",       "they allow something that the old ones did not" },
 	{ "net",        NEEDED, "{any}",      "the rules, as they are stored" },
+};
+static const struct member collected[] = {
+	{ "path",    NEEDED | BYTES, "text",   "from the working folder, or absolute" },
+	{ "mode",    NEEDED, "text",   "four octal digits" },
+	{ "bytes",   NEEDED, "count",  "its size" },
+	{ "base64",  0,      "base64", "what is in it" },
+	{ "skipped", 0,      "bool",   "it is too large: 8 MiB are brought back in all" },
+};
+static const struct member coded[] = {
+	{ "base64", NEEDED, "base64", "bytes" },
 };
 static const struct member execs[] = {
 	{ "count", NEEDED, "integer", "in all" },
@@ -666,6 +680,8 @@ const struct schema schemas[] = {
 	{ "Child", "A process that was left running.", MEMBERS(child) },
 	{ "Violation", "Something was refused.", MEMBERS(violation) },
 	{ "Execs", "Programs that were started.", MEMBERS(execs) },
+	{ "Collected", "A file that a run left.", MEMBERS(collected) },
+	{ "Coded", "What is no text.", MEMBERS(coded), ASK },
 	{ "ProcessList", "A page of processes.", MEMBERS(process_list_of) },
 	{ "ShellUsed", "The named shell that a command ran in.", MEMBERS(shell_used) },
 	{ "Shell", "A named shell: one process that serves one command after the other.", MEMBERS(shell_of) },

@@ -8,6 +8,7 @@
 #include "cli/registry.h"
 #include "cli/remote.h"
 #include "cli/result.h"
+#include "cli/run_collect.h"
 #include "cli/terminal.h"
 
 enum { EXIT_DENIED = 126, EXIT_NOT_FOUND = 127, EXIT_OURS = 125 };
@@ -18,6 +19,7 @@ struct run {
 	const char *cwd;
 	bool is_tty, has_stdin, is_json;
 	uint64_t timeout_ms;
+	struct run_collect collect;
 	char **command;
 };
 
@@ -39,6 +41,32 @@ static int take_value(int argc, char **argv, int *i, const char **value, struct 
 	return 0;
 }
 
+/* NAME VALUE and NAME=VALUE: 1 with the value; 0: it is another word. */
+static int take_named(const char *name, int argc, char **argv, int *i, const char **value,
+                      struct err *e)
+{
+	size_t n = strlen(name);
+
+	if (strncmp(argv[*i], name, n) != 0 || (argv[*i][n] && argv[*i][n] != '='))
+		return 0;
+	if (argv[*i][n] != '=')
+		return take_value(argc, argv, i, value, e) < 0 ? -1 : 1;
+	*value = argv[*i] + n + 1;
+	return 1;
+}
+
+static int take_collect(struct run *r, int argc, char **argv, int *i, struct err *e)
+{
+	const char *value = NULL;
+	int taken = take_named("--collect", argc, argv, i, &value, e);
+
+	if (taken > 0)
+		vec_push(&r->collect.patterns, value);
+	if (taken == 0)
+		taken = take_named("--into", argc, argv, i, &r->collect.into, e);
+	return taken;
+}
+
 static int take_own(struct run *r, int argc, char **argv, int *i, struct err *e)
 {
 	const char *word = argv[*i];
@@ -48,16 +76,16 @@ static int take_own(struct run *r, int argc, char **argv, int *i, struct err *e)
 		r->is_json = true;
 		return 1;
 	}
+	int collected = take_collect(r, argc, argv, i, e);
+	if (collected != 0)
+		return collected;
 	if (take_letters(r, word))
 		return 1;
 	if (strcmp(word, "-w") == 0 || strcmp(word, "--cwd") == 0)
 		return take_value(argc, argv, i, &r->cwd, e) < 0 ? -1 : 1;
-	if (strcmp(word, "--timeout") != 0 && strncmp(word, "--timeout=", 10) != 0)
-		return 0;
-	if (word[9] == '=')
-		value = word + 10;
-	else if (take_value(argc, argv, i, &value, e) < 0)
-		return -1;
+	int timed = take_named("--timeout", argc, argv, i, &value, e);
+	if (timed <= 0)
+		return timed;
 	if (duration_parse(value, &r->timeout_ms, e) < 0)
 		return err_wrap(e, "--timeout");
 	if (r->timeout_ms == 0)
@@ -163,6 +191,16 @@ static int run_command(struct run *r, const struct driver *driver, struct err *e
 	struct run_session session = { .poll_fd = -1 };
 
 	terminal_size(&setup.rows, &setup.cols);
+	if (r->collect.into && r->collect.patterns.len == 0) {
+		err_new(e, ERR_INVALID, "--into says where --collect puts things; there is none");
+		return fail(r, e);
+	}
+	if (r->collect.patterns.len > 0) {
+		r->collect.is_json = r->is_json;
+		int status = run_collect(&setup, &r->collect, e);
+
+		return status < 0 ? fail(r, e) : status;
+	}
 	if (driver->start(&setup, &session, e) < 0)
 		return fail(r, e);
 	AUTO(pump_done)
@@ -185,5 +223,6 @@ int run_main(int argc, char **argv, const struct driver *driver)
 	int status = parse(&r, argc, argv, &e) < 0 ? fail(&r, &e) : run_command(&r, driver, &e);
 	spec_done(&r.spec);
 	str_done(&r.asked);
+	vec_done(&r.collect.patterns);
 	return status;
 }

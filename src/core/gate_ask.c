@@ -220,6 +220,7 @@ void gate_approval_of(struct sbx *s, const struct gate_record *r, char id[ID_SIZ
 	AUTO(arena_done) struct arena a = { 0 };
 	struct gate_ask ask = { .port = r->port };
 	struct approval_row found;
+	const bool is_request = r->kind == GATE_REQUEST || r->kind == GATE_USE;
 
 	id[0] = '\0';
 	if (r->decision != GATE_ASKED_ALLOW && r->decision != GATE_ASKED_DENY)
@@ -231,7 +232,7 @@ void gate_approval_of(struct sbx *s, const struct gate_record *r, char id[ID_SIZ
 	for (size_t i = 0; i < COUNT(questions) && !id[0]; i++) {
 		ask.kind = (uint8_t)questions[i].kind;
 		ask.is_first = questions[i].is_first;
-		if (questions[i].is_request == (r->kind == GATE_REQUEST) &&
+		if (questions[i].is_request == is_request &&
 		    (!questions[i].has_secret || r->secret[0]) &&
 		    find_decision(s, &ask, &a, &found) == 0)
 			snprintf(id, ID_SIZE, "%s", found.id);

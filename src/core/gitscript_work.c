@@ -15,11 +15,13 @@
 	"git init -q --template= -b caisson\n" \
 	"[ ! -f $theirs/info/exclude ] || git config -f /tmp/config core.excludesFile $theirs/info/exclude\n"
 
-/* New objects stay ours and are forgotten; those of the workspace can be read. */
-#define OBJECTS_OURS \
-	"export GIT_ALTERNATE_OBJECT_DIRECTORIES=$theirs/objects:" GIT_MIRROR "/objects\n"
-#define OBJECTS_THEIRS \
-	"export GIT_ALTERNATE_OBJECT_DIRECTORIES=" GIT_MIRROR "/objects GIT_OBJECT_DIRECTORY=$theirs/objects\n"
+/* New objects stay ours and are forgotten; those of the workspace can be read. One without a
+ * repository has no mirror, and git complains about a folder that is not there. */
+#define MIRROR "mirror=" GIT_MIRROR "/objects; [ -d $mirror ] || mirror=\n"
+#define OBJECTS_OURS MIRROR \
+	"export GIT_ALTERNATE_OBJECT_DIRECTORIES=$theirs/objects${mirror:+:$mirror}\n"
+#define OBJECTS_THEIRS MIRROR \
+	"export GIT_ALTERNATE_OBJECT_DIRECTORIES=$mirror GIT_OBJECT_DIRECTORY=$theirs/objects\n"
 
 /* With refs, HEAD and index of the workspace; one that is split lies in two files, and is made anew. */
 #define REFS \
@@ -113,7 +115,7 @@ const char git_script_pack[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
 	ADD "add\n"
 	"work=$(git commit-tree $(git write-tree) -p $head -m work)\n"
 	"printf '%s\\n%s\\n%s\\n' $head $work $base\n"
-	"printf '%s\\n' $work ${base#-} ^${1:-$head} | git pack-objects -q --revs --stdout\n";
+	"printf '%s\\n' $work ${base#-} ${1:+^$1} | git pack-objects -q --revs --stdout\n";
 
 /* What the other has committed is merged as commits, what it has not as files: nothing of either
  * is committed that was not. Nothing is written before both went well. */

@@ -127,6 +127,8 @@ static struct gate_record describe_request(const struct conn *c, enum gate_kind 
 	struct gate_record r = describe(c, kind);
 
 	r.request = n->number;
+	if (n->is_approved)
+		r.decision = GATE_ASKED_ALLOW;
 	copy(r.method, sizeof r.method, n->method);
 	copy(r.path, sizeof r.path, n->path);
 	copy(r.secret, sizeof r.secret, n->secret);
@@ -147,8 +149,6 @@ void record_request(struct conn *c, const struct request_note *n)
 	r.status = (uint32_t)n->status;
 	r.reason = n->reason;
 	r.cache = (uint8_t)n->cache;
-	if (n->is_approved)
-		r.decision = GATE_ASKED_ALLOW;
 	if (n->reason == GATE_ASK_TIMEOUT || n->reason == GATE_ASK_DENIED ||
 	    n->reason == GATE_ASK_FULL)
 		r.decision = GATE_ASKED_DENY;

@@ -184,6 +184,7 @@ static void tell_use(struct web *w)
 	record_use(w->conn, &(struct request_note){ .number = w->n_requests,
 	                                            .method = w->method,
 	                                            .path = w->path,
+	                                            .is_approved = w->approved,
 	                                            .secret = w->secret });
 }
 

@@ -35,10 +35,11 @@ def routes(client):
 
 def target_of(pattern, sandbox, process, token="tk_" + SOME_ID):
     ids = {"/v1/sandboxes/": sandbox, "/v1/processes/": process, "/v1/tokens/": token,
-           "/v1/workspaces/": "ws_" + SOME_ID, "/v1/repos/": "rp_" + SOME_ID}
+           "/v1/workspaces/": "ws_" + SOME_ID, "/v1/repos/": "rp_" + SOME_ID, "/v1/approvals/": "ap_" + SOME_ID}
     for prefix, value in ids.items():
         if pattern.startswith(prefix):
             pattern = pattern.replace("{id}", value)
+    check("{id}" not in pattern, f"which id has {pattern}?")
     return pattern.replace("{path}", "work/file").replace("{port}", "3000").replace("{name}", "main")
 
 

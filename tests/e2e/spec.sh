@@ -122,7 +122,6 @@ END
 t_says "a workspace that is not there" 125 "workspace: there is no app" --workspace app --fs workspace:/work -- true
 t_says "a workspace without a name" 125 "fs: workspace:AT needs workspace*" --fs workspace:/work -- true
 t_says "a secret that is not there" 125 'creds: there is no secret "github"' --creds github --net allow:a.test -- true
-t_says "a secret without a network" 125 "creds: a sandbox without a network can use no secret" --creds github -- true
 run --json --setup make -- true
 t_json "as an object" 'r["error"]["code"] == "unenforceable" and r["error"]["message"].startswith("unenforceable: setup (")'
 

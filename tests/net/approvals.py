@@ -23,6 +23,7 @@ import time
 
 import place  # before lib, whose folder it knows
 import lib
+import schema
 import servers
 from lib import Daemon, check, same, test, wait_until
 from place import Box, wait_end
@@ -598,6 +599,7 @@ def _(_api):
     done = ended(box, long_one["p"], "200 1")
     check(done["ms"] >= HELD_SECONDS * 1000, done)
     same(len(box.records(lambda r: r["kind"] == "connection")), 1, "connections")
+    schema.valid([json.loads(line) for line in c.get("/v1/events").body.splitlines()])
     box.remove()
     c.close()
     d.wait_clean()

@@ -106,7 +106,7 @@ def ended(box, p, stdout, seconds=15):
 
 
 def request_of(box, path):
-    return wait_until(lambda: box.records(lambda r: r["kind"] == "request" and r["path"] == path), 5, f"the record of {path}")[0]
+    return wait_until(lambda: box.records(lambda r: r["kind"] == "request" and r["path"] == path and r["status"]), 5, f"the record of {path}")[0]
 
 
 # ---- secrets ----------------------------------------------------------------------------------

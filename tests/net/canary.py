@@ -206,6 +206,7 @@ def _(api):
         box.good("printenv AWS_ACCESS_KEY_ID ACME", f"{aws['canary']}\n{mine['canary']}\n")
         wait_until(lambda box=box: mine["canary"] in box.run("cat /home/agent/.acme/token")[0]["stdout"], 5, "the file")
         api.client.delete(f"/v1/sandboxes/{box.id}")
+    same(caisson(api.daemon, "run", "--creds", "aws", "printenv", "AWS_ACCESS_KEY_ID").stdout, aws["canary"] + "\n")
     shown = caisson(api.daemon, "secret", "ls").stdout
     check("canary" in shown and "ACME" in shown, shown)
     for words in (["--like", "short"], ["--like", "aws", "--host", "api.test"], ["--at", "relative"], ["--at", "/proc/x"]):

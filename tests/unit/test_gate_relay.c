@@ -239,3 +239,43 @@ TEST(a_client_that_is_held_is_told_once_for_what_arrives)
 	expect(rig.server, "EHLO");
 	stop();
 }
+
+static bool refuses(struct relay *r, struct span bytes)
+{
+	(void)r;
+	return memmem(bytes.at, bytes.len, "stop", 4) != NULL;
+}
+
+TEST(what_is_refused_does_not_arrive_and_what_came_before_does)
+{
+	start(UINT64_MAX, UINT64_MAX);
+	rig.relay.refuses = refuses;
+	relay_start(&rig.relay);
+	say(rig.client, "go on");
+	turns();
+	expect(rig.server, "go on");
+	say(rig.server, "stop is fine on the way back");
+	turns();
+	expect(rig.client, "stop is fine on the way back");
+	say(rig.client, "now stop");
+	turns();
+	CHECK_INT(rig.n_over, 1);
+	CHECK_INT(rig.why, RELAY_REFUSED);
+	CHECK(rig.is_broken);
+	expect(rig.server, "");
+	stop();
+}
+
+TEST(the_end_of_one_that_is_looked_at_is_passed_on)
+{
+	start(UINT64_MAX, UINT64_MAX);
+	rig.relay.refuses = refuses;
+	relay_start(&rig.relay);
+	say(rig.client, "last words");
+	CHECK_INT(shutdown(rig.client, SHUT_WR), 0);
+	turns();
+	expect(rig.server, "last words");
+	expect(rig.server, "");
+	CHECK_INT(rig.n_over, 0);
+	stop();
+}

@@ -501,3 +501,61 @@ TEST(asks_that_come_and_go_leave_room)
 		; /* it may be in the middle of them */
 	stop();
 }
+
+/* ---- marks --------------------------------------------------------------------------- */
+
+static void say_marks(const char *value)
+{
+	static const uint8_t key[MARKS_KEY] = { 42 };
+	static struct marks all;
+
+	marks_begin(&all, key);
+	if (value)
+		CHECK(marks_add(&all, "one", span_of(value)));
+	memset(&p, 0, sizeof p);
+	marks_tell(&all, 0, &p.marks);
+	p.head = (struct gate_head){ G_MARKS, sizeof p.marks };
+	CHECK_INT(send(child, &p, gate_size(&p), MSG_NOSIGNAL), (ssize_t)gate_size(&p));
+}
+
+static int run_sh(uint32_t num, const char *script)
+{
+	char *argv[] = { (char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
+		         (char *)(uintptr_t)script, NULL };
+
+	return box_exec(&t, num, (struct command_ask){ .argv = argv });
+}
+
+TEST(what_the_gate_marks_is_masked_in_output_and_told_of_before_the_end)
+{
+	serve();
+	say_marks("a value of sixteen");
+	usleep(20000);
+	AUTO(fd_close)
+	int log = run_sh(2, "printf 'a value of '; sleep 0.05; printf 'sixteen.'; sleep 0.3; "
+	                    "printf 'a value of sixteen'");
+	box_await(&t, CH_MASKED, 2);
+	struct channel_masked masked;
+	memcpy(&masked, t.packet.data, sizeof masked);
+	CHECK_STR(masked.name, "one");
+	CHECK_INT((int)masked.hits, 1);
+	CHECK_INT(box_await_exit(&t, 2).exit_code, 0);
+	CHECK_STR(box_text(log, LOG_OUT), "******************.******************");
+	say_marks(NULL);
+	usleep(20000);
+	AUTO(fd_close) int after = run_sh(3, "printf 'a value of sixteen'");
+	CHECK_INT(box_await_exit(&t, 3).exit_code, 0);
+	CHECK_STR(box_text(after, LOG_OUT), "a value of sixteen");
+	stop();
+}
+
+TEST(marks_that_are_none_end_the_child)
+{
+	serve();
+	memset(&p, 0, sizeof p);
+	p.head = (struct gate_head){ G_MARKS, sizeof p.marks };
+	p.marks.n = MARKS_EACH + 1;
+	CHECK_INT(send(child, &p, gate_size(&p), MSG_NOSIGNAL), (ssize_t)gate_size(&p));
+	box_await(&t, CH_GATELESS, 0);
+	stop();
+}
