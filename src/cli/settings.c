@@ -126,9 +126,16 @@ static int add_places(struct config *c, struct err *e)
 	return 0;
 }
 
+int settings_file(struct settings *s, const char *named, struct err *e)
+{
+	if (find_file(s, named, e) < 0)
+		return -1;
+	return s->path[0] ? settings_read(&s->file, s->path, e) : 0;
+}
+
 int settings_load(struct settings *s, const char *named, struct err *e)
 {
-	if (find_file(s, named, e) < 0 || (s->path[0] && settings_read(&s->file, s->path, e) < 0))
+	if (settings_file(s, named, e) < 0)
 		return -1;
 	if (config_add(&s->all, &s->file, e) < 0 || config_add(&s->all, &s->flags, e) < 0 ||
 	    config_check(&s->all, e) < 0 || add_places(&s->all, e) < 0)

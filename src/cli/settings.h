@@ -22,5 +22,7 @@ void settings_done(struct settings *s);
 int settings_load(struct settings *s, const char *named, struct err *e) MUST_USE;
 /* A file into a config, if whoever could write it may say such things. */
 int settings_read(struct config *c, const char *path, struct err *e) MUST_USE;
+/* The file alone, into s->file. */
+int settings_file(struct settings *s, const char *named, struct err *e) MUST_USE;
 /* NULL-terminated; the texts belong to the settings. */
 void settings_args(struct settings *s, const char *program, char *out[SETTINGS_ARGS_MAX]);

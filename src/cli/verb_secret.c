@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "cli/sealer.h"
 #include "cli/secret_canary.h"
+#include "cli/secret_source.h"
 #include "cli/table.h"
 #include "spec/bind.h"
 #include "wire/base64.h"
@@ -24,7 +25,7 @@
 struct secret {
 	struct verb_opts common;
 	const char *file, *inject, *format, *env, *ttl, *like, *at, *approve, *api;
-	bool is_stdin;
+	bool is_stdin, is_config;
 	struct flag_list hosts, methods, paths, git, push, push_ask, workspaces;
 };
 
@@ -79,13 +80,30 @@ static int ask_value(const char *name, struct value *v, struct err *e)
 	return r;
 }
 
+/* What a command of the config prints. */
+static int fetch_value(const char *name, struct value *v, struct err *e)
+{
+	struct secret_source source = { .fd = -1 };
+	struct err again = { 0 };
+	int r = secret_source_begin(&source, name, e);
+
+	if (r == 0)
+		r = read_value(source.fd, v, e);
+	if (secret_source_end(&source, &again) == 0)
+		return r;
+	*e = again; /* that is why there was no value */
+	return -1;
+}
+
 static int take_value(const struct secret *x, const char *name, struct value *v, struct err *e)
 {
 	/* Best effort: this process lives for a moment. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	(void)mlock(v, sizeof *v);
-	if (x->file && x->is_stdin)
-		return err_new(e, ERR_INVALID, "--file or --from-stdin, not both");
+	if ((x->file != NULL) + x->is_stdin + x->is_config > 1)
+		return err_new(e, ERR_INVALID, "one of --file, --from-stdin and --from-config");
+	if (x->is_config)
+		return fetch_value(name, v, e);
 	if (!x->file)
 		return ask_value(name, v, e);
 	AUTO(fd_close) int fd = open(x->file, O_RDONLY | O_CLOEXEC);
@@ -334,6 +352,7 @@ static int secret_run(struct verb_call *c, struct err *e)
 /* clang-format off */
 static const struct flag secret_flags[] = {
 	{ '\0', FLAG_SWITCH, "from-stdin", offsetof(struct secret, is_stdin), NULL, "set, rotate: the value is read from standard input, as it is without --file", NULL },
+	{ '\0', FLAG_SWITCH, "from-config", offsetof(struct secret, is_config), NULL, "set, rotate: the value is what the command prints that the config has for it", NULL },
 	{ '\0', FLAG_TEXT, "file",      offsetof(struct secret, file), "FILE", "set, rotate: the value is read from a file", NULL },
 	{ '\0', FLAG_LIST, "host",      offsetof(struct secret, hosts), "HOST[:PORT]", "set: where it may go, by https and nothing else", NULL },
 	{ '\0', FLAG_TEXT, "inject",    offsetof(struct secret, inject), "HOW", "set: bearer (unless given), basic:USER, header:NAME, query:KEY, aws[:REGION[/SERVICE]], which signs with ID:SECRET[:TOKEN], or github-app:APP/INSTALLATION, whose value is the app's key", "bearer basic: header: query: aws github-app:" },

@@ -420,6 +420,9 @@ static const struct opt rows[] = {
 	{ .key = "approvals", .flag = "approvals", .arg = "NAME=VALUE", .type = &opt_group,
 	  .members = &approvals_table, FIELD(approvals), .forms = "object",
 	  .help = "who is told of what waits for a person" },
+	{ .key = "secrets", .type = &opt_map, .check_key = check_name, .check = check_any, FIELD(secrets),
+	  .max = CONFIG_SECRETS_MAX, .forms = "object of command lines",
+	  .help = "what prints the value of a secret, for `caisson secret set NAME --from-config`; the caller's own shell runs it" },
 	{ .key = "quota", .flag = "quota", .arg = "NAME=N", .type = &opt_group,
 	  .members = &quota_table, FIELD(quota), .forms = "object",
 	  .help = "what one tenant may have at once" },
@@ -460,6 +463,7 @@ void config_done(struct config *c)
 	vec_done(&c->net.presets);
 	vec_done(&c->net.sets);
 	vec_done(&c->net.grant);
+	vec_done(&c->secrets);
 	spec_done(&c->defaults);
 	spec_done(&c->most);
 	arena_done(&c->arena);

@@ -20,6 +20,7 @@
 #define CONFIG_SETS_MAX 32       /* named sets of hosts */
 #define CONFIG_SET_HOSTS_MAX 200 /* of one set: it is one word of a command line */
 #define CONFIG_GRANT_MAX 64      /* ranges */
+#define CONFIG_SECRETS_MAX 256   /* commands that print one */
 #define CONFIG_TEXTS_MAX 320     /* of config_texts(): all lists full, all numbers named */
 
 /* What is counted for a tenant: of sandboxes that are not gone SANDBOXES and DISK, of those that
@@ -79,7 +80,8 @@ struct config {
 	struct config_approvals {
 		const char *webhook, *key; /* both or none */
 	} approvals;
-	struct quota quota; /* per tenant */
+	struct pair_list secrets; /* name -> the command that prints its value */
+	struct quota quota;       /* per tenant */
 	struct config_store store;
 	struct spec defaults, most; /* of these only the limits */
 };
