@@ -156,6 +156,14 @@ int secret_find(struct core *c, const char *tenant, const char *name, struct are
 	                secret_name_check(name, &e) < 0 ? "" : "\"");
 }
 
+static bool has_name(const struct secret_list *list, const char *name)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (strcmp(list->rows[i].name, name) == 0)
+			return true;
+	return false;
+}
+
 int secret_put(struct core *c, const struct secret_ask *ask, struct store_call call, struct fail *f)
 {
 	AUTO(arena_done) struct arena a = { 0 };
@@ -180,7 +188,7 @@ int secret_put(struct core *c, const struct secret_ask *ask, struct store_call c
 		row.sealed = SECRET_NONE;
 	if (store_secret_list(c->store, ask->tenant, &a, &all, &e) < 0)
 		return fail_err(f, &e);
-	if (all.n >= SECRETS_MAX)
+	if (all.n >= SECRETS_MAX && !has_name(&all, ask->name))
 		return fail_set(f, FAIL_QUOTA, "there are %d secrets, the most", SECRETS_MAX);
 	if (store_secret_put(c->store, &row, call, &e) < 0)
 		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
