@@ -160,6 +160,7 @@ static int start(const struct run_setup *setup, struct run_session *out, struct 
 	struct oneshot *o = mem_alloc(sizeof *o);
 
 	o->log_fd = o->gates.channel_fd = -1;
+	o->gates.cache_fd = o->gates.state_fd = -1; /* no packages are kept, no secrets used */
 	o->gates.is_root = geteuid() == 0;
 	o->gates.id = SERVER_ID + 1;
 	o->at = o->acked = LOG_FRAMES_AT;

@@ -11,6 +11,7 @@
 #define LIST_BYTES_MAX (8u << 20)
 
 struct changed {
+	struct changed *next;
 	struct wsx *w; /* a reference */
 	int fd;
 	int64_t files;
@@ -127,6 +128,23 @@ static json_t *read_list(const struct changed *c)
 	return data;
 }
 
+static void drop(struct changed *c)
+{
+	struct changed **at = &c->w->changes;
+
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	fd_close(&c->fd);
+	free(c);
+}
+
+void changed_close(struct wsx *w)
+{
+	while (w->changes)
+		drop(w->changes);
+}
+
 static void listed(void *arg, const struct vault_done *d, const struct err *e)
 {
 	struct changed *c = arg;
@@ -134,8 +152,7 @@ static void listed(void *arg, const struct vault_done *d, const struct err *e)
 
 	(void)d;
 	say(c, e ? only_count(c, "its storage did not answer") : read_list(c));
-	fd_close(&c->fd);
-	free(c);
+	drop(c);
 	wsx_unref(w);
 }
 
@@ -158,6 +175,8 @@ void changed_note(struct wsx *w, const struct point_row *point, const char *proc
 		free(c);
 		return;
 	}
+	c->next = w->changes;
+	w->changes = c;
 	wsx_ref(w);
 	ws_ask(w, &p, c->fd, listed, c);
 }

@@ -18,5 +18,8 @@
 /* Within an operation: it has just been made. `process`: by which command; or NULL. */
 void changed_note(struct wsx *w, const struct point_row *point, const char *process);
 
+/* The daemon ends: what the keeper has not told by now nobody is told. */
+void changed_close(struct wsx *w);
+
 /* What V_CHANGES wrote, as data of a record. */
 json_t *changed_data(const char *lines, size_t n);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <jansson.h>
 
+#include "core/changed.h"
 #include "core/flatten.h"
 #include "core/trees.h"
 #include "core/workspace-internal.h"
@@ -64,6 +65,7 @@ void ws_free(struct wsx *w)
 	timer_stop(&w->core->timers, &w->freeze.again);
 	vault_close(w->vault);
 	vault_close(w->root);
+	changed_close(w);
 	for (struct ws_op *o = w->first, *next; o; o = next) { /* at the end of all */
 		next = o->next;
 		if (o->drop)

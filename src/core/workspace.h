@@ -21,6 +21,7 @@
 
 #define WORKSPACE_FOLDER "/work" /* where the file workers of a workspace have their root */
 
+struct changed;
 struct vault;
 struct ws_op;
 struct ws_waiter;
@@ -47,6 +48,7 @@ struct wsx {
 	bool is_finding;    /* what it holds then becomes a point */
 	bool is_doubtful;   /* at the last opening: nobody had said that it is at its head */
 	bool is_found; /* after a restart of ours: the keeper of those who are attached may live */
+	struct changed *changes; /* lists of files that the keeper makes (changed.h) */
 	struct ws_op *first, **last;
 	bool is_busy;  /* the first operation is under way */
 	bool is_again; /* it begins anew when the keeper is known to be dead */

@@ -14,7 +14,8 @@
 static int start(struct gates *g, uint64_t now_ms, struct err *e)
 {
 	static char option[] = "--ca";
-	AUTO(fd_close) int key = sealkey_open(g->state_fd, g->key_source, e);
+	bool has_key = g->state_fd >= 0;
+	AUTO(fd_close) int key = has_key ? sealkey_open(g->state_fd, g->key_source, e) : -1;
 	char *const args[] = { option, (char *)(uintptr_t)g->ca, NULL };
 	const struct helper gate = { .name = "caisson-gate",
 		                     .is_root = g->is_root,
@@ -24,7 +25,7 @@ static int start(struct gates *g, uint64_t now_ms, struct err *e)
 		                     .args = g->ca ? args : NULL,
 		                     .fds = { g->cache_fd, key },
 		                     .n_fds = 2 };
-	if (key < 0)
+	if (has_key && key < 0)
 		return -1;
 	int fd = helper_start(&gate, &g->pid, e);
 

@@ -16,7 +16,7 @@ struct gates {
 	const char *ca;              /* file of more certificates that it trusts; or NULL */
 	const struct cgroup *cgroup; /* that the launcher lives in, and it does not; or NULL */
 	int cache_fd;                /* the way to the package cache, which it gets; -1: none */
-	int state_fd;                /* of the folder that its key lies in */
+	int state_fd;                /* of the folder that its key lies in; -1: it has none */
 	const char *key_source;      /* of another key (launcher/sealkey.h); or NULL */
 	pid_t pid;                   /* 0: not running */
 	int channel_fd;              /* -1: the same */
