@@ -36,16 +36,16 @@ static int read_answer(int fd, struct str *out, struct err *e)
 	return 0;
 }
 
-/* All of it fits in a pipe: it is written before anything is read. */
-static int talk(int *to_fd, int from_fd, const struct sealing_head *head, struct span aad,
-                struct span value, struct str *out, struct err *e)
-{
-	int r = write_all(*to_fd, head, sizeof *head, e);
+#define PARTS 3 /* the head, what stands beside the value, the value */
 
-	if (r == 0)
-		r = write_all(*to_fd, aad.at, aad.len, e);
-	if (r == 0)
-		r = write_all(*to_fd, value.at, value.len, e);
+/* All of it fits in a pipe: it is written before anything is read. */
+static int talk(int *to_fd, int from_fd, const struct span parts[PARTS], struct str *out,
+                struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < PARTS && r == 0; i++)
+		r = write_all(*to_fd, parts[i].at, parts[i].len, e);
 	fd_close(to_fd);
 	return r < 0 ? -1 : read_answer(from_fd, out, e);
 }
@@ -76,7 +76,8 @@ int sealer_run(const uint8_t key[SEAL_KEY_BYTES], struct span aad, struct span v
 		become_sealer(program, in_read, out_write);
 	fd_close(&in_read);
 	fd_close(&out_write);
-	int r = talk(&in_write, out_read, &head, aad, value, out, e);
+	const struct span parts[PARTS] = { { (const char *)&head, sizeof head }, aad, value };
+	int r = talk(&in_write, out_read, parts, out, e);
 
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;

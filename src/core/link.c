@@ -163,7 +163,7 @@ static void take_started(struct px *p, const struct channel_packet *m)
 		px_on_started(p);
 }
 
-static void take_ran(const struct px *p, const struct channel_packet *m)
+static void take_ran(struct px *p, const struct channel_packet *m)
 {
 	struct channel_ran ran;
 
@@ -174,7 +174,7 @@ static void take_ran(const struct px *p, const struct channel_packet *m)
 	note_ran(p, &ran);
 }
 
-static void take_masked(const struct px *p, const struct channel_packet *m)
+static void take_masked(struct px *p, const struct channel_packet *m)
 {
 	struct channel_masked masked;
 
@@ -216,6 +216,28 @@ static struct px *process_of(struct sbx *s, uint32_t num)
 	return p;
 }
 
+static void take_grew(struct px *p, const struct channel_packet *m)
+{
+	(void)m;
+	px_on_grew(p);
+}
+
+static void take_took(struct px *p, const struct channel_packet *m)
+{
+	px_on_took(p, m->data, m->head.len);
+}
+
+static void take_waiting(struct px *p, const struct channel_packet *m)
+{
+	(void)m;
+	px_on_waiting(p);
+}
+
+static void (*const of_process[CH_TYPES])(struct px *p, const struct channel_packet *m) = {
+	[CH_RAN] = take_ran,   [CH_MASKED] = take_masked,   [CH_GREW] = take_grew,
+	[CH_TOOK] = take_took, [CH_WAITING] = take_waiting,
+};
+
 static void take(struct link *l, const struct channel_packet *m)
 {
 	struct sbx *s = l->sandbox;
@@ -230,24 +252,12 @@ static void take(struct link *l, const struct channel_packet *m)
 		take_started(p, m);
 		break;
 	case CH_RAN:
-		if (p)
-			take_ran(p, m);
-		break;
 	case CH_MASKED:
-		if (p)
-			take_masked(p, m);
-		break;
 	case CH_GREW:
-		if (p)
-			px_on_grew(p);
-		break;
 	case CH_TOOK:
-		if (p)
-			px_on_took(p, m->data, m->head.len);
-		break;
 	case CH_WAITING:
 		if (p)
-			px_on_waiting(p);
+			of_process[m->head.type](p, m);
 		break;
 	case CH_EXIT:
 		take_end(p, m);
@@ -270,28 +280,14 @@ static void take(struct link *l, const struct channel_packet *m)
 	case CH_USAGE:
 		sbx_on_usage(s, m->data, m->head.len);
 		break;
-	case CH_GATELESS:
-		gate_on_less(s);
-		break;
-	case CH_RULED:
-		gate_on_ruled(s, m->data, m->head.len);
-		break;
-	case CH_NET:
-		gate_on_net(s, m->head.num, m->data, m->head.len);
-		break;
-	case CH_ASK:
-		gate_on_ask(s, m->data, m->head.len);
-		break;
-	case CH_UNASK:
-		gate_on_unask(s, m->data, m->head.len);
-		break;
-	case CH_TRIP:
-		tripped_on(s, m->head.num, m->data, m->head.len);
-		break;
-	case CH_UNTRIP:
-		tripped_over(s, m->data, m->head.len);
-		break;
 	/* clang-format off */
+	case CH_GATELESS: gate_on_less(s); break;
+	case CH_RULED: gate_on_ruled(s, m->data, m->head.len); break;
+	case CH_NET: gate_on_net(s, m->head.num, m->data, m->head.len); break;
+	case CH_ASK: gate_on_ask(s, m->data, m->head.len); break;
+	case CH_UNASK: gate_on_unask(s, m->data, m->head.len); break;
+	case CH_TRIP: tripped_on(s, m->head.num, m->data, m->head.len); break;
+	case CH_UNTRIP: tripped_over(s, m->data, m->head.len); break;
 	case CH_GO: case CH_EXEC: case CH_TREE: case CH_IN: case CH_EOF: case CH_SIGNAL:
 	case CH_RESIZE: case CH_KILL: case CH_ACK: case CH_WATCH: case CH_FORGET: case CH_STOP:
 	case CH_FREEZE: case CH_THAW: case CH_HOLD: case CH_RELEASE: case CH_SYNC: case CH_EXTEND: case CH_CLOSE: case CH_DROP:

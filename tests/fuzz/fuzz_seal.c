@@ -16,8 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint8_t key[SEAL_KEY_BYTES] = { 7, 7, 7 };
 	static uint8_t public[SEAL_KEY_BYTES], plain[PLAIN_MAX + SEAL_OVERHEAD];
-	AUTO(str_done) struct str sealed = { .max = 2 * PLAIN_MAX };
-	AUTO(str_done) struct str bytes = { .max = 2 * PLAIN_MAX };
+	AUTO(str_done) struct str sealed = { .max = 2ul * PLAIN_MAX };
+	AUTO(str_done) struct str bytes = { .max = 2ul * PLAIN_MAX };
 	const struct seal_frame frame = { span_of("fuzz"), span_of("aad") };
 	struct span in = { (const char *)data, size };
 	struct err e = { 0 };
@@ -33,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	       (int)size);
 	expect(size == 0 || memcmp(plain, data, size) == 0);
 	if (size > 0) { /* one bit, anywhere */
-		sealed.data[data[0] % sealed.len] ^= (char)(1 << data[size - 1] % 8);
+		((uint8_t *)sealed.data)[data[0] % sealed.len] ^=
+		    (uint8_t)(1u << data[size - 1] % 8);
 		expect(seal_open(key, &frame, (struct span){ sealed.data, sealed.len }, plain, &e) <
 		       0);
 	}

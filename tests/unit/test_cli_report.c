@@ -69,17 +69,16 @@ TEST(each_thing_has_its_place)
 		"<b>1</b>hosts reached",
 		"<b>2</b>refused by the gate",
 		"<b>1</b>limits met",
-		"<code>connect "
-		"evil.test:443</code></td><td class=\"n\">no rule allows it</td><td></td><td "
-		"class=\"n\">2</td>",
+		"<code>connect evil.test:443</code></td><td class=\"n\">no rule allows it</td>",
+		"no rule allows it</td><td></td><td class=\"n\">2</td>",
 		"<code>limit: pids</code>",
 		"<code>the canary bird, by net to evil.test</code>",
-		"<code>ok.test:443</code></td><td class=\"n\">1</td><td class=\"n\">1</td><td "
-		"class=\"n\">0</td><td class=\"n\">7</td><td class=\"n\">9</td>",
+		"<code>ok.test:443</code></td><td class=\"n\">1</td><td class=\"n\">1</td>",
+		"<td class=\"n\">0</td><td class=\"n\">7</td><td class=\"n\">9</td>",
 		"<code>token</code></td><td><code>ok.test:443</code></td><td class=\"n\">1</td>",
 		"<code>c0ffee</code></td><td><code>7ree</code>",
-		"<code>push: push "
-		"main</code></td><td><code>denied</code></td><td></td><td><code>uid:0</code>",
+		"<code>push: push main</code></td><td><code>denied</code></td>",
+		"<code>denied</code></td><td></td><td><code>uid:0</code>",
 		"<code>mount -t tmpfs</code>",
 		"<td class=\"n\">3</td><td class=\"n\">1.500 s</td><td class=\"n\">4</td>",
 		"<code>Makefile</code></td><td><code>",

@@ -195,7 +195,7 @@ TEST(commands_without_end_are_cut)
 	AUTO(str_done) struct str body = { .max = 1 << 20 };
 	static const char one[] = OLD " " NEW " refs/heads/agent/a";
 
-	while (body.len <= 2 * GIT_COMMANDS_MAX)
+	while (body.len <= 2ul * GIT_COMMANDS_MAX)
 		line(&body, one, sizeof one - 1);
 	CHECK(!goes_on(&body, 4096));
 }

@@ -72,7 +72,7 @@ TEST(whoever_has_the_public_key_can_check_it)
 	signature.data[7] ^= 1;
 	CHECK(!verifies(key, (struct span){ text, (size_t)(last - text) }, &signature));
 	/* The key may stand where the answer goes. */
-	memcpy(out, pem, strlen(pem));
+	memcpy(out, pem, strlen(pem) + 1);
 	CHECK_INT(jwt_sign((struct span){ (char *)out, strlen(pem) }, &claims, out, sizeof out, &e),
 	          n);
 	CHECK_INT(jwt_sign(span_of(pem), &claims, out, 100, &e), -1);

@@ -15,8 +15,10 @@ static int open_as(void *arg, const struct cred_rule *c, uint8_t *out, struct er
 	(void)arg;
 	(void)c;
 	(void)e;
-	memcpy(out, opens_as, strlen(opens_as));
-	return (int)strlen(opens_as);
+	size_t n = strlen(opens_as);
+
+	memcpy(out, opens_as, n);
+	return (int)n;
 }
 
 static const struct purse_opts strict = { open_as, NULL, true };
@@ -99,7 +101,7 @@ TEST(not_strict_one_that_does_not_open_says_nothing)
 TEST(there_is_room_for_the_longest)
 {
 	AUTO(freep) char *value = mem_alloc(SECRET_VALUE_MAX + 1);
-	AUTO(str_done) struct str sealed = { .max = 4 * SECRET_VALUE_MAX };
+	AUTO(str_done) struct str sealed = { .max = 4ul * SECRET_VALUE_MAX };
 	AUTO(rules_done)
 	struct rules r = rules_with("{\"hosts\":[\"a.test\"],\"inject\":\"query:k\"}");
 	struct err e = { 0 };

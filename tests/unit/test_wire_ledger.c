@@ -77,7 +77,7 @@ TEST(what_would_break_a_line_is_refused)
 	const struct ledger_place at = { .seq = 1, .prev = LEDGER_ZERO };
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		AUTO(str_done) struct str line = { .max = 2 * LEDGER_LINE_MAX };
+		AUTO(str_done) struct str line = { .max = 2ul * LEDGER_LINE_MAX };
 		char hash[LEDGER_HASH_SIZE];
 
 		printf("# row %zu\n", i);

@@ -161,7 +161,7 @@ TEST(no_more_than_there_is_room_for)
 	for (size_t i = 0; i < MARKS_EACH; i++)
 		way.at[i].len = 8;
 	memset(way.name, 'x', sizeof way.name);
-	for (size_t i = 0; i < 2 * MARKS_NAMES; i++) {
+	for (size_t i = 0; i < 2ul * MARKS_NAMES; i++) {
 		way.is_first = i == 0;
 		marks_take(&m, &way);
 	}
