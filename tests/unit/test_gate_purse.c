@@ -17,7 +17,8 @@ static int open_as(void *arg, const struct cred_rule *c, uint8_t *out, struct er
 	(void)e;
 	size_t n = strlen(opens_as);
 
-	memcpy(out, opens_as, n);
+	for (size_t i = 0; i < n; i++)
+		out[i] = (uint8_t)opens_as[i];
 	return (int)n;
 }
 
