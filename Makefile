@@ -7,7 +7,7 @@ ONLY ?=
 SECONDS ?= 60
 HELPERS = caissond caisson-launcher caisson-cache caisson-gate caisson-hook caisson-init caisson-ledger caisson-tree caisson-vault
 
-.PHONY: build help demo drill check check-gate check-v2 bench fmt fuzz soak install clean
+.PHONY: build help demo drill check check-gate check-sdk check-v2 bench fmt fuzz soak install clean
 
 build: ## the programs, to build/ (this is what plain `make` does)
 	@tools/setup build
@@ -21,11 +21,15 @@ demo: build ## untrusted code attacks, and is stopped; under a minute
 
 drill: ## an agent obeys a hostile repository, and the host looks at what came of it
 	@tools/setup build check net drill
-	@tools/check drill
+	@CAISSON_BROWSER=1 tools/check drill
 
 check: ## all tests and checks; ONLY=unit,layers runs some of them
-	@tools/setup build check net drill sdk
+	@tools/setup build check net
 	@tools/check $(ONLY)
+
+check-sdk: ## the SDKs with Node, too, and the examples with PostgreSQL and a browser
+	@tools/setup build check net drill sdk
+	@CAISSON_SDK_MORE=1 tools/check sdk
 
 check-gate: ## the network's tests with more clients: PostgreSQL, Node, npm, Verdaccio, Java, Go, Cargo; minutes
 	@tools/setup build check net net-more

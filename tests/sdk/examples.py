@@ -46,7 +46,7 @@ def _(api):
     says(run(api, example("fix_tests.py")), "passes: True", "+import re")
 
 
-@test("fix_tests.mjs: the same in JavaScript")
+@test("fix_tests.mjs: the same in JavaScript", when=place.HAS_MORE)
 def _(api):
     modules = place.COPY / "examples/node_modules/@caisson"
     modules.mkdir(parents=True)
@@ -64,12 +64,12 @@ def _(api):
     says(run(api, example("best_of_three.py")), "merged: a sieve", "odd numbers    fails")
 
 
-@test("postgres_tests.py: a database of their own, in memory")
+@test("postgres_tests.py: a database of their own, in memory", when=place.HAS_MORE)
 def _(api):
     says(run(api, example("postgres_tests.py")), "on tmpfs", "ok   money moves", "ok   nobody owes", "ok   names are unique")
 
 
-@test("browser_test.py: Playwright and Chromium inside")
+@test("browser_test.py: Playwright and Chromium inside", when=place.HAS_MORE)
 def _(api):
     for name, data in DRIVER.items():
         path = INSIDE / name
@@ -87,6 +87,6 @@ def get_playwright():
 
 
 if __name__ == "__main__":
-    if "--cell" not in sys.argv:
+    if place.HAS_MORE and "--cell" not in sys.argv:
         get_playwright()
     sys.exit(lib.main(__file__, seconds=240, prepare=place.prepare(FILES)))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The TypeScript SDK against a daemon: every kind of call, broken connections, the end of a program. TAP.
 
-    tests/sdk/typescript.py           all (needs root and node)
+    tests/sdk/typescript.py           all (needs root and node: `make check-sdk`)
     tests/sdk/typescript.py tools     those with the word in their title
 """
 import os
@@ -31,7 +31,7 @@ def script(text, **options):
     return done.stdout
 
 
-@test("typescript.mjs: every test of it")
+@test("typescript.mjs: every test of it", when=place.HAS_MORE)
 def _(api):
     target = lib.HOME / "target"
     target.mkdir()
@@ -41,7 +41,7 @@ def _(api):
     check(done.returncode == 0 and len(results) == 10 and all(line.startswith("ok") for line in results), done.stdout + done.stderr)
 
 
-@test("at the end of a program its sandboxes are deleted, also by exit()")
+@test("at the end of a program its sandboxes are deleted, also by exit()", when=place.HAS_MORE)
 def _(api):
     for end in ("", "process.exit(0);", "throw new Error('no');"):
         done = node("--input-type=module", "-e", f"""
@@ -54,7 +54,7 @@ console.log((await s.run("echo mine")).stdout.trim());
         same(states, set(), end)
 
 
-@test("a daemon that is killed: streams go on behind what was seen, commands are not lost", own=True)
+@test("a daemon that is killed: streams go on behind what was seen, commands are not lost", own=True, when=place.HAS_MORE)
 def _(api):
     d = lib.Daemon("restart").start()
     threading.Timer(1.0, lambda: os.kill(d.pid, signal.SIGKILL)).start()
@@ -73,7 +73,7 @@ await s.close();
     d.stop()
 
 
-@test("TCP with a token; without one it is Unauthorized", own=True)
+@test("TCP with a token; without one it is Unauthorized", own=True, when=place.HAS_MORE)
 def _(api):
     d = lib.Daemon("tcp", options=["--listen", "127.0.0.1:0"]).start()
     token = d.client().ok("POST", "/v1/tokens", {"scope": "manage"})["token"]
@@ -97,7 +97,7 @@ try {
     d.stop()
 
 
-@test("without a daemon one is started, for an ordinary user", own=True)
+@test("without a daemon one is started, for an ordinary user", own=True, when=place.HAS_MORE)
 def _(api):
     home = lib.HOME / "user"
     home.mkdir()
@@ -113,7 +113,4 @@ await s.close();
 
 
 if __name__ == "__main__":
-    if not shutil.which("node"):
-        print("1..0 # SKIP node is not here")
-        sys.exit(0)
     sys.exit(lib.main(__file__, seconds=240, prepare=place.prepare(FILES)))
