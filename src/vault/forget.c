@@ -12,6 +12,7 @@ struct removal {
 	const struct vault_points *which;
 	VEC(uint64_t) going;
 	VEC(uint64_t) leaning; /* stay, and are based on one that goes */
+	struct err *e;
 };
 
 static bool is_going(const struct vault_points *w, uint64_t number)
@@ -30,7 +31,8 @@ static void stay(struct removal *r, uint64_t number, const struct manifest_head 
 		vec_push(&r->leaning, number);
 }
 
-/* What cannot be read a loss of power left, and nobody else's has the number. */
+/* What makes no sense a loss of power left, and nobody else's has the number. What cannot be read
+ * just now may lean on one that goes: then none goes. */
 static int sort_point(void *ctx, uint64_t number, struct span bytes, const struct err *why)
 {
 	struct removal *r = ctx;
@@ -40,6 +42,10 @@ static int sort_point(void *ctx, uint64_t number, struct span bytes, const struc
 
 	if (is_read && head.workspace != r->which->workspace)
 		return 0;
+	if (why && why->sys && !is_going(r->which, number)) {
+		*r->e = *why;
+		return -1;
+	}
 	if (is_going(r->which, number))
 		leave(r, number);
 	else if (is_read)
@@ -73,7 +79,7 @@ static int remove_points(struct vault *v, struct removal *r, struct vault_done *
 int verb_remove_points(struct vault *v, const struct vault_packet *ask, int fd,
                        struct vault_done *done, struct err *e)
 {
-	struct removal r = { .which = &ask->points };
+	struct removal r = { .which = &ask->points, .e = e };
 
 	(void)fd;
 	if (v->open.workspace && ask->points.workspace != v->open.workspace)

@@ -64,7 +64,13 @@ static bool has_sound_store(struct rig *r)
 {
 	AUTO(fd_close) int fd = memfd_create("findings", MFD_CLOEXEC);
 
-	return rig_must(r, (struct vault_packet){ .head = { .type = V_VERIFY } }, fd).files == 0;
+	if (rig_must(r, (struct vault_packet){ .head = { .type = V_VERIFY } }, fd).files == 0)
+		return true;
+	char said[1024];
+	ssize_t n = pread(fd, said, sizeof said, 0);
+
+	printf("# %.*s\n", (int)(n > 0 ? n : 0), said);
+	return false;
 }
 
 /* With the fault; 1: the order was done, 0: it failed, -1: the vault was gone before it could. */
