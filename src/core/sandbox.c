@@ -691,6 +691,8 @@ void sbx_on_lost(struct sbx *s)
 		px_lose_all(s, PROCESS_LOST, "the monitor of the sandbox died");
 		sbx_set_state(s, SANDBOX_STOPPED, "its monitor died; what was ephemeral is lost");
 		fail_set(&f, FAIL_SANDBOX_UNAVAILABLE, "the monitor of the sandbox died");
+		f.is_retry_safe =
+		    true; /* of what was asked for nothing is left that would be done twice */
 		if (s->change.is_busy)
 			sbx_change_end(s, &f);
 	}

@@ -205,8 +205,9 @@ def _(_api):
         finally:
             over.set()
             killer.join()
-        same({(a.status, a.code, a.json["retry_safe"]) for a in answers if a.status != 201},
-             {(503, "sandbox_unavailable", True)}, "refusals")
+        refused = {(a.status, a.code, a.json["retry_safe"]): a.json["detail"] for a in answers if a.status != 201}
+        same(set(refused),
+             {(503, "sandbox_unavailable", True)}, f"{refused}")
         c.create(SMALL)
 
 
