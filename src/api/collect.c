@@ -266,6 +266,8 @@ static void names_found(struct collect *o)
 			                      json_sprintf("/%s", json_string_value(name)));
 		else if (!is_absolute)
 			json_array_append(o->names, name);
+		else /* a name that is no text, and has no place in another */
+			json_array_append(o->missing, json_object_get(name, "path"));
 	}
 	json_decref(said);
 	next_pattern(o);
@@ -276,7 +278,11 @@ static void next_pattern(struct collect *o)
 	const json_t *patterns = json_object_get(o->call->body, "collect");
 	const char *pattern = json_string_value(json_array_get(patterns, o->pattern));
 
-	if (!pattern || json_array_size(o->names) >= NAMES_MAX) {
+	while (pattern && json_array_size(o->names) >= NAMES_MAX) { /* no room: it says so */
+		json_array_append(o->missing, json_array_get(patterns, o->pattern++));
+		pattern = json_string_value(json_array_get(patterns, o->pattern));
+	}
+	if (!pattern) {
 		next_file(o);
 		return;
 	}

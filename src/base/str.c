@@ -68,3 +68,10 @@ void str_done(struct str *s)
 	s->len = s->cap = 0;
 	s->overflow = false;
 }
+
+void str_wipe(struct str *s)
+{
+	if (s->data)
+		explicit_bzero(s->data, s->cap);
+	str_done(s);
+}

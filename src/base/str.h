@@ -23,6 +23,7 @@ void str_addf(struct str *s, const char *fmt, ...) PRINTF(2, 3);
 void str_room(struct str *s, size_t n); /* the next n bytes do not move what is there */
 void str_clear(struct str *s);          /* keeps the memory */
 void str_done(struct str *s);
+void str_wipe(struct str *s); /* the same, and what it held is overwritten */
 
 static inline const char *str_text(const struct str *s)
 {

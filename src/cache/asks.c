@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "base/fd.h"
+#include "base/hex.h"
 #include "cache/cache-internal.h"
 #include "cache/storefile.h"
 #include "os/net.h"

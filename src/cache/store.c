@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/fd.h"
+#include "base/hex.h"
 #include "cache/storefile.h"
 #include "io/journal.h"
 #include "os/extent.h"

@@ -9,9 +9,6 @@
 #define FOOTER_SIZE 39 /* "%016llu %010zu %010zu\n": hits, bytes of claims, bytes of json */
 #define HEADER_MAX (32u << 10)
 
-void hex_print(const uint8_t *bytes, size_t n, char *out);
-bool hex_read(const char *text, uint8_t *out, size_t n);
-
 /* Everything behind the body; `claims` NULL: none. How many bytes the claims are. */
 size_t storefile_print(const struct entry *n, const store_claims *claims, struct str *out);
 /* What of it was said is put into the entry, its claims are added to `claims`. */

@@ -150,10 +150,9 @@ int secret_find(struct core *c, const char *tenant, const char *name, struct are
 	if (e.kind != ERR_NOT_FOUND)
 		return fail_err(f, &e);
 	/* A token where a name belongs is not repeated. */
-	return fail_set(f, FAIL_NOT_FOUND, "there is no secret %s%.64s%s",
-	                secret_name_check(name, &e) < 0 ? "of that name" : "\"",
-	                secret_name_check(name, &e) < 0 ? "" : name,
-	                secret_name_check(name, &e) < 0 ? "" : "\"");
+	if (secret_name_check(name, &e) < 0)
+		return fail_set(f, FAIL_NOT_FOUND, "there is no secret of that name");
+	return fail_set(f, FAIL_NOT_FOUND, "there is no secret \"%.64s\"", name);
 }
 
 static bool has_name(const struct secret_list *list, const char *name)

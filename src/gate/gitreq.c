@@ -1,5 +1,6 @@
 #include "gate/gitreq.h"
 
+#include "base/hex.h"
 #include "spec/rules.h"
 #include "wire/git.h"
 
@@ -62,22 +63,15 @@ bool git_path_is(const char *path)
 
 /* ---- the body of a push -------------------------------------------------------------- */
 
-static void wipe_head(struct gitpush *p)
-{
-	if (p->head.data)
-		explicit_bzero(p->head.data, p->head.cap);
-	str_done(&p->head);
-}
-
 void gitpush_take_head(struct gitpush *p, struct str *out)
 {
 	str_addn(out, str_text(&p->head), p->head.len);
-	wipe_head(p);
+	str_wipe(&p->head);
 }
 
 void gitpush_done(struct gitpush *p)
 {
-	wipe_head(p);
+	str_wipe(&p->head);
 	str_done(&p->held);
 	free(p->refs);
 	free(p->asks);
@@ -174,10 +168,7 @@ static int line_len(const char *at)
 	int n = 0;
 
 	for (int i = 0; i < LINE_HEAD; i++) {
-		char c = (char)span_lower(at[i]);
-		int digit = c >= '0' && c <= '9'   ? c - '0'
-		            : c >= 'a' && c <= 'f' ? c - 'a' + 10
-		                                   : -1;
+		int digit = hex_digit((char)span_lower(at[i]));
 
 		if (digit < 0)
 			return -1;

@@ -16,18 +16,14 @@ static void count_held(struct leg *l)
 
 static void drop_in(struct leg *l)
 {
-	if (l->is_private && l->in.data)
-		explicit_bzero(l->in.data, l->in.cap);
-	str_done(&l->in);
+	(l->is_private ? str_wipe : str_done)(&l->in);
 	l->in_from = 0;
 }
 
 static void drop_out(struct leg *l)
 {
-	if (l->has_secret && l->out.data)
-		explicit_bzero(l->out.data, l->out.cap);
+	(l->has_secret ? str_wipe : str_done)(&l->out);
 	l->has_secret = false;
-	str_done(&l->out);
 	l->out_from = 0;
 }
 

@@ -4,16 +4,9 @@
 
 #define HELD_MAX (4u << 20) /* one read, and what was held */
 
-static void wipe(struct str *s)
-{
-	if (s->data)
-		explicit_bzero(s->data, s->cap);
-	str_done(s);
-}
-
 void mask_done(struct mask *m)
 {
-	wipe(&m->held);
+	str_wipe(&m->held);
 	purse_unref(m->purse);
 	m->purse = NULL;
 }
@@ -54,5 +47,5 @@ void mask_flush(struct mask *m, struct str *out)
 {
 	if (m->held.len > 0)
 		str_addn(out, m->held.data, m->held.len);
-	wipe(&m->held);
+	str_wipe(&m->held);
 }

@@ -46,13 +46,6 @@ struct mint {
 
 /* ---- ends ---------------------------------------------------------------------------- */
 
-static void wipe(struct str *s)
-{
-	if (s->data)
-		explicit_bzero(s->data, s->cap);
-	str_done(s);
-}
-
 static void mint_free(struct mint *m)
 {
 	*m->link = m->next;
@@ -60,8 +53,8 @@ static void mint_free(struct mint *m)
 		m->next->link = m->link;
 	dial_cancel(m->dial);
 	timer_stop(&m->gate->timers, &m->late);
-	wipe(&m->leg.in);
-	wipe(&m->answer);
+	str_wipe(&m->leg.in);
+	str_wipe(&m->answer);
 	leg_done(&m->leg);
 	if (m->relay.client.watch.fd >= 0)
 		relay_end_unwatch(&m->relay, &m->relay.client);

@@ -46,8 +46,7 @@ static struct span encode(struct purse *p, struct span bytes)
 	base64_encode(bytes.at, bytes.len, &text);
 	struct span s = take(p, str_text(&text), text.len);
 
-	explicit_bzero(text.data, text.cap);
-	str_done(&text);
+	str_wipe(&text);
 	return s;
 }
 

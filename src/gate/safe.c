@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/fd.h"
+#include "base/hex.h"
 #include "gate/jwt.h"
 #include "os/extent.h"
 #include "os/secret.h"
@@ -20,22 +21,13 @@ static struct {
 
 /* ---- the master ---------------------------------------------------------------------- */
 
-static int digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static int read_digits(int n, struct err *e)
 {
-	bool is_key =
-	    n == 2 * SEAL_KEY_BYTES || (n == 2 * SEAL_KEY_BYTES + 1 && safe->text[n - 1] == '\n');
+	if (n == 2 * SEAL_KEY_BYTES + 1 && safe->text[n - 1] == '\n')
+		n--;
+	safe->text[n < 2 * SEAL_KEY_BYTES ? n : 2 * SEAL_KEY_BYTES] = '\0';
+	bool is_key = n == 2 * SEAL_KEY_BYTES && hex_read(safe->text, safe->key, SEAL_KEY_BYTES);
 
-	for (size_t i = 0; is_key && i < SEAL_KEY_BYTES; i++) {
-		int high = digit(safe->text[2 * i]), low = digit(safe->text[2 * i + 1]);
-
-		is_key = high >= 0 && low >= 0;
-		safe->key[i] = is_key ? (uint8_t)(high * 16 + low) : 0;
-	}
 	explicit_bzero(safe->text, sizeof safe->text);
 	return is_key ? 0 : err_new(e, ERR_INVALID, "the key of the gate is not 64 digits");
 }

@@ -5,6 +5,7 @@
 #include <openssl/hmac.h>
 #include <time.h>
 
+#include "base/hex.h"
 #include "base/vec.h"
 
 #define ALGORITHM "AWS4-HMAC-SHA256"
@@ -152,8 +153,7 @@ static bool is_unreserved(char c)
 
 static int digit_of(char c)
 {
-	c = (char)span_lower(c);
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+	return hex_digit((char)span_lower(c));
 }
 
 /* `also`: a letter that stays, or 0. What was escaped is first decoded, unless it is to be twice.
@@ -524,18 +524,11 @@ static void let_go(struct sigv4 *s, size_t n)
 		*s->all -= n;
 }
 
-static void wipe(struct str *s)
-{
-	if (s->data)
-		explicit_bzero(s->data, s->cap);
-	str_done(s);
-}
-
 void sigv4_done(struct sigv4 *s)
 {
 	let_go(s, s->body.len);
-	wipe(&s->canonical); /* a token is in both */
-	wipe(&s->head);
+	str_wipe(&s->canonical); /* a token is in both */
+	str_wipe(&s->head);
 	str_done(&s->names);
 	str_done(&s->body);
 	*s = (struct sigv4){ 0 };

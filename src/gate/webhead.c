@@ -36,8 +36,7 @@ static struct http_print print_first(const struct http_head *h, const struct inj
 
 	if (target.overflow)
 		p.wrong = "the target is too long";
-	explicit_bzero(target.data, target.cap);
-	str_done(&target);
+	str_wipe(&target);
 	return p;
 }
 

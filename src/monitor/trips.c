@@ -197,7 +197,7 @@ static void decide(struct trip *t, bool is_allowed)
 		refuse(t);
 }
 
-static void sweep_one(struct monitor *m, struct trip *t)
+static void sweep_one(struct trip *t)
 {
 	const bool is_late = timer_now_ms() >= t->until_ms;
 
@@ -218,7 +218,6 @@ static void sweep_one(struct monitor *m, struct trip *t)
 	t->misses = os_seccomp_valid(t->proc->listener.fd, t->notif.id) < 0 ? t->misses + 1 : 0;
 	if (t->misses > MISSES_MAX)
 		t->proc = NULL;
-	(void)m;
 }
 
 static void sweep_fired(struct timer *timer)
@@ -227,7 +226,7 @@ static void sweep_fired(struct timer *timer)
 
 	for (struct trip *t = m->trips, *next; t; t = next) {
 		next = t->next;
-		sweep_one(m, t);
+		sweep_one(t);
 	}
 	trips_tell(m);
 	if (m->trips)

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/fd.h"
+#include "base/hex.h"
 #include "os/file.h"
 #include "os/node.h"
 #include "vault/held.h"
@@ -20,11 +21,6 @@
 
 #define AT_ONCE 16
 
-static int digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* False: this is the name of no blob. */
 static bool parse_hash(const char *folder, const char *name, uint8_t out[BLOB_HASH])
 {
@@ -33,14 +29,7 @@ static bool parse_hash(const char *folder, const char *name, uint8_t out[BLOB_HA
 	if (strlen(folder) != 2 || strlen(name) != BLOB_HASH * 2 - 2)
 		return false;
 	snprintf(text, sizeof text, "%s%s", folder, name);
-	for (size_t i = 0; i < BLOB_HASH; i++) {
-		int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-
-		if (high < 0 || low < 0)
-			return false;
-		out[i] = (uint8_t)(high << 4 | low);
-	}
-	return true;
+	return hex_read(text, out, BLOB_HASH);
 }
 
 struct sweep {
