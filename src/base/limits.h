@@ -10,7 +10,7 @@
 #define SPEC_DEPTH_MAX 16             /* nesting of a YAML or JSON spec */
 #define FS_ENTRIES_MAX 64             /* mounts of one sandbox; the kernel allows 100,000 */
 #define ENV_ENTRIES_MAX 1024          /* variables of one command */
-#define ARGV_BYTES_MAX (1u << 20)     /* argv + env of one command; the kernel takes 2 MiB */
+#define ARGV_BYTES_MAX (3u << 19)     /* argv + env of one command; the kernel takes 2 MiB, pointers and all */
 #define ARGV_COUNT_MAX 65536          /* strings in argv + env */
 #define PATH_TEXT_MAX 4096            /* PATH_MAX, with the NUL */
 #define NAME_TEXT_MAX 256             /* users, images, secrets, hosts (a DNS name has 253) */

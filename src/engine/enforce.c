@@ -114,6 +114,20 @@ static int check_net(const struct spec *s, const struct enforce_host *h, struct 
 	               strerror(h->net_error));
 }
 
+static bool is_lacking(const struct spec *s, const struct enforce_host *h, enum limit_id i)
+{
+	return s->limits[i].named && s->limits[i].value != 0 && !limit_by(h, i) &&
+	       !spec_weaker(s, limit_name(i));
+}
+
+const char *enforce_lacking(const struct spec *s, const struct enforce_host *h)
+{
+	for (enum limit_id i = 0; i < LIMIT_COUNT; i++)
+		if (i != LIMIT_IO && is_lacking(s, h, i))
+			return limit_name(i);
+	return NULL;
+}
+
 int enforce_check(const struct spec *s, const struct enforce_host *h, struct err *e)
 {
 	if (check_absent(s, h, e) < 0 || check_net(s, h, e) < 0)
@@ -123,8 +137,7 @@ int enforce_check(const struct spec *s, const struct enforce_host *h, struct err
 		    e, ERR_UNENFORCEABLE,
 		    "unenforceable: profile (rootful needs a range of ids, which takes root)");
 	for (enum limit_id i = 0; i < LIMIT_COUNT; i++) {
-		if (!s->limits[i].named || s->limits[i].value == 0 || limit_by(h, i) ||
-		    spec_weaker(s, limit_name(i)))
+		if (!is_lacking(s, h, i))
 			continue;
 		return err_new(e, ERR_UNENFORCEABLE,
 		               "unenforceable: %s (%s); allow with --allow-weaker %s",

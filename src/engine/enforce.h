@@ -30,5 +30,8 @@ size_t enforce_rows(const struct spec *s, const struct enforce_host *h,
 /* Refuses what was named and has no mechanism, and what this program does not have at all. */
 int enforce_check(const struct spec *s, const struct enforce_host *h, struct err *e) MUST_USE;
 
+/* The first limit that it refuses for want of a cgroup; NULL: none. */
+const char *enforce_lacking(const struct spec *s, const struct enforce_host *h);
+
 /* Why limits by cgroup are missing here, in a few words. */
 const char *enforce_reason(const struct enforce_host *h);

@@ -3,10 +3,8 @@
  */
 #pragma once
 
+#include "base/advice.h"
 #include "engine/hostcheck.h"
-
-#define HOST_BOOT_LSM                                                                              \
-	"add it to lsm= on the kernel command line: lsm=landlock,lockdown,yama,apparmor"
 
 struct judge {
 	const struct hostfacts *f;
@@ -26,7 +24,7 @@ struct host_setting {
 	unsigned int since_minor; /* of Linux 6: before it there is no switch, and it is on */
 	bool is_needed;           /* without it nothing starts */
 	const char *why;
-	const char *absent; /* NULL: fine without; else what would add it */
+	enum advice absent; /* ADVICE_NONE: fine without; else what would add it */
 };
 extern const struct host_setting host_settings[];
 extern const size_t host_n_settings;
@@ -34,3 +32,10 @@ extern const size_t host_n_settings;
 /* True when a setting keeps namespaces from being made; its row then has the fix. */
 bool settings_forbid_namespaces(const struct hostfacts *f);
 void settings_judge(struct judge *j);
+
+#define SETTING_FIX_MAX 96
+/* The command that makes it right. */
+void setting_fix(const struct host_setting *s, char out[SETTING_FIX_MAX]);
+bool setting_is_bad(const struct host_setting *s, const struct host_value *v);
+
+bool hostcheck_is_old(const struct hostfacts *f);

@@ -2,12 +2,8 @@
 
 #include <stdarg.h>
 
+#include "base/advice.h"
 #include "engine/enforce.h"
-
-#define DELEGATE                                                                                   \
-	"mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory " \
-	"pids\\n' >/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload, " \
-	"as root, then log in again"
 
 void judge_add(struct judge *j, struct hostcheck_row row)
 {
@@ -68,27 +64,23 @@ _Static_assert(COUNT(walls) == TRY_COUNT, "a trial has no name");
 static const struct {
 	enum host_try try;
 	int error;
-	const char *fix;
+	enum advice fix;
 } fixes[] = {
-	{ TRY_NAMESPACES, EINVAL, "a kernel with CONFIG_USER_NS=y" },
-	{ TRY_NAMESPACES, ENOSPC, "sysctl -w user.max_user_namespaces=65536" },
-	{ TRY_NAMESPACES, 0,      "in a container, start that with --security-opt seccomp=unconfined "
-				  "--security-opt apparmor=unconfined --security-opt systempaths=unconfined" },
-	{ TRY_OVERLAY,    ENODEV, "modprobe overlay" },
-	{ TRY_OVERLAY,    0,      "a kernel whose overlayfs can be mounted in user namespaces, and a /usr "
-				  "that can be its lower layer" },
-	{ TRY_PROC,       0,      "in a container, start that with --security-opt systempaths=unconfined "
-				  "(podman: unmask=ALL); else umount what covers parts of /proc" },
-	{ TRY_NOTIFY,     EBUSY,  "run outside of the sandbox whose monitor listens already: they do not nest" },
-	{ TRY_NOTIFY,     0,      "a kernel with CONFIG_SECCOMP_FILTER=y; in a container, start that with "
-				  "--security-opt seccomp=unconfined" },
-	{ TRY_NETFILTER,  EPERM,  "let the user have CAP_NET_ADMIN in a network namespace of his own" },
-	{ TRY_NETFILTER,  0,      "modprobe -a nf_tables nft_tproxy, or a kernel with CONFIG_NFT_TPROXY" },
-	{ TRY_IDMAP,      0,      "have /usr on ext4, xfs, btrfs or another file system that can map ids" },
-	{ TRY_LAYERS,     ENODEV, "modprobe overlay" },
-	{ TRY_LAYERS,     0,      "have /usr and the state folder on ext4, xfs or btrfs" },
-	{ TRY_VOLUMES,    ENODEV, "modprobe -a loop ext4" },
-	{ TRY_VOLUMES,    0,      "modprobe loop; in a container, start that with --device /dev/loop-control" },
+	{ TRY_NAMESPACES, EINVAL, ADVICE_USERNS_CONFIG },
+	{ TRY_NAMESPACES, ENOSPC, ADVICE_USERNS_COUNT },
+	{ TRY_NAMESPACES, 0,      ADVICE_UNCONFINED },
+	{ TRY_OVERLAY,    ENODEV, ADVICE_OVERLAY_MODULE },
+	{ TRY_OVERLAY,    0,      ADVICE_OVERLAY_KERNEL },
+	{ TRY_PROC,       0,      ADVICE_PROC },
+	{ TRY_NOTIFY,     EBUSY,  ADVICE_NO_NESTING },
+	{ TRY_NOTIFY,     0,      ADVICE_SECCOMP },
+	{ TRY_NETFILTER,  EPERM,  ADVICE_NET_ADMIN },
+	{ TRY_NETFILTER,  0,      ADVICE_NFT },
+	{ TRY_IDMAP,      0,      ADVICE_MAPPED_USR },
+	{ TRY_LAYERS,     ENODEV, ADVICE_OVERLAY_MODULE },
+	{ TRY_LAYERS,     0,      ADVICE_MAPPED_STATE },
+	{ TRY_VOLUMES,    ENODEV, ADVICE_LOOP_MODULES },
+	{ TRY_VOLUMES,    0,      ADVICE_LOOP },
 };
 /* clang-format on */
 
@@ -96,7 +88,7 @@ static const char *fix_of(enum host_try try, int error)
 {
 	for (size_t i = 0; i < COUNT(fixes); i++)
 		if (fixes[i].try == try && (fixes[i].error == 0 || fixes[i].error == error))
-			return fixes[i].fix;
+			return advice(fixes[i].fix);
 	return NULL;
 }
 
@@ -113,18 +105,23 @@ static unsigned int walls_down(const struct hostfacts *f)
 	return down;
 }
 
+bool hostcheck_is_old(const struct hostfacts *f)
+{
+	return f->major < HOST_FLOOR_MAJOR ||
+	       (f->major == HOST_FLOOR_MAJOR && f->minor < HOST_FLOOR_MINOR);
+}
+
 static void judge_kernel(struct judge *j)
 {
 	const struct hostfacts *f = j->f;
 	struct hostcheck_row row = { .area = AREA_WALLS, .name = "kernel" };
 
 	row.by = f->release[0] ? f->release : NULL;
-	if (f->major < HOST_FLOOR_MAJOR ||
-	    (f->major == HOST_FLOOR_MAJOR && f->minor < HOST_FLOOR_MINOR))
+	if (hostcheck_is_old(f))
 		judge_find(&row, HOST_MISSING,
 		           "older than Linux 6.1: some walls do not exist in it, and none was "
 		           "tested on it",
-		           "a kernel of 6.1 or later; Debian 12 and Ubuntu 24.04 have one");
+		           advice(ADVICE_KERNEL));
 	judge_add(j, row);
 }
 
@@ -170,7 +167,7 @@ static void judge_landlock(struct judge *j)
 		row.state = HOST_NOT_KNOWN;
 	else
 		judge_find(&row, HOST_MISSING, "the second wall around files is absent",
-		           HOST_BOOT_LSM);
+		           advice(ADVICE_LSM));
 	judge_add(j, row);
 }
 
@@ -244,13 +241,12 @@ static const char *rootless_fix(struct judge *j, const char *field)
 
 	(void)controller_of(field, &c);
 	if (f->hierarchy[c][0])
-		return "sudo caisson run ..., or add systemd.unified_cgroup_hierarchy=1 to the "
-		       "kernel command line: cgroup v1 cannot be handed to a user";
+		return advice(ADVICE_CGROUP_V1);
 	if (!(f->v2 & 1u << c))
 		return root_fix(j, field);
 	if (f->cgroups[HOST_ROOTLESS].n_trees > 0)
-		return DELEGATE;
-	return "systemd-run --user --scope -p Delegate=yes -- caisson run ...";
+		return advice(ADVICE_CGROUP_DELEGATE);
+	return advice(ADVICE_CGROUP_SCOPE);
 }
 
 static void judge_limit(struct judge *j, enum host_mode mode, struct hostcheck_row *row)
@@ -319,6 +315,18 @@ size_t hostcheck_judge(const struct hostfacts *f, struct arena *arena,
 	judge_mode(&j, HOST_ROOTLESS);
 	settings_judge(&j);
 	return j.n;
+}
+
+void hostcheck_advise_limit(const char *root, enum host_mode mode, const char *field, struct err *e)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct hostfacts f;
+	struct judge j = { .f = &f, .arena = &a };
+	size_t n = strlen(e->msg);
+
+	hostcheck_read(root, mode, &f);
+	snprintf(e->msg + n, sizeof e->msg - n, ", or have one: %s",
+	         mode == HOST_ROOT ? root_fix(&j, field) : rootless_fix(&j, field));
 }
 
 bool hostcheck_enforceable(enum host_mode mode, const struct hostcheck_row *rows, size_t n)

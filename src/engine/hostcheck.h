@@ -98,4 +98,12 @@ size_t hostcheck_judge(const struct hostfacts *f, struct arena *arena,
 /* The default spec: every wall, and every default limit, in the mode that we run in. */
 bool hostcheck_enforceable(enum host_mode mode, const struct hostcheck_row *rows, size_t n);
 
+/* Adds to the error of a launch why, and what to type, when this host's own files tell. False: they
+ * do not, or the error is the caller's. */
+bool hostcheck_advise(const char *root, enum host_mode mode, struct err *e);
+
+/* The same to the error of a limit that has no mechanism: as the row of doctor has it. */
+void hostcheck_advise_limit(const char *root, enum host_mode mode, const char *field,
+                            struct err *e);
+
 const char *hostcheck_layout_name(enum host_layout layout);

@@ -13,43 +13,43 @@
 /* clang-format off */
 const struct host_setting host_settings[] = {
 	{ "kernel.unprivileged_userns_clone", 1, 1, 1, 0, true,
-	  "a process without rights makes the namespaces, in root mode too, and may not", NULL },
+	  "a process without rights makes the namespaces, in root mode too, and may not", ADVICE_NONE },
 	{ "kernel.apparmor_restrict_unprivileged_userns", 0, 0, 0, 0, true,
-	  "AppArmor takes all rights away inside a user namespace that has no profile", NULL },
-	{ "user.max_user_namespaces",   1, ANY, MANY, 0, true, NAMESPACES, NULL },
-	{ "user.max_mnt_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, NULL },
-	{ "user.max_pid_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, NULL },
-	{ "user.max_net_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, NULL },
-	{ "user.max_ipc_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, NULL },
-	{ "user.max_uts_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, NULL },
-	{ "user.max_cgroup_namespaces", 1, ANY, MANY, 0, true, NAMESPACES, NULL },
+	  "AppArmor takes all rights away inside a user namespace that has no profile", ADVICE_NONE },
+	{ "user.max_user_namespaces",   1, ANY, MANY, 0, true, NAMESPACES, ADVICE_NONE },
+	{ "user.max_mnt_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, ADVICE_NONE },
+	{ "user.max_pid_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, ADVICE_NONE },
+	{ "user.max_net_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, ADVICE_NONE },
+	{ "user.max_ipc_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, ADVICE_NONE },
+	{ "user.max_uts_namespaces",    1, ANY, MANY, 0, true, NAMESPACES, ADVICE_NONE },
+	{ "user.max_cgroup_namespaces", 1, ANY, MANY, 0, true, NAMESPACES, ADVICE_NONE },
 	{ "kernel.io_uring_disabled", 1, 2, 2, 6, false,
 	  "io_uring opens files and connections that no system call filter sees",
-	  "Linux 6.6 or later has the switch" },
+	  ADVICE_LINUX_66 },
 	{ "kernel.unprivileged_bpf_disabled", 1, 2, 2, 0, false,
-	  "everybody may hand programs to the kernel's verifier, a rich source of escapes", NULL },
+	  "everybody may hand programs to the kernel's verifier, a rich source of escapes", ADVICE_NONE },
 	{ "dev.tty.legacy_tiocsti", 0, 0, 0, 2, false,
 	  "TIOCSTI types into the terminal that a process shares with its caller",
-	  "Linux 6.2 or later has the switch" },
+	  ADVICE_LINUX_62 },
 	{ "kernel.kptr_restrict", 1, 2, 1, 0, false,
-	  "addresses of the kernel are shown, which an exploit needs", NULL },
+	  "addresses of the kernel are shown, which an exploit needs", ADVICE_NONE },
 	{ "kernel.dmesg_restrict", 1, 1, 1, 0, false,
-	  "everybody reads the kernel log, with addresses and other users' traces", NULL },
+	  "everybody reads the kernel log, with addresses and other users' traces", ADVICE_NONE },
 	{ "kernel.perf_event_paranoid", 2, 4, 2, 0, false,
-	  "everybody may profile the kernel, which leaks addresses and timing", NULL },
+	  "everybody may profile the kernel, which leaks addresses and timing", ADVICE_NONE },
 	{ "kernel.yama.ptrace_scope", 1, 3, 1, 0, false,
-	  "every process may trace all others of its user, keys and agents included", HOST_BOOT_LSM },
+	  "every process may trace all others of its user, keys and agents included", ADVICE_LSM },
 	{ "kernel.randomize_va_space", 2, 2, 2, 0, false,
-	  "programs lie at addresses that can be guessed", NULL },
+	  "programs lie at addresses that can be guessed", ADVICE_NONE },
 	{ "vm.unprivileged_userfaultfd", 0, 0, 0, 0, false,
-	  "everybody may halt the kernel inside a copy, which makes races winnable", NULL },
+	  "everybody may halt the kernel inside a copy, which makes races winnable", ADVICE_NONE },
 	{ "vm.mmap_min_addr", 4096, ANY, MANY, 0, false,
-	  "a null pointer of the kernel may lead into memory of the attacker", NULL },
+	  "a null pointer of the kernel may lead into memory of the attacker", ADVICE_NONE },
 	{ "net.core.bpf_jit_harden", 1, 2, 1, 0, false,
-	  "code inside chooses constants of compiled system call filters", NULL },
+	  "code inside chooses constants of compiled system call filters", ADVICE_NONE },
 	{ "kernel.modules_disabled", 1, 1, 1, 0, false,
 	  "a request from inside may load a kernel module that nobody here uses; set it when all "
-	  "that is needed is loaded, it holds until the next boot", NULL },
+	  "that is needed is loaded, it holds until the next boot", ADVICE_NONE },
 };
 /* clang-format on */
 const size_t host_n_settings = COUNT(host_settings);
@@ -60,15 +60,21 @@ static bool is_older(const struct hostfacts *f, unsigned int minor)
 	return f->major < 6 || (f->major == 6 && f->minor < minor);
 }
 
-static bool is_bad(const struct host_setting *s, const struct host_value *v)
+bool setting_is_bad(const struct host_setting *s, const struct host_value *v)
 {
 	return v->state == VALUE_READ && (v->value < s->min || v->value > s->max);
+}
+
+void setting_fix(const struct host_setting *s, char out[SETTING_FIX_MAX])
+{
+	snprintf(out, SETTING_FIX_MAX, "sysctl -w %s=%lld", s->name, s->want);
 }
 
 bool settings_forbid_namespaces(const struct hostfacts *f)
 {
 	for (size_t i = 0; i < host_n_settings; i++)
-		if (host_settings[i].is_needed && is_bad(&host_settings[i], &f->settings[i]))
+		if (host_settings[i].is_needed &&
+		    setting_is_bad(&host_settings[i], &f->settings[i]))
 			return true;
 	return false;
 }
@@ -79,8 +85,8 @@ static void judge_absent(const struct judge *j, const struct host_setting *s,
 	bool is_built_out = s->since_minor > 0 && !is_older(j->f, s->since_minor);
 
 	row->by = "absent";
-	if (s->absent && !is_built_out)
-		judge_find(row, HOST_WEAK, s->why, s->absent);
+	if (s->absent != ADVICE_NONE && !is_built_out)
+		judge_find(row, HOST_WEAK, s->why, advice(s->absent));
 }
 
 static void judge_read(struct judge *j, const struct host_setting *s, const struct host_value *v,
@@ -89,10 +95,13 @@ static void judge_read(struct judge *j, const struct host_setting *s, const stru
 	/* What stands in the way in theory but not in fact (a profile of ours) is no fault. */
 	bool is_harmless = s->is_needed && j->f->tried[TRY_NAMESPACES] == 0;
 
+	char fix[SETTING_FIX_MAX];
+
 	row->by = judge_text(j, "%lld", v->value);
-	if (is_bad(s, v) && !is_harmless)
+	setting_fix(s, fix);
+	if (setting_is_bad(s, v) && !is_harmless)
 		judge_find(row, s->is_needed ? HOST_MISSING : HOST_WEAK, s->why,
-		           judge_text(j, "sysctl -w %s=%lld", s->name, s->want));
+		           arena_strdup(j->arena, fix));
 }
 
 static void judge_number(struct judge *j, const struct host_setting *s, const struct host_value *v)
@@ -140,7 +149,7 @@ static void judge_lsm(struct judge *j)
 	if (!is_confined)
 		judge_find(&row, HOST_WEAK,
 		           "neither AppArmor nor SELinux confines what would get out",
-		           "apt-get install apparmor; " HOST_BOOT_LSM);
+		           judge_text(j, "apt-get install apparmor; %s", advice(ADVICE_LSM)));
 	judge_add(j, row);
 }
 

@@ -35,14 +35,26 @@ static int mask_files(struct build *b, int proc_fd, struct err *e)
 	return 0;
 }
 
-/* The same in all sandboxes: it would tell which of them share a host. */
+/* One of its own for each life of a sandbox: the host's would tell which of them share it. */
 static int mask_boot_id(struct build *b, int proc_fd, struct err *e)
 {
 	AUTO(fd_close) int target = os_openat(proc_fd, "sys/kernel/random/boot_id", O_PATH, 0);
+	unsigned char r[16];
+	char text[40];
 
 	if (target < 0)
 		return target == -ENOENT ? 0 : err_sys(e, -target, "open boot_id");
-	return place_clone(b->skeleton_fd, "boot_id", target, PLACE_READ_ONLY, e);
+	int got = os_random(r, sizeof r);
+	if (got < 0)
+		return err_sys(e, -got, "make a boot_id");
+	int n = snprintf(text, sizeof text,
+	                 "%02x%02x%02x%02x-%02x%02x-4%01x%02x-8%01x%02x-%02x%02x%02x%02x%02x%02x\n",
+	                 r[0], r[1], r[2], r[3], r[4], r[5], r[6] & 15u, r[7], r[8] & 15u, r[9],
+	                 r[10], r[11], r[12], r[13], r[14], r[15]);
+	int made = os_make_file(b->scratch_fd, "boot_id", text, (size_t)n, 0444);
+	if (made < 0)
+		return err_sys(e, -made, "write boot_id");
+	return place_clone(b->scratch_fd, "boot_id", target, PLACE_READ_ONLY, e);
 }
 
 static int mask_dirs(struct build *b, int proc_fd, struct err *e)

@@ -10,7 +10,7 @@
 #include "engine/copytree.h"
 #include "os/file.h"
 
-#define FORMAT 5 /* counts up when the same sources shall give another skeleton */
+#define FORMAT 6 /* counts up when the same sources shall give another skeleton */
 #define PREFIX "skeleton-"
 
 const char *const skeleton_system_dirs[] = {
@@ -72,7 +72,6 @@ static const struct {
 	/* Of a sandbox with a network: the gate, which answers at once or is about to be replaced.
 	 */
 	{ "resolv.conf", "nameserver 198.18.0.1\noptions timeout:2 attempts:3\n" },
-	{ "boot_id", "00000000-0000-0000-0000-000000000000\n" },
 	{ "dev/null", "" },
 	{ "dev/zero", "" },
 	{ "dev/full", "" },

@@ -87,7 +87,7 @@ static void say_ca(struct gate *g)
 
 	if (g->ends.ca ||
 	    (g->rules.http.len == 0 && g->rules.inspect.len == 0 && g->rules.mock.len == 0 &&
-	     g->rules.cache.len == 0 && g->rules.creds.len == 0))
+	     g->rules.headers.len == 0 && g->rules.cache.len == 0 && g->rules.creds.len == 0))
 		return;
 	if (ends_init(&g->ends, g->seed, g->id, &e) < 0) {
 		journal(JOURNAL_ERROR, "no TLS can end here", "sandbox", g->id, "reason", e.msg,

@@ -151,7 +151,7 @@ static void dialled(void *owner, int fd, enum gate_reason why, const struct rule
 		return;
 	}
 	if (fd < 0) {
-		bool is_denied = why == GATE_SPECIAL || why == GATE_METADATA;
+		bool is_denied = why == GATE_SPECIAL || why == GATE_METADATA || why == GATE_RULE;
 
 		conn_deny(c,
 		          is_denied        ? GATE_DENY

@@ -576,7 +576,7 @@ void web_asked(struct conn *c, bool is_allowed, enum gate_reason why)
 void web_dialled(struct conn *c, int fd, enum gate_reason why)
 {
 	struct web *w = c->web;
-	bool is_denied = why == GATE_SPECIAL || why == GATE_METADATA;
+	bool is_denied = why == GATE_SPECIAL || why == GATE_METADATA || why == GATE_RULE;
 
 	if (fd < 0) {
 		web_refuse(w,

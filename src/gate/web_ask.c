@@ -252,22 +252,23 @@ static enum gate_reason choose_secret(struct web *w, const struct http_head *h, 
 /* Its head for the server, with the secret that goes there. */
 static int say_request(struct web *w, const struct http_head *h, const struct injection *j)
 {
+	const struct webhead_to to = { &w->conn->gate->rules, w->conn->name, w->conn->to.port };
 	struct err e;
 
 	if (!j->entry)
-		return webhead_request(h, NULL, leg_out(&w->server), &e);
+		return webhead_request(h, NULL, &to, leg_out(&w->server), &e);
 	leg_keep_secret(&w->server);
 	struct str *held = w->push.is_on                               ? &w->push.head
 	                   : j->sign && j->sign->payload == SIGV4_HELD ? &w->sign.head
 	                                                               : NULL;
 
 	if (!held)
-		return webhead_request(h, j, leg_out(&w->server), &e);
+		return webhead_request(h, j, &to, leg_out(&w->server), &e);
 	if (h->expect_continue) /* what it is for is in the body */
 		str_add(leg_out(&w->client), "HTTP/1.1 100 Continue\r\n\r\n");
 	held->max = WEB_HEAD_MAX;
 	str_room(held, WEB_HEAD_MAX);
-	return webhead_request(h, j, held, &e);
+	return webhead_request(h, j, &to, held, &e);
 }
 
 /* False: it was refused, or is held. */

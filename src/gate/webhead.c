@@ -52,8 +52,26 @@ static void print_injected(struct http_print *p, const struct injection *j)
 	http_print_text(p, "Accept-Encoding", "identity");
 }
 
-int webhead_request(const struct http_head *h, const struct injection *j, struct str *out,
-                    struct err *e)
+static bool is_set(const struct webhead_to *to, struct span field)
+{
+	return to->name && rules_header(to->rules, to->name, to->port, field);
+}
+
+/* The first rule for a field says it; not where a secret is said. */
+static void print_set(struct http_print *p, const struct webhead_to *to, const struct injection *j)
+{
+	for (size_t i = 0; to->name && i < to->rules->headers.len; i++) {
+		const struct header_rule *rule = &to->rules->headers.at[i];
+		struct span name = span_of(rule->name);
+
+		if (rules_header(to->rules, to->name, to->port, name) == rule &&
+		    !(j && inject_replaces(j, name)))
+			http_print_field(p, name, span_of(rule->value));
+	}
+}
+
+int webhead_request(const struct http_head *h, const struct injection *j,
+                    const struct webhead_to *to, struct str *out, struct err *e)
 {
 	struct http_print p = print_first(h, j, out);
 
@@ -63,9 +81,11 @@ int webhead_request(const struct http_head *h, const struct injection *j, struct
 		const struct http_field *f = &h->fields[i];
 
 		if (http_goes_on(h, f->name) && !span_is_nocase(f->name, "Host") &&
-		    !span_is_nocase(f->name, "Expect") && !(j && inject_replaces(j, f->name)))
+		    !span_is_nocase(f->name, "Expect") && !(j && inject_replaces(j, f->name)) &&
+		    !is_set(to, f->name))
 			http_print_field(&p, f->name, f->value);
 	}
+	print_set(&p, to, j);
 	if (j)
 		print_injected(&p, j);
 	if (h->expect_continue)

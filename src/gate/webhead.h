@@ -13,9 +13,15 @@
 
 #define WEB_HEAD_MAX (64u << 10) /* of a head that was printed anew */
 
+/* To whom, and what the rules say of its fields (`headers`). */
+struct webhead_to {
+	const struct rules *rules;
+	const char *name; /* NULL: an address, of which they say nothing */
+	uint16_t port;
+};
 /* `j`: what is said of who asks, in place of what the client said; NULL: as it came. */
-int webhead_request(const struct http_head *h, const struct injection *j, struct str *out,
-                    struct err *e) MUST_USE;
+int webhead_request(const struct http_head *h, const struct injection *j,
+                    const struct webhead_to *to, struct str *out, struct err *e) MUST_USE;
 
 struct webhead_way {
 	bool is_last;             /* the connection ends behind this answer */

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/advice.h"
 #include "base/fd.h"
 #include "engine/skeleton.h"
 #include "engine/userns.h"
@@ -99,8 +100,8 @@ int launcher_find(const char *name, char *out, struct err *e)
 		if (n > 0 && n < PATH_MAX && access(out, X_OK) == 0)
 			return 0;
 	}
-	return err_new(e, ERR_NOT_FOUND, "%s is neither in %s nor in its ../libexec/caisson", name,
-	               self);
+	err_new(e, ERR_NOT_FOUND, "%s is neither in %s nor in its ../libexec/caisson", name, self);
+	return err_advise(e, ADVICE_PROGRAMS);
 }
 
 static int find_init(struct sandbox *s, struct err *e)
@@ -146,6 +147,23 @@ static int prepare_cgroup(struct sandbox *s, struct err *e)
 	return cgroup_prepare(&s->box.cgroup, name, e);
 }
 
+/* A monitor that gave up has said why, and then closed its end: that is the better error. */
+static int untold(const struct sandbox *s, int error, struct err *e)
+{
+	struct {
+		struct channel_head head;
+		struct err err;
+	} said;
+	int n = error == EPIPE ? os_recv(s->control_fd, &said, sizeof said, NULL, NULL) : 0;
+
+	if (n != (int)sizeof said || said.head.type != CH_FAIL ||
+	    said.head.len != sizeof said.err || said.err.kind > ERR_INTERNAL)
+		return err_sys(e, error, "tell the monitor");
+	*e = said.err;
+	e->msg[sizeof e->msg - 1] = '\0';
+	return -1;
+}
+
 /* While the monitor already makes the namespaces; it waits for the word before any command. */
 static int make_cgroup(struct sandbox *s, struct err *e)
 {
@@ -157,7 +175,7 @@ static int make_cgroup(struct sandbox *s, struct err *e)
 		return -1;
 	size_t n = cgroup_keys(&s->box.cgroup, keys, COUNT(keys));
 	int r = os_send(s->control_fd, &go, sizeof go, keys, n);
-	return r < 0 ? err_sys(e, -r, "tell the monitor") : 0;
+	return r < 0 ? untold(s, -r, e) : 0;
 }
 
 static void undo_nothing(struct sandbox *s)

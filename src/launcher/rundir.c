@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/advice.h"
 #include "base/fd.h"
 #include "base/limits.h"
 #include "launcher/slot.h"
@@ -164,6 +165,7 @@ static int take_lock(struct rundir *d, const char *run, struct err *e)
 	int r = os_lock_process(d->lock_fd); /* no child of a dead launcher may have it */
 	if (r == -EAGAIN) {
 		err_new(e, ERR_DENIED, "another launcher has %s", run);
+		err_advise(e, ADVICE_RUNS_ALREADY);
 		e->sys = EBUSY;
 		return -1;
 	}

@@ -39,7 +39,8 @@ struct client {
 	uint64_t written, synced;    /* written, synced */
 	struct ledger_ack told;
 	struct job *jobs;
-	bool is_read; /* it is being listened to */
+	bool is_read;   /* it is being listened to */
+	bool is_parked; /* out of the loop, which would tell for ever that it has hung up */
 	bool is_sync_due;
 };
 
@@ -89,7 +90,18 @@ static void listen_to(struct client *c, bool is_read)
 	if (c->is_read == is_read)
 		return;
 	c->is_read = is_read;
-	(void)loop_change(&c->serve->loop, &c->watch, is_read ? EPOLLIN : 0);
+	if (!c->is_parked)
+		(void)loop_change(&c->serve->loop, &c->watch, is_read ? EPOLLIN : 0);
+	else if (is_read)
+		c->is_parked = loop_add(&c->serve->loop, &c->watch, EPOLLIN) < 0;
+}
+
+/* It is gone, and what it said last cannot be written yet: that is read when there is room. */
+static void park(struct client *c)
+{
+	loop_remove(&c->serve->loop, &c->watch);
+	c->is_parked = true;
+	c->is_read = false;
 }
 
 static void note_disk(struct serve *s, int r, const struct err *e)
@@ -131,7 +143,11 @@ static void commit(struct serve *s, bool is_sync)
 
 static void sync_due(struct timer *t)
 {
-	commit(OWNER_OF(t, struct serve, sync), true);
+	struct serve *s = OWNER_OF(t, struct serve, sync);
+
+	commit(s, true);
+	/* Nobody to tell and no room to write: the lock is for whoever comes next. */
+	s->loop.is_done |= s->is_leaving && s->is_full;
 }
 
 /* ---- sums, signatures ----------------------------------------------------------------- */
@@ -334,7 +350,10 @@ static void client_ready(struct watch *w, uint32_t events)
 	struct serve *s = c->serve;
 	bool is_over = false;
 
-	(void)events;
+	if (c->life[0] && s->is_full && events & (EPOLLHUP | EPOLLERR)) {
+		park(c);
+		return;
+	}
 	c->is_sync_due = false;
 	for (int i = 0; i < BATCH && !is_over; i++) {
 		if (c->life[0] && (s->is_full || !book_has_room(&s->book)))

@@ -74,7 +74,10 @@ void talk_proc(struct proc *p)
 {
 	const struct channel_started started = { .pid = p->is_running ? p->spawn.pid : 0,
 		                                 .unix_ms = p->started_unix_ms };
-	const struct channel_proc proc = { started, p->log_fd < 0 ? 0 : p->log.at };
+	const struct channel_proc proc = { .started = started,
+		                           .position = p->log_fd < 0 ? 0 : p->log.at,
+		                           .flags = (p->command.is_tty ? EXEC_TTY : 0u) |
+		                                    (p->command.has_stdin ? EXEC_STDIN : 0u) };
 	uint64_t took = p->took > p->took_own ? p->took - p->took_own : 0;
 
 	if (p->due_proc)

@@ -1,6 +1,7 @@
 #include "os/file.h"
 
 #include <linux/openat2.h>
+#include <sys/random.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -228,6 +229,14 @@ int os_write_file(int dirfd, const char *path, const char *text)
 	AUTO(fd_close) int fd = os_openat(dirfd, path, O_WRONLY, 0);
 
 	return fd < 0 ? fd : os_write_all(fd, text, strlen(text));
+}
+
+int os_random(void *bytes, size_t n)
+{
+	OS_FAULT("getrandom");
+	ssize_t got = getrandom(bytes, n, 0);
+
+	return got < 0 ? -errno : got == (ssize_t)n ? 0 : -EIO;
 }
 
 int os_make_file(int dirfd, const char *path, const void *bytes, size_t n, mode_t mode)

@@ -39,6 +39,7 @@ int os_unlock_byte(int fd, off_t byte);
 /* One write(2) of `text` to an existing file: control files of /proc and cgroups. */
 int os_write_file(int dirfd, const char *path, const char *text);
 /* Creates `path` with these bytes. */
+int os_random(void *bytes, size_t n); /* all of them: no more than 256 */
 int os_make_file(int dirfd, const char *path, const void *bytes, size_t n, mode_t mode);
 /* Reads at most size-1 bytes and terminates them; returns the length. */
 int os_read_file(int dirfd, const char *path, char *buf, size_t size);

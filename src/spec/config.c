@@ -3,7 +3,9 @@
 #include <assert.h>
 #include <ctype.h>
 
+#include "spec/config-internal.h"
 #include "spec/opts.h"
+#include "wire/hostname.h"
 
 #define CONFIG_SET_BYTES (64u << 10) /* of one set of hosts, with commas */
 
@@ -164,16 +166,6 @@ static json_t *sets_get(const struct opt *o, const void *from)
 	return some(object);
 }
 
-static int check_preset(const struct opt *o, struct arena *a, const char *text, const char **out,
-                        struct err *e)
-{
-	(void)o;
-	if (word_find(net_presets, text, e) < 0)
-		return -1;
-	*out = arena_strdup(a, text);
-	return 0;
-}
-
 static const struct opt_type opt_sets = {
 	.wants = "an object of lists of hosts",
 	.set = sets_set,
@@ -181,88 +173,7 @@ static const struct opt_type opt_sets = {
 	.clear = map_clear,
 };
 
-/* unix:PATH or ADDRESS:PORT; which address it is, the server knows. */
-static int check_listen(const struct opt *o, struct arena *a, const char *text, const char **out,
-                        struct err *e)
-{
-	const char *port = strrchr(text, ':');
-
-	if (text_plain(text, PATH_TEXT_MAX - 1, e) < 0)
-		return -1;
-	if (strncmp(text, "unix:", 5) == 0) {
-		const char *path = NULL;
-
-		if (check_path(o, a, text + 5, &path, e) < 0)
-			return -1;
-	} else if (!port || port == text || !port[1] ||
-	           port[1 + strspn(port + 1, "0123456789")] != '\0') {
-		return err_new(e, ERR_INVALID, "\"%s\" is neither unix:PATH nor HOST:PORT",
-		               quote(text).text);
-	}
-	*out = arena_strdup(a, text);
-	return 0;
-}
-
-static int check_switch(const struct opt *o, struct arena *a, const char *text, const char **out,
-                        struct err *e)
-{
-	(void)o;
-	if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
-		return err_new(e, ERR_INVALID, "\"%s\" is neither on nor off", quote(text).text);
-	*out = arena_strdup(a, text);
-	return 0;
-}
-
-static int check_level(const struct opt *o, struct arena *a, const char *text, const char **out,
-                       struct err *e)
-{
-	static const char *const levels[] = { "debug", "info", "warn", "error" };
-
-	(void)o;
-	for (size_t i = 0; i < COUNT(levels); i++)
-		if (strcmp(text, levels[i]) == 0) {
-			*out = arena_strdup(a, text);
-			return 0;
-		}
-	return err_new(e, ERR_INVALID, "\"%s\" is neither debug, info, warn nor error",
-	               quote(text).text);
-}
-
-#define CACHE_LEAST (64ull << 20)
 #define CACHE_USUAL "10g"
-
-static int check_key(const struct opt *o, struct arena *a, const char *text, const char **out,
-                     struct err *e)
-{
-	static const char *const places[] = { "env:", "keyring:" };
-
-	(void)o;
-	if (text_plain(text, NAME_TEXT_MAX, e) < 0)
-		return -1;
-	for (size_t i = 0; i < COUNT(places); i++) {
-		size_t n = strlen(places[i]);
-
-		if (strncmp(text, places[i], n) == 0 && text[n]) {
-			*out = arena_strdup(a, text);
-			return 0;
-		}
-	}
-	/* Not repeated: it may be the key. */
-	return err_new(e, ERR_INVALID, "wants env:NAME or keyring:NAME");
-}
-
-static int check_cache(const struct opt *o, struct arena *a, const char *text, const char **out,
-                       struct err *e)
-{
-	uint64_t bytes = 0;
-
-	(void)o;
-	if (strcmp(text, "off") != 0 && (size_parse(text, &bytes, e) < 0 || bytes < CACHE_LEAST))
-		return err_new(e, ERR_INVALID, "\"%s\" is neither a size from 64m on nor off",
-		               quote(text).text);
-	*out = arena_strdup(a, text);
-	return 0;
-}
 
 uint64_t config_cache_bytes(const struct config_net *c)
 {
@@ -309,6 +220,9 @@ static const struct opt own_net_rows[] = {
 	{ .key = "grant", .type = &opt_list, .check = check_cidr, NET(grant),
 	  .max = CONFIG_GRANT_MAX, .forms = "list: `10.1.0.0/16`, `10.1.2.3/32:5432`",
 	  .help = "special-purpose ranges that anybody may name in `cidr`, and names may resolve to" },
+	{ .key = "builds", .type = &opt_list, .check = check_entry, NET(builds),
+	  .max = CONFIG_GRANT_MAX, .forms = "list of hosts, `preset:npm`, `set:NAME`",
+	  .help = "what the steps of a template may reach while it is built; nothing unless given" },
 	{ .key = "proxy", .type = &opt_text, .check = check_proxy, NET(proxy),
 	  .forms = "`http://HOST:PORT` or `socks5://HOST:PORT`",
 	  .help = "the gate reaches everything through it" },
@@ -411,6 +325,8 @@ static const struct opt rows[] = {
 	{ .key = "process_events", .flag = "process-events", .arg = "on|off", .dflt = "on",
 	  .type = &opt_text, .check = check_switch, FIELD(process_events), .forms = "`on` or `off`",
 	  .help = "a record for every program that a command starts" },
+	{ .key = "domain", .flag = "domain", .arg = "NAME[:PORT]", .type = &opt_text, .check = check_domain, FIELD(domain),
+	  .forms = "`sandboxes.example.org`", .help = "clients of E2B find ports of a sandbox at PORT-ID.NAME, by TLS" },
 	{ .key = "log", .flag = "log", .arg = "LEVEL", .dflt = "info", .type = &opt_text,
 	  .check = check_level, FIELD(log), .forms = "`debug`, `info`, `warn` or `error`",
 	  .help = "what it says on standard error; debug: every request" },
@@ -463,6 +379,7 @@ void config_done(struct config *c)
 	vec_done(&c->net.presets);
 	vec_done(&c->net.sets);
 	vec_done(&c->net.grant);
+	vec_done(&c->net.builds);
 	vec_done(&c->secrets);
 	spec_done(&c->defaults);
 	spec_done(&c->most);
@@ -491,6 +408,18 @@ static const struct opt *row_by_flag(const char *flag)
 bool config_is_flag(const char *flag)
 {
 	return row_by_flag(flag) != NULL;
+}
+
+const char *config_nearest_flag(const char *name)
+{
+	const char *words[COUNT(rows) + 1];
+	size_t n = 0;
+
+	for (size_t i = 0; i < COUNT(rows); i++)
+		if (rows[i].flag)
+			words[n++] = rows[i].flag;
+	words[n] = NULL;
+	return nearest(name, words);
 }
 
 int config_flag(struct config *c, const char *flag, const char *value, struct err *e)

@@ -56,6 +56,7 @@ struct config_store {
 struct config_net {
 	struct pair_list presets, sets; /* name -> hosts, separated by commas */
 	struct text_list grant;         /* special-purpose ranges that anybody may name */
+	struct text_list builds;        /* what the steps of templates reach */
 	const char *proxy;              /* through which the gate goes; NULL: none */
 	const char *ca;                 /* PEM file of whom it trusts besides the host's; or NULL */
 	const char *key;                /* where the key of secrets is: "env:NAME"; NULL: a file */
@@ -74,6 +75,7 @@ struct config {
 	} tls;
 	uint64_t service_id, idle_exit_ms, ttl_ms, keep_records_ms, keep_trash_ms;
 	uint64_t keep_ledger_bytes, ledger_burst;
+	const char *domain;         /* of hosts that are sandboxes (src/e2b); NULL: none */
 	const char *process_events; /* on or off: programs that commands start are in the ledger */
 	const char *log;            /* the least that is said: debug, info, warn or error */
 	struct config_net net;
@@ -94,6 +96,7 @@ int config_yaml(struct config *c, const char *text, size_t len, struct err *e) M
 /* One flag without its dashes: "ttl", "1h"; "quota", "mem=4g". */
 int config_flag(struct config *c, const char *flag, const char *value, struct err *e) MUST_USE;
 bool config_is_flag(const char *flag);
+const char *config_nearest_flag(const char *name); /* that was probably meant, or NULL */
 /* What `over` says wins: numbers one by one, lists whole. */
 int config_add(struct config *c, const struct config *over, struct err *e) MUST_USE;
 int config_check(const struct config *c, struct err *e) MUST_USE; /* rules between keys */

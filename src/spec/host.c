@@ -8,11 +8,13 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <strings.h>
 
 #include "wire/hostname.h"
 #include "wire/weburl.h"
 
 #define HOST_BYTES_MAX (GATE_NAME_SIZE - 1)
+#define HEADER_RULE_MAX 4096 /* a token is a few hundred bytes, and a head has 64 KiB */
 
 /* These stand for a mode. As a host they would be somebody's slip. */
 static const char *const not_hosts[] = { "deny", "allow", "ask", "list", "none", "all", "any" };
@@ -86,6 +88,62 @@ int check_host(const struct opt *o, struct arena *a, const char *text, const cha
 	if (host[len] && port_check(host + len + 1, e) < 0)
 		return -1;
 	*out = host;
+	return 0;
+}
+
+/* What frames, routes or upgrades a request is said by the gate and by nobody else. */
+static const char *const own_fields[] = {
+	"host",    "connection", "content-length", "transfer-encoding", "upgrade", "te",
+	"trailer", "expect",     "keep-alive",     "accept-encoding",   "proxy-",  "sec-websocket-",
+};
+
+static bool is_field(const char *name, size_t n)
+{
+	static const char marks[] = "!#$%&'*+-.^_`|~";
+
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)name[i]) && !strchr(marks, name[i]))
+			return false;
+	for (size_t i = 0; i < COUNT(own_fields); i++) {
+		size_t len = strlen(own_fields[i]);
+		bool is_prefix = own_fields[i][len - 1] == '-';
+
+		if ((is_prefix ? n >= len : n == len) && strncasecmp(name, own_fields[i], len) == 0)
+			return false;
+	}
+	return n > 0;
+}
+
+/* "HOST NAME: TEXT" */
+int check_header(const struct opt *o, struct arena *a, const char *text, const char **out,
+                 struct err *e)
+{
+	size_t n = strcspn(text, " ");
+	const char *name = text + n + (text[n] ? 1 : 0);
+	size_t len = strcspn(name, ":");
+	const char *host = NULL, *value = name + len + strspn(name + len, ": ");
+
+	if (strlen(text) > HEADER_RULE_MAX)
+		return err_new(e, ERR_LIMIT, "a header has at most %d bytes", HEADER_RULE_MAX);
+	if (check_host(o, a, arena_strndup(a, text, n), &host, e) < 0)
+		return -1;
+	if (name[len] != ':' || name[len + 1] != ' ' || !is_field(name, len))
+		return err_new(
+		    e, ERR_INVALID,
+		    "\"%s\": wants HOST NAME: TEXT, and no field that the gate says itself",
+		    quote(host).text);
+	if (!*value || value[strlen(value) - 1] == ' ')
+		return err_new(e, ERR_INVALID, "\"%s\": the text of a header is missing",
+		               quote(host).text);
+	for (const char *at = value; *at; at++)
+		if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
+			return err_new(e, ERR_INVALID, "\"%s\": a header has plain letters only",
+			               quote(host).text);
+	size_t size = strlen(text) + 1;
+	char *rule = arena_alloc(a, size);
+
+	snprintf(rule, size, "%s %.*s: %s", host, (int)len, name, value);
+	*out = rule;
 	return 0;
 }
 

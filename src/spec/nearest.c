@@ -2,7 +2,8 @@
 
 #include <ctype.h>
 
-#define WORD_MAX 32 /* no word of ours is longer */
+#define WORD_MAX                                                                                   \
+	32 /* no word of ours is longer; names that others gave may be, and are near to none */
 
 static size_t min3(size_t a, size_t b, size_t c)
 {
@@ -62,7 +63,10 @@ const char *nearest(const char *text, const char *const *words)
 	if (len > WORD_MAX)
 		return NULL;
 	for (; *words; words++) {
-		size_t d = is_prefix(text, *words) ? 1 : distance(text, *words);
+		bool is_long = strlen(*words) > WORD_MAX;
+		size_t d = is_prefix(text, *words) ? 1
+		           : is_long               ? SIZE_MAX
+		                                   : distance(text, *words);
 
 		if (d < best || (d == best && !found)) {
 			best = d;

@@ -62,8 +62,8 @@ static bool is_preset(const char *word)
 	return false;
 }
 
-static int check_entry(const struct opt *o, struct arena *a, const char *text, const char **out,
-                       struct err *e)
+int check_entry(const struct opt *o, struct arena *a, const char *text, const char **out,
+                struct err *e)
 {
 	const char *name = NULL, *unused = NULL;
 	enum net_entry kind = net_entry_kind(text, &name);
@@ -333,6 +333,13 @@ static const struct opt net_rows[] = {
 	  .help = "the connection waits until a person decides; no answer is no" },
 	{ .key = "cidr", .type = &opt_list, .check = check_cidr, FIELD(cidr),
 	  .forms = "list: `10.1.2.0/24:5432`", .help = "the only way to reach an address" },
+	{ .key = "deny_cidr", .type = &opt_list, .check = check_cidr, FIELD(deny_cidr),
+	  .forms = "as cidr",
+	  .help = "addresses that nobody gets to, neither by themselves nor by a name" },
+	{ .key = "headers", .type = &opt_list, .check = check_header, FIELD(headers),
+	  .forms = "list: `api.example.org X-Client: agent`",
+	  .help = "said in every request to that host, instead of what the client says; TLS is "
+		  "terminated there; allows nothing. What is secret belongs into `creds`" },
 	{ .key = "mock", .type = &opt_map, .check_key = check_host, .check = check_rules_file,
 	  FIELD(mock),
 	  .forms = "object of host: file or folder",
@@ -374,6 +381,8 @@ void net_clear(struct net_spec *n)
 	vec_done(&n->deny);
 	vec_done(&n->ask);
 	vec_done(&n->cidr);
+	vec_done(&n->deny_cidr);
+	vec_done(&n->headers);
 	vec_done(&n->inspect);
 	vec_done(&n->tls_any);
 	vec_done(&n->cache);
@@ -390,7 +399,7 @@ bool spec_reads_tls(const struct spec *s)
 	const struct net_spec *n = &s->net;
 
 	return n->http.len > 0 || n->publish.len > 0 || n->inspect.len > 0 || n->mock.len > 0 ||
-	       n->cache.len > 0 || s->creds.len > 0;
+	       n->cache.len > 0 || n->headers.len > 0 || s->creds.len > 0;
 }
 
 /* "denny", "alow:example.org", "example.org": a slip must never become a rule. */
@@ -451,8 +460,9 @@ static int net_settle(struct net_spec *net, bool has_mode, struct err *e)
 {
 	bool reaches = net->allow.len || net->ask.len || net->cidr.len || net->mock.len ||
 	               net->http.len || net->publish.len;
-	bool any = reaches || net->deny.len || net->rate.len || net->inspect.len ||
-	           net->tls_any.len || net->cache.len || net->is_offline;
+	bool any = reaches || net->deny.len || net->deny_cidr.len || net->headers.len ||
+	           net->rate.len || net->inspect.len || net->tls_any.len || net->cache.len ||
+	           net->is_offline;
 
 	if (!has_mode)
 		net->mode = any ? NET_LIST : NET_DENY;

@@ -158,8 +158,8 @@ int word_find(const char *const *words, const char *text, struct err *e) MUST_US
 extern const struct unit unit_cores, unit_count, unit_size, unit_duration;
 
 /* path.c, host.c, net.c, rest.c, creds.c */
-opt_check check_path, check_mount_point, check_source, check_host, check_cidr, check_rules_file,
-    check_any, check_proxy, check_webhook;
+opt_check check_path, check_mount_point, check_source, check_host, check_entry, check_cidr,
+    check_header, check_rules_file, check_any, check_proxy, check_webhook;
 opt_check check_url_path;
 opt_check check_user, check_image, check_env_name, check_env_value, check_weaker, check_trip;
 bool secret_prefix(const char *text);

@@ -25,9 +25,12 @@ bool image_name_is(const char *text)
 
 	if (n == 0 || n >= NAME_TEXT_MAX || !isalnum((unsigned char)text[0]))
 		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!isalnum((unsigned char)text[i]) && !strchr("._-:", text[i]))
+	for (size_t i = 0; i < n; i++) {
+		if (!isalnum((unsigned char)text[i]) && !strchr("._-:/", text[i]))
 			return false;
+		if (text[i] == '/' && !isalnum((unsigned char)text[i + 1]))
+			return false;
+	}
 	return strcmp(text, "host") != 0 && strncmp(text, "dir:", 4) != 0 &&
 	       strncmp(text, "oci:", 4) != 0 && !secret_prefix(text);
 }

@@ -230,6 +230,20 @@ static int mock_compile(struct rules *r, const struct doc *doc, const struct tex
 	return 0;
 }
 
+/* "example.org X-Name: text" */
+static void header_compile(struct rules *r, const char *text)
+{
+	size_t n = strcspn(text, " "), len = strcspn(text + n + 1, ":");
+	struct header_rule rule = {
+		.host = host_compile(&r->arena, arena_strndup(&r->arena, text, n)),
+		.name = arena_strndup(&r->arena, text + n + 1, len),
+		.value = text + n + 1 + len + 2,
+		.text = text,
+	};
+
+	vec_push(&r->headers, rule);
+}
+
 /* "pip:example.org" */
 static void cache_compile(struct rules *r, const char *text)
 {
@@ -339,6 +353,9 @@ static int compile(struct rules *r, struct doc *doc, struct err *e)
 	    hosts_compile(r, &r->tls_any, &net->tls_any, e) < 0)
 		return -1;
 	ranges_compile(&r->cidr, &net->cidr);
+	ranges_compile(&r->deny_cidr, &net->deny_cidr);
+	for (size_t i = 0; i < net->headers.len; i++)
+		header_compile(r, net->headers.at[i]);
 	ranges_compile(&r->grant, &doc->grant);
 	for (size_t i = 0; i < net->http.len; i++)
 		http_compile(r, &net->http.at[i]);
@@ -374,7 +391,7 @@ int rules_read(struct rules *r, const char *json, size_t n, struct err *e)
 void rules_done(struct rules *r)
 {
 	struct host_rules *hosts[] = { &r->allow, &r->deny, &r->ask, &r->inspect, &r->tls_any };
-	struct range_rules *ranges[] = { &r->cidr, &r->grant, &r->own };
+	struct range_rules *ranges[] = { &r->cidr, &r->deny_cidr, &r->grant, &r->own };
 
 	for (size_t i = 0; i < COUNT(hosts); i++)
 		vec_done(hosts[i]);
@@ -386,6 +403,7 @@ void rules_done(struct rules *r)
 	}
 	vec_done(&r->http);
 	vec_done(&r->mock);
+	vec_done(&r->headers);
 	vec_done(&r->cache);
 	creds_done(&r->creds);
 	canaries_free(r->canaries);

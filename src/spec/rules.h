@@ -11,6 +11,8 @@
  *   name      TLS must say it in SNI, HTTP in Host. Without SNI only hosts of tls_any.
  *   address   a cidr rule, or mode allow; and the special-purpose filter. A name that is denied,
  *             or that has rules of its own, cannot be reached around them by its address.
+ *   addresses deny_cidr holds for those of names too, just before they are dialled
+ *   headers   TLS of their hosts ends at the gate, which says them instead of the client
  *   cache     TLS of its hosts ends at the gate. With offline they are all that can be reached, and
  *             nobody is dialled for them.
  *   creds     TLS of their hosts ends at the gate, on every port; only HTTP is spoken there.
@@ -53,6 +55,13 @@ struct request_rule {
 struct mock_rule {
 	struct host_rule host;
 	const char *file, *content;
+};
+
+/* A field that is said in every request to a host. */
+struct header_rule {
+	struct host_rule host;
+	const char *name, *value;
+	const char *text; /* as written */
 };
 
 /* A host whose packages the cache serves. */
@@ -101,7 +110,8 @@ struct rules {
 	enum net_mode mode;
 	enum rules_proxy proxy;
 	struct host_rules allow, deny, ask, inspect, tls_any;
-	struct range_rules cidr, grant, own;
+	struct range_rules cidr, deny_cidr, grant, own;
+	VEC(struct header_rule) headers;
 	VEC(struct request_rule) http;
 	VEC(struct mock_rule) mock;
 	VEC(struct cache_rule) cache;
@@ -168,7 +178,13 @@ enum pkg_kind rules_cached(const struct rules *r, const char *name, uint16_t por
 /* DNS: the name has an address here. The same as STAGE_LOOKUP. */
 bool rules_resolves(const struct rules *r, const char *name);
 
-/* An upstream address, just before it is dialled; *why is GATE_SPECIAL or GATE_METADATA. */
+/* The rule of headers for that field of a request, in whatever case; NULL: none. */
+const struct header_rule *rules_header(const struct rules *r, const char *name, uint16_t port,
+                                       struct span field);
+bool rules_has_headers(const struct rules *r, const char *name, uint16_t port);
+
+/* An upstream address, just before it is dialled; *why is GATE_SPECIAL, GATE_METADATA or GATE_RULE
+ * (deny_cidr). */
 bool rules_may_dial(const struct rules *r, const struct rules_addr *to, enum gate_reason *why);
 
 /* One request of a connection that was allowed, terminated or in plain text; `said` is its own

@@ -53,6 +53,24 @@ enum pkg_kind rules_cached(const struct rules *r, const char *name, uint16_t por
 	return PKG_NONE;
 }
 
+const struct header_rule *rules_header(const struct rules *r, const char *name, uint16_t port,
+                                       struct span field)
+{
+	for (size_t i = 0; i < r->headers.len; i++)
+		if (host_covers(&r->headers.at[i].host, name, port) &&
+		    span_is_nocase(field, r->headers.at[i].name))
+			return &r->headers.at[i];
+	return NULL;
+}
+
+bool rules_has_headers(const struct rules *r, const char *name, uint16_t port)
+{
+	for (size_t i = 0; i < r->headers.len; i++)
+		if (host_covers(&r->headers.at[i].host, name, port))
+			return true;
+	return false;
+}
+
 /* ---- names ---- */
 
 static struct finding found(enum verdict_what what, const char *list, const struct host_rule *rule)
@@ -154,6 +172,10 @@ bool rules_may_dial(const struct rules *r, const struct rules_addr *to, enum gat
 		*why = GATE_METADATA;
 		return false;
 	}
+	if (ranges_find(&r->deny_cidr, to)) {
+		*why = GATE_RULE;
+		return false;
+	}
 	*why = GATE_SPECIAL;
 	return (special_class(to->at, to->is_v6) == SPECIAL_NONE && !ranges_find(&r->own, to)) ||
 	       is_granted(r, to);
@@ -162,11 +184,17 @@ bool rules_may_dial(const struct rules *r, const struct rules_addr *to, enum gat
 static struct verdict find_address(const struct rules *r, const struct rules_addr *to)
 {
 	const struct range_rule *rule = ranges_find(&r->cidr, to);
+	const struct range_rule *denied = ranges_find(&r->deny_cidr, to);
 	struct verdict v = { .what = VERDICT_ALLOW };
 	enum gate_reason why = GATE_NONE;
 
 	if (special_never(to->at, to->is_v6))
 		return verdict_deny(GATE_METADATA);
+	if (denied && r->mode != NET_DENY) {
+		v = verdict_deny(GATE_RULE);
+		verdict_by(&v, "deny_cidr", denied->text);
+		return v;
+	}
 	if (r->mode == NET_DENY || (!rule && r->mode != NET_ALLOW))
 		return verdict_deny(GATE_LITERAL);
 	if (r->is_offline)
@@ -245,7 +273,7 @@ static struct verdict decide_name(const struct rules *r, const struct question *
 		f.v.cache = rules_cached(r, q->name, q->to.port);
 	f.v.is_terminated = f.v.mock || f.v.has_http || f.v.cache != PKG_NONE ||
 	                    hosts_find(&r->inspect, q->name, q->to.port) ||
-	                    rules_is_bound(r, q->name);
+	                    rules_has_headers(r, q->name, q->to.port) || rules_is_bound(r, q->name);
 	if (f.v.what == VERDICT_ASK && q->is_answered)
 		f.v.what = VERDICT_ALLOW;
 	if (q->stage == STAGE_BYTES)
@@ -270,7 +298,7 @@ static struct verdict decide_address(const struct rules *r, const struct questio
 		if (f.v.reason == GATE_RULE)
 			return f.v;
 		if (f.v.mock || f.v.has_http || hosts_find(&r->inspect, name, q->to.port) ||
-		    rules_is_bound(r, name))
+		    rules_has_headers(r, name, q->to.port) || rules_is_bound(r, name))
 			why = GATE_NAME_MISMATCH;
 	}
 	return why == GATE_NONE ? v : refuse(v, why);

@@ -130,6 +130,26 @@ static bool keeps_asking(const struct rules *next, const struct request_rule *ol
 	return false;
 }
 
+static bool has_header(const struct rules *r, const char *text)
+{
+	for (size_t i = 0; i < r->headers.len; i++)
+		if (strcmp(r->headers.at[i].text, text) == 0)
+			return true;
+	return false;
+}
+
+/* A field may be what a server lets somebody in by: more of them, and fewer, may be more. */
+static bool keeps_headers(const struct rules *now, const struct rules *next)
+{
+	for (size_t i = 0; i < now->headers.len; i++)
+		if (!has_header(next, now->headers.at[i].text))
+			return false;
+	for (size_t i = 0; i < next->headers.len; i++)
+		if (!has_header(now, next->headers.at[i].text))
+			return false;
+	return true;
+}
+
 static bool keeps_restrictions(const struct rules *now, const struct rules *next)
 {
 	for (size_t i = 0; i < now->deny.len; i++)
@@ -148,7 +168,8 @@ static bool keeps_restrictions(const struct rules *now, const struct rules *next
 	for (size_t i = 0; i < now->mock.len; i++)
 		if (is_reachable(next, &now->mock.at[i].host) && !same_mock(next, &now->mock.at[i]))
 			return false;
-	return keeps_reading(now, next) && (!now->is_offline || next->is_offline);
+	return keeps_headers(now, next) && keeps_reading(now, next) &&
+	       (!now->is_offline || next->is_offline);
 }
 
 /* ---- what the new rules allow ---- */
@@ -213,6 +234,9 @@ static bool ranges_contain(const struct range_rules *l, const struct range_rule 
 
 static bool allows_no_address_more(const struct rules *now, const struct rules *next)
 {
+	for (size_t i = 0; i < now->deny_cidr.len; i++)
+		if (!ranges_contain(&next->deny_cidr, &now->deny_cidr.at[i]))
+			return false;
 	for (size_t i = 0; i < next->cidr.len; i++)
 		if (now->mode != NET_ALLOW && !ranges_contain(&now->cidr, &next->cidr.at[i]))
 			return false;

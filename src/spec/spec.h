@@ -75,7 +75,8 @@ enum net_entry { NET_HOST, NET_PRESET, NET_SET };
 struct net_spec {
 	enum net_mode mode;
 	struct text_list allow, deny, ask; /* "example.org:443", "preset:pip", "set:NAME" */
-	struct text_list cidr;
+	struct text_list cidr, deny_cidr;
+	struct text_list headers;          /* "example.org X-Name: text" */
 	struct text_list inspect, tls_any; /* hosts */
 	struct text_list cache;            /* "pip:example.org": served by the package cache */
 	bool is_offline;                   /* packages only, and only from the cache */
@@ -158,7 +159,7 @@ enum net_entry net_entry_kind(const char *entry, const char **name);
 bool spec_reads_tls(const struct spec *s); /* for some host TLS ends at the gate */
 extern const char *const net_presets[];    /* "pip", ...; ends with NULL */
 
-/* What an imported image may be called: letters, digits, then . _ - : too; not host, nor
+/* What an imported image may be called: letters, digits, then . _ - : / too; not host, nor
  * with dir: or oci: in front. */
 bool image_name_is(const char *text);
 

@@ -18,6 +18,7 @@ static const struct column columns[] = {
 	F(files,      COL_INT,  0),
 	F(layers,     COL_INT,  0),
 	F(dropped,    COL_INT,  0),
+	F(settings,   COL_TEXT, STORE_SETTINGS_MAX),
 	F(passwd,     COL_TEXT, STORE_PASSWD_MAX),
 	F(created_ms, COL_INT,  0),
 };

@@ -7,7 +7,8 @@
 
 #include "store/store.h"
 
-#define STORE_PASSWD_MAX (64u << 10) /* TREE_PASSWD_MAX of the worker that reads it */
+#define STORE_SETTINGS_MAX (32u << 10) /* OCI_SETTINGS_MAX */
+#define STORE_PASSWD_MAX (64u << 10)   /* TREE_PASSWD_MAX of the worker that reads it */
 
 struct image_row {
 	const char *tenant;
@@ -17,7 +18,8 @@ struct image_row {
 	const char *source; /* "tar", "oci" */
 	const char *digest; /* SHA-256 of the archive, or of the manifest */
 	int64_t bytes, files, layers, dropped;
-	const char *passwd; /* its /etc/passwd, for those who name a user; or NULL */
+	const char *settings; /* how its commands are meant to begin (wire/oci.h), JSON; or NULL */
+	const char *passwd;   /* its /etc/passwd, for those who name a user; or NULL */
 	int64_t created_ms;
 };
 

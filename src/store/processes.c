@@ -80,6 +80,7 @@ static const struct column columns[] = {
 	F(cwd,           COL_TEXT,  STORE_TEXT_MAX,    SET_END),
 	F(label,         COL_TEXT,  STORE_NAME_MAX,    0),
 	F(shell,         COL_TEXT,  STORE_NAME_MAX,    0),
+	F(at_end,        COL_SOME,  0,                 0),
 	F(exit_code,     COL_CODE,  0,                 SET_END),
 	F(signal,        COL_SOME,  0,                 SET_END),
 	F(reason,        COL_TEXT,  STORE_TEXT_MAX,    SET_BOTH),

@@ -33,6 +33,9 @@ enum process_state {
 	PROCESS_STATE_COUNT
 };
 
+/* What becomes of its sandbox when it has ended. */
+enum process_at_end { AT_END_KEEP, AT_END_STOP, AT_END_DELETE };
+
 const char *process_state_name(enum process_state state);
 bool process_state_may(enum process_state from, enum process_state to);
 bool process_state_is_final(enum process_state state);
@@ -48,6 +51,7 @@ struct process_row {
 	const char *argv; /* JSON array */
 	const char *cwd, *label;
 	const char *shell; /* name of the shell that it ran in, or NULL */
+	int64_t at_end;    /* enum process_at_end */
 	int64_t exit_code; /* 0..255; -1: none */
 	int64_t signal;    /* with signaled: > 0; 0 is none */
 	const char *reason;

@@ -96,6 +96,8 @@ static const struct column columns[] = {
 	F(disk_bytes,     COL_INT,   0,              SANDBOX_SET_SPEC),
 	F(workspace,      COL_TEXT,  STORE_ID_MAX,   0),
 	F(image_tree,     COL_SOME,  0,              SANDBOX_SET_SLOT),
+	F(life,           COL_SOME,  0,              0),
+	F(door,           COL_TEXT,  STORE_ARGV_MAX, SANDBOX_SET_DOOR),
 };
 /* clang-format on */
 static const struct table table = {
@@ -107,7 +109,7 @@ static const struct table table = {
 	.states = state_names,
 	.n_states = COUNT(state_names),
 };
-#define FIELDS_ALL ((SANDBOX_SET_ACTIVE << 1) - 1)
+#define FIELDS_ALL ((SANDBOX_SET_DOOR << 1) - 1)
 
 /* ---- labels ------------------------------------------------------------------------------ */
 

@@ -43,6 +43,14 @@ const char *sandbox_state_name(enum sandbox_state state);
 bool sandbox_state_may(enum sandbox_state from, enum sandbox_state to);
 bool sandbox_state_is_live(enum sandbox_state state); /* it has, or may have, cpu and memory */
 
+/* Beyond an end by time that removes it. */
+enum sandbox_life {
+	LIFE_PAUSE = 1 << 0,     /* when its time is over it is frozen instead */
+	LIFE_STOP = 1 << 1,      /* or its processes end, and its files stay */
+	LIFE_OWNS_WORK = 1 << 2, /* its workspace is nobody else's, and goes with it */
+	LIFE_WAKES = 1 << 3,     /* frozen, and somebody connects to a port of it: it goes on */
+};
+
 struct sandbox_row {
 	int64_t seq; /* order of birth; given by the store */
 	const char *id, *tenant;
@@ -62,6 +70,8 @@ struct sandbox_row {
 	int64_t mem_bytes, cpu_milli, pids, disk_bytes; /* what it counts against the quota */
 	const char *workspace; /* the id of the one that it works on, or NULL */
 	int64_t image_tree;    /* of the image that was below it when it was made; 0: none */
+	int64_t life;          /* enum sandbox_life */
+	const char *door;      /* what a door was told of it, JSON; or NULL */
 };
 
 /* What an update writes: the fields of the row that its bits name. */
@@ -77,6 +87,7 @@ enum sandbox_field {
 	SANDBOX_SET_EXPIRES = 1 << 8,
 	SANDBOX_SET_IDLE = 1 << 9,
 	SANDBOX_SET_ACTIVE = 1 << 10, /* last_active_ms */
+	SANDBOX_SET_DOOR = 1 << 11,
 };
 
 struct sandbox_query {

@@ -401,6 +401,62 @@ static const char approvals[] =
     "CREATE INDEX approvals_pending ON approvals(tenant,seq) WHERE state='pending';"
     "CREATE INDEX approvals_what ON approvals(tenant,what);"
     "CREATE INDEX approvals_decided ON approvals(decided_ms) WHERE decided_ms IS NOT NULL;";
+/* What becomes of a sandbox when its time is over; and what a door was told that it has to say
+ * again. */
+static const char doors[] = "ALTER TABLE sandboxes ADD COLUMN life INTEGER;"
+			    "ALTER TABLE sandboxes ADD COLUMN door TEXT;";
+
+/* What sandboxes can be made from, as somebody built it. */
+static const char templates[] =
+    "CREATE TABLE templates("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " id TEXT NOT NULL UNIQUE,"
+    " tenant TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " name TEXT NOT NULL,"
+    " created_ms INTEGER NOT NULL,"
+    " UNIQUE(tenant,name)"
+    ") STRICT;"
+    "CREATE TABLE builds("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " id TEXT NOT NULL UNIQUE,"
+    " tenant TEXT NOT NULL,"
+    " template TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " state TEXT NOT NULL CHECK(state IN('waiting','building','ready','error')),"
+    " reason TEXT,"
+    " step TEXT,"
+    " tags TEXT NOT NULL CHECK(json_valid(tags) AND json_type(tags)='array'),"
+    " context TEXT CHECK(context IS NULL OR json_valid(context)),"
+    " image TEXT,"
+    " workspace TEXT,"
+    " created_ms INTEGER NOT NULL,"
+    " ended_ms INTEGER"
+    ") STRICT;"
+    "CREATE INDEX builds_template ON builds(template,seq);"
+    "CREATE TABLE template_tags("
+    " template TEXT NOT NULL,"
+    " tag TEXT NOT NULL,"
+    " build TEXT NOT NULL,"
+    " created_ms INTEGER NOT NULL,"
+    " PRIMARY KEY(template,tag)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX template_tags_build ON template_tags(build);"
+    "CREATE TABLE build_lines("
+    " build TEXT NOT NULL,"
+    " num INTEGER NOT NULL,"
+    " at_ms INTEGER NOT NULL,"
+    " level TEXT NOT NULL,"
+    " text TEXT,"
+    " PRIMARY KEY(build,num)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE build_steps("
+    " tenant TEXT NOT NULL,"
+    " hash TEXT NOT NULL,"
+    " workspace TEXT NOT NULL,"
+    " created_ms INTEGER NOT NULL,"
+    " PRIMARY KEY(tenant,hash)"
+    ") STRICT, WITHOUT ROWID;";
 
 static const struct schema_step our_steps[] = {
 	{ "the first tables", first },
@@ -412,6 +468,10 @@ static const struct schema_step our_steps[] = {
 	{ "roots of workspaces", roots },
 	{ "secrets", secrets },
 	{ "approvals", approvals },
+	{ "doors", doors },
+	{ "templates", templates },
+	{ "ends of sandboxes", "ALTER TABLE processes ADD COLUMN at_end INTEGER" },
+	{ "settings of images", "ALTER TABLE images ADD COLUMN settings TEXT" },
 };
 
 static int run_steps(struct db *db, const struct schema_step *steps, size_t from, size_t to,

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "base/advice.h"
 #include "base/fd.h"
 #include "store/store-internal.h"
 
@@ -27,8 +28,10 @@ static int lock_folder(struct store *s, struct err *e)
 		return err_sys(e, errno, "open caisson.lock");
 	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;
-	if (errno == EWOULDBLOCK)
-		return err_new(e, ERR_DENIED, "another daemon is using this folder");
+	if (errno == EWOULDBLOCK) {
+		err_new(e, ERR_DENIED, "another daemon is using this folder");
+		return err_advise(e, ADVICE_STATE_TAKEN);
+	}
 	return err_sys(e, errno, "lock caisson.lock");
 }
 
@@ -300,6 +303,8 @@ struct store *store_open(const char *dir, struct err *e)
 		return s;
 	store_free(s);
 	err_wrap(e, "state folder %s", dir);
+	if (e->kind == ERR_LIMIT || e->sys == ENOSPC || e->sys == EDQUOT)
+		err_advise(e, ADVICE_DISK_FULL);
 	return NULL;
 }
 

@@ -35,7 +35,7 @@
 #define STORE_TEXT_MAX 4096           /* a folder, a reason */
 #define STORE_ARGV_MAX (64u << 10)    /* a record, not a replay: the caller cuts longer ones */
 #define STORE_DETAILS_MAX (256u << 10)/* children, violations, execs of one process; bounded there */
-#define STORE_ENV_MAX (1u << 20)      /* ARGV_BYTES_MAX */
+#define STORE_ENV_MAX (3u << 19)      /* ARGV_BYTES_MAX */
 #define STORE_BODY_MAX (5u << 20)     /* an answer kept for its Idempotency-Key: a spec is in it */
 #define STORE_LIST_MAX 1000           /* rows of one page */
 #define STORE_LIST_DEFAULT 100

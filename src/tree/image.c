@@ -82,7 +82,7 @@ static void put_users(json_t *j, int root_fd)
 		json_put(j, "passwd", users);
 }
 
-static int answer(struct layers *l, const char *hex, struct err *e)
+static int answer(struct layers *l, const char *hex, const struct str *settings, struct err *e)
 {
 	AUTO(json_drop) json_t *j = json_object();
 
@@ -91,6 +91,8 @@ static int answer(struct layers *l, const char *hex, struct err *e)
 	json_put_number(j, "layers", l->n);
 	json_put_number(j, "dropped", l->dropped);
 	json_put_text(j, "digest", hex);
+	if (settings->len > 0)
+		json_put_text(j, "settings", str_text(settings));
 	put_users(j, l->dest.root_fd);
 	return call_answer(l->call, j, e);
 }
@@ -99,14 +101,15 @@ int verb_image(struct call *c, struct err *e)
 {
 	AUTO(fd_close) int root = root_open_dir(c->conn->root_fd, "", e);
 	AUTO(layers_done) struct layers l = { .dest = { .root_fd = -1, .dir_fd = -1 } };
+	AUTO(str_done) struct str settings = { .max = OCI_SETTINGS_MAX };
 	char hex[OCI_HEX];
 
 	if (root < 0 || confine(root, e) < 0 || layers_open(&l, c, root, e) < 0)
 		return -1;
-	int r = c->flags & TREE_OCI ? image_oci(&l, hex, e) : image_tar(&l, hex, e);
+	int r = c->flags & TREE_OCI ? image_oci(&l, hex, &settings, e) : image_tar(&l, hex, e);
 	if (r < 0 || layers_finish(&l, e) < 0)
 		return -1;
 	if (l.entries == 0)
 		return fail(e, TREE_INVALID, "there is nothing in it");
-	return answer(&l, hex, e);
+	return answer(&l, hex, &settings, e);
 }

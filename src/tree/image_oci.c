@@ -347,7 +347,7 @@ static int apply(struct layout *o, size_t i)
 	return 0;
 }
 
-int image_oci(struct layers *l, char hex[OCI_HEX], struct err *e)
+int image_oci(struct layers *l, char hex[OCI_HEX], struct str *settings, struct err *e)
 {
 	static struct layout o; /* a manifest is large, and there is one */
 	int r;
@@ -365,6 +365,8 @@ int image_oci(struct layers *l, char hex[OCI_HEX], struct err *e)
 	l->dest.bytes = 0; /* of what stays; what was put aside had the same bound */
 	for (size_t i = 0; r == 0 && i < o.manifest.n_layers; i++)
 		r = apply(&o, i);
+	if (r == 0)
+		str_add(settings, o.config.settings);
 	layout_done(&o);
 	return r;
 }

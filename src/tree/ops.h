@@ -10,6 +10,7 @@
 #include "tree/call.h"
 #include "tree/replace.h"
 
+void mark_print(int fd, json_t *to); /* attributes of a file, when it has some */
 int op_stat(struct call *c, const char *path, bool with_hash, json_t **out, struct err *e) MUST_USE;
 /* The entry of a directory; NULL when it is gone. */
 json_t *stat_entry(int dir_fd, const char *name, struct span path);

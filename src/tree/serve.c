@@ -38,6 +38,8 @@ static const struct {
 	[TREE_IMAGE]   = { verb_image,   1800 * SECOND, 7200 * SECOND, true },
 	[TREE_PORTS]   = { verb_ports,   5 * SECOND,   10 * SECOND, false },
 	[TREE_DIAL]    = { verb_dial,    5 * SECOND,   60 * SECOND, false },
+	[TREE_MARK]    = { verb_mark,    10 * SECOND,  60 * SECOND, true },
+	[TREE_UNZIP]   = { verb_unzip,   600 * SECOND, 3600 * SECOND, true },
 };
 /* clang-format on */
 _Static_assert(COUNT(verbs) == TREE_VERBS, "a verb has no function");

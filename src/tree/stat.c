@@ -63,6 +63,39 @@ json_t *stat_entry(int dir_fd, const char *name, struct span path)
 	return describe(dir_fd, name, path, &st);
 }
 
+/* What a link leads to, inside the root; a dangling one to nothing. */
+static void add_behind(const struct call *c, const char *path, json_t *to)
+{
+	struct err ignored;
+	struct stat st;
+	char mode[8];
+	AUTO(fd_close) int fd = root_open(c->conn->root_fd, path, O_PATH, &ignored);
+
+	if (fd < 0 || sys_fstat(fd, &st) < 0)
+		return;
+	json_t *j = json_object();
+	snprintf(mode, sizeof mode, "%04o", (unsigned int)(st.st_mode & 07777));
+	json_put_text(j, "type", type_name(st.st_mode));
+	json_put_text(j, "mode", mode);
+	json_put(to, "behind", j);
+}
+
+/* `path` from the root. What cannot be read is not there. */
+static void add_detail(const struct call *c, const char *path, json_t *to)
+{
+	const char *type = json_string_value(json_object_get(to, "type"));
+	struct err ignored;
+	struct stat st;
+
+	if (strcmp(type, "symlink") == 0)
+		add_behind(c, path, to);
+	if (strcmp(type, "file") != 0)
+		return;
+	AUTO(fd_close) int fd = root_open_file(c->conn->root_fd, path, &st, &ignored);
+	if (fd >= 0)
+		mark_print(fd, to);
+}
+
 static int add_hash(struct call *c, const char *path, json_t *to, struct err *e)
 {
 	AUTO(blob_done) struct blob text = { 0 };
@@ -90,6 +123,8 @@ int op_stat(struct call *c, const char *path, bool with_hash, json_t **out, stru
 	if (r < 0)
 		return err_sys(e, -r, "stat %s", path);
 	AUTO(json_drop) json_t *j = describe(fd, "", span_of(path), &st);
+	if (c->flags & TREE_DETAIL)
+		add_detail(c, path, j);
 	if (with_hash && S_ISREG(st.st_mode) && add_hash(c, path, j, e) < 0)
 		return -1;
 	*out = json_incref(j);
@@ -114,6 +149,7 @@ static int add_text(struct call *c, const char *text, struct err *e)
 static int add_entries(struct call *c, struct walk *w, size_t max, bool *is_cut, struct err *e)
 {
 	struct walk_entry entry;
+	char path[PATH_TEXT_MAX];
 	size_t n = 0;
 	int r;
 
@@ -125,6 +161,8 @@ static int add_entries(struct call *c, struct walk *w, size_t max, bool *is_cut,
 			return 0;
 		}
 		j = stat_entry(entry.dir_fd, entry.name, span_of(entry.path));
+		if (j && c->flags & TREE_DETAIL && root_join(c->path, entry.path, path, e) == 0)
+			add_detail(c, path, j);
 		if (j && ((n++ > 0 && add_text(c, ",", e) < 0) || call_add_json(c, j, e) < 0))
 			return -1;
 	}

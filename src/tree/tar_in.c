@@ -1,30 +1,24 @@
 /*
  * tar_in.c - a tar archive becomes files.
  *
- * All of it is unpacked under a secret name first; an archive with one entry that we do not take
- * (absolute, `..`, a link that leads out, a device) is refused whole and leaves nothing. Then the
- * new tree gets its name, or its files go over those of the directory that is there.
+ * An archive with one entry that we do not take (absolute, `..`, a link that leads out, a device)
+ * is refused whole and leaves nothing (unpack.h).
  */
 #include <archive.h>
 #include <archive_entry.h>
-#include <linux/fs.h>
 
 #include "base/fd.h"
 #include "os/file.h"
-#include "tree/dest.h"
 #include "tree/fail.h"
-#include "tree/json.h"
 #include "tree/limits.h"
 #include "tree/sys.h"
 #include "tree/tarname.h"
+#include "tree/unpack.h"
 #include "tree/verbs.h"
-#include "tree/walk.h"
 
 struct untar {
-	struct call *call;
+	struct unpack in; /* first */
 	struct archive *archive;
-	struct err *e;
-	struct dest dest;
 	size_t entries;
 };
 
@@ -33,14 +27,13 @@ static void untar_done(struct untar *u)
 	if (u->archive)
 		archive_read_free(u->archive);
 	u->archive = NULL;
-	dest_done(&u->dest);
 }
 
 static la_ssize_t get(struct archive *archive, void *data, const void **bytes)
 {
 	struct untar *u = data;
 	struct span piece = { "", 0 };
-	int r = call_body(u->call, &piece, u->e);
+	int r = call_body(u->in.call, &piece, u->in.e);
 
 	*bytes = piece.at;
 	if (r < 0) {
@@ -52,9 +45,9 @@ static la_ssize_t get(struct archive *archive, void *data, const void **bytes)
 
 static int archive_fails(struct untar *u)
 {
-	if (u->e->kind != ERR_NONE)
+	if (u->in.e->kind != ERR_NONE)
 		return -1;
-	return fail(u->e, TREE_INVALID, "the archive: %s", archive_error_string(u->archive));
+	return fail(u->in.e, TREE_INVALID, "the archive: %s", archive_error_string(u->archive));
 }
 
 /* What an earlier entry of the same name made, unless it is a directory. */
@@ -80,8 +73,8 @@ static int fill(struct untar *u, int fd, const char *path)
 			return 0;
 		int r = os_write_all(fd, buf, (size_t)n);
 		if (r < 0)
-			return err_sys(u->e, -r, "write %s", path);
-		if (call_check(u->call, u->e) < 0)
+			return err_sys(u->in.e, -r, "write %s", path);
+		if (call_check(u->in.call, u->in.e) < 0)
 			return -1;
 	}
 }
@@ -91,23 +84,23 @@ static int unpack_file(struct untar *u, struct archive_entry *entry, const char 
 	int64_t size = archive_entry_size(entry);
 	const char *name;
 
-	if (size < 0 || dest_count(&u->dest, (uint64_t)size, u->e) < 0)
-		return size < 0 ? fail(u->e, TREE_INVALID, "%s: a size below 0", path) : -1;
-	int dir_fd = dest_parent(&u->dest, path, &name, u->e);
-	if (dir_fd < 0 || make_room(dir_fd, name, path, u->e) < 0)
+	if (size < 0 || dest_count(&u->in.dest, (uint64_t)size, u->in.e) < 0)
+		return size < 0 ? fail(u->in.e, TREE_INVALID, "%s: a size below 0", path) : -1;
+	int dir_fd = dest_parent(&u->in.dest, path, &name, u->in.e);
+	if (dir_fd < 0 || make_room(dir_fd, name, path, u->in.e) < 0)
 		return -1;
 	AUTO(fd_close)
 	int fd = os_openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return err_sys(u->e, -fd, "unpack %s", path);
+		return err_sys(u->in.e, -fd, "unpack %s", path);
 	if (fill(u, fd, path) < 0)
 		return -1;
 	int r = os_fchmod(fd, archive_entry_mode(entry) & 0777);
 	if (r < 0)
-		return err_sys(u->e, -r, "set the mode of %s", path);
+		return err_sys(u->in.e, -r, "set the mode of %s", path);
 	/* A time that the file system does not take is no reason to fail. */
 	(void)os_utimens(dir_fd, name, (struct timespec){ .tv_sec = archive_entry_mtime(entry) });
-	u->dest.files++;
+	u->in.dest.files++;
 	return 0;
 }
 
@@ -117,13 +110,14 @@ static int unpack_symlink(struct untar *u, struct archive_entry *entry, const ch
 	const char *name;
 
 	if (!target || !tarname_link_stays(path, target))
-		return fail(u->e, TREE_INVALID, "%s: a link that leads out of the archive", path);
-	int dir_fd = dest_parent(&u->dest, path, &name, u->e);
-	if (dir_fd < 0 || make_room(dir_fd, name, path, u->e) < 0)
+		return fail(u->in.e, TREE_INVALID, "%s: a link that leads out of the archive",
+		            path);
+	int dir_fd = dest_parent(&u->in.dest, path, &name, u->in.e);
+	if (dir_fd < 0 || make_room(dir_fd, name, path, u->in.e) < 0)
 		return -1;
 	int r = os_symlinkat(target, dir_fd, name);
-	u->dest.files++;
-	return r < 0 ? err_sys(u->e, -r, "make link %s", path) : 0;
+	u->in.dest.files++;
+	return r < 0 ? err_sys(u->in.e, -r, "make link %s", path) : 0;
 }
 
 /* To a regular file that was unpacked before. */
@@ -135,38 +129,39 @@ static int unpack_hardlink(struct untar *u, struct archive_entry *entry, const c
 	bool is_top;
 
 	if (!tarname_clean(archive_entry_hardlink(entry), target, &is_top))
-		return fail(u->e, TREE_INVALID, "%s: a link that leads out of the archive", path);
-	int old_fd = dest_parent(&u->dest, target, &old_name, u->e);
+		return fail(u->in.e, TREE_INVALID, "%s: a link that leads out of the archive",
+		            path);
+	int old_fd = dest_parent(&u->in.dest, target, &old_name, u->in.e);
 	if (old_fd < 0)
 		return -1;
-	/* The directory of the other name takes its place in u->dest. */
+	/* The directory of the other name takes its place in u->in.dest. */
 	AUTO(fd_close) int kept = os_openat(old_fd, ".", O_PATH | O_DIRECTORY, 0);
 	if (kept < 0 || os_fstatat(kept, old_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !S_ISREG(st.st_mode))
-		return fail(u->e, TREE_INVALID, "%s: a link to what is not there", path);
-	int dir_fd = dest_parent(&u->dest, path, &name, u->e);
+		return fail(u->in.e, TREE_INVALID, "%s: a link to what is not there", path);
+	int dir_fd = dest_parent(&u->in.dest, path, &name, u->in.e);
 	if (strcmp(target, path) == 0)
 		return 0;
-	if (dir_fd < 0 || make_room(dir_fd, name, path, u->e) < 0)
+	if (dir_fd < 0 || make_room(dir_fd, name, path, u->in.e) < 0)
 		return -1;
 	int r = os_linkat((struct os_names){ kept, old_name, dir_fd, name });
-	u->dest.files++;
-	return r < 0 ? err_sys(u->e, -r, "make link %s", path) : 0;
+	u->in.dest.files++;
+	return r < 0 ? err_sys(u->in.e, -r, "make link %s", path) : 0;
 }
 
 static int unpack_dir(struct untar *u, struct archive_entry *entry, const char *path)
 {
 	const char *name;
 
-	if (dest_mkdir(&u->dest, path, u->e) < 0)
+	if (dest_mkdir(&u->in.dest, path, u->in.e) < 0)
 		return -1;
-	int dir_fd = dest_parent(&u->dest, path, &name, u->e);
+	int dir_fd = dest_parent(&u->in.dest, path, &name, u->in.e);
 	if (dir_fd < 0)
 		return -1;
 	AUTO(fd_close) int fd = os_openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	/* What is below must still find room in it. */
 	int r = fd < 0 ? fd : os_fchmod(fd, (archive_entry_mode(entry) & 0777) | 0700);
-	return r < 0 ? err_sys(u->e, -r, "set the mode of %s", path) : 0;
+	return r < 0 ? err_sys(u->in.e, -r, "set the mode of %s", path) : 0;
 }
 
 static int unpack(struct untar *u, struct archive_entry *entry)
@@ -176,11 +171,12 @@ static int unpack(struct untar *u, struct archive_entry *entry)
 	bool is_top;
 
 	if (++u->entries > TREE_ARCHIVE_ENTRIES_MAX)
-		return fail(u->e, TREE_TOO_LARGE, "more than %d entries", TREE_ARCHIVE_ENTRIES_MAX);
+		return fail(u->in.e, TREE_TOO_LARGE, "more than %d entries",
+		            TREE_ARCHIVE_ENTRIES_MAX);
 	if (!name || !tarname_clean(name, path, &is_top)) {
 		if (name && is_top && archive_entry_filetype(entry) == AE_IFDIR)
 			return 0;
-		return fail(u->e, TREE_INVALID, "\"%s\": a name that is not taken",
+		return fail(u->in.e, TREE_INVALID, "\"%s\": a name that is not taken",
 		            name ? name : "");
 	}
 	if (archive_entry_hardlink(entry))
@@ -193,12 +189,13 @@ static int unpack(struct untar *u, struct archive_entry *entry)
 	case AE_IFDIR:
 		return unpack_dir(u, entry, path);
 	default:
-		return fail(u->e, TREE_INVALID, "%s: not a file, directory or link", path);
+		return fail(u->in.e, TREE_INVALID, "%s: not a file, directory or link", path);
 	}
 }
 
-static int unpack_all(struct untar *u)
+static int unpack_all(struct unpack *in)
 {
+	struct untar *u = (struct untar *)in;
 	struct archive_entry *entry;
 	int r;
 
@@ -211,117 +208,15 @@ static int unpack_all(struct untar *u)
 	/* A warning says that a name is not ASCII; we take its bytes. */
 	while ((r = archive_read_next_header(u->archive, &entry)) == ARCHIVE_OK ||
 	       r == ARCHIVE_WARN) {
-		if (unpack(u, entry) < 0 || call_check(u->call, u->e) < 0)
+		if (unpack(u, entry) < 0 || call_check(u->in.call, u->in.e) < 0)
 			return -1;
 	}
 	return r == ARCHIVE_EOF ? 0 : archive_fails(u);
 }
 
-/* Directories meet directories, everything else meets anything but a directory. */
-static int check_entry(struct dest *over, const struct walk_entry *entry, struct err *e)
-{
-	const char *name;
-	struct stat st;
-	int dir_fd = dest_parent(over, entry->path, &name, e);
-
-	if (dir_fd < 0)
-		return -1;
-	int r = os_fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW);
-	if (r < 0 && r != -ENOENT)
-		return err_sys(e, -r, "stat %s", entry->path);
-	if (r == 0 && !!S_ISDIR(st.st_mode) != (entry->type == DT_DIR))
-		return fail(e, TREE_CONFLICT, "%s: a directory meets something else", entry->path);
-	/* Made now, so that all below can be looked at. It stays empty when the rest fails. */
-	return entry->type == DT_DIR && r < 0 ? dest_mkdir(over, entry->path, e) : 0;
-}
-
-static int move_entry(struct dest *over, const struct walk_entry *entry, struct err *e)
-{
-	const char *name;
-
-	if (entry->type == DT_DIR)
-		return 0;
-	int dir_fd = dest_parent(over, entry->path, &name, e);
-	if (dir_fd < 0)
-		return -1;
-	int r = os_renameat2((struct os_names){ entry->dir_fd, entry->name, dir_fd, name }, 0);
-	return r < 0 ? err_sys(e, -r, "unpack %s", entry->path) : 0;
-}
-
-static int for_all(struct untar *u, struct dest *over,
-                   int (*each)(struct dest *, const struct walk_entry *, struct err *))
-{
-	AUTO(walk_done) struct walk w = { .fd = -1 };
-	const struct walk_how how = {
-		.with_hidden = true, .with_git = true, .with_temp = true, .is_strict = true
-	};
-	struct walk_entry entry;
-	int fd = os_openat(u->dest.root_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-
-	if (fd < 0)
-		return err_sys(u->e, -fd, "open what was unpacked");
-	int r = walk_open(&w, fd, how, u->e);
-	while (r >= 0 && (r = walk_next(&w, &entry, u->e)) > 0)
-		r = each(over, &entry, u->e);
-	return r;
-}
-
-static int merge(struct untar *u, int target_fd)
-{
-	AUTO(dest_done) struct dest over = { .dir_fd = -1, .dir = { .max = TREE_WALK_PATH_MAX } };
-
-	over.root_fd = os_openat(target_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	if (over.root_fd < 0)
-		return err_sys(u->e, -over.root_fd, "open %s", u->call->path);
-	if (for_all(u, &over, check_entry) < 0)
-		return -1;
-	return for_all(u, &over, move_entry);
-}
-
-/* Over a directory that is there. */
-static int unpack_over(struct untar *u, int target_fd)
-{
-	if (dest_open(&u->dest, target_fd, u->e) < 0)
-		return err_wrap(u->e, "%s", u->call->path);
-	return unpack_all(u) < 0 ? -1 : merge(u, target_fd);
-}
-
-/* As a new directory. */
-static int unpack_new(struct untar *u, int parent_fd, const char *name)
-{
-	if (dest_open(&u->dest, parent_fd, u->e) < 0)
-		return err_wrap(u->e, "%s", u->call->path);
-	if (unpack_all(u) < 0)
-		return -1;
-	int r = os_fchmod(u->dest.root_fd, 0755);
-	if (r == 0)
-		r = os_renameat2((struct os_names){ parent_fd, u->dest.temp, parent_fd, name },
-		                 RENAME_NOREPLACE);
-	if (r < 0)
-		return err_sys(u->e, -r, "make directory %s", u->call->path);
-	u->dest.temp[0] = '\0';
-	return 0;
-}
-
 int verb_tar_in(struct call *c, struct err *e)
 {
-	AUTO(place_done) struct place p = { .dir_fd = -1 };
-	AUTO(fd_close) int fd = root_open_dir(c->conn->root_fd, c->path, e);
-	AUTO(untar_done)
-	struct untar u = { .call = c, .e = e, .dest = { .root_fd = -1, .dir_fd = -1 } };
-	const struct place_how how = { .follow = true, .make_parents = true };
+	AUTO(untar_done) struct untar u = { .in = UNPACK(c, e, unpack_all) };
 
-	if (fd < 0 && fail_code(e) != TREE_NOT_FOUND)
-		return -1;
-	if (fd < 0 && root_place(c->conn->root_fd, c->path, how, &p, e) < 0)
-		return -1;
-	*e = (struct err){ 0 };
-	int r = fd >= 0 ? unpack_over(&u, fd) : unpack_new(&u, p.dir_fd, p.name);
-	if (r < 0)
-		return -1;
-	AUTO(json_drop) json_t *j = json_object();
-	json_put_bytes(j, "path", span_of(c->path));
-	json_put_number(j, "files", u.dest.files);
-	json_put_number(j, "bytes", u.dest.bytes);
-	return call_answer(c, j, e);
+	return unpack_run(&u.in);
 }

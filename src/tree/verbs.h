@@ -22,6 +22,8 @@ int verb_glob(struct call *c, struct err *e);
 int verb_watch(struct call *c, struct err *e);
 int verb_tar_out(struct call *c, struct err *e);
 int verb_tar_in(struct call *c, struct err *e);
+int verb_unzip(struct call *c, struct err *e);
 int verb_image(struct call *c, struct err *e);
 int verb_ports(struct call *c, struct err *e);
 int verb_dial(struct call *c, struct err *e);
+int verb_mark(struct call *c, struct err *e);

@@ -163,6 +163,8 @@ struct channel_started {
 struct channel_proc {
 	struct channel_started started; /* pid 0: not executing yet */
 	uint64_t position;              /* of the end of its log */
+	uint32_t flags;                 /* EXEC_TTY, EXEC_STDIN: whoever asks anew may type */
+	uint32_t unused;
 };
 
 struct channel_usage {

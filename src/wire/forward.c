@@ -169,9 +169,14 @@ static void print_cookies(struct http_print *p, const struct http_head *h, const
 {
 	AUTO(str_done) struct str all = { .max = COOKIES_MAX };
 
-	for (size_t i = 0; i < h->n_fields; i++)
-		if (span_is_nocase(h->fields[i].name, "Cookie"))
+	for (size_t i = 0; i < h->n_fields; i++) {
+		if (!span_is_nocase(h->fields[i].name, "Cookie"))
+			continue;
+		if (tag)
 			cookie_in(h->fields[i].value, tag, &all);
+		else
+			http_print_field(p, span_of("Cookie"), h->fields[i].value);
+	}
 	if (all.len > 0)
 		http_print_text(p, "Cookie", str_text(&all));
 }
@@ -185,18 +190,20 @@ int forward_request(const struct http_head *h, const struct forward_way *way, st
 		return err_new(e, ERR_INVALID, "a request without a host");
 	struct http_print p = http_print_request(out, h->method, h->target);
 
-	http_print_field(&p, span_of("Host"), *host);
+	http_print_field(&p, span_of("Host"), way->host ? span_of(way->host) : *host);
 	for (size_t i = 0; i < h->n_fields; i++) {
 		const struct http_field *f = &h->fields[i];
 		bool is_ours = span_is_nocase(f->name, "Authorization") &&
 		               holds_token(f->value, way->token_prefix);
 
+		for (size_t k = 0; way->drops && way->drops[k]; k++)
+			is_ours |= span_is_nocase(f->name, way->drops[k]);
 		if (goes_on(h, f->name, of_request) && !is_ours)
 			http_print_field(&p, f->name, f->value);
 	}
 	print_cookies(&p, h, way->tag);
 	http_print_field(&p, span_of("X-Forwarded-Host"), *host);
-	http_print_text(&p, "X-Forwarded-Proto", "http");
+	http_print_text(&p, "X-Forwarded-Proto", way->proto ? way->proto : "http");
 	http_print_text(&p, "X-Forwarded-For", "127.0.0.1");
 	http_print_framing(&p, h->body, h->length);
 	if (h->is_upgrade_websocket)
@@ -221,7 +228,11 @@ void forward_answer(const struct http_head *h, const char *tag, struct arena *a,
 		const struct http_field *f = &h->fields[i];
 		AUTO(str_done) struct str cookie = { .max = HTTP_HEAD_MAX + 64 };
 
-		if (span_is_nocase(f->name, "Set-Cookie") && cookie_out(f->value, tag, &cookie)) {
+		if (span_is_nocase(f->name, "Set-Cookie") && !tag) {
+			out[n++] = "Set-Cookie";
+			out[n++] = copy(a, f->value);
+		} else if (span_is_nocase(f->name, "Set-Cookie") &&
+		           cookie_out(f->value, tag, &cookie)) {
 			out[n++] = "Set-Cookie";
 			out[n++] = arena_strdup(a, str_text(&cookie));
 		} else if (goes_on(h, f->name, of_answer)) {

@@ -141,3 +141,12 @@ struct said said_sni(const void *bytes, size_t n)
 {
 	return said_host((struct span){ bytes, n }, 0);
 }
+
+bool hostname_is_place(const char *text)
+{
+	char name[GATE_NAME_SIZE];
+	size_t n = strcspn(text, ":"), digits = text[n] ? strspn(text + n + 1, "0123456789") : 0;
+
+	return hostname_read(text, n, name) &&
+	       (!text[n] || (digits > 0 && digits <= 5 && !text[n + 1 + digits]));
+}

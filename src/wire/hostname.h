@@ -20,6 +20,9 @@ bool hostname_read(const void *bytes, size_t n, char out[GATE_NAME_SIZE]);
  * trailing dot too), IPv6 with or without brackets. No name is a literal. */
 bool hostname_is_literal(const void *bytes, size_t n);
 
+/* A name, and perhaps a port: "example.org", "example.org:8443". */
+bool hostname_is_place(const char *text);
+
 /* One label of a name: canonical already, without a dot. */
 bool hostname_is_label(const char *label, size_t n);
 /* A last label that makes the whole an address. */

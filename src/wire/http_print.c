@@ -55,6 +55,7 @@ static const struct {
 	{ 504, "Gateway Timeout" },
 	{ 505, "HTTP Version Not Supported" },
 	{ 507, "Insufficient Storage" },
+	{ 511, "Network Authentication Required" },
 };
 /* clang-format on */
 

@@ -283,6 +283,71 @@ int oci_manifest_read(struct span json, struct oci_manifest *out, struct err *e)
 	return read_layers(json_object_get(j, "layers"), out, e) < 0 ? err_wrap(e, "manifest") : 0;
 }
 
+/* Takes the list when it is one of texts; false: it is something else. */
+static bool set_words(json_t *into, const char *key, json_t *list)
+{
+	json_t *word;
+	size_t i;
+
+	if (!list || json_is_null(list))
+		return true;
+	if (!json_is_array(list))
+		return false;
+	json_array_foreach(list, i, word)
+	{
+		if (!json_is_string(word))
+			return false;
+	}
+	return json_array_size(list) == 0 || json_object_set(into, key, list) == 0;
+}
+
+/* A list of NAME=VALUE. */
+static bool set_env(json_t *into, const json_t *list)
+{
+	json_t *env = json_object(), *pair;
+	bool is_good = !list || json_is_null(list) || json_is_array(list);
+	size_t i;
+
+	json_array_foreach(list, i, pair)
+	{
+		const char *text = json_string_value(pair),
+			   *equals = text ? strchr(text, '=') : NULL;
+
+		is_good &= equals && equals > text &&
+		           json_object_setn_new(env, text, (size_t)(equals - text),
+		                                json_string(equals + 1)) == 0;
+	}
+	if (json_object_size(env) > 0)
+		json_object_set(into, "env", env);
+	json_decref(env);
+	return is_good;
+}
+
+static int read_settings(const json_t *config, char out[OCI_SETTINGS_MAX], struct err *e)
+{
+	AUTO(json_drop) json_t *o = json_object();
+	AUTO(freep) char *text = NULL;
+
+	out[0] = '\0';
+	if (!set_words(o, "entrypoint", json_object_get(config, "Entrypoint")) ||
+	    !set_words(o, "cmd", json_object_get(config, "Cmd")) ||
+	    !set_env(o, json_object_get(config, "Env")))
+		return err_new(e, ERR_INVALID,
+		               "config: Entrypoint, Cmd and Env are lists of texts");
+	if (*text_of(config, "WorkingDir"))
+		json_object_set_new(o, "cwd", json_string(text_of(config, "WorkingDir")));
+	if (*text_of(config, "User"))
+		json_object_set_new(o, "user", json_string(text_of(config, "User")));
+	if (json_object_size(o) == 0)
+		return 0;
+	text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
+	if (!text || strlen(text) >= OCI_SETTINGS_MAX)
+		return err_new(e, ERR_LIMIT, "config: its settings are more than %u bytes",
+		               OCI_SETTINGS_MAX);
+	memcpy(out, text, strlen(text) + 1);
+	return 0;
+}
+
 int oci_config_read(struct span json, const char *arch, size_t n_layers, struct oci_config *out,
                     struct err *e)
 {
@@ -309,5 +374,5 @@ int oci_config_read(struct span json, const char *arch, size_t n_layers, struct 
 		if (read_digest(text ? text : "", out->diff_ids[i], e) < 0)
 			return err_wrap(e, "config");
 	}
-	return 0;
+	return read_settings(json_object_get(j, "config"), out->settings, e);
 }

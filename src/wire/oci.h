@@ -41,10 +41,14 @@ struct oci_manifest {
 	size_t n_layers;
 };
 
-/* Of the layers, unpacked; in the same order. */
+#define OCI_SETTINGS_MAX (32u << 10)
+
 struct oci_config {
-	char diff_ids[OCI_LAYERS_MAX][OCI_HEX];
+	char diff_ids[OCI_LAYERS_MAX][OCI_HEX]; /* of the layers, unpacked; in the same order */
 	size_t n;
+	/* How a command is meant to begin, JSON: {entrypoint,cmd,env,cwd,user}, what there is of
+	 * it; "" when there is nothing. */
+	char settings[OCI_SETTINGS_MAX];
 };
 
 struct oci_want {

@@ -7,7 +7,8 @@ static const char *const verb_names[] = {
 	[TREE_MKDIR] = "mkdir",     [TREE_BATCH] = "batch",   [TREE_PATCH] = "patch",
 	[TREE_GREP] = "grep",       [TREE_GLOB] = "glob",     [TREE_WATCH] = "watch",
 	[TREE_TAR_OUT] = "tar_out", [TREE_TAR_IN] = "tar_in", [TREE_PORTS] = "ports",
-	[TREE_DIAL] = "dial",       [TREE_IMAGE] = "image",
+	[TREE_DIAL] = "dial",       [TREE_IMAGE] = "image",   [TREE_MARK] = "mark",
+	[TREE_UNZIP] = "unzip",
 };
 _Static_assert(COUNT(verb_names) == TREE_VERBS, "a verb has no name");
 

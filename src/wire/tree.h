@@ -50,8 +50,9 @@ enum { TREE_TYPES = TREE_END + 1 };
 
 /* What each takes from struct tree_request beside `path`, and its body → what it answers. */
 enum tree_verb {
-	TREE_STAT,    /* HASH → {path,type,bytes,mode,mtime_ms,uid,gid,target?,hash?} */
-	TREE_LIST,    /* depth, max, HIDDEN → {entries:[stat…],truncated,unreadable} */
+	TREE_STAT,    /* HASH, DETAIL → {path,type,bytes,mode,mtime_ms,uid,gid,target?,hash?,
+	               * attributes?,behind?} */
+	TREE_LIST,    /* depth, max, HIDDEN, DETAIL → {entries:[stat…],truncated,unreadable} */
 	TREE_READ,    /* from, count: a range of bytes → RAW */
 	TREE_LINES,   /* from, count: lines, the first is 1; max: bytes shown of one line →
 	               * {path,text|base64,encoding,hash,first,lines,total_lines,next,bytes,eol,bom,
@@ -73,12 +74,16 @@ enum tree_verb {
 	TREE_TAR_IN,  /* a tar archive → {path,files,bytes} */
 	TREE_IMAGE, /* OCI, OWNERS, path: the name of the image in a layout, or "", count: bytes at
 	             * most, from: bytes that the disk keeps free; a tar of a root file system or
-	             * of an OCI layout → {files,bytes,layers,digest,dropped,passwd?}, in the
-	             * worker's root, which is empty; when it fails all is the asker's to remove */
+	             * of an OCI layout → {files,bytes,layers,digest,dropped,passwd?,settings?}, in
+	             * the worker's root, which is empty; when it fails all is the asker's to remove
+	             */
 	TREE_PORTS, /* max → RAW, struct tree_listener after struct tree_listener */
 	TREE_DIAL, /* from: a port, FD: one end of a stream → the ANSWER when it is connected; then
 	            * bytes are carried between both until both have ended. A DATA of one byte:
 	            * the far end has closed its side, in good order */
+	TREE_MARK,  /* {prefix,set:{name:text}}: the attributes of a file whose names begin with the
+	             * prefix, which begins with "user.", are these and no others → as STAT */
+	TREE_UNZIP, /* {from}: a zip archive that lies there → as TAR_IN */
 	TREE_VERBS
 };
 
@@ -94,7 +99,8 @@ enum tree_flag {
 	TREE_HASH = 1 << 8,      /* the hash is wanted where it costs a read */
 	TREE_OCI = 1 << 9,       /* a layout, not a root file system */
 	TREE_OWNERS = 1 << 10,   /* ids of an archive are those of its files; else all are ours */
-	TREE_FLAGS = (1 << 11) - 1
+	TREE_DETAIL = 1 << 11,   /* also attributes, and {type,mode} of what a link leads to */
+	TREE_FLAGS = (1 << 12) - 1
 };
 
 /* The part of the API's closed list that a file verb can end with. */

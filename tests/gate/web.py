@@ -253,6 +253,29 @@ def _(p):
     same(statuses(raw(p, get(host=PUBLIC) + get(), host=PUBLIC)), ["200", "403"])
 
 
+@test("addresses that are denied: by themselves, and where names lead there")
+def _(p):
+    g = p.gate({"mode": "allow", "deny_cidr": [f"{PUBLIC}/32"]})
+    check(p.box.curl("--max-time", "3", f"http://{PUBLIC}/").rc in (7, 52, 56), "by itself")
+    same(statuses(raw(p, get())), ["403"])
+    r = g.record(kind="closed", name="www.example.org")
+    same((r.reason, r.decision), ("rule", "deny"))
+    same(p.world.log("request"), [])
+
+
+@test("headers: said by the gate instead of the client, by HTTP and HTTPS, and to nobody else")
+def _(p):
+    g = p.gate({"allow": ["*.example.org"], "headers": ["www.example.org X-Token: of the gate", "www.example.org X-More: 2"]})
+    ca = trust(p, g)
+    for url, more in (("http://www.example.org/", ()), ("https://www.example.org/", ("--cacert", ca))):
+        r = p.box.curl("-H", "x-token: mine", *more, url)
+        same(r.rc, 0, r.err)
+        fields = [f for f in json.loads(r.out)["fields"] if f[0].lower() in ("x-token", "x-more")]
+        same(fields, [["X-Token", "of the gate"], ["X-More", "2"]], url)
+    seen = json.loads(p.box.curl("-H", "X-Token: mine", "http://two.example.org/").out)
+    same([f for f in seen["fields"] if f[0] == "X-Token"], [["X-Token", "mine"]], "another host")
+
+
 @test("slow heads end, and cost nothing")
 def _(p):
     g = p.gate(ALLOW)

@@ -100,16 +100,13 @@ static int cgr_03(void)
 
 static void fill_bytes(const char *dir, long mib)
 {
-	static char block[1 << 20];
 	char path[512], op[600];
-	long done = 0;
 
 	snprintf(path, sizeof path, "%s/caisson-fill", dir);
 	snprintf(op, sizeof op, "bytes:%s", dir);
 	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	long done = fd >= 0 ? fill_file(fd, mib) : 0;
 
-	while (fd >= 0 && done < mib && write(fd, block, sizeof block) == (ssize_t)sizeof block)
-		done++;
 	report(op, done < mib ? errno : 0, done == mib, "%ld of %ld MiB", done, mib);
 	if (fd >= 0)
 		close(fd);

@@ -157,16 +157,14 @@ static int dev_05(void)
 static int dev_07(void)
 {
 	struct statvfs v;
-	long mib = arg_number(0, 8), done = 0;
-	static char block[1 << 20];
+	long mib = arg_number(0, 8);
 	int fd = open("/dev/shm/caisson-fill", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 
 	if (statvfs("/dev/shm", &v) < 0 || fd < 0)
 		return -1;
 	report("nosuid", 0, !(v.f_flag & ST_NOSUID), "flags %#lx", v.f_flag);
 	report("nodev", 0, !(v.f_flag & ST_NODEV), "flags %#lx", v.f_flag);
-	while (done < mib && write(fd, block, sizeof block) == (ssize_t)sizeof block)
-		done++;
+	long done = fill_file(fd, mib);
 	int err = errno;
 
 	(void)unlink("/dev/shm/caisson-fill");

@@ -37,6 +37,21 @@ long arg_number(int n, long otherwise)
 	return arg(n) ? strtol(arg(n), NULL, 0) : otherwise;
 }
 
+long fill_file(int fd, long mib)
+{
+	static char block[1 << 20];
+	long done = 0, all = mib * (long)sizeof block;
+
+	while (done < all) {
+		ssize_t n = write(fd, block, sizeof block);
+
+		if (n <= 0)
+			break;
+		done += n;
+	}
+	return done / (long)sizeof block;
+}
+
 static void print_json_text(const char *text)
 {
 	for (; *text; text++) {

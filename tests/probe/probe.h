@@ -39,6 +39,9 @@ extern const struct row cap_rows[], sys_rows[], census_rows[], nsp_rows[], prc_r
 /* Arguments of the row, after its id: arg(0) ... NULL. */
 const char *arg(int n);
 long arg_number(int n, long otherwise);
+/* Writes until it is full, or there are so many; returns how many whole ones went in, with errno. A
+ * write that is cut at the limit is no error yet. */
+long fill_file(int fd, long mib);
 
 /* One line. err is an errno or 0; negative is a signal that ended the attempt. */
 void report(const char *op, int err, bool open, const char *fmt, ...) PRINTF(4, 5);

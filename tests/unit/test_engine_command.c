@@ -195,7 +195,7 @@ static void check_size(size_t arg_bytes, bool fits)
 	if (fits)
 		check_made(&p);
 	else
-		check_refused(&p, ERR_LIMIT, "1048576 bytes");
+		check_refused(&p, ERR_LIMIT, "1572864 bytes");
 }
 
 TEST(an_overlong_command_is_refused_to_the_byte)

@@ -124,6 +124,8 @@ TEST(accepting_one_field_weaker_accepts_no_other)
 	read_spec(&s, FLAGS("mem", "1g", "cpu", "1", "allow-weaker", "cpu"));
 	check_refused(&s, &user_none,
 	              "unenforceable: mem (no cgroup delegation); allow with --allow-weaker mem");
+	CHECK_STR(enforce_lacking(&s, &user_none), "mem");
+	CHECK_STR(enforce_lacking(&s, &root_v2), NULL);
 }
 
 TEST(a_default_without_mechanism_is_reported_and_not_refused)

@@ -687,3 +687,89 @@ TEST(trials_answer_and_leave_nothing)
 	CHECK(f.landlock_abi >= 0);
 	judge(&f, &v);
 }
+
+/* ---- the same words at the end of an error ------------------------------------------ */
+
+TEST(a_launch_that_failed_says_what_to_type)
+{
+	static const struct {
+		struct file file;
+		enum err_kind kind;
+		int sys;
+		const char *text, *want; /* NULL: nothing is added */
+	} rows[] = {
+		{ { "proc/sys/kernel/unprivileged_userns_clone", "0" },
+		  ERR_INTERNAL,
+		  EPERM,
+		  "clone",
+		  "; as root: sysctl -w kernel.unprivileged_userns_clone=1" },
+		{ { "proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1" },
+		  ERR_INTERNAL,
+		  EACCES,
+		  "mount",
+		  "; as root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0" },
+		{ { "proc/sys/user/max_net_namespaces", "0" },
+		  ERR_INTERNAL,
+		  ENOSPC,
+		  "unshare",
+		  "; as root: sysctl -w user.max_net_namespaces=65536" },
+		{ { "proc/sys/kernel/osrelease", "5.10.0-8-amd64" },
+		  ERR_INTERNAL,
+		  ENOSYS,
+		  "mount",
+		  "; Linux 5.10.0-8-amd64 is too old: a kernel of 6.1 or later" },
+		{ { NULL, NULL },
+		  ERR_INTERNAL,
+		  EROFS,
+		  "make /sys/fs/cgroup/memory/caisson/1",
+		  "; let /sys/fs/cgroup be written" },
+		{ { NULL, NULL }, ERR_INTERNAL, EROFS, "make /run/x", NULL },
+		{ { NULL, NULL }, ERR_INTERNAL, EPERM, "clone", NULL },
+		{ { "proc/sys/kernel/unprivileged_userns_clone", "0" },
+		  ERR_INTERNAL,
+		  ENODEV,
+		  "mount",
+		  NULL },
+		{ { "proc/sys/kernel/unprivileged_userns_clone", "0" },
+		  ERR_INVALID,
+		  EPERM,
+		  "cwd",
+		  NULL },
+		{ { "proc/sys/kernel/unprivileged_userns_clone", "0" },
+		  ERR_INTERNAL,
+		  0,
+		  "no",
+		  NULL },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		char root[] = HOST;
+		struct err e = { .kind = rows[i].kind, .sys = rows[i].sys };
+
+		printf("# row %zu\n", i);
+		host_make(root);
+		if (rows[i].file.path)
+			host_write(root, &rows[i].file);
+		snprintf(e.msg, sizeof e.msg, "%s", rows[i].text);
+		CHECK_INT(hostcheck_advise(root, HOST_ROOTLESS, &e), rows[i].want != NULL);
+		const char *added = e.msg + strlen(rows[i].text);
+
+		if (rows[i].want)
+			CHECK(strncmp(added, rows[i].want, strlen(rows[i].want)) == 0);
+		else
+			CHECK_STR(added, "");
+		host_remove(root);
+	}
+}
+
+TEST(a_limit_without_mechanism_says_how_to_get_one)
+{
+	char root[] = HOST;
+	struct err e = { 0 };
+
+	host_make(root);
+	err_new(&e, ERR_UNENFORCEABLE, "mem");
+	hostcheck_advise_limit(root, HOST_ROOTLESS, "mem", &e);
+	CHECK(strstr(e.msg, "mem, or have one: mkdir -p /etc/systemd/system/user@.service.d && "));
+	host_remove(root);
+}

@@ -11,7 +11,7 @@ static const char *request(const char *text)
 
 	str_clear(&out);
 	CHECK_INT(http_proxy_head(text, strlen(text), &head), (long)strlen(text));
-	CHECK_INT(webhead_request(&head, NULL, &out, &e), 0);
+	CHECK_INT(webhead_request(&head, NULL, &(struct webhead_to){ 0 }, &out, &e), 0);
 	return str_text(&out);
 }
 
@@ -55,6 +55,23 @@ TEST(requests_are_said_anew)
 
 	for (size_t i = 0; i < COUNT(rows); i++)
 		CHECK_STR(request(rows[i].in), rows[i].out);
+}
+
+TEST(fields_that_rules_say_are_not_the_clients)
+{
+	static const char rules_text[] = "{\"net\":{\"mode\":\"allow\",\"headers\":["
+					 "\"a.test X-One: 1\",\"*.test x-one: 2\","
+					 "\"b.test X-Two: 3\"]}}";
+	static const char in[] = "GET /" V H "X-ONE: mine\r\nX-Two: mine\r\n\r\n";
+	AUTO(rules_done) struct rules r = { 0 };
+	AUTO(str_done) struct str out = { .max = WEB_HEAD_MAX };
+	struct err e = { 0 };
+
+	CHECK_INT(rules_read(&r, rules_text, strlen(rules_text), &e), 0);
+	CHECK_INT(http_proxy_head(in, strlen(in), &head), (long)strlen(in));
+	CHECK_INT(webhead_request(&head, NULL, &(struct webhead_to){ &r, "a.test", 443 }, &out, &e),
+	          0);
+	CHECK_STR(str_text(&out), "GET /" V H "X-Two: mine\r\nX-One: 1\r\n\r\n");
 }
 
 TEST(answers_are_said_anew)

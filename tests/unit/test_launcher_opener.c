@@ -349,8 +349,8 @@ TEST(a_ticket_is_good_for_one_sandbox_of_one_daemon)
 	order_make(&f, 5, (struct launch_make){ .image = 12345 });
 	(void)expect(&f, L_FAILED, 5);
 	daemon_exit(&f, 9);
-	fd_close(&channel);
 	(void)meet_daemon(&f);
+	fd_close(&channel); /* not earlier: the old daemon might be told of the end, and die */
 	(void)expect(&f, L_GONE, 0);
 	order_make(&f, 7, with_mount(LAUNCH_RO, other));
 	(void)expect(&f, L_FAILED, 7);

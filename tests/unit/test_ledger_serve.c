@@ -1,5 +1,6 @@
 #include "ledger/serve.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -23,6 +24,7 @@ static void start(struct writer *w)
 		const struct serve_opts o = { .launcher_fd = fds[1], .dir_fd = w->dir };
 		struct err e = { 0 };
 
+		signal(SIGXFSZ, SIG_IGN); /* of tests without room: an errno */
 		close(fds[0]);
 		if (w->launcher_fd >= 0)
 			close(w->launcher_fd);
@@ -194,6 +196,79 @@ TEST(daemons_come_and_go)
 
 	CHECK_INT((long long)r.n_found, 0);
 	CHECK_INT((long long)r.of[LEDGER_EXEC_STARTED], 250);
+	ledger_dir_remove(w.dir);
+}
+
+/* From now on files of the writer cannot grow beyond it. */
+static void set_room(const struct writer *w, rlim_t bytes)
+{
+	const struct rlimit room = { bytes, RLIM_INFINITY };
+
+	CHECK_INT(prlimit(w->pid, RLIMIT_FSIZE, &room, NULL), 0);
+}
+
+static void fill_disk(const struct writer *w, int fd, uint64_t from, uint64_t to)
+{
+	struct ledger_ack a = { 0 };
+
+	await(fd, from - 1, true);
+	set_room(w, 1);
+	for (uint64_t i = from; i <= to; i++)
+		CHECK_INT(say(fd, LEDGER_EXEC_STARTED, i, "{}"), 0);
+	while (!a.is_full)
+		CHECK(hear(fd, &a));
+}
+
+static long ticks_of(pid_t pid)
+{
+	char path[32], text[1024] = "";
+	unsigned long user = 0, system = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	CHECK(os_read_file(AT_FDCWD, path, text, sizeof text) > 0);
+	CHECK_INT(sscanf(strrchr(text, ')'),
+	                 ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system),
+	          2);
+	return (long)(user + system);
+}
+
+TEST(a_daemon_that_goes_while_the_disk_is_full_is_heard_when_there_is_room)
+{
+	struct writer w = { .launcher_fd = -1, .dir = ledger_dir() };
+
+	start(&w);
+	int fd = dial(&w, "ab");
+
+	CHECK_INT(say(fd, LEDGER_EXEC_STARTED, 1, "{}"), 0);
+	fill_disk(&w, fd, 2, 50);
+	close(fd);
+	long before = ticks_of(w.pid);
+
+	usleep(500000);
+	CHECK(ticks_of(w.pid) - before < sysconf(_SC_CLK_TCK) / 5); /* it waits, and does not ask */
+	set_room(&w, RLIM_INFINITY);
+	stop(&w);
+	struct read_ledger r = read_ledger(w.dir);
+
+	CHECK_INT((long long)r.n_found, 0);
+	CHECK_INT((long long)r.of[LEDGER_EXEC_STARTED], 50);
+	ledger_dir_remove(w.dir);
+}
+
+TEST(without_launcher_and_without_room_it_lets_go_of_the_lock)
+{
+	struct writer w = { .launcher_fd = -1, .dir = ledger_dir() };
+	int status;
+
+	start(&w);
+	int fd = dial(&w, "ab");
+
+	CHECK_INT(say(fd, LEDGER_EXEC_STARTED, 1, "{}"), 0);
+	fill_disk(&w, fd, 2, 3);
+	close(fd);
+	close(w.launcher_fd);
+	CHECK_INT(waitpid(w.pid, &status, 0), w.pid);
+	CHECK(WIFEXITED(status));
 	ledger_dir_remove(w.dir);
 }
 

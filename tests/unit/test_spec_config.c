@@ -53,6 +53,7 @@ TEST(good_files)
 		  "docs=a.test more=*.b.test,c.test" },
 		{ "net: {grant: [10.1.0.0/16, \"fd00::/8\"]}", "net.grant",
 		  "10.1.0.0/16,fd00::/8" },
+		{ "net: {builds: [A.test, \"preset:npm\"]}", "net.builds", "a.test,preset:npm" },
 		{ "net: {proxy: \"http://proxy.test:3128\"}", "net.proxy",
 		  "http://proxy.test:3128" },
 		{ "net: {ca: /etc/own.pem}", "net.ca", "/etc/own.pem" },
@@ -116,6 +117,8 @@ TEST(what_is_wrong_is_named_with_its_line)
 		{ "net: {sets: {docs: 5}}", "net.sets: wants a list of hosts, not a number" },
 		{ "net: {sets: {docs: [10.0.0.1]}}", "docs: \"10.0.0.1\" is an address; use cidr" },
 		{ "net: {sets: {docs: ['set:x']}}", "net.sets: docs: \"x\" is not a port" },
+		{ "net: {builds: [10.0.0.1]}",
+		  "line 1: net.builds[0]: \"10.0.0.1\" is an address" },
 		{ "net: {grant: [10.0.0.1/8]}",
 		  "line 1: net.grant[0]: \"10.0.0.1/8\" has bits set" },
 		{ "net: {proxy: \"http://u:secret@p.test:1\"}",
@@ -250,7 +253,8 @@ TEST(texts_are_read_back)
 	         "state: /s\nlisten: [\"a:1\", \"b:2\"]\nhost_paths: [/x]\nservice_id: 9\n"
 	         "ttl: 90s\nkeep_records: 1d\nidle_exit: 5\n"
 	         "net: {presets: {pip: [a.test, b.test], npm: [c.test]}, sets: {x: [d.test]},\n"
-	         "      grant: [10.0.0.0/8, 127.0.0.0/8:80], proxy: \"socks5://p.test:1\", ask: "
+	         "      grant: [10.0.0.0/8, 127.0.0.0/8:80], builds: [a.test, \"set:x\"], proxy: "
+	         "\"socks5://p.test:1\", ask: "
 	         "1m, ca: \"/a=b,c\"}\n"
 	         "quota: {sandboxes: 1, processes: 2, cpu: 1.5, mem: 3g, pids: 4, disk: 5m,"
 	         " workspaces: 7}\nstore: {max: 4g, high: 70, low: 60, workspace: 64m, layers: 9}\n"

@@ -61,3 +61,16 @@ TEST(a_quote_is_short_printable_and_hides_secrets)
 	CHECK(strstr(quote(longer).text, "\\x1b..."));
 	CHECK(!strstr(quote("ghp_0123").text, "0123"));
 }
+
+/* Names of images are words too, and have up to 255 bytes. */
+TEST(long_words_of_others_are_near_to_none)
+{
+	char name[256];
+	const char *const both[] = { name, "host", NULL };
+
+	memset(name, 'x', sizeof name - 1);
+	name[sizeof name - 1] = '\0';
+	CHECK(!nearest("mine:v1", both));
+	CHECK_STR(nearest("hosd", both), "host");
+	CHECK_STR(nearest("xx", both), name);
+}

@@ -54,6 +54,10 @@ TEST(every_form_of_net)
 		  "\"npm:*.example.org:8443\"]}}",
 		  WITH_NET("{\"mode\":\"list\",\"allow\":[\"example.org\"],\"cache\":"
 		           "[\"pip:example.org\",\"npm:*.example.org:8443\"]}") },
+		{ "{\"net\":{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.8/32\"],"
+		  "\"headers\":[\"API.example.org X-Client:  a b\"]}}",
+		  WITH_NET("{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.8/32\"],"
+		           "\"headers\":[\"api.example.org X-Client: a b\"]}") },
 		{ "{\"net\":{\"mode\":\"allow\",\"inspect\":[\"example.org\"]}}",
 		  WITH_NET("{\"mode\":\"allow\",\"inspect\":[\"example.org\"]}") },
 		{ "{\"net\":{\"http\":{\"host\":\"api.example.com\",\"paths\":"
@@ -195,6 +199,29 @@ TEST(net_objects_are_checked_to_the_leaf)
 		{ "{\"net\":{\"rate\":{\"bytes_up\":0}}}", "too small" },
 		{ "{\"net\":{\"rate\":{\"bytes_up\":\"8388608t\"}}}", "too large" },
 		{ "{\"net\":{\"rate\":{\"bytes_up\":[]}}}", "net.rate.bytes_up: wants text" },
+	};
+	for (size_t i = 0; i < COUNT(rows); i++)
+		refuses(rows[i].text, rows[i].want);
+}
+
+TEST(denied_addresses_and_headers_are_checked)
+{
+	static const struct row rows[] = {
+		{ "{\"net\":{\"deny_cidr\":[\"8.8.8.8/32\"]}}", "nothing is allowed" },
+		{ "{\"net\":{\"mode\":\"allow\",\"deny_cidr\":[\"example.org\"]}}",
+		  "net.deny_cidr[0]: " },
+		{ "{\"net\":{\"mode\":\"allow\",\"headers\":[\"example.org X\"]}}",
+		  "wants HOST NAME: TEXT" },
+		{ "{\"net\":{\"mode\":\"allow\",\"headers\":[\"example.org Host: a\"]}}",
+		  "no field that the gate says itself" },
+		{ "{\"net\":{\"mode\":\"allow\",\"headers\":[\"example.org Proxy-X: a\"]}}",
+		  "no field that the gate says itself" },
+		{ "{\"net\":{\"mode\":\"allow\",\"headers\":[\"example.org X: \"]}}",
+		  "the text of a header is missing" },
+		{ "{\"net\":{\"mode\":\"allow\",\"headers\":[\"example.org X: a\\nY: b\"]}}",
+		  "plain letters only" },
+		{ "{\"net\":{\"mode\":\"allow\",\"headers\":[\"10.0.0.1 X: a\"]}}",
+		  "is an address" },
 	};
 	for (size_t i = 0; i < COUNT(rows); i++)
 		refuses(rows[i].text, rows[i].want);

@@ -11,6 +11,7 @@ TEST(every_form_of_the_rest)
 	static const struct row rows[] = {
 		{ "{\"image\":\"host\"}", WITH("\"image\":\"host\"") },
 		{ "{\"image\":\"python:3.12-slim\"}", WITH("\"image\":\"python:3.12-slim\"") },
+		{ "{\"image\":\"some/python:3\"}", WITH("\"image\":\"some/python:3\"") },
 		{ "{\"image\":\"dir:/srv//root/\"}", WITH("\"image\":\"dir:/srv/root\"") },
 		{ "{\"backend\":\"native\"}", WITH("\"backend\":\"native\"") },
 		{ "{\"workspace\":\"task-123\"}", WITH("\"workspace\":\"task-123\"") },
@@ -61,7 +62,8 @@ TEST(wrong_rest)
 		{ "{\"gate\":{\"commands\":[\"a\",\"a  b\"]}}", "gate.commands[1]: \"a  b\"" },
 		{ "{\"image\":\"ho st\"}",
 		  "image: \"ho st\" is not valid; did you mean \"host\"?" },
-		{ "{\"image\":\"some/python\"}", "valid: host, dir:PATH, NAME" },
+		{ "{\"image\":\"some//python\"}", "valid: host, dir:PATH, NAME" },
+		{ "{\"image\":\"some/../python\"}", "valid: host, dir:PATH, NAME" },
 		{ "{\"image\":\":x\"}", "is not valid" },
 		{ "{\"image\":\"dir:\"}", "is empty" },
 		{ "{\"image\":\"dir:root\"}", "is relative" },

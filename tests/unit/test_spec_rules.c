@@ -508,6 +508,63 @@ TEST(literals)
 	}
 }
 
+TEST(denied_ranges_hold_for_addresses_and_for_what_names_lead_to)
+{
+	static const struct {
+		const char *addr;
+		uint16_t port;
+		enum verdict_what what;
+		enum gate_reason why;
+		const char *rule;
+	} rows[] = {
+		{ "8.8.8.8", 443, VERDICT_DENY, GATE_RULE, "deny_cidr: 8.8.8.0/24" },
+		{ "8.8.9.8", 443, VERDICT_ALLOW, GATE_NONE, "mode: allow" },
+		{ "1.1.1.1", 53, VERDICT_DENY, GATE_RULE, "deny_cidr: 1.1.1.1/32:53" },
+		{ "1.1.1.1", 443, VERDICT_ALLOW, GATE_NONE, "mode: allow" },
+		{ "2606:4700::1", 443, VERDICT_DENY, GATE_RULE, "deny_cidr: 2606:4700::/32" },
+		{ "::ffff:8.8.8.8", 443, VERDICT_DENY, GATE_SPECIAL, "mode: allow" },
+		{ "169.254.169.254", 80, VERDICT_DENY, GATE_METADATA, "" },
+	};
+	AUTO(rules_done) struct rules r;
+
+	read_rules(&r, "{\"net\":{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.0/24\","
+	               "\"1.1.1.1/32:53\",\"2606:4700::/32\"]}}");
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct rules_addr to = addr_of(rows[i].addr, rows[i].port);
+		struct question q = { STAGE_CONNECT, .to = to };
+		struct verdict v = rules_decide(&r, &q);
+		enum gate_reason why = GATE_NONE;
+
+		printf("# %s %u\n", rows[i].addr, rows[i].port);
+		check_verdict(&v, rows[i].what, rows[i].why, rows[i].rule);
+		CHECK(rules_may_dial(&r, &to, &why) == (rows[i].what == VERDICT_ALLOW));
+		CHECK(rows[i].what == VERDICT_ALLOW || why == rows[i].why);
+	}
+}
+
+TEST(headers_are_of_a_host_and_a_port_and_end_tls)
+{
+	struct question q = { STAGE_CONNECT, .name = "api.test", .to.port = 443 };
+	AUTO(rules_done) struct rules r;
+
+	read_rules(&r, "{\"net\":{\"mode\":\"allow\",\"headers\":[\"api.test:443 X-One: 1\","
+	               "\"*.test X-Two: 2 3\"]}}");
+	CHECK(rules_decide(&r, &q).is_terminated);
+	CHECK_STR(rules_header(&r, "api.test", 443, span_of("x-one"))->value, "1");
+	CHECK_STR(rules_header(&r, "api.test", 443, span_of("X-TWO"))->value, "2 3");
+	CHECK(!rules_header(&r, "api.test", 80, span_of("X-One")));
+	CHECK(!rules_header(&r, "api.test", 443, span_of("X-Three")));
+	CHECK(!rules_has_headers(&r, "example.org", 443));
+	q.name = "example.org";
+	CHECK(!rules_decide(&r, &q).is_terminated);
+	/* nor around them by the address */
+	q = (struct question){ STAGE_BYTES, .to = addr_of("8.8.8.8", 443),
+		               .proto = GATE_PROTO_TLS };
+	q.said = (struct said){ .kind = SAID_NAME };
+	snprintf(q.said.name, sizeof q.said.name, "api.test");
+	CHECK_INT(rules_decide(&r, &q).reason, GATE_NAME_MISMATCH);
+}
+
 TEST(what_may_be_dialled)
 {
 	static const struct {

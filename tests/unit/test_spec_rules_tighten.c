@@ -84,6 +84,18 @@ static const struct row {
 	{ "{\"net\":\"allow\",\"grant\":[\"10.1.0.0/16\"]}",
 	  "{\"net\":\"allow\",\"grant\":[\"10.0.0.0/8\"]}", false },
 	{ NET("\"allow\""), "{\"net\":\"allow\",\"grant\":[\"127.0.0.1/32\"]}", false },
+	{ NET("\"allow\""), NET("{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.8/32\"]}"), true },
+	{ NET("{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.8/32\"]}"), NET("\"allow\""), false },
+	{ NET("{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.8/32\"]}"),
+	  NET("{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.0/24\"]}"), true },
+	{ NET("{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.0/24\"]}"),
+	  NET("{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.8/32\"]}"), false },
+	{ NET("{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.0/24\"]}"), NET("\"deny\""), true },
+	/* headers: neither more nor fewer */
+	{ NET("\"allow\""), NET("{\"mode\":\"allow\",\"headers\":[\"a.test X: y\"]}"), false },
+	{ NET("{\"mode\":\"allow\",\"headers\":[\"a.test X: y\"]}"), NET("\"allow\""), false },
+	{ NET("{\"mode\":\"allow\",\"headers\":[\"a.test X: y\"]}"),
+	  NET("{\"mode\":\"allow\",\"deny\":[\"b.test\"],\"headers\":[\"a.test X: y\"]}"), true },
 	/* http */
 	{ NET("[\"a.test\"]"), NET(HTTP("a.test", "\"methods\":[\"GET\"]")), true },
 	{ NET(HTTP("a.test", "\"methods\":[\"GET\"]")), NET("[\"a.test\"]"), false },

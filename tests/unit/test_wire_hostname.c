@@ -229,3 +229,25 @@ TEST(what_a_client_says)
 	}
 	CHECK_INT(said_sni("example.org\0.evil.test", 22).kind, SAID_BAD);
 }
+
+TEST(a_place_is_a_name_and_perhaps_a_port)
+{
+	static const struct {
+		const char *text;
+		bool is_one;
+	} cases[] = {
+		{ "example.org", true },
+		{ "example.org:8443", true },
+		{ "example.org:", false },
+		{ "example.org:x", false },
+		{ "example.org:123456", false },
+		{ "example.org:1:2", false },
+		{ "", false },
+		{ ":1", false },
+		{ "a b", false },
+		{ "127.0.0.1", false },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++)
+		CHECK(hostname_is_place(cases[i].text) == cases[i].is_one);
+}

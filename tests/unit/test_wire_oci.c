@@ -151,6 +151,41 @@ TEST(a_config_knows_every_layer)
 	}
 }
 
+TEST(a_config_says_how_commands_begin)
+{
+	static const struct {
+		const char *config, *settings; /* NULL: refused */
+	} cases[] = {
+		{ "{}", "" },
+		{ "{\"Env\":null,\"Cmd\":[],\"User\":\"\"}", "" },
+		{ "{\"Env\":[\"A=b=c\",\"E=\"],\"Cmd\":[\"sh\",\"-c\"],\"Entrypoint\":[\"/init\"],"
+		  "\"WorkingDir\":\"/app\",\"User\":\"web\",\"Labels\":{}}",
+		  "{\"cmd\":[\"sh\",\"-c\"],\"cwd\":\"/app\",\"entrypoint\":[\"/init\"],"
+		  "\"env\":{\"A\":\"b=c\",\"E\":\"\"},\"user\":\"web\"}" },
+		{ "{\"Env\":[\"A\"]}", NULL },
+		{ "{\"Env\":[\"=x\"]}", NULL },
+		{ "{\"Env\":{}}", NULL },
+		{ "{\"Cmd\":\"sh\"}", NULL },
+		{ "{\"Cmd\":[7]}", NULL },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		static struct oci_config out;
+		AUTO(str_done) struct str json = { .max = 4096 };
+		struct err e = { 0 };
+
+		str_addf(&json,
+		         "{\"os\":\"linux\",\"architecture\":\"amd64\",\"rootfs\":{\"type\":"
+		         "\"layers\",\"diff_ids\":[\"sha256:" A "\"]},\"config\":%s}",
+		         cases[i].config);
+		int r = oci_config_read(span_of(str_text(&json)), "amd64", 1, &out, &e);
+
+		CHECK_INT(r, cases[i].settings ? 0 : -1);
+		if (r == 0)
+			CHECK_STR(out.settings, cases[i].settings);
+	}
+}
+
 TEST(a_layout_has_a_version_and_blobs_have_names)
 {
 	struct err e = { 0 };
