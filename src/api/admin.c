@@ -139,9 +139,10 @@ static void token_stored(void *arg, const struct store_answer *a)
 		          json_pack("{so}", "token", details_text(o->call->params[0])));
 		answer_empty(o->call, 204);
 	} else {
-		fail_set(&f, a->code == STORE_NOT_FOUND ? FAIL_NOT_FOUND : FAIL_BACKEND_ERROR,
-		         a->code == STORE_NOT_FOUND ? "no such token"
-		                                    : "the token could not be stored");
+		if (a->code == STORE_NOT_FOUND)
+			fail_set(&f, FAIL_NOT_FOUND, "no such token");
+		else
+			fail_unstored(&f, "the token could not be stored", a->code == STORE_FULL);
 		answer_fail(o->call, &f);
 		json_decref(o->answer);
 	}
@@ -172,18 +173,27 @@ static int take_scopes(const json_t *v, struct str *out, struct fail *f)
 	return n == 0 ? fail_set(f, FAIL_INVALID, "scope: at least one") : 0;
 }
 
+static int take_form(const json_t *body, const char **out, struct fail *f)
+{
+	if (member_text(body, "form", out, f) < 0)
+		return -1;
+	if (**out && strcmp(*out, "e2b") != 0)
+		return fail_set(f, FAIL_INVALID, "form: \"e2b\" is what there is");
+	return 0;
+}
+
 void token_create(struct call *c)
 {
-	static const char *const known[] = { "name", "scope", "ttl", "tenant", NULL };
+	static const char *const known[] = { "name", "scope", "ttl", "tenant", "form", NULL };
 	AUTO(str_done) struct str scopes = { .max = 256 };
-	const char *name = "", *tenant = c->tenant;
+	const char *name = "", *tenant = c->tenant, *form = "";
 	char id[ID_SIZE], text[TOKEN_TEXT];
 	uint64_t ttl_ms = 0;
 	struct fail f = { 0 };
 	struct err e = { 0 };
 
 	if (members_known(c->body, known, &f) < 0 || member_text(c->body, "name", &name, &f) < 0 ||
-	    member_text(c->body, "tenant", &tenant, &f) < 0 ||
+	    member_text(c->body, "tenant", &tenant, &f) < 0 || take_form(c->body, &form, &f) < 0 ||
 	    member_duration(c->body, "ttl", &ttl_ms, &f) < 0 ||
 	    take_scopes(json_object_get(c->body, "scope"), &scopes, &f) < 0) {
 		answer_fail(c, &f);
@@ -191,7 +201,7 @@ void token_create(struct call *c)
 	}
 	if (!key_is(tenant, strlen(tenant)) || strlen(tenant) >= TENANT_SIZE ||
 	    strlen(name) > 128 || (!c->is_operator && strcmp(tenant, c->tenant) != 0) ||
-	    auth_token(TOKEN_PREFIX, text) < 0) {
+	    (*form ? auth_token_hex(TOKEN_E2B_PREFIX, text) : auth_token(TOKEN_PREFIX, text)) < 0) {
 		fail_set(&f, FAIL_FORBIDDEN, "tenant, name: not this one");
 		answer_fail(c, &f);
 		return;

@@ -20,7 +20,8 @@ static const char *type_of(bool is_problem)
 /* At debug every answer, else our own failures; with their words. */
 static void note(const struct call *c, int status, const char *detail)
 {
-	enum journal_level level = status >= 500 ? JOURNAL_WARN : JOURNAL_DEBUG;
+	bool is_ours = status >= 500 && status != 511; /* that is an exception in a sandbox */
+	enum journal_level level = is_ours ? JOURNAL_WARN : JOURNAL_DEBUG;
 	char method[16], path[256], code[8];
 
 	if (!c->r || !journal_hears(level))
@@ -28,8 +29,8 @@ static void note(const struct call *c, int status, const char *detail)
 	snprintf(method, sizeof method, "%.*s", (int)c->r->head->method.len, c->r->head->method.at);
 	snprintf(path, sizeof path, "%.*s", (int)c->r->path.len, c->r->path.at);
 	snprintf(code, sizeof code, "%d", status);
-	journal(level, status >= 500 ? "a request failed" : "a request", "method", method, "path",
-	        path, "status", code, "tenant", c->tenant, "detail", detail, NULL);
+	journal(level, is_ours ? "a request failed" : "a request", "method", method, "path", path,
+	        "status", code, "tenant", c->tenant, "detail", detail, NULL);
 }
 
 static void send(struct call *c, int status, bool is_problem, const char *body)
@@ -149,6 +150,12 @@ void answer_json(struct call *c, int status, json_t *body)
 
 void answer_fail_with(struct call *c, const struct fail *f, const char *key, json_t *value)
 {
+	c->api->core->stats.failures++;
+	note(c, fail_status(f->code), f->detail);
+	if (c->annex && c->annex->fail) {
+		c->annex->fail(c, f);
+		return;
+	}
 	json_t *o = print_problem(f);
 
 	if (key)
@@ -156,8 +163,6 @@ void answer_fail_with(struct call *c, const struct fail *f, const char *key, jso
 	AUTO(freep) char *text = json_dumps(o, JSON_COMPACT);
 
 	json_decref(o);
-	c->api->core->stats.failures++;
-	note(c, fail_status(f->code), f->detail);
 	answer_text(c, fail_status(f->code), true, text);
 }
 

@@ -9,8 +9,22 @@
 #include "wire/base64.h"
 
 #define TOKEN_BYTES 32
+#define TOKEN_HEX_BYTES 28 /* as many as find room */
 
 static const char bearer[] = "Bearer ";
+
+int auth_token_hex(const char *prefix, char out[TOKEN_TEXT])
+{
+	unsigned char random[TOKEN_HEX_BYTES];
+	size_t len = strlen(prefix);
+
+	if (RAND_bytes(random, sizeof random) != 1)
+		return -1;
+	snprintf(out, TOKEN_TEXT, "%s", prefix);
+	for (size_t i = 0; i < sizeof random; i++)
+		snprintf(out + len + 2 * i, TOKEN_TEXT - len - 2 * i, "%02x", random[i]);
+	return 0;
+}
 
 int auth_token(const char *prefix, char out[TOKEN_TEXT])
 {
@@ -106,17 +120,12 @@ static bool has_scope(const char *granted, enum scope wanted)
 	return false;
 }
 
-static int check_token(struct call *c, enum scope scope, struct fail *f)
+int auth_check_token(struct call *c, struct span text, enum scope scope, struct fail *f)
 {
-	const struct span *h = http_header(c->r->head, "Authorization");
 	uint8_t hash[STORE_HASH_BYTES];
 	struct token_row row;
 	struct err e = { 0 };
 
-	if (!h || http_header_count(c->r->head, "Authorization") != 1 || h->len <= strlen(bearer) ||
-	    memcmp(h->at, bearer, strlen(bearer)) != 0)
-		return fail_set(f, FAIL_UNAUTHORIZED, "a bearer token is needed");
-	struct span text = span_after(*h, strlen(bearer));
 	/* Looked up by its hash: what the time of the search tells is nothing about the token. */
 	auth_hash(arena_strndup(&c->arena, text.at, text.len), hash);
 	if (store_token_by_hash(c->api->core->store, hash, &c->arena, &row, &e) < 0 ||
@@ -133,6 +142,25 @@ static int check_token(struct call *c, enum scope scope, struct fail *f)
 	return 0;
 }
 
+static int check_bearer(struct call *c, enum scope scope, struct fail *f)
+{
+	const struct span *h = http_header(c->r->head, "Authorization");
+
+	if (!h || http_header_count(c->r->head, "Authorization") != 1 || h->len <= strlen(bearer) ||
+	    memcmp(h->at, bearer, strlen(bearer)) != 0)
+		return fail_set(f, FAIL_UNAUTHORIZED, "a bearer token is needed");
+	return auth_check_token(c, span_after(*h, strlen(bearer)), scope, f);
+}
+
+int auth_check_place(struct call *c, struct fail *f)
+{
+	if (!is_our_host(c->api, c->r->head->host))
+		return fail_set(f, FAIL_FORBIDDEN, "the Host header names somebody else");
+	if (!is_our_origin(c->r->head))
+		return fail_set(f, FAIL_FORBIDDEN, "requests of other origins are refused");
+	return 0;
+}
+
 int auth_check(struct call *c, enum scope scope, struct fail *f)
 {
 	const struct request *r = c->r;
@@ -145,9 +173,7 @@ int auth_check(struct call *c, enum scope scope, struct fail *f)
 		c->is_operator = true;
 		return 0;
 	}
-	if (!is_our_host(c->api, r->head->host))
-		return fail_set(f, FAIL_FORBIDDEN, "the Host header names somebody else");
-	if (!is_our_origin(r->head))
-		return fail_set(f, FAIL_FORBIDDEN, "requests of other origins are refused");
-	return scope == SCOPE_NONE ? 0 : check_token(c, scope, f);
+	if (auth_check_place(c, f) < 0)
+		return -1;
+	return scope == SCOPE_NONE ? 0 : check_bearer(c, scope, f);
 }

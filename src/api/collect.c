@@ -307,7 +307,8 @@ static void changed(struct px_watch *w)
 		return;
 	px_watch_remove(o->p, &o->watch);
 	if (o->p->is_unrecorded) {
-		fail_set(&f, FAIL_BACKEND_ERROR, "the process could not be recorded and was ended");
+		fail_unstored(&f, "the process could not be recorded and was ended",
+		              o->p->is_disk_full);
 		give_up(o, &f);
 		return;
 	}

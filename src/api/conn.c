@@ -53,6 +53,7 @@ void conn_free(struct conn *c)
 	if (c->is_reset && c->door == DOOR_TCP)
 		(void)os_reset_on_close(c->watch.fd); /* then it is only closed */
 	fd_close(&c->watch.fd);
+	fd_close(&c->peer_fd);
 	free(c);
 	s->n_conns--;
 	if (s->is_draining && s->n_conns == 0 && s->ops.on_drained)
@@ -260,7 +261,7 @@ static struct exchange *exchange_new(struct conn *c, const char *head, size_t n)
 	x->r.is_tls = c->tls_context != NULL;
 	x->r.peer_uid = c->uid;
 	x->r.peer_gid = c->gid;
-	x->r.socket_fd = c->watch.fd;
+	x->r.socket_fd = c->peer_fd >= 0 ? c->peer_fd : c->watch.fd;
 	x->r.tag = c->tag;
 	return x;
 }
@@ -684,22 +685,14 @@ static void fired(struct timer *t)
 	leave(c);
 }
 
-void conn_new(struct listener *l, int fd)
+static struct conn *conn_make(struct server *s, int fd)
 {
-	struct server *s = l->server;
 	struct conn *c = mem_alloc(sizeof *c);
-	struct ucred peer = { .uid = (uid_t)-1, .gid = (gid_t)-1 };
 
-	if (l->door == DOOR_UNIX && os_peer_cred(fd, &peer) < 0)
-		c->is_broken = true; /* nobody is not root */
 	c->watch = (struct watch){ .fd = fd, .ready = ready };
 	c->timer.fired = fired;
 	c->server = s;
-	c->door = l->door;
-	c->tls_context = l->tls;
-	c->tag = l->tag;
-	c->uid = peer.uid;
-	c->gid = peer.gid;
+	c->peer_fd = -1;
 	c->is_fresh = true;
 	c->events = EPOLLIN | EPOLLRDHUP;
 	ring_init(&c->ring);
@@ -707,9 +700,37 @@ void conn_new(struct listener *l, int fd)
 	s->n_conns++;
 	if (loop_add(s->loop, &c->watch, c->events) < 0)
 		c->is_broken = true;
+	return c;
+}
+
+void conn_new(struct listener *l, int fd)
+{
+	struct conn *c = conn_make(l->server, fd);
+	struct ucred peer = { .uid = (uid_t)-1, .gid = (gid_t)-1 };
+
+	if (l->door == DOOR_UNIX && os_peer_cred(fd, &peer) < 0)
+		c->is_broken = true; /* nobody is not root */
+	c->door = l->door;
+	c->tls_context = l->tls;
+	c->tag = l->tag;
+	c->uid = peer.uid;
+	c->gid = peer.gid;
 	/* Most have sent their request by now; one that has is no longer idle, and does not have to
 	 * make room for the next. */
 	c->is_inside = true;
 	on_readable(c);
 	leave(c);
+}
+
+bool conn_adopt(struct server *s, int fd, const struct server_peer *as, int peer_fd)
+{
+	struct conn *c = conn_make(s, fd);
+
+	c->door = as->door;
+	c->uid = as->uid;
+	c->gid = as->gid;
+	c->peer_fd = peer_fd;
+	bool is_whole = !c->is_broken;
+	conn_settle(c);
+	return is_whole;
 }

@@ -6,6 +6,7 @@
  */
 #include <signal.h>
 
+#include "api/auth.h"
 #include "api/handlers.h"
 #include "api/print.h"
 #include "core/workspace.h"
@@ -128,12 +129,32 @@ static int take_word(const json_t *body, const char *key, const char *other, boo
 	return 0;
 }
 
+/* Whoever may only execute must not end a sandbox by it. */
+static int take_at_end(struct call *c, const json_t *body, struct px_ask *px, struct fail *f)
+{
+	static const char *const words[] = {
+		[AT_END_KEEP] = "keep", [AT_END_STOP] = "stop", [AT_END_DELETE] = "delete"
+	};
+	const char *word = words[AT_END_KEEP];
+	size_t i = 0;
+
+	if (member_text(body, "at_end", &word, f) < 0)
+		return -1;
+	while (i < COUNT(words) && strcmp(words[i], word) != 0)
+		i++;
+	if (i == COUNT(words))
+		return fail_set(f, FAIL_INVALID, "at_end: \"keep\", \"stop\" or \"delete\"");
+	px->at_end = (enum process_at_end)i;
+	return i == AT_END_KEEP ? 0 : auth_check(c, SCOPE_MANAGE, f);
+}
+
 int exec_parse(struct call *c, const json_t *body, struct exec_ask *a, struct fail *f)
 {
 	static const char *const known[] = { "cmd",    "cwd",     "env",        "stdin",
 		                             "user",   "timeout", "wait",       "tty",
 		                             "output", "rows",    "cols",       "on_disconnect",
-		                             "label",  "shell",   "background", NULL };
+		                             "label",  "shell",   "background", "at_end",
+		                             NULL };
 	struct px_ask *px = &a->px;
 
 	*a = (struct exec_ask){
@@ -154,7 +175,8 @@ int exec_parse(struct call *c, const json_t *body, struct exec_ask *a, struct fa
 	    take_size(body, "cols", &px->cols, f) < 0 ||
 	    member_text(body, "shell", &px->shell, f) < 0 ||
 	    take_word(body, "background", "kill", &px->is_alone, f) < 0 ||
-	    take_word(body, "on_disconnect", "kill", &px->kill_on_disconnect, f) < 0)
+	    take_word(body, "on_disconnect", "kill", &px->kill_on_disconnect, f) < 0 ||
+	    take_at_end(c, body, px, f) < 0)
 		return -1;
 	const json_t *input = json_object_get(body, "stdin");
 	/* Whoever asks for a terminal means to type. */
@@ -224,7 +246,7 @@ static void go_on(struct waiter *w)
 		read_on(w);
 		return;
 	}
-	fail_set(&f, FAIL_BACKEND_ERROR, "the process could not be recorded and was ended");
+	fail_unstored(&f, "the process could not be recorded and was ended", p->is_disk_full);
 	answer_fail(w->call, &f);
 	waiter_free(w);
 }

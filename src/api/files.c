@@ -310,10 +310,22 @@ static int take_lines(struct file_op *o, const char *text, struct fail *f)
 	return 0;
 }
 
-static void take_range(struct file_op *o)
+void file_show(struct call *c, struct sbx *s, const char *path)
 {
-	const char *text = call_header(o->call, "Range");
-	struct tree_request *q = &o->job.ask.request;
+	struct file_op *o = op_new(c, TREE_READ);
+
+	o->job.ask.path = span_of(path);
+	range_take(c, &o->job.ask);
+	c->state = o;
+	c->over = left;
+	c->r->on_room = on_room;
+	go(o, s);
+}
+
+void range_take(struct call *c, struct tree_ask *ask)
+{
+	const char *text = call_header(c, "Range");
+	struct tree_request *q = &ask->request;
 	char *end;
 
 	if (!text || strncmp(text, "bytes=", 6) != 0 || text[6] < '0' || text[6] > '9')
@@ -325,7 +337,7 @@ static void take_range(struct file_op *o)
 	if (last < q->from)
 		return;
 	q->count = last == UINT64_MAX ? UINT64_MAX : last - q->from + 1;
-	o->job.ask.flags |= TREE_HAS_RANGE;
+	ask->flags |= TREE_HAS_RANGE;
 }
 
 static void fail_op(struct file_op *o, const struct fail *f)
@@ -361,7 +373,7 @@ void file_get(struct call *c)
 		q->verb = TREE_LINES;
 		r = lines ? take_lines(o, lines, &f) : 0;
 	} else {
-		take_range(o);
+		range_take(c, &o->job.ask);
 	}
 	if (r < 0)
 		fail_op(o, &f);

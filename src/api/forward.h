@@ -52,5 +52,16 @@ json_t *forward_list(const char *sandbox);
 bool forward_takes(const struct forward *f, struct span token); /* in constant time */
 
 /* ---- relay.c ---- */
+/* A request with a body that streams goes to a port of a sandbox, and its answer comes back. Texts
+ * live as long as the request. */
+struct relay_how {
+	struct core *core;
+	const char *tenant, *sandbox;
+	uint16_t port;
+	struct forward_way way;
+	/* NULL, or: says no in other words; the request is over then. */
+	void (*refuse)(struct request *r, int status, const char *detail);
+};
+void relay_start(struct request *r, const struct relay_how *how);
 extern const struct server_ops relay_ops; /* of the server whose tags are forwards */
 void forward_release(struct forward *f);  /* one request less */

@@ -22,6 +22,7 @@ handler_fn process_attach, process_tty;
 handler_fn shell_list, shell_delete;
 /* files.c */
 handler_fn file_get, file_put, file_edit, file_delete, file_move, file_copy, file_mkdir, file_batch;
+void file_show(struct call *c, struct sbx *s, const char *path); /* its bytes, or a range */
 handler_fn file_patch, file_grep, file_glob, archive_get, archive_put;
 /* images.c */
 handler_fn image_put, image_post, image_get, image_list, image_delete;
@@ -68,6 +69,8 @@ int query_number(struct call *c, const char *name, uint64_t *out, struct fail *f
 
 /* A person was asked: 202, with the question. */
 void answer_asked(struct call *c, const char *id);
+struct tree_ask;
+void range_take(struct call *c, struct tree_ask *ask); /* of the head, if it has one */
 struct wsx *call_workspace(struct call *c);  /* of {id}; NULL: it was answered that there is none */
 void exec_in(struct call *c, struct sbx *s); /* the command of the body */
 

@@ -16,11 +16,14 @@ static json_t *print_image(const struct image_row *row)
 {
 	bool is_snapshot = strcmp(row->source, IMAGE_SNAPSHOT) == 0;
 
-	return json_pack("{ss,ss,ss?,ss?,sI,sI,sI,sI,sI}", "name", row->name, "source", row->source,
-	                 "digest", is_snapshot ? NULL : row->digest, "point",
+	json_t *settings = row->settings ? json_loads(row->settings, 0, NULL) : NULL;
+
+	return json_pack("{ss,ss,ss?,ss?,sI,sI,sI,sI,sI,so?}", "name", row->name, "source",
+	                 row->source, "digest", is_snapshot ? NULL : row->digest, "point",
 	                 is_snapshot ? row->digest : NULL, "bytes", (json_int_t)row->bytes, "files",
 	                 (json_int_t)row->files, "layers", (json_int_t)row->layers, "dropped",
-	                 (json_int_t)row->dropped, "created_ms", (json_int_t)row->created_ms);
+	                 (json_int_t)row->dropped, "created_ms", (json_int_t)row->created_ms,
+	                 "settings", settings);
 }
 
 static void note_added(struct call *c, const struct image_row *row)
@@ -28,6 +31,7 @@ static void note_added(struct call *c, const struct image_row *row)
 	json_t *data = print_image(row);
 
 	json_object_del(data, "created_ms");
+	json_object_del(data, "settings");
 	call_note(c, LEDGER_IMAGE_ADDED, NULL, data);
 }
 

@@ -82,7 +82,7 @@ static void finish(struct live *l)
 
 	l->is_over = true;
 	if (l->p->is_never_run && l->p->state == PROCESS_LOST) {
-		fail_set(&f, FAIL_BACKEND_ERROR, "%s", l->p->end.reason);
+		fail_set(&f, FAIL_BACKEND_ERROR, "%s", px_reason(l->p));
 		say(l, STREAM_FAIL, print_problem(&f));
 	} else if (l->opts.is_brief && is_plain(l->p)) {
 		snprintf(code, sizeof code, "%d", l->p->end.exit_code);
@@ -103,7 +103,7 @@ static void refuse(struct live *l)
 	struct fail f = { 0 };
 
 	l->is_over = true;
-	fail_set(&f, FAIL_BACKEND_ERROR, "the process could not be recorded and was ended");
+	fail_unstored(&f, "the process could not be recorded and was ended", l->p->is_disk_full);
 	answer_fail(l->call, &f);
 }
 

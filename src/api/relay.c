@@ -20,7 +20,7 @@ enum phase { PHASE_DIAL, PHASE_HEAD, PHASE_BODY, PHASE_RAW };
 
 struct relay {
 	struct duct duct; /* first */
-	struct forward *forward;
+	struct relay_how how;
 	enum phase phase;
 	struct str head;                  /* of the answer, until it is whole */
 	struct http_body body;            /* of the answer */
@@ -50,7 +50,13 @@ static void say(struct request *r, int status, const char *code, const char *det
 
 static void refuse(struct relay *x, int status, const char *code, const char *detail)
 {
-	say(x->duct.r, status, code, detail); /* the words may be the duct's */
+	struct request *r = x->duct.r;
+
+	r->gone = NULL; /* it is freed here */
+	if (x->how.refuse)
+		x->how.refuse(r, status, detail);
+	else
+		say(r, status, code, detail); /* the words may be the duct's */
 	relay_free(x);
 }
 
@@ -113,7 +119,7 @@ static enum duct_next begin(struct relay *x, const struct http_head *h, struct s
 
 	if (h->status == 101 && !is_asked)
 		return bad_answer(x, "the application switched protocols unasked");
-	forward_answer(h, x->forward->tag, &r->arena, fields);
+	forward_answer(h, x->how.way.tag, &r->arena, fields);
 	if (h->status == 101) {
 		x->phase = PHASE_RAW;
 		x->duct.idle_ms = SOCKET_IDLE_MS;
@@ -190,13 +196,11 @@ static void ended(struct duct *d, bool is_clean)
 
 static void opened(struct duct *d)
 {
-	static const char prefix[] = TOKEN_PREFIX;
 	struct relay *x = (struct relay *)d;
-	struct forward_way way = { .tag = x->forward->tag, .token_prefix = prefix };
 	AUTO(str_done) struct str head = { .max = FORWARD_HEAD_MAX };
 	struct err e = { 0 };
 
-	if (forward_request(d->r->head, &way, &head, &e) < 0) {
+	if (forward_request(d->r->head, &x->how.way, &head, &e) < 0) {
 		refuse(x, 431, "too_large", "the head is too long");
 		return;
 	}
@@ -247,25 +251,36 @@ static void gone(struct request *r)
 	relay_free(r->state);
 }
 
-static void on_request(struct request *r)
+void relay_start(struct request *r, const struct relay_how *how)
 {
 	static const struct duct_ops ops = {
 		.opened = opened, .failed = failed, .got = got, .ended = ended
 	};
-	struct forward *f = r->route;
 	struct relay *x = mem_alloc(sizeof *x);
 	struct fail fail = { 0 };
 
 	*x = (struct relay){ .duct = { .ops = &ops, .r = r, .idle_ms = ANSWER_IDLE_MS },
-		             .forward = f };
+		             .how = *how };
+	x->how.way.token_prefix = TOKEN_PREFIX;
 	r->state = x;
 	r->gone = gone;
 	r->on_data = on_data;
 	r->on_room = on_room;
-	struct sbx *s = sbx_find(f->core, f->tenant, f->sandbox, &fail);
+	struct sbx *s = sbx_find(how->core, how->tenant, how->sandbox, &fail);
 
-	if (!s || duct_start(&x->duct, s, f->port, &fail) < 0)
+	if (!s || duct_start(&x->duct, s, how->port, &fail) < 0)
 		refuse(x, 503, fail_name(fail.code), fail.detail);
+}
+
+static void on_request(struct request *r)
+{
+	const struct forward *f = r->route;
+
+	relay_start(r, &(struct relay_how){ .core = f->core,
+	                                    .tenant = f->tenant,
+	                                    .sandbox = f->sandbox,
+	                                    .port = f->port,
+	                                    .way = { .tag = f->tag } });
 }
 
 /* ---- who asks ------------------------------------------------------------------------ */

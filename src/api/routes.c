@@ -85,20 +85,24 @@ static int match(struct call *c, const char *pattern, struct fail *f)
 /* The route, or NULL with the reason: no such path, or not this method. */
 static const struct route *find(struct call *c, struct fail *f, const char **allowed)
 {
+	const struct route *at = c->annex ? c->annex->routes : routes;
+	const struct route *end = at + (c->annex ? c->annex->n_routes : n_routes);
 	struct span method = c->r->head->method;
 	const char *as = span_is(method, "HEAD") ? "GET" : NULL;
 
 	*allowed = NULL;
-	for (size_t i = 0; i < n_routes; i++) {
-		int r = match(c, routes[i].pattern, f);
+	if (c->annex && c->annex->all)
+		return c->annex->all;
+	for (; at < end; at++) {
+		int r = match(c, at->pattern, f);
 
 		if (r < 0)
 			return NULL;
 		if (r == 0)
 			continue;
-		if (as ? strcmp(routes[i].method, as) == 0 : span_is(method, routes[i].method))
-			return &routes[i];
-		*allowed = routes[i].method;
+		if (as ? strcmp(at->method, as) == 0 : span_is(method, at->method))
+			return at;
+		*allowed = at->method;
 	}
 	fail_set(f, FAIL_NOT_FOUND, "%s", *allowed ? "no such method here" : "no such resource");
 	return NULL;
@@ -106,7 +110,8 @@ static const struct route *find(struct call *c, struct fail *f, const char **all
 
 /* ---- the head ---------------------------------------------------------------------- */
 
-/* Every parameter is one that the route knows: a typo is an error, never ignored. */
+/* Every parameter is one that the route knows: a typo is an error, never ignored. Clients of an
+ * annex may send what came later, unless the route says what it knows. */
 static int check_query(struct call *c, struct fail *f)
 {
 	char *buf = arena_alloc(&c->arena, QUERY_MAX);
@@ -117,7 +122,7 @@ static int check_query(struct call *c, struct fail *f)
 
 	while ((r = url_param(&rest, (struct url_buf){ buf, QUERY_MAX }, &p, &e)) > 0) {
 		struct span known = span_of(c->route->query ? c->route->query : "");
-		bool is_known = false;
+		bool is_known = c->annex && !c->route->query;
 
 		while (known.len > 0 && !is_known) {
 			size_t n = strcspn(known.at, " ");
@@ -147,13 +152,29 @@ void call_unref(struct call *c)
 	free(c);
 }
 
+static const struct annex *annex_of(const struct request *r)
+{
+	const struct annex *const *at = the_api->annexes;
+
+	while (at && *at && !(*at)->takes(r))
+		at++;
+	return at ? *at : NULL;
+}
+
+static int admit(struct call *c, struct fail *f)
+{
+	int r = c->annex ? c->annex->check(c, f) : auth_check(c, c->route->scope, f);
+
+	return r < 0 ? -1 : check_query(c, f);
+}
+
 static void on_head(struct request *r)
 {
 	struct call *c = mem_alloc(sizeof *c);
 	struct fail f = { 0 };
 	const char *allowed;
 
-	*c = (struct call){ .api = the_api, .r = r, .refs = 1 };
+	*c = (struct call){ .api = the_api, .r = r, .refs = 1, .annex = annex_of(r) };
 	r->route = c;
 	r->body_mode = BODY_NONE;
 	the_api->core->busy_ms = core_mono_ms();
@@ -164,8 +185,9 @@ static void on_head(struct request *r)
 		reply(r, 405, NULL, NULL, 0, extra);
 		return;
 	}
-	if (!c->route || auth_check(c, c->route->scope, &f) < 0 || check_query(c, &f) < 0) {
-		answer_fail(c, &f);
+	if (!c->route || admit(c, &f) < 0) {
+		if (!c->is_answered)
+			answer_fail(c, &f);
 		return;
 	}
 	r->body_mode = c->route->body;
@@ -291,6 +313,11 @@ static bool wants_json(const struct route *r)
 	return r->body == BODY_WHOLE && r->takes;
 }
 
+static const char *key_header(const struct call *c)
+{
+	return c->annex && c->annex->once ? c->annex->once : "Idempotency-Key";
+}
+
 static void on_request(struct request *r)
 {
 	struct call *c = r->route;
@@ -301,7 +328,7 @@ static void on_request(struct request *r)
 		return;
 	}
 	if (strcmp(c->route->method, "POST") == 0 && c->route->body != BODY_STREAM)
-		c->idem_key = call_header(c, "Idempotency-Key");
+		c->idem_key = call_header(c, key_header(c));
 	if (c->idem_key && (!*c->idem_key || strlen(c->idem_key) > KEY_BYTES_MAX)) {
 		c->idem_key = NULL;
 		fail_set(&f, FAIL_INVALID, "Idempotency-Key: 1 to %d bytes", KEY_BYTES_MAX);

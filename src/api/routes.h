@@ -20,10 +20,13 @@
 enum scope { SCOPE_NONE, SCOPE_READ, SCOPE_EXEC, SCOPE_MANAGE, SCOPE_APPROVE, SCOPE_ADMIN, SCOPES };
 const char *scope_name(enum scope s);
 
+struct annex;
+
 struct api {
 	struct core *core;
 	struct server *server;
 	const char *tcp_host; /* names that a Host header may have, besides addresses; NULL: none */
+	const struct annex *const *annexes; /* ends with NULL; NULL: none */
 };
 
 /* One request on its way through a handler. The request ends when its client leaves; a call lives
@@ -38,6 +41,7 @@ struct call {
 	void (*over)(struct call *c); /* set by a handler: the request has ended, answered or not */
 	void *state;                  /* the handler's */
 	const struct route *route;
+	const struct annex *annex; /* whose route it is; NULL: the API's own */
 	char tenant[TENANT_SIZE];
 	bool is_operator;                     /* by the unix socket */
 	bool is_admin;                        /* by a token of that scope */
@@ -70,6 +74,17 @@ struct route {
 
 extern const struct route routes[];
 extern const size_t n_routes;
+
+/* Another protocol on the same port: which requests are its own, who may, how it says no. */
+struct annex {
+	const struct route *routes;
+	size_t n_routes;
+	const struct route *all;                /* NULL, or: the one for every path and method */
+	bool (*takes)(const struct request *r); /* by the head alone */
+	int (*check)(struct call *c, struct fail *f); /* may answer by itself, and return -1 */
+	void (*fail)(struct call *c, const struct fail *f); /* NULL: as the API does */
+	const char *once; /* its name of Idempotency-Key; NULL: that */
+};
 
 extern const struct server_ops api_ops; /* the server's `data` is not needed: one api a process */
 void api_init(struct api *a);

@@ -58,6 +58,7 @@ static const struct member token_ask[] = {
 	{ "scope",  0, "scope|[scope]|null",   "what it may: exec includes read, manage includes exec, approve includes read, admin all; exec unless given" },
 	{ "ttl",    0, "Duration|null",        "life of the token; for ever unless given" },
 	{ "tenant", 0, "text|null",            "whose sandboxes it sees; the caller's own unless given" },
+	{ "form",   0, "text|null",            "e2b: in the form of E2B's keys, for their SDKs" },
 };
 static const struct member token_made[] = {
 	{ "id",         NEEDED, "text",      "names it, proves nothing" },
@@ -180,6 +181,7 @@ static const struct member exec_ask_of[] = {
 	{ "on_disconnect", 0, "=keep|=kill|null",  "what becomes of it when this call's client leaves" },
 	{ "shell",         0, "text|null",         "run it in the shell of this name, which lives on with its folder, variables and functions; 1 to 64 of A-Z a-z 0-9 . _ -. cwd and env are then set in it, and stay. Not with tty" },
 	{ "background",    0, "=keep|=kill|null",  "what becomes of processes that it leaves running; kill: they are ended before its end is told" },
+	{ "at_end",        0, "=keep|=stop|=delete|null", "what becomes of the sandbox when it has ended; stop, delete: scope manage" },
 };
 static const struct member run_ask[] = {
 	COMMAND,
@@ -600,6 +602,7 @@ const struct schema schemas[] = {
 	{ "SandboxList", "A page of sandboxes.", MEMBERS(sandbox_list_of) },
 	{ "Usage", "What a sandbox uses.", MEMBERS(sandbox_usage_of) },
 	{ "Image", "A root file system that was imported.", MEMBERS(image_members) },
+	{ "ImageSettings", "How the commands of an image are meant to begin.", MEMBERS(image_settings) },
 	{ "ImageAsk", "An image of what a sandbox left in its root.", MEMBERS(image_ask), ASK },
 	{ "Approval", "A question for a person, and what became of it.", MEMBERS(approval_members) },
 	{ "ApprovalDecision", "A decision.", MEMBERS(approval_decision), ASK },

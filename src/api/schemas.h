@@ -59,4 +59,5 @@ json_t *spec_properties(void);
 json_t *net_properties(void);
 
 /* schemas_image.c: for the table in schemas.c, which has to know how many */
-extern const struct member image_members[9], image_ask[4], image_list_members[1];
+extern const struct member image_members[10], image_settings[5], image_ask[4],
+    image_list_members[1];

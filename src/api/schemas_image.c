@@ -14,6 +14,14 @@ const struct member image_members[] = {
 	{ "layers",     NEEDED, "count",     "that lay over each other; it is one tree now" },
 	{ "dropped",    NEEDED, "count",     "setuid and setgid bits, and attributes other than `user.`, that were not taken" },
 	{ "created_ms", NEEDED, "time",      "when it was imported" },
+	{ "settings",   NEEDED, "ImageSettings|null", "how its commands are meant to begin, of an OCI layout; only `caisson docker` begins them so" },
+};
+const struct member image_settings[] = {
+	{ "entrypoint", 0, "[text]", "what goes before every command" },
+	{ "cmd",        0, "[text]", "what is run when no command is given" },
+	{ "env",        0, "{text}", "variables" },
+	{ "cwd",        0, "text",   "the working folder" },
+	{ "user",       0, "text",   "who runs it" },
 };
 const struct member image_ask[] = {
 	{ "name",      NEEDED, "text",      "for `image` of a spec" },

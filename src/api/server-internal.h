@@ -138,7 +138,8 @@ struct conn {
 	enum door door;
 	uid_t uid;
 	gid_t gid;
-	void *tag; /* of its listener */
+	int peer_fd; /* of the client that it stands for, own copy; -1: it is the client's */
+	void *tag;   /* of its listener */
 	enum phase phase;
 	enum wait wait;
 	bool is_inside;    /* callbacks may run; who is in there cleans up */
@@ -162,7 +163,9 @@ struct conn {
 
 /* ---- conn.c ---- */
 void conn_new(struct listener *l, int fd); /* takes it */
-void conn_free(struct conn *c);            /* calls gone() */
+/* Takes both; false: it cannot be watched. */
+bool conn_adopt(struct server *s, int fd, const struct server_peer *as, int peer_fd);
+void conn_free(struct conn *c); /* calls gone() */
 /* What ends every entry from outside: frees it when it is over, else watches what it waits for. */
 void conn_settle(struct conn *c);
 void conn_soon(struct conn *c);   /* goes on in the next turn of the loop */

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "api/server-internal.h"
+#include "base/advice.h"
 #include "base/fd.h"
 #include "base/limits.h"
 #include "os/file.h"
@@ -186,6 +187,18 @@ int server_listen_tagged(struct server *s, int fd, void *tag, struct err *e)
 	return listen_on(s, fd, (struct listener){ .door = DOOR_TCP, .tag = tag }, e);
 }
 
+int server_adopt(struct server *s, int fd, const struct server_peer *as)
+{
+	int peer_fd = as->socket_fd < 0 ? -1 : fcntl(as->socket_fd, F_DUPFD_CLOEXEC, 3);
+
+	if (s->is_draining || (as->socket_fd >= 0 && peer_fd < 0)) {
+		fd_close(&peer_fd);
+		fd_close(&fd);
+		return -1;
+	}
+	return conn_adopt(s, fd, as, peer_fd) ? 0 : -1;
+}
+
 static void cut_tagged(struct ring *list, const void *tag)
 {
 	for (struct ring *r = list->next; r != list; r = r->next) {
@@ -266,13 +279,30 @@ static int address_parse(const char *text, union os_address out[2], struct err *
 	               text);
 }
 
+static enum advice advice_of_listen(int error)
+{
+	static const struct {
+		int error;
+		enum advice advice;
+	} rows[] = { { EADDRINUSE, ADVICE_PORT_TAKEN },
+		     { EACCES, ADVICE_PORT_LOW },
+		     { EADDRNOTAVAIL, ADVICE_NO_ADDRESS } };
+
+	for (size_t i = 0; i < COUNT(rows); i++)
+		if (rows[i].error == error)
+			return rows[i].advice;
+	return ADVICE_NONE;
+}
+
 static int bind_one(struct server *s, const union os_address *a, struct tls_context *tls,
                     struct err *e)
 {
 	int fd = os_listen_tcp(a);
 
-	if (fd < 0)
-		return err_sys(e, -fd, "listen");
+	if (fd < 0) {
+		err_sys(e, -fd, "listen");
+		return err_advise(e, advice_of_listen(-fd));
+	}
 	int port = os_port(fd);
 
 	if (listen_on(s, fd, (struct listener){ .door = DOOR_TCP, .tls = tls }, e) < 0)

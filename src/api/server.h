@@ -95,6 +95,15 @@ int server_listen_tagged(struct server *s, int fd, void *tag, struct err *e) MUS
 /* Listeners with this tag are closed, and their connections cut in the next turn of the loop; no
  * request comes from them any more. Not from within one of those. */
 void server_unlisten(struct server *s, const void *tag);
+/* One end of a pair of ours, for a request on behalf of another (api/inner.h): it counts as coming
+ * from there. `fd` is taken over, also on failure; nothing is read before the next turn. */
+struct server_peer {
+	enum door door;
+	uid_t uid;
+	gid_t gid;
+	int socket_fd; /* of the client itself, borrowed; -1: it has left */
+};
+int server_adopt(struct server *s, int fd, const struct server_peer *as) MUST_USE;
 /* No new connection, idle ones are closed, others after their answer; true when none is left. */
 bool server_drain(struct server *s);
 /* Not from within a callback. Calls gone() for what is still going on. */

@@ -243,9 +243,7 @@ int main(int argc, char **argv)
 	if (strcmp(name, "--version") == 0)
 		name = "version";
 	const struct verb *v = verb_find(&table, name);
-	if (!v) {
-		fprintf(stderr, "caisson: unknown command %s; `caisson help` lists them\n", name);
-		return 125;
-	}
+	if (!v)
+		return verb_unknown(&table, name);
 	return v->main ? v->main(argc - 1, argv + 1) : verb_main(v, argc - 1, argv + 1);
 }

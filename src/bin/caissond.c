@@ -35,6 +35,7 @@ static const struct {
 	{ "--keep-records", 1 },
 	{ "--keep-trash",   1 },
 	{ "--process-events", 1 },
+	{ "--domain",       1 },
 	{ "--log",          1 },
 	{ "--net",          1 },
 	{ "--approvals",    1 },
@@ -137,18 +138,26 @@ static int watch_signals(struct err *e)
 	return r < 0 ? err_sys(e, -r, "watch signals") : 0;
 }
 
+/* http: is without TLS, though there is a certificate for the others. */
+static int listen_at(const struct config *c, const char *address, struct err *e)
+{
+	if (strncmp(address, "unix:", 5) == 0)
+		return server_listen_path(api.server, address + 5, e);
+	if (strncmp(address, "http:", 5) == 0)
+		return server_listen_tcp(api.server, address + 5, NULL, NULL, e);
+	return server_listen_tcp(api.server, address, c->tls.cert, c->tls.key, e);
+}
+
 static int listen_all(const struct config *c, struct err *e)
 {
 	if (server_listen_unix(api.server, API_FD, e) < 0)
 		return -1;
 	for (size_t i = 0; i < c->listen.len; i++) {
 		const char *address = c->listen.at[i];
-		int port = strncmp(address, "unix:", 5) == 0
-		               ? server_listen_path(api.server, address + 5, e)
-		               : server_listen_tcp(api.server, address, c->tls.cert, c->tls.key, e);
+		int port = listen_at(c, address, e);
 
 		if (port < 0)
-			return err_wrap(e, "listen on %s", address);
+			return -1;
 		AUTO(str_done) struct str words = { .max = (size_t)2 * PATH_TEXT_MAX };
 
 		str_addf(&words, "listening on %s", address);
@@ -180,6 +189,7 @@ static int check_ca(const char *path, struct err *e)
 
 static int serve(const struct config *c, struct err *e)
 {
+	static const struct annex *const annexes[] = { NULL };
 	const struct core_config config = core_config_of(c);
 
 	if (check_ca(c->net.ca, e) < 0)
@@ -190,7 +200,7 @@ static int serve(const struct config *c, struct err *e)
 		return err_sys(e, -r, "make the loop");
 	if (watch_signals(e) < 0 || core_open(&core, &loop, &config, LAUNCHER_FD, e) < 0)
 		return -1;
-	api = (struct api){ .core = &core };
+	api = (struct api){ .core = &core, .annexes = annexes };
 	api_init(&api);
 	api.server = server_new(&loop, &api_ops, (struct server_limits){ 0 }, e);
 	if (!api.server || forwards_open(&api, e) < 0 || listen_all(c, e) < 0)

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/advice.h"
 #include "base/fd.h"
 #include "core/approval.h"
 #include "core/birth.h"
@@ -25,6 +26,7 @@
 #include "core/repo.h"
 #include "core/scanner.h"
 #include "core/secret.h"
+#include "core/template.h"
 #include "core/trees.h"
 #include "core/workspace.h"
 #include "os/file.h"
@@ -92,7 +94,10 @@ static int find_tree(struct core *c, struct err *e)
 	*strrchr(self, '/') = '\0';
 	AUTO(fd_close) int dir = os_openat(AT_FDCWD, self, O_PATH | O_DIRECTORY, 0);
 	c->tree_fd = dir < 0 ? dir : os_openat(dir, "caisson-tree", O_RDONLY, 0);
-	return c->tree_fd < 0 ? err_sys(e, -c->tree_fd, "caisson-tree") : 0;
+	if (c->tree_fd >= 0)
+		return 0;
+	err_sys(e, -c->tree_fd, "open caisson-tree beside %s", self);
+	return err_advise(e, ADVICE_PROGRAMS);
 }
 
 /* ---- recovery ------------------------------------------------------------------------ */
@@ -272,6 +277,7 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 	images_sweep(c);
 	birth_recover(c);
 	repo_recover(c);
+	templates_recover(c);
 	note_recovered(c);
 	return 0;
 }
@@ -315,6 +321,7 @@ void core_close(struct core *c)
 	approvals_close(c);
 	checkout_close(c);
 	repo_close(c);
+	templates_close(c);
 	image_takings_close(c);
 	roster_each(&c->sandboxes, free_sandbox, NULL);
 	roster_done(&c->sandboxes);

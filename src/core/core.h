@@ -26,6 +26,8 @@
  *   dial.c      connections to ports inside
  *   secret.c    sealed values, and which sandbox has which
  *   image.c     names of imported root file systems; image_import.c how they come
+ *   template.c  what sandboxes can be made from; template_build.c how it is built by steps
+ *   runner.c    one command in a sandbox that somebody else has
  *   expire.c    what ends by itself: time to live, idle ones, old records
  *
  * One thread, one loop. Truth is in three places, and each knows what the others may not: a monitor
@@ -97,9 +99,10 @@ struct core {
 	struct flatten *flatten;      /* the one under way, or NULL (flatten.h) */
 	struct image_import *imports; /* image.h */
 	struct image_taking *takings;
-	struct repo_job *repo_jobs;   /* clones and fetches that are under way */
-	struct layer_job *layer_jobs; /* checkouts that are being made */
-	struct asking *askings;       /* who waits for one */
+	struct template_build *builds; /* template.h */
+	struct repo_job *repo_jobs;    /* clones and fetches that are under way */
+	struct layer_job *layer_jobs;  /* checkouts that are being made */
+	struct asking *askings;        /* who waits for one */
 	/* Whose request is being worked on, "uid:0" or "token:tk_…": what begins meanwhile is on
 	 * record as begun by him. NULL: nobody's. */
 	const char *actor;

@@ -2,6 +2,9 @@
 
 #include <jansson.h>
 
+#include "base/advice.h"
+#include "engine/hostcheck.h"
+
 #define NOTE_MAX 4096
 
 /* The launcher has looked at the host; here it is what enforce.h judges by. */
@@ -59,6 +62,11 @@ void enforced_print(const struct spec *s, const struct enforce_host *host,
 	json_decref(by);
 }
 
+static enum host_mode mode_of(const struct core *c)
+{
+	return c->host.is_root ? HOST_ROOT : HOST_ROOTLESS;
+}
+
 int enforced_judge(const struct core *c, const struct spec *s, struct enforced_texts *out,
                    struct fail *f)
 {
@@ -71,8 +79,20 @@ int enforced_judge(const struct core *c, const struct spec *s, struct enforced_t
 		                     .has_landlock = c->host.landlock_abi > 0,
 		                     .has_secrets = true,
 		                     .net_error = (int)c->host.net_error };
-	if (enforce_check(s, &host, &e) < 0)
+	if (enforce_check(s, &host, &e) < 0) {
+		const char *field = enforce_lacking(s, &host);
+
+		if (field)
+			hostcheck_advise_limit("", mode_of(c), field, &e);
 		return fail_err(f, &e);
+	}
 	enforced_print(s, &host, out);
 	return 0;
+}
+
+void enforced_advise(const struct core *c, struct err *e, bool is_of_walls)
+{
+	if (!hostcheck_advise("", mode_of(c), e) && is_of_walls && e->kind == ERR_INTERNAL &&
+	    e->sys != 0)
+		err_advise(e, ADVICE_DOCTOR);
 }

@@ -17,3 +17,6 @@ void enforced_print(const struct spec *s, const struct enforce_host *host,
                     struct enforced_texts *out);
 int enforced_judge(const struct core *c, const struct spec *s, struct enforced_texts *out,
                    struct fail *f) MUST_USE;
+/* Adds to an error of a launch what to type, if this host tells why; when the walls themselves did
+ * not stand, at least who may know. */
+void enforced_advise(const struct core *c, struct err *e, bool is_of_walls);

@@ -18,13 +18,29 @@ static bool is_over(const struct sbx *s)
 	return (is_late || is_idle) && !s->change.is_busy && s->state != SANDBOX_CREATING;
 }
 
+/* Frozen or stopped it has no time that could be over: that begins when it goes on. */
+static void lapse(struct sbx *s)
+{
+	struct fail f;
+	int r = s->state != SANDBOX_RUNNING ? 0
+	        : s->life & LIFE_STOP       ? sbx_stop(s, NULL, NULL, &f)
+	                                    : sbx_pause(s, NULL, NULL, &f);
+
+	if (r == 0)
+		sbx_rest(s); /* else it is tried again */
+}
+
 static void look_at(void *entry, void *arg)
 {
 	struct sbx *s = entry;
 	struct fail f;
 
 	(void)arg;
-	if (is_over(s))
+	if (sbx_end_due(s) || !is_over(s))
+		return;
+	if (s->life & (LIFE_PAUSE | LIFE_STOP))
+		lapse(s);
+	else
 		(void)sbx_delete(s, NULL, NULL, &f); /* unreachable: tried again */
 }
 

@@ -2,6 +2,8 @@
 
 #include <stdarg.h>
 
+#include "base/advice.h"
+
 /* clang-format off */
 static const enum fail_code of_kind[] = {
 	[ERR_NONE]          = FAIL_BACKEND_ERROR,
@@ -29,4 +31,11 @@ int fail_set(struct fail *f, enum fail_code code, const char *fmt, ...)
 int fail_err(struct fail *f, const struct err *e)
 {
 	return fail_set(f, of_kind[e->kind], "%s", e->msg);
+}
+
+int fail_unstored(struct fail *f, const char *what, bool is_disk_full)
+{
+	return fail_set(f, FAIL_BACKEND_ERROR, "%s%s%s", what,
+	                is_disk_full ? ": the disk of the state folder is full; " : "",
+	                is_disk_full ? advice(ADVICE_DISK_FULL) : "");
 }

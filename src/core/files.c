@@ -29,9 +29,9 @@ struct files {
 #define LABEL_MAX 160
 
 static const bool changes[TREE_VERBS] = {
-	[TREE_WRITE] = true, [TREE_EDIT] = true,  [TREE_DELETE] = true,
-	[TREE_MOVE] = true,  [TREE_COPY] = true,  [TREE_MKDIR] = true,
-	[TREE_BATCH] = true, [TREE_PATCH] = true, [TREE_TAR_IN] = true,
+	[TREE_WRITE] = true,  [TREE_EDIT] = true,  [TREE_DELETE] = true, [TREE_MOVE] = true,
+	[TREE_COPY] = true,   [TREE_MKDIR] = true, [TREE_BATCH] = true,  [TREE_PATCH] = true,
+	[TREE_TAR_IN] = true, [TREE_MARK] = true,  [TREE_UNZIP] = true,
 };
 
 static bool give(struct worker *w, struct job *j);
@@ -173,11 +173,10 @@ static void take(struct worker *w, const struct tree_packet *p)
 		worker_end(w);
 		return;
 	}
-	w->job = NULL;
 	j->worker = NULL;
 	note_change(w->sandbox, j);
-	j->over(j, &p->answer);
 	worker_free(w);
+	j->over(j, &p->answer); /* last: it may start the next job, or end the sandbox */
 }
 
 static void ready(struct watch *watch, uint32_t events)

@@ -1,5 +1,6 @@
 #include "core/image.h"
 
+#include "core/template.h"
 #include "core/trees.h"
 #include "core/workspace.h"
 #include "engine/plan.h"
@@ -7,6 +8,8 @@
 #include "spec/opts.h"
 
 /* ---- names --------------------------------------------------------------------------- */
+
+#define IMPORT "; another: caisson image import NAME FILE|oci:DIR"
 
 /* "; did you mean ...?" of those that there are. */
 static void unknown(struct core *c, const char *tenant, const char *name, struct fail *f)
@@ -18,12 +21,16 @@ static void unknown(struct core *c, const char *tenant, const char *name, struct
 	if (store_image_list(c->store, tenant, &a, &list, &e) < 0)
 		list.n = 0;
 	const char **words = arena_alloc(&a, (list.n + 2) * sizeof *words);
+	size_t n = 0;
 	for (size_t i = 0; i < list.n; i++)
-		words[i] = list.rows[i].name;
-	words[list.n] = "host";
-	words[list.n + 1] = NULL;
-	fail_set(f, FAIL_NOT_FOUND, "image: there is no \"%.128s\"%s", name,
-	         hint(name, words).text);
+		if (!template_owns(list.rows[i].name))
+			words[n++] = list.rows[i].name;
+	words[n++] = "host";
+	words[n] = NULL;
+	const bool is_near = nearest(name, words) != NULL;
+
+	fail_set(f, FAIL_NOT_FOUND, "image: there is no \"%.128s\"%s%s", name,
+	         hint(name, words).text, is_near ? "" : IMPORT);
 }
 
 int image_find(struct core *c, const char *tenant, const char *name, struct arena *a,
@@ -46,12 +53,20 @@ struct users {
 	const struct sbx *found;
 };
 
+static bool has_tree(const struct sbx *s, int64_t tree)
+{
+	for (size_t i = 0; i < s->n_trees; i++)
+		if ((int64_t)s->trees[i].tree == tree)
+			return true;
+	return (int64_t)s->image_tree == tree;
+}
+
 static void look_for_user(void *entry, void *arg)
 {
 	const struct sbx *s = entry;
 	struct users *u = arg;
 
-	if ((int64_t)s->image_tree == u->tree && (u->with_spent || !s->is_spent))
+	if (has_tree(s, u->tree) && (u->with_spent || !s->is_spent))
 		u->found = s;
 }
 
@@ -80,6 +95,29 @@ int image_remove(struct core *c, const char *tenant, const char *name, struct st
 	if (store_workspace_by_root(c->store, row.tree, &a, &user, &e) == 0)
 		return fail_set(f, FAIL_BUSY, "image: the root of workspace %s is of it", user.id);
 	if (store_image_drop(c->store, tenant, name, row.tree, call, &e) < 0)
+		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
+	return 0;
+}
+
+static void retired(void *core, const struct store_answer *a)
+{
+	(void)a;
+	images_sweep(core);
+}
+
+int image_retire(struct core *c, const char *tenant, const char *name, struct fail *f)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct image_row row;
+	struct err e = { 0 };
+
+	if (image_find(c, tenant, name, &a, &row, f) < 0)
+		return -1;
+	const struct sbx *s = user_of(c, row.tree, false);
+	if (s)
+		return fail_set(f, FAIL_BUSY, "image: sandbox %s has it", s->id);
+	if (store_image_drop(c->store, tenant, name, row.tree,
+	                     (struct store_call){ .done = retired, .arg = c }, &e) < 0)
 		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
 	return 0;
 }

@@ -134,6 +134,25 @@ static bool is_hex(const char *text)
 	return text && strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
 }
 
+/* An object, and of the right kinds: whoever reads it need not ask again. */
+static bool are_settings(const char *text)
+{
+	static const char *const lists[] = { "entrypoint", "cmd" }, *const texts[] = { "cwd",
+		                                                                       "user" };
+	json_t *o = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	const json_t *env = json_object_get(o, "env");
+	bool is_good = json_is_object(o) && (!env || json_is_object(env));
+
+	for (size_t i = 0; i < COUNT(lists); i++) {
+		const json_t *list = json_object_get(o, lists[i]),
+			     *word = json_object_get(o, texts[i]);
+
+		is_good &= (!list || json_is_array(list)) && (!word || json_is_string(word));
+	}
+	json_decref(o);
+	return is_good;
+}
+
 /* The worker read hostile bytes: what it says of itself is looked at. */
 static void read_answer(struct image_import *im)
 {
@@ -148,9 +167,11 @@ static void read_answer(struct image_import *im)
 		                      .files = number_of(j, "files"),
 		                      .layers = number_of(j, "layers"),
 		                      .dropped = number_of(j, "dropped"),
+		                      .settings = text_of(im, j, "settings"),
 		                      .passwd = text_of(im, j, "passwd") };
 	if (im->answer.overflow || !is_hex(im->row.digest) || im->row.bytes < 0 ||
-	    im->row.files < 0 || im->row.layers < 0 || im->row.dropped < 0)
+	    im->row.files < 0 || im->row.layers < 0 || im->row.dropped < 0 ||
+	    (im->row.settings && !are_settings(im->row.settings)))
 		fail_set(&im->fail, FAIL_BACKEND_ERROR, "the worker does not say what it did");
 	json_decref(j);
 }
@@ -364,7 +385,7 @@ int image_check(struct core *c, const struct image_ask *ask, struct fail *f)
 	if (!image_name_is(ask->name))
 		return fail_set(
 		    f, FAIL_INVALID,
-		    "\"%.64s\" is not a name for an image (letters, digits, then . _ - : "
+		    "\"%.64s\" is not a name for an image (letters, digits, then . _ - : / "
 		    "too; not host, dir: or oci:)",
 		    ask->name);
 	if (!ask->is_replace &&

@@ -12,6 +12,10 @@
 #include "wire/ledger_text.h"
 
 #define AGAIN_MS 100
+#define GATHER_MS                                                                                  \
+	10 /* of the 50 in which a record is on disk: the writer wakes once for a start            \
+	    */
+#define GATHER_BYTES (64u << 10)
 #define GOODBYE_MS 2000
 
 /* What is not acknowledged yet, in the order of its numbers. */
@@ -53,9 +57,9 @@ struct ledger {
 	struct spool spool;
 	struct said *first, **last, *unsent;
 	uint64_t num;
-	size_t bytes;
+	size_t bytes, unsent_bytes;
 	uint64_t n_lost;
-	struct timer again, late;
+	struct timer again, late, gather;
 	bool is_asked; /* the launcher was */
 	bool is_full;  /* the disk is, says the writer */
 	bool is_blocked;
@@ -95,6 +99,7 @@ static int greet(struct ledger *l, const char *life)
 
 static void flush(struct ledger *l)
 {
+	timer_stop(&l->core->timers, &l->gather);
 	while (l->watch.fd >= 0 && l->unsent) {
 		int r = greet(l, l->unsent->life);
 
@@ -107,8 +112,14 @@ static void flush(struct ledger *l)
 		}
 		l->unsent = l->unsent->next;
 	}
+	l->unsent_bytes = 0;
 	if (l->watch.fd >= 0)
 		want_room(l, false);
+}
+
+static void gather_fired(struct timer *t)
+{
+	flush((struct ledger *)(void *)((char *)t - offsetof(struct ledger, gather)));
 }
 
 static void copy_name(char to[LEDGER_NAME_SIZE], const char *from)
@@ -166,7 +177,11 @@ static struct said *say(struct ledger *l, enum ledger_kind kind, const struct le
 	snprintf(s->life, sizeof s->life, "%s", l->life);
 	spool_add(&l->spool, s->life, &s->packet, s->n);
 	put(l, s);
-	flush(l);
+	l->unsent_bytes += s->n;
+	if (s->is_synced || l->unsent_bytes >= GATHER_BYTES)
+		flush(l);
+	else if (l->gather.at_ms == 0)
+		timer_set(&l->core->timers, &l->gather, GATHER_MS);
 	return s;
 }
 
@@ -217,6 +232,7 @@ void ledger_commit(struct core *c, enum ledger_kind kind, const struct ledger_wh
 	s->is_synced = true;
 	s->done = done;
 	s->arg = arg;
+	flush(l);
 	s->late_ms = core_mono_ms() + LEDGER_COMMIT_MS;
 	if (l->late.at_ms == 0)
 		timer_set(&c->timers, &l->late, LEDGER_COMMIT_MS);
@@ -393,7 +409,8 @@ int ledger_open(struct core *c, struct err *e)
 		              .reader = { .watch.fd = -1, .ledger = l },
 		              .core = c,
 		              .again.fired = again_fired,
-		              .late.fired = late_fired };
+		              .late.fired = late_fired,
+		              .gather.fired = gather_fired };
 	l->last = &l->first;
 	(void)!getrandom(raw, sizeof raw, 0); /* does not fail for so few, once it was seeded */
 	for (size_t i = 0; i < sizeof raw; i++)
@@ -432,6 +449,7 @@ void ledger_close(struct core *c)
 	maker_cancel(c, &l->reader);
 	timer_stop(&c->timers, &l->again);
 	timer_stop(&c->timers, &l->late);
+	timer_stop(&c->timers, &l->gather);
 	spool_close(&l->spool);
 	for (struct said *s = l->first, *next; s; s = next) {
 		next = s->next;
@@ -492,9 +510,10 @@ static void reader_given(void *arg, int socket_fd, const struct err *e)
 		ask_files(r->ledger);
 }
 
-/* Questions are few and small: they find room. */
+/* Questions are few and small: they find room. Who asks finds what was said before. */
 static void ask_files(struct ledger *l)
 {
+	flush(l);
 	if (l->reader.watch.fd < 0) {
 		if (l->asked && !l->reader.is_asked) {
 			l->reader.is_asked = true;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/enforced.h"
 #include "core/gate.h"
 #include "core/notes.h"
 #include "core/process.h"
@@ -131,6 +132,8 @@ static void take_fail(struct sbx *s, struct px *p, const struct channel_packet *
 	e.msg[sizeof e.msg - 1] = '\0';
 	if (e.kind > ERR_INTERNAL)
 		e.kind = ERR_INTERNAL;
+	if (!px_is_of_program(&e))
+		enforced_advise(s->core, &e, m->head.num == 0);
 	if (m->head.num == 0)
 		sbx_on_fail(s, &e);
 	else if (p)
@@ -161,6 +164,19 @@ static void take_started(struct px *p, const struct channel_packet *m)
 	memcpy(&started, m->data, sizeof started);
 	if (started.pid > 0)
 		px_on_started(p);
+}
+
+/* After a SYNC: what its row does not say of it. */
+static void take_proc(struct px *p, const struct channel_packet *m)
+{
+	struct channel_proc proc;
+
+	if (p && m->head.len == sizeof proc) {
+		memcpy(&proc, m->data, sizeof proc);
+		p->is_tty = proc.flags & EXEC_TTY;
+		p->has_stdin = proc.flags & EXEC_STDIN;
+	}
+	take_started(p, m);
 }
 
 static void take_ran(struct px *p, const struct channel_packet *m)
@@ -248,8 +264,10 @@ static void take(struct link *l, const struct channel_packet *m)
 		take_ready(l, m);
 		break;
 	case CH_STARTED:
-	case CH_PROC:
 		take_started(p, m);
+		break;
+	case CH_PROC:
+		take_proc(p, m);
 		break;
 	case CH_RAN:
 	case CH_MASKED:

@@ -39,6 +39,7 @@ static void px_free(struct px *p)
 	free(p->label);
 	free(p->details);
 	free(p->shell);
+	free(p->why);
 	json_decref(p->denials);
 	json_decref(p->env_names);
 	json_decref(p->workspace);
@@ -139,6 +140,7 @@ static struct process_row row_of(const struct px *p)
 		                     .cwd = p->cwd,
 		                     .label = p->label,
 		                     .shell = p->shell,
+		                     .at_end = p->at_end,
 		                     .exit_code = -1,
 		                     .created_ms = p->created_ms,
 		                     .started_ms = p->started_ms,
@@ -158,6 +160,8 @@ static void on_record(void *arg, const struct store_answer *a)
 	struct sbx *s = roster_find(&p->core->sandboxes, p->sandbox_id);
 	if (s && s->generation == p->generation)
 		(void)link_send(&s->link, CH_FORGET, p->num, NULL, 0);
+	if (s && s->generation == p->generation)
+		sbx_end_after(s, p->at_end);
 	px_unref(p);
 }
 
@@ -219,7 +223,7 @@ static void record_end(struct px *p)
 	struct process_row row = row_of(p);
 	row.exit_code = p->end.exit_code;
 	row.signal = p->end.signal;
-	row.reason = p->end.reason;
+	row.reason = px_reason(p);
 	row.ended_ms = p->ended_ms;
 	row.ms = (int64_t)p->end.ms;
 	row.cpu_ms = (int64_t)p->end.cpu_ms;
@@ -397,6 +401,7 @@ static void inserted(void *arg, const struct store_answer *a)
 	if (a->code != STORE_OK) {
 		journal(JOURNAL_ERROR, a->err->msg, "process", p->id, NULL);
 		p->is_unrecorded = true;
+		p->is_disk_full = a->code == STORE_FULL;
 		if (p->sandbox)
 			(void)link_send(&p->sandbox->link, CH_KILL, p->num, NULL, 0);
 	}
@@ -445,6 +450,7 @@ struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	p->created_ms = core_now_ms();
 	p->is_service = s->is_service;
 	p->is_final = ask->is_final;
+	p->at_end = ask->at_end;
 	p->is_tty = ask->is_tty;
 	p->has_stdin = ask->has_stdin;
 	snprintf(p->tenant, sizeof p->tenant, "%s", s->tenant);
@@ -623,13 +629,25 @@ static void tell_end(struct px *p)
 }
 
 /* It was never executed: the shell's words for that are 126 and 127. */
+const char *px_reason(const struct px *p)
+{
+	return p->why ? p->why : p->end.reason;
+}
+
+bool px_is_of_program(const struct err *e)
+{
+	return strncmp(e->msg, "execute: ", 9) == 0;
+}
+
 void px_on_fail(struct px *p, const struct err *e)
 {
-	bool is_program = strncmp(e->msg, "execute: ", 9) == 0;
+	bool is_program = px_is_of_program(e);
 
 	if (p->has_end)
 		return;
 	snprintf(p->end.reason, sizeof p->end.reason, "%s", e->msg);
+	free(p->why);
+	p->why = is_program ? NULL : mem_strdup(e->msg);
 	p->is_never_run = true;
 	if (is_program && p->is_denied) {
 		snprintf(p->end.reason, sizeof p->end.reason, "%s", p->denied);

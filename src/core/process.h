@@ -16,6 +16,7 @@ struct px_ask {
 	const struct pair_list *env; /* on top of the sandbox's */
 	bool is_tty, has_stdin, is_merged, is_final;
 	bool is_alone; /* what it leaves running is ended with it */
+	enum process_at_end at_end;
 	uint16_t rows, cols;
 	uint64_t timeout_ms, log_max, window;
 	bool kill_on_disconnect;
@@ -37,12 +38,14 @@ struct px {
 	uint32_t num;
 	int64_t generation;
 	enum process_state state;
+	enum process_at_end at_end;     /* what becomes of its sandbox then */
 	char *argv, *cwd, *label;       /* argv: JSON */
 	char argv_hash[TREE_HASH_TEXT]; /* where that was cut: of all of it, a NUL behind each */
 	char *details;                  /* JSON; of one from the store */
 	struct json_t *env_names;       /* that it was given; NULL: none */
 	struct json_t *denials;         /* connections that were denied while it ran; NULL: none */
 	struct json_t *workspace;       /* what it left there; NULL: it has none */
+	char *why;                      /* it never ran: end.reason, and more of it; or NULL */
 	char *shell;                    /* in which it runs, or NULL */
 	char shell_reason[192];         /* why that was started anew */
 	bool is_shell_restarted;        /* for it */
@@ -51,7 +54,7 @@ struct px {
 	bool is_final, is_tty, has_stdin, is_waiting_for_input;
 	bool is_known;  /* its monitor has spoken of it, or we have told it */
 	bool is_stored; /* its row is there, or could not be made: is_unrecorded */
-	bool is_unrecorded;
+	bool is_unrecorded, is_disk_full; /* the latter is why */
 	char approval[ID_SIZE];     /* that it, or what it started, last had to wait for; "" */
 	char denied[96];            /* why: */
 	bool is_denied;             /* a person said no, or nobody yes, and it was not executed */
@@ -99,6 +102,8 @@ void px_on_started(struct px *p);
 void px_on_took(struct px *p, const void *bytes, size_t n);
 void px_on_grew(struct px *p);
 void px_on_end(struct px *p, const struct channel_end *end);
+const char *px_reason(const struct px *p);  /* why it ended; "" */
+bool px_is_of_program(const struct err *e); /* the command, and not we, could not be executed */
 void px_on_fail(struct px *p, const struct err *e);
 void px_on_waiting(struct px *p);
 /* Something of it waits for an approval. Its own execve does; goes on; will fail (tripped.h). */

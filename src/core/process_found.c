@@ -21,6 +21,7 @@ static struct px *from_row(struct core *c, const struct process_row *row)
 	p->cwd = mem_strdup(row->cwd ? row->cwd : "/");
 	p->label = row->label ? mem_strdup(row->label) : NULL;
 	p->shell = row->shell ? mem_strdup(row->shell) : NULL;
+	p->at_end = (enum process_at_end)row->at_end;
 	p->created_ms = row->created_ms;
 	p->started_ms = row->started_ms;
 	p->log_fd = openat(c->logs_fd, p->id, O_RDWR | O_CLOEXEC); /* absent: purged */

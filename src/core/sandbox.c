@@ -63,6 +63,7 @@ void sbx_free(struct sbx *s)
 	spec_done(&s->spec);
 	free(s->key);
 	free(s->labels);
+	free(s->door);
 	free(s->spec_text);
 	free(s->enforced);
 	free(s->note);
@@ -139,7 +140,8 @@ void sbx_update(struct sbx *s, uint32_t fields, struct store_call call)
 		                   .started_ms = s->started_ms,
 		                   .ended_ms = core_now_ms(),
 		                   .expires_ms = s->expires_ms,
-		                   .image_tree = (int64_t)s->image_tree };
+		                   .image_tree = (int64_t)s->image_tree,
+		                   .door = s->door };
 	struct err e = { 0 };
 
 	if (store_sandbox_update(s->core->store, &row, fields, call, &e) < 0)
@@ -297,7 +299,9 @@ static int insert(struct sbx *s, struct store_call call, struct fail *f)
 		                   .pids = (int64_t)s->needs.of[QUOTA_PIDS],
 		                   .disk_bytes = (int64_t)s->needs.of[QUOTA_DISK],
 		                   .workspace = s->workspace ? s->workspace->row.id : NULL,
-		                   .image_tree = (int64_t)s->image_tree };
+		                   .image_tree = (int64_t)s->image_tree,
+		                   .life = s->life,
+		                   .door = s->door };
 	struct err e = { 0 };
 
 	if (s->is_service)
@@ -308,9 +312,13 @@ static int insert(struct sbx *s, struct store_call call, struct fail *f)
 }
 
 /* The launcher found nobody at the other end of a socket: of the monitor, or of the keeper. */
-static void explain_make(struct fail *f, const struct err *e, bool has_workspace)
+static void explain_make(const struct core *c, struct fail *f, const struct err *e,
+                         bool has_workspace)
 {
-	fail_err(f, e);
+	struct err told = *e;
+
+	enforced_advise(c, &told, true);
+	fail_err(f, &told);
 	if (e->sys != EPIPE && e->sys != ECONNRESET)
 		return;
 	fail_set(f, FAIL_SANDBOX_UNAVAILABLE, "%s died",
@@ -326,7 +334,7 @@ void sbx_made(void *arg, const struct launch_made *m, int channel_fd, const stru
 	AUTO(fd_close) int fd = channel_fd;
 
 	if (e) {
-		explain_make(&f, e, s->workspace);
+		explain_make(s->core, &f, e, s->workspace);
 		sbx_build_failed(s, &f);
 		return;
 	}
@@ -370,7 +378,7 @@ static void inserted(void *arg, const struct store_answer *a)
 	if (a->code == STORE_EXISTS)
 		fail_set(&f, FAIL_EXISTS, "a sandbox with this key exists");
 	else
-		fail_set(&f, FAIL_BACKEND_ERROR, "the sandbox could not be stored");
+		fail_unstored(&f, "the sandbox could not be stored", a->code == STORE_FULL);
 	f.is_retry_safe = true;
 	sbx_change_end(s, &f);
 	sbx_free(s);
@@ -429,6 +437,8 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	snprintf(s->boot_id, sizeof s->boot_id, "%s", c->boot_id);
 	s->key = ask->key ? mem_strdup(ask->key) : NULL;
 	s->labels = mem_strdup(ask->labels ? ask->labels : "{}");
+	s->door = ask->door ? mem_strdup(ask->door) : NULL;
+	s->life = ask->life;
 	s->spec = *ask->spec;
 	spec_init(ask->spec); /* moved */
 	s->spec_text = mem_strdup(ask->spec_text ? ask->spec_text : "{}");
@@ -610,9 +620,14 @@ static void gone_on_record(void *arg, const struct store_answer *a)
 	struct fail f = s->change.fail;
 	struct core *c = s->core;
 	bool has_image = s->image_tree != 0;
+	struct wsx *own = s->life & LIFE_OWNS_WORK ? s->workspace : NULL;
 
+	if (own)
+		wsx_ref(own);
 	sbx_change_end(s, f.code == FAIL_NONE ? NULL : &f);
 	sbx_free(s);
+	if (own)
+		wsx_discard(own);
 	if (has_image)
 		images_sweep(c);
 }

@@ -35,8 +35,11 @@ struct sbx {
 	struct core *core;
 	char id[ID_SIZE], tenant[TENANT_SIZE];
 	char *key, *labels; /* labels: JSON object */
+	char *door;         /* what a door was told of it, JSON; or NULL */
 	int64_t generation, created_ms, started_ms;
 	enum sandbox_state state;
+	uint32_t life; /* enum sandbox_life */
+	int at_end;    /* enum process_at_end: a process has ended that it was to end with */
 	char reason[128];
 	struct spec spec;   /* resolved */
 	char *spec_text;    /* canonical, as the caller said it */
@@ -107,7 +110,8 @@ struct sbx_ask {
 	const char *tenant, *key;
 	const char *spec_text; /* canonical JSON of what was asked */
 	struct spec *spec;     /* checked and resolved; moved into the sandbox */
-	const char *labels;
+	const char *labels, *door;
+	uint32_t life; /* enum sandbox_life */
 	uint64_t ttl_ms, idle_ms;
 	int client_fd; /* whose host paths; -1: nobody's */
 	bool is_one_shot, is_service, is_work_read_only;
@@ -136,6 +140,12 @@ int sbx_ask_wall(struct sbx *s, uint64_t wall_ms, const char *why, char id[ID_SI
                  struct fail *f) MUST_USE;
 struct approval_row;
 void sbx_wall_allowed(struct core *c, const struct approval_row *row);
+/* A process has ended that it was to end with; done at once, or as soon as nothing else is under
+ * way (expire.c). */
+void sbx_end_after(struct sbx *s, int at_end);
+bool sbx_end_due(struct sbx *s); /* true: it was done, and it may be gone */
+void sbx_rest(struct sbx *s);    /* no time runs for it until sbx_extend() */
+void sbx_set_door(struct sbx *s, const char *door);
 
 /* What it uses now; a sandbox that ends first answers with NULL. */
 typedef void sbx_usage_fn(void *arg, const struct channel_usage *u);
@@ -143,6 +153,7 @@ int sbx_usage(struct sbx *s, sbx_usage_fn *done, void *arg, struct fail *f) MUST
 
 /* Usable for a command or a file? Else the reason, as the API says it. */
 int sbx_check_running(struct sbx *s, struct fail *f) MUST_USE;
+bool sbx_is_there(const struct sbx *s); /* somebody's, and neither failed nor about to go */
 void sbx_touch(struct sbx *s);
 
 /* ---- for core.c, link.c, expire.c ---- */

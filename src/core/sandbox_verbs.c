@@ -23,6 +23,12 @@ static int refuse_state(const struct sbx *s, const char *verb, struct fail *f)
 	                sandbox_state_name(s->state), s->reason[0] ? ": " : "", s->reason);
 }
 
+bool sbx_is_there(const struct sbx *s)
+{
+	return !s->is_spent && !s->is_service && s->state != SANDBOX_DELETING &&
+	       s->state != SANDBOX_GONE && s->state != SANDBOX_FAILED;
+}
+
 int sbx_check_running(struct sbx *s, struct fail *f)
 {
 	if (s->state == SANDBOX_UNREACHABLE || s->is_unsettled) {
@@ -148,6 +154,41 @@ int sbx_extend(struct sbx *s, uint64_t wall_ms, uint64_t ttl_ms, struct fail *f)
 	return 0;
 }
 
+bool sbx_end_due(struct sbx *s)
+{
+	struct fail f = { 0 };
+	bool is_up = s->state == SANDBOX_RUNNING || s->state == SANDBOX_PAUSED;
+
+	if (s->at_end == AT_END_KEEP || s->change.is_busy)
+		return false;
+	if (s->at_end == AT_END_DELETE)
+		return sbx_delete(s, NULL, NULL, &f) == 0; /* refused: tried again */
+	s->at_end = AT_END_KEEP;
+	if (is_up && sbx_stop(s, NULL, NULL, &f) < 0)
+		s->at_end = AT_END_STOP;
+	return false;
+}
+
+void sbx_end_after(struct sbx *s, int at_end)
+{
+	if (at_end > s->at_end)
+		s->at_end = at_end;
+	(void)sbx_end_due(s); /* else at the next look */
+}
+
+void sbx_rest(struct sbx *s)
+{
+	s->expires_ms = 0;
+	sbx_update(s, SANDBOX_SET_EXPIRES, (struct store_call){ 0 });
+}
+
+void sbx_set_door(struct sbx *s, const char *door)
+{
+	free(s->door);
+	s->door = mem_strdup(door);
+	sbx_update(s, SANDBOX_SET_DOOR, (struct store_call){ 0 });
+}
+
 /* ---- usage --------------------------------------------------------------------------- */
 
 struct sbx_asker {
@@ -204,6 +245,8 @@ struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row)
 	s->entry.key = s->id;
 	s->key = row->key ? mem_strdup(row->key) : NULL;
 	s->labels = mem_strdup(row->labels ? row->labels : "{}");
+	s->door = row->door ? mem_strdup(row->door) : NULL;
+	s->life = (uint32_t)row->life;
 	s->spec_text = mem_strdup(row->spec);
 	s->enforced = mem_strdup(row->enforced ? row->enforced : "{}");
 	s->generation = row->generation;

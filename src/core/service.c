@@ -190,7 +190,7 @@ static void explain(struct service *s, struct service_end *end)
 	else if (p->state == PROCESS_SIGNALED)
 		end->exit_code = 128 + p->end.signal;
 	else
-		fail_set(&end->fail, FAIL_SANDBOX_UNAVAILABLE, "%s", p->end.reason);
+		fail_set(&end->fail, FAIL_SANDBOX_UNAVAILABLE, "%s", px_reason(p));
 }
 
 static void finish_fired(struct timer *t)

@@ -117,6 +117,7 @@ struct wsx_forks {
 	uint64_t ttl_ms; /* 0: that of the workspace */
 	bool is_scratch; /* by the daemon, for what is on record itself: this is not */
 	bool is_ours;    /* for a moment, by the daemon: no quota counts */
+	bool is_bare;    /* of its files alone: the root that it keeps is not theirs */
 };
 /* The new ones are `ids`, n of them. */
 typedef void wsx_forked_fn(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct fail *f);

@@ -485,7 +485,7 @@ struct fork_op {
 	struct wsx *w;
 	size_t n;
 	int64_t ttl_ms;
-	bool is_ours, is_scratch;
+	bool is_ours, is_scratch, is_bare;
 	char actor[ACTOR_SIZE];
 	char *key;
 	char (*ids)[ID_SIZE];
@@ -556,7 +556,11 @@ static void fork_from(struct fork_op *o, int64_t num, const char *stack)
 		rows[i].top = (int64_t)trees_number(c);
 		rows[i].stack = stack;
 		rows[i].begins = rows[i].origin = rows[i].head = num;
-		if (o->w->row.root_num) {
+		if (o->is_bare) {
+			rows[i].root_num = rows[i].root_top = rows[i].root_begins = 0;
+			rows[i].root_tree = 0;
+			rows[i].root_image = NULL;
+		} else if (o->w->row.root_num) {
 			rows[i].root_num = (int64_t)trees_number(c);
 			rows[i].root_top = (int64_t)trees_number(c);
 			rows[i].root_begins = root;
@@ -610,6 +614,7 @@ int wsx_fork(struct wsx *w, const struct wsx_forks *forks, wsx_forked_fn *done, 
 	o->ttl_ms = (int64_t)forks->ttl_ms;
 	o->is_ours = forks->is_ours;
 	o->is_scratch = forks->is_scratch;
+	o->is_bare = forks->is_bare;
 	snprintf(o->actor, sizeof o->actor, "%s", w->core->actor ? w->core->actor : "");
 	o->ids = mem_alloc(forks->n * sizeof *o->ids);
 	wsx_ref(w);

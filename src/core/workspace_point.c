@@ -401,7 +401,7 @@ static bool is_alias(struct point_op *o)
 
 		if (store_point_by_num(w->core->store, w->row.head, &a, &old, &e) == 0) {
 			o->kept.row.before = old.before;
-			o->kept.row.root = old.root;
+			o->kept.row.root = ws_root_of(w, w->row.head);
 		}
 	}
 	return true;

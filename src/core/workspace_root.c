@@ -176,6 +176,10 @@ int64_t ws_root_of(const struct wsx *w, int64_t num)
 
 	if (num == 0 || store_point_by_num(w->core->store, num, &a, &row, &e) < 0)
 		return 0;
+	/* A fork of files alone (wsx_forks.is_bare): what it has of its parent's is not its root.
+	 */
+	if (w->row.root_begins == 0 && row.workspace && strcmp(row.workspace, w->row.id) != 0)
+		return 0;
 	return row.root;
 }
 

@@ -419,6 +419,24 @@ def _(api):
     check(far.status in (200, 400), f"after beyond the end: {far}")
 
 
+@test("at_end: a sandbox stops, or goes, with one of its processes")
+def _(api):
+    c = api.client
+    s = c.create()
+    c.execute(s, ["sleep", "60"], wait=0)
+    same(c.execute(s, "echo kept >/work/x; exit 3", at_end="stop")["exit_code"], 3)
+    wait_until(lambda: c.ok("GET", f"/v1/sandboxes/{s['id']}")["state"] == "stopped", what="stopped")
+    c.ok("POST", f"/v1/sandboxes/{s['id']}/start")
+    same(c.execute(s, "cat /work/x", at_end="keep")["stdout"], "kept\n")
+    same(c.execute(s, ["/no/such"], at_end="delete")["exit_code"], 127)
+    wait_until(lambda: c.get(f"/v1/sandboxes/{s['id']}").json["state"] == "gone", what="gone")
+    s = c.create()
+    same(c.post(f"/v1/sandboxes/{s['id']}/exec", {"cmd": "true", "at_end": "pause"}).status, 400)
+    c.execute(s, ["sleep", "0.2"], wait=0, at_end="delete")
+    c.ok("POST", f"/v1/sandboxes/{s['id']}/stop")  # its end is that of the stop
+    wait_until(lambda: c.get(f"/v1/sandboxes/{s['id']}").json["state"] == "gone", what="gone")
+
+
 @test("signals: to the process, to the tree; DELETE ends all it started and nobody else's")
 def _(api):
     c = api.client
@@ -664,6 +682,8 @@ def _(_api):
                    c.post("/v1/sandboxes", {}).status, c.get("/v1/tokens").status]
             same(got, statuses, scope)
             c.close()
+        same(d.tcp(tokens["exec"]["token"]).post(f"/v1/sandboxes/{made['id']}/exec", {"cmd": ["true"], "at_end": "stop"}).status, 403,
+             "exec, and the end of the sandbox")
         other = d.tcp(local.ok("POST", "/v1/tokens", {"scope": ["admin"], "tenant": "b"})["token"])
         same(other.get(f"/v1/sandboxes/{made['id']}").status, 404, "another tenant")
         same(other.get("/v1/sandboxes/mine").status, 404, "another tenant's key")
