@@ -39,8 +39,8 @@ static const char usage[] =
 	"usage: caisson-launcher --state DIR --run DIR [--listen ADDR]... [--tls CERT KEY]\n"
 	"           [--host-path DIR]... [--service-id N] [--on-demand] [--idle-exit TIME]\n"
 	"           [--ttl TIME] [--keep-records TIME] [--keep-trash TIME] [--keep-ledger SIZE]\n"
-	"           [--ledger-burst N] [--process-events on|off] [--log LEVEL] [--net NAME=VALUE]...\n"
-	"           [--approvals NAME=VALUE]...\n"
+	"           [--ledger-burst N] [--process-events on|off] [--domain NAME] [--log LEVEL]\n"
+	"           [--net NAME=VALUE]... [--approvals NAME=VALUE]...\n"
 	"           [--quota NAME=N]... [--store NAME=N]... [--default LIMIT=N]... [--most LIMIT=N]...\n";
 /* clang-format on */
 
@@ -164,6 +164,7 @@ static const struct option {
 	{ "--keep-ledger",  1, false, set_keep_ledger },
 	{ "--ledger-burst", 1, false, set_ledger_burst },
 	{ "--process-events", 1, true, NULL },
+	{ "--domain", 1, true, NULL },
 	{ "--log",          1, true,  NULL },
 	{ "--net",          1, true,  add_net },
 	{ "--approvals",    1, true,  add_approvals },

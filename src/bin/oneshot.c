@@ -275,6 +275,7 @@ static int take_fail(const struct oneshot *o, struct err *e)
 
 	memcpy(e, o->packet.data, n);
 	e->msg[sizeof e->msg - 1] = '\0';
+	(void)hostcheck_advise("", o->gates.is_root ? HOST_ROOT : HOST_ROOTLESS, e);
 	return -1;
 }
 

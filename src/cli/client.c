@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/advice.h"
 #include "base/fd.h"
 #include "cli/ondemand.h"
 #include "cli/progress.h"
@@ -52,13 +53,29 @@ static bool may_not_start(void)
 	return start && strcmp(start, "never") == 0;
 }
 
+/* Nobody is there, or nobody is there any more. */
+static bool is_absent(const struct err *e)
+{
+	return e->sys == ENOENT || e->sys == ECONNREFUSED;
+}
+
+static enum advice advice_of_connect(const struct client *c, const struct err *e)
+{
+	if (e->sys == EACCES || e->sys == EPERM)
+		return c->address.is_tcp ? ADVICE_NONE : ADVICE_SOCKET_DENIED;
+	if (is_absent(e))
+		return c->address.is_tcp ? ADVICE_NO_SERVER : ADVICE_NO_DAEMON;
+	return ADVICE_NONE;
+}
+
 static int connect_somehow(struct client *c, struct err *e)
 {
 	int fd = address_connect(&c->address, e);
 
-	if (fd >= 0 || c->address.is_named || may_not_start() ||
-	    (e->sys != ENOENT && e->sys != ECONNREFUSED))
+	if (fd >= 0)
 		return fd;
+	if (c->address.is_named || may_not_start() || !is_absent(e))
+		return err_advise(e, advice_of_connect(c, e));
 	return ondemand_connect(&c->address, e);
 }
 
@@ -233,12 +250,25 @@ static int send_request(struct client *c, const struct client_ask *ask, struct e
 	return is_whole ? 0 : send_all(c, ask->body.at, ask->body.len, e);
 }
 
+int client_send(struct client *c, const struct client_ask *ask, struct err *e)
+{
+	if (send_request(c, ask, e) < 0)
+		return -1;
+	c->is_asked = true;
+	return 0;
+}
+
 /* ---- the answer ---------------------------------------------------------------------- */
 
+/* The launcher listens before the daemon does: of one's own that fell meanwhile it has kept why. */
 static int lost(struct client *c, struct err *e)
 {
+	char said[ONDEMAND_SAID_MAX];
+
 	hang_up(c);
-	return err_new(e, ERR_INTERNAL, "the daemon closed the connection");
+	if (c->has_answered || c->address.is_named || !ondemand_said(&c->address, said))
+		return err_new(e, ERR_INTERNAL, "the daemon closed the connection");
+	return err_new(e, ERR_INTERNAL, "the daemon did not start: %s", said);
 }
 
 static int wrong(struct client *c, int code, struct err *e)
@@ -265,10 +295,11 @@ static int read_head(struct client *c, const struct client_ask *ask, struct http
 		if (n > 0 && head->status >= 200)
 			return 0;
 		int r = n > 0 ? 1 : fill(c, e);
-		if (r < 0)
+		if (r < 0 && e->sys != ECONNRESET)
 			return -1;
-		if (r == 0)
+		if (r <= 0)
 			return lost(c, e);
+		c->has_answered = true;
 	}
 }
 
@@ -305,7 +336,8 @@ static int finish(struct client *c, const struct client_answer *a)
 	return 0;
 }
 
-int client_read(struct client *c, struct client_answer *a, struct span *piece, struct err *e)
+static int read_piece(struct client *c, struct client_answer *a, bool waits, struct span *piece,
+                      struct err *e)
 {
 	for (;;) {
 		struct http_piece p = { 0 };
@@ -320,6 +352,8 @@ int client_read(struct client *c, struct client_answer *a, struct span *piece, s
 		}
 		if (r == HTTP_BODY_DONE)
 			return finish(c, a);
+		if (n_unread(c) == 0 && !waits && !has_answered(c))
+			return CLIENT_LATER;
 		int n = n_unread(c) > 0 ? 1 : fill(c, e);
 		if (n < 0) {
 			hang_up(c);
@@ -332,6 +366,16 @@ int client_read(struct client *c, struct client_answer *a, struct span *piece, s
 		if (n == 0)
 			return lost(c, e);
 	}
+}
+
+int client_read(struct client *c, struct client_answer *a, struct span *piece, struct err *e)
+{
+	return read_piece(c, a, true, piece, e);
+}
+
+int client_read_some(struct client *c, struct client_answer *a, struct span *piece, struct err *e)
+{
+	return read_piece(c, a, false, piece, e);
 }
 
 static int read_all(struct client *c, struct client_answer *a, struct str *out, struct err *e)
@@ -513,9 +557,12 @@ static int upgrade_once(struct client *c, const struct client_ask *ask, struct e
 	while ((n = switching_head(unread(c), n_unread(c), protocol)) == 0) {
 		int r = fill(c, e);
 
+		if (r < 0 && e->sys != ECONNRESET)
+			return -1;
 		if (r <= 0)
-			return r < 0 ? -1 : lost(c, e);
+			return lost(c, e);
 	}
+	c->has_answered = true;
 	progress_end();
 	if (n > 0) {
 		c->in_from += (size_t)n;

@@ -19,7 +19,9 @@ struct client {
 	size_t in_from;
 	const char *doing; /* for the line of progress; NULL: "waiting for the daemon" */
 	json_t *problem;   /* of the last answer, when it was one */
-	bool is_asked;     /* the next request has been sent over fd already (cli/early.h) */
+	bool has_answered; /* it lives: what goes wrong later is something else */
+	bool is_asked;     /* the next request has been sent over fd already (cli/early.h, or by
+	                    * client_send()) */
 };
 
 /* More of a body: bytes put to `buf`, 0 at its end, -1. */
@@ -46,12 +48,18 @@ struct client_answer {
 void client_init(struct client *c);
 void client_done(struct client *c);
 
+/* Only sends it: client_begin() with the same ask then reads the answer, which c->fd tells of. */
+int client_send(struct client *c, const struct client_ask *ask, struct err *e) MUST_USE;
 /* Sends the request and reads the head of the answer, whatever its status. */
 int client_begin(struct client *c, const struct client_ask *ask, struct client_answer *out,
                  struct err *e) MUST_USE;
 /* The next piece of its body, good until the next call: 1; 0 at the end; -1. */
 int client_read(struct client *c, struct client_answer *a, struct span *piece,
                 struct err *e) MUST_USE;
+/* The same, but it does not wait: CLIENT_LATER when there is nothing yet. */
+#define CLIENT_LATER 2
+int client_read_some(struct client *c, struct client_answer *a, struct span *piece,
+                     struct err *e) MUST_USE;
 /* Turns an answer of 400 and above into an error: the problem's sentence. */
 int client_check(struct client *c, struct client_answer *a, struct err *e) MUST_USE;
 

@@ -10,10 +10,8 @@
 enum { EXIT_UNENFORCEABLE = 1, EXIT_OURS = 125, LAUNCHES = 5, REPORT_BYTES_MAX = 1 << 20 };
 
 static const char *const area_names[] = {
-	[DOCTOR_WALLS] = "walls",
-	[DOCTOR_ROOT] = "root",
-	[DOCTOR_ROOTLESS] = "rootless",
-	[DOCTOR_SETTINGS] = "settings",
+	[DOCTOR_WALLS] = "walls",       [DOCTOR_ROOT] = "root",   [DOCTOR_ROOTLESS] = "rootless",
+	[DOCTOR_SETTINGS] = "settings", [DOCTOR_SETUP] = "setup",
 };
 _Static_assert(COUNT(area_names) == DOCTOR_AREAS, "an area has no name");
 
@@ -271,6 +269,7 @@ int doctor_main(int argc, char **argv, const struct driver *driver)
 	}
 	r = (struct doctor_report){ .mode = DOCTOR_ROOTLESS };
 	driver->inspect(&r);
+	doctor_setup(&r);
 	time_launches(driver, &t);
 	if (is_json)
 		print_json(&r, &t, &out);

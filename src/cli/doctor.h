@@ -8,7 +8,14 @@
 
 #define DOCTOR_ROWS_MAX 96
 
-enum doctor_area { DOCTOR_WALLS, DOCTOR_ROOT, DOCTOR_ROOTLESS, DOCTOR_SETTINGS, DOCTOR_AREAS };
+enum doctor_area {
+	DOCTOR_WALLS,
+	DOCTOR_ROOT,
+	DOCTOR_ROOTLESS,
+	DOCTOR_SETTINGS,
+	DOCTOR_SETUP,
+	DOCTOR_AREAS
+};
 enum doctor_state { DOCTOR_OK, DOCTOR_WEAK, DOCTOR_MISSING, DOCTOR_UNKNOWN, DOCTOR_STATES };
 
 struct doctor_row {
@@ -29,5 +36,6 @@ struct doctor_report {
 	size_t n_rows;
 };
 
+void doctor_setup(struct doctor_report *r); /* adds rows: doctor_setup.c */
 /* 0; 1 when the default spec cannot be enforced here; 125 for bad usage or lost output. */
 int doctor_main(int argc, char **argv, const struct driver *driver);

@@ -1,7 +1,10 @@
 #include "cli/flags.h"
 
 #include "base/vec.h"
-#include "spec/spec.h"
+#include "spec/config.h"
+#include "spec/opts.h"
+
+#define OWN_MAX 64 /* of one verb that are looked through for the nearest */
 
 static int set_switch(void *field, char **values, struct err *e)
 {
@@ -9,6 +12,24 @@ static int set_switch(void *field, char **values, struct err *e)
 	(void)e;
 	*(bool *)field = true;
 	return 0;
+}
+
+/* --name=false */
+static int set_switch_as(void *field, const char *value, struct err *e)
+{
+	static const struct {
+		const char *word;
+		bool is_on;
+	} words[] = { { "true", true }, { "false", false }, { "1", true },
+		      { "0", false },   { "t", true },      { "f", false } };
+
+	for (size_t i = 0; i < COUNT(words); i++) {
+		if (strcmp(words[i].word, value) != 0)
+			continue;
+		*(bool *)field = words[i].is_on;
+		return 0;
+	}
+	return err_new(e, ERR_INVALID, "\"%.64s\" is neither true nor false", value);
 }
 
 static int set_text(void *field, char **values, struct err *e)
@@ -123,26 +144,71 @@ static int take_long(struct parse *p, char *word, struct err *e)
 		return 0;
 	if (word[2 + len] == '\0')
 		return set_following(p, f, word, e);
-	if (types[f->type].n_values != 1)
-		return err_new(e, ERR_INVALID, "--%s takes %s", f->name,
-		               f->type == FLAG_SWITCH ? "no value" : "two words");
 	char *value = word + 3 + len;
+
+	if (types[f->type].n_values > 1)
+		return err_new(e, ERR_INVALID, "--%s takes two words", f->name);
+	if (f->type == FLAG_SWITCH && set_switch_as((char *)p->into + f->offset, value, e) < 0)
+		return err_wrap(e, "--%s", f->name);
+	if (f->type == FLAG_SWITCH)
+		return 1;
 	return set(p, f, &value, e) < 0 ? -1 : 1;
 }
 
-/* -i, -it, -w DIR, -itw DIR */
+/* -i, -it, -w DIR, -itw DIR, -wDIR, -w=DIR */
 static int take_letters(struct parse *p, char *word, struct err *e)
 {
 	for (const char *c = word + 1; *c; c++) {
 		const struct flag *f = find_letter(p->table, *c);
 
-		if (!f || (c[1] && types[f->type].n_values > 0))
+		if (!f || (c[1] && types[f->type].n_values > 1))
 			return 0;
+		if (types[f->type].n_values > 0)
+			break; /* the rest is its value */
 	}
-	for (const char *c = word + 1; *c; c++)
-		if (set_following(p, find_letter(p->table, *c), word, e) < 0)
+	for (char *c = word + 1; *c; c++) {
+		const struct flag *f = find_letter(p->table, *c);
+
+		if (types[f->type].n_values == 1 && c[1]) {
+			char *value = c + 1 + (c[1] == '=');
+
+			return set(p, f, &value, e) < 0 ? -1 : 1;
+		}
+		if (set_following(p, f, word, e) < 0)
 			return -1;
+	}
 	return 1;
+}
+
+/* Of the verb's own rows, and of the two tables that it may take options of. */
+static const char *nearest_name(const struct flag_table *t, const char *name)
+{
+	const char *own[OWN_MAX + 1], *best[4];
+	size_t n = 0, n_best = 0;
+
+	for (size_t i = 0; i < t->n && n < OWN_MAX; i++)
+		if (t->at[i].name)
+			own[n++] = t->at[i].name;
+	own[n] = NULL;
+	const char *of[] = { nearest(name, own), t->takes_spec ? spec_nearest_flag(name) : NULL,
+		             t->takes_config ? config_nearest_flag(name) : NULL };
+	for (size_t i = 0; i < COUNT(of); i++)
+		if (of[i])
+			best[n_best++] = of[i];
+	best[n_best] = NULL;
+	return nearest(name, best);
+}
+
+static int unknown(const struct parse *p, const char *word, struct err *e)
+{
+	char name[64];
+
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+	const char *near = name[1] == '-' && name[2] ? nearest_name(p->table, name + 2) : NULL;
+	if (near)
+		return err_new(e, ERR_INVALID, "unknown option %s; did you mean --%s?", name, near);
+	return err_new(e, ERR_INVALID, "unknown option %.64s; `caisson help %s` lists them", word,
+	               p->argv[0]);
 }
 
 static int take_option(struct parse *p, struct err *e)
@@ -153,8 +219,7 @@ static int take_option(struct parse *p, struct err *e)
 	if (r == 0 && p->table->other)
 		r = p->table->other(p->into, p->argc, p->argv, &p->i, e);
 	if (r == 0)
-		r = err_new(e, ERR_INVALID, "unknown option %.64s; `caisson help %s` lists them",
-		            word, p->argv[0]);
+		r = unknown(p, word, e);
 	return r;
 }
 
@@ -163,9 +228,9 @@ static bool is_option(const char *word)
 	return word[0] == '-' && word[1] != '\0';
 }
 
-static bool is_help(const char *word)
+static bool is_help(const struct flag_table *t, const char *word)
 {
-	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+	return strcmp(word, "--help") == 0 || (strcmp(word, "-h") == 0 && !find_letter(t, 'h'));
 }
 
 int flags_parse(const struct flag_table *t, int argc, char **argv, void *into, struct words *out,
@@ -184,10 +249,11 @@ int flags_parse(const struct flag_table *t, int argc, char **argv, void *into, s
 		}
 		if (are_options_over || !is_option(word)) {
 			argv[1 + n++] = word; /* behind what was read */
-			are_options_over |= t->words_before && n > t->words_before;
+			are_options_over |=
+			    t->is_strict || (t->words_before && n > t->words_before);
 			continue;
 		}
-		if (is_help(word))
+		if (is_help(t, word))
 			return 1;
 		if (take_option(&p, e) < 0)
 			return -1;

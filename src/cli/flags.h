@@ -46,6 +46,8 @@ struct flag_table {
 	int (*other)(void *into, int argc, char **argv, int *i, struct err *e);
 	size_t
 	    words_before; /* the word after so many is a command, with options of its own; 0: no */
+	bool is_strict;   /* the first word ends the options */
+	bool takes_spec, takes_config; /* what `other` knows, for "did you mean" */
 };
 
 struct words {

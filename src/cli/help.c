@@ -90,11 +90,8 @@ int help_main(const struct verb_table *t, int argc, char **argv)
 	const char *word = argc > 1 ? argv[1] : NULL;
 	const struct verb *v = word ? verb_find(t, word) : NULL;
 
-	if (word && !v && strcmp(word, "--man") != 0) {
-		fprintf(stderr, "caisson: unknown command %.64s; `caisson help` lists them\n",
-		        word);
-		return EXIT_OURS;
-	}
+	if (word && !v && strcmp(word, "--man") != 0)
+		return verb_unknown(t, word);
 	if (v)
 		verb_help(v, &text);
 	else if (word)

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/advice.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/escape.h"
@@ -48,8 +49,9 @@ int ondemand_find(const char *name, char out[PATH_TEXT_MAX], struct err *e)
 		if (len > 0 && len < PATH_TEXT_MAX && access(out, X_OK) == 0)
 			return 0;
 	}
-	return err_new(e, ERR_INTERNAL,
-	               "%s is neither beside this program nor in ../libexec/caisson", name);
+	err_new(e, ERR_INTERNAL, "%s is neither beside this program nor in ../libexec/caisson",
+	        name);
+	return err_advise(e, ADVICE_PROGRAMS);
 }
 
 /* ---- one starter at a time ----------------------------------------------------------- */
@@ -113,27 +115,53 @@ static _Noreturn void become_launcher(struct start *s)
 	_exit(125);
 }
 
-/* The last line that it wrote. */
-static void last_words(const struct start *s, char *out, size_t size)
+/* Lines of the journal begin with the time; this is how a program of ours gives up. */
+static bool is_end(const char *line)
+{
+	return strncmp(line, "caissond: ", 10) == 0 || strncmp(line, "caisson-launcher: ", 18) == 0;
+}
+
+/* The last line by which somebody gave up: others may have written after it. Else the last. */
+static const char *find_words(char *text)
+{
+	const char *found = "";
+
+	for (char *line; (line = strsep(&text, "\n"));)
+		if (line[0] && (is_end(line) || !is_end(found)))
+			found = line;
+	return found;
+}
+
+static void last_words(int log_fd, char out[ONDEMAND_SAID_MAX])
 {
 	char text[4096];
 	struct stat st;
-	off_t from = fstat(s->log_fd, &st) == 0 && st.st_size >= (off_t)sizeof text
+	off_t from = fstat(log_fd, &st) == 0 && st.st_size >= (off_t)sizeof text
 	                 ? st.st_size - (off_t)sizeof text + 1
 	                 : 0;
-	ssize_t n = pread(s->log_fd, text, sizeof text - 1, from);
+	ssize_t n = pread(log_fd, text, sizeof text - 1, from);
 
-	while (n > 0 && text[n - 1] == '\n')
-		n--;
 	text[n > 0 ? n : 0] = '\0';
-	const char *line = strrchr(text, '\n');
-	snprintf(out, size, "%s", escape_brief(line ? line + 1 : text));
+	snprintf(out, ONDEMAND_SAID_MAX, "%s", escape_brief(find_words(text)));
+}
+
+bool ondemand_said(const struct address *a, char out[ONDEMAND_SAID_MAX])
+{
+	char path[PATH_TEXT_MAX];
+	int n = snprintf(path, sizeof path, "%s/%s", a->run_dir, LOG_NAME);
+	AUTO(fd_close)
+	int fd = n < (int)sizeof path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+
+	out[0] = '\0';
+	if (fd >= 0)
+		last_words(fd, out);
+	return is_end(out);
 }
 
 /* 0: it lives, or another one has its place; -1 with what it said. */
 static int check_alive(struct start *s, struct err *e)
 {
-	char said[400];
+	char said[ONDEMAND_SAID_MAX];
 	int status = 0;
 
 	if (s->pid <= 0 || waitpid(s->pid, &status, WNOHANG) <= 0)
@@ -141,7 +169,7 @@ static int check_alive(struct start *s, struct err *e)
 	s->pid = -1;
 	if (WIFEXITED(status) && (WEXITSTATUS(status) == STATUS_BUSY || WEXITSTATUS(status) == 0))
 		return 0;
-	last_words(s, said, sizeof said);
+	last_words(s->log_fd, said);
 	return err_new(e, ERR_INTERNAL, "the daemon did not start: %s",
 	               said[0] ? said : "it said nothing");
 }
@@ -224,4 +252,72 @@ int ondemand_connect(const struct address *a, struct err *e)
 	fd_close(&s.log_fd);
 	progress_end();
 	return fd;
+}
+
+/* ---- for `caisson serve` --------------------------------------------------------------- */
+
+int ondemand_serve(struct settings *x, struct address *out, struct err *e)
+{
+	struct address a = { 0 };
+	int64_t until_ms = now_ms() + START_MS;
+	struct start s = { .address = &a, .run_fd = -1, .log_fd = -1 };
+
+	snprintf(a.run_dir, sizeof a.run_dir, "%s", x->all.run);
+	if (snprintf(a.path, sizeof a.path, "%s/api.sock", x->all.run) >= (int)sizeof a.path)
+		return err_new(e, ERR_INVALID, "the path %.64s... is too long", x->all.run);
+	AUTO(fd_close) int run_fd = open_run_dir(a.run_dir, e);
+	AUTO(fd_close) int turn_fd = run_fd < 0 ? -1 : take_turn(run_fd, until_ms, e);
+	if (turn_fd < 0)
+		return -1;
+	AUTO(fd_close) int other = address_connect(&a, e);
+	if (other >= 0) {
+		err_new(e, ERR_DENIED, "another launcher has %s", a.run_dir);
+		return err_advise(e, ADVICE_RUNS_ALREADY);
+	}
+	s.run_fd = run_fd;
+	if (ondemand_find("caisson-launcher", s.program, e) < 0)
+		return -1;
+	settings_args(x, s.program, s.args);
+	int fd = start(&s, e) < 0 ? -1 : await_socket(&s, until_ms, e);
+	fd_close(&s.log_fd);
+	progress_end();
+	*out = a;
+	return fd;
+}
+
+/* The process that has the lock, when a command has started it; else 0. */
+static pid_t find_own(int lock_fd)
+{
+	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char path[48], words[8192];
+
+	if (fcntl(lock_fd, F_GETLK, &l) < 0 || l.l_type == F_UNLCK || l.l_pid <= 0)
+		return 0;
+	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)l.l_pid);
+	AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, words, sizeof words - 1);
+
+	words[n > 0 ? n : 0] = '\0';
+	for (const char *word = words; word < words + n; word += strlen(word) + 1)
+		if (strcmp(word, "--on-demand") == 0)
+			return l.l_pid;
+	return 0;
+}
+
+int ondemand_dismiss(const char *run_dir, struct err *e)
+{
+	char path[PATH_TEXT_MAX + 16];
+	int64_t until_ms = now_ms() + START_MS;
+	pid_t pid;
+
+	snprintf(path, sizeof path, "%s/launcher.lock", run_dir);
+	AUTO(fd_close) int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return 0; /* nobody was ever there, or it is for the launcher to say why not */
+	pid = find_own(fd);
+	if (pid > 0 && kill(pid, SIGTERM) < 0 && errno != ESRCH)
+		return err_sys(e, errno, "end the daemon that a command has started");
+	while (pid > 0 && find_own(fd) == pid && now_ms() < until_ms)
+		pause_ms(LOOK_MS);
+	return 0;
 }

@@ -10,6 +10,7 @@
 #include "cli/result.h"
 #include "cli/run_collect.h"
 #include "cli/terminal.h"
+#include "spec/opts.h"
 
 enum { EXIT_DENIED = 126, EXIT_NOT_FOUND = 127, EXIT_OURS = 125 };
 
@@ -95,7 +96,11 @@ static int take_own(struct run *r, int argc, char **argv, int *i, struct err *e)
 
 static int unknown(const char *word, struct err *e)
 {
-	const char *near = spec_nearest_flag(word + strspn(word, "-"));
+	const char *name = word + strspn(word, "-");
+	const char *words[] = { "cwd",  "timeout", "collect",
+		                "into", "json",    spec_nearest_flag(name),
+		                NULL };
+	const char *near = nearest(name, words);
 
 	if (near)
 		return err_new(e, ERR_INVALID, "unknown option %s; did you mean --%s?", word, near);

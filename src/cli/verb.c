@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/escape.h"
+#include "spec/opts.h"
 
 #define PATH_MAX_BYTES (64u << 10)
 #define ROWS_MAX 100000
@@ -14,6 +15,24 @@ const struct verb *verb_find(const struct verb_table *t, const char *name)
 		if (strcmp(t->at[i]->name, name) == 0)
 			return t->at[i];
 	return NULL;
+}
+
+int verb_unknown(const struct verb_table *t, const char *name)
+{
+	AUTO(freep) const char **names = mem_alloc((t->n + 1) * sizeof *names);
+
+	for (size_t i = 0; i < t->n; i++)
+		names[i] = t->at[i]->name;
+	names[t->n] = NULL;
+	const char *near = nearest(name, names);
+	const char *shown = escape_brief(name);
+
+	if (near)
+		fprintf(stderr, "caisson: unknown command %.64s; did you mean %s?\n", shown, near);
+	else
+		fprintf(stderr, "caisson: unknown command %.64s; `caisson help` lists them\n",
+		        shown);
+	return EXIT_OURS;
 }
 
 /* ---- running one --------------------------------------------------------------------- */
@@ -71,7 +90,12 @@ static int run(const struct verb *v, struct verb_call *c)
 
 int verb_main(const struct verb *v, int argc, char **argv)
 {
-	struct flag_table table = { v->flags, v->n_flags, v->other, v->words_before };
+	struct flag_table table = { .at = v->flags,
+		                    .n = v->n_flags,
+		                    .other = v->other,
+		                    .words_before = v->words_before,
+		                    .takes_spec = v->takes_spec,
+		                    .takes_config = v->takes_config };
 	AUTO(freep) void *opts = mem_alloc(v->opts_size);
 	struct verb_call call = { .verb = v, .opts = opts };
 	struct err e = { 0 };

@@ -62,6 +62,8 @@ struct verb_table {
 };
 
 const struct verb *verb_find(const struct verb_table *t, const char *name);
+/* Says so, with the nearest one; returns the exit status. */
+int verb_unknown(const struct verb_table *t, const char *name);
 /* Parses, runs, says what went wrong; returns the exit status. */
 int verb_main(const struct verb *v, int argc, char **argv);
 /* "usage: caisson ps ..." and the rest of its help (cli/help.h). */

@@ -18,7 +18,7 @@ struct exec {
 	struct verb_opts common;
 	bool has_stdin, is_tty, is_background;
 	struct flag_list env;
-	const char *cwd, *user, *label, *shell, *children;
+	const char *cwd, *user, *label, *shell, *children, *at_end;
 	struct flag_number timeout, wait;
 };
 
@@ -104,7 +104,8 @@ static int exec_body(const struct exec *x, char *const *argv, json_t *o, struct 
 		json_object_set_new(o, "cmd", remote_argv(argv));
 	if (set_text(o, "cwd", x->cwd, e) < 0 || set_text(o, "user", x->user, e) < 0 ||
 	    set_text(o, "label", x->label, e) < 0 || set_text(o, "shell", x->shell, e) < 0 ||
-	    set_text(o, "background", x->children, e) < 0 || set_env(o, &x->env, e) < 0)
+	    set_text(o, "background", x->children, e) < 0 ||
+	    set_text(o, "at_end", x->at_end, e) < 0 || set_env(o, &x->env, e) < 0)
 		return -1;
 	set_duration(o, "timeout", &x->timeout);
 	if (x->is_tty) {
@@ -227,6 +228,7 @@ static const struct flag exec_flags[] = {
 	{ '\0', FLAG_SWITCH,   "background", offsetof(struct exec, is_background), NULL, "leave it running at once; prints its id", NULL },
 	{ '\0', FLAG_TEXT,     "shell",      offsetof(struct exec, shell), "NAME", "run it in the shell of this name, which lives on", NULL },
 	{ '\0', FLAG_TEXT,     "children",   offsetof(struct exec, children), "keep|kill", "what becomes of processes that it leaves running", "keep kill" },
+	{ '\0', FLAG_TEXT,     "at-end",     offsetof(struct exec, at_end), "keep|stop|delete", "what becomes of the sandbox when it has ended", "keep stop delete" },
 	{ '\0', FLAG_TEXT,     "label",      offsetof(struct exec, label), "TEXT", "a name for the record", NULL },
 	FLAG_JSON,
 };

@@ -19,6 +19,7 @@
 struct serve {
 	struct verb_opts common;
 	const char *config, *tls[2];
+	bool is_detached;
 	struct settings settings;
 };
 
@@ -104,13 +105,29 @@ static void pass_given(void)
 		(void)fcntl(GIVEN_FD, F_SETFD, 0); /* none is there: then none is passed on */
 }
 
+/* Ends when it answers: then its addresses are listened on, too. */
+static int detach(struct verb_call *c, struct serve *x, struct err *e)
+{
+	const struct client_ask ask = { .method = "GET", .path = "/v1/health" };
+	struct client_answer answer;
+
+	c->client.fd = ondemand_serve(&x->settings, &c->client.address, e);
+	if (c->client.fd < 0)
+		return -1;
+	return client_begin(&c->client, &ask, &answer,
+	                    e); /* whatever it says: it may recover yet */
+}
+
 static int serve_run(struct verb_call *c, struct err *e)
 {
 	struct serve *x = c->opts;
 	char program[PATH_TEXT_MAX], *args[SETTINGS_ARGS_MAX];
 
-	if (load(x, e) < 0 || ondemand_find("caisson-launcher", program, e) < 0)
+	if (load(x, e) < 0 || ondemand_find("caisson-launcher", program, e) < 0 ||
+	    ondemand_dismiss(x->settings.all.run, e) < 0)
 		return -1;
+	if (x->is_detached)
+		return detach(c, x, e);
 	settings_args(&x->settings, program, args);
 	pass_given();
 	signal(SIGPIPE, SIG_DFL); /* what is ignored would stay ignored */
@@ -123,16 +140,23 @@ static int serve_run(struct verb_call *c, struct err *e)
 #define FLAG_TLS { '\0', FLAG_TWO, "tls", offsetof(struct serve, tls), "CERT KEY", "TLS for HOST:PORT, with these PEM files", NULL }
 /* clang-format on */
 
-static const struct flag serve_flags[] = { FLAG_CONFIG, FLAG_TLS };
+static const struct flag serve_flags[] = {
+	FLAG_CONFIG,
+	FLAG_TLS,
+	{ 'd', FLAG_SWITCH, "detach", offsetof(struct serve, is_detached), NULL,
+	  "in the background: returns when it answers; it says more in launcher.log of its run "
+	  "folder",
+	  NULL },
+};
 
 const struct verb cmd_serve = {
 	.name = "serve",
 	.usage = "[options]",
-	.does = "run the daemon in the foreground",
+	.does = "run the daemon, in the foreground unless --detach",
 	.more = "What is no flag comes from the config file: /etc/caisson/config.yaml for root, "
 		"else $XDG_CONFIG_HOME/caisson/config.yaml. Without serve, the first command that "
 		"needs a daemon starts one of the caller's own, which ends when it is idle and has "
-		"nothing to keep.",
+		"nothing to keep, or when serve takes its place.",
 	.flags = serve_flags,
 	.n_flags = COUNT(serve_flags),
 	.words = "",

@@ -12,6 +12,7 @@ struct token {
 	struct verb_opts common;
 	struct flag_list scopes;
 	const char *name, *ttl, *tenant;
+	bool is_e2b;
 };
 
 static int put_text(json_t *o, const char *key, const char *text, struct err *e)
@@ -26,7 +27,11 @@ static int create_body(const struct token *x, json_t *body, struct err *e)
 	json_t *scopes = json_array();
 
 	json_object_set_new(body, "scope", scopes);
-	if (x->scopes.len == 0)
+	if (x->is_e2b)
+		json_object_set_new(body, "form", json_string("e2b"));
+	if (x->is_e2b && x->scopes.len == 0)
+		json_array_append_new(scopes, json_string("manage"));
+	else if (x->scopes.len == 0)
 		return err_new(e, ERR_INVALID, "--scope is needed: read, exec, manage or admin");
 	for (size_t i = 0; i < x->scopes.len; i++)
 		if (json_array_append_new(scopes, json_string(x->scopes.at[i])) < 0)
@@ -123,6 +128,7 @@ static const struct flag token_flags[] = {
 	{ '\0', FLAG_LIST, "scope",  offsetof(struct token, scopes), "SCOPE", "create: read, exec, manage or admin; each includes those before it", "read exec manage admin" },
 	{ '\0', FLAG_TEXT, "name",   offsetof(struct token, name), "TEXT", "create: what it is for", NULL },
 	{ '\0', FLAG_TEXT, "ttl",    offsetof(struct token, ttl), "DURATION", "create: valid for this long", NULL },
+	{ '\0', FLAG_SWITCH, "e2b",    offsetof(struct token, is_e2b), NULL, "create: a key in the form of E2B's, for their SDKs (E2B_API_KEY)", NULL },
 	{ '\0', FLAG_TEXT, "tenant", offsetof(struct token, tenant), "NAME", "create: whose sandboxes it is for", NULL },
 	FLAG_JSON,
 };

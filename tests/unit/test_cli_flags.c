@@ -49,7 +49,9 @@ struct parsed {
 
 static void parse(struct parsed *p, size_t words_before, const char *line)
 {
-	struct flag_table t = { flags, COUNT(flags), other, words_before };
+	struct flag_table t = {
+		.at = flags, .n = COUNT(flags), .other = other, .words_before = words_before
+	};
 	static char text[256];
 	char *save = NULL;
 	int argc = 0;
@@ -64,7 +66,7 @@ static void parse(struct parsed *p, size_t words_before, const char *line)
 
 static void done(struct parsed *p)
 {
-	struct flag_table t = { flags, COUNT(flags), other, 0 };
+	struct flag_table t = { .at = flags, .n = COUNT(flags), .other = other };
 
 	flags_done(&t, &p->opts);
 }
@@ -94,6 +96,27 @@ TEST(values)
 	CHECK_INT(p.opts.others, 1);
 	CHECK_INT((long long)p.words.n, 0);
 	CHECK(p.words.at[0] == NULL);
+}
+
+TEST(values_without_a_space)
+{
+	static const struct {
+		const char *line, *text;
+		bool is_on;
+	} rows[] = {
+		{ "-tvalue", "value", false },      { "-t=value", "value", false },
+		{ "-atvalue", "value", true },      { "--on=true", NULL, true },
+		{ "--on --on=false", NULL, false }, { "-ta", "a", false },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		AUTO(done) struct parsed p;
+
+		parse(&p, 0, rows[i].line);
+		CHECK_INT(p.result, 0);
+		CHECK_STR(p.opts.text ? p.opts.text : "", rows[i].text ? rows[i].text : "");
+		CHECK_INT(p.opts.is_on, rows[i].is_on);
+	}
 }
 
 TEST(words_and_where_options_end)
@@ -134,14 +157,16 @@ TEST(what_is_refused_says_why)
 		const char *line, *why;
 	} rows[] = {
 		{ "--nope", "unknown option --nope; `caisson help verb` lists them" },
+		{ "--txet", "unknown option --txet; did you mean --text?" },
+		{ "--numbr=7", "unknown option --numbr; did you mean --number?" },
 		{ "-z", "unknown option -z; `caisson help verb` lists them" },
 		{ "-az", "unknown option -az; `caisson help verb` lists them" },
-		{ "-ta", "unknown option -ta; `caisson help verb` lists them" },
+		{ "-aza", "unknown option -aza; `caisson help verb` lists them" },
 		{ "--text", "--text needs a value" },
 		{ "-t", "-t needs a value" },
 		{ "--two 1", "--two needs two values" },
 		{ "--two=1", "--two takes two words" },
-		{ "--on=1", "--on takes no value" },
+		{ "--on=x", "--on: \"x\" is neither true nor false" },
 		{ "--other", "--other needs a value" },
 		{ "-n x", "--number: \"x\" is not a number" },
 		{ "-n -1", "--number: \"-1\" is not a number" },
