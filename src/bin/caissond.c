@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "core/core.h"
+#include "e2b/e2b.h"
 #include "io/journal.h"
 #include "spec/config.h"
 
@@ -189,7 +190,7 @@ static int check_ca(const char *path, struct err *e)
 
 static int serve(const struct config *c, struct err *e)
 {
-	static const struct annex *const annexes[] = { NULL };
+	static const struct annex *const annexes[] = { &e2b_host_annex, &e2b_annex, NULL };
 	const struct core_config config = core_config_of(c);
 
 	if (check_ca(c->net.ca, e) < 0)
@@ -203,7 +204,8 @@ static int serve(const struct config *c, struct err *e)
 	api = (struct api){ .core = &core, .annexes = annexes };
 	api_init(&api);
 	api.server = server_new(&loop, &api_ops, (struct server_limits){ 0 }, e);
-	if (!api.server || forwards_open(&api, e) < 0 || listen_all(c, e) < 0)
+	if (!api.server || forwards_open(&api, e) < 0 || e2b_open(&api, c->domain, e) < 0 ||
+	    listen_all(c, e) < 0)
 		return -1;
 	core_ready(&core);
 	journal(JOURNAL_INFO, "requests are answered", NULL);
