@@ -182,9 +182,9 @@ static const struct verb *const verbs[] = {
 	&cmd_approvals, &cmd_approve, &cmd_report, &cmd_attest,  &cmd_up,     &cmd_ws,
 	&cmd_fork,      &cmd_undo,    &cmd_redo,   &cmd_history, &cmd_diff,   &cmd_snap,
 	&cmd_restore,   &cmd_repo,    &cmd_commit, &cmd_merge,   &cmd_push,   &cmd_pulls,
-	&cmd_apply,     &cmd_export,  &cmd_image,  &cmd_serve,   &cmd_config, &cmd_token,
-	&cmd_secret,    &cmd_cache,   &policy,     &doctor,      &gc,         &cmd_fsck,
-	&completion,    &help,        &version,
+	&cmd_apply,     &cmd_export,  &cmd_image,  &cmd_mcp,     &cmd_serve,  &cmd_config,
+	&cmd_token,     &cmd_secret,  &cmd_cache,  &policy,      &doctor,     &gc,
+	&cmd_fsck,      &completion,  &help,       &version,
 };
 static const struct verb_table table = { verbs, COUNT(verbs) };
 

@@ -27,6 +27,8 @@ extern const struct verb cmd_net, cmd_why;
 extern const struct verb cmd_events;
 /* verb_approve.c */
 extern const struct verb cmd_approve, cmd_approvals;
+/* verb_mcp.c */
+extern const struct verb cmd_mcp;
 /* verb_cache.c */
 extern const struct verb cmd_cache;
 /* verb_fsck.c */
