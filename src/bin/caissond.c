@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "compat/compat.h"
 #include "core/core.h"
 #include "e2b/e2b.h"
 #include "io/journal.h"
@@ -191,8 +192,8 @@ static int check_ca(const char *path, struct err *e)
 
 static int serve(const struct config *c, struct err *e)
 {
-	static const struct annex *const annexes[] = { &e2b_host_annex, &e2b_annex, &mcp_annex,
-		                                       NULL };
+	static const struct annex *const annexes[] = { &e2b_host_annex, &e2b_annex,   &mcp_annex,
+		                                       &rex_annex,      &hands_annex, NULL };
 	const struct core_config config = core_config_of(c);
 
 	if (check_ca(c->net.ca, e) < 0)
