@@ -10,6 +10,7 @@
 
 #include "bin/oneshot.h"
 #include "cli/daemon.h"
+#include "cli/docker.h"
 #include "cli/doctor.h"
 #include "cli/gc.h"
 #include "cli/help.h"
@@ -174,17 +175,23 @@ static const struct verb completion = { .name = "completion",
 	                                .main = main_completion };
 
 static const struct verb *const verbs[] = {
-	&run,           &cmd_create,  &cmd_exec,   &cmd_sh,      &cmd_ps,     &cmd_logs,
-	&cmd_attach,    &cmd_kill,    &cmd_list,   &cmd_inspect, &cmd_top,    &cmd_stop,
-	&cmd_start,     &cmd_pause,   &cmd_resume, &cmd_replace, &cmd_extend, &cmd_rm,
-	&cmd_read,      &cmd_write,   &cmd_edit,   &cmd_grep,    &cmd_glob,   &cmd_ls,
-	&cmd_cp,        &cmd_ports,   &cmd_port,   &cmd_net,     &cmd_why,    &cmd_events,
-	&cmd_approvals, &cmd_approve, &cmd_report, &cmd_attest,  &cmd_up,     &cmd_ws,
-	&cmd_fork,      &cmd_undo,    &cmd_redo,   &cmd_history, &cmd_diff,   &cmd_snap,
-	&cmd_restore,   &cmd_repo,    &cmd_commit, &cmd_merge,   &cmd_push,   &cmd_pulls,
-	&cmd_apply,     &cmd_export,  &cmd_image,  &cmd_mcp,     &cmd_serve,  &cmd_config,
-	&cmd_token,     &cmd_secret,  &cmd_cache,  &policy,      &doctor,     &gc,
-	&cmd_fsck,      &completion,  &help,       &version,
+	&run,        &cmd_create,  &cmd_exec,      &cmd_sh,
+	&cmd_ps,     &cmd_logs,    &cmd_attach,    &cmd_kill,
+	&cmd_list,   &cmd_inspect, &cmd_top,       &cmd_stop,
+	&cmd_start,  &cmd_pause,   &cmd_resume,    &cmd_replace,
+	&cmd_extend, &cmd_rm,      &cmd_read,      &cmd_write,
+	&cmd_edit,   &cmd_grep,    &cmd_glob,      &cmd_ls,
+	&cmd_cp,     &cmd_ports,   &cmd_port,      &cmd_net,
+	&cmd_why,    &cmd_events,  &cmd_approvals, &cmd_approve,
+	&cmd_report, &cmd_attest,  &cmd_up,        &cmd_ws,
+	&cmd_fork,   &cmd_undo,    &cmd_redo,      &cmd_history,
+	&cmd_diff,   &cmd_snap,    &cmd_restore,   &cmd_repo,
+	&cmd_commit, &cmd_merge,   &cmd_push,      &cmd_pulls,
+	&cmd_apply,  &cmd_export,  &cmd_image,     &cmd_mcp,
+	&cmd_docker, &cmd_serve,   &cmd_config,    &cmd_token,
+	&cmd_secret, &cmd_cache,   &policy,        &doctor,
+	&gc,         &cmd_fsck,    &completion,    &help,
+	&version,
 };
 static const struct verb_table table = { verbs, COUNT(verbs) };
 
@@ -234,6 +241,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "caisson: close what was inherited: %s\n", strerror(-r));
 		return 125;
 	}
+	if (argc > 0 && docker_is(argv[0]))
+		return docker_main(argc, argv);
 	if (argc < 2)
 		return main_help(1, argv);
 	const char *name = argv[1];
