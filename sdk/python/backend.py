@@ -8,6 +8,9 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 NAME = "caisson"
+ENTRY_POINTS = "[inspect_ai]\ncaisson = caisson.adapters.inspect_ai\n"
+EXTRAS = {"inspect": "inspect_ai", "deepagents": "deepagents", "openai-agents": "openai-agents", "langchain": "langchain-core",
+          "smolagents": "smolagents"}  # what caisson.adapters.* are for; nothing here needs them
 DATE = (1980, 1, 1, 0, 0, 0)  # the same tree gives the same bytes
 
 
@@ -19,7 +22,9 @@ def version():
 def metadata():
     return (f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version()}\n"
             "Summary: A place where a coding agent works, behind walls\nLicense: Apache-2.0\n"
-            "Requires-Python: >=3.9\nDescription-Content-Type: text/markdown\n\n" + (HERE / "README.md").read_text())
+            "Requires-Python: >=3.9\n"
+            + "".join(f"Provides-Extra: {name}\nRequires-Dist: {needs}; extra == '{name}'\n" for name, needs in EXTRAS.items())
+            + "Description-Content-Type: text/markdown\n\n" + (HERE / "README.md").read_text())
 
 
 def sources():
@@ -29,7 +34,7 @@ def sources():
 def write_wheel(folder, files):
     """`files`: name -> bytes. RECORD comes last, with the hash of all others."""
     info = f"{NAME}-{version()}.dist-info"
-    files = {**files, f"{info}/METADATA": metadata().encode(),
+    files = {**files, f"{info}/METADATA": metadata().encode(), f"{info}/entry_points.txt": ENTRY_POINTS.encode(),
              f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: caisson\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
     rows = []
     for name, data in files.items():

@@ -177,6 +177,8 @@ export interface SpawnOptions {
   /** Run it in the shell of this name, which lives on. */
   shell?: string;
   background?: "keep" | "kill";
+  /** What becomes of the sandbox when it has ended. */
+  at_end?: "keep" | "stop" | "delete";
   label?: string;
   output?: models.OutputAsk;
   tty?: boolean;

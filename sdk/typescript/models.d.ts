@@ -70,6 +70,7 @@ export interface TokenAsk {
   scope?: "read" | "exec" | "manage" | "approve" | "admin" | Array<"read" | "exec" | "manage" | "approve" | "admin"> | null;
   ttl?: Duration | null;
   tenant?: string | null;
+  form?: string | null;
 }
 
 /** A token with its text. */
@@ -189,6 +190,16 @@ export interface Image {
   layers: number;
   dropped: number;
   created_ms: number;
+  settings: ImageSettings | null;
+}
+
+/** How the commands of an image are meant to begin. */
+export interface ImageSettings {
+  entrypoint?: Array<string>;
+  cmd?: Array<string>;
+  env?: { [key: string]: string };
+  cwd?: string;
+  user?: string;
 }
 
 /** An image of what a sandbox left in its root. */
@@ -811,6 +822,8 @@ export interface NetRules {
   deny?: string | Array<string>;
   ask?: string | Array<string>;
   cidr?: string | Array<string>;
+  deny_cidr?: string | Array<string>;
+  headers?: string | Array<string>;
   mock?: { [key: string]: string | number };
   mocks?: { [key: string]: string | number };
   http?: { [key: string]: unknown } | Array<{ [key: string]: unknown }>;
@@ -862,6 +875,7 @@ export interface ExecAsk {
   on_disconnect?: "keep" | "kill" | null;
   shell?: string | null;
   background?: "keep" | "kill" | null;
+  at_end?: "keep" | "stop" | "delete" | null;
 }
 
 /** A command with a sandbox of its own. */

@@ -12,7 +12,6 @@ import lib  # noqa: E402
 
 lib.cell.PROGRAMS = (*lib.cell.PROGRAMS, "caisson")
 COPY = pathlib.Path("/run/sdk")
-HAS_MORE = os.environ.get("CAISSON_SDK_MORE") == "1"  # Node, npm, PostgreSQL and a browser: `make check-sdk`
 
 
 def load(*folders):

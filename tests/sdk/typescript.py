@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The TypeScript SDK against a daemon: every kind of call, broken connections, the end of a program. TAP.
 
-    tests/sdk/typescript.py           all (needs root and node: `make check-sdk`)
+    tests/sdk/typescript.py           all (needs root and node)
     tests/sdk/typescript.py tools     those with the word in their title
 """
+import json
 import os
 import shutil
 import signal
@@ -31,7 +32,7 @@ def script(text, **options):
     return done.stdout
 
 
-@test("typescript.mjs: every test of it", when=place.HAS_MORE)
+@test("typescript.mjs: every test of it")
 def _(api):
     target = lib.HOME / "target"
     target.mkdir()
@@ -41,7 +42,7 @@ def _(api):
     check(done.returncode == 0 and len(results) == 10 and all(line.startswith("ok") for line in results), done.stdout + done.stderr)
 
 
-@test("at the end of a program its sandboxes are deleted, also by exit()", when=place.HAS_MORE)
+@test("at the end of a program its sandboxes are deleted, also by exit()")
 def _(api):
     for end in ("", "process.exit(0);", "throw new Error('no');"):
         done = node("--input-type=module", "-e", f"""
@@ -54,7 +55,7 @@ console.log((await s.run("echo mine")).stdout.trim());
         same(states, set(), end)
 
 
-@test("a daemon that is killed: streams go on behind what was seen, commands are not lost", own=True, when=place.HAS_MORE)
+@test("a daemon that is killed: streams go on behind what was seen, commands are not lost", own=True)
 def _(api):
     d = lib.Daemon("restart").start()
     threading.Timer(1.0, lambda: os.kill(d.pid, signal.SIGKILL)).start()
@@ -73,7 +74,7 @@ await s.close();
     d.stop()
 
 
-@test("TCP with a token; without one it is Unauthorized", own=True, when=place.HAS_MORE)
+@test("TCP with a token; without one it is Unauthorized", own=True)
 def _(api):
     d = lib.Daemon("tcp", options=["--listen", "127.0.0.1:0"]).start()
     token = d.client().ok("POST", "/v1/tokens", {"scope": "manage"})["token"]
@@ -97,7 +98,7 @@ try {
     d.stop()
 
 
-@test("without a daemon one is started, for an ordinary user", own=True, when=place.HAS_MORE)
+@test("without a daemon one is started, for an ordinary user", own=True)
 def _(api):
     home = lib.HOME / "user"
     home.mkdir()
@@ -110,6 +111,18 @@ await s.close();
     same(said, "started\n")
     place.stop_daemon_of(home)
     shutil.rmtree(home)
+
+
+@test("adapters load without their frameworks, by the names that package.json gives them")
+def _(api):
+    folder = place.COPY / "sdk/typescript"
+    exports = json.loads((folder / "package.json").read_text())["exports"]
+    names = sorted(name for name in exports if name != ".")
+    same(names, ["./ai", "./deepagents", "./mastra"])
+    for name in names:
+        for file in exports[name].values():
+            check((folder / file).exists(), file)
+        same(script(f'console.log(Object.keys(await import("{folder / exports[name]["default"]}")).length > 0);'), "true\n", name)
 
 
 if __name__ == "__main__":

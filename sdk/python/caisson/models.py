@@ -77,6 +77,7 @@ class TokenAsk(TypedDict, total=False):
     scope: Optional[Union[Literal["read", "exec", "manage", "approve", "admin"], List[Literal["read", "exec", "manage", "approve", "admin"]]]]
     ttl: Optional["Duration"]
     tenant: Optional[str]
+    form: Optional[str]
 
 
 class TokenMade(TypedDict):
@@ -199,6 +200,16 @@ class Image(TypedDict):
     layers: int
     dropped: int
     created_ms: int
+    settings: Optional["ImageSettings"]
+
+
+class ImageSettings(TypedDict, total=False):
+    """How the commands of an image are meant to begin."""
+    entrypoint: List[str]
+    cmd: List[str]
+    env: Dict[str, str]
+    cwd: str
+    user: str
 
 
 class _ImageAsk(TypedDict):
@@ -857,6 +868,8 @@ class NetRules(TypedDict, total=False):
     deny: Union[str, List[str]]
     ask: Union[str, List[str]]
     cidr: Union[str, List[str]]
+    deny_cidr: Union[str, List[str]]
+    headers: Union[str, List[str]]
     mock: Dict[str, Union[str, int]]
     mocks: Dict[str, Union[str, int]]
     http: Union[Dict[str, Any], List[Dict[str, Any]]]
@@ -911,6 +924,7 @@ class ExecAsk(_ExecAsk, total=False):
     on_disconnect: Optional[Literal["keep", "kill"]]
     shell: Optional[str]
     background: Optional[Literal["keep", "kill"]]
+    at_end: Optional[Literal["keep", "stop", "delete"]]
 
 
 class _RunAsk(TypedDict):

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { defaultClient } from "./client.js";
 import { ENDED, given, Result, STDIN_PIECE } from "./common.js";
-import { Busy, CaissonError } from "./errors.js";
+import { Busy, CaissonError, Conflict } from "./errors.js";
 
 const POLL = "20s";
 const KILL_WAIT = "10s";
@@ -83,8 +83,9 @@ export class Process {
       try {
         await this.#ask("POST", "/v1/processes/{id}/stdin", { body });
       } catch (error) {
-        if (!(error instanceof Busy)) throw error;
-        if ((await this.poll()).isOver) return;
+        if (!(error instanceof Busy || error instanceof Conflict)) throw error;
+        if ((await this.poll()).isOver) return;   // nobody reads it any more
+        if (error instanceof Conflict) throw error;
         await pause(10);
         continue;
       }

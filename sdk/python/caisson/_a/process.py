@@ -134,9 +134,11 @@ class Process:
                     **({"eof": True} if eof and not more else {})}
             try:
                 await self._ask("POST", "/v1/processes/{id}/stdin", body=body)
-            except Busy:
-                if (await self.poll()).is_over:
+            except (Busy, Conflict) as error:
+                if (await self.poll()).is_over:  # nobody reads it any more
                     return
+                if isinstance(error, Conflict):
+                    raise
                 await async_pause(0.01)
                 continue
             rest = more

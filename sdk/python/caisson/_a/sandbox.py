@@ -42,14 +42,15 @@ class Runs:
     async def exec(self, cmd: Command, *, timeout: Optional[Duration] = None, cwd: Optional[str] = None,
                    env: Optional[Mapping[str, str]] = None, stdin: Stdin = None, user: Optional[str] = None,
                    shell: Optional[str] = None, background: Optional[str] = None, label: Optional[str] = None,
-                   output: Optional[Mapping[str, Any]] = None, wait: Optional[Duration] = None,
+                   output: Optional[Mapping[str, Any]] = None, at_end: Optional[str] = None,
+                   wait: Optional[Duration] = None,
                    on_stdout: Heard = None, on_stderr: Heard = None, check: bool = False) -> Result:
         """Runs a command and returns what it left. A text goes to a shell, a list is run as it is.
 
         That it fails, is killed or runs out of time (`timeout`) is a result; with `check` an exception. With
         `wait` this returns after that long although it still runs. Whoever interrupts this call ends the command."""
         body, later = exec_body(cmd, stdin, timeout=timeout, cwd=cwd, env=env, user=user, shell=shell, label=label,
-                                background=background, output=output)
+                                background=background, output=output, at_end=at_end)
         if wait is not None or (output is not None and not later):  # only this answer has more than the usual
             return Result(await self._start({**body, **given(wait=wait)}))
         # It has a record before it is waited for: then no restart of the daemon can lose it.
@@ -76,11 +77,14 @@ class Runs:
     async def spawn(self, cmd: Command, *, timeout: Optional[Duration] = None, cwd: Optional[str] = None,
                     env: Optional[Mapping[str, str]] = None, stdin: Union[str, bool, None] = None,
                     user: Optional[str] = None, shell: Optional[str] = None, background: Optional[str] = None,
-                    label: Optional[str] = None, output: Optional[Mapping[str, Any]] = None, tty: bool = False,
+                    label: Optional[str] = None, output: Optional[Mapping[str, Any]] = None,
+                    at_end: Optional[str] = None, tty: bool = False,
                     rows: Optional[int] = None, cols: Optional[int] = None) -> Process:
-        """Starts a command and returns at once. `stdin=True`: input comes later, by write()."""
+        """Starts a command and returns at once. `stdin=True`: input comes later, by write(). `at_end`, "stop" or
+        "delete", is what becomes of the sandbox when it has ended."""
         body, later = exec_body(cmd, stdin, timeout=timeout, cwd=cwd, env=env, user=user, shell=shell, label=label,
-                                background=background, output=output, tty=tty or None, rows=rows, cols=cols)
+                                background=background, output=output, at_end=at_end, tty=tty or None, rows=rows,
+                                cols=cols)
         process = Process(self._client, await self._start({**body, "wait": 0}))
         if later:
             await process.write(later, eof=True)

@@ -135,9 +135,11 @@ class Process:
                     **({"eof": True} if eof and not more else {})}
             try:
                 self._ask("POST", "/v1/processes/{id}/stdin", body=body)
-            except Busy:
-                if (self.poll()).is_over:
+            except (Busy, Conflict) as error:
+                if (self.poll()).is_over:  # nobody reads it any more
                     return
+                if isinstance(error, Conflict):
+                    raise
                 pause(0.01)
                 continue
             rest = more
