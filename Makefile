@@ -7,7 +7,7 @@ ONLY ?=
 SECONDS ?= 60
 HELPERS = caissond caisson-launcher caisson-cache caisson-gate caisson-hook caisson-init caisson-ledger caisson-tree caisson-vault
 
-.PHONY: build help demo drill check check-gate check-sdk check-v2 bench fmt fuzz soak install clean
+.PHONY: build help demo drill check check-doors check-gate check-v2 bench fmt fuzz soak install clean
 
 build: ## the programs, to build/ (this is what plain `make` does)
 	@tools/setup build
@@ -20,16 +20,16 @@ demo: build ## untrusted code attacks, and is stopped; under a minute
 	@tools/demo
 
 drill: ## an agent obeys a hostile repository, and the host looks at what came of it
-	@tools/setup build check net drill
+	@tools/setup build check net browser
 	@CAISSON_BROWSER=1 tools/check drill
 
 check: ## all tests and checks; ONLY=unit,layers runs some of them
-	@tools/setup build check net
+	@tools/setup build check net sdk 'browser?'
 	@tools/check $(ONLY)
 
-check-sdk: ## the SDKs with Node, too, and the examples with PostgreSQL and a browser
-	@tools/setup build check net drill sdk
-	@CAISSON_SDK_MORE=1 tools/check sdk
+check-doors: ## the clients of others, unmodified, from their registries: E2B, MCP, SWE-ReX, docker, frameworks; minutes
+	@tools/setup build check net sdk doors
+	@tools/check doors
 
 check-gate: ## the network's tests with more clients: PostgreSQL, Node, npm, Verdaccio, Java, Go, Cargo; minutes
 	@tools/setup build check net net-more

@@ -50,7 +50,7 @@ fi
 # ---- what is refused ----
 t_says "no such image: the nearest" 125 'image: there is no "plian"; did you mean "plain"?' --image plian -- true
 t_image "a name that is taken" "1 caisson: there is an image plain; replace it?" import plain root.tar
-t_image "a name that is none" '1 caisson: "host" is not a name for an image (letters, digits, then . _ - : too; not host, dir: or oci:)' import host root.tar
+t_image "a name that is none" '1 caisson: "host" is not a name for an image (letters, digits, then . _ - : / too; not host, dir: or oci:)' import host root.tar
 t_image "a folder" "125 caisson: root is a folder: use it as --image dir:root, or as oci:root when it is an OCI layout" import x root
 image import x oci:root
 t_like "a folder that is no layout" "$status $err" "125 caisson: root: open oci-layout: No such file or directory"

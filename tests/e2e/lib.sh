@@ -197,7 +197,7 @@ readonly NO_ATTRIBUTES="needs a tmpfs with user attributes, Linux 6.6"
 
 t_refused() { # LIMIT VALUE: cannot be enforced here, so it is not taken
 	t_says "--$1 $2 is unenforceable here" 125 \
-		"unenforceable: $1 (no cgroup delegation); allow with --allow-weaker $1" "--$1" "$2" -- true
+		"unenforceable: $1 (no cgroup delegation); allow with --allow-weaker $1, or have one: *" "--$1" "$2" -- true
 }
 
 # ---- the host's view --------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import sys
 import threading
 
 import place  # before lib, whose folder it knows
+import agent
 import lib
 import servers
 from lib import Daemon, check, same, test, wait_until
@@ -175,6 +176,7 @@ def _(_api):
     ended(other, p, "403 1")
     same(said("/first/7"), [], "another sandbox has its own")
     c.remove_all()
+    d.wait_clean()
     d.stop()
 
 
@@ -214,6 +216,7 @@ def _(_api):
     ended(box, p, "200 1")
     same([len(said(f"/{x}")) for x in ("late", "left", "killed", "daemon")], [0, 0, 0, 1], "what went out")
     c.remove_all()
+    d.wait_clean()
     d.stop()
 
 
@@ -285,6 +288,40 @@ def _(api):
         same(got["answer"].status < 300, decision == "allow", got["answer"])
         same(head_of("refs/heads/ours") == sha, decision == "allow", decision)
     c.delete(f"/v1/workspaces/{work['id']}?force=1")
+    c.delete(f"/v1/repos/{repo['id']}")
+
+
+@test("push by a tool of MCP: its client is asked; one that cannot be is told, and calls again")
+def _(api):
+    c = api.client
+    set_secret(api.daemon, "git", "--host", "forge.test", "--inject", "basic:robot", "--git", "project", "--push", "refs/heads/agent/*",
+               "--push-ask", "refs/heads/*")
+    caisson(api.daemon, "repo", "add", "https://forge.test/project.git", "--cred", "git")
+    repo = c.ok("GET", "/v1/repos")["repos"][0]
+    c.ok("PUT", "/v1/workspaces/tool", {"repo": repo["id"], "branch": "agent/tool"})
+    target = "/mcp?workspace=tool"
+    able = agent.Http(api.daemon.socket, agent.NOW, target=target, capabilities={"elicitation": {}})
+    unable = agent.Http(api.daemon.socket, agent.THEN, target=target)
+
+    def commit(name):
+        able.ok("write", file_path=name, content="new\n")
+        return able.ok("git", action="commit", message=name)[0]["sha"]
+    sha = commit("asked.txt")
+    call = {"name": "git", "arguments": {"action": "push", "branch": "tool"}}
+    first = able.result("tools/call", call)
+    check("push to refs/heads/tool" in first["inputRequests"]["approve"]["params"]["message"], first)
+    answer = {"approve": {"action": "accept", "content": {"decision": "allow once"}}}
+    done = able.result("tools/call", {**call, "requestState": first["requestState"], "inputResponses": answer})
+    same((done["structuredContent"]["sha"], head_of("refs/heads/tool")), (sha, sha), done)
+    sha = commit("told.txt")
+    text = unable.refused("git", action="push", branch="tool")
+    [a] = pending(c)
+    check(f"approval {a['id']} is pending" in text and "call again" in text, text)
+    check(f"approval {a['id']} is pending" in unable.refused("git", action="push", branch="tool"), "too early")
+    decide(c, a, "allow")
+    same((unable.ok("git", action="push", branch="tool")[0]["sha"], head_of("refs/heads/tool")), (sha, sha), "it was granted")
+    same(pending(c, 0), [], "nothing waits")
+    c.delete("/v1/workspaces/tool?force=1")
     c.delete(f"/v1/repos/{repo['id']}")
 
 

@@ -12,7 +12,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests/api"))
+sys.path[:0] = [str(ROOT / "tests/api"), str(ROOT / "tests/mcp")]
 
 import lib  # noqa: E402
 import servers  # noqa: E402

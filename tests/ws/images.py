@@ -178,7 +178,7 @@ def names_of(api):
 @test("names that are none, kinds that are none, images that are not there")
 def wrong(api):
     c = api.client
-    for name in ("host", "dir:x", ".x", "a%2fb", "a%20b", "x" * 300):
+    for name in ("host", "dir:x", ".x", "a%2f%2fb", "a%20b", "x" * 300):
         same(put(c, name, SMALL).code, "invalid", name)
     same(put(c, "x", SMALL, "application/zip").code, "invalid", "kind")
     same(put(c, "x", SMALL, TAR, "?ref=x").code, "invalid", "a name in a tar")

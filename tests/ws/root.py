@@ -257,7 +257,7 @@ def _(api):
     same((made["source"], made["digest"], made["files"] > 30), ("snapshot", None, True), f"{made}")
     c.ok("POST", "/v1/images", {"name": "early", "workspace": w.id, "point": first})
     same(c.post("/v1/images", {"name": "early", "workspace": w.id}).code, "exists", "the name is taken")
-    for body in ({"name": "x"}, {"name": "a/b", "workspace": w.id}, {"name": "x", "workspace": w.id, "at": 1}):
+    for body in ({"name": "x"}, {"name": "a//b", "workspace": w.id}, {"name": "x", "workspace": w.id, "at": 1}):
         same(c.post("/v1/images", body).code, "invalid", f"{body}")
     for body in ({"name": "x", "workspace": "none"}, {"name": "x", "workspace": w.id, "point": "cp_none"}):
         same(c.post("/v1/images", body).code, "not_found", f"{body}")
