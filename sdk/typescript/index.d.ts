@@ -209,7 +209,7 @@ export class Process {
   kill(): Promise<Result>;
   signal(sig: string | number, options?: { tree?: boolean }): Promise<Result>;
   resize(rows: number, cols: number): Promise<Result>;
-  write(data: Bytes, options?: { eof?: boolean }): Promise<void>;
+  write(data: Bytes, options?: { eof?: boolean; signal?: AbortSignal }): Promise<void>;
   closeStdin(): Promise<void>;
   /** Its output as it comes, and its end. `after` is a `seq`: what comes behind it. */
   events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncGenerator<models.Event>;

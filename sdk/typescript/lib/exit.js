@@ -4,11 +4,13 @@ import { fileURLToPath } from "node:url";
 import { Wire } from "./wire.js";
 
 const left = new Map(); // id -> address
+let isHeard = false;
 
 export const remember = (id, address) => {
-  if (left.size === 0) {
-    process.once("beforeExit", dropAll);
-    process.once("exit", dropNow);
+  if (!isHeard) {
+    process.on("beforeExit", dropAll);
+    process.on("exit", dropNow);
+    isHeard = true;
   }
   left.set(id, address);
 };
@@ -25,6 +27,7 @@ export async function dropThese(entries) {
   }
 }
 
+/** With nothing left it does nothing, so that the program can end. */
 async function dropAll() {
   const entries = [...left];
   left.clear();

@@ -75,18 +75,18 @@ export class Process {
   async resize(rows, cols) { return new Result(await this.#ask("POST", "/v1/processes/{id}/resize", { body: { rows, cols } })); }
 
   /** Input, all of it, as fast as it is read. */
-  async write(data, { eof = false } = {}) {
+  async write(data, { eof = false, signal } = {}) {
     let rest = Buffer.from(data);
     while (rest.length > 0 || eof) {
       const piece = rest.subarray(0, STDIN_PIECE), more = rest.subarray(STDIN_PIECE);
       const body = { ...(piece.length ? { base64: piece.toString("base64") } : {}), ...(eof && more.length === 0 ? { eof: true } : {}) };
       try {
-        await this.#ask("POST", "/v1/processes/{id}/stdin", { body });
+        await this.#ask("POST", "/v1/processes/{id}/stdin", { body, signal });
       } catch (error) {
         if (!(error instanceof Busy || error instanceof Conflict)) throw error;
         if ((await this.poll()).isOver) return;   // nobody reads it any more
         if (error instanceof Conflict) throw error;
-        await pause(10);
+        await pause(10, undefined, { signal });
         continue;
       }
       rest = more;

@@ -28,7 +28,10 @@ export class Runs extends Files {
   /** Runs a command and returns what it left; whoever aborts `signal` ends the command. */
   async exec(cmd, { stdin, wait, output, check = false, signal, onStdout, onStderr, ...options } = {}) {
     const [body, later] = execBody(cmd, stdin, { ...options, output });
-    if (wait !== undefined || (output !== undefined && !later)) return new Result(await this._start({ ...body, ...given({ wait }) }, signal));
+    if (wait !== undefined || (output !== undefined && !later)) {
+      const early = new Result(await this._start({ ...body, ...(wait === undefined ? { on_disconnect: "kill" } : given({ wait })) }, signal));
+      return check && early.isOver ? early.check() : early;
+    }
     // It has a record before it is waited for: then no restart of the daemon can lose it.
     const process = new Process(this.client, await this._start({ ...body, wait: 0, on_disconnect: "kill" }, signal));
     const result = await this.#attend(process, later, { onStdout, onStderr, signal });
@@ -37,13 +40,13 @@ export class Runs extends Files {
 
   async #attend(process, later, { onStdout, onStderr, signal }) {
     try {
-      if (later) await process.write(later, { eof: true });
+      if (later) await process.write(later, { eof: true, signal });
       return onStdout || onStderr ? await process.pump({ onStdout, onStderr, signal }) : await process.wait(undefined, { signal });
     } catch (error) {
       await process.kill().catch((other) => {
         if (!(other instanceof CaissonError)) throw other; // it was over
       });
-      throw error;
+      throw signal?.aborted ? signal.reason : error;
     }
   }
 
@@ -94,7 +97,7 @@ export class Sandbox extends Runs {
   // ---- life
 
   async _id() {
-    if (!this.record) await (this.starting ??= this.start().finally(() => { this.starting = undefined; }));
+    if (!this.record) await (this.starting ??= this.#make().finally(() => { this.starting = undefined; }));
     return this.record.id;
   }
 
@@ -106,12 +109,16 @@ export class Sandbox extends Runs {
 
   /** Makes it; one that is stopped is made usable again. */
   async start() {
-    if (!this.record) {
-      this.record = await this.client.call("POST", "/v1/sandboxes", { body: this.spec });
-      if (!this.keeps) remember(this.record.id, this.client.wire.address);
-      if (this.record.state !== "stopped") return this;
-    }
-    return this.#turn("POST", "/v1/sandboxes/{id}/start");
+    if (this.record) return this.#turn("POST", "/v1/sandboxes/{id}/start");
+    await this._id(); // whoever else begins with it at the same time gets the same one
+    return this;
+  }
+
+  async #make() {
+    let made = await this.client.call("POST", "/v1/sandboxes", { body: this.spec });
+    if (!this.keeps) remember(made.id, this.client.wire.address);
+    if (made.state === "stopped") made = await this.client.call("POST", "/v1/sandboxes/{id}/start", { values: { id: made.id } });
+    this.record = made;
   }
 
   async #turn(method, template, parts) {

@@ -12,7 +12,12 @@ const BROKEN = new Set(["ECONNRESET", "ECONNREFUSED", "EPIPE", "ENOENT", "ECONNA
 
 export async function readAll(response) {
   const pieces = [];
-  for await (const piece of response) pieces.push(piece);
+  try {
+    for await (const piece of response) pieces.push(piece);
+  } catch (error) {
+    if (!BROKEN.has(error.code)) throw error;
+    throw new SandboxUnavailable(`the connection ends in the middle of an answer: ${error.message}`, { cause: error });
+  }
   return Buffer.concat(pieces);
 }
 
@@ -80,7 +85,7 @@ export class Wire {
         if (!BROKEN.has(error.code)) throw error;
         isSent = error.syscall !== "connect";
         const isAbsent = !isSent && (error.code === "ENOENT" || error.code === "ECONNREFUSED");
-        if (isAbsent && mayStart(this.address)) {
+        if (isAbsent && mayStart(this.address) && Date.now() <= until) {
           await startDaemon(this.address, this.program);
           continue;
         }
@@ -123,7 +128,9 @@ function frameOf(have) {
 class WebSocket {
   constructor(socket, head) {
     this.socket = socket;
-    this.head = head;
+    this.have = head;
+    this.pieces = undefined;
+    socket.on("error", () => {}); // whoever reads or sends is told; nobody else needs to be there for it
   }
 
   send(data, opcode = 2) {
@@ -143,19 +150,19 @@ class WebSocket {
     });
   }
 
-  /** Messages: a Buffer, or a string. */
+  /** Messages: a Buffer, or a string. Whoever stops and asks again goes on where he was. */
   async* messages() {
-    for (let have = this.head, pieces = this.socket[Symbol.asyncIterator](); ;) {
-      for (let frame = frameOf(have); frame; frame = frameOf(have)) {
-        have = have.subarray(frame.end);
+    for (this.pieces ??= this.socket[Symbol.asyncIterator](); ;) {
+      for (let frame = frameOf(this.have); frame; frame = frameOf(this.have)) {
+        this.have = this.have.subarray(frame.end);
         if (frame.opcode === 8) return;
         if (frame.opcode === 9) await this.send(frame.data, 10);
         else if (frame.opcode === 2) yield frame.data;
         else if (frame.opcode === 1) yield frame.data.toString();
       }
-      const { value, done } = await pieces.next();
+      const { value, done } = await this.pieces.next();
       if (done) return;
-      have = Buffer.concat([have, value]);
+      this.have = Buffer.concat([this.have, value]);
     }
   }
 

@@ -100,7 +100,7 @@ class Client:
                         return
                 if not is_endless:
                     return
-            except (Gone, ConnectionResetError, BrokenPipeError):
+            except Gone:
                 pass
             await async_pause(FOLLOW_PAUSE)
 

@@ -21,7 +21,7 @@ PIECE = 1 << 18
 Body = Union[bytes, BinaryIO, None]
 
 
-class Gone(Exception):
+class Gone(SandboxUnavailable):
     """The connection ended before its answer did."""
 
 
@@ -32,7 +32,10 @@ class Connection:
         self.pipe, self.ahead = pipe, b""
 
     async def fill(self) -> None:
-        piece = await self.pipe.recv()
+        try:
+            piece = await self.pipe.recv()
+        except ConnectionError as error:
+            raise Gone(f"the connection ends in the middle of an answer: {error}") from error
         if not piece:
             raise Gone("the connection ends in the middle of an answer")
         self.ahead += piece
@@ -257,9 +260,9 @@ class Wire:
                 said = await self.read_problem(response)
                 if not said.problem.get("retry_safe"):
                     raise said
-            except SandboxUnavailable:
-                raise
-            except (Gone, ConnectionError, FileNotFoundError) as error:
+            except (ConnectionError, FileNotFoundError) as error:
+                if isinstance(error, SandboxUnavailable) and not isinstance(error, Gone):
+                    raise  # somebody did answer
                 may = is_whole and (can_repeat or connection is None)
                 if not may or time.monotonic() > until or self._is_hopeless(connection):
                     raise SandboxUnavailable(f"the daemon does not answer: {error}",

@@ -5,8 +5,9 @@ from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, 
 
 from .. import _exit, models
 from .._common import UNSET, Command, Duration, Result, exec_body, given
-from .._pipe import async_make_mutex
-from ..errors import CaissonError, NotFound
+from .._common import key as new_key
+from .._pipe import async_make_mutex, async_pause
+from ..errors import CaissonError, Conflict, NotFound
 from . import tools as _tools
 from .client import Client, default_client
 from .files import Files
@@ -14,6 +15,8 @@ from .process import Process, Terminal
 
 Stdin = Union[str, bytes, None]
 Heard = Optional[Callable[[str], Any]]
+
+UNMAKE_TRIES = 50
 
 
 class Port:
@@ -52,7 +55,9 @@ class Runs:
         body, later = exec_body(cmd, stdin, timeout=timeout, cwd=cwd, env=env, user=user, shell=shell, label=label,
                                 background=background, output=output, at_end=at_end)
         if wait is not None or (output is not None and not later):  # only this answer has more than the usual
-            return Result(await self._start({**body, **given(wait=wait)}))
+            result = Result(await self._start({**body, **(
+                given(wait=wait) if wait is not None else {"on_disconnect": "kill"})}))
+            return result.check() if check and result.is_over else result
         # It has a record before it is waited for: then no restart of the daemon can lose it.
         process = Process(self._client, await self._start({**body, "wait": 0, "on_disconnect": "kill"}))
         result = await self._attend(process, later, on_stdout, on_stderr)
@@ -159,12 +164,32 @@ class Sandbox(Files, Runs):
         return await self._turn("POST", "/v1/sandboxes/{id}/start")
 
     async def _make(self) -> None:
-        made = await self._client.call("POST", "/v1/sandboxes", body=self._ask_for)
+        once = {"Idempotency-Key": new_key()}
+        try:
+            made = await self._client.call("POST", "/v1/sandboxes", body=self._ask_for, headers=once)
+        except CaissonError:
+            raise
+        except BaseException:
+            if not self._keeps:
+                await self._unmake(once)
+            raise
         if not self._keeps:
             _exit.remember(made["id"], self._client.wire.address)
         if made["state"] == "stopped":
             made = await self._client.call("POST", "/v1/sandboxes/{id}/start", values={"id": made["id"]})
         self.record = made
+
+    async def _unmake(self, once: Mapping[str, str]) -> None:
+        """Whoever is interrupted does not know what was made: under the same key it is told, and deleted."""
+        for _ in range(UNMAKE_TRIES):
+            try:
+                made = await self._client.call("POST", "/v1/sandboxes", body=self._ask_for, headers=once)
+                await self._client.call("DELETE", "/v1/sandboxes/{id}", values={"id": made["id"]})
+                return
+            except Conflict:
+                await async_pause(0.1)  # it is being made
+            except CaissonError:
+                return
 
     async def info(self) -> models.Sandbox:
         self.record = await self._ask("GET", "/v1/sandboxes/{id}")

@@ -101,7 +101,7 @@ class Client:
                         return
                 if not is_endless:
                     return
-            except (Gone, ConnectionResetError, BrokenPipeError):
+            except Gone:
                 pass
             pause(FOLLOW_PAUSE)
 
