@@ -256,12 +256,13 @@ void relay_start(struct request *r, const struct relay_how *how)
 	static const struct duct_ops ops = {
 		.opened = opened, .failed = failed, .got = got, .ended = ended
 	};
+	static const char *const prefixes[] = { TOKEN_PREFIX, TOKEN_E2B_PREFIX, NULL };
 	struct relay *x = mem_alloc(sizeof *x);
 	struct fail fail = { 0 };
 
 	*x = (struct relay){ .duct = { .ops = &ops, .r = r, .idle_ms = ANSWER_IDLE_MS },
 		             .how = *how };
-	x->how.way.token_prefix = TOKEN_PREFIX;
+	x->how.way.token_prefixes = prefixes;
 	r->state = x;
 	r->gone = gone;
 	r->on_data = on_data;

@@ -193,9 +193,11 @@ int forward_request(const struct http_head *h, const struct forward_way *way, st
 	http_print_field(&p, span_of("Host"), way->host ? span_of(way->host) : *host);
 	for (size_t i = 0; i < h->n_fields; i++) {
 		const struct http_field *f = &h->fields[i];
-		bool is_ours = span_is_nocase(f->name, "Authorization") &&
-		               holds_token(f->value, way->token_prefix);
+		bool is_ours = false;
 
+		for (size_t k = 0; way->token_prefixes[k]; k++)
+			is_ours |= span_is_nocase(f->name, "Authorization") &&
+			           holds_token(f->value, way->token_prefixes[k]);
 		for (size_t k = 0; way->drops && way->drops[k]; k++)
 			is_ours |= span_is_nocase(f->name, way->drops[k]);
 		if (goes_on(h, f->name, of_request) && !is_ours)

@@ -29,10 +29,11 @@ bool cookie_out(struct span field, const char *tag, struct str *out);
 
 struct forward_way {
 	const char *tag; /* FORWARD_TAG letters; NULL: a host of its own, cookies as they are */
-	const char *token_prefix; /* of the daemon's own bearer tokens: those stay outside */
-	const char *host;         /* NULL: as the client says it */
-	const char *proto;        /* NULL: http */
-	const char *const *drops; /* fields that are for us, ends with NULL; NULL: none */
+	const char *const *token_prefixes; /* of the daemon's own bearer tokens, ends with NULL:
+	                                    * those stay outside */
+	const char *host;                  /* NULL: as the client says it */
+	const char *proto;                 /* NULL: http */
+	const char *const *drops;          /* fields that are for us, ends with NULL; NULL: none */
 };
 
 /* The request as the application gets it. */

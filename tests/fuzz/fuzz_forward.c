@@ -4,7 +4,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define TAG "0123abcd"
 
-static const struct forward_way way = { .tag = TAG, .token_prefix = "cst_" };
+static const char *const prefixes[] = { "cst_", NULL };
+static const struct forward_way way = { .tag = TAG, .token_prefixes = prefixes };
 
 static void expect(bool is_true)
 {
@@ -32,7 +33,7 @@ static void expect_request(const struct http_head *in)
 	expect(h.is_upgrade_websocket == in->is_upgrade_websocket);
 	const struct span *bearer = http_header(&h, "Authorization");
 
-	expect(!bearer || !memmem(bearer->at, bearer->len, way.token_prefix, 4));
+	expect(!bearer || !memmem(bearer->at, bearer->len, prefixes[0], 4));
 }
 
 static void expect_answer(const struct http_head *in)

@@ -5,7 +5,8 @@
 #define TAG "0123abcd"
 #define OWN "cp" TAG
 
-static const struct forward_way way = { .tag = TAG, .token_prefix = "cst_" };
+static const char *const prefixes[] = { "cst_", "e2b_", NULL };
+static const struct forward_way way = { .tag = TAG, .token_prefixes = prefixes };
 
 static void parse(const char *text, struct http_head *h)
 {
@@ -94,6 +95,8 @@ TEST(a_request_is_printed_anew_without_what_is_not_the_applications)
 		{ "X-Caisson-Port-Token: t\r\nx-caisson-port-token: u\r\n", "" },
 		{ "Authorization: Bearer cst_x\r\n", "" },
 		{ "Authorization: Basic dTpjc3RfeA==\r\n", "" }, /* u:cst_x */
+		{ "Authorization: Bearer e2b_x\r\n", "" },
+		{ "Authorization: Basic dTplMmJfeA==\r\n", "" }, /* u:e2b_x */
 		{ "Authorization: Basic dTp4\r\n", "Authorization: Basic dTp4\r\n" },
 		{ "Authorization: x\r\n", "Authorization: x\r\n" },
 		{ "Proxy-Authorization: x\r\nTE: trailers\r\nKeep-Alive: 5\r\n", "" },
