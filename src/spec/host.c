@@ -121,7 +121,9 @@ int check_header(const struct opt *o, struct arena *a, const char *text, const c
 	size_t n = strcspn(text, " ");
 	const char *name = text + n + (text[n] ? 1 : 0);
 	size_t len = strcspn(name, ":");
-	const char *host = NULL, *value = name + len + strspn(name + len, ": ");
+	const char *host = NULL, *value = name + len + (name[len] ? 1 : 0);
+
+	value += strspn(value, " ");
 
 	if (strlen(text) > HEADER_RULE_MAX)
 		return err_new(e, ERR_LIMIT, "a header has at most %d bytes", HEADER_RULE_MAX);

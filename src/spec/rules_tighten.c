@@ -130,22 +130,14 @@ static bool keeps_asking(const struct rules *next, const struct request_rule *ol
 	return false;
 }
 
-static bool has_header(const struct rules *r, const char *text)
-{
-	for (size_t i = 0; i < r->headers.len; i++)
-		if (strcmp(r->headers.at[i].text, text) == 0)
-			return true;
-	return false;
-}
-
-/* A field may be what a server lets somebody in by: more of them, and fewer, may be more. */
+/* A field may be what a server lets somebody in by: more of them, fewer, and another order, in
+ * which another one is the first that says it, may be more. */
 static bool keeps_headers(const struct rules *now, const struct rules *next)
 {
+	if (now->headers.len != next->headers.len)
+		return false;
 	for (size_t i = 0; i < now->headers.len; i++)
-		if (!has_header(next, now->headers.at[i].text))
-			return false;
-	for (size_t i = 0; i < next->headers.len; i++)
-		if (!has_header(now, next->headers.at[i].text))
+		if (strcmp(now->headers.at[i].text, next->headers.at[i].text) != 0)
 			return false;
 	return true;
 }

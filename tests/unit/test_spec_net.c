@@ -55,9 +55,9 @@ TEST(every_form_of_net)
 		  WITH_NET("{\"mode\":\"list\",\"allow\":[\"example.org\"],\"cache\":"
 		           "[\"pip:example.org\",\"npm:*.example.org:8443\"]}") },
 		{ "{\"net\":{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.8/32\"],"
-		  "\"headers\":[\"API.example.org X-Client:  a b\"]}}",
+		  "\"headers\":[\"API.example.org X-Client:  a b\",\"a.test X: ::1\"]}}",
 		  WITH_NET("{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.8/32\"],"
-		           "\"headers\":[\"api.example.org X-Client: a b\"]}") },
+		           "\"headers\":[\"api.example.org X-Client: a b\",\"a.test X: ::1\"]}") },
 		{ "{\"net\":{\"mode\":\"allow\",\"inspect\":[\"example.org\"]}}",
 		  WITH_NET("{\"mode\":\"allow\",\"inspect\":[\"example.org\"]}") },
 		{ "{\"net\":{\"http\":{\"host\":\"api.example.com\",\"paths\":"

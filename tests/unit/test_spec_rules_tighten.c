@@ -91,9 +91,11 @@ static const struct row {
 	{ NET("{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.0/24\"]}"),
 	  NET("{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.8/32\"]}"), false },
 	{ NET("{\"mode\":\"allow\",\"deny_cidr\":[\"8.8.8.0/24\"]}"), NET("\"deny\""), true },
-	/* headers: neither more nor fewer */
+	/* headers: neither more nor fewer, and the first is the first */
 	{ NET("\"allow\""), NET("{\"mode\":\"allow\",\"headers\":[\"a.test X: y\"]}"), false },
 	{ NET("{\"mode\":\"allow\",\"headers\":[\"a.test X: y\"]}"), NET("\"allow\""), false },
+	{ NET("{\"mode\":\"allow\",\"headers\":[\"a.test X: y\",\"*.test X: z\"]}"),
+	  NET("{\"mode\":\"allow\",\"headers\":[\"*.test X: z\",\"a.test X: y\"]}"), false },
 	{ NET("{\"mode\":\"allow\",\"headers\":[\"a.test X: y\"]}"),
 	  NET("{\"mode\":\"allow\",\"deny\":[\"b.test\"],\"headers\":[\"a.test X: y\"]}"), true },
 	/* http */
