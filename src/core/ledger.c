@@ -175,10 +175,11 @@ static struct said *say(struct ledger *l, enum ledger_kind kind, const struct le
 
 	s->num = s->packet.num = ++l->num;
 	snprintf(s->life, sizeof s->life, "%s", l->life);
-	spool_add(&l->spool, s->life, &s->packet, s->n);
+	/* What no file has must not wait in here alone. */
+	bool may_wait = spool_add(&l->spool, s->life, &s->packet, s->n) && !s->is_synced;
 	put(l, s);
 	l->unsent_bytes += s->n;
-	if (s->is_synced || l->unsent_bytes >= GATHER_BYTES)
+	if (!may_wait || l->unsent_bytes >= GATHER_BYTES)
 		flush(l);
 	else if (l->gather.at_ms == 0)
 		timer_set(&l->core->timers, &l->gather, GATHER_MS);

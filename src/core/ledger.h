@@ -2,9 +2,9 @@
  * ledger.h - the daemon's way to the ledger (wire/ledger.h): what happened is said here.
  *
  * What was said is in a file at once (spool.h), and some milliseconds later in a socket that
- * survives us, with what else was said meanwhile; what somebody waits for goes at once. Until the
- * writer has acknowledged it, it is kept, and said again to the next writer when this one dies, and
- * by the next daemon when we die too; numbers keep it from being recorded twice.
+ * survives us, with what else was said meanwhile; what somebody waits for, or no file has, goes at
+ * once. Until the writer has acknowledged it, it is kept, and said again to the next writer when
+ * this one dies, and by the next daemon when we die too; numbers keep it from being recorded twice.
  *
  * When the writer takes nothing, because the disk is full or it does not start, what waits here has
  * a bound. Half of it, and nothing new is begun: ledger_admit() refuses commands and sandboxes. All

@@ -54,15 +54,17 @@ int spool_open(struct spool *s, const char *state_dir, spool_fn *found, void *ar
 }
 
 /* A full disk is the writer's to tell of; what is said goes on its way all the same. */
-void spool_add(struct spool *s, const char *life, const struct ledger_append *packet, size_t n)
+bool spool_add(struct spool *s, const char *life, const struct ledger_append *packet, size_t n)
 {
 	struct entry x = { .n = (uint32_t)n };
 
 	if (s->fd < 0 || s->bytes + sizeof x + n > SPOOL_BYTES_MAX)
-		return;
+		return false;
 	snprintf(x.life, sizeof x.life, "%s", life);
-	if (os_pwrite2(s->fd, &x, sizeof x, packet, n, (off_t)s->bytes) == 0)
-		s->bytes += sizeof x + n;
+	if (os_pwrite2(s->fd, &x, sizeof x, packet, n, (off_t)s->bytes) < 0)
+		return false;
+	s->bytes += sizeof x + n;
+	return true;
 }
 
 void spool_clear(struct spool *s)

@@ -24,6 +24,7 @@ struct spool {
 typedef void spool_fn(void *arg, const char *life, const struct ledger_append *packet, size_t n);
 int spool_open(struct spool *s, const char *state_dir, spool_fn *found, void *arg,
                struct err *e) MUST_USE;
-void spool_add(struct spool *s, const char *life, const struct ledger_append *packet, size_t n);
+/* False: there is no room for it, here or on the disk. */
+bool spool_add(struct spool *s, const char *life, const struct ledger_append *packet, size_t n);
 void spool_clear(struct spool *s); /* all was acknowledged */
 void spool_close(struct spool *s);
