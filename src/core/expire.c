@@ -18,16 +18,25 @@ static bool is_over(const struct sbx *s)
 	return (is_late || is_idle) && !s->change.is_busy && s->state != SANDBOX_CREATING;
 }
 
-/* Frozen or stopped it has no time that could be over: that begins when it goes on. */
+static void lapsed(void *arg, struct sbx *s, const struct fail *f)
+{
+	(void)arg;
+	if (!f)
+		sbx_rest(s); /* else it is tried again */
+}
+
+/* Frozen or stopped it has no time that could be over: that begins when it goes on. Where nothing
+ * can be frozen its files are what stays of it. */
 static void lapse(struct sbx *s)
 {
+	bool is_stop = s->life & LIFE_STOP || !s->link.ready.can_freeze;
+	bool is_at_rest = s->state == SANDBOX_PAUSED || s->state == SANDBOX_STOPPED;
 	struct fail f;
-	int r = s->state != SANDBOX_RUNNING ? 0
-	        : s->life & LIFE_STOP       ? sbx_stop(s, NULL, NULL, &f)
-	                                    : sbx_pause(s, NULL, NULL, &f);
 
-	if (r == 0)
-		sbx_rest(s); /* else it is tried again */
+	if (is_at_rest && s->expires_ms > 0)
+		sbx_rest(s);
+	else if (s->state == SANDBOX_RUNNING)
+		(void)!(is_stop ? sbx_stop : sbx_pause)(s, lapsed, NULL, &f);
 }
 
 static void look_at(void *entry, void *arg)
