@@ -115,13 +115,15 @@ static void adopt_processes(struct core *c, struct sbx *s)
 	AUTO(arena_done) struct arena a = { 0 };
 	struct process_list list;
 	struct err e = { 0 };
-	int64_t num = 0;
+	int64_t num = 0, at_end = 0;
 
 	if (store_process_running_of(c->store, s->id, &a, &list, &e) == 0)
 		for (size_t i = 0; i < list.n; i++)
 			(void)px_adopt(s, &list.rows[i]);
 	if (store_process_num_max(c->store, s->id, s->generation, &num, &e) == 0)
 		s->next_num = (uint32_t)num + NUM_GAP + random_gap();
+	if (store_process_at_end(c->store, s->id, s->generation, &at_end, &e) == 0)
+		s->at_end = (int)at_end; /* done at the first look */
 }
 
 /* Its monitor answers, or it does not: three different answers, and no guess. */
@@ -277,7 +279,6 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 	images_sweep(c);
 	birth_recover(c);
 	repo_recover(c);
-	templates_recover(c);
 	note_recovered(c);
 	return 0;
 }
@@ -288,6 +289,8 @@ void core_ready(struct core *c)
 	c->is_open = true;
 	approvals_ready(c);
 	maker_ready(c);
+	templates_recover(c);
+	wsx_end_orphans(c);
 }
 
 static void look_for_unsettled(void *entry, void *arg)

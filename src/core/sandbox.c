@@ -366,6 +366,19 @@ void sbx_made(void *arg, const struct launch_made *m, int channel_fd, const stru
 	gate_linked(s); /* its command is told first */
 }
 
+/* It is over: what was nobody else's goes too. */
+static void end_with_work(struct sbx *s, const struct fail *f)
+{
+	struct wsx *own = s->life & LIFE_OWNS_WORK ? s->workspace : NULL;
+
+	if (own)
+		wsx_ref(own);
+	sbx_change_end(s, f);
+	sbx_free(s);
+	if (own)
+		wsx_discard(own);
+}
+
 static void inserted(void *arg, const struct store_answer *a)
 {
 	struct sbx *s = arg;
@@ -380,8 +393,7 @@ static void inserted(void *arg, const struct store_answer *a)
 	else
 		fail_unstored(&f, "the sandbox could not be stored", a->code == STORE_FULL);
 	f.is_retry_safe = true;
-	sbx_change_end(s, &f);
-	sbx_free(s);
+	end_with_work(s, &f);
 }
 
 /* What may outlive us is on record before it exists. One that dies with us is recorded together
@@ -620,14 +632,8 @@ static void gone_on_record(void *arg, const struct store_answer *a)
 	struct fail f = s->change.fail;
 	struct core *c = s->core;
 	bool has_image = s->image_tree != 0;
-	struct wsx *own = s->life & LIFE_OWNS_WORK ? s->workspace : NULL;
 
-	if (own)
-		wsx_ref(own);
-	sbx_change_end(s, f.code == FAIL_NONE ? NULL : &f);
-	sbx_free(s);
-	if (own)
-		wsx_discard(own);
+	end_with_work(s, f.code == FAIL_NONE ? NULL : &f);
 	if (has_image)
 		images_sweep(c);
 }

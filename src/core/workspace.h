@@ -199,6 +199,7 @@ void wsx_detach(struct sbx *s);                /* fine when it is not attached *
 void wsx_adopt(struct sbx *s, const char *id); /* at start: it may have the mount */
 void wsx_on_frozen(struct sbx *s, int error);  /* asked for by freeze */
 void wsx_recover(struct core *c);              /* at start, after the sandboxes were found */
+void wsx_end_orphans(struct core *c);          /* at start: LIFE_OWNS_WORK, and that is gone */
 void wsx_look(struct core *c);                 /* now and then: what is over, trash, old points */
 void wsx_end_trash(struct core *c);            /* whose time there is over */
 bool wsx_may_rest(const struct wsx *w);        /* nobody works with it, though it may be open */

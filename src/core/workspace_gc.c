@@ -84,6 +84,25 @@ void wsx_end_trash(struct core *c)
 	}
 }
 
+/* We died between the end of a sandbox and that of what goes with it. */
+void wsx_end_orphans(struct core *c)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct workspace_list list = { 0 };
+	struct err e = { 0 };
+
+	if (store_workspace_orphaned(c->store, &a, &list, &e) < 0)
+		journal(JOURNAL_ERROR, e.msg, NULL);
+	for (size_t i = 0; i < list.n; i++) {
+		struct wsx *w = ws_by_id(c, list.rows[i].id);
+
+		if (!w)
+			continue;
+		wsx_ref(w);
+		wsx_discard(w);
+	}
+}
+
 void wsx_look(struct core *c)
 {
 	AUTO(arena_done) struct arena a = { 0 };

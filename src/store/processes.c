@@ -365,6 +365,28 @@ int store_process_ended(struct store *s, int64_t before_ms, struct arena *a,
 	return 0;
 }
 
+int store_process_at_end(struct store *s, const char *sandbox, int64_t generation, int64_t *at_end,
+                         struct err *e)
+{
+	AUTO(db_release)
+	sqlite3_stmt *st =
+	    db_stmt(&s->reader,
+	            "SELECT max(at_end) FROM processes WHERE sandbox=?1 AND generation=?2"
+	            " AND ended_ms IS NOT NULL AND (at_end=?3 OR num=(SELECT max(num)"
+	            " FROM processes WHERE sandbox=?1 AND generation=?2))",
+	            e);
+
+	if (!st)
+		return -1;
+	db_bind_text(st, 1, sandbox);
+	db_bind_int(st, 2, generation);
+	db_bind_int(st, 3, AT_END_DELETE);
+	if (db_step(&s->reader, st, e) < 0)
+		return -1;
+	*at_end = sqlite3_column_int64(st, 0); /* of no rows: NULL, which is 0 */
+	return 0;
+}
+
 int store_process_num_max(struct store *s, const char *sandbox, int64_t generation, int64_t *num,
                           struct err *e)
 {

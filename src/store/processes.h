@@ -111,6 +111,10 @@ int store_process_running_of(struct store *s, const char *sandbox, struct arena 
 int store_process_ended(struct store *s, int64_t before_ms, struct arena *a,
                         struct process_list *out, struct err *e);
 
+/* What became due when a process had ended and was perhaps not done any more: any deletion; a stop
+ * if nothing began behind it, for then the sandbox may have been started again. */
+int store_process_at_end(struct store *s, const char *sandbox, int64_t generation, int64_t *at_end,
+                         struct err *e);
 /* The highest num given so far, 0 when there is none. */
 int store_process_num_max(struct store *s, const char *sandbox, int64_t generation, int64_t *num,
                           struct err *e);

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "store/points-internal.h"
+#include "store/sandboxes.h"
 
 /* ---- states ------------------------------------------------------------------------------ */
 
@@ -388,6 +389,34 @@ int store_workspace_unsettled(struct store *s, struct arena *a, struct workspace
 {
 	return list_where(s, "WHERE (pending IS NOT NULL OR state='making') AND ?1=0", 0, a, out,
 	                  e);
+}
+
+bool store_workspace_has_image(struct store *s, const struct workspace_by_image *q)
+{
+	struct err e;
+	AUTO(db_release)
+	sqlite3_stmt *st = db_stmt(&s->reader,
+	                           "SELECT 1 FROM workspaces WHERE tenant=?1 AND state='ready'"
+	                           " AND spec->>'image'=?2 AND id<>?3 LIMIT 1",
+	                           &e);
+
+	if (!st)
+		return true; /* on doubt */
+	db_bind_text(st, 1, q->tenant);
+	db_bind_text(st, 2, q->image);
+	db_bind_text(st, 3, q->but ? q->but : "");
+	return db_step(&s->reader, st, &e) != 0;
+}
+
+int store_workspace_orphaned(struct store *s, struct arena *a, struct workspace_list *out,
+                             struct err *e)
+{
+	return list_where(
+	    s,
+	    "WHERE state='ready' AND id IN(SELECT workspace FROM sandboxes"
+	    " WHERE state='gone' AND life&?1) AND id NOT IN(SELECT workspace FROM sandboxes"
+	    " WHERE state<>'gone' AND workspace IS NOT NULL)",
+	    LIFE_OWNS_WORK, a, out, e);
 }
 
 int store_workspace_expired(struct store *s, int64_t now_ms, struct arena *a,

@@ -126,11 +126,19 @@ int store_workspace_by_id(struct store *s, const char *id, struct arena *a,
 /* One whose root is of that image: it is not gone. */
 int store_workspace_by_root(struct store *s, int64_t tree, struct arena *a,
                             struct workspace_row *out, struct err *e);
+/* Another one than `but` whose default sandbox has the image of that name. */
+struct workspace_by_image {
+	const char *tenant, *image, *but; /* but NULL: any */
+};
+bool store_workspace_has_image(struct store *s, const struct workspace_by_image *q);
 int store_workspace_list(struct store *s, const struct workspace_query *query, struct arena *a,
                          struct workspace_list *out, struct err *e);
 /* Those with something pending, and those that were being made. */
 int store_workspace_unsettled(struct store *s, struct arena *a, struct workspace_list *out,
                               struct err *e);
+/* Ready, though they went with a sandbox (LIFE_OWNS_WORK) that is gone, and no other has them. */
+int store_workspace_orphaned(struct store *s, struct arena *a, struct workspace_list *out,
+                             struct err *e);
 /* Those that nobody has used for their time, and are not pinned; in the trash since before. */
 int store_workspace_expired(struct store *s, int64_t now_ms, struct arena *a,
                             struct workspace_list *out, struct err *e);

@@ -195,6 +195,33 @@ def _(_api):
     check_database(d.state)
 
 
+@test("restart: what was due when a process, or a sandbox, had ended is done by the next daemon", own=True)
+def _(_api):
+    d = Daemon("due").start()
+    c = d.client()
+    made = [c.create(limits={"mem": "32m", "disk": "4m"})["id"] for _ in range(3)]
+    for s in made:
+        c.execute(s, ["true"])
+    gone = c.create()["id"]
+    c.remove(gone)
+    wait_until(lambda: c.get(f"/v1/sandboxes/{gone}").json["state"] == "gone")
+    orphan, other = (c.ok("PUT", f"/v1/workspaces/{name}", {})["id"] for name in ("orphan", "other"))
+    c.close()
+    d.stop()
+    with contextlib.closing(sqlite3.connect(d.state / "caisson.db")) as db, db:  # as if it had been killed in between
+        for s, at_end in zip(made, (0, 1, 2)):
+            db.execute("UPDATE processes SET at_end=? WHERE sandbox=?", (at_end, s))
+        db.execute("UPDATE sandboxes SET workspace=?, life=4 WHERE id=?", (orphan, gone))
+    d.start()
+    for s, state in zip(made, ("running", "stopped", "gone")):
+        wait_until(lambda: c.get(f"/v1/sandboxes/{s}").json["state"] == state, 5, state)  # pylint: disable=cell-var-from-loop
+    wait_until(lambda: [w["id"] for w in c.ok("GET", "/v1/workspaces")["workspaces"]] == [other], 5, "its workspace")
+    c.remove_all()
+    c.close()
+    d.wait_clean()
+    d.stop()
+
+
 # ---- a workspace -----------------------------------------------------------------------------
 
 def keepers(d):

@@ -408,3 +408,46 @@ TEST(numbers_go_on_in_each_generation)
 	store_close(s);
 	dir_remove();
 }
+
+TEST(what_was_due_at_an_end_is_found_again)
+{
+	static const struct {
+		int64_t first, last;    /* at_end of the first process, and of the newest */
+		bool is_first, is_last; /* they have ended */
+		int64_t want;
+	} rows[] = {
+		{ AT_END_KEEP, AT_END_KEEP, true, true, AT_END_KEEP },
+		{ AT_END_DELETE, AT_END_KEEP, false, true, AT_END_KEEP },
+		{ AT_END_DELETE, AT_END_KEEP, true, false, AT_END_DELETE },
+		{ AT_END_STOP, AT_END_KEEP, true, false, AT_END_KEEP },
+		{ AT_END_KEEP, AT_END_STOP, false, true, AT_END_STOP },
+		{ AT_END_DELETE, AT_END_STOP, true, true, AT_END_DELETE },
+	};
+	struct err e = { 0 };
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		int64_t at_end = -1;
+		struct process_row row = row_of("px_1", 1);
+
+		dir_make();
+		struct store *s = must_open();
+
+		row.state = PROCESS_RUNNING;
+		row.at_end = rows[i].first;
+		MUST(STORE_OK, store_process_insert(s, &row, HEAR, &e));
+		row.id = "px_2";
+		row.num = 2;
+		row.at_end = rows[i].last;
+		MUST(STORE_OK, store_process_insert(s, &row, HEAR, &e));
+		if (rows[i].is_first)
+			go(s, "px_1", PROCESS_EXITED, STORE_OK);
+		if (rows[i].is_last)
+			go(s, "px_2", PROCESS_EXITED, STORE_OK);
+		CHECK_INT(store_process_at_end(s, "sb_1", 1, &at_end, &e), 0);
+		CHECK_INT(at_end, rows[i].want);
+		CHECK_INT(store_process_at_end(s, "sb_1", 2, &at_end, &e), 0);
+		CHECK_INT(at_end, AT_END_KEEP);
+		store_close(s);
+		dir_remove();
+	}
+}

@@ -1,5 +1,6 @@
 #include "store/workspaces.h"
 
+#include "store/sandboxes.h"
 #include "store/trees.h"
 #include "unit/store_fixture.h"
 
@@ -163,6 +164,90 @@ TEST(what_is_under_way_or_over_is_found)
 	row.id = "ws_9";
 	MUST(STORE_NOT_FOUND,
 	     store_workspace_update(s, &row, WORKSPACE_SET_CLEAN, NOTHING, HEAR, &e));
+	arena_done(&a);
+	store_close(s);
+	dir_remove();
+}
+
+TEST(who_needs_an_image_by_its_name)
+{
+	struct err e = { 0 };
+	struct workspace_row row = row_of("ws_1", 2);
+	struct workspace_by_image q = { "t1", "template:x", NULL };
+
+	dir_make();
+	struct store *s = must_open();
+
+	CHECK(!store_workspace_has_image(s, &q));
+	row.state = WORKSPACE_READY;
+	row.spec = "{\"image\":\"template:x\"}";
+	MUST(STORE_OK, store_workspace_insert(s, &row, 1, HEAR, &e));
+	CHECK(store_workspace_has_image(s, &q));
+	q.but = "ws_1";
+	CHECK(!store_workspace_has_image(s, &q));
+	q = (struct workspace_by_image){ "t2", "template:x", NULL };
+	CHECK(!store_workspace_has_image(s, &q));
+	q = (struct workspace_by_image){ "t1", "template:y", NULL };
+	CHECK(!store_workspace_has_image(s, &q));
+	row.state = WORKSPACE_TRASH;
+	row.ended_ms = 5;
+	MUST(STORE_OK, store_workspace_update(s, &row, WORKSPACE_SET_STATE, NOTHING, HEAR, &e));
+	q = (struct workspace_by_image){ "t1", "template:x", NULL };
+	CHECK(!store_workspace_has_image(s, &q));
+	store_close(s);
+	dir_remove();
+}
+
+TEST(what_went_with_a_sandbox_is_found_without_it)
+{
+	static const struct {
+		const char *id, *workspace;
+		int64_t life;
+		bool is_gone;
+	} rows[] = {
+		{ "sb_1", "ws_1", LIFE_OWNS_WORK | LIFE_PAUSE, true },
+		{ "sb_2", "ws_2", LIFE_OWNS_WORK, false },
+		{ "sb_3", "ws_3", LIFE_PAUSE, true },
+		{ "sb_4", "ws_4", LIFE_OWNS_WORK, true },
+		{ "sb_5", "ws_4", 0, false },
+	};
+	struct err e = { 0 };
+	struct arena a = { 0 };
+	struct workspace_list list;
+
+	dir_make();
+	struct store *s = must_open();
+
+	for (int64_t i = 0; i < 4; i++) {
+		struct workspace_row row = row_of(rows[i].workspace, 2 * i + 2);
+
+		row.state = WORKSPACE_READY;
+		MUST(STORE_OK, store_workspace_insert(s, &row, 1, HEAR, &e));
+	}
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct sandbox_row row = { .id = rows[i].id,
+			                   .tenant = "t1",
+			                   .generation = 1,
+			                   .state = SANDBOX_CREATING,
+			                   .spec = "{}",
+			                   .slot = -1,
+			                   .created_ms = 1,
+			                   .workspace = rows[i].workspace,
+			                   .life = rows[i].life };
+
+		MUST(STORE_OK, store_sandbox_insert(s, &row, HEAR, &e));
+		if (!rows[i].is_gone)
+			continue;
+		row.state = SANDBOX_DELETING;
+		MUST(STORE_OK, store_sandbox_update(s, &row, SANDBOX_SET_STATE, HEAR, &e));
+		row.state = SANDBOX_GONE;
+		row.ended_ms = 2;
+		MUST(STORE_OK, store_sandbox_update(s, &row, SANDBOX_SET_STATE | SANDBOX_SET_ENDED,
+		                                    HEAR, &e));
+	}
+	CHECK_INT(store_workspace_orphaned(s, &a, &list, &e), 0);
+	CHECK_INT(list.n, 1);
+	CHECK_STR(list.rows[0].id, "ws_1");
 	arena_done(&a);
 	store_close(s);
 	dir_remove();
