@@ -26,7 +26,8 @@
  *   dial.c      connections to ports inside
  *   secret.c    sealed values, and which sandbox has which
  *   image.c     names of imported root file systems; image_import.c how they come
- *   template.c  what sandboxes can be made from; template_build.c how it is built by steps
+ *   template.c  what sandboxes can be made from; template_build.c how it is built by steps,
+ *               template_end.c how that ends
  *   runner.c    one command in a sandbox that somebody else has
  *   expire.c    what ends by itself: time to live, idle ones, old records
  *

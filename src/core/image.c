@@ -105,6 +105,17 @@ static void retired(void *core, const struct store_answer *a)
 	images_sweep(core);
 }
 
+int image_check_unused(struct core *c, const char *tenant, const char *name, struct fail *f)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct image_row row;
+	struct err e = { 0 };
+	bool is_there = store_image_get(c->store, tenant, name, &a, &row, &e) == 0;
+	const struct sbx *s = is_there ? user_of(c, row.tree, false) : NULL;
+
+	return s ? fail_set(f, FAIL_BUSY, "image: sandbox %s has it", s->id) : 0;
+}
+
 int image_retire(struct core *c, const char *tenant, const char *name, struct fail *f)
 {
 	AUTO(arena_done) struct arena a = { 0 };

@@ -56,6 +56,9 @@ int image_check(struct core *c, const struct image_ask *ask, struct fail *f) MUS
 /* Refused while a sandbox has it, or the root of a workspace is of it: `busy`. */
 int image_remove(struct core *c, const char *tenant, const char *name, struct store_call call,
                  struct fail *f) MUST_USE;
+/* `busy` while a sandbox has it; one that is not there is used by nobody. */
+int image_check_unused(struct core *c, const char *tenant, const char *name,
+                       struct fail *f) MUST_USE;
 /* Of ours: its name goes. Refused while a sandbox has it; roots of workspaces keep its tree. */
 int image_retire(struct core *c, const char *tenant, const char *name, struct fail *f) MUST_USE;
 int image_find(struct core *c, const char *tenant, const char *name, struct arena *a,

@@ -1,15 +1,13 @@
 /*
  * template.c - names, tags and ends of templates; template_build.c makes them.
  */
-#include "core/template.h"
+#include "core/template-internal.h"
 
 #include <ctype.h>
 #include <sys/random.h>
 
 #include "base/hex.h"
 #include "core/image.h"
-#include "core/workspace.h"
-#include "io/journal.h"
 
 #define NAME_MAX_BYTES 128
 #define TAG_MAX_BYTES 128
@@ -127,39 +125,40 @@ int template_begin(struct core *c, struct template_new *t, struct store_call cal
 
 /* ---- end ----------------------------------------------------------------------------- */
 
+/* Builds of it that are under way notice it, and what they have made goes with them. */
+static void end_builds(struct core *c, const char *id)
+{
+	for (const struct template_build *b = c->builds; b; b = b->next) {
+		struct sbx *s =
+		    strcmp(b->template, id) == 0 ? roster_find(&c->sandboxes, b->sandbox) : NULL;
+
+		if (s)
+			sbx_end_after(s, AT_END_DELETE);
+	}
+}
+
 int template_delete(struct core *c, const char *tenant, const char *id, struct store_call call,
                     struct fail *f)
 {
 	AUTO(arena_done) struct arena a = { 0 };
 	struct build_list all;
+	struct fail ignored;
 	struct err e = { 0 };
 
 	if (store_build_list(c->store, id, &a, &all, &e) < 0)
 		return fail_err(f, &e);
-	for (size_t i = 0; i < all.n; i++)
-		if (all.rows[i].image && image_retire(c, tenant, all.rows[i].image, f) < 0 &&
-		    f->code != FAIL_NOT_FOUND)
+	for (size_t i = 0; i < all.n; i++) /* all of it, or nothing */
+		if (all.rows[i].image && image_check_unused(c, tenant, all.rows[i].image, f) < 0)
 			return -1;
-	for (size_t i = 0; i < all.n; i++) {
-		const char *name = all.rows[i].workspace;
-		struct fail none;
-		struct wsx *w = name ? wsx_find(c, tenant, name, &none) : NULL;
-
-		if (!w)
-			continue;
-		wsx_ref(w);
-		wsx_discard(w);
-	}
 	if (store_template_drop(c->store, tenant, id, call, &e) < 0)
 		return fail_err(f, &e);
+	end_builds(c, id);
+	for (size_t i = 0; i < all.n; i++) {
+		if (all.rows[i].state == BUILD_BUILDING)
+			continue; /* its own end does it */
+		if (all.rows[i].image)
+			(void)!image_retire(c, tenant, all.rows[i].image, &ignored);
+		template_discard(c, tenant, all.rows[i].workspace);
+	}
 	return 0;
-}
-
-void templates_recover(struct core *c)
-{
-	struct err e = { 0 };
-
-	if (store_build_unlock(c->store, "the daemon was restarted: build it again",
-	                       (struct store_call){ 0 }, &e) < 0)
-		journal(JOURNAL_ERROR, e.msg, NULL);
 }

@@ -1,25 +1,21 @@
 /*
- * template_build.c - a build, from what it begins with to its tags; template_step.c has the steps.
+ * template_build.c - a build, from what it begins with to what comes of it; template_step.c has the
+ * steps, template_end.c what it says and its end.
  */
-#include <stdarg.h>
-
 #include "base/limits.h"
-#include "core/details.h"
 #include "core/image.h"
 #include "core/policy.h"
 #include "core/template-internal.h"
 #include "core/workspace.h"
-#include "io/journal.h"
 #include "wire/hash.h"
 
 #define SANDBOX_MS (4ull * 3600 * 1000)
 #define KEPT_MS (7ull * 86400 * 1000) /* how long what steps left is kept for the next build */
-#define FILES_MS (86400ll * 1000)     /* and what was uploaded */
 #define READY_MS (5ull * 60 * 1000)
 #define BUSY_MS 200
 #define COPIES_MAX (FS_ENTRIES_MAX - 4)
 
-static void build_free(struct template_build *b)
+void build_free(struct template_build *b)
 {
 	struct template_build **at = &b->core->builds;
 
@@ -27,11 +23,13 @@ static void build_free(struct template_build *b)
 		at = &(*at)->next;
 	*at = b->next;
 	timer_stop(&b->core->timers, &b->turn);
+	timer_stop(&b->core->timers, &b->saying);
+	while (b->n_held > 0)
+		free((char *)b->held[--b->n_held].text);
 	runner_cancel(b->runner);
 	template_run_cancel(b->run);
 	json_decref(b->steps);
 	json_decref(b->context);
-	json_decref(b->tags);
 	free(b->hashes);
 	free(b->image);
 	free(b->own);
@@ -45,34 +43,7 @@ void templates_close(struct core *c)
 		build_free(c->builds);
 }
 
-/* ---- what it says -------------------------------------------------------------------- */
-
-void build_say(struct template_build *b, const char *level, const char *text)
-{
-	json_t *plain = details_text(text); /* what commands say may be any bytes */
-	const struct line_row row = { .build = b->id,
-		                      .num = b->n_lines,
-		                      .at_ms = core_now_ms(),
-		                      .level = level,
-		                      .text = json_string_value(plain) };
-	struct err e;
-
-	if (b->n_lines < STORE_LINES_MAX &&
-	    store_build_say(b->core->store, &row, (struct store_call){ 0 }, &e) == 0)
-		b->n_lines++;
-	json_decref(plain);
-}
-
-void build_sayf(struct template_build *b, const char *level, const char *fmt, ...)
-{
-	char text[RUNNER_LINE_MAX + 128];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	build_say(b, level, text);
-}
+/* ---- its turns ------------------------------------------------------------------------ */
 
 void build_then(struct template_build *b, void (*next)(struct template_build *b))
 {
@@ -100,134 +71,22 @@ struct sbx *build_sandbox(struct template_build *b)
 	return NULL;
 }
 
-/* ---- its end ------------------------------------------------------------------------- */
+/* ---- what comes of it ---------------------------------------------------------------- */
 
-/* Tags that moved leave builds behind that nobody can name. */
-static void drop_loose(struct template_build *b)
+/* On record before it is of use: whoever dies in between leaves something that can be found. */
+static void record_made(struct template_build *b, const char *workspace)
 {
-	AUTO(arena_done) struct arena a = { 0 };
-	struct build_list loose;
-	struct err e;
-
-	if (store_build_loose(b->core->store, b->template, &a, &loose, &e) < 0)
-		return;
-	for (size_t i = 0; i < loose.n; i++) {
-		const struct build_row *row = &loose.rows[i];
-		struct fail f = { 0 };
-		struct wsx *w =
-		    row->workspace ? wsx_find(b->core, b->tenant, row->workspace, &f) : NULL;
-
-		if (row->image && image_retire(b->core, b->tenant, row->image, &f) < 0 &&
-		    f.code != FAIL_NOT_FOUND)
-			continue; /* a sandbox has it: the next build looks again */
-		if (w) {
-			wsx_ref(w);
-			wsx_discard(w);
-		}
-		(void)store_build_drop(b->core->store, row->id, (struct store_call){ 0 }, &e);
-	}
-}
-
-static void drop_files(struct template_build *b)
-{
-	AUTO(arena_done) struct arena a = { 0 };
-	struct image_list list;
-	struct err e;
-	struct fail f;
-
-	if (store_image_list(b->core->store, b->tenant, &a, &list, &e) < 0)
-		return;
-	for (size_t i = 0; i < list.n; i++)
-		if (strncmp(list.rows[i].name, TEMPLATE_FILES, strlen(TEMPLATE_FILES)) == 0 &&
-		    list.rows[i].created_ms < core_now_ms() - FILES_MS)
-			(void)!image_retire(b->core, b->tenant, list.rows[i].name, &f);
-}
-
-static void settled(void *arg, const struct store_answer *a)
-{
-	struct template_build *b = arg;
-
-	(void)a;
-	drop_loose(b);
-	drop_files(b);
-	build_free(b);
-}
-
-static void put_tags(struct template_build *b)
-{
-	struct err e;
-	size_t i;
-	const json_t *v;
-
-	json_array_foreach(b->tags, i, v)
-	{
-		const struct tag_row row = { .template = b->template,
-			                     .tag = json_string_value(v),
-			                     .build = b->id,
-			                     .created_ms = core_now_ms() };
-
-		(void)store_tag_put(b->core->store, &row, (struct store_call){ 0 }, &e);
-	}
-}
-
-/* The tags come first: whoever hears that it is ready finds it by them. */
-static void record_end(struct template_build *b)
-{
-	bool is_failed = b->fail.code != FAIL_NONE;
-	AUTO(freep) char *context = json_dumps(b->context, JSON_COMPACT);
 	const struct build_row row = { .id = b->id,
 		                       .tenant = b->tenant,
 		                       .template = b->template,
 		                       .tags = "[]",
-		                       .state = is_failed ? BUILD_ERROR : BUILD_READY,
-		                       .reason = is_failed ? b->fail.detail : NULL,
-		                       .step = is_failed ? b->step : NULL,
-		                       .context = context,
 		                       .image = b->made,
-		                       .workspace = b->kept[0] ? b->kept : NULL,
-		                       .ended_ms = core_now_ms() };
-	struct err e = { 0 };
+		                       .workspace = workspace };
+	struct err e;
 
-	build_sayf(b, is_failed ? "error" : "info", "%s",
-	           is_failed ? b->fail.detail : "Build finished");
-	if (!is_failed)
-		put_tags(b);
-	journal(JOURNAL_INFO, is_failed ? "a template was not built" : "a template was built",
-	        "build", b->id, "tenant", b->tenant, "reason", is_failed ? b->fail.detail : NULL,
-	        NULL);
-	if (store_build_update(b->core->store, &row,
-	                       BUILD_SET_STATE | BUILD_SET_ENDED | (is_failed ? 0 : BUILD_SET_MADE),
-	                       (struct store_call){ .done = settled, .arg = b }, &e) < 0) {
-		journal(JOURNAL_ERROR, e.msg, NULL); /* the next start says that it failed */
-		build_free(b);
-	}
+	(void)store_build_update(b->core->store, &row, BUILD_SET_MADE, (struct store_call){ 0 },
+	                         &e); /* or its end says it */
 }
-
-static void sandbox_gone(void *arg, struct sbx *s, const struct fail *f)
-{
-	(void)s;
-	(void)f;
-	record_end(arg);
-}
-
-/* Its workspace goes with the sandbox. */
-void build_end(struct template_build *b)
-{
-	struct sbx *s = roster_find(&b->core->sandboxes, b->sandbox);
-	struct fail none = { 0 };
-
-	if (!s || sbx_delete(s, sandbox_gone, b, &none) < 0)
-		record_end(b);
-}
-
-void build_fail(struct template_build *b, const struct fail *f)
-{
-	if (f)
-		b->fail = *f;
-	build_then(b, build_end);
-}
-
-/* ---- what comes of it ---------------------------------------------------------------- */
 
 static void labelled(void *arg, struct wsx *w, const struct fail *f)
 {
@@ -235,15 +94,17 @@ static void labelled(void *arg, struct wsx *w, const struct fail *f)
 	build_fail(arg, f);
 }
 
-/* Forks of a fork know by it which image they are used with. */
+/* Forks of a fork know by it which image they are used with. It stays until its template goes,
+ * though it may be a fork of what is kept for some days. */
 static void label(struct template_build *b)
 {
 	char spec[128];
+	struct wsx_life life = { .has_ttl = true, .spec_text = b->made ? spec : NULL };
 	struct fail f = { 0 };
 	struct wsx *w = wsx_find(b->core, b->tenant, b->kept, &f);
 
-	snprintf(spec, sizeof spec, "{\"image\":\"%s\"}", b->made);
-	if (!w || wsx_change(w, &(struct wsx_life){ .spec_text = spec }, labelled, b, &f) < 0)
+	snprintf(spec, sizeof spec, "{\"image\":\"%s\"}", b->made ? b->made : "");
+	if (!w || wsx_change(w, &life, labelled, b, &f) < 0)
 		build_fail(b, &f);
 }
 
@@ -252,12 +113,13 @@ static void kept(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct f
 	struct template_build *b = arg;
 
 	(void)n;
-	if (!f)
-		snprintf(b->kept, sizeof b->kept, "%s", ids[0]);
-	if (!f && b->made)
-		build_then(b, label);
-	else
+	if (f) {
 		build_fail(b, f);
+		return;
+	}
+	snprintf(b->kept, sizeof b->kept, "%s", ids[0]);
+	record_made(b, b->kept);
+	build_then(b, label);
 }
 
 static void keep_files(struct template_build *b)
@@ -319,6 +181,17 @@ static void started(void *arg, const struct fail *f)
 		build_then(b, keep);
 }
 
+/* What steps have left fits into a row, or nothing is kept of it. */
+static int check_context(struct template_build *b)
+{
+	AUTO(freep) char *text = json_dumps(b->context, JSON_COMPACT);
+
+	if (strlen(text) <= STORE_BUILD_MAX)
+		return 0;
+	return fail_set(&b->fail, FAIL_TOO_LARGE, "variables and commands are more than %u bytes",
+	                STORE_BUILD_MAX);
+}
+
 void build_finish(struct template_build *b)
 {
 	struct sbx *s = build_sandbox(b);
@@ -326,7 +199,7 @@ void build_finish(struct template_build *b)
 	const char *ready = json_string_value(json_object_get(b->context, "ready"));
 
 	snprintf(b->step, sizeof b->step, "finalize");
-	if (!s) {
+	if (!s || check_context(b) < 0) {
 		build_end(b);
 	} else if (start || ready) {
 		build_sayf(b, "info", "[finalize] START %s", start ? start : "");
@@ -341,17 +214,6 @@ void build_finish(struct template_build *b)
 }
 
 /* ---- what is kept of a step ---------------------------------------------------------- */
-
-static void discard(struct template_build *b, const char *workspace)
-{
-	struct fail f;
-	struct wsx *w = wsx_find(b->core, b->tenant, workspace, &f);
-
-	if (!w)
-		return;
-	wsx_ref(w);
-	wsx_discard(w);
-}
 
 static void step_kept(void *arg, const char (*ids)[ID_SIZE], size_t n, const struct fail *f)
 {
@@ -370,7 +232,7 @@ static void step_kept(void *arg, const char (*ids)[ID_SIZE], size_t n, const str
 		                      .workspace = ids[0],
 		                      .created_ms = core_now_ms() };
 	if (store_step_get(b->core->store, b->tenant, row.hash, &a, &before, &e) == 0)
-		discard(b, before.workspace);
+		template_discard(b->core, b->tenant, before.workspace);
 	(void)store_step_put(b->core->store, &row, (struct store_call){ 0 }, &e);
 	b->at++;
 	build_then(b, build_step);
@@ -503,6 +365,15 @@ static int spec_of(const struct template_build *b, struct spec *spec, struct str
 	return 0;
 }
 
+/* Working folders of the host's system are places too. */
+static int check_places(const struct spec *spec, size_t n_copies, struct fail *f)
+{
+	if (n_copies + spec->fs.len < FS_ENTRIES_MAX)
+		return 0;
+	return fail_set(f, FAIL_INVALID, "COPY and WORKDIR: a sandbox has at most %d places",
+	                FS_ENTRIES_MAX - 1);
+}
+
 static void make_sandbox(struct template_build *b)
 {
 	AUTO(arena_done) struct arena a = { 0 };
@@ -523,7 +394,8 @@ static void make_sandbox(struct template_build *b)
 	json_decref(l);
 	spec_init(&spec);
 	if (find_copies(b, &a, trees, &ask.n_trees) == 0 &&
-	    spec_of(b, &spec, &text, &b->fail) == 0) {
+	    spec_of(b, &spec, &text, &b->fail) == 0 &&
+	    check_places(&spec, ask.n_trees, &b->fail) == 0) {
 		ask.spec_text = str_text(&text);
 		ask.labels = labels;
 		const struct sbx *s = sbx_create(b->core, &ask, sandbox_made, b, &b->fail);
@@ -532,7 +404,7 @@ static void make_sandbox(struct template_build *b)
 			return;
 		}
 	}
-	discard(b, b->work);
+	template_discard(b->core, b->tenant, b->work);
 	build_end(b);
 }
 
@@ -543,6 +415,7 @@ static void work_is(struct template_build *b, const char *id, const struct fail 
 		return;
 	}
 	snprintf(b->work, sizeof b->work, "%s", id);
+	record_made(b, b->work); /* until a sandbox has it, which takes it along */
 	build_then(b, make_sandbox);
 }
 
@@ -671,7 +544,6 @@ static int check_row(struct template_build *b, const struct template_ask *ask, s
 		return fail_set(f, FAIL_CONFLICT, "it has been built already");
 	snprintf(b->id, sizeof b->id, "%s", row.id);
 	snprintf(b->template, sizeof b->template, "%s", row.template);
-	b->tags = json_loads(row.tags, 0, NULL);
 	return 0;
 }
 
@@ -687,7 +559,8 @@ int template_build(struct core *c, const struct template_ask *ask, struct store_
 		                      .home = mem_strdup(ask->home),
 		                      .steps = json_deep_copy(ask->steps),
 		                      .is_forced = ask->is_forced,
-		                      .turn.fired = turned };
+		                      .turn.fired = turned,
+		                      .saying.fired = build_say_on };
 	snprintf(b->tenant, sizeof b->tenant, "%s", ask->tenant);
 	snprintf(b->step, sizeof b->step, "base");
 	c->builds = b;

@@ -72,7 +72,8 @@ static void looked(void *arg, const struct runner_end *end)
 	r->runner = NULL;
 	if (end->fail.code == FAIL_SANDBOX_UNAVAILABLE)
 		r->fail = end->fail;
-	else if (end->exit_code != 0 && core_mono_ms() > r->until_ms)
+	else if ((end->fail.code != FAIL_NONE || end->exit_code != 0) &&
+	         core_mono_ms() > r->until_ms)
 		fail_set(&r->fail, FAIL_BACKEND_ERROR, "the ready command never succeeded");
 	else if (end->fail.code != FAIL_NONE || end->exit_code != 0) {
 		timer_set(&r->core->timers, &r->turn, AGAIN_MS);

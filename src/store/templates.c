@@ -141,6 +141,24 @@ struct build_args {
 	uint32_t fields;
 };
 
+/* Whoever hears that it is ready finds it by them, and nobody before. */
+static int put_tags(struct store *s, const struct build_args *args, struct err *e)
+{
+	AUTO(db_release)
+	sqlite3_stmt *st =
+	    db_stmt(&s->writer,
+	            "INSERT OR REPLACE INTO template_tags(template,tag,build,created_ms)"
+	            " SELECT b.template,t.value,b.id,?2 FROM builds b,json_each(b.tags) t"
+	            " WHERE b.id=?1",
+	            e);
+
+	if (!st)
+		return -1;
+	db_bind_text(st, 1, args->row.id);
+	db_bind_int(st, 2, args->row.ended_ms);
+	return db_step(&s->writer, st, e) < 0 ? -1 : 0;
+}
+
 static int run_update(struct store *s, struct request *q, struct err *e)
 {
 	const struct build_args *args = q->args;
@@ -149,6 +167,8 @@ static int run_update(struct store *s, struct request *q, struct err *e)
 	if (r < 0)
 		return -1;
 	q->answer.rows = r;
+	if (r > 0 && args->fields & BUILD_SET_STATE && args->row.state == BUILD_READY)
+		return put_tags(s, args, e);
 	if (r > 0)
 		return 0;
 	q->answer.code = STORE_NOT_FOUND;
@@ -251,18 +271,33 @@ int store_tag_drop(struct store *s, const struct tag_row *row, struct store_call
 	return send_drop(s, &(struct drop_args){ sql, row->template, row->tag }, call, e);
 }
 
-static int run_line(struct store *s, struct request *q, struct err *e)
+static int run_lines(struct store *s, struct request *q, struct err *e)
 {
-	q->answer.rows = 1;
-	return row_put(&s->writer, &lines, q->args, e);
+	const struct line_list *all = q->args;
+
+	for (size_t i = 0; i < all->n; i++)
+		if (row_put(&s->writer, &lines, &all->rows[i], e) < 0)
+			return -1;
+	q->answer.rows = (int64_t)all->n;
+	return 0;
 }
 
-int store_build_say(struct store *s, const struct line_row *row, struct store_call call,
+int store_build_say(struct store *s, const struct line_row *rows, size_t n, struct store_call call,
                     struct err *e)
 {
-	static const struct op op = { "log a build", run_line, .is_vital = false };
+	static const struct op op = { "log a build", run_lines, .is_vital = false };
+	AUTO(request_drop) struct request *q = request_new(&op, sizeof(struct line_list));
+	struct line_list *all = q->args;
 
-	return send_row(s, &op, &lines, row, call, e);
+	*all = (struct line_list){ arena_alloc(&q->arena, n * sizeof *rows), n };
+	for (size_t i = 0; i < n; i++) {
+		int bytes = row_copy(&lines, ROW_ALL, &q->arena, &rows[i], &all->rows[i], e);
+
+		if (bytes < 0)
+			return -1;
+		q->bytes += (size_t)bytes;
+	}
+	return request_send(s, &q, call, e);
 }
 
 static int run_unlock(struct store *s, struct request *q, struct err *e)
@@ -278,7 +313,13 @@ static int run_unlock(struct store *s, struct request *q, struct err *e)
 	if (db_step(&s->writer, st, e) < 0)
 		return -1;
 	q->answer.rows = sqlite3_changes(s->writer.c);
-	return 0;
+	AUTO(db_release)
+	sqlite3_stmt *old = db_stmt(&s->writer,
+	                            "DELETE FROM build_steps WHERE workspace NOT IN"
+	                            "(SELECT id FROM workspaces WHERE state='ready')",
+	                            e);
+
+	return !old || db_step(&s->writer, old, e) < 0 ? -1 : 0;
 }
 
 int store_build_unlock(struct store *s, const char *reason, struct store_call call, struct err *e)
@@ -400,7 +441,7 @@ int store_build_by_tag(struct store *s, const char *template, const char *tag, s
 {
 	const struct where w = { &builds,
 		                 "WHERE id=(SELECT build FROM template_tags"
-		                 " WHERE template=?1 AND tag=?2)",
+		                 " WHERE template=?1 AND tag=?2) AND state='ready'",
 		                 template, tag };
 
 	return get_where(s, &w, a, out, e);
@@ -421,6 +462,13 @@ int store_build_list(struct store *s, const char *template, struct arena *a, str
                      struct err *e)
 {
 	const struct where w = { &builds, "WHERE template=?1 ORDER BY seq DESC", template, NULL };
+
+	return builds_where(s, &w, a, out, e);
+}
+
+int store_build_unfinished(struct store *s, struct arena *a, struct build_list *out, struct err *e)
+{
+	const struct where w = { &builds, "WHERE state=?1 ORDER BY seq", "building", NULL };
 
 	return builds_where(s, &w, a, out, e);
 }

@@ -84,13 +84,13 @@ int store_template_drop(struct store *s, const char *tenant, const char *id, str
                         struct err *e);
 int store_build_insert(struct store *s, const struct build_row *row, struct store_call call,
                        struct err *e);
-/* STORE_NOT_FOUND when it was dropped meanwhile. */
+/* STORE_NOT_FOUND when it was dropped meanwhile. With a state that is ready its tags lead to it. */
 int store_build_update(struct store *s, const struct build_row *row, uint32_t fields,
                        struct store_call call, struct err *e);
 int store_build_drop(struct store *s, const char *id, struct store_call call, struct err *e);
-int store_build_say(struct store *s, const struct line_row *row, struct store_call call,
+int store_build_say(struct store *s, const struct line_row *rows, size_t n, struct store_call call,
                     struct err *e);
-/* At start: the daemon that worked on them is dead. */
+/* At start: the daemon that worked on them is dead. Steps whose workspaces are gone go too. */
 int store_build_unlock(struct store *s, const char *reason, struct store_call call, struct err *e);
 int store_tag_put(struct store *s, const struct tag_row *row, struct store_call call,
                   struct err *e); /* moves it */
@@ -107,8 +107,10 @@ int store_template_list(struct store *s, const char *tenant, struct arena *a,
                         struct template_list *out, struct err *e);
 int store_build_get(struct store *s, const char *tenant, const char *id, struct arena *a,
                     struct build_row *out, struct err *e);
+/* One that is ready. */
 int store_build_by_tag(struct store *s, const char *template, const char *tag, struct arena *a,
                        struct build_row *out, struct err *e);
+int store_build_unfinished(struct store *s, struct arena *a, struct build_list *out, struct err *e);
 int store_build_list(struct store *s, const char *template, struct arena *a, struct build_list *out,
                      struct err *e); /* the newest first */
 /* Of a template: ready or failed, not the newest, and no tag leads there. */

@@ -7,10 +7,14 @@
 What their own packages make of it: tests/e2b/sdk.py.
 """
 import base64
+import contextlib
 import gzip
 import hashlib
 import json
+import os
 import pathlib
+import random
+import sqlite3
 import subprocess
 import sys
 import time
@@ -351,6 +355,78 @@ def _(_api):
         d.daemon.start()
         last = t.status(template, build)
         check(last["status"] == "error" and "restarted" in last["reason"]["message"], last)
+        nothing_left(d, "what it was built in goes")
+
+
+def rows(d, sql):
+    """What the store says, while the daemon runs."""
+    with contextlib.closing(sqlite3.connect(f"file:{d.daemon.state / 'caisson.db'}?mode=ro", uri=True)) as db:
+        return [r[0] for r in db.execute(sql)]
+
+
+def left(d):
+    """Sandboxes, images of builds, and workspaces that nothing ends by itself."""
+    images = [x["name"] for x in d.daemon.client().ok("GET", "/v1/images")["images"]]
+    return ([x["id"] for x in d.daemon.client().ok("GET", "/v1/sandboxes")["sandboxes"]], [x for x in images if x.startswith("template:")],
+            rows(d, "SELECT id FROM workspaces WHERE state='ready' AND expires_ms IS NULL"))
+
+
+def nothing_left(d, what):
+    with contextlib.suppress(lib.Failed):
+        wait_until(lambda: left(d) == ([], [], []), 15)
+    same(left(d), ([], [], []), what)
+
+
+@test("templates: one that begins with kept steps stays; all lines are there; what is too much is refused", own=True)
+def _(_api):
+    with door("kept") as d:
+        t = Templates(d)
+        d.daemon.client().call("PUT", "/v1/images/small", SMALL, {"Content-Type": "application/x-tar"})
+        for tag in ("a", "b"):
+            same(t.build(f"mine:{tag}", [step("RUN", "echo 1 >f")])[0]["status"], "ready", tag)
+        same(rows(d, "SELECT w.expires_ms FROM builds b JOIN workspaces w ON w.id=b.workspace WHERE b.state='ready'"), [None, None], "their files have no end")
+        # a snapshot goes on when its template is built anew
+        s = d.create(templateID="mine:b")
+        d.ok("POST", f"/sandboxes/{s.id}/snapshots", {"name": "of"}, status=201)
+        d.ok("DELETE", f"/sandboxes/{s.id}", status=204)
+        for _ in range(2):
+            same(t.build("mine:b", [step("RUN", "echo 2 >f")], force=True)[0]["status"], "ready", "anew")
+        same(d.create(templateID="of").run("cat f", shell=SH)[0], "1\n", "a snapshot of the build before")
+        template, build, _ = t.start("loud", [step("RUN", "i=0; while [ $i -lt 7000 ]; do i=$((i+1)); echo line-$i; done >f; cat f")])
+        wait_until(lambda: t.status(template, build)["status"] == "ready", 30, "the build")
+        same(rows(d, f"SELECT count(*) FROM build_lines WHERE build='{build}' AND text LIKE 'line-%'"), [7000], "lines")
+        big = [step("ENV", *[x for i in range(9) for x in (f"V{i}", "v" * 32000)])]
+        last, log = t.build("big", big)
+        check(last["status"] == "error" and "more than" in last["reason"]["message"], last)
+        digest = t.upload(template, [oci.entry("a", b"A\n")])
+        many = [step("COPY", "a", "to", filesHash=digest)] * 20 + [step("WORKDIR", f"/w{i}") for i in range(45)]
+        pid = d.daemon.pid
+        last, log = t.build("many", many, base=("fromImage", "e2bdev/base"))
+        check(last["status"] == "error" and "places" in last["reason"]["message"], last)
+        same(d.daemon.pid, pid, "the daemon")
+
+
+@test("templates: killed at any step, deleted while they are built, nothing is left of them", own=True)
+def _(_api):
+    with door("killed") as d:
+        t, chooser = Templates(d), random.Random(int(os.environ.get("SEED", "1")))
+        d.daemon.client().call("PUT", "/v1/images/small", SMALL, {"Content-Type": "application/x-tar"})
+        template = None
+        for i in range(int(os.environ.get("CYCLES", "10"))):
+            template, build, answer = t.start("mine", [step("RUN", f"echo {i} >f"), step("RUN", "echo 2 >g", "root")])
+            same(answer.status, 202, answer)
+            time.sleep(chooser.uniform(0, 1.0))
+            d.daemon.kill()
+            d.daemon.start()
+            last = t.status(template, build)
+            check(last["status"] in ("error", "ready"), last)
+        d.ok("DELETE", f"/templates/{template}", status=204)
+        nothing_left(d, "of those that were killed")
+        template, build, _ = t.start("slow", [step("RUN", "sleep 60")])
+        wait_until(lambda: any("sleep 60" in x for x in t.status(template, build)["logs"]), 10)
+        d.ok("DELETE", f"/templates/{template}", status=204)
+        nothing_left(d, "of one that was deleted")
+        same(rows(d, "SELECT count(*) FROM template_tags"), [0], "tags")
 
 
 SERVER = "python3 -c \"import http.server as h\nclass H(h.BaseHTTPRequestHandler):\n def do_GET(s):\n  b=str(s.headers).encode(); s.send_response(200); s.send_header('Content-Length',str(len(b))); s.end_headers(); s.wfile.write(b)\nh.HTTPServer(('',8000),H).serve_forever()\""

@@ -89,6 +89,8 @@ TEST(a_build_says_lines_ends_and_is_ended_by_a_restart)
 		                        .workspace = "ws_1",
 		                        .ended_ms = 9 };
 	struct build_row got;
+	struct build_list list;
+	struct line_row said[5];
 	struct line_list lines;
 	struct err e = { 0 };
 	struct arena a = { 0 };
@@ -98,21 +100,32 @@ TEST(a_build_says_lines_ends_and_is_ended_by_a_restart)
 
 	add_build(s, "tp_1", "b1", BUILD_BUILDING);
 	add_build(s, "tp_1", "b2", BUILD_BUILDING);
+	CHECK_INT(store_build_unfinished(s, &a, &list, &e), 0);
+	CHECK_INT(list.n, 2);
 	for (int64_t i = 0; i < 5; i++)
-		MUST(STORE_OK, store_build_say(s,
-		                               &(struct line_row){ .build = "b1",
-		                                                   .num = i,
-		                                                   .at_ms = i,
-		                                                   .level = "info",
-		                                                   .text = i == 3 ? "three" : "x" },
-		                               HEAR, &e));
+		said[i] = (struct line_row){ .build = "b1",
+			                     .num = i,
+			                     .at_ms = i,
+			                     .level = "info",
+			                     .text = i == 3 ? "three" : "x" };
+	MUST(STORE_OK, store_build_say(s, said, 1, HEAR, &e));
+	MUST(STORE_OK, store_build_say(s, said + 1, 4, HEAR, &e));
 	CHECK_INT(store_build_lines(s, &(struct line_query){ "b1", 3, 100 }, &a, &lines, &e), 0);
 	CHECK_INT(lines.n, 2);
 	CHECK_STR(lines.rows[0].text, "three");
 	CHECK_INT(store_build_lines(s, &(struct line_query){ "b1", 0, 2 }, &a, &lines, &e), 0);
 	CHECK_INT(lines.n, 2);
+	CHECK_INT(store_build_by_tag(s, "tp_1", "v1", &a, &got, &e), -1);
 	MUST(STORE_OK, store_build_update(
 			   s, &done, BUILD_SET_STATE | BUILD_SET_MADE | BUILD_SET_ENDED, HEAR, &e));
+	CHECK_INT(store_build_by_tag(s, "tp_1", "v1", &a, &got, &e), 0); /* in the same moment */
+	CHECK_STR(got.id, "b1");
+	tag(s, "v2", "b2"); /* of one that is not ready */
+	CHECK_INT(store_build_by_tag(s, "tp_1", "v2", &a, &got, &e), -1);
+	CHECK_INT(e.kind, ERR_NOT_FOUND);
+	CHECK_INT(store_build_unfinished(s, &a, &list, &e), 0);
+	CHECK_INT(list.n, 1);
+	CHECK_STR(list.rows[0].id, "b2");
 	MUST(STORE_OK, store_build_unlock(s, "restarted", HEAR, &e));
 	CHECK_INT(store_build_get(s, "t1", "b1", &a, &got, &e), 0);
 	CHECK_INT(got.state, BUILD_READY);
@@ -143,6 +156,8 @@ TEST(a_step_is_of_a_tenant_and_the_last_one_counts)
 	CHECK_INT(store_step_get(s, "t1", "aa", &a, &got, &e), 0);
 	CHECK_STR(got.workspace, "ws_2");
 	CHECK_INT(store_step_get(s, "t2", "aa", &a, &got, &e), -1);
+	MUST(STORE_OK, store_build_unlock(s, "restarted", HEAR, &e)); /* there is no ws_2 */
+	CHECK_INT(store_step_get(s, "t1", "aa", &a, &got, &e), -1);
 	arena_done(&a);
 	store_close(s);
 	dir_remove();
