@@ -13,6 +13,7 @@ struct template_build {
 	struct template_build *next;
 	struct core *core;
 	char id[TEMPLATE_ID_SIZE], template[ID_SIZE], tenant[TENANT_SIZE];
+	char actor[ACTOR_SIZE]; /* who asked for it: all that it begins is his */
 	json_t *steps;
 	json_t *context;    /* {user,workdir,env,start?,ready?}: as the steps have left it */
 	char *own, *home;   /* the sandbox's own user as he is called, and his folder */

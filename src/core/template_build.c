@@ -56,8 +56,13 @@ static void turned(struct timer *t)
 	struct template_build *b =
 	    (struct template_build *)(void *)((char *)t - offsetof(struct template_build, turn));
 
-	if (!b->core->is_closing)
-		b->next_do(b);
+	struct core *c = b->core;
+
+	if (c->is_closing)
+		return;
+	c->actor = b->actor[0] ? b->actor : NULL;
+	b->next_do(b);
+	c->actor = NULL;
 }
 
 struct sbx *build_sandbox(struct template_build *b)
@@ -562,6 +567,7 @@ int template_build(struct core *c, const struct template_ask *ask, struct store_
 		                      .turn.fired = turned,
 		                      .saying.fired = build_say_on };
 	snprintf(b->tenant, sizeof b->tenant, "%s", ask->tenant);
+	snprintf(b->actor, sizeof b->actor, "%s", c->actor ? c->actor : "");
 	snprintf(b->step, sizeof b->step, "base");
 	c->builds = b;
 	if (check_row(b, ask, f) < 0 || build_check_steps(b, f) < 0 || take_base(b, ask, f) < 0) {

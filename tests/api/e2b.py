@@ -351,6 +351,8 @@ def _(_api):
         same(d.ok("GET", "/v2/sandboxes"), [], "nobody sees where it is built")
         sandbox = d.daemon.client().ok("GET", "/v1/sandboxes")["sandboxes"][0]
         same((sandbox["spec"]["net"]["allow"], sandbox["labels"]), (["a.example.org", "b.example.org"], {"build": build}), "what the operator lets builds reach, and no more")
+        began = [json.loads(x) for x in d.daemon.client().get(f"/v1/events?sandbox={sandbox['id']}").body.splitlines()]
+        same({e.get("actor", "nobody")[:9] for e in began if e["kind"] in ("sandbox.created", "exec.started")}, {"token:tk_"}, "who began it")
         d.daemon.stop()
         d.daemon.start()
         last = t.status(template, build)
