@@ -2,7 +2,7 @@
  * test.h - TEST(name) { ... } and the main() that runs them, TAP on stdout.
  *
  * Every test is a process of its own, so that a chdir, an unshare or a seccomp filter of one
- * does not reach the next; it has 30 seconds, and whatever it leaves running in its process
+ * does not reach the next; it has a minute, and whatever it leaves running in its process
  * group is killed. A test has passed only when its last line was reached and the process then
  * ended well: a crash, a leak (found by ASan at exit) and a stray exit(0) are failures.
  *
@@ -36,10 +36,22 @@
 #define CHECK_INT(got, want) test_int(got, want, #got, __FILE__, __LINE__)
 #define CHECK_STR(got, want) test_str(got, want, #got, __FILE__, __LINE__)
 
+/* Waits for what comes in a moment or never: other processes take their time on a busy machine. */
+#define AWAIT(cond)                                                                                \
+	do {                                                                                       \
+		bool is_so = (cond);                                                               \
+		for (int ms = 0; !is_so && ms < TEST_WAIT_MS; ms++) {                              \
+			usleep(1000);                                                              \
+			is_so = (cond);                                                            \
+		}                                                                                  \
+		test_true(is_so, #cond, __FILE__, __LINE__);                                       \
+	} while (0)
+
 /* Ends the test as not run; say what it would need. */
 #define SKIP(why) test_skip(why)
 
-enum { TEST_SECONDS_MAX = 30, TEST_FAILED = 1, TEST_PASSED = 76, TEST_SKIPPED = 77 };
+enum { TEST_SECONDS_MAX = 60, TEST_FAILED = 1, TEST_PASSED = 76, TEST_SKIPPED = 77 };
+enum { TEST_WAIT_MS = 30000 };
 
 static struct test {
 	const char *name;
