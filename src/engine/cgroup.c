@@ -10,6 +10,7 @@
 #include "os/file.h"
 
 #define CGROUP2_MAGIC 0x63677270
+#define TRIES 100 /* others cannot come between all of them */
 
 static const char *const controller_names[] = {
 	[CG_CPU] = "cpu",
@@ -295,14 +296,20 @@ static int make_base(const struct cgroup_tree *t)
 
 /* ---- making ------------------------------------------------------------------------ */
 
+/* Another launcher that ends may be removing caisson/ just now: what came of that is tried again.
+ */
+static bool is_removed(int r)
+{
+	return r == -ENOENT || r == -ENODEV;
+}
+
 static int make_folder(const struct cgroup *cg, const struct cgroup_tree *t)
 {
 	char path[CGROUP_PATH_MAX];
 	int r = -ENOENT;
 
 	cgroup_path(cg, t, "", path);
-	/* Another launch may be removing caisson/ just now: again. */
-	for (int tries = 0; tries < 10 && (r == -ENOENT || r == -ENODEV); tries++) {
+	for (int tries = 0; tries < TRIES && is_removed(r); tries++) {
 		r = os_mkdirat(AT_FDCWD, path, 0755);
 		if (r == -EEXIST) {
 			cgroup_sweep(cg, t);
@@ -339,12 +346,26 @@ static int open_shared(struct cgroup *cg, struct cgroup_tree *t)
 
 	snprintf(path, sizeof path, "%s/" CGROUP_BASE "/%s", t->path, t->is_v2 ? "" : "tasks");
 	*fd = os_openat(AT_FDCWD, path, flags, 0);
-	if (*fd == -ENOENT) {
+	for (int tries = 0; tries < TRIES && is_removed(*fd); tries++) {
 		int r = make_base(t);
 
 		*fd = r < 0 ? r : os_openat(AT_FDCWD, path, flags, 0);
 	}
 	return *fd < 0 ? *fd : 0;
+}
+
+static int join_base(const struct cgroup_tree *t)
+{
+	char path[CGROUP_PATH_MAX];
+	int r = -ENOENT;
+
+	snprintf(path, sizeof path, "%s/" CGROUP_BASE "/tasks", t->path);
+	for (int tries = 0; tries < TRIES && is_removed(r); tries++) {
+		r = make_base(t);
+		if (r >= 0)
+			r = os_write_file(AT_FDCWD, path, "0");
+	}
+	return r;
 }
 
 static int prepare_tree(struct cgroup *cg, struct cgroup_tree *t)
@@ -534,27 +555,26 @@ int cgroup_join_shared(const struct cgroup *cg, struct err *e)
 	for (size_t i = 0; i < cg->n_trees; i++) {
 		const struct cgroup_tree *t = &cg->trees[i];
 
-		if (!t->is_v2 && t->is_shared && t->tasks_fd >= 0 &&
-		    join(cg, t, t->tasks_fd, e) < 0)
-			return -1;
+		if (t->is_v2 || !t->is_shared || t->tasks_fd < 0)
+			continue;
+		int r = os_write_all(t->tasks_fd, "0", 1);
+		if (is_removed(r)) /* since it was opened */
+			r = join_base(t);
+		if (r < 0)
+			return tree_error(cg, t, r, e);
 	}
 	return 0;
 }
 
 int cgroup_live_in(struct cgroup *cg)
 {
-	char path[CGROUP_PATH_MAX];
 	int r = 0;
 
 	for (size_t i = 0; i < cg->n_trees && r >= 0; i++) {
 		const struct cgroup_tree *t = &cg->trees[i];
 
-		if (!t->is_shared || t->is_v2)
-			continue;
-		r = make_base(t);
-		snprintf(path, sizeof path, "%s/" CGROUP_BASE "/tasks", t->path);
-		if (r >= 0)
-			r = os_write_file(AT_FDCWD, path, "0");
+		if (t->is_shared && !t->is_v2)
+			r = join_base(t);
 	}
 	cg->is_born_in = r >= 0;
 	return r;

@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "engine/cgroup-internal.h"
+#include "os/file.h"
 #include "os/proc.h"
 #include "test.h"
 
@@ -207,7 +208,7 @@ static void make_group(struct cgroup *cg, const uint64_t *limits)
 
 static void end_group(struct cgroup *cg)
 {
-	CHECK_INT(cgroup_kill(cg, 5000), 0);
+	CHECK_INT(cgroup_kill(cg, TEST_WAIT_MS), 0);
 	CHECK_INT(cgroup_remove(cg), 0);
 	cgroup_done(cg);
 }
@@ -332,7 +333,7 @@ TEST(members_are_listed_killed_and_only_then_the_folders_go)
 	CHECK_INT(cgroup_members(&cg, members, 2), 2);
 	CHECK(cgroup_remove(&cg) > 0);
 	CHECK_INT(cgroup_members(&cg, members, COUNT(members)), CHILDREN); /* untouched */
-	CHECK_INT(cgroup_kill(&cg, 5000), 0);
+	CHECK_INT(cgroup_kill(&cg, TEST_WAIT_MS), 0);
 	for (int i = 0; i < CHILDREN; i++)
 		CHECK_INT(status_of(children[i]), SIGKILL);
 	CHECK_INT(cgroup_members(&cg, members, COUNT(members)), 0);
@@ -441,6 +442,44 @@ TEST(who_joins_stands_at_the_top_of_no_v1_hierarchy)
 	make_group(&cg, no_limits);
 	CHECK_INT(status_of(start_inside(&cg, leave_the_top)), 0);
 	end_group(&cg);
+}
+
+/* Launchers that end remove caisson/ wherever nobody is in it, and those that start need it. */
+TEST(what_another_launcher_removes_meanwhile_is_made_again)
+{
+	struct cgroup cg = { .trees = { { .is_shared = true, .is_devices = true, .tasks_fd = -1 } },
+		             .n_trees = 1 };
+	char *top = cg.trees[0].path;
+	struct err e = { 0 };
+	int failed = 0;
+
+	if (geteuid() != 0 || access("/sys/fs/cgroup/devices/tasks", W_OK) < 0)
+		SKIP("needs root, and devices by cgroup v1");
+	snprintf(top, sizeof cg.trees[0].path, "/sys/fs/cgroup/devices/x%d", getpid());
+	CHECK_INT(mkdir(top, 0755), 0);
+	fflush(NULL);
+	pid_t remover = fork();
+	while (remover == 0) {
+		cgroup_remove_base(&cg);
+		usleep(50);
+	}
+	for (int i = 0; i < 500; i++) {
+		bool has_failed = cgroup_prepare(&cg, "0", &e) < 0 ||
+		                  (usleep(100), cgroup_join_shared(&cg, &e) < 0);
+
+		failed += has_failed;
+		CHECK_INT(os_write_file(AT_FDCWD, "/sys/fs/cgroup/devices/tasks", "0"), 0);
+		fd_close(&cg.trees[0].tasks_fd);
+		failed += cgroup_live_in(&cg) < 0;
+		CHECK_INT(os_write_file(AT_FDCWD, "/sys/fs/cgroup/devices/tasks", "0"), 0);
+		cg.is_born_in = false;
+	}
+	CHECK_INT(kill(remover, SIGKILL), 0);
+	CHECK_INT(waitpid(remover, NULL, 0), remover);
+	cgroup_remove_base(&cg);
+	CHECK_INT(rmdir(top), 0);
+	printf("# %s\n", e.msg);
+	CHECK_INT(failed, 0);
 }
 
 struct seen {
