@@ -36,7 +36,7 @@
 #define HEAR_MAX 1024 /* at once */
 #define ASKS_MAX 64
 #define UP_MS 5000    /* for a child to begin */
-#define END_MS 200    /* for one to say the last */
+#define END_MS 2000   /* for one to say the last: its records are lost otherwise */
 #define HOLD_MS 10000 /* for one to serve at all, while a command waits for that */
 
 struct spooled {

@@ -37,6 +37,13 @@ static inline void give_gate(void)
 	close(pair[1]);
 }
 
+/* The child ends, and the monitor knows: only then does it take another. */
+static inline void lose_child(void)
+{
+	fd_close(&child);
+	box_await(&t, CH_GATELESS, 0);
+}
+
 static inline void give_rules(uint32_t generation, const char *text)
 {
 	const struct gate_rules r = { .generation = generation };
@@ -92,7 +99,7 @@ static inline bool hear(int timeout_ms)
 
 static inline void await(enum gate_type type)
 {
-	CHECK(hear(20000));
+	CHECK(hear(TEST_WAIT_MS));
 	CHECK_INT(p.head.type, type);
 }
 

@@ -71,7 +71,7 @@ TEST(a_later_child_changes_nothing)
 	say_ca(PEM);
 	say(G_UP);
 	await_ruled();
-	fd_close(&child);
+	lose_child();
 	give_gate();
 	await(G_START);
 	say_ca("-----BEGIN CERTIFICATE-----\nMAMCAQI=\n-----END CERTIFICATE-----\n");
@@ -259,8 +259,7 @@ TEST(a_command_that_needs_the_gate_waits_for_it)
 	say(G_UP);
 	CHECK_INT(box_await_exit(&t, 1).exit_code, 0);
 	CHECK_STR(box_text(log, LOG_OUT), PEM);
-	fd_close(&child); /* what is placed stays */
-	box_await(&t, CH_GATELESS, 0);
+	lose_child(); /* what is placed stays */
 	AUTO(fd_close) int later = held(3, false);
 	CHECK_INT(box_await_exit(&t, 3).exit_code, 0);
 	stop();
