@@ -175,7 +175,7 @@ static inline void box_end(struct test_box *t)
 	if (t->monitor_pid > 0)
 		CHECK_INT(waitpid(t->monitor_pid, &status, 0), t->monitor_pid);
 	if (cgroup_remove(&t->box.cgroup) > 0)
-		CHECK_INT(cgroup_kill(&t->box.cgroup, 2000), 0);
+		CHECK_INT(cgroup_kill(&t->box.cgroup, TEST_WAIT_MS), 0);
 	CHECK_INT(cgroup_remove(&t->box.cgroup), 0);
 	cgroup_done(&t->box.cgroup);
 	fd_close(&t->box.init_exe_fd);
@@ -217,7 +217,7 @@ static inline bool box_hear(struct test_box *t, int timeout_ms)
 static inline void box_await(struct test_box *t, enum channel_type type, uint32_t num)
 {
 	do {
-		CHECK(box_hear(t, 20000));
+		CHECK(box_hear(t, TEST_WAIT_MS));
 		if (t->packet.head.type == CH_FAIL && type != CH_FAIL)
 			printf("# failed: %s\n", ((struct err *)(void *)t->packet.data)->msg);
 		CHECK(t->packet.head.type != CH_FAIL || type == CH_FAIL);

@@ -53,7 +53,7 @@ static bool hear(struct shell *s)
 	while (word == DRIVER_PART) {
 		struct pollfd p = { .fd = s->fd, .events = POLLIN };
 
-		CHECK_INT(poll(&p, 1, 10000), 1);
+		CHECK_INT(poll(&p, 1, TEST_WAIT_MS), 1);
 		ssize_t n = recv(s->fd, bytes, sizeof bytes, 0);
 
 		if (n <= 0) {

@@ -105,12 +105,23 @@ TEST(another_user_inside)
 	stop();
 }
 
+/* Waits until the word is in the log. */
+static void await_text_after(int log, size_t from, const char *word)
+{
+	AWAIT(strstr(box_text(log, LOG_OUT) + from, word));
+}
+
+static void await_text(int log, const char *word)
+{
+	await_text_after(log, 0, word);
+}
+
 /* The same walls for everybody: all see one another's files, processes and network. */
 TEST(processes_share_the_sandbox)
 {
 	start(FLAGS());
-	AUTO(fd_close) int a = box_sh(&t, 1, "echo hello >/tmp/x; sleep 100");
-	usleep(200000);
+	AUTO(fd_close) int a = box_sh(&t, 1, "echo hello >/tmp/x; echo ready; sleep 100");
+	await_text(a, "ready");
 	AUTO(fd_close)
 	int b =
 	    box_sh(&t, 2,
@@ -132,18 +143,10 @@ TEST(processes_share_the_sandbox)
 
 /* ---- ending ------------------------------------------------------------------------ */
 
-/* Waits until the word is in the log. */
-static void await_text_after(int log, size_t from, const char *word)
-{
-	for (int i = 0; i < 2000 && !strstr(box_text(log, LOG_OUT) + from, word); i++)
-		usleep(10000);
-	CHECK(strstr(box_text(log, LOG_OUT) + from, word));
-}
-
-static void await_text(int log, const char *word)
-{
-	await_text_after(log, 0, word);
-}
+/* How many run `sleep ARG`: waits for none. */
+#define COUNT_SLEEPS(arg)                                                                          \
+	"for i in $(seq 300); do ps ax | grep -q '[s]leep " arg "' || break; sleep 0.1; done; "    \
+	"ps ax | grep -c '[s]leep " arg "'; true"
 
 /* Everything that a process started ends with it, however it hid; its neighbours do not. */
 TEST(a_tree_is_killed_whole_and_alone)
@@ -164,7 +167,7 @@ TEST(a_tree_is_killed_whole_and_alone)
 	struct channel_end end = box_await_exit(&t, 2);
 	CHECK_INT(end.state, RUN_KILLED);
 	CHECK_INT(end.signal, SIGKILL);
-	AUTO(fd_close) int look = box_sh(&t, 3, "sleep 0.1; ps ax | grep -c '[s]leep 777'; true");
+	AUTO(fd_close) int look = box_sh(&t, 3, COUNT_SLEEPS("777"));
 	CHECK_INT(box_await_exit(&t, 3).exit_code, 0);
 	CHECK_STR(box_text(look, LOG_OUT), "0\n");
 	await_text(neighbour, "alive");
@@ -179,8 +182,7 @@ TEST(what_lives_on_can_be_killed)
 	AUTO(fd_close) int log = box_sh(&t, 1, "setsid sh -c 'trap \"\" TERM; sleep 778' & exit 0");
 	CHECK_INT(box_await_exit(&t, 1).n_children > 0, 1);
 	box_say(&t, CH_KILL, 1, NULL, 0);
-	AUTO(fd_close)
-	int look = box_sh(&t, 2, "sleep 2.5; ps ax | grep -c '[s]leep 778'; true");
+	AUTO(fd_close) int look = box_sh(&t, 2, COUNT_SLEEPS("778"));
 	CHECK_INT(box_await_exit(&t, 2).exit_code, 0);
 	CHECK_STR(box_text(look, LOG_OUT), "0\n");
 	stop();
@@ -234,6 +236,29 @@ TEST(stop_ends_all_and_the_walls_stay)
 	stop();
 }
 
+static size_t written(int log)
+{
+	return strlen(box_text(log, LOG_OUT));
+}
+
+static void await_growth(int log, size_t before)
+{
+	AWAIT(written(log) > before);
+}
+
+/* Who runs writes every few milliseconds. What was in the pipe may still be read. */
+static void check_still(int log)
+{
+	size_t before = 0, now = written(log);
+
+	for (int i = 0; i < 10 && now != before; i++) {
+		before = now;
+		usleep(200000);
+		now = written(log);
+	}
+	CHECK_INT(now, before);
+}
+
 TEST(frozen_processes_stand_still_and_go_on)
 {
 	struct channel_done done;
@@ -250,16 +275,13 @@ TEST(frozen_processes_stand_still_and_go_on)
 		return;
 	}
 	CHECK_INT(done.error, 0);
-	usleep(100000); /* what was in the pipe */
-	size_t before = strlen(box_text(log, LOG_OUT));
-	usleep(300000);
-	CHECK_INT(strlen(box_text(log, LOG_OUT)), before);
+	check_still(log);
+	size_t before = written(log);
 	AUTO(fd_close) int refused = box_sh(&t, 2, "true");
 	box_await(&t, CH_FAIL, 2);
 	box_say(&t, CH_THAW, 0, NULL, 0);
 	box_await(&t, CH_DONE, 0);
-	while (strlen(box_text(log, LOG_OUT)) <= before)
-		usleep(1000);
+	await_growth(log, before);
 	box_say(&t, CH_FREEZE, 0, NULL, 0);
 	box_await(&t, CH_DONE, 0);
 	stop(); /* what is frozen ends too */
@@ -281,31 +303,6 @@ static int await_done(enum channel_type type)
 	memcpy(&done, t.packet.data, sizeof done);
 	CHECK_INT(done.type, type);
 	return (int)done.error;
-}
-
-static size_t written(int log)
-{
-	return strlen(box_text(log, LOG_OUT));
-}
-
-static void await_growth(int log, size_t before)
-{
-	for (int i = 0; i < 20000 && written(log) <= before; i++)
-		usleep(1000);
-	CHECK(written(log) > before);
-}
-
-/* Who runs writes every few milliseconds. What was in the pipe may still be read. */
-static void check_still(int log)
-{
-	size_t before = 0, now = written(log);
-
-	for (int i = 0; i < 10 && now != before; i++) {
-		before = now;
-		usleep(200000);
-		now = written(log);
-	}
-	CHECK_INT(now, before);
 }
 
 TEST(a_moment_ends_when_it_is_said_and_what_was_said_meanwhile_is_done)
@@ -335,7 +332,7 @@ TEST(a_moment_that_nobody_ends_ends_by_itself)
 	start(FLAGS());
 	AUTO(fd_close) int log = box_sh(&t, 1, "while :; do echo x; sleep 0.02; done");
 	await_text(log, "x");
-	say_hold(1500);
+	say_hold(5000);
 	CHECK_INT(await_done(CH_HOLD), 0);
 	fd_close(&t.fd); /* the daemon dies */
 	check_still(log);
@@ -543,6 +540,7 @@ TEST(usage_is_told)
 TEST(the_next_client_is_told_everything)
 {
 	bool has_seen[8] = { 0 };
+	struct channel_end unheard;
 	struct channel_proc proc;
 
 	start(FLAGS());
@@ -555,12 +553,12 @@ TEST(the_next_client_is_told_everything)
 	AUTO(fd_close) int d = box_sh(&t, 4, "sleep 0.3; echo unheard; exit 9");
 	box_await(&t, CH_STARTED, 4);
 	fd_close(&t.fd); /* a daemon that was killed */
-	usleep(600000 * (useconds_t)test_slow());
+	AWAIT(log_end(d, &unheard) == 1);
 	box_connect(&t);
 	box_await(&t, CH_READY, 0);
 	box_say(&t, CH_SYNC, 0, NULL, 0);
 	do {
-		CHECK(box_hear(&t, 5000));
+		CHECK(box_hear(&t, TEST_WAIT_MS));
 		if (t.packet.head.type == CH_PROC) {
 			memcpy(&proc, t.packet.data, sizeof proc);
 			CHECK_INT(t.packet.head.num, 1);

@@ -33,7 +33,7 @@ static struct channel_end await_end(uint32_t num)
 	struct channel_end end;
 
 	for (;;) {
-		CHECK(box_hear(&t, 20000));
+		CHECK(box_hear(&t, TEST_WAIT_MS));
 		CHECK(t.packet.head.type != CH_FAIL);
 		if (t.packet.head.type == CH_SHELL) {
 			static unsigned char data[CHANNEL_DATA_MAX];

@@ -68,7 +68,7 @@ static void take_end(uint32_t num)
 
 static void hear_one(void)
 {
-	CHECK(box_hear(&t, 20000));
+	CHECK(box_hear(&t, TEST_WAIT_MS));
 	if (t.packet.head.type == CH_EXIT)
 		take_end(t.packet.head.num);
 	CHECK(t.packet.head.type != CH_FAIL);
@@ -117,11 +117,10 @@ TEST(a_thousand_commands_of_all_kinds)
 	for (uint32_t num = 1; num <= started; num++)
 		CHECK(is_over[num]);
 	printf("# %u commands\n", started);
-	usleep(500000); /* what they left, and its leaves */
-	printf("# %zu descriptors before, %zu after\n", before, count_descriptors());
-	CHECK(count_descriptors() <= before + 32 + 16); /* logs for self.sock, spare cgroups */
 	pid_t pids[64];
-	CHECK_INT(cgroup_members(&t.box.cgroup, pids, 64), 0);
+	AWAIT(cgroup_members(&t.box.cgroup, pids, 64) == 0); /* what they left */
+	AWAIT(count_descriptors() <= before + 32 + 16);      /* logs for self.sock, spare cgroups */
+	printf("# %zu descriptors before, %zu after\n", before, count_descriptors());
 	box_say(&t, CH_CLOSE, 0, NULL, 0);
 	box_await(&t, CH_END, 0);
 	box_end(&t);
