@@ -195,7 +195,7 @@ static inline struct hello meet_daemon(struct fixture *f)
 	size_t n = 2;
 	struct pollfd p = { .fd = f->hello_fd, .events = POLLIN };
 
-	CHECK_INT(poll(&p, 1, 10000), 1);
+	CHECK_INT(poll(&p, 1, TEST_WAIT_MS), 1);
 	fd_close(&f->daemon_fd);
 	fd_close(&f->channel);
 	fd_close(&f->api);
@@ -324,7 +324,7 @@ static inline int next_message(struct fixture *f)
 	int fd = -1;
 	size_t n_fds = 1;
 
-	CHECK_INT(poll(&p, 1, 10000), 1);
+	CHECK_INT(poll(&p, 1, TEST_WAIT_MS), 1);
 	int n = os_recv(f->channel, &packet, sizeof packet, &fd, &n_fds);
 	CHECK(n > 0);
 	if (launch_check_answer(&packet, (size_t)n, n_fds, &e) < 0)
@@ -383,6 +383,7 @@ static inline void order_open(struct fixture *f, uint32_t tag, enum launch_want 
 	order(f, L_OPEN, tag, bytes, sizeof o + o.path_len, client);
 }
 
+/* Those of root are the host's: wait for it, since another test may have it for a moment. */
 static inline bool slot_is_free(const struct fixture *f, int slot)
 {
 	struct err e = { 0 };

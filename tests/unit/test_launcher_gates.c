@@ -47,6 +47,16 @@ static bool is_open(int fd)
 	return poll(&p, 1, 50) == 0;
 }
 
+/* It serves, and so it has given up its rights: it hangs up on who says nonsense. */
+static void await_service(void)
+{
+	AUTO(fd_close) int fd = ask(1000);
+	char byte;
+
+	CHECK_INT(send(fd, "?", 1, MSG_NOSIGNAL), 1);
+	CHECK_INT(recv(fd, &byte, 1, 0), 0);
+}
+
 static const char *status_line(pid_t pid, const char *key)
 {
 	static char line[128], text[4096];
@@ -105,7 +115,8 @@ TEST(it_has_no_rights)
 
 	begin();
 	AUTO(fd_close) int one = ask(1000);
-	CHECK(is_open(one)); /* and so it has got there */
+	await_service();
+	CHECK(is_open(one));
 	for (size_t i = 0; i < COUNT(lines); i++) {
 		char key[16];
 
@@ -137,6 +148,7 @@ TEST(it_is_told_whom_else_to_trust)
 	if (access(g.ca, R_OK) < 0)
 		SKIP("needs certificates");
 	AUTO(fd_close) int one = ask(1000);
+	await_service();
 	CHECK(is_open(one));
 	snprintf(path, sizeof path, "/proc/%d/cmdline", g.pid);
 	CHECK(os_read_file(AT_FDCWD, path, text, sizeof text) > 0);

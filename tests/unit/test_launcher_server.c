@@ -156,7 +156,7 @@ TEST_BOTH(an_orderly_end_ends_the_launcher_and_spares_what_is_kept)
 	CHECK_INT(launcher_status(f), 0);
 	snprintf(api, sizeof api, "%s/api.sock", f->run);
 	CHECK_INT(access(api, F_OK), -1);
-	CHECK(slot_is_free(f, other.slot));
+	AWAIT(slot_is_free(f, other.slot));
 	CHECK(!slot_is_free(f, kept.slot));
 	CHECK(ask_fds(a) > 0);
 	CHECK_INT(kill(kept.pid, SIGKILL), 0);
@@ -295,7 +295,7 @@ TEST_BOTH(a_kept_sandbox_can_be_reached_again_and_a_killed_monitor_leaves_nothin
 	CHECK_INT(packet.gone.pid, made.pid);
 	CHECK_INT(packet.gone.status, SIGKILL);
 	CHECK_INT(access(path, F_OK), -1);
-	CHECK(slot_is_free(f, made.slot));
+	AWAIT(slot_is_free(f, made.slot));
 }
 
 TEST_BOTH(a_sandbox_that_is_not_kept_ends_with_its_client)
@@ -329,7 +329,7 @@ TEST_BOTH(a_monitor_has_nothing_of_its_neighbours)
 	CHECK_INT(kill(made[0].pid, SIGKILL), 0);
 	(void)expect(f, L_GONE, 0);
 	CHECK_INT(packet.gone.slot, made[0].slot);
-	CHECK(slot_is_free(f, made[0].slot));
+	AWAIT(slot_is_free(f, made[0].slot)); /* and not only when its neighbours end */
 	for (int i = 0; i < N; i++) {
 		if (i > 0)
 			CHECK_INT(kill(made[i].pid, SIGKILL), 0);
@@ -428,6 +428,14 @@ TEST_BOTH(a_tree_is_mounted_by_its_number_and_mapped_as_a_whole)
 
 /* ---- the launcher itself dies --------------------------------------------------------- */
 
+/* The slots of root are those of the host: a launcher of another test may be sweeping this one. */
+static bool is_cleaned(struct fixture *f, struct launch_slot slot)
+{
+	order(f, L_CLEAN, 3, &slot, sizeof slot, -1);
+	(void)expect(f, L_DONE, 3);
+	return packet.done.count == 1;
+}
+
 TEST_BOTH(a_sandbox_outlives_its_launcher_and_the_next_one_respects_it)
 {
 	struct launch_made made, other;
@@ -439,7 +447,9 @@ TEST_BOTH(a_sandbox_outlives_its_launcher_and_the_next_one_respects_it)
 	CHECK_INT(launcher_status(f), SIGKILL);
 	CHECK_INT(recv(f->channel, &packet, sizeof packet, 0), 0); /* the daemon sees it */
 	start_launcher(f);
-	usleep(100000); /* the old daemon still answers: the new launcher waits for it */
+	struct pollfd knock = { .fd = f->api, .events = POLLIN };
+	CHECK_INT(poll(&knock, 1, TEST_WAIT_MS), 1);
+	usleep(50000); /* the old daemon still answers: the new launcher waits for it */
 	daemon_exit(f, 0);
 	fd_close(&f->api);
 	(void)meet_daemon(f);
@@ -462,11 +472,8 @@ TEST_BOTH(a_sandbox_outlives_its_launcher_and_the_next_one_respects_it)
 	CHECK_INT(recv(again, &packet, 1, 0), 0);
 	fd_close(&again);
 	/* Its descriptors are closed one by one: the lock may go a moment later. */
-	for (int i = 0; i < 1000 && !slot_is_free(f, made.slot); i++)
-		usleep(1000);
-	order(f, L_CLEAN, 3, &slot, sizeof slot, -1);
-	(void)expect(f, L_DONE, 3);
-	CHECK_INT(packet.done.count, 1);
+	AWAIT(slot_is_free(f, made.slot));
+	AWAIT(is_cleaned(f, slot));
 	CHECK_INT(access(path, F_OK), -1);
 }
 
@@ -484,19 +491,14 @@ TEST_BOTH(leftovers_are_swept_at_the_start)
 	fd_close(&channel);
 	daemon_exit(f, 0);
 	fd_close(&f->api);
-	for (int i = 0; i < 1000 && !slot_is_free(f, made.slot); i++)
-		usleep(1000);
+	AWAIT(slot_is_free(f, made.slot));
 	start_launcher(f);
 	(void)meet_daemon(f);
 	sock_path(f, made.name, path);
-	for (int i = 0; i < 1000 && access(path, F_OK) == 0; i++)
-		usleep(1000);
-	CHECK_INT(access(path, F_OK), -1);
+	AWAIT(access(path, F_OK) < 0);
 	if (f->is_root) {
 		snprintf(path, sizeof path, "/sys/fs/cgroup/memory/caisson/%d", made.slot);
-		for (int i = 0; i < 1000 && access(path, F_OK) == 0; i++)
-			usleep(1000);
-		CHECK_INT(access(path, F_OK), -1);
+		AWAIT(access(path, F_OK) < 0);
 	}
 }
 
@@ -522,11 +524,6 @@ TEST(the_common_part_stays_while_a_launcher_or_a_sandbox_lives)
 	CHECK_INT(kill(made.pid, SIGKILL), 0);
 	CHECK_INT(recv(channel, &packet, 1, 0), 0);
 	fd_close(&channel);
-	bool is_alone = false;
-	for (int i = 0; i < 1000 && !is_alone; i++) {
-		is_alone = slot_alone(slots);
-		usleep(1000);
-	}
-	CHECK(is_alone);
+	AWAIT(slot_alone(slots));
 	fixture_end(&f);
 }

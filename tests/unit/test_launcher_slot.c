@@ -203,7 +203,7 @@ TEST(the_gate_is_shared_by_many_or_one_has_it_alone)
 
 TEST(who_wants_to_share_the_gate_waits_for_who_has_it_alone)
 {
-	struct timespec before, after;
+	struct timespec release, after;
 	struct err e = { 0 };
 	int ready[2];
 	char byte;
@@ -219,14 +219,17 @@ TEST(who_wants_to_share_the_gate_waits_for_who_has_it_alone)
 		if (write(ready[1], "x", 1) != 1)
 			_exit(1);
 		usleep(100000);
+		clock_gettime(CLOCK_MONOTONIC, &release);
+		if (write(ready[1], &release, sizeof release) != (ssize_t)sizeof release)
+			_exit(1);
 		_exit(!is_alone);
 	}
 	CHECK_INT(read(ready[0], &byte, 1), 1);
-	clock_gettime(CLOCK_MONOTONIC, &before);
 	CHECK_INT(slot_share(slots, &e), 0);
 	clock_gettime(CLOCK_MONOTONIC, &after);
-	CHECK((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 >=
-	      50);
+	CHECK_INT(read(ready[0], &release, sizeof release), sizeof release);
+	CHECK(after.tv_sec > release.tv_sec ||
+	      (after.tv_sec == release.tv_sec && after.tv_nsec >= release.tv_nsec));
 	int status;
 	CHECK_INT(waitpid(pid, &status, 0), pid);
 	CHECK_INT(status, 0);
