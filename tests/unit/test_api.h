@@ -26,7 +26,8 @@ static struct server_limits limits;
 static int tcp_port;
 
 static struct {
-	atomic_int heads, requests, overs, gone, rooms, ends, drained;
+	atomic_int heads, requests, overs, gone, fulls, rooms, ends, drained;
+	atomic_int is_released; /* by the client: handlers that wait for it go on */
 	atomic_llong bytes;
 	atomic_llong wrong; /* bytes that are not as they were sent */
 } * seen;
@@ -45,7 +46,6 @@ struct job {
 	struct request *r;
 	long long left, at, ms;
 	int ticks;
-	bool is_full;
 };
 
 static char pattern[64 << 10]; /* pattern[i] depends on i alone */
@@ -113,6 +113,22 @@ static inline void later(struct request *r)
 	timer_set(&timers, &j->timer, (uint64_t)query_number(r));
 }
 
+static inline void held_fired(struct timer *t)
+{
+	if (seen->is_released)
+		later_fired(t);
+	else
+		timer_set(&timers, t, 5);
+}
+
+/* Answers when the client lets it. */
+static inline void held(struct request *r)
+{
+	struct job *j = job_new(r, held_fired);
+
+	timer_set(&timers, &j->timer, 5);
+}
+
 static inline void never(struct request *r)
 {
 	(void)job_new(r, NULL);
@@ -131,7 +147,7 @@ static inline void stream_more(struct request *r)
 		j->left -= (long long)n;
 		j->at += (long long)n;
 		if (!reply_write(r, from, n)) {
-			j->is_full = true;
+			seen->fulls++;
 			return;
 		}
 	}
@@ -170,7 +186,7 @@ static inline void tick(struct timer *t)
 	struct job *j = (struct job *)(void *)t;
 	struct request *r = j->r;
 
-	if (++j->ticks > 3) {
+	if (++j->ticks > j->left) {
 		job_end(j);
 		reply_end(r);
 		return;
@@ -183,6 +199,7 @@ static inline void ticks(struct request *r)
 {
 	struct job *j = job_new(r, tick);
 
+	j->left = r->query.len ? query_number(r) : 3;
 	reply_begin(r, 200, "text/event-stream", -1, NULL);
 	timer_set(&timers, &j->timer, 10);
 }
@@ -347,6 +364,14 @@ static inline void upgrade(struct request *r)
 	reply_upgrade(r, "echo", extra);
 }
 
+static inline void unpause_when_released(struct timer *t)
+{
+	if (seen->is_released)
+		unpause(t);
+	else
+		timer_set(&timers, t, 10);
+}
+
 static inline void raw_paused_data(struct request *r, const void *p, size_t n)
 {
 	struct job *j = r->state;
@@ -354,7 +379,7 @@ static inline void raw_paused_data(struct request *r, const void *p, size_t n)
 	seen->bytes += (long long)n;
 	if (n > 0 && !j->ticks++) {
 		reply_pause(r, true);
-		timer_set(&timers, &j->timer, 100);
+		timer_set(&timers, &j->timer, 10);
 	}
 	if (n == 0)
 		seen->ends++;
@@ -363,7 +388,7 @@ static inline void raw_paused_data(struct request *r, const void *p, size_t n)
 
 static inline void upgrade_paused(struct request *r)
 {
-	(void)job_new(r, unpause);
+	(void)job_new(r, unpause_when_released);
 	r->on_data = raw_paused_data;
 	reply_upgrade(r, "echo", NULL);
 }
@@ -384,6 +409,7 @@ static const struct test_route {
 	{ "/echo", BODY_WHOLE, echo, 1 << 20 },
 	{ "/small", BODY_WHOLE, echo, 16 },
 	{ "/later", BODY_WHOLE, later, 1 << 20 },
+	{ "/held", BODY_WHOLE, held, 1 << 20 },
 	{ "/never", BODY_WHOLE, never, 1 << 20 },
 	{ "/stream", BODY_NONE, stream, 0 },
 	{ "/stream-length", BODY_NONE, stream_length, 0 },
@@ -673,14 +699,14 @@ static inline void want_end(int fd)
 /* Until the server has seen it. */
 static inline bool await_count(const atomic_int *counter, int at_least)
 {
-	for (int i = 0; i < 5000 && *counter < at_least; i++)
+	for (int i = 0; i < TEST_WAIT_MS && *counter < at_least; i++)
 		usleep(1000);
 	return *counter >= at_least;
 }
 
 static inline bool await_bytes(long long at_least)
 {
-	for (int i = 0; i < 5000 && seen->bytes < at_least; i++)
+	for (int i = 0; i < TEST_WAIT_MS && seen->bytes < at_least; i++)
 		usleep(1000);
 	return seen->bytes >= at_least;
 }
