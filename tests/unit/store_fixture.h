@@ -89,7 +89,7 @@ static inline void settle(struct store *s)
 	while (store_waiting(s)) {
 		struct pollfd ready = { .fd = store_fd(s), .events = POLLIN };
 
-		CHECK_INT(poll(&ready, 1, 20000), 1);
+		CHECK_INT(poll(&ready, 1, TEST_WAIT_MS), 1);
 		store_dispatch(s);
 	}
 }

@@ -155,7 +155,8 @@ TEST(a_connection_that_was_closed_is_made_anew)
 	stub_start(&s, answers);
 	client_init(&c);
 	CHECK_INT(client_call(&c, "GET", "/1", NULL, NULL, &e), 0);
-	usleep(20000);
+	struct pollfd hung_up = { .fd = c.fd, .events = POLLIN };
+	CHECK_INT(poll(&hung_up, 1, TEST_WAIT_MS), 1);
 	CHECK_INT(client_call(&c, "GET", "/2", NULL, &got, &e), 0);
 	CHECK(json_is_array(got));
 	json_decref(got);

@@ -88,7 +88,7 @@ static int await(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
-	CHECK_INT(poll(&p, 1, 5000), 1);
+	CHECK_INT(poll(&p, 1, TEST_WAIT_MS), 1);
 	return fd;
 }
 

@@ -16,6 +16,8 @@
 #include "base/fd.h"
 #include "test.h"
 
+#define END '\4'
+
 static struct rig {
 	int report[2], hold[2];
 } rig;
@@ -28,7 +30,7 @@ static void say(const char *what, long r)
 static void be_master(void (*child)(void))
 {
 	struct err e = { 0 };
-	pid_t own = getpid(), pid;
+	pid_t own = getpid(), pid = -1;
 	char byte;
 
 	fd_close(&rig.hold[1]);
@@ -40,6 +42,8 @@ static void be_master(void (*child)(void))
 		dprintf(rig.report[1], "child: %s\n", e.msg);
 	else
 		child();
+	if (pid <= 0)
+		dprintf(rig.report[1], "%c", END);
 	_exit(0);
 }
 
@@ -60,11 +64,12 @@ static const char *run(void (*child)(void))
 	fd_close(&rig.report[1]);
 	struct pollfd p = { .fd = rig.report[0], .events = POLLIN };
 
-	/* The master has the pipe too, until it is let go: silence is the end. */
-	while (n < sizeof text - 1 && poll(&p, 1, 500) > 0 &&
+	/* The master has the pipe too, until it is let go: a word of its own is the end. */
+	while (n < sizeof text - 1 && !memchr(text, END, n) && poll(&p, 1, TEST_WAIT_MS) > 0 &&
 	       (r = read(rig.report[0], text + n, sizeof text - 1 - n)) > 0)
 		n += (size_t)r;
 	text[n] = '\0';
+	text[strcspn(text, (char[]){ END, '\0' })] = '\0';
 	fd_close(&rig.hold[1]);
 	CHECK_INT(waitpid(pid, NULL, 0), pid);
 	return text;

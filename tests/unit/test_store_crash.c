@@ -96,7 +96,7 @@ static int kill_round(int round)
 	struct pollfd first = { .fd = fds[0], .events = POLLIN };
 
 	if (round % 4) /* the others are killed anywhere, also while they open */
-		CHECK_INT(poll(&first, 1, 10000), 1);
+		CHECK_INT(poll(&first, 1, TEST_WAIT_MS), 1);
 	usleep((useconds_t)(rand() % 15000));
 	kill(child, SIGKILL);
 	CHECK_INT(waitpid(child, NULL, 0), child);
@@ -222,7 +222,7 @@ TEST(a_connection_is_whole_after_a_kill)
 		close(fds[1]);
 		struct pollfd first = { .fd = fds[0], .events = POLLIN };
 
-		CHECK_INT(poll(&first, 1, 10000), 1);
+		CHECK_INT(poll(&first, 1, TEST_WAIT_MS), 1);
 		usleep((useconds_t)(rand() % 20000));
 		kill(child, SIGKILL);
 		CHECK_INT(waitpid(child, NULL, 0), child);
@@ -533,9 +533,9 @@ TEST(an_ordinary_write_is_synced_soon_after_its_answer)
 		insert_one(s, i, HEAR);
 		settle(s);
 		CHECK_INT(heard.code, STORE_OK);
-		for (; n_syncs == before && ms < 2000; ms++)
+		for (; n_syncs == before && ms < TEST_WAIT_MS; ms++)
 			usleep(1000);
-		CHECK(ms < 2000);
+		CHECK(ms < TEST_WAIT_MS);
 		if (i == 10)
 			printf("# synced %d ms after the answer\n", ms);
 	}

@@ -130,7 +130,7 @@ TEST(answers_come_in_order_and_only_from_dispatch)
 	CHECK_INT(store_waiting(s), N);
 	struct pollfd ready = { .fd = store_fd(s), .events = POLLIN };
 
-	CHECK_INT(poll(&ready, 1, 10000), 1);
+	CHECK_INT(poll(&ready, 1, TEST_WAIT_MS), 1);
 	CHECK_INT(n_order, 0);
 	settle(s);
 	CHECK_INT(n_order, N);
@@ -326,7 +326,7 @@ TEST(measure_rows_per_second_with_64_waiting)
 
 		while (store_waiting(s) < WAITING)
 			insert(s, HEAR);
-		CHECK_INT(poll(&ready, 1, 10000), 1);
+		CHECK_INT(poll(&ready, 1, TEST_WAIT_MS), 1);
 		store_dispatch(s);
 		CHECK_INT(heard.code, STORE_OK);
 	}
@@ -354,7 +354,7 @@ static void measure_one_by_one(const char *what, bool is_durable, bool has_neigh
 		while (heard.n == n) {
 			struct pollfd ready = { .fd = store_fd(s), .events = POLLIN };
 
-			CHECK_INT(poll(&ready, 1, 10000), 1);
+			CHECK_INT(poll(&ready, 1, TEST_WAIT_MS), 1);
 			store_dispatch(s);
 		}
 		us[i] = now_us() - us[i];

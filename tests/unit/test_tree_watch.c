@@ -23,7 +23,7 @@ static void expect(struct watching *w, const char *text)
 	while (!strstr(str_text(&w->reply.data), text)) {
 		struct pollfd ready = { .fd = w->rig->socket_fd, .events = POLLIN };
 
-		if (poll(&ready, 1, 3000) <= 0)
+		if (poll(&ready, 1, TEST_WAIT_MS) <= 0)
 			printf("# waited for %s, got\n# %s\n", text, str_text(&w->reply.data));
 		CHECK(ready.revents);
 		if (!rig_packet(w->rig, &w->reply))
