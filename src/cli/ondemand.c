@@ -14,7 +14,7 @@
 #include "cli/progress.h"
 #include "cli/settings.h"
 
-#define START_MS 10000
+#define START_MS 30000 /* of a busy machine */
 #define LOOK_MS 2
 #define IDLE_EXIT_MS 60000 /* unless the config says something else */
 #define LOG_NAME "launcher.log"

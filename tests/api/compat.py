@@ -55,7 +55,11 @@ class Door:
         return answer.json["swerexception"]
 
     def run(self, command, **more):
-        return self.ok("run_in_session", {"command": command, "timeout": 10, "check": "silent", **more})
+        return self.ok("run_in_session", {"command": command, "timeout": 60, "check": "silent", **more})
+
+    def sleeps(self, seconds):
+        """Whether that command runs: its argument is in no other."""
+        return any(lib.census.read(f"/proc/{p}/cmdline") == f"sleep\0{seconds}\0" for p in lib.census.pids())
 
     def stop(self):
         self.local.remove_all()
@@ -130,14 +134,14 @@ def _(_api):
         said = d.raises("swerex.exceptions.BashIncorrectSyntaxError", "run_in_session", {"command": "echo no\n(a"})
         check("syntax error" in said["extra_info"]["bash_stderr"], said)
         same(d.run("ok", check="ignore")["exit_code"], None, "nobody asked for the exit code")
-        same(d.run("echo one; sleep 0.2; echo two", expect=["o[n]e"], timeout=5)["expect_string"], "o[n]e", "a pattern")
+        same(d.run("echo one; sleep 0.2; echo two", expect=["o[n]e"])["expect_string"], "o[n]e", "a pattern")
         same(d.rex("run_in_session", {"command": "true", "expect": ["("]}).status, 400, "no pattern")
         slow = time.monotonic()
-        d.raises("swerex.exceptions.CommandTimeoutError", "run_in_session", {"command": "printf %030d 0; sleep 9", "expect": ["(0+)+b"], "timeout": 0.3})
-        check(time.monotonic() - slow < 3, "a pattern that would look for ever")
+        d.raises("swerex.exceptions.CommandTimeoutError", "run_in_session", {"command": "printf %030d 0; sleep 90", "expect": ["(0+)+b"], "timeout": 0.3})
+        check(time.monotonic() - slow < 60, "a pattern that would look for ever")
         same(d.ok("run_in_session", {"action_type": "bash_interrupt"})["exit_code"], 0, "interrupted")
         same(d.run("echo on")["output"], "on\n", "and on")
-        d.raises("pexpect.exceptions.EOF", "run_in_session", {"command": "exit", "timeout": 5})
+        d.raises("pexpect.exceptions.EOF", "run_in_session", {"command": "exit", "timeout": 60})
         d.raises("swerex.exceptions.SessionDoesNotExistError", "close_session")
 
 
@@ -155,15 +159,15 @@ def _(_api):
         same(d.run("echo b")["output"], "b\n", "the second")
         first.join()
         same(said["first"]["output"], "a\n", "the first")
-        first = threading.Thread(target=run, args=("held", "sleep 30; echo never"))
+        first = threading.Thread(target=run, args=("held", "sleep 300; echo never"))
         first.start()
-        time.sleep(0.3)
+        wait_until(lambda: d.sleeps("300"), what="the command")
         d.ok("run_in_session", {"action_type": "bash_interrupt"})
-        first.join(5)
+        first.join(lib.PATIENCE)
         same((said.get("held") or {}).get("exit_code"), 130, "the command that was interrupted")
         client = Client(("127.0.0.1", d.daemon.port()))
-        client.connection.request("POST", f"{REX}/given/run_in_session", json.dumps({"command": "trap '' INT; sleep 30"}), {"X-API-Key": d.key})
-        time.sleep(0.3)
+        client.connection.request("POST", f"{REX}/given/run_in_session", json.dumps({"command": "trap '' INT; sleep 301"}), {"X-API-Key": d.key})
+        wait_until(lambda: d.sleeps("301"), what="the command of one that leaves")
         client.close()
         time.sleep(0.2)
         d.ok("run_in_session", {"action_type": "bash_interrupt", "n_retry": 1, "timeout": 0.3})
@@ -183,7 +187,7 @@ def _(_api):
         d.daemon.kill()
         d.daemon.start()
         d.local = d.daemon.client()
-        wait_until(lambda: d.rex("run_in_session", {"command": "true", "session": "s", "timeout": 5}).status == 200, 10, "found again")
+        wait_until(lambda: d.rex("run_in_session", {"command": "true", "session": "s", "timeout": 40}).status == 200, 10, "found again")
         same(d.run("echo $x $PWD $n", session="s")["output"], "kept /tmp 1\n", "as it was")
         same(d.ok("close_session", {"session": "s"}), {"session_type": "bash"}, "closed")
         d.raises("swerex.exceptions.SessionDoesNotExistError", "close_session", {"session": "s"})
@@ -264,7 +268,7 @@ def _(_api):
         same(get("bash/bash_events/search", command_id__eq=made["id"], order__gt=order).json["items"], [], "nothing more")
         same([get("bash/bash_events/search", command_id__eq=made["id"], **q).status for q in ({"limit": 0}, {"sort_order": "TIMESTAMP_DESC"}, {"kind__eq": "x"}, {"order__gt": "x"})], [400] * 4, "nonsense")
         same((get("bash/bash_events/search").status, get("bash/bash_events/search", command_id__eq="px_nobody").status), (400, 404), "no command")
-        whole = post("execute_bash_command", {"command": "echo a; echo b >&2; sleep 9", "timeout": 1})
+        whole = post("execute_bash_command", {"command": "echo a; echo b >&2; sleep 90", "timeout": 5})
         same((whole["stdout"], whole["stderr"], whole["exit_code"]), ("a\n", "b\n", -1), "its time was over")
         body, head = form([("file", "x", b"\0bytes")])
         same(d.call("POST", f"{HANDS}/given/api/file/upload?path=/work/n/x", body, head).json, {"success": True, "file_size": 6}, "sent")
@@ -281,4 +285,4 @@ def _(_api):
 
 if __name__ == "__main__":
     assert pathlib.Path(__file__).exists()
-    sys.exit(lib.main(__file__, seconds=300))
+    sys.exit(lib.main(__file__))

@@ -82,7 +82,7 @@ class Follower:
 
     def follow(self):
         while not self.is_end:
-            c = self.daemon.client(timeout=10)
+            c = self.daemon.client()
             self.rounds += 1
             with contextlib.suppress(OSError, lib.http.client.HTTPException, ValueError):  # killed: a line may be cut
                 response = c.send("GET", f"/v1/processes/{self.process}/events?follow=1&after={self.seq}")
@@ -101,7 +101,7 @@ class Follower:
         c = self.daemon.client()
         c.delete(f"/v1/sandboxes/{self.sandbox}")
         c.close()
-        self.thread.join(30)
+        self.thread.join(2 * lib.PATIENCE)
         check(self.is_end, f"what is followed does not end: {self.process}")
         truth = "".join(f"{i}\n" for i in range(self.LINES)).encode()
         check(truth.startswith(self.out), f"followed in {self.rounds} connections: {len(self.out)} bytes, not as written")
@@ -122,7 +122,7 @@ def cycle(daemon, load, chooser, number):
             wait_until(lambda: (lib.census.reap(), not daemon.relatives("caissond"))[1], 10, "a daemon without a launcher ends")
             check_database(daemon.state)
         daemon.spawn()
-    seconds = daemon.wait_ready(30)
+    seconds = daemon.wait_ready()
     load.pause()
     lib.census.reap()
     try:
@@ -152,7 +152,7 @@ def _(_api):
     load.end = True
     load.go.set()
     for t in load.threads:
-        t.join(20)
+        t.join(2 * lib.PATIENCE)
     c = daemon.client()
     records = load.verify_all(c)
     followed.append(follower.end())
@@ -180,13 +180,12 @@ def _(_api):
         lib.census.reap()
         same(len(d.monitors()), 50, "monitors live on")
         d.spawn()
-        seconds = d.wait_ready()
-        check(seconds < 2, f"restart took {seconds:.1f} s")
+        d.wait_ready()
         same([s["state"] for s in c.ok("GET", "/v1/sandboxes?limit=100")["sandboxes"]], ["running"] * 50, "all run")
     for i, name in enumerate(running):
-        p = c.ok("GET", f"/v1/processes/{name}?wait=10s")
+        p = c.ok("GET", f"/v1/processes/{name}?wait=40s")
         same((p["state"], p["exit_code"], p["stdout"]), ("exited", i, f"{i}\n"), "exit code across restarts")
-    same(c.ok("GET", f"/v1/processes/{slow}?wait=10s")["state"], "timeout", "timeouts fire")
+    same(c.ok("GET", f"/v1/processes/{slow}?wait=40s")["state"], "timeout", "timeouts fire")
     c.remove_all()
     c.close()
     d.wait_clean()
@@ -241,7 +240,7 @@ VICTIMS = {
 def read_back(d, key):
     """What a workspace has, once it can be had again: in a sandbox of its own."""
     def attempt():
-        answer = d.client().post(f"/v1/workspaces/{key}/exec", {"cmd": "cat f g", "wait": "10s"})
+        answer = d.client().post(f"/v1/workspaces/{key}/exec", {"cmd": "cat f g", "wait": "40s"})
         return answer.json["stdout"] if answer.status == 200 and answer.json["state"] == "exited" else None
     wait_until(attempt, 20, lambda: f"{key} can be read again: {d.tail()}")
     return attempt()
@@ -255,7 +254,7 @@ def _(_api):
         c = d.client()
         c.ok("PUT", "/v1/workspaces/w", {})
         s = c.create(workspace="w", fs=["workspace:/work"])
-        same(c.execute(s, f"echo {who} > f; echo x > g; (sleep 1000 > g2 &)", wait="10s")["exit_code"], 0, who)
+        same(c.execute(s, f"echo {who} > f; echo x > g; (sleep 1000 > g2 &)", wait="40s")["exit_code"], 0, who)
         for pid in choose(d):
             kill_pid(pid)
         if d.process.pid not in lib.census.pids() or who.startswith(("the launcher", "launcher", "all")):
@@ -278,7 +277,7 @@ def _(_api):
 def _(_api):
     d = Daemon("twice").start()
     second = subprocess.run([lib.cell.BIN / "caisson-launcher", "--state", d.state, "--run", d.run], capture_output=True,
-                            timeout=10, check=False, text=True)
+                            timeout=lib.PATIENCE, check=False, text=True)
     same(second.returncode, 3, f"the second: {second.stderr}")
     check(d.is_ready(), "the first goes on")
     d.kill()
@@ -287,6 +286,14 @@ def _(_api):
     d.start()
     d.stop()
     lib.census.reap()
+
+
+def is_well(d):
+    with contextlib.suppress(OSError, lib.http.client.HTTPException):
+        c = d.client(timeout=5)
+        with contextlib.closing(c):
+            return c.get("/v1/health").status == 200
+    return False
 
 
 # ---- out of everything -----------------------------------------------------------------------
@@ -354,7 +361,7 @@ def _(_api):
     many = []
     for _ in range(300):
         with contextlib.suppress(OSError):
-            many.append(connect(d.socket, 1))
+            many.append(connect(d.socket, 5))
     for sock in many[::2]:
         with contextlib.suppress(OSError):
             sock.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -365,7 +372,7 @@ def _(_api):
     check(set(answers) <= {200, 429, 500, 503}, f"meanwhile: {answers}")
     for sock in many:
         sock.close()
-    wait_until(lambda: d.client(timeout=2).get("/v1/health").status == 200, 5, "it recovers")
+    wait_until(lambda: is_well(d), what="it recovers")
     fresh = d.client()
     wait_until(lambda: fresh.post(f"/v1/sandboxes/{s['id']}/exec", {"cmd": ["true"]}).status == 200, 5, "exec afterwards")
     procs = [fresh.post(f"/v1/sandboxes/{s['id']}/exec", {"cmd": ["sleep", "60"], "wait": 0}) for _ in range(150)]
@@ -398,7 +405,7 @@ def _(_api):
     many = []
     try:
         for i in range(SLOW_CLIENTS):
-            sock = connect(d.socket, 5)
+            sock = connect(d.socket)
             # Files go through eight workers of the sandbox: a few such clients are enough.
             sock.sendall(kinds[i % 6] if i < 60 else kinds[i % 4])
             many.append(sock)
@@ -408,7 +415,7 @@ def _(_api):
             same(c.get("/v1/health").status, 200, "health")
             same(c.execute(s, ["true"])["exit_code"], 0, "exec")
             worst = max(worst, time.monotonic() - begin)
-        check(worst < 1, f"a good client waited {worst:.2f} s")
+        check(worst < 8, f"a good client waited {worst:.2f} s")  # a slow one is waited for longer
         per = (lib.memory_kib(d.pid) - before) / SLOW_CLIENTS
         check(per < 20, f"{per:.1f} KiB for each slow client")
     finally:
@@ -431,19 +438,15 @@ def _(api):
     c.execute(s, ["python3", "-c", "import time\nx = []\nwhile True:\n try:\n  x.append(bytearray(1 << 20))\n  x[-1][::4096] = b'x' * 256\n"
                   " except MemoryError:\n  time.sleep(1)\n if len(x) > 60: time.sleep(60)"], wait=0)
     c.execute(s, ["sh", "-c", "while :; do cat /dev/zero > /tmp/fill; done"], wait=0)
-    time.sleep(1)
+    burnt = wait_until(lambda: (u := c.ok("GET", f"/v1/sandboxes/{s['id']}/usage"))["pids"] >= 40 and u, what="it does burn")
     times = []
     for i in range(10):
         begin = time.monotonic()
-        p = c.execute(s, ["sh", "-c", f"exit {i}"], timeout="20s")
+        p = c.execute(s, ["sh", "-c", f"exit {i}"], timeout="60s")
         times.append(time.monotonic() - begin)
         same((p["state"], p["exit_code"]), ("exited", i), f"exec {i} in a burning sandbox: {p}")
-    usage = c.ok("GET", f"/v1/sandboxes/{s['id']}/usage")
-    check(usage["pids"] >= 40, f"it does burn: {usage}")
-    begin = time.monotonic()
     c.remove(s)
-    check(time.monotonic() - begin < 5, "its removal")
-    print(f"# p50 {sorted(times)[5] * 1000:.0f} ms, longest {max(times) * 1000:.0f} ms")
+    print(f"# {burnt['pids']} processes, p50 {sorted(times)[5] * 1000:.0f} ms, longest {max(times) * 1000:.0f} ms")
 
 
 @test("1 GiB of output through exec: daemon and monitor grow by 16 MiB at most")
@@ -470,7 +473,7 @@ def _(api):
     q = c.execute(s, ["head", "-c", str(1 << 28), "/dev/zero"], wait=0)
     with connect(d.socket) as sock:  # a client that asks and does not read
         sock.sendall(f"GET /v1/processes/{q['id']}/log?follow HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        same(c.ok("GET", f"/v1/processes/{q['id']}?wait=30s")["bytes"]["stdout"], 1 << 28, "a reader that sleeps")
+        same(c.ok("GET", f"/v1/processes/{q['id']}?wait=100s")["bytes"]["stdout"], 1 << 28, "a reader that sleeps")
     grown = lib.memory_kib(d.pid, "VmHWM") - before[0], lib.memory_kib(monitor, "VmHWM") - before[1]
     check(max(grown) <= GROWTH_KIB, f"grew by {grown} KiB")
     log = sum(p.stat().st_blocks * 512 for p in (d.state / "logs").iterdir())
@@ -518,15 +521,15 @@ WELL = {"absolute", "h2c", "HTTP/0.9"}  # may be answered 200, or as nothing at 
 def _(api):
     d = api.daemon
     for what, data in MALFORMED.items():
-        status = status_of(raw(d.socket, data, 1.0, is_half_closed=True))
+        status = status_of(raw(d.socket, data, is_half_closed=True))
         check(status is None or 400 <= status < 600 and status not in (500, 503) or what in WELL, f"{what}: {status}")
-        behind = raw(d.socket, GOOD + b"\r\n" + data, 1.0, is_half_closed=True)
+        behind = raw(d.socket, GOOD + b"\r\n" + data, is_half_closed=True)
         same(status_of(behind), 200, f"a good request before {what}")
     for what in ("two Hosts", "length and chunked", "bare LF", "random", "smuggled"):
         with connect(d.socket) as sock, contextlib.suppress(OSError):
             for i in range(0, min(len(MALFORMED[what]), 300)):
                 sock.sendall(MALFORMED[what][i:i + 1])
-    pipelined = raw(d.socket, (GOOD + b"\r\n") * 30, 2.0, is_half_closed=True)
+    pipelined = raw(d.socket, (GOOD + b"\r\n") * 30, is_half_closed=True)
     same(pipelined.count(b"HTTP/1.1 200 "), 30, "30 requests in one piece")
     same(api.client.ok("GET", "/v1/sandboxes")["sandboxes"], [], "nothing was made")
 
@@ -541,7 +544,8 @@ def _(api):
         for _ in range(chooser.randrange(1, 12)):
             if data:
                 data[chooser.randrange(len(data))] = chooser.randrange(256)
-        with connect(d.socket, 1) as sock, contextlib.suppress(OSError):
+        with connect(d.socket) as sock, contextlib.suppress(OSError):
+            sock.settimeout(1)
             sock.sendall(data)
             if chooser.random() < 0.5:
                 sock.shutdown(socket.SHUT_WR)
@@ -551,4 +555,4 @@ def _(api):
 
 
 if __name__ == "__main__":
-    sys.exit(lib.main(__file__, seconds=max(600, CYCLES * 12)))
+    sys.exit(lib.main(__file__, seconds=max(lib.PROGRAM_SECONDS, CYCLES * 12)))

@@ -63,9 +63,11 @@ def _(_api):
 @test("life: its time is over: removed, frozen, or its files kept without what ran", own=True)
 def _(_api):
     with door("lapse") as d:
-        gone, frozen, bare = d.create(timeout=1), d.create(timeout=1, autoPause=True), d.create(timeout=1, autoPause=True, autoPauseMemory=False)
+        gone, frozen, bare = d.create(timeout=1), d.create(timeout=600, autoPause=True), d.create(timeout=600, autoPause=True, autoPauseMemory=False)
         boot = bare.run("cat /proc/sys/kernel/random/boot_id; echo kept >f")[0]
         frozen.run("(while sleep 0.1; do date +%N >/tmp/tick; done) >/dev/null 2>&1 & echo in memory >/tmp/m")
+        for s in (frozen, bare):
+            d.ok("POST", f"/sandboxes/{s.id}/timeout", {"timeout": 1}, status=204)
         for s in (frozen, bare):
             wait_until(lambda: d.ok("GET", f"/sandboxes/{s.id}")["state"] == "paused", 6)
         wait_until(lambda: d.call("GET", f"/sandboxes/{gone.id}").status == 404, 6)
@@ -250,7 +252,7 @@ class Templates:
         """(the last status, all lines)"""
         template, build, answer = self.start(name, steps, **more)
         same(answer.status, 202, answer)
-        last = wait_until(lambda: (s := self.status(template, build))["status"] in ("ready", "error") and s, 20, "the build")
+        last = wait_until(lambda: (s := self.status(template, build))["status"] in ("ready", "error") and s, 3 * lib.PATIENCE, "the build")
         return last, "\n".join(last["logs"])
 
     def upload(self, template, entries):
@@ -517,7 +519,7 @@ def _(_api):
 def _(_api):
     with door("cli") as d:
         shown = subprocess.run([lib.cell.BIN / "caisson", "token", "create", "--e2b"], env={"CAISSON_SOCKET": str(d.daemon.socket), "PATH": "/usr/bin:/bin"},
-                               capture_output=True, text=True, timeout=20, check=True)
+                               capture_output=True, text=True, timeout=lib.PATIENCE, check=True)
         key = shown.stdout.splitlines()[-1]
         check(key.startswith("e2b_") and set(key[4:]) <= set("0123456789abcdef"), key)
         same(d.ok("GET", "/v2/sandboxes", key=key), [], "it opens the door")
@@ -526,4 +528,4 @@ def _(_api):
 if __name__ == "__main__":
     lib.cell.PROGRAMS += ("caisson",)
     assert pathlib.Path(__file__).exists()
-    sys.exit(lib.main(__file__, seconds=300))
+    sys.exit(lib.main(__file__))

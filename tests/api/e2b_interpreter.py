@@ -109,7 +109,7 @@ def _(_api):
     with door("own") as d:
         s = d.create()
         code = ("import http.server as h\nclass H(h.BaseHTTPRequestHandler):\n def do_POST(s):\n  b = str(s.headers).encode(); s.send_response(200)\n"
-                "  s.send_header('Content-Length', str(len(b))); s.end_headers(); s.wfile.write(b)\nfor port in (8000, 49999):\n"
+                "  s.send_header('Content-Length', str(len(b))); s.end_headers(); s.wfile.write(b)\nfor port in (49999, 8000):\n"  # who reaches the second finds the first
                 " __import__('threading').Thread(target=h.HTTPServer(('', port), H).serve_forever).start()")
         s.files("POST", {"path": "own.py"}, code.encode(), **{"Content-Type": "application/octet-stream"})
         s.run("nohup python3 own.py >/dev/null 2>&1 &")
@@ -132,7 +132,7 @@ def _(_api):
         client.close()
         begun = time.monotonic()
         same(i.text("x"), "2", "stopped, not lost")
-        check(time.monotonic() - begun < 20, "at once")
+        check(time.monotonic() - begun < 40, "at once")
         made = i.call("POST", "/contexts", {}).json["id"]
         held = []
         thread = threading.Thread(target=lambda: held.append(i.execute("import time; time.sleep(60)", context_id=made).body))
@@ -142,4 +142,4 @@ def _(_api):
 
 
 if __name__ == "__main__":
-    sys.exit(lib.main(__file__, seconds=200))
+    sys.exit(lib.main(__file__))

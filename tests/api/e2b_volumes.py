@@ -127,4 +127,4 @@ def _(_api):
 
 
 if __name__ == "__main__":
-    sys.exit(lib.main(__file__, seconds=200))
+    sys.exit(lib.main(__file__))

@@ -85,13 +85,13 @@ RELEASE = os.uname().release
 def _(_api):
     with daemon("own") as (_, c):
         box = c.create(GATE)
-        p = start(c, box, OWN, timeout="2s")
+        p = start(c, box, OWN, timeout="5s")
         [a] = pending(c)
         want = {"kind": "command", "what": "run uname -r", "sandbox": box["id"], "process": p["id"],
                 "detail": {"argv": OWN, "rule": "uname -r", "inside": False}}
         same({k: a[k] for k in want}, want, "the question")
         wait_until(lambda: state(c, p)["state"] == "awaiting_approval", 5, "its state")
-        time.sleep(2.2)  # the time until somebody answers is not the command's
+        time.sleep(5.5)  # the time until somebody answers is not the command's
         decide(c, a, "allow")
         done = end(c, p)
         same((done["state"], done["exit_code"], done["stdout"].strip()), ("exited", 0, RELEASE), done)
@@ -120,9 +120,9 @@ def _(_api):
         cli.stdin.write(json.dumps(GATE))
         cli.stdin.close()
         [b] = pending(c)
-        same(state(c, {"id": b["process"]})["state"], "awaiting_approval", "of caisson run too")
+        wait_until(lambda: state(c, {"id": b["process"]})["state"] == "awaiting_approval", what="of caisson run too")
         decide(c, b, "deny")
-        same(cli.wait(10), 126, "caisson run")
+        same(cli.wait(lib.PATIENCE), 126, "caisson run")
         text = cli.stderr.read()
         check(b["id"] in text, text)
 
@@ -180,7 +180,7 @@ def _(_api):
 
 @test("nobody answers: refused in time; too many at once: refused at once", own=True)
 def _(_api):
-    with daemon("late", "1s") as (_, c):
+    with daemon("late", "6s") as (_, c):  # long enough for many to be there at once
         box = c.create(GATE)
         p, q = start(c, box, OWN), start(c, box, INSIDE)
         same((end(c, p)["state"], end(c, q)["stdout"].splitlines()[-1]), ("denied", "after 126"), "late")
@@ -210,7 +210,7 @@ def _(_api):
             check("error" in c.execute(box, ["python3", "-c", ask % words])["stdout"], words)
         same(one(c, a)["state"], "pending", "nobody answered")
         decide(c, a, "allow")
-        same((cli.wait(10), cli.stdout.read()), (0, f"before\n{RELEASE}\nafter 0\n"), "it goes on")
+        same((cli.wait(lib.PATIENCE), cli.stdout.read()), (0, f"before\n{RELEASE}\nafter 0\n"), "it goes on")
 
 
 @test("killed, stopped, paused while it is held: withdrawn, or still the same question", own=True)
@@ -221,7 +221,7 @@ def _(_api):
             p = start(c, box, cmd)
             [a] = pending(c)
             c.delete(f"/v1/processes/{p['id']}")
-            same(one(c, a, "?wait=10s")["state"], "withdrawn", cmd)
+            same(one(c, a, "?wait=40s")["state"], "withdrawn", cmd)
             same(end(c, p)["state"], "killed", cmd)
         p = start(c, box, INSIDE)
         [a] = pending(c)
@@ -237,7 +237,7 @@ def _(_api):
         p = start(c, box, INSIDE)
         [a] = pending(c)
         c.remove(box)
-        same(one(c, a, "?wait=10s")["state"], "withdrawn", "its sandbox is gone")
+        same(one(c, a, "?wait=40s")["state"], "withdrawn", "its sandbox is gone")
 
 
 @test("the daemon is killed while they are held: they wait on, and the next one decides", own=True)
@@ -250,7 +250,7 @@ def _(_api):
         for _ in range(2):
             restart(d, c)
             same(sorted(x["id"] for x in pending(c, 2)), asked, "the same questions")
-        same(state(c, p)["state"], "awaiting_approval", "its state")
+        wait_until(lambda: state(c, p)["state"] == "awaiting_approval", what="its state")
         for a in pending(c, 2):
             decide(c, a, "allow" if a["process"] == p["id"] else "deny")
         done = end(c, p)
@@ -266,7 +266,7 @@ def _(_api):
         [a] = pending(c)
         [m] = d.monitors()
         os.kill(m, signal.SIGKILL)
-        same(one(c, a, "?wait=10s")["state"], "withdrawn", "nobody waits")
+        same(one(c, a, "?wait=40s")["state"], "withdrawn", "nobody waits")
         same(end(c, p)["state"], "lost", "the process")
 
 

@@ -164,12 +164,17 @@ def _(api):
         same([g[1] for g in collector.records()], ["exec.started", "exec.ended"] * 2, "in order")
     finally:
         child.send_signal(signal.SIGTERM)
-        child.wait(10)
+        child.wait(lib.PATIENCE)
     collector.shutdown()
     c.remove(box)
 
 
 # ---- floods ----------------------------------------------------------------------------------
+
+def is_slow(seconds, total):
+    """So slow that one by one was within the bounds."""
+    return BURST + 60 * seconds >= total
+
 
 def told(client, box, kind):
     """How many of that kind, one by one; and in sums."""
@@ -185,7 +190,7 @@ def _(_api):
     box, other = c.create(), c.create()
     total = 1500
     begin = time.monotonic()
-    done = c.execute(box, ["/bin/sh", "-c", f"i=0; while [ $i -lt {total} ]; do /bin/true; i=$((i+1)); done"], timeout="60s")
+    done = c.execute(box, ["/bin/sh", "-c", f"i=0; while [ $i -lt {total} ]; do /bin/true; i=$((i+1)); done"], timeout="110s", wait="110s")
     seconds = time.monotonic() - begin
     same(done["exit_code"], 0, "the loop")
     quick = c.execute(other, ["/bin/sh", "-c", "/bin/true; :"])
@@ -193,15 +198,15 @@ def _(_api):
 
     def all_told():
         single, sums = told(c, box, "process.started")
-        return single + sum(s["count"] for s in sums) >= total and (single, sums)
-    single, sums = wait_until(all_told, 5, "every one is counted")
-    missed = sum(r["data"].get("missed", 0) for r in events(c, f"sandbox={box['id']}&kind=process.started"))
+        missed = sum(r["data"].get("missed", 0) for r in events(c, f"sandbox={box['id']}&kind=process.started"))
+        return single + sum(s["count"] for s in sums) + missed >= total and (single, sums, missed)
+    single, sums, missed = wait_until(all_told, what="every one is counted")
     check(BURST * 0.9 <= single <= BURST + 60 * (seconds + 3), f"{single} one by one in {seconds:.1f} s")
     same(single + sum(s["count"] for s in sums) + missed, total, "none is lost")
-    check(1 <= len(sums) <= seconds + 3, f"{len(sums)} sums in {seconds:.1f} s")
+    check(1 <= len(sums) <= seconds + 3 or is_slow(seconds, total), f"{len(sums)} sums in {seconds:.1f} s")
     same([r["data"]["program"] for r in events(c, f"sandbox={other['id']}&kind=process.started")], ["/bin/true"], "the other's are told")
     size = sum(p.stat().st_size for p in (daemon.state / "ledger").glob("*.jsonl"))
-    check(size < (BURST + 400) * 1000, f"{size} bytes")
+    check(size < (single + len(sums) + 400) * 1000, f"{size} bytes")
     for b in (box, other):
         c.remove(b)
     c.close()
@@ -213,19 +218,20 @@ def _(_api):
     daemon = Daemon("nets", options=("--ledger-burst", str(BURST))).start()
     c = daemon.client()
     box = c.create({"net": {"allow": ["listed.test"]}})
-    total = 600
+    total, begin = 600, time.monotonic()
     done = c.execute(box, ["/usr/bin/python3", "-c", "import socket\n"
                            f"for i in range({total}):\n s = socket.socket()\n s.settimeout(2)\n"
-                           " try: s.connect(('198.51.100.7', 81)); s.send(b'x'); s.recv(1)\n except OSError: pass\n s.close()"], timeout="60s")
+                           " try: s.connect(('198.51.100.7', 81)); s.send(b'x'); s.recv(1)\n except OSError: pass\n s.close()"], timeout="110s", wait="110s")
     same(done["exit_code"], 0, f"the flood: {done}")
+    seconds = time.monotonic() - begin
 
     def counted():
         found = events(c, f"sandbox={box['id']}&kind=net")
         sums = [r["data"] for r in events(c, f"sandbox={box['id']}&kind=ledger.sum") if r["data"]["of"] == "net.connection"]
         return len(found), sum(r["data"]["count"] for r in found) + sum(s["count"] for s in sums), len(sums)
     single, everything, n_sums = wait_until(lambda: (x := counted())[1] >= total and x, 10, "every one is counted")
-    check(single <= BURST + 60 * 15, f"{single} one by one")
-    check(everything >= total and n_sums >= 1, f"{everything} of {total}, {n_sums} sums")
+    check(single <= BURST + 60 * (seconds + 3), f"{single} one by one in {seconds:.1f} s")
+    check(everything >= total and (n_sums >= 1 or is_slow(seconds, total)), f"{everything} of {total}, {n_sums} sums in {seconds:.1f} s")
     c.remove(box)
     c.close()
     daemon.stop()

@@ -35,7 +35,8 @@ HOME = pathlib.Path("/run/api")        # state and run folders of the daemons of
 HOST = pathlib.Path("/run/host")       # what sandboxes must not reach
 SOURCE = pathlib.Path("/run/source")   # what is shown inside
 USER_ID = 64001                        # of nobody; as good as any ordinary user
-READY_SECONDS = 20
+PATIENCE = 40                          # seconds for what takes a moment when nobody else is there; less than the minute that many commands sleep
+PROGRAM_SECONDS = 840                  # of all tests of a program: tools/check waits 15 minutes for it
 SECRET = "host-secret-7f1c"
 
 
@@ -56,8 +57,9 @@ def same(got, expected, what=""):
     check(got == expected, lambda: f"{what}: {got!r}, expected {expected!r}")
 
 
-def wait_until(true_when, seconds=5.0, what=""):
-    """Returns what it returned at last; fails when the time is over."""
+def wait_until(true_when, seconds=PATIENCE, what=""):
+    """Returns what it returned at last; fails when the time is over: a busy machine gets more than a caller thought of."""
+    seconds = max(seconds, PATIENCE)
     deadline = time.monotonic() + seconds
     while True:
         value = true_when()
@@ -136,7 +138,7 @@ class Connection(http.client.HTTPConnection):
         self.sock = connect(self.address, self.timeout)
 
 
-def connect(address, timeout=10):
+def connect(address, timeout=PATIENCE):
     if isinstance(address, tuple):
         return socket.create_connection(address, timeout)
     s = socket.socket(socket.AF_UNIX)
@@ -159,7 +161,7 @@ class Client:
 
     refusals = []  # (request line, body)
 
-    def __init__(self, address, token=None, timeout=30):
+    def __init__(self, address, token=None, timeout=2 * PATIENCE):
         self.address, self.token = address, token
         self.connection = Connection(address, timeout)
 
@@ -237,6 +239,10 @@ def named(headers):
     return {name.replace("_", "-"): value for name, value in headers.items()}
 
 
+# In a script: a child that is left running, seen under its own name before the script goes on.
+ASLEEP = "{0} & until grep -qx sleep /proc/$!/comm; do :; done; "
+
+
 def id_of(thing):
     return thing["id"] if isinstance(thing, dict) else thing
 
@@ -247,7 +253,7 @@ def decoded(process, name="stdout"):
     return base64.b64decode(text) if process["encoding"] == "base64" else text.encode()
 
 
-def raw(address, data, seconds=2.0, is_half_closed=False):
+def raw(address, data, seconds=PATIENCE, is_half_closed=False):
     """Sends bytes as they are; returns all that comes back until the end or the time is over."""
     with connect(address, seconds) as s:
         with contextlib.suppress(OSError):  # an early answer may come with a reset
@@ -282,7 +288,7 @@ class Stream:
         text = json.dumps(body).encode() if body is not None else b""
         lines = [f"{method} {target} HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: caisson-stream",
                  f"Content-Length: {len(text)}"] + ([f"Authorization: Bearer {token}"] if token else [])
-        self.socket = connect(address, 20)
+        self.socket = connect(address)
         self.socket.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + text)
         self.ahead = b""
         while b"\r\n\r\n" not in self.ahead:
@@ -326,7 +332,7 @@ class WebSocket:
     """Just enough of RFC 6455, and all that it forbids."""
 
     def __init__(self, address, target, headers=()):
-        self.socket = connect(address, 5)
+        self.socket = connect(address)
         lines = [f"GET {target} HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: websocket",
                  "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", *headers]
         self.socket.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
@@ -352,7 +358,7 @@ class WebSocket:
         masked = bytes(b ^ mask[i % 4] for i, b in enumerate(data)) if mask else data
         self.socket.sendall(head + (mask or b"") + masked)
 
-    def frames(self, seconds=2.0):
+    def frames(self, seconds=PATIENCE):
         """(opcode, bytes) until the end of the connection or of the time."""
         data, at = self.ahead + read_all(self.socket, seconds), 0
         while len(data) - at >= 2:
@@ -457,7 +463,7 @@ class Daemon:
                 c.close()
         return False
 
-    def wait_ready(self, seconds=READY_SECONDS):
+    def wait_ready(self, seconds=PATIENCE):
         begin = time.monotonic()
         while not self.is_ready():
             check(self.process.poll() is None, lambda: f"the launcher ended: {self.tail()}")
@@ -511,12 +517,12 @@ class Daemon:
             return [p.name for p in (self.run / "sb").glob("*.sock")], self.monitors()
 
         try:
-            wait_until(lambda: rest() == ([], []), 20)
+            wait_until(lambda: rest() == ([], []))
         except Failed:
             left = self.client().get("/v1/sandboxes")
             raise Failed(f"left of removed sandboxes: {rest()}, known: {left.json}\n{self.tail()}") from None
 
-    def stop(self, seconds=15):
+    def stop(self, seconds=PATIENCE):
         """Orderly. Sandboxes that are kept live on."""
         if self.process and self.process.poll() is None:
             self.process.terminate()
@@ -616,7 +622,7 @@ def clean_up(api, is_own):
         return
     mine = [api._daemon.process.pid, api._daemon.pid] if api._daemon else []
     mine += [p for p in census.pids() if session_of(p) in SURROUNDINGS]
-    wait_until(lambda: (census.kill_all(but=mine), census.reap(), len(census.pids(but=mine)) == 0)[2], 5)
+    wait_until(lambda: (census.kill_all(but=mine), census.reap(), len(census.pids(but=mine)) == 0)[2])
     Daemon("sweeper").start().stop()
 
 
@@ -642,7 +648,7 @@ def members_of(text):
 
 def leftovers(before):
     """What a census finds that was not there before; the kernel gets a moment."""
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + PATIENCE
     while True:
         found = census.take() - before
         if not found or time.monotonic() > deadline:
@@ -699,7 +705,7 @@ def report(title, problems, seconds, skip=None):
     print(f"{'not ok' if problems else 'ok'} - {title} {end}", flush=True)
 
 
-def main(file, seconds=600, shares=(), **options):
+def main(file, seconds=PROGRAM_SECONDS, shares=(), **options):
     """Outside: makes the cell and counts. Inside: runs the tests."""
     if sys.argv[1:2] == ["--cell"]:
         run_inside(sys.argv[-1], sys.argv[2:-1], **options)

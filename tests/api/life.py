@@ -129,26 +129,28 @@ def _(api):
 @test("ttl and extend, idle: sandboxes end by themselves, and not earlier")
 def _(api):
     c = api.client
-    short, idle = c.create(ttl="1s"), c.create(idle="1s")
-    extended, busy = c.create(ttl="1s"), c.create(idle="1s")
+    extended, busy = c.create(ttl="5s"), c.create(idle="5s")
     c.ok("POST", f"/v1/sandboxes/{extended['id']}/extend", {"ttl": "1h"})
-    c.execute(busy, ["sleep", "60"], wait=0)
+    c.execute(busy, ["sleep", "600"], wait=0)
+    begun = time.monotonic()
+    short, idle = c.create(ttl="1s"), c.create(idle="1s")
 
     def states():
         return [c.get(f"/v1/sandboxes/{s['id']}").json.get("state", "gone") for s in (short, idle, extended, busy)]
-    wait_until(lambda: states() == ["gone", "gone", "running", "running"], 6, "short and idle gone")
-    time.sleep(1)
+    wait_until(lambda: states() == ["gone", "gone", "running", "running"], what="short and idle gone")
+    time.sleep(max(0, begun + 6 - time.monotonic()))
     same(states(), ["gone", "gone", "running", "running"], "the others stay")
 
 
 @test("wall: from the first command on, across commands; extend moves it; the state is expired")
 def _(api):
     c = api.client
-    s, t = c.create(limits={"wall": "1s"}), c.create(limits={"wall": "1s"})
-    p, q = c.execute(s, ["sleep", "60"], wait=0), c.execute(t, ["sleep", "60"], wait=0)
+    s, t = c.create(limits={"wall": "1s"}), c.create(limits={"wall": "5s"})
+    q = c.execute(t, ["sleep", "600"], wait=0)
     c.ok("POST", f"/v1/sandboxes/{t['id']}/extend", {"wall": "1h"})
-    same(c.ok("GET", f"/v1/processes/{p['id']}?wait=5s")["state"], "expired", "wall")
-    same(c.ok("GET", f"/v1/processes/{q['id']}?wait=200ms")["state"], "running", "extended")
+    p = c.execute(s, ["sleep", "60"], wait=0)
+    same(c.ok("GET", f"/v1/processes/{p['id']}?wait=40s")["state"], "expired", "wall")
+    same(c.ok("GET", f"/v1/processes/{q['id']}?wait=6s")["state"], "running", "extended")
 
 
 @test("100 creates from 20 clients: all run, ids are unique; then all are gone")
@@ -205,19 +207,20 @@ def _(api):
     same(c.post("/v1/sandboxes", {}, Idempotency_Key="create").json["id"], made.json["id"], "create")
     refused = [c.post(target, {"cmd": 5}, Idempotency_Key="bad") for _ in range(2)]
     same([r.status for r in refused], [400, 400], "a refusal is replayed too")
-    slow = []
+    slow, held = [], {"cmd": "until [ -e /work/go ]; do sleep 0.05; done; echo slow"}
 
     def work():
         mine = api.daemon.client()
-        slow.append(mine.post(target, {"cmd": "sleep 1; echo slow"}, Idempotency_Key="slow"))
+        slow.append(mine.post(target, held, Idempotency_Key="slow"))
         mine.close()
     thread = threading.Thread(target=work)
     thread.start()
-    wait_until(lambda: c.ok("GET", "/v1/processes?state=running")["processes"], 1, "it runs")
-    meanwhile = c.post(target, {"cmd": "sleep 1; echo slow"}, Idempotency_Key="slow")
+    wait_until(lambda: c.ok("GET", "/v1/processes?state=running")["processes"], what="it runs")
+    meanwhile = c.post(target, held, Idempotency_Key="slow")
     same((meanwhile.status, meanwhile.code), (409, "conflict"), "in progress")
+    c.put(c.file(s, "/work/go"), b"")
     thread.join()
-    same(c.post(target, {"cmd": "sleep 1; echo slow"}, Idempotency_Key="slow").json["id"], slow[0].json["id"], "done")
+    same(c.post(target, held, Idempotency_Key="slow").json["id"], slow[0].json["id"], "done")
     for bad in ("", "x" * 300):
         same(c.post(target, body, Idempotency_Key=bad).status, 400, f"key of {len(bad)} bytes")
 
@@ -237,7 +240,7 @@ def _(api):
     begin = time.monotonic()
     p = c.execute(s, "trap '' TERM; sleep 60 & sleep 60", timeout="300ms")
     same([p[k] for k in ("state", "exit_code")], ["timeout", None], "timeout")
-    check(time.monotonic() - begin < 8, f"timeout took {time.monotonic() - begin:.1f} s")
+    check(time.monotonic() - begin < 40, f"timeout took {time.monotonic() - begin:.1f} s")
     same(c.execute(s, ["/no/such"])["exit_code"], 127, "not found")
     same(c.execute(s, ["/etc/passwd"])["exit_code"], 126, "not executable")
     same(c.execute(s, ["printf", "%s|", "a b", "$HOME", ""])["stdout"], "a b|$HOME||", "argv without a shell")
@@ -265,18 +268,18 @@ def _(api):
 def _(api):
     c = api.client
     s = c.create()
-    begin = time.monotonic()
-    p = c.execute(s, "echo early; sleep 0.5; echo late", wait="100ms")
-    check(time.monotonic() - begin < 0.4, "wait=100ms")
-    same((p["state"], p["stdout"], p["exit_code"]), ("running", "early\n", None), "so far")
+    p = c.execute(s, "echo early; until [ -e /work/go ]; do sleep 0.05; done; echo late", wait="100ms")
+    same((p["state"], p["exit_code"]), ("running", None), "wait=100ms")
+    wait_until(lambda: c.ok("GET", f"/v1/processes/{p['id']}")["stdout"] == "early\n", what="so far")
     same(c.execute(s, ["true"], wait=0)["state"] in ("queued", "running", "exited"), True, "wait=0")
-    p = c.ok("GET", f"/v1/processes/{p['id']}?wait=5s")
+    c.put(c.file(s, "/work/go"), b"")
+    p = c.ok("GET", f"/v1/processes/{p['id']}?wait=40s")
     same((p["state"], p["stdout"], p["exit_code"]), ("exited", "early\nlate\n", 0), "at the end")
-    p = c.execute(s, "sleep 60 & echo started")
+    p = c.execute(s, lib.ASLEEP.format("sleep 60") + "echo started")
     same((p["state"], p["stdout"]), ("exited", "started\n"), "children do not hold the answer")
     check([child["name"] for child in p["children"]] == ["sleep"], f"children: {p['children']}")
     several = [c.execute(s, ["sh", "-c", f"sleep 0.2; exit {i}"], wait=0)["id"] for i in range(10)]
-    same([c.ok("GET", f"/v1/processes/{i}?wait=5s")["exit_code"] for i in several], list(range(10)), "ten at once")
+    same([c.ok("GET", f"/v1/processes/{i}?wait=40s")["exit_code"] for i in several], list(range(10)), "ten at once")
 
 
 @test("stdin: text, pieces, end, a process that does not read, one without")
@@ -289,7 +292,7 @@ def _(api):
     target = f"/v1/processes/{p['id']}/stdin"
     c.ok("POST", target, {"data": "one\n"})
     c.ok("POST", target, {"base64": "dHdvCg=="})
-    p = c.ok("POST", target, {"data": "rest", "eof": True, "wait": "5s"})
+    p = c.ok("POST", target, {"data": "rest", "eof": True, "wait": "40s"})
     same((p["state"], p["stdout"]), ("exited", "two one\nrest"), "pieces")
     same(c.post(target, {"data": "late"}).status, 409, "after the end")
     sleeper = c.execute(s, ["sleep", "60"], stdin=True, wait=0)
@@ -309,10 +312,11 @@ def _(api):
     same(p["stdout"], "33 101\r\nterminal\r\n", "tty")
     p = c.execute(s, "for i in 1 2 3 4 5; do echo o$i; echo e$i >&2; done", output={"merge": True})
     same((p["stdout"], p["stderr"]), ("o1\ne1\no2\ne2\no3\ne3\no4\ne4\no5\ne5\n", ""), "merge")
-    p = c.execute(s, "trap 'stty size; exit 3' WINCH; while :; do sleep 0.05; done", tty=True, wait="200ms")
+    p = c.execute(s, "trap 'stty size; exit 3' WINCH; echo ready; while :; do sleep 0.05; done", tty=True, wait=0)
+    wait_until(lambda: b"ready" in c.get(f"/v1/processes/{p['id']}/log").body, what="its trap")
     c.ok("POST", f"/v1/processes/{p['id']}/resize", {"rows": 40, "cols": 90})
-    p = c.ok("GET", f"/v1/processes/{p['id']}?wait=5s")
-    same((p["stdout"], p["exit_code"]), ("40 90\r\n", 3), "resize")
+    p = c.ok("GET", f"/v1/processes/{p['id']}?wait=40s")
+    same((p["stdout"], p["exit_code"]), ("ready\r\n40 90\r\n", 3), "resize")
     plain = c.execute(s, ["sleep", "60"], wait=0)
     same(c.post(f"/v1/processes/{plain['id']}/resize", {"rows": 4, "cols": 9}).status, 409, "resize without tty")
     ws = c.execute(s, "read a; echo got $a", tty=True, stdin=True, wait=0)
@@ -320,7 +324,7 @@ def _(api):
     check(b" 101 " in w.head, f"WebSocket: {w.head!r}")
     w.send(1, b'{"resize":{"rows":20,"cols":50}}')
     w.send(2, b"typed\r")
-    frames = list(w.frames(3))
+    frames = list(w.frames())
     w.close()
     out = b"".join(data for opcode, data in frames if opcode == 2)
     check(b"got typed" in out, f"WebSocket output: {out!r}")
@@ -432,7 +436,7 @@ def _(api):
     wait_until(lambda: c.get(f"/v1/sandboxes/{s['id']}").json["state"] == "gone", what="gone")
     s = c.create()
     same(c.post(f"/v1/sandboxes/{s['id']}/exec", {"cmd": "true", "at_end": "pause"}).status, 400)
-    c.execute(s, ["sleep", "0.2"], wait=0, at_end="delete")
+    c.execute(s, ["sleep", "600"], wait=0, at_end="delete")
     c.ok("POST", f"/v1/sandboxes/{s['id']}/stop")  # its end is that of the stop
     wait_until(lambda: c.get(f"/v1/sandboxes/{s['id']}").json["state"] == "gone", what="gone")
 
@@ -442,14 +446,15 @@ def _(api):
     c = api.client
     s = c.create()
     by = c.execute(s, ["sleep", "60"], wait=0)
-    p = c.execute(s, "trap 'echo hup' HUP; echo ready; while :; do sleep 0.05; done", wait="150ms")
+    p = c.execute(s, "trap 'echo hup' HUP; echo ready; while :; do sleep 0.05; done", wait=0)
+    wait_until(lambda: b"ready" in c.get(f"/v1/processes/{p['id']}/log").body, what="its trap")
     c.ok("POST", f"/v1/processes/{p['id']}/signal", {"sig": "HUP"})
     wait_until(lambda: b"hup" in c.get(f"/v1/processes/{p['id']}/log").body, what="HUP")
     c.ok("POST", f"/v1/processes/{p['id']}/signal", {"sig": 15, "scope": "tree"})
-    same(c.ok("GET", f"/v1/processes/{p['id']}?wait=5s")["state"], "signaled", "TERM to the tree")
+    same(c.ok("GET", f"/v1/processes/{p['id']}?wait=40s")["state"], "signaled", "TERM to the tree")
     q = c.execute(s, "trap '' TERM; setsid sleep 301 & (sleep 302 &) ; sleep 303", wait="200ms")
     c.ok("DELETE", f"/v1/processes/{q['id']}")
-    check(c.ok("GET", f"/v1/processes/{q['id']}?wait=8s")["state"] in ("killed", "signaled"), "DELETE")
+    check(c.ok("GET", f"/v1/processes/{q['id']}?wait=40s")["state"] in ("killed", "signaled"), "DELETE")
     wait_until(lambda: c.execute(s, "grep -sl '^sleep.30[123]' /proc/[0-9]*/cmdline | wc -l")["stdout"] == "0\n", 8,
                "its children are dead")
     same(c.ok("GET", f"/v1/processes/{by['id']}")["state"], "running", "the neighbour")
@@ -650,7 +655,7 @@ def _(api):
 def _(api):
     c = api.client
     s = c.create()
-    mine = api.daemon.client(timeout=5)
+    mine = api.daemon.client()
     response = mine.send("GET", c.file(s, "/work") + "?watch&recursive")
     same(response.status, 200, "watch")
     c.put(c.file(s, "/work/new"), b"1")
@@ -689,15 +694,14 @@ def _(_api):
         same(other.get("/v1/sandboxes/mine").status, 404, "another tenant's key")
         same(other.ok("GET", "/v1/sandboxes")["sandboxes"], [], "another tenant's list")
         same(local.get(f"/v1/sandboxes/{made['id']}").status, 404, "the local tenant")
-        short = local.ok("POST", "/v1/tokens", {"scope": ["read"], "ttl": "1s"})["token"]
+        short = local.ok("POST", "/v1/tokens", {"scope": ["read"], "ttl": "5s"})["token"]
         same(d.tcp(short).get("/v1/sandboxes").status, 200, "before it expires")
         admin = d.tcp(tokens["admin"]["token"])
         same(admin.delete(f"/v1/tokens/{tokens['read']['id']}").status, 204, "revoke")
         same(d.tcp(tokens["read"]["token"]).get("/v1/sandboxes").status, 401, "revoked")
         listed = admin.ok("GET", "/v1/tokens")["tokens"]
         check(not any("token" in t or "hash" in t for t in listed) and len(listed) == 4, f"list: {listed}")
-        time.sleep(1)
-        same(d.tcp(short).get("/v1/sandboxes").status, 401, "expired")
+        wait_until(lambda: d.tcp(short).get("/v1/sandboxes").status == 401, what="expired")
         database = b"".join(p.read_bytes() for p in d.state.glob("caisson.db*"))
         check(not any(t["token"].encode() in database for t in tokens.values()), "a token's text is in the database")
         for s in admin.ok("GET", "/v1/sandboxes")["sandboxes"]:
@@ -727,11 +731,11 @@ def _(_api):
 
 @test("idle-exit: a daemon on demand ends when there is nothing to keep, and not before", own=True)
 def _(_api):
-    d = Daemon("demand", options=["--on-demand", "--idle-exit", "1"]).start()
+    d = Daemon("demand", options=["--on-demand", "--idle-exit", "5"]).start()
     c = d.client()
     s = c.create()
     c.close()
-    time.sleep(2.5)
+    time.sleep(6.5)
     check(d.process.poll() is None, "it ended with a sandbox to keep")
     c.remove(s)
     c.close()

@@ -62,7 +62,7 @@ class Load:
 
     def work(self, n):
         chooser = random.Random(self.seed * 100 + n)
-        c = self.daemon.client(timeout=20)
+        c = self.daemon.client()
         while not self.end:
             self.go.wait(1)
             with self.lock:
@@ -184,14 +184,14 @@ class Load:
         """Until no client is in the middle of something."""
         with self.lock:
             self.go.clear()
-        lib.wait_until(lambda: self.busy == 0, 40, "clients come to rest")
+        lib.wait_until(lambda: self.busy == 0, 3 * lib.PATIENCE, "clients come to rest")
 
     # ---- after a restart ----
 
     def verify(self, killed):
         """`killed` monitors died: so many sandboxes may have stopped, and no more."""
         check(not self.problems, lambda: "clients saw: " + "; ".join(self.problems[:5]))
-        c = self.daemon.client(timeout=30)
+        c = self.daemon.client()
         with contextlib.closing(c):
             stopped = self.verify_kept(c)
             self.verify_short(c)
@@ -219,7 +219,7 @@ class Load:
 
     def settled_execute(self, c, name, cmd):
         """Its monitor may still be telling what happened meanwhile: then it may be asked again."""
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + lib.PATIENCE
         while True:
             answer = c.post(f"/v1/sandboxes/{name}/exec", {"cmd": cmd})
             if answer.status != 503 or not answer.json["retry_safe"] or time.monotonic() > deadline:
@@ -229,7 +229,7 @@ class Load:
 
     def settled(self, c, name):
         """Its state, once it is no longer on its way."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + lib.PATIENCE
         while True:
             s = c.ok("GET", f"/v1/sandboxes/{name}")
             if s["state"] in ("running", "stopped", "gone", "failed") or time.monotonic() > deadline:
@@ -255,7 +255,7 @@ class Load:
     def verify_records(self, c, stopped):
         """Every process that was acknowledged, with its own exit code or none."""
         for name, (sandbox, code, number, told) in list(self.records.items()):
-            p = c.ok("GET", f"/v1/processes/{name}?wait=5s")
+            p = c.ok("GET", f"/v1/processes/{name}?wait=40s")
             if told:
                 same(p["state"], told, f"{name} was told to have ended")
             if p["state"] == "exited":

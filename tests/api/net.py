@@ -68,7 +68,15 @@ def port():
 
 def talk(host, word="hello", hold=""):
     """A script that says a word to the server and prints the answer."""
-    return f"exec 3<>/dev/tcp/{host}/{port()} && echo {word} >&3 && read -r -t 5 -u 3 x && echo \"$x\"; {hold}"
+    return f"exec 3<>/dev/tcp/{host}/{port()} && echo {word} >&3 && read -r -t 40 -u 3 x && echo \"$x\"; {hold}"
+
+
+UNTIL_TOLD = "until [ -e /tmp/told ]; do sleep 0.05; done"
+
+
+def tell(c, s):
+    """Whoever waits for it."""
+    same(c.put(c.file(s, "/tmp/told"), b"").status, 200, "told")
 
 
 def rows(c, s, query=""):
@@ -98,7 +106,7 @@ class Lines:
     """A stream of records, read by a thread."""
 
     def __init__(self, d, s, query="", token=None, **headers):
-        self.client = d.client(timeout=30) if token is None else d.tcp(token, timeout=30)
+        self.client = d.client() if token is None else d.tcp(token)
         self.response = self.client.send("GET", f"/v1/sandboxes/{lib.id_of(s)}/connections?follow=1{query}",
                                          headers=lib.named(headers))
         same(self.response.status, 200, "follow")
@@ -132,7 +140,7 @@ def _(_api):
                 "dst": "198.18.0.2", "real": "127.0.0.1", "port": port(), "proto": "tcp", "decision": "allow",
                 "rule": "allow: web.test", "reason": None, "bytes_up": 6, "bytes_down": 6, "close": "client", "count": 1}
         same({k: got[k] for k in want}, want, "the record")
-        check(abs(got["ts_ms"] / 1000 - time.time()) < 30 and got["ms"] < 5000, f"times: {got}")
+        check(abs(got["ts_ms"] / 1000 - time.time()) < 300 and got["ms"] < 60000, f"times: {got}")
         q = c.execute(s, "getent hosts nothing.test; getent hosts deny.test; (exec 3<>/dev/tcp/192.0.2.1/80) 2>&1; true")
         denied = settled(c, s, 3, "?decision=deny")
         same([(r["kind"], r["name"], r["dst"], r["reason"]) for r in denied],
@@ -183,10 +191,11 @@ def _(_api):
         wait_until(lambda: {r["name"] for r in rows(c, alone["sandbox"], "?decision=deny")} == {"a.test", "b.test"}, 5,
                    "records of one that is gone")
         s = c.create(net={"allow": ["web.test"]})
-        first = c.execute(s, ["sleep", "3"], wait=0)
+        first = c.execute(s, UNTIL_TOLD, wait=0)
         second = c.execute(s, "getent hosts c.test")
         same([(v["target"], v["certain"]) for v in second["violations"]], [("c.test", False)], "one of two")
-        ended = c.ok("GET", f"/v1/processes/{first['id']}?wait=10s")
+        tell(c, s)
+        ended = c.ok("GET", f"/v1/processes/{first['id']}?wait=40s")
         same([v["target"] for v in ended["violations"]], ["c.test"], "it may have been this one")
 
 
@@ -195,9 +204,10 @@ def _(_api):
     with daemon("follow") as (d, c):
         s = c.create(net={"allow": ["web.test"]})
         follower = Lines(d, s)
-        held = c.execute(s, talk("web.test", hold="sleep 1"), wait=0)
+        held = c.execute(s, talk("web.test", hold=UNTIL_TOLD), wait=0)
         wait_until(lambda: [r["close"] for r in follower.records()] == ["open"], 5, "the open connection")
-        c.ok("GET", f"/v1/processes/{held['id']}?wait=10s")
+        tell(c, s)
+        c.ok("GET", f"/v1/processes/{held['id']}?wait=40s")
         wait_until(lambda: [r["close"] for r in follower.records()] == ["open", "client"], 5, "and its end")
         first, second = follower.records()
         check(first["connection"] == second["connection"] and first["seq"] < second["seq"], f"{first} {second}")
@@ -248,21 +258,22 @@ def _(_api):
 def kill_children():
     """Of the gate."""
     gates = [p for p in lib.census.pids() if (x := lib.stat_of(p)) and x[0].startswith("caisson-gate")]
-    parents = {lib.stat_of(p)[1] for p in gates}
+    parents = {x[1] for p in gates if (x := lib.stat_of(p))}
     for p in gates:
         if p not in parents:
-            os.kill(p, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(p, signal.SIGKILL)
 
 
 @test("an open connection whose gate dies is lost, and the next one works", own=True)
 def _(_api):
     with daemon("lost") as (d, c):
         s = c.create(net={"allow": ["web.test"]})
-        held = c.execute(s, talk("web.test", hold="read -r -t 20 -u 3 y; echo ended"), wait=0)
+        held = c.execute(s, talk("web.test", hold="read -r -t 100 -u 3 y; echo ended"), wait=0)
         wait_until(lambda: c.get(f"/v1/processes/{held['id']}/log").body == b"hello\n", 5, "the answer")
         wait_until(lambda: [r["close"] for r in rows(c, s)] == ["open"], 5, "open")
         kill_children()
-        same(c.ok("GET", f"/v1/processes/{held['id']}?wait=10s")["stdout"], "hello\nended\n", "it noticed")
+        same(c.ok("GET", f"/v1/processes/{held['id']}?wait=40s")["stdout"], "hello\nended\n", "it noticed")
         wait_until(lambda: [r["close"] for r in rows(c, s)] == ["lost"], 5, "lost")
         same(c.execute(s, talk("web.test", "again"))["stdout"], "again\n", "again")
 
@@ -302,7 +313,7 @@ def change(c, s, net):
 def _(_api):
     with daemon("change") as (d, c):
         s = c.create(net={"allow": ["web.test"]})
-        held = c.execute(s, talk("web.test", hold="read -r -t 20 -u 3 y; echo ended"), wait=0)
+        held = c.execute(s, talk("web.test", hold="read -r -t 100 -u 3 y; echo ended"), wait=0)
         wait_until(lambda: c.get(f"/v1/processes/{held['id']}/log").body == b"hello\n", 5, "the answer")
         wait_until(lambda: [r["close"] for r in rows(c, s)] == ["open"], 5, "open")
         looser = change(c, s, {"allow": ["web.test", "other.test"]}).json
@@ -313,7 +324,7 @@ def _(_api):
         same((tighter["closed"], tighter["loosened"], tighter["net"]),
              (1, False, {"mode": "list", "allow": ["other.test"]}), "less")
         check(tighter["generation"] > looser["generation"], f"{tighter}")
-        same(c.ok("GET", f"/v1/processes/{held['id']}?wait=10s")["stdout"], "hello\nended\n", "its connection ended")
+        same(c.ok("GET", f"/v1/processes/{held['id']}?wait=40s")["stdout"], "hello\nended\n", "its connection ended")
         wait_until(lambda: rows(c, s, "?name=web.test")[-1]["reason"] == "reloaded", 5, "and why")
         same(c.execute(s, talk("web.test"))["stdout"], "", "no more")
         same(c.ok("GET", f"/v1/sandboxes/{s['id']}")["spec"]["net"], {"mode": "list", "allow": ["other.test"]}, "spec")
@@ -344,7 +355,7 @@ def _(_api):
             before = len(rows(c, s, "?decision=deny"))
             begin = time.monotonic()
             same(c.execute(s, talk("web.test"))["stdout"], "", f"{what}: denied")
-            check(time.monotonic() - begin < 5, f"{what}: it waited")
+            check(time.monotonic() - begin < 30, f"{what}: it waited")
             wait_until(lambda: len(rows(c, s, "?decision=deny")) > before, 5, f"{what}: on record")
             answer = change(c, s, {"allow": ["web.test"]})
             same(answer.status, 200, f"{what}: {answer}")
@@ -359,7 +370,7 @@ def _(_api):
         codes, last = [], []
 
         def work(k):
-            mine = d.client(timeout=60)
+            mine = d.client()
             for i in range(25):
                 answer = change(mine, s, {"allow": ["web.test", f"n{k}-{i}.test"]})
                 codes.append((answer.status, answer.code))
@@ -373,7 +384,7 @@ def _(_api):
         name = max(last)[1]
         same(c.ok("GET", f"/v1/sandboxes/{s['id']}/why?host={name}")["decision"], "allow", "the last one")
         same(c.execute(s, f"getent hosts {name}")["exit_code"], 0, "in the gate too")
-        same(c.ok("GET", f"/v1/processes/{busy['id']}?wait=20s")["stdout"], "done\n", "nobody else noticed")
+        same(c.ok("GET", f"/v1/processes/{busy['id']}?wait=80s")["stdout"], "done\n", "nobody else noticed")
 
 
 @test("rules that are wrong change nothing; a sandbox without a network gets one when it is replaced", own=True)

@@ -74,7 +74,7 @@ class App(http.server.BaseHTTPRequestHandler):
         time.sleep(float(rest)); self.answer(b"slow")
     def at_reset(self, rest):
         self.connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nhalf")
-        time.sleep(0.1)
+        time.sleep(0.5)
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         socket.socket(fileno=self.connection.detach()).close(); self.close_connection = True
     def at_ws(self, rest):
@@ -130,7 +130,7 @@ class Forward:
         self.token = made["headers"]["X-Caisson-Port-Token"]
 
     def get(self, path, method="GET", body=None, token=True, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2 * lib.PATIENCE)
         named = lib.named(headers)
         if token:
             named["X-Caisson-Port-Token"] = self.token
@@ -150,7 +150,7 @@ class Forward:
         o["headers"] = {k.lower(): v for k, v in o["headers"]}
         return o
 
-    def raw(self, text, seconds=3.0, **options):
+    def raw(self, text, seconds=lib.PATIENCE, **options):
         data = text if isinstance(text, bytes) else text.format(host=f"127.0.0.1:{self.port}", token=self.token).encode()
         return raw(("127.0.0.1", self.port), data, seconds, **options)
 
@@ -226,7 +226,7 @@ def _(api):
             continue
         same(status_of(raw(address, text.encode())), 200, host)
     p.c.execute(p.s, "mkdir -p /tmp/www && echo hello >/tmp/www/a.txt && cd /tmp/www && exec python3 -m http.server 8000", wait="0s")
-    old = Forward(p.c.ok("POST", p.path, {"port": 8000, "wait": "10s"}))
+    old = Forward(p.c.ok("POST", p.path, {"port": 8000, "wait": "30s"}))
     same((old.made["ready"], old.get("/a.txt").body), (True, b"hello\n"), "http.server")
 
 
@@ -237,11 +237,11 @@ def _(api):
     path = f"/v1/sandboxes/{s['id']}/ports"
     begin = time.monotonic()
     made = c.ok("POST", path, {"port": 4000, "wait": "500ms"})
-    check(not made["ready"] and 0.4 < time.monotonic() - begin < 3, f"not ready: {made}")
+    check(not made["ready"] and 0.4 < time.monotonic() - begin < 30, f"not ready: {made}")
     f = Forward(made)
     same(f.get("/").status, 502, "it stands all the same")
     threading.Timer(0.7, lambda: Place(Client(api.daemon.socket), 4000, sandbox=s)).start()
-    again = Forward(c.ok("POST", path, {"port": 4000, "wait": "20s"}))
+    again = Forward(c.ok("POST", path, {"port": 4000, "wait": "30s"}))
     check(again.made["ready"] and again.port == f.port and again.token != f.token, again.made)
     same((f.get("/").status, again.get("/").status), (401, 200), "the old token is void")
     same(c.post(path, {"port": 4000, "local_port": f.port + 1 if f.port < 65535 else 2000}).code, "conflict", "another local port")
@@ -272,10 +272,10 @@ def refused(port):
 @test("forward: ends by time, with the sandbox, by DELETE in the middle of an answer")
 def _(api):
     p = Place(api.client)
-    short = Forward(p.c.ok("POST", p.path, {"port": 3000, "ttl": "1s"}))
+    short = Forward(p.c.ok("POST", p.path, {"port": 3000, "ttl": "5s"}))
     same(short.get("/").status, 200, "before")
     wait_until(lambda: refused(short.port), 5, "ttl")
-    same(p.c.ok("GET", p.path)["forwarded"], [], "gone from the list")
+    wait_until(lambda: p.c.ok("GET", p.path)["forwarded"] == [], what="gone from the list")
     f = p.forward()
     with connect(("127.0.0.1", f.port)) as s:
         s.sendall(f"GET /stream/{1 << 30} HTTP/1.1\r\nHost: 127.0.0.1:{f.port}\r\nX-Caisson-Port-Token: {f.token}\r\n\r\n".encode())
@@ -313,6 +313,7 @@ def _(_):
         check("port 3999 is no longer forwarded" in d.tail(), d.tail())
     wait_until(lambda: c.get(p.path).status == 200, 10, "found again")
     c.remove(p.s)
+    d.wait_clean()
     d.stop()
 
 
@@ -342,7 +343,7 @@ def _(api):
         check(re.search(rb"Set-Cookie: cp[0-9a-f]{8}_w=1; HttpOnly", got), got)
         data = os.urandom(3 << 20)
         threading.Thread(target=lambda: (s.sendall(data), s.shutdown(socket.SHUT_WR))).start()
-        back = read_all(s, 10)
+        back = read_all(s, 100)
         check(back == data + b":over", f"{len(back)} bytes of {len(data)}")
     plain = f.raw(HEAD.format(target="/ws") + "\r\n")
     same(status_of(plain), 502, "switching protocols unasked")
@@ -352,7 +353,7 @@ def _(api):
 def _(api):
     p = Place(api.client, 5000, ECHO)
     def dial(port, upgrade="caisson-port"):
-        s = connect(api.daemon.socket, 10)
+        s = connect(api.daemon.socket)
         s.sendall(f"GET {p.path}/{port}/connect HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: {upgrade}\r\n\r\n".encode())
         got = b""
         while b"\r\n\r\n" not in got:
@@ -362,7 +363,7 @@ def _(api):
     same(status_of(got), 101, "upgrade")
     data = os.urandom(5 << 20)
     threading.Thread(target=lambda: (s.sendall(data), s.shutdown(socket.SHUT_WR))).start()
-    back = got.partition(b"\r\n\r\n")[2] + read_all(s, 10)
+    back = got.partition(b"\r\n\r\n")[2] + read_all(s, 100)
     check(back == data + b"|%d" % len(data), f"{len(back)} bytes")
     same([status_of(dial(n, u)[1]) for n, u in ((5001, "caisson-port"), (0, "caisson-port"), (5000, "websocket"))],
          [404, 400, 400], "refusals")
@@ -424,7 +425,7 @@ def _(api):
         "HTTP/2 preface": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     }
     for name, text in tricks.items():
-        status = status_of(f.raw(text, 1.0))
+        status = status_of(f.raw(text))
         check(status is not None and 400 <= status < 600, f"{name}: {status}")
     same(f.seen()["n"], 1, "whole requests that reached it")
     # A second request behind the first is not served, and not forwarded.
@@ -519,9 +520,9 @@ def _(api):
     p = Place(api.client)
     f = p.forward()
     p.c.put(p.c.file(p.s, "/tmp/full.py"), b"import socket,time\nl=socket.socket(); l.bind(('127.0.0.1',6000)); l.listen(0)\n"
-            b"c=[socket.socket() for _ in range(4)]\nfor s in c: s.setblocking(False); s.connect_ex(('127.0.0.1',6000))\ntime.sleep(99)\n")
+            b"c=[socket.socket() for _ in range(4)]\nfor s in c: s.setblocking(False); s.connect_ex(('127.0.0.1',6000))\nopen('/tmp/is-full','w').close()\ntime.sleep(999)\n")
     p.c.execute(p.s, ["python3", "/tmp/full.py"], wait="0s")
-    wait_until(lambda: 6000 in [x["port"] for x in p.listeners()], 10, "full")
+    wait_until(lambda: p.c.get(p.c.file(p.s, "/tmp/is-full")).status == 200, what="full")
     full = Forward(p.c.ok("POST", p.path, {"port": 6000}))
     begin, results = time.monotonic(), []
     waiting = [threading.Thread(target=lambda: results.append(full.get("/").status)) for _ in range(12)]
@@ -531,21 +532,21 @@ def _(api):
     for _ in range(5):
         one = time.monotonic()
         same((f.get("/").status, p.c.get(p.c.file(p.s, "/tmp/full.py")).status), (200, 200), "others go on")
-        check(time.monotonic() - one < 2, "and at once")
+        check(time.monotonic() - one < 8, "and at once")
     for t in waiting:
         t.join()
-    check(results == [504] * 12 and time.monotonic() - begin < 12, f"{results} in {time.monotonic() - begin:.1f} s")
+    check(results == [504] * 12 and time.monotonic() - begin < 60, f"{results} in {time.monotonic() - begin:.1f} s")
 
-    many = [connect(("127.0.0.1", f.port), 20) for _ in range(80)]
+    many = [connect(("127.0.0.1", f.port)) for _ in range(80)]
     for s in many:
-        s.sendall(HEAD.format(target="/slow/2").format(host=f"127.0.0.1:{f.port}", token=f.token).encode() + b"\r\n")
-    got = [status_of(read_all(s, 20)) for s in many]
+        s.sendall(HEAD.format(target="/slow/6").format(host=f"127.0.0.1:{f.port}", token=f.token).encode() + b"\r\n")
+    got = [status_of(read_all(s, lib.PATIENCE)) for s in many]
     for s in many:
         s.close()
     check(got.count(200) >= 60 and set(got) <= {200, 503} and 503 in got, f"{got}")
 
     before = memory_kib(d.pid)
-    slow = [connect(("127.0.0.1", f.port), 20) for _ in range(20)]
+    slow = [connect(("127.0.0.1", f.port)) for _ in range(20)]
     for s in slow:  # they take nothing
         s.sendall(HEAD.format(target=f"/stream/{1 << 30}").format(host=f"127.0.0.1:{f.port}", token=f.token).encode() + b"\r\n")
     time.sleep(1.5)
@@ -575,9 +576,9 @@ def _(api):
         for _ in range(size // len(piece)):
             s.sendall(piece)
             peak = max(peak, memory_kib(d.pid))
-        check(read_all(s, 30).endswith(str(size).encode()), "all of it came")
+        check(read_all(s, 100).endswith(str(size).encode()), "all of it came")
     check(peak - before < 4096, f"grew by {peak - before} KiB")
 
 
 if __name__ == "__main__":
-    sys.exit(lib.main(__file__, seconds=300))
+    sys.exit(lib.main(__file__))

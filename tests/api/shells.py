@@ -22,7 +22,7 @@ def shell(c, s, cmd, name="main", **options):
 
 def sleeping():
     """How many: a command sees no other's processes, the host does."""
-    return sum(1 for p in lib.census.pids() if (stat := lib.stat_of(p)) and stat[0] == "sleep")
+    return sum(1 for p in lib.census.pids() if lib.census.read(f"/proc/{p}/cmdline").startswith("sleep\0"))  # a dead one has none
 
 
 def goes_on(c, s, marker, name="main"):
@@ -221,13 +221,13 @@ def _(api):
     p = shell(c, s, leaf, wait="200ms")
     same((p["state"], p["shell"]["name"]), ("running", "main"), "running")
     c.delete(f"/v1/processes/{p['id']}")
-    p = c.ok("GET", f"/v1/processes/{p['id']}?wait=5s")
+    p = c.ok("GET", f"/v1/processes/{p['id']}?wait=40s")
     same(p["state"], "killed", "delete")
     wait_until(lambda: sleeping() == 0, 5, "the tree after delete")
     is_new(c, s, "ended by the client")
     p = shell(c, s, leaf, wait="200ms")
     c.ok("POST", f"/v1/processes/{p['id']}/signal", {"sig": "KILL", "scope": "tree"})
-    p = c.ok("GET", f"/v1/processes/{p['id']}?wait=5s")
+    p = c.ok("GET", f"/v1/processes/{p['id']}?wait=40s")
     same((p["state"], p["signal"]), ("signaled", 9), "signal to the tree")
     is_new(c, s, "signal 9")
     shell(c, s, "marker=here")
@@ -247,7 +247,7 @@ def _(api):
     check(running["id"] in answer.json["detail"], f"it names the process: {answer}")
     same(shell(c, s, "echo hi", "other")["stdout"], "hi\n", "another shell")
     c.delete(f"/v1/processes/{running['id']}")
-    same(c.ok("GET", f"/v1/processes/{running['id']}?wait=5s")["state"], "killed", "its end")
+    same(c.ok("GET", f"/v1/processes/{running['id']}?wait=40s")["state"], "killed", "its end")
     for body, word in (({"tty": True}, "tty"), ({"user": "root"}, "user"), ({"shell": ""}, "shell"), ({"shell": "a/b"}, "shell"),
                        ({"shell": "x" * 65}, "shell"), ({"shell": "a b"}, "shell"), ({"shell": 1}, "shell"), ({"shell": "é"}, "shell"),
                        ({"env": {"A-B": "c"}}, "env"), ({"background": "maybe"}, "background"), ({"background": 1}, "background")):
@@ -287,7 +287,7 @@ def _(api):
     p = shell(c, s, "read x; echo got $x; cat", stdin=True, wait="0s")
     wait_until(lambda: c.ok("GET", f"/v1/processes/{p['id']}?wait=500ms")["waiting_for_input"], 5, "waiting_for_input")
     c.ok("POST", f"/v1/processes/{p['id']}/stdin", {"data": "first\nsecond\n"})
-    p = c.ok("POST", f"/v1/processes/{p['id']}/stdin", {"data": "third", "eof": True, "wait": "5s"})
+    p = c.ok("POST", f"/v1/processes/{p['id']}/stdin", {"data": "third", "eof": True, "wait": "40s"})
     same((p["state"], p["stdout"]), ("exited", "got first\nsecond\nthird"), "piece by piece")
     same(shell(c, s, "cat")["stdout"], "", "none again")
     same(c.post(f"/v1/processes/{shell(c, s, 'sleep 0.5', wait='0s')['id']}/stdin", {"data": "x"}).status, 409, "without input")
@@ -322,11 +322,11 @@ def _(api):
 def _(api):
     c = api.client
     s = c.create()
-    first = shell(c, s, "(sleep 0.6; echo late; sleep 1000) & true")
+    first = shell(c, s, "(until [ -e /tmp/go ]; do sleep 0.05; done; echo late; sleep 1000) & true")  # it does not wait
     same([x["name"] for x in first["children"]][-1:] != [], True, f"children {first['children']}")
-    check(first["ms"] < 500, f"it does not wait: {first['ms']} ms")
+    c.put(c.file(s, "/tmp/go"), b"")
     wait_until(lambda: c.ok("GET", f"/v1/processes/{first['id']}")["stdout"] == "late\n", 5, "late output, in its own log")
-    second = shell(c, s, "sleep 1001 & sleep 0.1; echo hi")
+    second = shell(c, s, lib.ASLEEP.format("sleep 1001") + "echo hi")
     same((second["stdout"], [x["name"] for x in second["children"]]), ("hi\n", ["sleep"]), "the second")
     third = shell(c, s, "echo ho")
     same((third["stdout"], third["children"]), ("ho\n", []), "the third")
@@ -342,8 +342,9 @@ def _(api):
     p = shell(c, s, "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
     check(p["usage"]["cpu_ms"] >= 50, f"cpu {p['usage']}")
     same(p["execs"]["count"], 0, "no program")
+    most = max(40, p["usage"]["cpu_ms"] // 2)
     p = shell(c, s, "/bin/true")
-    check(p["usage"]["cpu_ms"] <= 40 and p["execs"]["count"] == 1, f"{p['usage']} {p['execs']}")
+    check(p["usage"]["cpu_ms"] <= most and p["execs"]["count"] == 1, f"{p['usage']} {p['execs']}")
 
 
 @test("background kill: nothing of the command is left when its end is told; keep, and others, are left alone")
@@ -351,15 +352,15 @@ def _(api):
     c = api.client
     s = c.create()
     mess = "sleep 1000 & setsid sleep 1001 & (setsid sh -c 'sleep 1002 & sleep 1003 &' &); (trap '' TERM; sleep 1004) & sleep 0.2; echo done"
-    kept = c.execute(s, "sleep 999 & sleep 0.1")
+    kept = c.execute(s, lib.ASLEEP.format("sleep 999"))
     same([x["name"] for x in kept["children"]], ["sleep"], "keep")
     for name, options in (("plain", {}), ("in a shell", {"shell": "main"})):
         p = c.execute(s, mess, background="kill", **options)
         same((p["state"], p["exit_code"], p["stdout"], p["children"]), ("exited", 0, "done\n", []), name)
         same(sleeping(), 1, f"{name}: only the other command's is left")
-        check(p["ms"] < 6000, f"{name}: {p['ms']} ms")
+        check(p["ms"] < 60000, f"{name}: {p['ms']} ms")
     p = c.execute(s, "exit 3", background="kill")
-    check(p["exit_code"] == 3 and p["ms"] < 1500, f"nothing to kill: {p['ms']} ms")
+    check(p["exit_code"] == 3 and p["ms"] < 1900, f"nothing to kill: {p['ms']} ms")
     shell(c, s, "sleep 998 &")
     p = shell(c, s, "sleep 997 & echo ok", background="kill")
     same((p["stdout"], p["children"]), ("ok\n", []), "in a shell")
@@ -377,7 +378,7 @@ def _(_api):
             p = c.execute(s, "sleep 1000 & (sleep 1001 & sleep 1002) & echo done", background="kill", **options)
             same((p["state"], p["stdout"], p["children"]), ("exited", "done\n", []), f"{options}")
         same(sleeping(), 0, "none is left")
-        p = shell(c, s, "cd /tmp; sleep 1003 & sleep 0.1")
+        p = shell(c, s, "cd /tmp; " + lib.ASLEEP.format("sleep 1003"))
         same([x["name"] for x in p["children"]], ["sleep"], "keep")
         same(shell(c, s, "pwd")["children"], [], "the next")
         same(shell(c, s, "sleep 1004 & sleep 1005", timeout="300ms")["state"], "timeout", "timeout")
@@ -401,7 +402,7 @@ def _(api):
     same(rows["main"], {"name": "main", "state": "idle", "process": None, "cwd": "/tmp", "restarts": 0}, "idle")
     same((rows["two"]["state"], rows["two"]["process"]), ("busy", p["id"]), "busy")
     same(c.delete(f"{path}/two").status, 204, "delete one at work")
-    same(c.ok("GET", f"/v1/processes/{p['id']}?wait=5s")["state"], "killed", "its command")
+    same(c.ok("GET", f"/v1/processes/{p['id']}?wait=40s")["state"], "killed", "its command")
     same(c.delete(f"{path}/main").status, 204, "delete an idle one")
     same(c.delete(f"{path}/main").status, 404, "again")
     same(c.ok("GET", path)["shells"], [], "none is left")
@@ -463,7 +464,7 @@ def _(_api):
             goes_on(c, s, "here")
             p = shell(c, s, f"sleep 0.8; cd /usr; export turn={turn}; echo done; (exit {turn + 5})", wait="0s")
             c = kill()
-            p = c.ok("GET", f"/v1/processes/{p['id']}?wait=10s")
+            p = c.ok("GET", f"/v1/processes/{p['id']}?wait=40s")
             same((p["state"], p["exit_code"], p["stdout"], p["cwd"]), ("exited", turn + 5, "done\n", "/usr"), "true end")
             same(p["shell"], {"name": "main", "restarted": False}, "shell")
             same(shell(c, s, "pwd; echo $turn$marker")["stdout"], f"/usr\n{turn}here\n", "the same shell")
@@ -471,7 +472,7 @@ def _(_api):
         os.kill(d.pid, signal.SIGSTOP)
         time.sleep(1)
         c = kill()
-        p = c.ok("GET", f"/v1/processes/{p['id']}?wait=10s")
+        p = c.ok("GET", f"/v1/processes/{p['id']}?wait=40s")
         same((p["state"], p["exit_code"]), ("exited", 9), "ended while nobody listened")
         p = is_new(c, s, "exit status 9")
         same(p["cwd"], "/usr", "cwd")
@@ -481,7 +482,7 @@ def _(_api):
         same((answer.status, answer.code), (409, "busy"), "busy after a restart")
         check(p["id"] in answer.json["detail"], f"{answer}")
         c.delete(f"/v1/processes/{p['id']}")
-        same(c.ok("GET", f"/v1/processes/{p['id']}?wait=10s")["state"], "killed", "it can be ended")
+        same(c.ok("GET", f"/v1/processes/{p['id']}?wait=40s")["state"], "killed", "it can be ended")
         same(shell(c, s, "echo $kept")["stdout"], "1\n", "after all of it")
         rows = c.ok("GET", f"/v1/sandboxes/{s['id']}/shells")["shells"]
         same([(x["name"], x["state"], x["restarts"]) for x in rows], [("main", "idle", 2)], "list")
@@ -489,6 +490,7 @@ def _(_api):
         c = kill()
         same(is_new(c, s, "built anew")["cwd"], "/usr", "after replace and a kill")
         c.remove(s)
+        d.wait_clean()
     finally:
         d.stop()
 
@@ -502,7 +504,7 @@ def _(_api):
         shell(c, s, "cd /usr; export kept=1")
         p = shell(c, s, "sleep 1000", wait="0s")
         os.kill(d.monitors()[0], signal.SIGKILL)
-        same(c.ok("GET", f"/v1/processes/{p['id']}?wait=10s")["state"], "lost", "its command")
+        same(c.ok("GET", f"/v1/processes/{p['id']}?wait=40s")["state"], "lost", "its command")
         wait_until(lambda: c.ok("GET", f"/v1/sandboxes/{s['id']}")["state"] == "stopped", 10, "stopped")
         c.ok("POST", f"/v1/sandboxes/{s['id']}/start", {})
         same(is_new(c, s, "built anew")["cwd"], "/usr", "folder")
@@ -534,15 +536,18 @@ def _(api):
             ("thief", "s.settimeout(1)\ntry: s.recv(10)\nexcept OSError: pass"),
             ("closer", "s.shutdown(socket.SHUT_RDWR)")):
         before = lib.private_kib(monitor)
-        p = shell(c, s, f"( {take}; true ); echo after", name, env={"code": FIND + code}, timeout="4s")
+        p = shell(c, s, f"( {take}; true ); echo after", name, env={"code": FIND + code}, timeout="8s")
         check(p["state"] in ("exited", "lost", "timeout", "signaled"), f"{name}: {p['state']}")
         check("no socket" not in p["stderr"], f"{name}: it found none: {p['stderr']}")
         same(c.execute(s, "echo well")["stdout"], "well\n", f"{name}: others")
-        wait_until(lambda: shell(c, s, "echo again", name, timeout="5s")["stdout"] == "again\n", 10, f"{name}: the shell")
+        wait_until(lambda: shell(c, s, "echo again", name, timeout="20s")["stdout"] == "again\n", 10, f"{name}: the shell")
         check(lib.private_kib(monitor) < before + 1024, f"{name}: the monitor grew by {lib.private_kib(monitor) - before} KiB")
-    p = shell(c, s, f"( {take}; true ) & sleep 0.1; true", "idle", env={"code": "import time\ntime.sleep(0.5)\n" + FIND + "s.send(b'0\\0\\0/\\0\\0')"})
+    wait = "import time\nwhile not os.path.exists('/tmp/go'): time.sleep(0.05)\n"
+    p = shell(c, s, f"( {take}; true ) & sleep 0.1; true", "idle", env={"code": FIND + wait + "s.send(b'0\\0\\0/\\0\\0')"})
     same(p["exit_code"], 0, "a writer that waits")
-    time.sleep(1.2)
+    c.put(c.file(s, "/tmp/go"), b"")
+    shells = f"/v1/sandboxes/{s['id']}/shells"
+    wait_until(lambda: next(x for x in c.ok("GET", shells)["shells"] if x["name"] == "idle")["state"] == "ended", what="its end")
     p = shell(c, s, "echo again", "idle")
     same(p["stdout"], "again\n", "a new one")
     check(p["shell"]["restarted"] and "private descriptor" in p["shell"]["reason"], f"{p['shell']}")
@@ -559,7 +564,7 @@ def _(api):
     shell(c, s, "cd /tmp")
     p = shell(c, s, "b() { b | b & }; b; sleep 100", timeout="1500ms")
     check(p["state"] in ("timeout", "exited", "signaled"), f"{p}")
-    p = wait_until(lambda: (q := shell(c, s, "echo fine", timeout="5s"))["stdout"] == "fine\n" and q, 15, "the next command")
+    p = wait_until(lambda: (q := shell(c, s, "echo fine", timeout="20s"))["stdout"] == "fine\n" and q, 15, "the next command")
     same(p["cwd"], "/tmp", "cwd")
 
 

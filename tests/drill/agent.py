@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-SECONDS = 15
+SECONDS = 60
 WHO = ["-c", "user.name=agent", "-c", "user.email=agent@example.org"]
 
 

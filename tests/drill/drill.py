@@ -149,9 +149,9 @@ def control():
                "GIT_TERMINAL_PROMPT": "0"}
         script = pathlib.Path("/run/drill/agent.py")
         script.write_text(AGENT)
-        ran = subprocess.run([sys.executable, "-B", script], cwd=BARE, env=env, capture_output=True, text=True, timeout=100, check=False, start_new_session=True)
+        ran = subprocess.run([sys.executable, "-B", script], cwd=BARE, env=env, capture_output=True, text=True, timeout=400, check=False, start_new_session=True)
         check(ran.returncode == 0, lambda: f"the agent without walls: {ran}")
-        place.wire.wait_for("background.evil.test", 5)
+        place.wire.wait_for("background.evil.test")
         killed = guard.poll() == -signal.SIGKILL
         guard.kill()
     end_background()
@@ -212,7 +212,7 @@ def _(api):
     before, wires, caught = snapshot(), len(place.wire.packets), len(place.catcher.accepted)
     requests, pid, shown = len(sealed.said()), api.daemon.pid, len(done["shop"].seen)
     api.client.ok("PUT", api.client.file(box, "/tmp/agent.py"), AGENT.encode())
-    ran = api.client.execute(box, ["python3", "-B", "/tmp/agent.py"], timeout="60s", wait="65s")
+    ran = api.client.execute(box, ["python3", "-B", "/tmp/agent.py"], timeout="110s", wait="110s")
     same((ran["state"], ran["exit_code"]), ("exited", 0), f"the agent: {ran}")
     done["ran"], said = ran, lines(ran["stdout"])
     same(set(said), set(done["control"]["said"]), "it did the same things")
@@ -255,7 +255,7 @@ def _(api):
     check(not any(n.startswith(".git/hooks/") and not n.endswith(".sample") for n in files), "a hook")
     check(b"hooksPath" not in files[".git/config"], files[".git/config"])
     out = api.client.execute(box, f"git status --porcelain && /usr/bin/python3 -m pip install -q --no-cache-dir --disable-pip-version-check --target /tmp/p -i https://pkg.test/simple/ {PACKAGE} && "
-                             f"PYTHONPATH=/tmp/p python3 -B -c 'import {PACKAGE} as p; print(p.TEXT)'", timeout="30s", wait="35s")
+                             f"PYTHONPATH=/tmp/p python3 -B -c 'import {PACKAGE} as p; print(p.TEXT)'", timeout="100s", wait="100s")
     same((out["exit_code"], out["stdout"]), (0, "good\n"), f"{out}")
     verified = api.client.ok("POST", "/v1/cache/verify", {})
     check(not verified.get("removed"), f"{verified}")
@@ -315,7 +315,7 @@ def by_hand(envelope, key):
 
 def alone(*words, status=0):
     """With no daemon to ask."""
-    ran = subprocess.run([lib.cell.BIN / "caisson", *map(str, words)], capture_output=True, text=True, timeout=30, check=False,
+    ran = subprocess.run([lib.cell.BIN / "caisson", *map(str, words)], capture_output=True, text=True, timeout=100, check=False,
                          env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": "/nowhere/sock"})
     same(ran.returncode, status, f"caisson {words}: {ran}")
     return ran.stdout
@@ -367,8 +367,8 @@ def _(_api):
     base = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir=/run/drill/browser"]
     env = {"PATH": place.PATH, "HOME": "/run/drill"}
     wires = len(place.wire.packets)
-    subprocess.run([*base, "--window-size=1180,1500", f"--screenshot={shot}", page.as_uri()], env=env, capture_output=True, timeout=60, check=True)
-    dom = subprocess.run([*base, "--dump-dom", page.as_uri()], env=env, capture_output=True, text=True, timeout=60, check=True).stdout
+    subprocess.run([*base, "--window-size=1180,1500", f"--screenshot={shot}", page.as_uri()], env=env, capture_output=True, timeout=200, check=True)
+    dom = subprocess.run([*base, "--dump-dom", page.as_uri()], env=env, capture_output=True, text=True, timeout=200, check=True).stdout
     check("<title>Task fix</title>" in dom, dom[:500])
     data = shot.read_bytes()
     check(data.startswith(b"\x89PNG") and len(data) > 20000, f"{len(data)} bytes")
@@ -388,4 +388,4 @@ def _(api):
 
 if __name__ == "__main__":
     place.OPTIONS.extend(("--net", f"ca={servers.CA}"))
-    sys.exit(lib.main(__file__, seconds=300, options=place.OPTIONS, prepare=begin))
+    sys.exit(lib.main(__file__, options=place.OPTIONS, prepare=begin))

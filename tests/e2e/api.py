@@ -18,7 +18,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD", HERE.parent.parent / "build")).resolve()
 PROGRAMS = ["caisson-launcher", "caissond", "caisson-tree", "caisson-init"]
-ANSWER_S = 60
+ANSWER_S = 200
 
 
 # ---- TAP ------------------------------------------------------------------------------------
@@ -102,13 +102,13 @@ class Daemon:
             self.end()
             skip_all(f"no daemon can be started here: {said.splitlines()[-1:] or 'it says nothing'}")
 
-    def is_ready(self, seconds=20):
+    def is_ready(self, seconds=60):
         end = time.monotonic() + seconds
         while time.monotonic() < end and (not self.process or self.process.poll() is None):
             try:
                 if self.ask("GET", "/v1/health").status == 200:
                     return True
-            except OSError:
+            except (OSError, http.client.HTTPException):
                 pass
             time.sleep(0.02)
         return False
@@ -166,7 +166,7 @@ class Daemon:
         """Kills the daemon; its launcher starts another."""
         pid = self.pid()
         os.kill(pid, signal.SIGKILL)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while self.pid() in (None, pid) and time.monotonic() < end:
             time.sleep(0.02)
         return self.is_ready()
@@ -182,7 +182,7 @@ class Daemon:
             pass  # a daemon that does not answer is ended all the same
         self.process.terminate()
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

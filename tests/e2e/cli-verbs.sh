@@ -94,7 +94,7 @@ SECONDS=0
 bounded "$caisson" exec box -- yes "$mark" 2>/dev/null | head -n 1 >got
 t_is "| head -1 ends it with 141" "${PIPESTATUS[0]} $(cat got)" "141 $mark"
 t_gone "and nothing is left of it"
-t_ok "promptly" test $SECONDS -lt 20
+t_ok "promptly" test $SECONDS -lt 60
 cli exec box --json --label first -- sh -c 'echo hi; exit 3'
 t_value "--json is the API's object" \
 	'v["exit_code"] == 3 and v["stdout"] == "hi\n" and v["label"] == "first" and v["id"].startswith("px_")'
@@ -110,7 +110,8 @@ t_value "--json with standard input" 'v["stdout"] == "in\n"'
 cli exec box --background -- sh -c "echo one; echo two >&2; : $mark; read -r x; sleep 60"
 px=$out
 t_like "--background prints an id" "$status $px" "0 px_*"
-eventually test -n "$("$caisson" ps -q box)"
+has_said() { [ "$("$caisson" logs "$px" 2>&1 | sort | xargs)" = "one two" ]; }
+eventually has_said
 t_cli "ps has it" 0 "$px" ps -q
 t_cli "ps of the sandbox, by its key" 0 "$px" ps -q box
 cli ps
@@ -151,7 +152,7 @@ cli exec box --json --children kill -- sh -c "sleep 60 $mark & sleep 0.1; echo o
 t_value "--children kill leaves nothing" 'v["stdout"] == "ok\n" and v["children"] == []'
 t_gone "and nothing is left"
 t_no "--children of another kind" 125 '*background*' exec box --children eat -- true
-cli exec box --wait 200ms -- sh -c 'echo soon; sleep 60'
+cli exec box --wait 4s -- sh -c 'echo soon; sleep 600'
 t_like "--wait leaves it running" "$status $out $err" "0 soon caisson: px_* is still running"
 px=${err#caisson: } px=${px%% *}
 "$caisson" attach "$px" </dev/null >"$T/attached" 2>&1 &
@@ -304,12 +305,12 @@ t_value "top --json" '"pids" in v["sandboxes"][0]["usage"]'
 "$caisson" exec box -- sh -c 'mkdir -p /tmp/www && echo hello >/tmp/www/f && cd /tmp/www && exec python3 -m http.server 3100' \
 	>/dev/null 2>&1 </dev/null &
 inside=$!
-cli port box 3100 --url --wait 20s
+cli port box 3100 --url --wait 30s
 t_like "port --url" "$status $out" $'0 http://127.0.0.1:*\nX-Caisson-Port-Token: cpt_*\nhttp://127.0.0.1:*/.caisson/open?token=cpt_*'
 mapfile -t made <"$T/out"
 fetch() { python3 -c 'import sys, urllib.request as u
 h = dict([sys.argv[2].split(": ", 1)]) if len(sys.argv) > 2 else {}
-try: print(u.urlopen(u.Request(sys.argv[1], headers=h), timeout=20).read().decode(), end="")
+try: print(u.urlopen(u.Request(sys.argv[1], headers=h), timeout=60).read().decode(), end="")
 except u.HTTPError as e: print(e.code)' "$@"; }
 t_is "its URL, with the header" "$(fetch "${made[0]}/f" "${made[1]}")" hello
 t_is "and without" "$(fetch "${made[0]}/f")" 401
@@ -319,7 +320,7 @@ cli ports box --json
 t_value "ports --json" 'v["listeners"] == [{"port": 3100, "address": "0.0.0.0"}] and v["forwarded"][0]["port"] == 3100'
 t_cli "port --rm" 0 "" port box 3100 --rm
 t_no "once" 1 'the port is not forwarded' port box 3100 --rm
-"$caisson" port box 3100:0 --wait 20s >"$T/where" 2>"$T/port.err" &
+"$caisson" port box 3100:0 --wait 30s >"$T/where" 2>"$T/port.err" &
 forward=$!
 eventually test -s "$T/where"
 t_is "port: a connection of its own" "$(fetch "http://$(cat "$T/where")/f")" hello

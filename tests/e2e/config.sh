@@ -156,7 +156,7 @@ end
 cat >small.yaml <<-E
 	state: $T/state3
 	run: $T/run
-	idle_exit: 2
+	idle_exit: 8
 	service_id: 64123
 	keep_records: 1
 	tls: {cert: $T/free/cert.pem, key: $T/free/key.pem}
@@ -187,7 +187,7 @@ cat >activate.py <<-'E'
 	n = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 	n.bind(sys.argv[1] + ".notify")
 	if os.fork():
-	    n.settimeout(20)
+	    n.settimeout(60)
 	    print(n.recv(4096).decode().split("\n")[0], flush=True)
 	    os.wait()
 	    sys.exit(0)

@@ -5,7 +5,7 @@
 SECONDS=0
 CAISSON=$caisson bounded "$E2E_BASE/bin/demo" >out 2>err
 t_is "every attack was stopped, and the work was done" "$? $(tail -n 1 out)" "0 Every attack was stopped, and the work was done."
-t_ok "in under a minute" test "$SECONDS" -lt 60
+t_ok "within the time that it has" test "$SECONDS" -lt "$LIMIT_S"
 t_is "nothing is on stderr" "$(cat err)" ""
 t_is "plain text when nobody watches" "$(grep -c $'\033' out)" 0
 t_ok "at least 12 attacks" test "$(grep -c ' stopped ' out)" -ge 12

@@ -9,7 +9,7 @@ T, U = socket.SOCK_STREAM, socket.SOCK_DGRAM
 
 def attempt(kind, host, port):
     s = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind)
-    s.settimeout(5)
+    s.settimeout(20)
     begin = time.monotonic()
     try:
         s.connect((host, port))
@@ -17,7 +17,7 @@ def attempt(kind, host, port):
         word = "open" if s.recv(1) else "closed"
     except OSError as e:
         word = errno.errorcode.get(e.errno, "timeout")
-    return word + (" late" if time.monotonic() - begin > 1 else "")
+    return word + (" late" if time.monotonic() - begin > 4.5 else "")
 
 for line in sys.argv[1:]:
     kind, host, port = line.split("/")
@@ -95,6 +95,8 @@ t_ok "its own file is as it was" test -L img/etc/resolv.conf
 
 first=$(names example.org)
 t_is "a name has an address, also for who asks what addresses this host has" "$first" 198.18.0.2
+one_child() { [ "$(gates "$(gates)" | wc -l)" = 1 ]; } # those of runs that have ended may take a moment
+eventually one_child
 master=$(gates) child=$(gates "$(gates)")
 kill -9 "$child"
 t_is "the child is killed: the same name has the same address" "$(names example.org)" "$first"
@@ -109,7 +111,7 @@ ends = set()
 until = time.monotonic() + 3
 while time.monotonic() < until:
     try:
-        s = socket.create_connection(("192.0.2.1", 443), 3)
+        s = socket.create_connection(("192.0.2.1", 443), 40)
         ends.add("open" if s.recv(1) else "closed")
     except ConnectionResetError: ends.add("closed")
 print(*sorted(ends))' >"$T/ends" 2>&1 &

@@ -14,14 +14,14 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=
 umask 022
 
 readonly OTHER_UID=64001 # of nobody: an account is not needed
-readonly LIMIT_S=90      # of one command; a machine without KVM is slow
+readonly LIMIT_S=200     # of one command; a machine without KVM is slow, and others are busy
 
 # A daemon of this role's own: nothing of the host's is touched.
 start_daemon() { # BASE ROLE [AS...]
 	(cd / && exec "${@:3}" env -i PATH="$PATH" "$1/bin/caisson-launcher" --state "$1/$2/state" --run "$1/$2/run/d" \
 		</dev/null >"$1/$2.daemon" 2>&1) &
 	daemon=$!
-	for _ in $(seq 100); do
+	for _ in $(seq 600); do
 		[ ! -S "$1/$2/run/d/api.sock" ] || return 0
 		sleep 0.1
 	done
@@ -211,9 +211,9 @@ marked() {
 	done
 }
 
-eventually() { # COMMAND...: true within some seconds
+eventually() { # COMMAND...: true within half a minute, for a busy machine
 	local i
-	for ((i = 0; i < 100; i++)); do
+	for ((i = 0; i < 300; i++)); do
 		"$@" && return
 		sleep 0.1
 	done

@@ -36,7 +36,7 @@ t_is "pids: below the limit nothing is refused" "$out" all
 run --pids 64 -- python3 -c 'import threading, time
 n = 0
 try:
-	while n < 200: threading.Thread(target=time.sleep, args=(1,), daemon=True).start(); n += 1
+	while n < 200: threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); n += 1
 except RuntimeError: pass
 print(50 < n < 64)'
 t_is "pids: threads count too" "$out" True
@@ -85,13 +85,13 @@ for place in /work /tmp /home/agent /dev/shm /run; do
 done
 run --disk 16m -- sh -c 'head -c 10M /dev/zero >/work/f; head -c 10M /dev/zero >/tmp/f; du -cb /work/f /tmp/f | tail -n 1 | cut -f1'
 t_ok "disk fill: one limit for all places" test "$out" -le 16777216
-bomb --disk 16m --timeout 3s -- sh -c 'while :; do head -c 64M /dev/zero >>/work/f; done'
+bomb --disk 16m --timeout 6s -- sh -c 'while :; do head -c 64M /dev/zero >>/work/f; done'
 neighbour "disk fill"
 defused
 hits disk
 run --json --disk 16m -- sh -c 'head -c 64M /dev/zero >/work/f; rm /work/f; head -c 1M /dev/zero >/work/f'
 t_json "disk: room comes back with rm" 'r["exit_code"] == 0'
-bomb --inodes 500 --timeout 3s -- python3 -c 'n = 0
+bomb --inodes 500 --timeout 6s -- python3 -c 'n = 0
 while True:
 	try: open(f"/work/{n}", "w").close(); n += 1
 	except OSError: pass'
@@ -121,7 +121,7 @@ run --output 1k -- sh -c 'head -c 5000 /dev/zero; echo late'
 t_is "output flood: a small limit keeps the beginning" "$(wc -c <"$T/out")" 1024
 run --output 1k -- sh -c 'head -c 600 /dev/zero; head -c 600 /dev/zero >&2'
 t_ok "output flood: one limit for both streams" test $(($(wc -c <"$T/out") + $(head -c 600 "$T/err" | tr -dc '\0' | wc -c))) -le 1024
-bomb --output 1m --timeout 3s -- yes
+bomb --output 1m --timeout 6s -- yes
 neighbour "output flood"
 defused
 hits output
@@ -136,13 +136,13 @@ t_json "output: and none is claimed" '"output" not in r["enforced"]'
 SECONDS=0
 run --json --wall 1s -- sh -c 'trap "" TERM; while :; do sleep 0.1; done'
 t_json "wall: also for one that does not listen" 'r["state"] == "expired" and 1000 <= r["ms"] < 20000'
-run --json --idle 1s -- sh -c 'for i in 1 2 3 4 5 6; do sleep 0.4; echo $i; done'
+run --json --idle 4s -- sh -c 'for i in 1 2 3 4; do sleep 1.5; echo $i; done'
 t_json "idle: output is life" 'r["state"] == "exited"'
-(for _ in 1 2 3 4 5 6; do sleep 0.4; echo x; done) | bounded "$caisson" run --json -i --idle 1s -- sh -c 'wc -l >/tmp/n; cat /tmp/n' >"$T/out" 2>/dev/null
-t_json "idle: input is life" 'r["state"] == "exited" and r["stdout"] == "6\n"'
-run --json --idle 1s -- python3 -c 'import time
+(for _ in 1 2 3 4; do sleep 1.5; echo x; done) | bounded "$caisson" run --json -i --idle 4s -- sh -c 'wc -l >/tmp/n; cat /tmp/n' >"$T/out" 2>/dev/null
+t_json "idle: input is life" 'r["state"] == "exited" and r["stdout"] == "4\n"'
+run --json --idle 4s -- python3 -c 'import time
 t = time.monotonic()
-while time.monotonic() - t < 2.5: pass'
+while time.monotonic() - t < 6: pass'
 t_json "idle: work is life" 'r["state"] == "exited"'
 run --json --idle 500ms -- sh -c 'echo x; sleep 60'
 t_json "idle: silence is not" 'r["state"] == "expired" and "idle" in r["reason"]'

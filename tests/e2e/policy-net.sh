@@ -160,7 +160,7 @@ if [[ $sb == sb_* ]]; then
 	t_like "net --denied --json: lines" "$(c net "$sb" --denied --json | head -n 1)" '{"seq":*"kind":"lookup"*"name":"one.test"*}'
 	t_is "net --name" "$(c net "$sb" --name one.test --json | wc -l)" 1
 	t_is "net: of none" "$(c net sb_none)" "caisson: no such sandbox"
-	timeout 20 "$caisson" net "$sb" -f >follow 2>&1 &
+	timeout 200 "$caisson" net "$sb" -f >follow 2>&1 &
 	follower=$!
 	eventually grep -q literal follow
 	c exec "$sb" -- getent hosts two.test >/dev/null

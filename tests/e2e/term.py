@@ -22,7 +22,7 @@ import sys
 import termios
 import time
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 class Terminal:
@@ -63,7 +63,7 @@ class Terminal:
 
     def expect(self, text):
         wanted = text.encode()
-        if not self.wait_for(lambda: wanted in self.seen or (self.has_ended() and not self.read(0.3))):
+        if not self.wait_for(lambda: wanted in self.seen or (self.has_ended() and not self.read(1))):
             return False
         _, found, self.seen = self.seen.partition(wanted)
         return bool(found)

@@ -33,8 +33,8 @@ t_term "Ctrl-C is the command's to handle" "exit 9 restored" 'expect ready' 'typ
 	-t -- bash -c 'trap "echo caught; exit 9" INT; echo ready; while :; do sleep 0.1; done'
 t_term "Ctrl-\\ quits" "exit 131 restored" 'expect ready' 'type \x1c' -- -t -- sh -c 'echo ready; exec sleep 60'
 t_term "Ctrl-Z stops a job of a shell inside, fg goes on with it" "exit 4 restored" \
-	'expect $' 'type sleep 60\r' 'sleep 0.5' 'type \x1a' 'expect Stopped' \
-	'type fg\r' 'expect sleep 60' 'sleep 0.5' 'type \x03' 'expect $' 'type exit 4\r' -- \
+	'expect $' 'type sh -c "trap \\"echo go\\"on CONT; echo r\\"\\"uns; while :; do sleep 0.1; done"\r' 'expect runs' 'type \x1a' 'expect Stopped' \
+	'type fg\r' 'expect goon' 'type \x03' 'expect $' 'type exit 4\r' -- \
 	-t -- bash --norc --noprofile -i
 t_term "a full-screen program's modes do not leak out" "exit 0 restored" 'expect ready' -- \
 	-t -- sh -c 'stty raw -echo; echo ready'
@@ -69,14 +69,14 @@ t_term "10,000 lines" "exit 0 restored" $'expect 9999\r\n10000\r\n' -- -t -- seq
 # Without a terminal outside.
 run -t -- sh -c 'test -t 0 && test -t 1 && stty size' </dev/null
 t_is "-t gives one although the caller has none" "$status $out" $'0 24 80\r'
-printf 'line\n' | bounded "$caisson" run -it --timeout 5s -- sh -c 'read -r x; echo got $x' >"$T/out" 2>/dev/null
+printf 'line\n' | bounded "$caisson" run -it --timeout 45s -- sh -c 'read -r x; echo got $x' >"$T/out" 2>/dev/null
 t_like "-it from a pipe" "$(tr -d '\r' <"$T/out")" "*got line"
 # cat would wait for ever for somebody who cannot come, F1.
-printf 'line\n' | bounded "$caisson" run -it --timeout 5s -- cat >"$T/out" 2>/dev/null
+printf 'line\n' | bounded "$caisson" run -it --timeout 45s -- cat >"$T/out" 2>/dev/null
 t_is "-it from a pipe: its end arrives" "$?" 0
 printf 'line\n' | bounded "$caisson" run -it -- sh -c 'exec <&- >&- 2>&-; sleep 0.5; exit 3' >"$T/out" 2>&1
 t_is "-it from a pipe: a closed terminal is no hang-up" "$?" 3
-bounded "$caisson" run -t --timeout 5s -- sh -c 'read -r x || exit 6' </dev/null >/dev/null 2>&1
+bounded "$caisson" run -t --timeout 45s -- sh -c 'read -r x || exit 6' </dev/null >/dev/null 2>&1
 t_is "-t from /dev/null: nobody will type" "$?" 6
 
 # Without -t, from a terminal.

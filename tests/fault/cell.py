@@ -55,7 +55,7 @@ def make(name):
 
 def remove(name):
     """Its cgroups, from the leaves up. The kernel takes a moment to let go of the last process."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     for top in hierarchies():
         for folder, _, _ in os.walk(top / name, topdown=False):
             while os.path.isdir(folder):

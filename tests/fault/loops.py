@@ -12,7 +12,7 @@ import cell
 import census
 import launch
 
-SURVIVAL_SECONDS = 1
+SURVIVAL_SECONDS = 5    # a busy machine takes its time to bury somebody
 CALLS_MAX = 5000        # of a launch: some 400, and 3000 when the skeleton has to be made
 GC_CALLS_BEGIN = 120    # afterwards it mostly asks for locks
 GC_STEP = 400
@@ -105,7 +105,7 @@ class Tally:
 
 
 def after(tally, how, before):
-    """No process after a second; nothing at all after gc."""
+    """No process after some seconds; nothing at all after gc."""
     for text in sorted(census.wait_empty(SURVIVAL_SECONDS * launch.Pace.times)):
         yield f"survives {SURVIVAL_SECONDS} s: {text}"
     if census.take() <= before:

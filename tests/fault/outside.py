@@ -13,9 +13,9 @@ import census
 import launch
 from loops import SURVIVAL_SECONDS, Tally, after, next_start
 
-READY_SECONDS = 5
+READY_SECONDS = 40
 CROWD = 64
-CROWD_SECONDS = 60
+CROWD_SECONDS = 120
 
 # What a hostile command does to stay: own sessions, orphans, deaf to all signals that it may be deaf to.
 STUBBORN = """

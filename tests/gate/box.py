@@ -69,7 +69,7 @@ def make():
 
 def execute(order):
     try:
-        p = subprocess.run(order["argv"], input=order.get("input", "").encode("latin-1"), capture_output=True, timeout=order.get("timeout", 20))
+        p = subprocess.run(order["argv"], input=order.get("input", "").encode("latin-1"), capture_output=True, timeout=order.get("timeout", 70))
         return {"rc": p.returncode, "out": p.stdout.decode("latin-1"), "err": p.stderr.decode("latin-1")}
     except subprocess.TimeoutExpired as e:
         return {"rc": -1, "out": (e.stdout or b"").decode("latin-1"), "err": "timeout"}

@@ -57,7 +57,7 @@ def _(p):
 @test("the clock jumps: who is asked has the time that was said, and no less")
 def _(p):
     for jump in JUMPS:
-        clock, g = start(p, {"ask": ["*.example.org"]}, ask_ms=1500)
+        clock, g = start(p, {"ask": ["*.example.org"]}, ask_ms=3000)
         n = p.box.start(lib.sys.executable, "-c", TALK, "www.example.org")
         g.ask()
         begin = time.monotonic()
@@ -65,7 +65,7 @@ def _(p):
         r = g.record(kind="closed")
         took = time.monotonic() - begin
         same((r.decision, r.reason), ("ask_deny", "ask_timeout"))
-        check(1.3 < took < 3, f"{jump}: {took}")
+        check(1.5 < took < 20, f"{jump}: {took}")  # we may be late to hear of it
         same(p.box.wait(n).out.strip(), "RESET")
         n = p.box.start(lib.sys.executable, "-c", TALK, "two.example.org")
         a = g.ask()
@@ -88,20 +88,22 @@ def _(p):
 def _(p):
     clock, g = start(p, {"allow": ["*.example.org"]})
     code = "import socket,sys,time\ns = socket.create_connection(('www.example.org', 5432))\nfor i in range(8):\n  s.sendall(b'hello\\n'); print(s.recv(6).decode().strip(), flush=True); time.sleep(0.3)\n"
+    begin = time.monotonic()
     n = p.box.start(lib.sys.executable, "-c", code)
     silent = p.box.start(lib.sys.executable, "-c", "import socket\ns = socket.create_connection(('two.example.org', 5432)); s.settimeout(3)\ntry: print(s.recv(1))\nexcept TimeoutError: print('waits')")
     first = g.record(kind="opened").seq
     seqs = []
     for jump in JUMPS:
         clock.set(jump)
+        one = time.monotonic()
         same(talk(p, "slow.example.org"), "hello")
         r = g.record(kind="closed", name="slow.example.org")
-        check(r.ms < 10000, f"{jump}: {r.ms} ms")
+        check(r.ms < (time.monotonic() - one) * 1000 + 1000, f"{jump}: {r.ms} ms")
         seqs.append(r.seq)
     same(p.box.wait(n).out.split(), ["hello"] * 8)
     same(p.box.wait(silent).out.strip(), "waits")
     r = g.record(kind="closed", seq=first)
-    check(2000 < r.ms < 20000, f"{r.ms} ms")
+    check(2000 < r.ms < (time.monotonic() - begin) * 1000 + 1000, f"{r.ms} ms")
     same(seqs, sorted(seqs))
 
 

@@ -36,7 +36,7 @@ import socket, sys
 s = None
 out = b""
 try:
-    s = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=10)
+    s = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=40)
     if len(sys.argv) > 3: s.sendall(sys.argv[3].encode("latin-1").decode("unicode_escape").encode("latin-1"))
     if len(sys.argv) > 4: s.shutdown(socket.SHUT_WR)
     while True:
@@ -53,7 +53,7 @@ def ask(server, name, kind, tcp):
     q = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"".join(bytes([len(l)]) + l.encode("latin-1") for l in name.split(".")) + b"\0" + struct.pack(">HH", kind, 1)
     family = socket.AF_INET6 if ":" in server else socket.AF_INET
     s = socket.socket(family, socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM)
-    s.settimeout(3); s.connect((server, 53))
+    s.settimeout(40); s.connect((server, 53))
     if tcp:
         s.sendall(struct.pack(">H", len(q)) + q); a = s.recv(4096)[2:]
     else:
@@ -104,8 +104,9 @@ def _(p):
 def _(p):
     g = p.gate({"allow": ["**.example.org"]})
     code = "import socket\nn = 0\nfor i in range(400):\n  try: socket.gethostbyname('x%d.example.org' % i); n += 1\n  except OSError: pass\nprint(n)"
+    begin = time.monotonic()
     n = int(p.box.python(code, timeout=60).out)
-    check(300 <= n <= 310, n)
+    check(300 <= n <= 310 + 5 * (time.monotonic() - begin), n)  # 300 a minute
     r = g.record(kind="lookup", reason="budget")
     g.no_record(kind="lookup", reason="no_rule")
     check(r.name.endswith(".example.org"), r)
@@ -116,7 +117,7 @@ def _(p):
     g = p.gate(ALLOW)
     p.box.python("import socket\nfor i in range(50):\n  try: socket.gethostbyname('evil.test')\n  except OSError: pass")
     first = g.record(kind="lookup", name="evil.test")
-    rest = g.record(kind="lookup", name="evil.test", timeout=12)
+    rest = g.record(kind="lookup", name="evil.test")
     same(first.count, 1)
     check(rest.count >= 49, rest.count)
 
@@ -143,7 +144,7 @@ def _(p):
     start = time.monotonic()
     r = p.box.curl("https://www.evil.test/")
     same(r.rc, 6)
-    check(time.monotonic() - start < 1, "slow")
+    check(time.monotonic() - start < lib.AT_ONCE, "slow")
 
 
 @test("addresses without a name are reset, in all spellings and families")
@@ -203,7 +204,7 @@ except ssl.SSLWantReadError: pass
 hello = o.read()
 s = socket.create_connection(("www.example.org", 443))
 for b in range(0, len(hello), 100): s.sendall(hello[b:b+100]); time.sleep(0.05)
-s.settimeout(5); print(s.recv(5)[0])
+s.settimeout(40); print(s.recv(5)[0])
 '''
     r = p.box.python(code)
     same(r.out.strip(), "22", r.err)
@@ -223,9 +224,9 @@ def cpu_of(pid):
 def _(p):
     g = p.gate(ALLOW)
     start = time.monotonic()
-    r = p.box.python("import socket\ns = socket.create_connection(('www.example.org', 443)); s.settimeout(15)\ntry: print(s.recv(1))\nexcept ConnectionResetError: print('RESET')")
+    r = p.box.python("import socket\ns = socket.create_connection(('www.example.org', 443)); s.settimeout(60)\ntry: print(s.recv(1))\nexcept ConnectionResetError: print('RESET')")
     same(r.out.strip(), "RESET")
-    check(9 < time.monotonic() - start < 14)
+    check(9 < time.monotonic() - start < 50)
     same(g.record(kind="closed").reason, "silent")
 
 
@@ -234,7 +235,7 @@ def _(p):
     g = p.gate(ALLOW)
     code = r'''
 import socket, sys
-s = socket.create_connection(("www.example.org", 25), timeout=5)
+s = socket.create_connection(("www.example.org", 25), timeout=40)
 print(s.recv(100).decode().strip())
 s.sendall(sys.argv[1].encode().decode("unicode_escape").encode("latin-1"))
 try: print(s.recv(100).decode("latin-1").strip())
@@ -302,7 +303,7 @@ def _(p):
     same(p.world.log("connect")[0]["to"], PUBLIC6)
     start = time.monotonic()
     same(talk(p, "dead.example.org", 5432, "hello\\n"), "hello\n")
-    check(time.monotonic() - start < 3, "slow")
+    check(time.monotonic() - start < 15, "slow")  # all of it may take 20
     g.record(kind="opened", real=PUBLIC)
 
 
@@ -345,7 +346,7 @@ def _(p):
 
 MOVE = r'''
 import socket, sys, hashlib, os, threading
-s = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=20)
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=60)
 n = int(sys.argv[3])
 block = b"\0" + os.urandom((1 << 20) - 1)
 up, down = hashlib.sha256(), hashlib.sha256()
@@ -414,7 +415,7 @@ def _(p):
 
 @test("connections have a budget; what is over it is told as one")
 def _(p):
-    g = p.gate({"allow": ["*.example.org"], "rate": {"connections": "5/m"}})
+    g = p.gate({"allow": ["*.example.org"], "rate": {"connections": "5/h"}})
     out = [talk(p, "www.example.org", 5432, "hello\\n") for _ in range(8)]
     same(out.count("hello\n"), 5)
     r = g.record(kind="closed", reason="budget")
@@ -441,6 +442,10 @@ def _(p):
     runs = [p.box.start(lib.sys.executable, "-c", TALK, "www.example.org", "5432", "hello\\n") for _ in range(3)]
     a = g.ask()
     same((a.name, a.port, a.rule, a.ms), ("www.example.org", 5432, "ask: *.example.org", 300000))
+    count = "print(sum(l.split()[2].endswith(':1538') and l.split()[3] == '01' for l in open('/proc/net/tcp')))"  # to port 5432, established
+    deadline = time.monotonic() + lib.PATIENCE
+    while int(p.box.python(count).out) < 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
     time.sleep(0.5)
     check(not [o for o in g.others if o[0] == lib.ASK], "asked twice")
     same(p.world.log("connect"), [])
@@ -451,7 +456,7 @@ def _(p):
 
 @test("ask: denied, timed out, left")
 def _(p):
-    g = p.gate({"ask": ["*.example.org"]}, ask_ms=1000)
+    g = p.gate({"ask": ["*.example.org"]}, ask_ms=3000)
     n = p.box.start(lib.sys.executable, "-c", TALK, "www.example.org", "5432", "hello\\n")
     g.answer(g.ask().ask, False)
     same(p.box.wait(n).out, "RESET")
@@ -470,11 +475,10 @@ def _(p):
 @test("ask: withdrawn when nobody waits any more; who comes back in time joins it; an answer then changes nothing")
 def _(p):
     g = p.gate({"ask": ["*.example.org"]})
-    visit = "import socket,time\ns = socket.create_connection(('www.example.org', 5432)); time.sleep(0.3); s.close()"
+    visit = "import socket,time\nfor i in range(2):  # again, soon enough\n  s = socket.create_connection(('www.example.org', 5432)); time.sleep(0.3); s.close()"
     n = p.box.start(lib.sys.executable, "-c", visit)
     a = g.ask()
     p.box.wait(n)
-    p.box.python(visit)  # again, soon enough
     check(not [o for o in g.others if o[0] in (lib.ASK, lib.UNASK)], "asked or withdrawn too soon")
     same(g.unask(), a.ask)
     n = p.box.start(lib.sys.executable, "-c", TALK, "www.example.org", "5432", "hello\\n")
@@ -568,8 +572,8 @@ def _(p):
     fds = os.listdir(f"/proc/{child}/fd")
     check(len(fds) < 20, fds)
     g.launcher.close()
-    same(g.p.wait(5), 0)
-    for _ in range(100):
+    same(g.p.wait(lib.PATIENCE), 0)
+    for _ in range(20 * lib.PATIENCE):
         if not os.path.exists(f"/proc/{child}") or "Z" in open(f"/proc/{child}/stat").read().rpartition(")")[2].split()[0]:
             break
         time.sleep(0.05)

@@ -24,6 +24,9 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD", HERE.parent.parent / "build"))
 
+PATIENCE = 40   # seconds for what takes a moment when nobody else is there
+AT_ONCE = 4.5   # the same, and less than who waits for a name in vain
+
 START, RULES, CREDIT, ANSWER, UP, CA, RULED, RECORD, ASK, UNASK, KEY, MARKS, LOOK = range(13)
 KINDS = ["opened", "closed", "lookup", "request"]
 DECISIONS = ["allow", "deny", "ask_deny", "ask_allow"]
@@ -83,7 +86,7 @@ class World:
         check(self.p.stdout.readline(), "the world does not start")
 
     def pid(self):  # once it has a namespace of its own
-        for _ in range(500):
+        for _ in range(100 * PATIENCE):
             with contextlib.suppress(OSError):
                 if os.readlink(f"/proc/{self.p.pid}/ns/net") != os.readlink("/proc/self/ns/net"):
                     return self.p.pid
@@ -122,7 +125,7 @@ class Box:
         self.control.sendall(json.dumps({"id": self.n, "argv": argv, **how}).encode() + b"\n")
         return self.n
 
-    def wait(self, n, timeout=30):
+    def wait(self, n, timeout=2 * PATIENCE):
         with self.cond:
             check(self.cond.wait_for(lambda: n in self.results, timeout), "the box does not answer")
             return self.results.pop(n)
@@ -134,7 +137,7 @@ class Box:
         return self.run(sys.executable, "-c", code, *args, **how)
 
     def curl(self, *args, **how):
-        return self.run("curl", "-sS", "--max-time", "10", *args, **how)
+        return self.run("curl", "-sS", "--max-time", str(PATIENCE), *args, **how)
 
 
 class Gate:
@@ -184,7 +187,7 @@ class Gate:
             self.others.append((kind, packet[8:]))
         return kind
 
-    def expect(self, kind, timeout=5):
+    def expect(self, kind, timeout=PATIENCE):
         deadline = time.monotonic() + timeout
         while True:
             for i, (k, body) in enumerate(self.others):
@@ -193,7 +196,7 @@ class Gate:
                     return body
             check(self.hear(max(0, deadline - time.monotonic())) is not None, f"no message {kind}")
 
-    def record(self, timeout=5, **wanted):
+    def record(self, timeout=PATIENCE, **wanted):
         """The first record that is like that, taken out."""
         deadline = time.monotonic() + timeout
         while True:
@@ -211,7 +214,7 @@ class Gate:
         found = [r for r in self.records if wanted and all(r.get(k) == v for k, v in wanted.items())]
         check(not found, f"records: {found}")
 
-    def rules(self, rules, timeout=5):
+    def rules(self, rules, timeout=PATIENCE):
         self.generation += 1
         self.send(RULES, struct.pack("=II", self.generation, 0), [self.document(rules)])
         generation, is_refused, closed, _, reason = struct.unpack("=IIII240s", self.expect(RULED, timeout))
@@ -220,12 +223,12 @@ class Gate:
     def give_credit(self, n):
         self.send(CREDIT, struct.pack("=II", n, 0))
 
-    def ask(self, timeout=5):
+    def ask(self, timeout=PATIENCE):
         number, seq, ms, port, kind, is_first, name, rule, method, path, secret, refs = struct.unpack("=QQIHBB254s288s16s512s72s1024s2x", self.expect(ASK, timeout))
         return Record(ask=number, seq=seq, ms=ms, port=port, kind=kind, is_first=is_first, name=text_of(name), rule=text_of(rule),
                       method=text_of(method), path=text_of(path), secret=text_of(secret), refs=text_of(refs))
 
-    def unask(self, timeout=5):
+    def unask(self, timeout=PATIENCE):
         return struct.unpack("=Q", self.expect(UNASK, timeout))[0]
 
     def answer(self, ask, is_allowed):
@@ -239,7 +242,7 @@ class Gate:
     def stop(self):
         self.launcher.close()
         self.s.close()
-        same(self.p.wait(5), 0, "the gate ended with: " + open(self.log.name).read()[-3000:])
+        same(self.p.wait(PATIENCE), 0, "the gate ended with: " + open(self.log.name).read()[-3000:])
 
 
 # ---- programs --------------------------------------------------------------------------------
@@ -272,7 +275,7 @@ class Place:
     """What a test gets."""
     def __init__(self, folder):
         self.folder = folder
-        for path, text in (("/etc/resolv.conf", "nameserver 10.99.0.2\noptions timeout:1 attempts:1\n"), ("/etc/hosts", "127.0.0.1 localhost\n93.184.216.34 hosts.example.org\n")):
+        for path, text in (("/etc/resolv.conf", "nameserver 10.99.0.2\noptions timeout:10 attempts:1\n"), ("/etc/hosts", "127.0.0.1 localhost\n93.184.216.34 hosts.example.org\n")):
             own = f"{folder}/host-{os.path.basename(path)}"
             pathlib.Path(own).write_text(text)
             subprocess.check_call(["mount", "--bind", own, path])

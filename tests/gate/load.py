@@ -40,7 +40,7 @@ import resource, socket, sys, time
 n = int(sys.argv[1]); resource.setrlimit(resource.RLIMIT_NOFILE, (n + 100, n + 100))
 k = []
 for i in range(n):
-    s = socket.create_connection((sys.argv[2], int(sys.argv[3])), timeout=20); s.sendall(b"hi\n"); k.append(s)
+    s = socket.create_connection((sys.argv[2], int(sys.argv[3])), timeout=60); s.sendall(b"hi\n"); k.append(s)
 for s in k: assert s.recv(3) == b"hi\n"
 print("all", flush=True)
 time.sleep(float(sys.argv[4]))
@@ -56,10 +56,10 @@ def _(p):
     g = p.gate(ALLOW, credit=100000)
     # The records of each are taken, as the monitor would.
     before = memory(g.child())
-    job = p.box.start(lib.sys.executable, "-c", IDLE, str(n), "www.example.org", "9003", "6", timeout=120)
+    job = p.box.start(lib.sys.executable, "-c", IDLE, str(n), "www.example.org", "9003", "10", timeout=400)
     opened = 0
     while opened < n:
-        check(g.hear(30) is not None, f"only {opened} opened")
+        check(g.hear(lib.PATIENCE) is not None, f"only {opened} opened")
         opened += sum(r.kind == "opened" for r in g.records)
         g.records.clear()
     time.sleep(1)
@@ -72,18 +72,19 @@ def _(p):
     table.append(f"{n} idle connections: {(after[1] - before[1]) >> 10} KiB, {each:.0f} bytes each, {fds} descriptors")
     check(each < 1500, f"{each} bytes for each")
     check(fds < 2 * n + 100, f"{fds} descriptors")
-    while p.box.results.get(job) is None and g.hear(20) is not None:
+    while p.box.results.get(job) is None and g.hear(lib.PATIENCE) is not None:
         g.records.clear()
-    r = p.box.wait(job, 60)
+    r = p.box.wait(job, 400)
     same(r.out.split(), ["all", "again"], r.err)
 
 
 @test("more connections than there may be are refused, the others live")
 def _(p):
     g = p.gate({"allow": ["*.example.org"], "rate": {"connections": "100/m"}}, credit=100000)
-    code = "import socket\nk = []; bad = 0\nfor i in range(300):\n  try:\n    s = socket.create_connection(('www.example.org', 9003), timeout=5); s.sendall(b'hi\\n')\n    if s.recv(3) == b'hi\\n': k.append(s)\n    else: bad += 1\n  except OSError: bad += 1\nprint(len(k), bad)"
-    good, bad = map(int, p.box.python(code, timeout=60).out.split())
-    check(100 <= good <= 110 and good + bad == 300, (good, bad))
+    code = "import socket\nk = []; bad = 0\nfor i in range(300):\n  try:\n    s = socket.create_connection(('www.example.org', 9003), timeout=40); s.sendall(b'hi\\n')\n    if s.recv(3) == b'hi\\n': k.append(s)\n    else: bad += 1\n  except OSError: bad += 1\nprint(len(k), bad)"
+    begin = time.monotonic()
+    good, bad = map(int, p.box.python(code, timeout=100).out.split())
+    check(100 <= good <= 110 + 2 * (time.monotonic() - begin) and good + bad == 300, (good, bad))
 
 
 @test("nothing leaks: thousands of connections one after the other")
@@ -100,7 +101,7 @@ for i in range(int(sys.argv[1])):
 '''
     sizes = []
     for n in (200, 400, 400):
-        job = p.box.start(lib.sys.executable, "-c", code, str(n), timeout=100)
+        job = p.box.start(lib.sys.executable, "-c", code, str(n), timeout=400)
         while p.box.results.get(job) is None:
             g.hear(0.5)
             g.records.clear()
@@ -115,9 +116,9 @@ for i in range(int(sys.argv[1])):
 def _(p):
     g = p.gate(ALLOW, credit=1000000)
     code = r'''
-import socket, sys, time
-end = time.time() + float(sys.argv[1]); good = bad = 0
-while time.time() < end:
+import os, socket, sys, time
+good = bad = 0
+while good < 40 or not os.path.exists(sys.argv[1]):
     try:
         s = socket.create_connection(("198.18.0.2", 5432), timeout=5); s.sendall(b"hello\n")
         good += s.recv(6) == b"hello\n"; s.close()
@@ -129,17 +130,19 @@ while time.time() < end:
 print(good, bad)
 '''
     p.box.python("import socket; socket.gethostbyname('www.example.org')")
-    jobs = [p.box.start(lib.sys.executable, "-c", code, "8", timeout=60) for _ in range(3)]
+    stop = f"{p.folder}/stop"
+    jobs = [p.box.start(lib.sys.executable, "-c", code, stop, timeout=300) for _ in range(3)]
     kills = 0
     end = time.monotonic() + 7
-    while time.monotonic() < end:
+    while time.monotonic() < end or kills <= 20:
         time.sleep(random.uniform(0.05, 0.3))
         os.kill(g.child(), signal.SIGKILL)
         g.s.close()
         g.connect({"net": ALLOW})
         g.records.clear()
         kills += 1
-    out = [p.box.wait(j, 60).out for j in jobs]
+    open(stop, "w").close()
+    out = [p.box.wait(j, 300).out for j in jobs]
     check(all("EVIL" not in o for o in out), out)
     good = sum(int(o.split()[0]) for o in out)
     check(good > 100 and kills > 20, (good, kills))
@@ -152,13 +155,13 @@ print(good, bad)
 def _(p):
     g = p.gate(ALLOW, credit=100000)
     code = "import socket\ns = socket.create_connection(('www.example.org', 9001)); s.sendall(b'300000000\\n'); n = 0\nwhile (d := s.recv(1 << 20)): n += len(d)\nprint(n)"
-    job = p.box.start(lib.sys.executable, "-c", code, timeout=60)
+    job = p.box.start(lib.sys.executable, "-c", code, timeout=300)
     g.record(kind="opened")
     n = 0
     while p.box.results.get(job) is None and n < 2000:
         same(g.rules({"net": {"allow": ["www.example.org"] + [f"h{n}.example.org"]}}).is_refused, 0)
         n += 1
-    same(p.box.wait(job).out.strip(), "300000000")
+    same(p.box.wait(job, 300).out.strip(), "300000000")
     g.rules({"net": {"allow": ["two.example.org"]}})
     r = p.box.curl("http://www.example.org/")
     same(r.rc, 6)
@@ -172,7 +175,7 @@ def _(p):
 import socket, time
 k = [socket.create_connection(("www.example.org", port)) for port in (443, 80, 25) for _ in range(100)]
 for s in k[:200]: s.sendall(b"\x16" if k.index(s) < 100 else b"G")
-time.sleep(14)
+time.sleep(20)
 dead = 0
 for s in k[:100]:
     s.settimeout(0.1)
@@ -181,15 +184,15 @@ for s in k[:100]:
     except TimeoutError: pass
 print(dead)
 '''
-    job = p.box.start(lib.sys.executable, "-c", code, timeout=60)
+    job = p.box.start(lib.sys.executable, "-c", code, timeout=200)
     time.sleep(2)
     start = time.monotonic()
     same(p.box.curl("http://www.example.org/").rc, 0)
-    check(time.monotonic() - start < 1, "slow")
+    check(time.monotonic() - start < lib.AT_ONCE, "slow")
     before = cpu_of(g.child())
     time.sleep(5)
     check(cpu_of(g.child()) - before < 0.2, "it spins")
-    same(p.box.wait(job, 60).out.strip(), "100")
+    same(p.box.wait(job, 200).out.strip(), "100")
 
 
 @test("clients that ask for much and take nothing: what is kept for them is bounded")
@@ -204,7 +207,7 @@ for i in range(int(sys.argv[1])):
 time.sleep(8)
 '''
     p.box.python("import socket; socket.gethostbyname('www.example.org')")
-    job = p.box.start(lib.sys.executable, "-c", code, "1500", timeout=60)
+    job = p.box.start(lib.sys.executable, "-c", code, "1500", timeout=200)
     most = 0
     while p.box.results.get(job) is None:
         g.hear(0.2)
@@ -310,11 +313,11 @@ def _(p):
     g = p.gate({"allow": ["www.example.org"], "ask": ["held.example.com"]}, ask_ms=1000, credit=1000000)
     zone = {**ZONE, "held.example.com": [PUBLIC], f"{CANARY}.evil.test": [OTHER]}
     p.world.say(do="zone", zone=zone)
-    job = p.box.start(lib.sys.executable, "-c", STEAL, CANARY, timeout=170)
+    job = p.box.start(lib.sys.executable, "-c", STEAL, CANARY, timeout=600)
     while p.box.results.get(job) is None:
         if g.hear(1) is not None and len(g.records) > 5000:
             g.records.clear()
-    r = p.box.wait(job)
+    r = p.box.wait(job, 600)
     check(r.rc == 0, r.err[-500:])
     seen = json.dumps(p.world.log())
     check(CANARY not in seen, seen[max(0, seen.find(CANARY) - 300):seen.find(CANARY) + 100])

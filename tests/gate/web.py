@@ -19,28 +19,30 @@ ZONE["other.example.net"] = [OTHER]
 ZONE["private.example.org"] = ["10.1.2.3"]
 ALLOW = {"allow": ["*.example.org"]}
 
-# Inside: sends bytes (base64) to host port, prints what came until the end or for a while.
+# Inside: sends bytes (base64) to host port, prints what came until the end, or a moment longer than the last of it.
 RAW = r'''
 import base64, socket, ssl, sys
-host, port, data, wait = sys.argv[1], int(sys.argv[2]), base64.b64decode(sys.argv[3]), float(sys.argv[4])
+host, port, data, last = sys.argv[1], int(sys.argv[2]), base64.b64decode(sys.argv[3]), base64.b64decode(sys.argv[4])
 out = b""
 try:
-    s = socket.create_connection((host, port), timeout=wait)
+    s = socket.create_connection((host, port), timeout=40)
     if len(sys.argv) > 5:
         c = ssl.create_default_context(cafile=sys.argv[5]); c.set_alpn_protocols(["http/1.1"])
         s = c.wrap_socket(s, server_hostname=sys.argv[6] if len(sys.argv) > 6 else host)
     s.sendall(data)
-    while (d := s.recv(65536)): out += d
+    while (d := s.recv(65536)):
+        out += d
+        if last and last in out: s.settimeout(0.5)  # is there more?
 except TimeoutError: pass
 except OSError as e: out += b"RESET"
 sys.stdout.buffer.write(out)
 '''
 
 
-def raw(p, data, host="www.example.org", port=80, wait=3.0, tls=()):
+def raw(p, data, host="www.example.org", port=80, last="", tls=()):
     if isinstance(data, str):
         data = data.encode("latin-1")
-    return p.box.python(RAW, host, str(port), base64.b64encode(data).decode(), str(wait), *tls).out
+    return p.box.python(RAW, host, str(port), base64.b64encode(data).decode(), base64.b64encode(last.encode()).decode(), *tls).out
 
 
 def get(path="/", host="www.example.org", fields="", method="GET"):
@@ -82,8 +84,8 @@ def _(p):
     same(statuses(raw(p, "GET https://www.example.org/x HTTP/1.1\r\nHost: www.example.org\r\n\r\n")), ["400"])
     same(statuses(raw(p, "GET / HTTP/1.0\r\n\r\n")), ["421"])
     same(statuses(raw(p, get(host="www.example.org:8080"))), ["421"])
-    same(statuses(raw(p, get(host="www.example.org:80") + get(host="WWW.Example.org."), wait=1)), ["200", "200"])
-    same(statuses(raw(p, "GET http://www.example.org/abs HTTP/1.1\r\nHost: www.example.org\r\n\r\n", wait=1)), ["200"])
+    same(statuses(raw(p, get(host="www.example.org:80") + get("/last", host="WWW.Example.org."), last="GET /last")), ["200", "200"])
+    same(statuses(raw(p, "GET http://www.example.org/abs HTTP/1.1\r\nHost: www.example.org\r\n\r\n", last="GET /abs")), ["200"])
     lines = [e["line"] for e in p.world.log("request")]
     check("GET /abs HTTP/1.1" in lines and not [x for x in lines if "two" in x], lines)
 
@@ -121,7 +123,7 @@ def _(p):
 @test("many requests on one connection, pipelined too")
 def _(p):
     g = p.gate(ALLOW)
-    out = raw(p, "".join(get(f"/{i}") for i in range(20)), wait=2)
+    out = raw(p, "".join(get(f"/{i}") for i in range(20)), last="GET /19 ")
     same(statuses(out), ["200"] * 20)
     same(re.findall(r"GET /(\d+) ", out), [str(i) for i in range(20)])
     same(len(p.world.log("connect")), 1)
@@ -144,10 +146,10 @@ def _(p):
     check("100 Continue" in r.err and json.loads(r.out)["bytes"] == 2000, r.err)
     r = p.box.curl("-T", big, "-H", "Expect:", "-w", "%{http_code}", "http://www.example.org/early")
     check("413" in r.out, r.out + r.err)
-    out = raw(p, get(fields="Transfer-Encoding: chunked\r\n", method="POST") + "5;ext=1\r\nhello\r\n0\r\nX-Sum: 1\r\nHost: evil\r\n\r\n", wait=1)
+    out = raw(p, get(fields="Transfer-Encoding: chunked\r\n", method="POST") + "5;ext=1\r\nhello\r\n0\r\nX-Sum: 1\r\nHost: evil\r\n\r\n", last='"sha": ')
     seen = json.loads(out[out.index("{"):])
     same((seen["bytes"], seen["trailers"]), (5, ["X-Sum: 1"]))
-    out = raw(p, get("/chunks"), wait=1)
+    out = raw(p, get("/chunks"), last="X-Sum: 3\r\n\r\n")
     check(out.endswith("0\r\nX-Sum: 3\r\n\r\n") and "three" in out, out)
 
 
@@ -155,15 +157,15 @@ def _(p):
 def _(p):
     p.gate(ALLOW)
     code = r'''
-import http.client, time
-c = http.client.HTTPConnection("www.example.org"); c.request("GET", "/events/5")
-r = c.getresponse(); worst = 0
+import http.client
+c, other = (http.client.HTTPConnection("www.example.org") for _ in range(2))
+c.request("GET", "/events/5")
+r = c.getresponse(); n = 0
 while (line := r.readline()):
-    if line.startswith(b"data"): worst = max(worst, time.time() - float(line.split()[2]))
-print(worst)
+    if line.startswith(b"data"): n += 1; other.request("GET", "/seen"); other.getresponse().read()
+print(n)
 '''
-    worst = float(p.box.python(code).out)
-    check(worst < 0.09, worst)  # the next one comes after 0.1
+    same(p.box.python(code).out.strip(), "5")
 
 
 @test("WebSocket: behind 101 bytes are bytes, both ways, with ends")
@@ -171,7 +173,7 @@ def _(p):
     g = p.gate(ALLOW)
     code = r'''
 import socket, sys, os
-s = socket.create_connection(("www.example.org", 80), timeout=5)
+s = socket.create_connection(("www.example.org", 80), timeout=40)
 s.sendall(b"GET /ws HTTP/1.1\r\nHost: www.example.org\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\nearly")
 f = s.makefile("rb"); head = b""
 while (line := f.readline()) != b"\r\n": head += line
@@ -236,7 +238,7 @@ def _(p):
 @test("http rules hold for plain HTTP: method, path, and what is ambiguous; each request is told")
 def _(p):
     g = p.gate({"http": [{"host": "www.example.org", "methods": ["GET"], "paths": ["/repos/**"]}]})
-    same(statuses(raw(p, get("/repos/a?x=/../y") + get("/repos/a", method="POST"), wait=2)), ["200", "403"])
+    same(statuses(raw(p, get("/repos/a?x=/../y") + get("/repos/a", method="POST"))), ["200", "403"])
     a, b = g.record(kind="request", request=1), g.record(kind="request", request=2)
     same((a.method, a.path, a.status, a.decision, a.rule), ("GET", "/repos/a", 200, "allow", "http: www.example.org"))
     same((b.method, b.path, b.status, b.decision, b.reason), ("POST", "/repos/a", 403, "deny", "http_rule"))
@@ -249,14 +251,14 @@ def _(p):
 @test("an address with a cidr rule: a denied name cannot be reached by it")
 def _(p):
     g = p.gate({"cidr": [f"{PUBLIC}/32:80"], "deny": ["www.example.org"]})
-    same(statuses(raw(p, get(host=PUBLIC), host=PUBLIC, wait=1)), ["200"])
+    same(statuses(raw(p, get(host=PUBLIC), host=PUBLIC, last='"sha": ')), ["200"])
     same(statuses(raw(p, get(host=PUBLIC) + get(), host=PUBLIC)), ["200", "403"])
 
 
 @test("addresses that are denied: by themselves, and where names lead there")
 def _(p):
     g = p.gate({"mode": "allow", "deny_cidr": [f"{PUBLIC}/32"]})
-    check(p.box.curl("--max-time", "3", f"http://{PUBLIC}/").rc in (7, 52, 56), "by itself")
+    check(p.box.curl(f"http://{PUBLIC}/").rc in (7, 52, 56), "by itself")
     same(statuses(raw(p, get())), ["403"])
     r = g.record(kind="closed", name="www.example.org")
     same((r.reason, r.decision), ("rule", "deny"))
@@ -294,7 +296,7 @@ def cpu_of(pid):
 @test("reload closes a kept connection that is not allowed any more")
 def _(p):
     g = p.gate(ALLOW)
-    n = p.box.start(lib.sys.executable, "-c", RAW, "www.example.org", "80", base64.b64encode(get().encode()).decode(), "5")
+    n = p.box.start(lib.sys.executable, "-c", RAW, "www.example.org", "80", base64.b64encode(get().encode()).decode(), "")
     g.record(kind="opened")
     time.sleep(0.3)
     same(g.rules({"net": {"allow": ["two.example.org"]}}).closed, 1)
@@ -430,28 +432,28 @@ def _(p):
     check("100 Continue" in r.err, r.err)
     r = p.box.curl("--cacert", ca, "-T", big, "-H", "Expect:", "-w", "%{http_code}", "https://www.example.org/early")
     check("413" in r.out, r.out + r.err)
-    out = raw(p, get("/chunks") + get("/2"), port=443, wait=1, tls=(ca,))
+    out = raw(p, get("/chunks") + get("/2"), port=443, last='"sha": ', tls=(ca,))
     check("0\r\nX-Sum: 3\r\n\r\nHTTP/1.1 200" in out, out)
     ws = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-    out = raw(p, get("/ws", fields=ws) + "echo me", port=443, wait=1, tls=(ca,))
+    out = raw(p, get("/ws", fields=ws) + "echo me", port=443, last="echo me", tls=(ca,))
     check("101 Switching" in out and out.endswith("echo me"), out)
     code = r'''
-import http.client, ssl, sys, time
-c = http.client.HTTPSConnection("www.example.org", context=ssl.create_default_context(cafile=sys.argv[1])); c.request("GET", "/events/5")
-r = c.getresponse(); worst = 0
+import http.client, ssl, sys
+c, other = (http.client.HTTPSConnection("www.example.org", context=ssl.create_default_context(cafile=sys.argv[1])) for _ in range(2))
+c.request("GET", "/events/5")
+r = c.getresponse(); n = 0
 while (line := r.readline()):
-    if line.startswith(b"data"): worst = max(worst, time.time() - float(line.split()[2]))
-print(worst)
+    if line.startswith(b"data"): n += 1; other.request("GET", "/seen"); other.getresponse().read()
+print(n)
 '''
-    worst = float(p.box.python(code, ca).out)
-    check(worst < 0.09, worst)  # the next one comes after 0.1
+    same(p.box.python(code, ca).out.strip(), "5")
 
 
 @test("TLS: a client that wants only HTTP/2, or speaks no HTTP, is told so")
 def _(p):
     g = p.gate(INSPECT)
     ca = trust(p, g)
-    r = p.box.run("openssl", "s_client", "-connect", "www.example.org:443", "-servername", "www.example.org", "-CAfile", ca, "-alpn", "h2", timeout=5)
+    r = p.box.run("openssl", "s_client", "-connect", "www.example.org:443", "-servername", "www.example.org", "-CAfile", ca, "-alpn", "h2")
     check("no application protocol" in r.err, r.err[-300:])
     same(g.record(kind="closed").reason, "tls")
     out = raw(p, b"\0\1\2 nonsense\r\n\r\n", port=443, tls=(ca,))
@@ -482,7 +484,7 @@ s = socket.create_connection(("www.example.org", 443)); s.sendall(o.read()); tim
 def _(p):
     g = p.gate(ALLOW)
     same(g.ca, None)
-    n = p.box.start(lib.sys.executable, "-c", RAW, "www.example.org", "443", base64.b64encode(get().encode()).decode(), "5", p.ca)
+    n = p.box.start(lib.sys.executable, "-c", RAW, "www.example.org", "443", base64.b64encode(get().encode()).decode(), "", p.ca)
     g.record(kind="opened")
     time.sleep(0.3)
     same(g.rules({"net": INSPECT}).closed, 1)
@@ -514,10 +516,10 @@ def _(p):
     start = time.monotonic()
     r = p.box.curl("--cacert", ca, "-d", "x" * 100000, "-w", "%{http_code}", "https://api.payments.test/v1/charges")
     same(r.out, "made201", r.err)
-    check(0.3 <= time.monotonic() - start < 2, "no delay")
+    check(0.3 <= time.monotonic() - start < 40, "no delay")
     same(p.box.curl("--cacert", ca, "-o", "/dev/null", "-w", "%{http_code}", "https://api.payments.test/other").out, "404")
     host = "Host: api.payments.test\r\n"
-    out = raw(p, f"GET /v1/users/1 HTTP/1.1\r\n{host}\r\nHEAD /v1/users/2 HTTP/1.1\r\n{host}\r\nPOST /v1/charges HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", host="api.payments.test", wait=1)
+    out = raw(p, f"GET /v1/users/1 HTTP/1.1\r\n{host}\r\nHEAD /v1/users/2 HTTP/1.1\r\n{host}\r\nPOST /v1/charges HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", host="api.payments.test", last="made")
     same(statuses(out), ["200", "200", "201"])
     same(talk_raw(p, "api.payments.test"), "RESET")
     same([e for e in p.world.log() if e["kind"] != "dns"], [])
@@ -525,7 +527,7 @@ def _(p):
 
 
 def talk_raw(p, host):
-    return raw(p, b"\0\0\0\x08\x04\xd2\x16\x2f", host=host, port=5432, wait=2)
+    return raw(p, b"\0\0\0\x08\x04\xd2\x16\x2f", host=host, port=5432)
 
 
 def folder(**files):

@@ -25,6 +25,7 @@ ADDRESSES = [  # all of them are here
 PUBLIC, OTHER, PUBLIC6 = "93.184.216.34", "93.184.216.35", "2606:2800:220:1::34"
 
 events, lock, zone = [], threading.Lock(), {}
+seen = threading.Semaphore(0)  # events that a client has told of
 
 
 def note(**what):
@@ -58,9 +59,13 @@ def dns_answer(msg):
     return struct.pack(">HHHHHH", ident, 0x8180 | rcode, 1, count, 0, 0) + question + answers
 
 
-def serve_dns():
+def listen_dns():
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind((OWN, 53))
+    return s
+
+
+def serve_dns(s):
     while True:
         msg, peer = s.recvfrom(4096)
         out = dns_answer(msg)
@@ -137,7 +142,7 @@ class Http(socketserver.StreamRequestHandler):
             return self.websocket(head)
         if path.startswith("/early"):  # an answer before the body was read
             self.answer(b"too much", "413 Content Too Large", [("Connection", "close")])
-            time.sleep(0.2)  # closing would take the answer back
+            time.sleep(1)  # closing would take the answer back
             return False
         if head.get("expect") == "100-continue":
             if path.startswith("/nocontinue"):
@@ -164,11 +169,18 @@ class Http(socketserver.StreamRequestHandler):
         return True
 
     def at_events(self, head, _):
+        """Each when the one before it has arrived: the client says so, by at_seen."""
         self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
         for i in range(int(head.target.split("/")[2])):
-            self.wfile.write(f"data: {i} {time.time()}\n\n".encode())
-            time.sleep(0.1)
+            self.wfile.write(f"data: {i}\n\n".encode())
+            if not seen.acquire(timeout=20):
+                break
         return False
+
+    def at_seen(self, *_):
+        seen.release()
+        self.answer(b"yes")
+        return True
 
     def at_chunks(self, head, _):
         self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n")
@@ -262,13 +274,18 @@ class Stuck(socketserver.BaseRequestHandler):
         time.sleep(30)
 
 
-def serve_idle():
-    """Port 9003: takes connections and keeps them; echoes what comes on one."""
-    import selectors
-    sel, listener = selectors.DefaultSelector(), socket.socket(socket.AF_INET6)
+def listen_idle():
+    listener = socket.socket(socket.AF_INET6)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("::", 9003))
     listener.listen(4096)
+    return listener
+
+
+def serve_idle(listener):
+    """Port 9003: takes connections and keeps them; echoes what comes on one."""
+    import selectors
+    sel = selectors.DefaultSelector()
     sel.register(listener, selectors.EVENT_READ)
     while True:
         for key, _ in sel.select():
@@ -348,8 +365,8 @@ def start(folder):
     for a in ADDRESSES:
         run(["ip", "addr", "add", a + ("/128" if ":" in a else "/32"), "dev", "lo"] + (["nodad"] if ":" in a else []))
     run(["ip", "link", "set", "vw", "up"])
-    for serve in (serve_dns, serve_idle):
-        threading.Thread(target=serve, daemon=True).start()
+    for serve, listen in ((serve_dns, listen_dns), (serve_idle, listen_idle)):
+        threading.Thread(target=serve, args=(listen(),), daemon=True).start()
     for port, handler in PORTS.items():
         server = Server(("::", port), handler)
         if handler is Tls:

@@ -118,14 +118,14 @@ class Stdio:
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
-    def hear(self, seconds=20):
+    def hear(self, seconds=2 * lib.PATIENCE):
         return json.loads(self.lines.get(timeout=seconds))
 
     def end(self):
         """Status, and what was said that nobody has heard."""
         self.process.stdin.close()
-        status = self.process.wait(10)
-        self.reader.join(5)
+        status = self.process.wait(lib.PATIENCE)
+        self.reader.join(lib.PATIENCE)
         return status, [self.lines.get() for _ in range(self.lines.qsize())]
 
 

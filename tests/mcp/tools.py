@@ -171,7 +171,7 @@ def _(api):
         check(px["state"] in ("queued", "running") and px["id"] in text, text)
         c.ok("process", id=px["id"], action="stdin", chars="it\n")
         wait_until(lambda: "got it" in c.ok("process", id=px["id"])[1])
-        same(c.ok("process", id=px["id"], action="kill", wait_ms=5000)[0]["state"], "killed", "kill")
+        same(c.ok("process", id=px["id"], action="kill", wait_ms=40000)[0]["state"], "killed", "kill")
         check("not_found" in c.refused("process", id="px_none"), "none")
 
 
@@ -208,14 +208,14 @@ def _(api):
     key = workspace(api, "mcp-time")
 
     def told(c):
-        found = c.all("tools/call", {"name": "bash", "arguments": {"command": "echo begun; sleep 1.4"}}, progressToken="p1")
+        found = c.all("tools/call", {"name": "bash", "arguments": {"command": "echo begun; sleep 8"}}, progressToken="p1")
         told = [m["params"] for m in found if m.get("method") == "notifications/progress"]
-        check(told and all(t["progressToken"] == "p1" for t in told) and told[0]["message"] == "begun", f"{found}")
+        check(told and all(t["progressToken"] == "p1" for t in told) and "begun" in [t["message"] for t in told], f"{found}")
         same(found[-1]["result"]["structuredContent"]["exit_code"], 0, "result")
 
     def task(c):
-        same(c.tool("bash", command="echo quick")["resultType"], "complete", "what is quick is no task")
-        task = c.tool("bash", command="sleep 1.4; echo slow")
+        wait_until(lambda: c.tool("bash", command="echo quick")["resultType"] == "complete", what="what is quick is no task")
+        task = c.tool("bash", command="sleep 4; echo slow")
         same((task["resultType"], task["status"]), ("task", "working"), f"{task}")
         check(type(task["ttlMs"]) is int and type(task["pollIntervalMs"]) is int and "result" not in task, f"{task}")
         done = wait_until(lambda: (t := c.result("tasks/get", {"taskId": task["taskId"]}))["status"] != "working" and t)
@@ -341,7 +341,7 @@ def _(api):
         a = pending(own, f"touch asked-{revision}")
         check(f"approval {a['id']} is pending" in text and px["state"] in ("running", "awaiting_approval"), text)
         own.ok("POST", f"/v1/approvals/{a['id']}", {"decision": "allow"})
-        same(c.ok("process", id=px["id"], wait_ms=5000)[0]["exit_code"], 0, "it went on")
+        same(c.ok("process", id=px["id"], wait_ms=40000)[0]["exit_code"], 0, "it went on")
         own.close()
 
     def task():
@@ -422,7 +422,7 @@ def _(api):
     meta = {META + "protocolVersion": NOW, META + "clientCapabilities": {}}
     s.say("server/discover", {"_meta": meta}, id=5)
     same(s.hear()["result"]["resultType"], "complete", "the other revision")
-    s.say("tools/call", {"name": "bash", "arguments": {"command": "echo begun; sleep 1.3"}, "_meta": {**meta, "progressToken": 9}}, id=6)
+    s.say("tools/call", {"name": "bash", "arguments": {"command": "echo begun; sleep 4"}, "_meta": {**meta, "progressToken": 9}}, id=6)
     same(s.hear()["method"], "notifications/progress", "progress")
     while "id" not in (last := s.hear()):
         pass
@@ -433,7 +433,7 @@ def _(api):
     same(s.hear()["error"]["code"], -32601, "no method")
     same(s.end(), (0, []), "the end")
     none = Stdio(api.daemon, "--workspace", "none-of-this-key")
-    same((none.process.wait(10) != 0, none.end()[1]), (True, []), "no such workspace")
+    same((none.process.wait(lib.PATIENCE) != 0, none.end()[1]), (True, []), "no such workspace")
     check("no such workspace" in none.process.stderr.read(), "and it is said")
 
 
@@ -462,4 +462,4 @@ def _(_api):
 
 
 if __name__ == "__main__":
-    sys.exit(lib.main(__file__, seconds=300))
+    sys.exit(lib.main(__file__))

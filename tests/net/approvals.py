@@ -74,7 +74,7 @@ def start(box, url="http://web.test/hello.txt"):
     return box.client.execute(box.sandbox, CURL + url, wait="0s")
 
 
-def ended(box, p, stdout, seconds=10):
+def ended(box, p, stdout, seconds=lib.PATIENCE):
     done = wait_end(box.client, p, seconds)
     check(done["stdout"].startswith(stdout), lambda: f"{place.summary(done)}\n{box.shown()}")
     return done
@@ -121,7 +121,7 @@ def _(_api):
         check(b["id"] != a["id"], "another question")
         same(decide(c, b, "deny").json["state"], "denied", "denied")
         ended(box, p, "000")
-        check(time.monotonic() - begin < 5, "it failed at once")
+        check(time.monotonic() - begin < 40, "it failed at once")
         [r] = box.records(lambda r: r["decision"] == "ask_deny")
         same((r["approval"], r["reason"]), (b["id"], "ask_denied"), "its record")
         p = c.ok("GET", f"/v1/processes/{p['id']}")
@@ -168,7 +168,7 @@ def _(_api):
 
 @test("the same decision again changes nothing; another, a late one and one for nobody are told so", own=True)
 def _(_api):
-    with daemon("late", "1s") as (_, c):
+    with daemon("late", "5s") as (_, c):  # time enough to see the question
         box = Box(c, {"ask": ["web.test"]})
         p = start(box)
         [a] = pending(c)
@@ -197,12 +197,12 @@ def _(_api):
         p = start(box)
         [a] = pending(c)
         c.delete(f"/v1/processes/{p['id']}")
-        got = one(c, a, "?wait=10s")
+        got = one(c, a, "?wait=40s")
         same(got["state"], "withdrawn", "its client was killed")
         start(other)
         [b] = pending(c)
         other.remove()
-        same(one(c, b, "?wait=10s")["state"], "withdrawn", "its sandbox is gone")
+        same(one(c, b, "?wait=40s")["state"], "withdrawn", "its sandbox is gone")
         late = decide(c, b, "allow")
         same((late.status, late.json["state"]), (409, "withdrawn"), "late")
 
@@ -211,7 +211,7 @@ def _(_api):
 def _(_api):
     with daemon("follow") as (d, c):
         box = Box(c, {"ask": ["web.test", "other.test"]})
-        seen, lines, tail = {}, [], d.client(timeout=30)
+        seen, lines, tail = {}, [], d.client()
         response = tail.send("GET", "/v1/approvals?follow=1", headers={"Accept": "text/event-stream"})
 
         def read():
@@ -220,11 +220,11 @@ def _(_api):
                     lines.append(line.decode().rstrip())
         threading.Thread(target=read, daemon=True).start()
         waiter = d.client()
-        t = threading.Thread(target=lambda: seen.update(waiter.ok("GET", "/v1/approvals?state=pending&wait=20s")))
+        t = threading.Thread(target=lambda: seen.update(waiter.ok("GET", "/v1/approvals?state=pending&wait=80s")))
         t.start()
         time.sleep(0.2)
         p = start(box)
-        t.join(10)
+        t.join(2 * lib.PATIENCE)
         [a] = seen["approvals"]
         same((a["sandbox"], seen["next"]), (box.id, None), "who polled")
         begin = time.monotonic()
@@ -235,7 +235,7 @@ def _(_api):
         wait_until(lambda: [x for x in lines if x.startswith("event:")] == ["event: pending", "event: allowed"], 5, lines)
         revs = [int(x[4:]) for x in lines if x.startswith("id: ")]
         check(revs == sorted(set(revs)), revs)
-        again = d.client(timeout=5)
+        again = d.client()
         r = again.send("GET", f"/v1/approvals?follow=1&after={revs[0]}")
         same(json.loads(r.readline())["state"], "allowed", "from there on")
         for query, n in (("?state=allowed", 1), ("?state=denied", 0), ("?kind=net", 1), ("?kind=wall", 0), (f"?sandbox={box.id}", 1)):
@@ -321,14 +321,14 @@ def at_terminal(d, letters, *words):
         for letter in letters:
             n = seen.count(b"[q]uit? ")
             while seen.count(b"[q]uit? ") == n:
-                check(select.select([master], [], [], 10)[0], seen.decode())
+                check(select.select([master], [], [], lib.PATIENCE)[0], seen.decode())
                 seen += os.read(master, 65536)
             os.write(master, letter.encode() + b"\n")
         with contextlib.suppress(OSError):  # its end
             while piece := os.read(master, 65536):
                 seen += piece
         os.close(master)
-        same(child.wait(10), 0, seen.decode())
+        same(child.wait(lib.PATIENCE), 0, seen.decode())
     return seen.decode()
 
 
@@ -423,7 +423,7 @@ def _(_api):
     headers, body, where = receiver.seen[0]
     same((where, headers["webhook-id"], headers["Content-Type"]), ("/hook", f"{a['id']}.pending", "application/json"), "the request")
     same(headers["webhook-signature"], signature(secret, headers, body), "the signature")
-    check(abs(int(headers["webhook-timestamp"]) - time.time()) < 30, headers)
+    check(abs(int(headers["webhook-timestamp"]) - time.time()) < 300, headers)
     same(json.loads(body)["approval"], a, "what it says")
     receiver.answers[:] = [500, 0]  # it says no, it says nothing
     decide(c, a, "allow")
@@ -504,7 +504,7 @@ def _(_api):
             t.start()
             time.sleep(i * 0.002)
             strike([d.pid])
-            t.join(10)
+            t.join(2 * lib.PATIENCE)
             c.close()
             wait_until(lambda: d.pid, 10, "another one")
             d.wait_ready()
@@ -543,7 +543,7 @@ def _(_api):
             p = start(box)
             [a] = pending(c)
             strike(gates(d) if name == "caisson-gate" else d.monitors())
-            same(one(c, a, "?wait=10s")["state"], "withdrawn", name)
+            same(one(c, a, "?wait=40s")["state"], "withdrawn", name)
             late = decide(c, a, "allow")
             same((late.status, late.json["state"]), (409, "withdrawn"), "late")
             if name == "caisson-gate":

@@ -25,7 +25,7 @@ from place import Box, caisson, wait_end
 place.OPTIONS[3] = "ask=60s"
 NET = {"allow": ["api.test", "forge.test"]}
 VALUE = f"asked-{random.SystemRandom().randbytes(12).hex()}"
-CURL = "curl -sS --max-time 50 -o /dev/null -w '%{http_code} %{num_connects}' "
+CURL = "curl -sS --max-time 70 -o /dev/null -w '%{http_code} %{num_connects}' "
 GIT = ["git", "-C", str(servers.FOLDER / "git/project.git"), "-c", "safe.directory=*"]
 
 REST = r"""
@@ -73,7 +73,7 @@ def said(path):
 
 def set_secret(daemon, name, *words):
     done = subprocess.run([str(lib.cell.BIN / "caisson"), "secret", "set", name, *words], input=VALUE, text=True, capture_output=True,
-                          timeout=30, cwd="/", check=False, env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(daemon.socket)})
+                          timeout=100, cwd="/", check=False, env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(daemon.socket)})
     same(done.returncode, 0, done)
 
 
@@ -100,7 +100,7 @@ def start(box, command):
     return box.client.execute(box.sandbox, command, wait="0s")
 
 
-def ended(box, p, stdout, seconds=15):
+def ended(box, p, stdout, seconds=lib.PATIENCE):
     done = wait_end(box.client, p, seconds)
     check(done["stdout"].startswith(stdout), lambda: f"{place.summary(done)}\n{box.shown()}")
     return done
@@ -162,12 +162,12 @@ def _(_api):
     for pid, name in lib.children_of(d.process.pid).items():
         if name.startswith("caisson-gate"):
             os.kill(pid, signal.SIGKILL)
-    box.good(CURL + "--retry 5 --retry-all-errors https://api.test/first/5", "200 1", seconds=20)
+    box.good(CURL + "--retry 5 --retry-all-errors https://api.test/first/5", "200 1")
     same([len(said(f"/first/{i}")) for i in range(6)], [1, 1, 1, 0, 1, 1], "all of them")
     d.stop()
     d.start()
     box.client = c = d.client()
-    box.good(CURL + "https://api.test/first/6", "200 1", seconds=20)
+    box.good(CURL + "https://api.test/first/6", "200 1")
     same(len(c.ok("GET", "/v1/approvals")["approvals"]), 1, "one question")
     other = make(c, "first")
     p = start(other, CURL + "https://api.test/first/7")
@@ -186,8 +186,8 @@ def _(_api):
     c = d.client()
     set_secret(d, "each", "--host", "api.test", "--approve", "each")
     box = make(c, "each")
-    box.good(CURL + "https://api.test/late", "403 1", seconds=15)
-    [row] = box.records(lambda r: r["kind"] == "request")
+    box.good(CURL + "https://api.test/late", "403 1")
+    [row] = box.records(lambda r: r["kind"] == "request" and r["reason"])
     same((row["decision"], row["reason"]), ("ask_deny", "ask_timeout"), "late")
     d.stop()
     d.options[3] = "ask=60s"
@@ -197,13 +197,13 @@ def _(_api):
     wait_until(lambda: c.ok("GET", "/v1/approvals?state=pending")["approvals"], 10, "a question")
     [a] = pending(c)
     c.delete(f"/v1/processes/{p['id']}")
-    same(c.ok("GET", f"/v1/approvals/{a['id']}?wait=10s")["state"], "withdrawn", "its client was killed")
+    same(c.ok("GET", f"/v1/approvals/{a['id']}?wait=40s")["state"], "withdrawn", "its client was killed")
     p = start(box, CURL + "https://api.test/killed; echo $?")
     [a] = pending(c)
     for pid, name in lib.children_of(d.process.pid).items():
         if name.startswith("caisson-gate"):
             os.kill(pid, signal.SIGKILL)
-    same(c.ok("GET", f"/v1/approvals/{a['id']}?wait=20s")["state"], "withdrawn", "its gate was killed")
+    same(c.ok("GET", f"/v1/approvals/{a['id']}?wait=40s")["state"], "withdrawn", "its gate was killed")
     done = wait_end(c, p, 20)
     check(not done["stdout"].startswith("200"), done)
     p = start(box, CURL + "https://api.test/daemon")  # it is held on, and decided by the next one
@@ -276,14 +276,14 @@ def _(api):
         c.ok("PUT", f"/v1/workspaces/{work['id']}/files/{decision}.txt", b"new\n")
         sha = c.ok("POST", f"/v1/workspaces/{work['id']}/commits", {"message": decision})["sha"]
         got = {}
-        other = api.daemon.client(timeout=50)
+        other = api.daemon.client()
         t = threading.Thread(target=lambda got=got, other=other: got.update(answer=other.post(f"/v1/workspaces/{work['id']}/push", {"branch": "ours"})))
         t.start()
         [a] = pending(c)
         want = {"kind": "push", "what": "push to refs/heads/ours of forge.test:443/project.git", "sandbox": None, "workspace": work["id"]}
         same({k: a[k] for k in want}, want, "the question")
         decide(c, a, decision)
-        t.join(20)
+        t.join(2 * lib.PATIENCE)
         other.close()
         same(got["answer"].status < 300, decision == "allow", got["answer"])
         same(head_of("refs/heads/ours") == sha, decision == "allow", decision)

@@ -34,7 +34,7 @@ raw, hexed, coded = value.encode(), value.encode().hex(), base64.b64encode(b"ab"
 trust = ssl.create_default_context(cafile=os.environ.get("BUNDLE"))
 
 def ask(way, target="/", body=None, fields=(), plain=False, chunks=None):
-    c = http.client.HTTPConnection("api.test", 8200, timeout=5) if plain else http.client.HTTPSConnection("api.test", timeout=5, context=trust)
+    c = http.client.HTTPConnection("api.test", 8200, timeout=30) if plain else http.client.HTTPSConnection("api.test", timeout=30, context=trust)
     c.putrequest("POST", target)
     c.putheader("X-Way", way)
     for k, v in dict(fields).items():
@@ -53,7 +53,7 @@ def ask(way, target="/", body=None, fields=(), plain=False, chunks=None):
     return c.getresponse().status == 200
 
 def two_requests(way):
-    c = http.client.HTTPSConnection("api.test", timeout=5, context=trust)
+    c = http.client.HTTPSConnection("api.test", timeout=30, context=trust)
     c.request("GET", "/", headers={"X-Way": "innocent"})
     first = c.getresponse()
     first.read()
@@ -61,7 +61,7 @@ def two_requests(way):
     return first.status == 200 and c.getresponse().status == 200
 
 def stream(way, pieces):
-    s = socket.create_connection(("sink.test", 8300), 5)
+    s = socket.create_connection(("sink.test", 8300), 30)
     s.sendall(way.encode() + b"\n")
     for piece in pieces:
         s.sendall(piece)
@@ -73,7 +73,7 @@ def name(way, host):
     return bool(socket.getaddrinfo(host, 443, socket.AF_INET))
 
 def sni(way):
-    s = socket.create_connection((socket.gethostbyname("a.wild.test"), 443), 5)
+    s = socket.create_connection((socket.gethostbyname("a.wild.test"), 443), 30)
     lax = ssl.create_default_context()
     lax.check_hostname, lax.verify_mode = False, ssl.CERT_NONE
     lax.set_alpn_protocols(["http/1.1", value])
@@ -237,11 +237,12 @@ def _(api):
     same(list(said), ways)
     check(heard <= {"innocent"}, heard)
     check(not any(value.encode() in data for data in streams.values()), streams)
-    rows = box.records(lambda r: r["reason"] == "canary" and r["kind"] == "connection")
+    n_names = len([w for w in ways if w.startswith("dns")])
+    rows = box.records_of(len(ways) - n_names, lambda r: r["reason"] == "canary" and r["kind"] == "connection")
     check(all(r["decision"] == "deny" and r["secrets"] == ["git"] for r in rows), rows)
-    same(len(rows), len([w for w in ways if not w.startswith("dns")]))
-    lookups = box.records(lambda r: r["reason"] == "canary" and r["kind"] == "lookup")
-    same(len(lookups), 4)
+    same(len(rows), len(ways) - n_names)
+    lookups = box.records_of(n_names, lambda r: r["reason"] == "canary" and r["kind"] == "lookup")
+    same((len(lookups), n_names), (4, 4))
     check(any(v.get("reason") == "canary" for v in done["violations"]["net"]) if isinstance(done["violations"], dict) else "canary" in json.dumps(done["violations"]),
           lambda: done["violations"])
     told = wait_until(lambda: e if len(e := [e for e in events(api) if e["sandbox"] == box.id]) >= len(ways) else None, 5, "events")
@@ -258,7 +259,7 @@ WHO = "-c user.name=a -c user.email=a@example.org"
 def _(api):
     value = plant(api, "git", "--like", "github", "--env", "GITHUB_TOKEN")["canary"]
     done = subprocess.run([str(lib.cell.BIN / "caisson"), "secret", "set", "forge", "--host", "forge.test", "--inject", "basic:robot"], input=PASSWORD,
-                          text=True, capture_output=True, timeout=30, cwd="/", check=False,
+                          text=True, capture_output=True, timeout=100, cwd="/", check=False,
                           env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(api.daemon.socket)})
     same(done.returncode, 0, done)
     caisson(api.daemon, "repo", "add", "https://forge.test/project.git", "--cred", "forge")

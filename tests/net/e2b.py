@@ -52,7 +52,7 @@ def _(_api):
         rules = {"api.test": [{"transform": {"headers": {"X-Api-Key": "Key ${e2b.secrets.key}", "X-Client": "plain"}}}]}
         s = d.create(allow_internet_access=True, network={"rules": rules})
         for host in ("api.test", "echo.test"):
-            out, end = s.run(f"curl -sS {'-k' if host == 'echo.test' else ''} --max-time 10 https://{host}/{host}")
+            out, end = s.run(f"curl -sS {'-k' if host == 'echo.test' else ''} --max-time 60 https://{host}/{host}")
             same((out, end["exitCode"]), ("ok\n", 0), f"{host}: {d.daemon.tail()}")
         first, second = [json.loads(line) for line in said_file().read_text().splitlines()]
         same((first["x-api-key"], first["x-client"]), (f"Key {VALUE}", "plain"), "where it is bound")
@@ -60,7 +60,7 @@ def _(_api):
         seen = s.run("env; grep -rs nobody.inside.has /proc/*/environ /home /tmp /run /etc | head -c 100")[0]
         check(VALUE not in seen, seen)
         d.ok("DELETE", "/secrets/key", status=204)
-        s.run("curl -sS --max-time 10 https://api.test/after")
+        s.run("curl -sS --max-time 60 https://api.test/after")
         check(VALUE not in "".join(said_file().read_text().splitlines()[2:]), "one that is deleted is said no more")
 
 

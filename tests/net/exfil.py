@@ -14,6 +14,7 @@ import random
 import socket
 import subprocess
 import sys
+import time
 
 import internet
 import leak
@@ -26,8 +27,8 @@ PROGRAM = pathlib.Path(__file__).with_name("leak.py").read_text()  # now: /tmp o
 INNER = "10.9.8.7"  # where a name leads that changed its mind
 RULES = {"allow": ["web.test", "ported.test:80", "*.wild.test", "rebind.test"],
          "ask": ["ask.test", "*.ask.test"], "deny": ["no.wild.test"]}
-AT_ONCE_MS = 1000
-OWN_WAIT_MS = {"held": 3500, "rebinding": 7000}  # what an attempt waits by itself, or for a person
+AT_ONCE_MS = place.AT_ONCE * 1000
+OWN_WAIT_MS = {"held": 8000, "rebinding": 15000}  # what an attempt waits by itself, or for a person
 
 # What the record of a refused connection says, by the beginning of the attempt's name.
 REASONS = {
@@ -79,12 +80,18 @@ def reset_names():
         "*.ask.test": [servers.WEB], "rebind.test": internet.Turns([[servers.WEB], [INNER]])})
 
 
-def collect(text):
-    """Results by name, and which of them the world has seen."""
+def collect(text, is_all=False):
+    """Results by name, and which of them the world has seen; all of them, a moment later, where there are no walls."""
     results = {r["name"]: r for r in map(json.loads, text.splitlines())}
     place.wire.wait_for(list(results.values())[-1]["mark"], 0.5)  # what is under way may arrive
-    seen = {name: place.wire.seen(r["mark"], ONLY_AT.get(name)) or [c for c in place.catcher.caught if r["mark"].encode() in c]
-            for name, r in results.items()}
+
+    def look():
+        return {name: place.wire.seen(r["mark"], ONLY_AT.get(name)) or [c for c in place.catcher.caught if r["mark"].encode() in c]
+                for name, r in results.items()}
+    seen, deadline = look(), time.monotonic() + 30
+    while is_all and time.monotonic() < deadline and not all(seen[name] for name, r in results.items() if not r["is_made"]):
+        time.sleep(0.2)
+        seen = look()
     same(place.wire.lost(), 0, "packets that the wire did not see")
     return results, seen
 
@@ -93,9 +100,9 @@ def control():
     if "control" not in tried:
         reset_names()
         done = subprocess.run(["/usr/bin/python3", "-c", PROGRAM, f"o{random.randrange(1 << 40):x}"], capture_output=True, text=True,
-                              timeout=120, check=False)
+                              timeout=300, check=False)
         check(done.returncode == 0, done.stderr)
-        tried["control"] = Tried(*collect(done.stdout), None)
+        tried["control"] = Tried(*collect(done.stdout, is_all=True), None)
     return tried["control"]
 
 
@@ -104,12 +111,14 @@ def inside(api, arm):
     if arm not in tried:
         control()
         reset_names()
-        client = place.daemon_of(api, arm).client(timeout=200)
+        client = place.daemon_of(api, arm).client(timeout=400)
         box = Box(client, RULES)
         box.put("/work/leak.py", PROGRAM)
-        process, _ = box.run(["/usr/bin/python3", "/work/leak.py", f"i{random.randrange(1 << 40):x}"], seconds=120)
+        process, _ = box.run(["/usr/bin/python3", "/work/leak.py", f"i{random.randrange(1 << 40):x}"], seconds=300)
         check(process["exit_code"] == 0, lambda: place.summary(process))
         results, seen = collect(process["stdout"])
+        box.run("curl -sS http://192.0.2.77/")  # records come one after the other
+        check(box.records(lambda r: r["dst"] == "192.0.2.77"), box.shown)
         box.rows, box.violations = box.records(), process["violations"]
         tried[arm] = Tried(results, seen, box)
     return tried[arm]
@@ -175,7 +184,7 @@ KNOCK = """
 import socket, sys
 for name in sys.argv[1:]:
     try:
-        with socket.create_connection((name, 8080), 5) as s:
+        with socket.create_connection((name, 8080), 40) as s:
             s.sendall(b"knock knock")
             print(name, s.recv(100))
     except OSError as error:

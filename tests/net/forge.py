@@ -53,7 +53,7 @@ def said():
 
 
 def set_secret(api, name, *words, value, verb="set"):
-    done = subprocess.run([str(lib.cell.BIN / "caisson"), "secret", verb, name, *words], input=value, text=True, capture_output=True, timeout=30,
+    done = subprocess.run([str(lib.cell.BIN / "caisson"), "secret", verb, name, *words], input=value, text=True, capture_output=True, timeout=100,
                           cwd="/", check=False, env={"PATH": place.PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(api.daemon.socket)})
     check(done.returncode == 0, lambda: f"secret {verb} {name}: {done}")
 
@@ -62,7 +62,7 @@ def make(api, *creds, **spec):
     return Box(api.client, NET, **{"env": {**place.PLAIN_ENV, "PYTHONWARNINGS": "ignore"}, "creds": list(creds), **spec})
 
 
-CURL = "curl -sS --fail-with-body --max-time 10"
+CURL = "curl -sS --fail-with-body --max-time 60"
 
 # ---- AWS ------------------------------------------------------------------------------------------
 
@@ -223,7 +223,7 @@ def _(api):
 def pushed(api, branch):
     """A workspace with a commit that was pushed."""
     set_app(api, "--git", "acme/project", "--push", "refs/heads/agent/*")
-    same(api.client.ok("PUT", "/v1/repos/hub?wait=30s", {"url": "https://hub.test/acme/project.git", "cred": "app"})["state"], "ready")
+    same(api.client.ok("PUT", "/v1/repos/hub?wait=80s", {"url": "https://hub.test/acme/project.git", "cred": "app"})["state"], "ready")
     work = api.client.ok("PUT", "/v1/workspaces/task", {"repo": "hub", "branch": branch})
     api.client.ok("PUT", f"/v1/workspaces/{work['id']}/files/new.txt", b"new\n")
     caisson(api.daemon, "commit", work["id"], "-m", "by us")
@@ -352,13 +352,13 @@ def one_death(api, box, step, victim):
     hold.touch()
     if step != "token":  # which it has then
         go.touch()
-        box.good(f"{CURL} --retry 5 --retry-all-errors https://hub.test/warm", seconds=20)
+        box.good(f"{CURL} --retry 5 --retry-all-errors https://hub.test/warm")
         go.unlink()
         arrived.unlink(missing_ok=True)
     path = f"/{step}"
     first = sum(r["path"] == path for r in said())
     rows = len(box.records(lambda r: r.get("path") == path and r["secrets"], 0))
-    process = api.client.execute(box.sandbox, STEPS[step], wait="0s", timeout="20s")
+    process = api.client.execute(box.sandbox, STEPS[step], wait="0s", timeout="80s")
     if step == "body":
         wait_until(lambda: box.run("test -e /work/half")[0]["exit_code"] == 0, 5, "half of a body")
     else:
@@ -372,7 +372,7 @@ def one_death(api, box, step, victim):
     api.client = box.client = api.daemon.client()
     if step == "body":
         box.run("touch /work/go")
-    done = place.wait_end(api.client, process, 25)
+    done = place.wait_end(api.client, process, 90)
     seen = sum(r["path"] == path for r in said()) - first
     check(seen <= 1, f"it was said {seen} times")
     is_whole = done["exit_code"] == 0 and done["stdout"].endswith("200\n" if step == "body" else "200")
@@ -381,7 +381,7 @@ def one_death(api, box, step, victim):
     check(not any(t in done["stdout"] for t in texts), "a secret came back")
     if seen == 1:  # also of one whose answer nobody saw
         wait_until(lambda: len(box.records(lambda r: r.get("path") == path and r["secrets"], 0)) == rows + 1, 5, f"a record of {step}, {victim}: {box.shown()}")
-    box.good(f"{CURL} --retry 5 --retry-all-errors https://hub.test/after", seconds=20)  # it works again
+    box.good(f"{CURL} --retry 5 --retry-all-errors https://hub.test/after")  # it works again
     return seen, is_whole
 
 
@@ -412,6 +412,7 @@ def _(_api):
                 data = path.read_bytes()
                 check(not any(t.encode() in data for t in (SECRET, *tokens(), app_key().splitlines()[3])), f"in {path}")
     daemon.client().remove_all()
+    daemon.wait_clean()
     daemon.stop()
 
 

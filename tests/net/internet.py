@@ -69,7 +69,7 @@ class Wire:
         with self.lock:
             return [p for p in self.packets if mark in p.lower() and to in (None, p[30:34])]
 
-    def wait_for(self, mark, seconds=2.0):
+    def wait_for(self, mark, seconds=40.0):
         deadline = time.monotonic() + seconds
         while not (found := self.seen(mark)) and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -156,7 +156,7 @@ class Names:
         while True:
             s, _ = self.tcp.accept()
             with s, contextlib.suppress(IndexError, struct.error, OSError):
-                s.settimeout(1)
+                s.settimeout(20)
                 size = struct.unpack(">H", s.recv(2, socket.MSG_WAITALL))[0]
                 answer = self.answer(s.recv(size, socket.MSG_WAITALL))
                 s.sendall(struct.pack(">H", len(answer)) + answer)

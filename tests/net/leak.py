@@ -15,7 +15,7 @@ import time
 import urllib.request
 
 ATTEMPTS = {}  # name -> (function, is_made)
-SECONDS = 5    # of one attempt; who is refused does not wait
+SECONDS = 10   # of one attempt; who is refused does not wait
 PUBLIC, PUBLIC6 = "5.6.7.8", "2a05:1::8"  # of nobody in particular
 RESOLVER = "192.0.2.53"
 MADE = "made"

@@ -25,6 +25,7 @@ PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/go/bin"
 GRANT = "127.0.0.0/8"  # where the servers are: special, so the operator has to say that names may lead there
 OPTIONS = ["--net", f"grant={GRANT}", "--net", "ask=1s"]  # of every daemon here
 ROLES = ("root", "user")
+AT_ONCE = 4.5   # seconds, with the start of a client, on a busy machine: whoever waits for a name in vain waits longer
 users = []      # the daemon of an ordinary user, once it is wanted
 names = None    # internet.Names
 wire = None     # internet.Wire, when the program wants one
@@ -35,7 +36,7 @@ def prepare(has_servers=True, has_wire=False):
     """The world. Returns what ends it."""
     global names, wire, catcher  # pylint: disable=global-statement
     internet.open_wide()
-    internet.bind_over("/etc/resolv.conf", f"nameserver {internet.DNS_ADDRESS}\noptions timeout:1 attempts:2\n")
+    internet.bind_over("/etc/resolv.conf", f"nameserver {internet.DNS_ADDRESS}\noptions timeout:10 attempts:2\n")
     internet.bind_over("/etc/hosts", f"127.0.0.1 localhost\n{servers.WEB} filed.test\n")
     names = internet.Names(servers.ZONE)
     started = servers.start(ROOT, HAS_MORE) if has_servers else []
@@ -63,7 +64,7 @@ def check_logs():
         check(at < 0, lambda text=text, at=at: text[max(0, at - 500):at + 4000])
 
 
-def main(file, has_servers=True, has_wire=False, seconds=600, begin=None):
+def main(file, has_servers=True, has_wire=False, seconds=lib.PROGRAM_SECONDS, begin=None):
     """begin: instead of prepare(), which it calls."""
     if has_servers:  # the gate has to believe them when it reads their TLS; nobody inside does
         OPTIONS.extend(("--net", f"ca={servers.CA}"))
@@ -91,14 +92,14 @@ def need(*programs):
 def caisson(daemon, *words, status=0, **options):
     """The command; its exit status is checked, or one of several."""
     who = {} if daemon.uid is None else {"user": daemon.uid, "group": daemon.uid, "extra_groups": []}
-    done = subprocess.run([str(lib.cell.BIN / "caisson"), *map(str, words)], capture_output=True, text=True, timeout=60, cwd="/",
+    done = subprocess.run([str(lib.cell.BIN / "caisson"), *map(str, words)], capture_output=True, text=True, timeout=100, cwd="/",
                           env={"PATH": PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(daemon.socket)}, stdin=subprocess.DEVNULL,
                           check=False, **who, **options)
     check(done.returncode in (status if isinstance(status, tuple) else (status,)), lambda: f"caisson {' '.join(map(str, words))}: {done}")
     return done
 
 
-def wait_end(client, process, seconds=10):
+def wait_end(client, process, seconds=lib.PATIENCE):
     """Of a process that was started and not waited for; with its output."""
     path = f"/v1/processes/{process['id']}"
     done = lib.wait_until(lambda: p if (p := client.ok("GET", path))["state"] == "exited" else None, seconds, "the end of a process")
@@ -124,7 +125,7 @@ class Box:
         answer = self.client.put(self.client.file(self.sandbox, path), data if isinstance(data, bytes) else data.encode())
         check(answer.status < 300, f"put {path}: {answer}")
 
-    def run(self, command, seconds=30, **options):
+    def run(self, command, seconds=80, **options):
         """(process, seconds it took)"""
         begin = time.monotonic()
         process = self.client.execute(self.sandbox, command, timeout=f"{seconds}s", wait=f"{seconds + 5}s", **options)
@@ -136,13 +137,13 @@ class Box:
               lambda: f"{command}\n{summary(process)}\n{self.shown()}")
         return process, took
 
-    def bad(self, command, seconds_max, **options):
+    def bad(self, command, seconds_max=AT_ONCE, **options):
         process, took = self.run(command, **options)
         check(process["exit_code"] not in (0, None), lambda: f"it worked: {command}\n{summary(process)}\n{self.shown()}")
-        check(took < seconds_max, lambda: f"it failed only after {took:.1f} s: {command}\n{summary(process)}\n{self.shown()}")
+        check(took < max(seconds_max, AT_ONCE), lambda: f"it failed only after {took:.1f} s: {command}\n{summary(process)}\n{self.shown()}")
         return process, took
 
-    def records(self, true_when=None, seconds=3.0, **query):
+    def records(self, true_when=None, seconds=lib.PATIENCE, **query):
         """All that came, or those for which it is true: at least one, after a moment."""
         deadline = time.monotonic() + seconds
         words = "&".join(["limit=1000", *(f"{k}={v}" for k, v in query.items())])
@@ -153,10 +154,9 @@ class Box:
                 return found
             time.sleep(0.02)
 
-    def records_of(self, n, seconds=3.0):
-        """Of n connections; they come a moment after."""
-        return lib.wait_until(lambda: found if len(found := self.records(lambda r: r["kind"] == "connection", 0)) >= n else None,
-                              seconds, f"{n} records")
+    def records_of(self, n, true_when=lambda r: r["kind"] == "connection"):
+        """So many at least, of connections unless something else is said; they come a moment after."""
+        return lib.wait_until(lambda: found if len(found := self.records(true_when, 0)) >= n else None, what=f"{n} records")
 
     def shown(self):
         """Its records, for a message."""
@@ -176,7 +176,7 @@ def summary(process):
             f"{process['stdout'][-1500:]}\n{process['stderr'][-1500:]}")
 
 
-def outside(command, seconds=30, **env):
+def outside(command, seconds=80, **env):
     """The same in the cell itself: whether the server is to blame."""
     place = internet.FOLDER / "outside"
     place.mkdir(exist_ok=True)

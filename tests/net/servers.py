@@ -47,11 +47,11 @@ def run(*words, **options):
     return done.stdout
 
 
-def wait_listening(address, port, process, log, seconds=20):
+def wait_listening(address, port, process, log, seconds=60):
     deadline = time.monotonic() + seconds
     while True:
         try:
-            socket.create_connection((address, port), 1).close()
+            socket.create_connection((address, port), 5).close()
             return
         except OSError:
             if process.poll() is not None or time.monotonic() > deadline:
@@ -75,7 +75,7 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self.process.pid, number)
-                self.process.wait(3)
+                self.process.wait(20)
                 return
             except subprocess.TimeoutExpired:
                 continue
@@ -281,6 +281,8 @@ def start_nginx():
     cgi = Server("fcgiwrap", ["fcgiwrap", "-f", "-c", "2", "-s", f"unix:{FOLDER}/cgi.sock"],
                  env={**os.environ, "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory",
                       "GIT_CONFIG_VALUE_0": "*"})
+    while not (FOLDER / "cgi.sock").exists() and cgi.process.poll() is None:
+        time.sleep(0.02)
     echo = Server("echo", ["/usr/bin/python3", "-c", ECHO, WEB, "8100"], (WEB, 8100))
     return [cgi, echo, Server("nginx", ["nginx", "-e", "stderr", "-p", FOLDER, "-c", config], (WEB, 443))]
 

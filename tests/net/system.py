@@ -28,7 +28,7 @@ def _(api):
         same(web.stdout, servers.TEXT, "curl")
         begin = time.monotonic()
         no = caisson(daemon, "run", "--json", "--net", "allow:web.test", "--", "curl", "-sS", "http://denied.test/", status=6)
-        check(time.monotonic() - begin < 2, "not at once")
+        check(time.monotonic() - begin < place.AT_ONCE, "not at once")
         check([v for v in json.loads(no.stdout)["violations"] if v["target"].startswith("denied.test") and v["reason"] == "no_rule"],
               no.stdout)
         deny = caisson(daemon, "run", "--", "curl", "-sS", "http://web.test/", status=6)
@@ -74,7 +74,7 @@ def _(api):
 MANY = """
 import socket, sys
 for i in range(int(sys.argv[1])):
-    with socket.create_connection(("web.test", 80), 10) as s:
+    with socket.create_connection(("web.test", 80), 40) as s:
         s.sendall(f"GET /hello.txt?{sys.argv[2]}{i} HTTP/1.1\\r\\nHost: web.test\\r\\nConnection: close\\r\\n\\r\\n".encode())
         while s.recv(65536): pass
 """
@@ -86,7 +86,7 @@ def _(api):
     clients, each = 8, 50
     box.put("/work/many.py", MANY)
     box.good(" & ".join(f"/usr/bin/python3 /work/many.py {each} m{i}x" for i in range(clients)) + " & wait")
-    rows = box.records_of(clients * each, 10)
+    rows = box.records_of(clients * each)
     wait_until(lambda: all(r["close"] != "open" for r in box.records_of(clients * each)), 5, "the ends")
     rows = box.records_of(clients * each)
     same(len(rows), clients * each, "records")
@@ -115,7 +115,7 @@ import socket, threading
 for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"), (socket.AF_INET, "127.1.2.3")):
     server = socket.create_server((address, 0), family=family)
     threading.Thread(target=lambda: server.accept()[0].sendall(b"hello"), daemon=True).start()
-    with socket.create_connection(server.getsockname()[:2], 5) as s:
+    with socket.create_connection(server.getsockname()[:2], 40) as s:
         assert s.recv(10) == b"hello"
 print("fine")
 """

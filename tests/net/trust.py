@@ -242,7 +242,7 @@ def _(_api):
     daemon.spawn()
     wait_until(lambda: "net.ca: open /no/such.pem: No such file" in daemon.tail(), 5, daemon.tail)
     daemon.process.terminate()
-    daemon.process.wait(10)
+    daemon.process.wait(lib.PATIENCE)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ CFLAGS = ("-std=gnu17 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -Wshadow -Wstrict-
 VARIANTS = {"agent": (), "root": ("-u", "root"), "rootful": ("-u", "root", "--profile", "rootful"), "rootless": ()}
 CALLER = {"rootless": ("setpriv", "--reuid=65533", "--regid=65533", "--clear-groups")}
 ABSENT = ("ENOSYS", "ENOENT", "ENODEV", "ENXIO", "ENOTTY", "EAFNOSUPPORT", "EPROTONOSUPPORT")
-TIMEOUT, START_TIMEOUT = 30, 15
+TIMEOUT, START_TIMEOUT = 80, 60
 
 
 def build(host):

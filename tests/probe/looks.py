@@ -235,18 +235,18 @@ def survivors(corpus, row, result):
         result.control = "open" if len(left) >= 3 else "stopped"
         for pid in left:
             os.kill(pid, signal.SIGKILL)
-    argv, env = arms.caisson(corpus.host, ("--timeout", "1s"), ["/mnt/probe/probe", row.id, token])
+    argv, env = arms.caisson(corpus.host, ("--timeout", "3s"), ["/mnt/probe/probe", row.id, token])
     with arms.Held(argv, env, token) as h:
         outcome = h.finish()
     if outcome.code != 124:
         result.problems.append(f"timeout: exit {outcome.code}, expected 124")
-    if not oracle.wait_until(lambda: not oracle.pids_with(token), 3):
+    if not oracle.wait_until(lambda: not oracle.pids_with(token)):
         result.problems.append(f"after the timeout {oracle.pids_with(token)} survive, OPEN")
     argv, env = arms.caisson(corpus.host, (), ["/mnt/probe/probe", row.id, token])
     with arms.Held(argv, env, token) as h:
         h.process.kill()
         h.process.communicate()
-    if not oracle.wait_until(lambda: not oracle.pids_with(token), 2):
+    if not oracle.wait_until(lambda: not oracle.pids_with(token)):
         result.problems.append(f"after SIGKILL of the client {oracle.pids_with(token)} survive, OPEN")
 
 
@@ -419,7 +419,7 @@ def listed_resolver(corpus, row, result):
 def listens_inside(corpus, row, result):
     def reachable(port):
         with socket.socket() as s:
-            s.settimeout(1)
+            s.settimeout(20)
             return s.connect_ex(("127.0.0.1", port)) == 0
 
     with arms.Held([corpus.probe, row.id, "47012", "@hold"]):

@@ -140,7 +140,8 @@ def modules():
     return {line.split()[0] for line in read("/proc/modules").splitlines()}
 
 
-def wait_until(condition, seconds=5.0):
+def wait_until(condition, seconds=40.0):
+    """A busy machine gets more time than any row means."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
@@ -184,7 +185,7 @@ class Listeners:
 
     def is_above(self, hits):
         """Within some seconds: a listener is a thread on a busy machine."""
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 40
         while self.hits == hits and time.monotonic() < deadline:
             time.sleep(0.02)
         return self.hits > hits
@@ -231,6 +232,7 @@ class Host:
 
     def __init__(self):
         self.real_net = namespace("self", "net")
+        self.clock = time.time() - time.monotonic()
         private_network()
         self.tmp = tempfile.mkdtemp(prefix="caisson-probe-")
         os.chmod(self.tmp, 0o755)
@@ -276,7 +278,7 @@ class Host:
         return {"mounts": hashlib.sha256(read("/proc/self/mountinfo").encode()).hexdigest(),
                 "hostname": os.uname().nodename, "modules": modules() - self._loaded,
                 "core_pattern": read("/proc/sys/kernel/core_pattern"),
-                "clock": round(time.time() - time.monotonic()),
+                "clock": abs(time.time() - time.monotonic() - self.clock) < 2,
                 "secret": read(self.secret), "canary alive": self.canary.poll() is None,
                 "canary limits": read(f"/proc/{self.canary.pid}/limits")}
 

@@ -6,6 +6,7 @@
 
 Playwright comes from the registry that pip is configured for, once, to build/playwright.
 """
+import contextlib
 import os
 import pathlib
 import shutil
@@ -26,7 +27,7 @@ VERSION = "playwright==1.52.0"  # later ones do not take Debian 12's Node
 
 
 def run(api, program, *words):
-    done = subprocess.run([*program, *map(str, words)], capture_output=True, text=True, timeout=120, check=False, cwd="/", env={
+    done = subprocess.run([*program, *map(str, words)], capture_output=True, text=True, timeout=300, check=False, cwd="/", env={
         "PATH": os.environ["PATH"], "HOME": str(lib.HOME), "CAISSON_SOCKET": str(api.daemon.socket), "PYTHONDONTWRITEBYTECODE": "1",
         "CAISSON": str(lib.cell.BIN / "caisson"), "PYTHONPATH": str(place.COPY / "sdk/python")})
     if done.returncode == NOT_HERE:
@@ -87,8 +88,9 @@ def get_playwright():
     if core.is_dir():
         return
     shutil.rmtree(PLAYWRIGHT, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--dest", PLAYWRIGHT, VERSION], cwd="/",
-                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=120)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--dest", PLAYWRIGHT, VERSION], cwd="/",
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=120)
     for wheel in PLAYWRIGHT.glob("*.whl"):
         with zipfile.ZipFile(wheel) as packed:
             packed.extractall(PLAYWRIGHT / "new", [name for name in packed.namelist() if name.startswith(inner)])
@@ -100,4 +102,4 @@ def get_playwright():
 if __name__ == "__main__":
     if "--cell" not in sys.argv:
         get_playwright()
-    sys.exit(lib.main(__file__, seconds=240, prepare=place.prepare(FILES)))
+    sys.exit(lib.main(__file__, prepare=place.prepare(FILES)))

@@ -104,8 +104,9 @@ def _(api):
         same(s.shells(), [])
         r = s.exec("yes | head -c 300000", output={"inline": "1m"})
         same((len(r.stdout), r.dropped), (300000, 0))
-        r = s.exec("sleep 0.4; echo late", wait="50ms")
+        r = s.exec("until [ -e go ]; do sleep 0.05; done; echo late", wait="50ms")
         same(r.is_over, False)
+        s.write("go", "")
         same(Process.get(r.id, client=client_of(api)).wait().stdout, "late\n")
         same(s.exec("sleep 9", timeout=0.15).state, "timeout", "seconds with a fraction")
 
@@ -133,7 +134,7 @@ def _(api):
     gone = Sandbox(client=Client(socket="/run/nobody.sock"))
     begin = time.monotonic()
     error = raises(caisson.SandboxUnavailable, gone.start)
-    same((error.retry_safe, time.monotonic() - begin < 5), (True, True))
+    same((error.retry_safe, time.monotonic() - begin < 40), (True, True))
     codes = {c for c in errors._BY_CODE}
     said = client_of(api).openapi()["components"]["schemas"]["Problem"]["properties"]["code"]["enum"]
     same(sorted(codes), sorted(said), "codes with a class")
@@ -214,8 +215,8 @@ def _(api):
     with Sandbox(client=client) as s:
         s.write("index.html", "hello")
         s.spawn("python3 -m http.server 8000")
-        port = s.port(8000, wait="20s")
-        with urllib.request.urlopen(urllib.request.Request(port.url, headers=port.headers), timeout=10) as answer:
+        port = s.port(8000, wait="30s")
+        with urllib.request.urlopen(urllib.request.Request(port.url, headers=port.headers), timeout=lib.PATIENCE) as answer:
             same(answer.read(), b"hello")
         same([one["port"] for one in s.ports()["listeners"]], [8000])
         port.close()
@@ -418,7 +419,7 @@ def _(api):
             await task
         except asyncio.CancelledError:
             pass
-        for _ in range(200):
+        for _ in range(1000):
             if (await s.exec(["pgrep", "-f", command])).exit_code == 1:
                 return
             await asyncio.sleep(0.02)
@@ -428,10 +429,9 @@ def _(api):
         client = aio.Client(socket=str(api.daemon.socket))
         async with aio.Sandbox(**ONE_LINER, client=client) as s:
             await s.write("a.py", "print(1+1)")
-            begin = time.monotonic()
-            results = await asyncio.gather(*(s.exec(f"sleep 0.5; echo {i}") for i in range(8)))
-            same([r.stdout for r in results], [f"{i}\n" for i in range(8)])
-            check(time.monotonic() - begin < 3.5, "side by side")
+            meet = "mkdir -p met; : >met/{0}; until [ $(ls met | wc -l) = 8 ]; do sleep 0.05; done; echo {0}"  # none ends before all are there
+            results = await asyncio.gather(*(s.exec(meet.format(i), timeout="80s") for i in range(8)))
+            same([r.stdout for r in results], [f"{i}\n" for i in range(8)], "side by side")
             heard = []
             await s.exec("echo 1; echo 2", on_stdout=heard.append)
             same("".join(heard), "1\n2\n")
@@ -495,7 +495,7 @@ def _(api):
         raises(PermissionError, lambda: s._client.decide(asked.approval, "allow"))
         seen = operator.follow_approvals()
         same((next(seen)["state"], operator.decide(asked.approval, "deny", note="no")["state"]), ("pending", "denied"))
-        same((next(seen)["state"], operator.approval(asked.approval, wait="1s")["note"]), ("denied", "no"))
+        same((next(seen)["state"], operator.approval(asked.approval, wait="40s")["note"]), ("denied", "no"))
         seen.close()
     same(raises(PermissionError, Client(host=host, token="no").sandboxes).code, "unauthorized")
     d.stop()
@@ -505,7 +505,7 @@ def run_as(script, uid=None, **env):
     """A program of its own that uses the SDK."""
     python = "/usr/bin/python3" if uid else sys.executable
     extra = {"user": uid, "group": uid, "extra_groups": []} if uid else {}
-    done = subprocess.run([python, "-c", script], capture_output=True, text=True, timeout=60, cwd="/", check=False,
+    done = subprocess.run([python, "-c", script], capture_output=True, text=True, timeout=100, cwd="/", check=False,
                           env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(place.COPY / "sdk/python"),
                                "PYTHONDONTWRITEBYTECODE": "1", "CAISSON": str(lib.cell.BIN / "caisson"), **env}, **extra)
     check(done.returncode == 0, done.stderr)
@@ -564,4 +564,4 @@ def _(api):
 
 
 if __name__ == "__main__":
-    sys.exit(lib.main(__file__, seconds=240, prepare=place.prepare(FILES)))
+    sys.exit(lib.main(__file__, prepare=place.prepare(FILES)))

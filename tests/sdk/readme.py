@@ -63,7 +63,7 @@ def put(files, folder):
 
 def shell(script, env, cwd, uid=None, **options):
     who = {"user": uid, "group": uid, "extra_groups": []} if uid else {}
-    return subprocess.run(["sh", "-euc", script], env=env, cwd=cwd, capture_output=True, text=True, timeout=100, check=False, **who,
+    return subprocess.run(["sh", "-euc", script], env=env, cwd=cwd, capture_output=True, text=True, timeout=300, check=False, **who,
                           **({"stdin": subprocess.DEVNULL} if "input" not in options else {}), **options)
 
 
@@ -109,7 +109,7 @@ class Person:
             if line.startswith(str(PREFIX).encode()) and b"caisson-launcher" in line.partition(b"\0")[0] and parent <= 1:
                 os.kill(int(pid), signal.SIGTERM)
         socket = self.home / "run/caisson/api.sock" if self.uid else pathlib.Path("/run/caisson/api.sock")
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 60
         while socket.exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         return "the daemon did not end" if socket.exists() else None
@@ -136,13 +136,13 @@ class Person:
         key, api, sandbox = done.stdout.split()
         ask = urllib.request.Request(f"{api}/sandboxes", json.dumps({"templateID": "base", "timeout": 60}).encode(),
                                      {"X-API-Key": key, "Content-Type": "application/json"})
-        with urllib.request.urlopen(ask, timeout=30) as answer:
+        with urllib.request.urlopen(ask, timeout=80) as answer:
             made = json.load(answer)
         alive = urllib.request.Request(f"{sandbox}/health", headers={"E2b-Sandbox-Id": made["sandboxID"], "E2b-Sandbox-Port": "49983"})
-        with urllib.request.urlopen(alive, timeout=30) as answer:
+        with urllib.request.urlopen(alive, timeout=80) as answer:
             is_fine = answer.status in (200, 204)
         end = urllib.request.Request(f"{api}/sandboxes/{made['sandboxID']}", headers={"X-API-Key": key}, method="DELETE")
-        urllib.request.urlopen(end, timeout=30).close()
+        urllib.request.urlopen(end, timeout=80).close()
         return None if is_fine else f"{made} {answer.status}"
 
 

@@ -22,7 +22,7 @@ MODULE = place.COPY / "sdk/typescript/lib/index.js"
 
 def node(*words, uid=None, **env):
     extra = {"user": uid, "group": uid, "extra_groups": []} if uid else {}
-    return subprocess.run(["node", *map(str, words)], capture_output=True, text=True, timeout=120, cwd="/", check=False, env={
+    return subprocess.run(["node", *map(str, words)], capture_output=True, text=True, timeout=300, cwd="/", check=False, env={
         "PATH": os.environ["PATH"], "HOME": str(lib.HOME), "CAISSON": str(lib.cell.BIN / "caisson"), **env}, **extra)
 
 
@@ -126,4 +126,4 @@ def _(api):
 
 
 if __name__ == "__main__":
-    sys.exit(lib.main(__file__, seconds=240, prepare=place.prepare(FILES)))
+    sys.exit(lib.main(__file__, prepare=place.prepare(FILES)))

@@ -75,7 +75,7 @@ class Place:
         self.base = self.w.post("snapshots", {})["id"]
 
     def on_host(self, script):
-        subprocess.run(["sh", "-euc", "umask 022; " + script], cwd=self.host, check=True, timeout=30, **self.who)
+        subprocess.run(["sh", "-euc", "umask 022; " + script], cwd=self.host, check=True, timeout=100, **self.who)
 
     def apply(self, *words, status=0, program="caisson", env=None, base=None):
         command = [str(lib.cell.BIN / program), "apply", self.w.key, "--to", str(self.host), "--from", base or self.base, *words]
@@ -408,17 +408,17 @@ def _(p):
     check(tree_hash in a["what"] and "Makefile" in a["what"] and "run" in a["what"], a["what"])
     same(p.tree(), before, "nothing is done before")
     decide(p, a, "deny", note="no")
-    same(done.wait(20), 1, "denied")
+    same(done.wait(100), 1, "denied")
     check(a["id"] in (text := done.stderr.read()) and "denied" in text, text)
     same(p.tree(), before, "nothing was done")
     # For as long as it stays what it was: another byte is another question.
     done = asking(p, "--dry-run")
-    same(done.wait(20), 1, "a dry run asks nobody")
+    same(done.wait(100), 1, "a dry run asks nobody")
     done = asking(p)
     a = question(p)
     same(a["detail"]["tree"], tree_hash, "the same change")
     decide(p, a, "allow", scope="workspace")
-    same(done.wait(20), 0, "allowed")
+    same(done.wait(100), 0, "allowed")
     same((p.host / "Makefile").read_text(), "all:evil\n", "it is there")
     p.is_clean()
     p.on_host("echo all: > Makefile; echo a > a; rm run")
@@ -432,7 +432,7 @@ def _(p):
     a = question(p)
     check(a["detail"]["tree"] != tree_hash, "a change afterwards is not covered")
     decide(p, a, "deny")
-    same(done.wait(20), 1, "denied")
+    same(done.wait(100), 1, "denied")
     same((p.host / "Makefile").read_text(), "all:\n", "as it was")
 
 
@@ -442,13 +442,13 @@ def _(p):
     p.w.shell("echo all:evil > Makefile")
     before = p.tree()
     done = asking(p, "--timeout", "1s")
-    same(done.wait(20), 1, "late")
+    same(done.wait(100), 1, "late")
     check("expired" in (text := done.stderr.read()), text)
     done = asking(p)
     a = question(p)
     done.kill()
     done.wait()
-    same(p.c.ok("GET", f"/v1/approvals/{a['id']}?wait=10s")["state"], "withdrawn", "killed")
+    same(p.c.ok("GET", f"/v1/approvals/{a['id']}?wait=40s")["state"], "withdrawn", "killed")
     same(p.tree(), before, "nothing was done")
     for bad in ({"to": "x"}, {"tree": "abc"}, {"files": []}, {"files": [{"path": "x"}]}, {"more": 1}):
         body = {"to": "/x", "tree": "0" * 64, "files": [{"path": "x", "why": "y"}], **bad}
@@ -468,18 +468,19 @@ def _(_api):
     p.c.close()
     old = d.pid
     os.kill(old, 9)
-    check(done.wait(20) != 0, "its daemon is gone")
+    check(done.wait(100) != 0, "its daemon is gone")
     lib.wait_until(lambda: d.pid not in (None, old), 15, "another daemon")
     d.wait_ready()
     same(p.tree(), before, "nothing was done")
     done = asking(p, *words)
     lib.wait_until(lambda: a["id"] in done.stderr.readline(), 10, "the same question")
     decide(p, a, "allow")
-    same(done.wait(20), 0, "allowed")
+    same(done.wait(100), 0, "allowed")
     same((p.host / "Makefile").read_text(), "all:evil\n", "it is there")
     p.c.remove_all()
     p.c.delete(f"/v1/workspaces/{p.w.key}?force=1")
     p.c.close()
+    d.wait_clean()
     d.stop()
 
 

@@ -189,7 +189,7 @@ def bare_run(folder, script):
     with subprocess.Popen(["sh", "-c", script], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           start_new_session=True) as p:
         try:
-            p.wait(20)
+            p.wait(100)
         except subprocess.TimeoutExpired:
             os.killpg(p.pid, 9)
 
@@ -407,7 +407,7 @@ def _(api, arms):
         client.ok("PUT", f"/v1/repos/{name}", {"url": str(source)})
         begin = time.monotonic()
         g.refused(client.put(f"/v1/workspaces/{name}", {"repo": name}), "too_large")
-        check(time.monotonic() - begin < 20, f"{name}: refused after {time.monotonic() - begin:.1f} s")
+        check(time.monotonic() - begin < 60, f"{name}: refused after {time.monotonic() - begin:.1f} s")
     check(used(lib.HOME) - before < 64 << 20, f"{used(lib.HOME) - before >> 20} MiB more on the disk, OPEN")
     many = g.make("many-refs", {"a": "x", ".gitmodules": '[submodule "c"]\n\tpath = c\n\turl = /run/folders/many-refs\n'})
     g.git(many, "update-index", "--add", "--cacheinfo", f"160000,{g.git(many, 'rev-parse', 'HEAD')},c")

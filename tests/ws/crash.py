@@ -70,7 +70,7 @@ class Place:
 
 def strike(place, victim, operation, seconds):
     """The operation runs; after a while somebody dies."""
-    own = place.d.client(timeout=20)
+    own = place.d.client()
 
     def run():
         with contextlib.suppress(Exception):  # whether it was told that it worked is not the question
@@ -79,7 +79,7 @@ def strike(place, victim, operation, seconds):
     t.start()
     time.sleep(seconds)
     VICTIMS[victim](place.d)
-    t.join(25)
+    t.join(6 * lib.PATIENCE)
     check(not t.is_alive(), f"{victim}: a request hangs")
     own.close()
     place.again()
@@ -135,7 +135,7 @@ def known_change(place):
 # A command that is killed half-way is half done: only its point is looked at here.
 def point_only(place):
     known_change(place)
-    place.c.execute(place.s, CHANGE + "; sync", wait="10s")
+    place.c.execute(place.s, CHANGE + "; sync", wait="80s")
 
 
 matrix("a snapshot", point_only, lambda p, c: c.ok("POST", p.w.path + "/snapshots", {"label": "x"}),

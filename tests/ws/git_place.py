@@ -34,7 +34,7 @@ ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM"
 def git(folder, *words, data=None, status=0):
     """On the host of the tests, in a repository that the test made itself: what it prints."""
     done = subprocess.run(["git", "-c", "safe.directory=*", "-C", str(folder), *map(str, words)], input=data, env=ENV,
-                          capture_output=True, timeout=60, check=False)
+                          capture_output=True, timeout=100, check=False)
     check(done.returncode == status, lambda: f"git {words}: {done}")
     return done.stdout.decode(errors="surrogateescape").strip()
 
@@ -162,7 +162,7 @@ def end_vaults():
                    5, "the end of keepers")
 
 
-def main(file, seconds=600):
+def main(file, seconds=lib.PROGRAM_SECONDS):
     return lib.main(file, seconds=seconds, options=place.OPTIONS, prepare=prepare)
 
 

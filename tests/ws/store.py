@@ -33,6 +33,7 @@ def daemon(name, *options, uid=None):
     for w in c.ok("GET", "/v1/workspaces?limit=1000")["workspaces"]:
         c.delete(f"/v1/workspaces/{w['id']}?force=1")
     c.close()
+    d.wait_clean()
     d.stop()
     for pid in set(vaults()) - others:
         os.kill(pid, signal.SIGKILL)
@@ -47,7 +48,7 @@ def gc(c, dry=False):
 def caisson(d, *words):
     """As whose daemon it is."""
     who = {} if d.uid is None else {"user": d.uid, "group": d.uid, "extra_groups": []}
-    done = subprocess.run([cell.BIN / "caisson", *words], capture_output=True, text=True, check=False, timeout=60, cwd="/", **who,
+    done = subprocess.run([cell.BIN / "caisson", *words], capture_output=True, text=True, check=False, timeout=100, cwd="/", **who,
                           env={"PATH": os.environ["PATH"], "HOME": "/nowhere", "CAISSON_SOCKET": str(d.socket)})
     return done.returncode, done.stdout, done.stderr
 
