@@ -31,7 +31,7 @@
 #include "core/workspace.h"
 #include "os/file.h"
 
-#define TAKE_OVER_MS 5000
+#define TAKE_OVER_MS 10000
 #define NUDGE_MS 5
 
 int64_t core_now_ms(void)

@@ -14,7 +14,7 @@
 #include "os/file.h"
 #include "os/unix.h"
 
-#define STALE_MS_MAX 3000
+#define STALE_MS_MAX 10000 /* it may have to write down much, on a busy machine */
 #define STATE_MODE 01770 /* root mode; sticky: who owns a name in it keeps it */
 
 /* ---- folders ----------------------------------------------------------------------- */

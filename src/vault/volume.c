@@ -18,7 +18,7 @@
 #include "vault/trees.h"
 
 #define TRIES 64
-#define LOCK_TRIES 1000 /* 2 s */
+#define LOCK_TRIES 10000 /* 20 s: a disk may be busy */
 #define VOLUME_NAME_MAX 80
 
 /* In the child: the vault's rights, the host's files. Only its standard descriptors stay. */

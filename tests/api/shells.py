@@ -330,7 +330,7 @@ def _(api):
     same((second["stdout"], [x["name"] for x in second["children"]]), ("hi\n", ["sleep"]), "the second")
     third = shell(c, s, "echo ho")
     same((third["stdout"], third["children"]), ("ho\n", []), "the third")
-    same(shell(c, s, "jobs -r | wc -l")["stdout"].strip(), "2", "and they are jobs of the shell")
+    same(shell(c, s, "jobs -pr | wc -l")["stdout"].strip(), "2", "and they are jobs of the shell")
 
 
 @test("execs and usage are of the command, not of the shell")

@@ -575,7 +575,7 @@ def _(p):
 @test("mock: a file that is none refuses, and never dials")
 def _(p):
     g = p.gate({"mock": {"www.example.org": "m.yaml"}}, mocks={"m.yaml": "answers: nonsense"})
-    same(statuses(raw(p, get())), ["404"])
+    same(statuses(raw(p, get(fields="Connection: close\r\n"))), ["404"])
     same(p.world.log(), [])
 
 
