@@ -122,11 +122,16 @@ static int exchange(struct replace *r)
 {
 	const struct os_names names = { r->place.dir_fd, r->temp, r->place.dir_fd, r->place.name };
 
-	if (r->how.undo || r->is_new || r->how.only_new || r->old.st_size > TREE_HASH_WHOLE ||
-	    os_renameat2(names, RENAME_EXCHANGE) < 0)
+	if (r->how.undo || r->is_new || r->how.only_new || r->old.st_size > TREE_HASH_WHOLE)
+		return 0;
+	/* What is open to be written cannot be executed, and this one may be, at once. */
+	AUTO(fd_close)
+	int fd = os_openat(r->place.dir_fd, r->temp, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	if (os_renameat2(names, RENAME_EXCHANGE) < 0)
 		return 0;
 	(void)os_unlinkat(r->place.dir_fd, r->temp); /* the old one; nobody else knows its name */
-	settle_later(fd_take(&r->fd));
+	if (fd >= 0) /* one that we may not read is the kernel's business */
+		settle_later(fd_take(&fd));
 	return 1;
 }
 
@@ -139,6 +144,7 @@ int replace_end(struct replace *r, struct err *e)
 	    undo_put(r->how.undo, r->place.dir_fd, r->temp, r->place.name, r->how.only_new, e) < 0)
 		return -1;
 	r->temp[0] = '\0';
+	fd_close(&r->fd); /* before anybody hears that it is there: see above */
 	return 0;
 }
 

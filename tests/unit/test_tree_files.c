@@ -212,6 +212,41 @@ TEST(modes_are_masked_to_nine_bits)
 	rig_close(&r);
 }
 
+static int run_in(struct rig *r, const char *name)
+{
+	char path[128];
+	int status = 0;
+	pid_t pid = fork();
+
+	snprintf(path, sizeof path, "%s/%s", r->root, name);
+	if (pid == 0) {
+		execl(path, name, NULL);
+		_exit(errno == ETXTBSY ? 126 : 127);
+	}
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Nobody has it open for writing any more when the answer comes (execve(2), ETXTBSY). */
+TEST(what_was_written_can_be_executed_at_once)
+{
+	struct reply reply = { 0 };
+	struct rig r;
+
+	rig_open(&r);
+	CHECK_CODE(rig_do(&r, TREE_WRITE, 0, "run", "#!/bin/sh\n", &reply), TREE_OK);
+	CHECK_INT(fchmodat(r.dir_fd, "run", 0755, 0), 0);
+	for (int i = 1; i < 10; i++) {
+		char text[32];
+
+		snprintf(text, sizeof text, "#!/bin/sh\nexit %d\n", i);
+		CHECK_CODE(rig_do(&r, TREE_WRITE, 0, "run", text, &reply), TREE_OK);
+		CHECK_INT(run_in(&r, "run"), i);
+	}
+	reply_done(&reply);
+	rig_close(&r);
+}
+
 TEST(every_verb_names_what_is_wrong_with_a_path)
 {
 	static const struct {
