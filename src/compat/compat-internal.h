@@ -47,6 +47,7 @@ struct whole_end {
 	struct span out, err; /* head and tail of what it said */
 	int exit_code;        /* -N: by signal N */
 	bool is_timeout;      /* its time was over */
+	bool is_cut;          /* not all of `out` is there */
 	bool is_never_run;    /* no such program, or no such folder: `why` */
 	const char *why;
 };
@@ -70,8 +71,9 @@ struct form {
 	uint64_t bytes;               /* of the file */
 	void (*done)(struct form *f); /* all is there; the form is freed behind it */
 	void (*failed)(struct form *f, const struct fail *why); /* instead */
+	void (*forsaken)(struct form *f); /* NULL, or: the file is there, and done() never came */
 	bool is_raw_over, is_file, is_writing, is_closing, is_close_due, is_waiting, is_pumping;
-	bool has_file, is_over;
+	bool has_file, is_over, is_done;
 };
 /* Of a BODY_STREAM; to be called by the handler at once. It takes what comes when form_go() was
  * called: the file goes to `path` in that sandbox. NULL: it is no form, and that was answered. */
@@ -134,6 +136,8 @@ void expects_free(struct expects *e);
 /* The first match at or behind `from`. */
 bool expects_find(struct expects *e, struct span text, size_t from, size_t *at, size_t *end,
                   size_t *index);
+uint64_t expects_rest_ms(const struct expects *e); /* they looked for long: not again before */
+bool expects_are_spent(const struct expects *e);   /* for too long: they find nothing any more */
 
 /* ---- handlers ---- */
 handler_fn rex_root, rex_is_alive, rex_create_session, rex_run_in_session, rex_close_session;

@@ -10,6 +10,8 @@
 
 #define TIMEOUT_MS 60000
 #define FILE_MAX "1048576"
+#define CHANGES_MAX 50000 /* in one answer, which is made in memory */
+#define FOLDER_SIZE 258   /* a name, its slash and a NUL */
 
 enum { NO_REPO = 13, NO_REF = 14, NO_FILE = 15, LARGE = 16 };
 
@@ -102,6 +104,15 @@ static void run(struct call *c, struct sbx *s, const char *script, whole_fn *don
 	    (struct span){ "", 0 }, done);
 }
 
+static void refuse_size(struct call *c)
+{
+	struct fail f = { 0 };
+
+	fail_set(&f, FAIL_TOO_LARGE, "more than %d changes, or what they say is too long",
+	         CHANGES_MAX);
+	answer_fail(c, &f);
+}
+
 static void refuse(struct call *c, const struct whole_end *end)
 {
 	static const struct {
@@ -147,20 +158,22 @@ static const char *status_of(struct span letter)
 	return NULL;
 }
 
+/* The folder that a name begins with, and its slash; "": none that could be. */
+static void first_of(struct span name, char out[FOLDER_SIZE])
+{
+	const char *slash = memchr(name.at, '/', name.len);
+	size_t n = slash ? (size_t)(slash - name.at) + 1 : 0;
+
+	snprintf(out, FOLDER_SIZE, "%.*s", n < FOLDER_SIZE ? (int)n : 0, name.at);
+}
+
 /* One that another repository, inside of this one, speaks of itself. */
 static bool is_inner(const json_t *inner, struct span name)
 {
-	const json_t *v;
-	size_t i;
+	char first[FOLDER_SIZE];
 
-	json_array_foreach(inner, i, v)
-	{
-		size_t n = json_string_length(v);
-
-		if (name.len >= n && memcmp(name.at, json_string_value(v), n) == 0)
-			return true;
-	}
-	return false;
+	first_of(name, first);
+	return first[0] && json_object_get(inner, first);
 }
 
 struct change {
@@ -194,14 +207,20 @@ static json_t *sorted(json_t *list)
 	return out;
 }
 
+/* By the names of their folders, each with a slash. What git says is for the sandbox to make up:
+ * none of it may take more than its length. */
 static json_t *inner_of(struct span out)
 {
-	json_t *inner = json_array();
+	json_t *inner = json_object();
 	struct span letter, name;
+	char first[FOLDER_SIZE];
 
-	while (take_text(&out, &letter) && take_text(&out, &name))
-		if (span_is(letter, "@") && name.len > 0)
-			json_array_append_new(inner, py_json(name));
+	while (take_text(&out, &letter) && take_text(&out, &name) &&
+	       json_object_size(inner) < CHANGES_MAX) {
+		first_of(name, first);
+		if (span_is(letter, "@") && first[0])
+			json_object_set_new_nocheck(inner, first, json_true());
+	}
 	return inner;
 }
 
@@ -219,11 +238,12 @@ static void changed(struct call *c, const struct whole_end *end)
 		return;
 	}
 	json_t *list = json_array(), *inner = inner_of(rest);
-	while (take_text(&rest, &letter) && take_text(&rest, &name)) {
+	while (take_text(&rest, &letter) && take_text(&rest, &name) &&
+	       json_array_size(list) <= CHANGES_MAX) {
 		const char *status = status_of(letter);
 		AUTO(str_done) struct str path = { .max = (size_t)4 * PATH_TEXT_MAX };
 
-		if (span_is(letter, "@"))
+		if (span_is(letter, "@") && name.len < FOLDER_SIZE)
 			folder = name;
 		if (!status || (folder.len == 0 && is_inner(inner, name)))
 			continue;
@@ -234,7 +254,13 @@ static void changed(struct call *c, const struct whole_end *end)
 		                    py_json((struct span){ str_text(&path), path.len })));
 	}
 	json_decref(inner);
-	answer_json(c, 200, sorted(list));
+	list = sorted(list);
+	if (json_array_size(list) <= CHANGES_MAX && !end->is_cut) {
+		answer_json(c, 200, list);
+	} else {
+		refuse_size(c);
+		json_decref(list);
+	}
 }
 
 static void changes(struct call *c, struct sbx *s)

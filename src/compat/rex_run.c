@@ -7,9 +7,10 @@
  */
 #include "compat/compat-internal.h"
 
-#define REST_MS 1000 /* for the exit code, behind what was expected */
-#define SYNC_MS 5000 /* a shell that has its prompt says a word */
-#define PAUSE_MS 200 /* between two Ctrl-C */
+#define REST_MS 1000   /* for the exit code, behind what was expected */
+#define CHECK_MS 10000 /* bash looks at a command; which bash, is for the sandbox to say */
+#define SYNC_MS 5000   /* a shell that has its prompt says a word */
+#define PAUSE_MS 200   /* between two Ctrl-C */
 #define TRIES_MAX 100
 #define WORDS_MAX (64u << 20)
 
@@ -96,6 +97,8 @@ static void raise_timeout(struct run *x)
 
 	str_addf(&words, "timeout after %g seconds while running command ", (double)x->ms / 1000);
 	py_repr(&words, span_of(x->command));
+	if (expects_are_spent(x->expects))
+		str_add(&words, "; what was expected takes too long to look for");
 	raise(x, REX("CommandTimeoutError"), str_text(&words));
 }
 
@@ -482,6 +485,10 @@ static void checked(struct call *c, const struct whole_end *end)
 	if (!end || !s) {
 		answer_fail(c, &f);
 		run_free(x);
+	} else if (end->is_timeout) {
+		rex_raise(c, REX("CommandTimeoutError"), "bash took too long to check the command",
+		          NULL);
+		run_free(x);
 	} else if (end->exit_code != 0) {
 		raise_syntax(c, x->command, end);
 		run_free(x);
@@ -521,8 +528,11 @@ static void run(struct call *c, struct sbx *s)
 	px_unref(p);
 	c->state = x;
 	whole_run(c, s,
-	          &(struct px_ask){
-		      .argv = argv, .actor = c->actor, .has_stdin = true, .log_max = 1u << 20 },
+	          &(struct px_ask){ .argv = argv,
+	                            .actor = c->actor,
+	                            .has_stdin = true,
+	                            .timeout_ms = CHECK_MS,
+	                            .log_max = 1u << 20 },
 	          span_of(x->command), checked);
 	if (c->is_answered && c->state == x) { /* it could not be started */
 		c->state = NULL;

@@ -13,7 +13,7 @@
 #include "compat/compat-internal.h"
 
 #define TEXT_MAX (8u << 20)   /* since the last prompt; beyond: */
-#define TEXT_KEPT (2u << 20)  /* head and tail of so much each */
+#define TEXT_KEPT (2u << 20)  /* head and tail of so much each; the same while nobody sits there */
 #define LOOK_BACK (64u << 10) /* a pattern may begin so far before what is new */
 #define TYPED_MAX (32u << 20) /* every byte of a command may take four */
 #define MARK '\036'           /* RS: in no text that a person writes */
@@ -71,10 +71,17 @@ static void seat_free(struct seat *x)
 
 static void drop(struct seat *x, size_t n)
 {
+	if (!x->text.data) /* nothing was said: a pattern may match that */
+		return;
 	memmove(x->text.data, x->text.data + n, x->text.len - n);
 	x->text.len -= n;
 	x->text.data[x->text.len] = '\0';
 	x->look_at = x->look_at > n ? x->look_at - n : 0;
+}
+
+static bool is_full(const struct seat *x)
+{
+	return x->text.len > TEXT_MAX - LOG_FRAME_DATA_MAX;
 }
 
 static void shorten(struct seat *x)
@@ -113,16 +120,36 @@ static bool find_prompt(const struct seat *x, size_t from, size_t *at, size_t *e
 	return false;
 }
 
-/* Before a turn nobody waits for prompts: what was said before the last one was somebody else's. */
+/* Before a turn nobody waits for prompts: what was said before the last one was somebody else's.
+ * There may be a million of them, since a command can write what it likes: all go at once. */
 static void drop_past(struct seat *x)
 {
-	size_t at, end;
+	size_t at, end, past = 0;
 	int code;
 
-	while (find_prompt(x, 0, &at, &end, &code)) {
-		drop(x, end);
-		x->cut = 0;
-	}
+	while (find_prompt(x, past, &at, &end, &code))
+		past = end;
+	if (past == 0)
+		return;
+	drop(x, past);
+	x->cut = 0;
+}
+
+/* Nobody sits there: no more memory than what is left needs. */
+static void rest(struct seat *x)
+{
+	struct str left = { .max = x->text.max };
+
+	if (!x->scan.block) /* nothing came since */
+		return;
+	if (x->text.len > (size_t)2 * TEXT_KEPT)
+		shorten(x);
+	if (x->text.len > 0)
+		str_addn(&left, x->text.data, x->text.len);
+	str_done(&x->text);
+	x->text = left;
+	scan_done(&x->scan);
+	x->scan.block_len = 0;
 }
 
 /* ---- the wait ------------------------------------------------------------------------ */
@@ -186,6 +213,11 @@ static bool look(struct seat *x)
 
 	if (x->wish.is_pause)
 		return false;
+	uint64_t rest_ms = x->p->is_over || is_full(x) ? 0 : expects_rest_ms(x->wish.expects);
+	if (rest_ms > 0) {
+		timer_set(&x->p->core->timers, &x->again, rest_ms);
+		return false;
+	}
 	if (x->wish.token)
 		is_prompt = find_token(x, &m, &at, &end);
 	else
@@ -309,19 +341,16 @@ void seat_leave(struct seat *x)
 	timer_set(&x->p->core->timers, &x->again, 0);
 }
 
-/* Up to SCAN_TURN bytes. True: that was all for now. */
+/* Up to SCAN_TURN bytes, or as much as the text has room for. True: that was all for now. */
 static bool read_some(struct seat *x)
 {
 	uint64_t from = x->scan.at;
 	struct scan_piece piece;
-	int r = 0;
+	int r = x->p->log_fd >= 0 ? 1 : 0;
 
-	while (x->p->log_fd >= 0 && x->scan.at - from < SCAN_TURN &&
-	       (r = scan_next(&x->scan, &piece)) > 0) {
+	while (r > 0 && x->scan.at - from < SCAN_TURN && !is_full(x) &&
+	       (r = scan_next(&x->scan, &piece)) > 0)
 		str_addn(&x->text, piece.bytes, piece.len);
-		if (x->text.len > TEXT_MAX - LOG_FRAME_DATA_MAX)
-			shorten(x);
-	}
 	if (x->scan.at != from)
 		px_ack(x->p, x->scan.at); /* the next doorbell may ring */
 	return r <= 0;
@@ -335,6 +364,8 @@ static void go_on(struct seat *x)
 	if (!x->turns) {
 		if (x->p->is_over)
 			seat_free(x);
+		else
+			rest(x);
 		return;
 	}
 	x->is_busy = true;
@@ -347,6 +378,8 @@ static void go_on(struct seat *x)
 		begin_next(x);
 	else if (x->then)
 		(void)look(x);
+	if (is_full(x)) /* it was looked at */
+		shorten(x);
 	x->is_busy = false;
 	if (!is_all)
 		timer_set(&x->p->core->timers, &x->again, 0);

@@ -48,6 +48,7 @@ static void finish(struct whole *x)
 		                 .err = { str_text(&err), err.len },
 		                 .exit_code = e->signal > 0 ? -e->signal : e->exit_code,
 		                 .is_timeout = p->state == PROCESS_TIMEOUT,
+		                 .is_cut = keep_dropped(&x->kept[LOG_OUT]) > 0,
 		                 .is_never_run = p->is_never_run,
 		                 .why = e->reason };
 	x->done(x->call, p->is_unrecorded ? NULL : &end);
