@@ -193,7 +193,7 @@ static void write_plain(struct exchange *x, const void *p, size_t n)
 /* When many wait for slow clients, each may wait with less. */
 static size_t out_mark(const struct server *s)
 {
-	return s->held > s->memory_max / 2 ? OUT_LOW : OUT_HIGH;
+	return server_is_full(s) ? OUT_LOW : OUT_HIGH;
 }
 
 bool reply_write(struct request *r, const void *p, size_t n)

@@ -423,3 +423,8 @@ size_t server_connections(const struct server *s)
 {
 	return s->n_conns;
 }
+
+bool server_is_full(const struct server *s)
+{
+	return s->held > s->memory_max / 2;
+}

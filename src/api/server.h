@@ -109,6 +109,8 @@ bool server_drain(struct server *s);
 /* Not from within a callback. Calls gone() for what is still going on. */
 void server_free(struct server *s);
 size_t server_connections(const struct server *s);
+/* More than half of memory_max is taken: who makes large answers says `busy` instead. */
+bool server_is_full(const struct server *s);
 
 /* Does it ask, in HTTP/1.1, for this protocol (Connection: upgrade; Upgrade: ..., token, ...)? */
 bool request_asks_upgrade(const struct request *r, const char *token);

@@ -16,6 +16,8 @@ static void pump(struct form *f);
 static void form_free(struct form *f)
 {
 	f->call->state = NULL;
+	if (f->has_file && !f->is_done && f->forsaken)
+		f->forsaken(f);
 	str_done(&f->raw);
 	str_done(&f->field);
 	json_decref(f->fields);
@@ -61,6 +63,7 @@ static void written(struct job *j, const struct tree_answer *a)
 
 	f->is_writing = false;
 	if (f->call->state != f) {
+		f->has_file = a && a->code == TREE_OK;
 		form_free(f);
 		return;
 	}
@@ -180,6 +183,7 @@ static bool end_part(struct form *f)
 static void finish(struct form *f)
 {
 	f->is_over = true;
+	f->is_done = f->has_file;
 	if (f->has_file)
 		f->done(f);
 	else
@@ -251,6 +255,8 @@ static void left(struct call *c)
 	if (!f)
 		return;
 	c->state = NULL;
+	if (f->is_writing && f->is_closing && !f->is_close_due)
+		return; /* it has all of the file, and says what became of it */
 	if (f->is_writing)
 		files_cancel(&f->job);
 	form_free(f);

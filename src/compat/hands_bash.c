@@ -228,9 +228,12 @@ static void end_event(struct page *g, size_t held)
 	}
 }
 
+/* The one that is being made counts, unless it may have to stay. */
 static bool is_full(const struct page *g)
 {
-	return g->bytes >= PAGE_MAX || json_array_size(g->items) + 1 >= g->limit;
+	size_t begun = g->text.len > open_end(g) ? 1 : 0;
+
+	return g->bytes >= PAGE_MAX || json_array_size(g->items) + begun >= g->limit;
 }
 
 static void add_piece(struct page *g, const struct scan_piece *piece)
@@ -275,7 +278,8 @@ static void answer_page(struct call *c, const struct px *p, uint64_t after, size
 
 	if (is_all && p->is_over && after < end)
 		json_array_append_new(g.items, last_event(p, end));
-	snprintf(next, sizeof next, "%llu", (unsigned long long)g.order);
+	/* What was held back is said with the next one. */
+	snprintf(next, sizeof next, "%llu", (unsigned long long)(g.order - g.text.len));
 	scan_done(&g.scan);
 	str_done(&g.text);
 	answer_json(c, 200,

@@ -4,17 +4,19 @@
 #include "compat/compat-internal.h"
 #include "wire/utf8.h"
 
-/* Length of the character that begins here; 0: none does. */
-static size_t character(const char *at, size_t n)
+/* Length of the character that begins here; 0: none does, and the first *wrong bytes are one
+ * mistake to Python. */
+static size_t character(const char *at, size_t n, size_t *wrong)
 {
 	struct utf8 u = { 0 };
+	size_t i = 0;
 
-	for (size_t i = 0; i < n && i < 4; i++) {
-		if (!utf8_feed(&u, at + i, 1))
-			return 0;
+	while (i < n && utf8_feed(&u, at + i, 1)) {
+		i++;
 		if (utf8_is_whole(&u))
-			return i + 1;
+			return i;
 	}
+	*wrong = i > 0 ? i : 1;
 	return 0;
 }
 
@@ -28,14 +30,15 @@ static void add_code(struct str *out, unsigned char byte)
 		str_addn(out, two, sizeof two);
 }
 
-static void add_wrong(struct str *out, unsigned char byte, enum py_errors how)
+static void add_wrong(struct str *out, struct span bytes, enum py_errors how)
 {
 	switch (how) {
 	case PY_REPLACE:
 		str_add(out, "\xef\xbf\xbd");
 		break;
 	case PY_BACKSLASH:
-		str_addf(out, "\\x%02x", byte);
+		for (size_t i = 0; i < bytes.len; i++)
+			str_addf(out, "\\x%02x", (unsigned char)bytes.at[i]);
 		break;
 	case PY_STRICT:
 	case PY_IGNORE:
@@ -43,21 +46,37 @@ static void add_wrong(struct str *out, unsigned char byte, enum py_errors how)
 	}
 }
 
+static size_t ascii_run(struct span bytes)
+{
+	size_t n = 0;
+
+	while (n < bytes.len && (unsigned char)bytes.at[n] < 0x80)
+		n++;
+	return n;
+}
+
 static bool decode(struct span bytes, bool is_ascii, enum py_errors how, struct str *out,
                    size_t *at)
 {
 	for (size_t i = 0; i < bytes.len;) {
-		size_t n = character(bytes.at + i, is_ascii ? 1 : bytes.len - i);
+		size_t wrong = 0, plain = ascii_run(span_after(bytes, i));
+
+		if (plain > 0) { /* most of most texts */
+			str_addn(out, bytes.at + i, plain);
+			i += plain;
+			continue;
+		}
+		size_t n = character(bytes.at + i, is_ascii ? 1 : bytes.len - i, &wrong);
 
 		if (n == 0 && how == PY_STRICT) {
 			*at = i;
 			return false;
 		}
 		if (n == 0)
-			add_wrong(out, (unsigned char)bytes.at[i], how);
+			add_wrong(out, (struct span){ bytes.at + i, wrong }, how);
 		else
 			str_addn(out, bytes.at + i, n);
-		i += n ? n : 1;
+		i += n + wrong;
 	}
 	return true;
 }

@@ -6,6 +6,9 @@
  */
 #include "compat/compat-internal.h"
 
+#define LARGE                                                                                      \
+	(1u << 20) /* as an answer it may be six times that: hundreds may be asked for at once */
+
 /* ---- read ---------------------------------------------------------------------------- */
 
 struct encoding {
@@ -102,11 +105,17 @@ static void answer_text(struct call *c, struct span bytes)
 static void was_read(void *arg, struct span bytes, const struct fail *f)
 {
 	struct call *c = arg;
+	bool is_busy = bytes.len > LARGE && server_is_full(c->api->server);
+	struct fail busy = { 0 };
 
-	if (f)
+	if (f) {
 		rex_raise_file(c, f, word_of(c, "path", ""));
-	else
+	} else if (is_busy) {
+		fail_set(&busy, FAIL_BUSY, "too many large answers wait to be taken");
+		answer_fail(c, &busy);
+	} else {
 		answer_text(c, bytes);
+	}
 	call_unref(c);
 }
 
@@ -273,6 +282,23 @@ static void uploaded(struct form *form)
 	place(x, s, is_yes(unzip));
 }
 
+static void was_forgotten(void *arg, json_t *answer, const struct fail *f)
+{
+	(void)arg;
+	(void)answer;
+	(void)f; /* as above */
+}
+
+/* Its name never came. */
+static void forsaken(struct form *form)
+{
+	struct sbx *s = roster_find(&form->call->api->core->sandboxes, form->sandbox);
+
+	if (s)
+		errand(s, &(struct errand_ask){ .verb = TREE_DELETE, .path = form->path },
+		       was_forgotten, NULL);
+}
+
 static void upload_failed(struct form *form, const struct fail *f)
 {
 	rex_raise_file(form->call, f, form->path ? form->path : "");
@@ -298,5 +324,6 @@ void rex_upload(struct call *c)
 		return;
 	form->done = uploaded;
 	form->failed = upload_failed;
+	form->forsaken = forsaken;
 	compat_enter(c, upload);
 }

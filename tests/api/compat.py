@@ -8,7 +8,9 @@ What their own packages make of it: tests/doors/swerex.py, tests/doors/openhands
 """
 import io
 import json
+import os
 import pathlib
+import signal
 import sys
 import threading
 import time
@@ -229,6 +231,95 @@ def _(_api):
         same(d.ok("execute", {"command": "ls -A /tmp; ls -d /work/bad /work/out /out", "shell": True})["stdout"], "", "nothing is left of them")
 
 
+@test("files: of an upload that never got its name nothing stays; large answers that nobody takes are not made without end", own=True)
+def _(_api):
+    with Within("left") as d:
+        def is_clean():
+            return d.ok("execute", {"command": "ls -A /tmp", "shell": True})["stdout"] == ""
+        body, head = form([("file", "x", b"x" * 100000), ("target_path", None, b"/work/x")])
+        cut = body.index(b"target_path")
+        same(d.rex("upload", body[:cut] + b"\r\n\r\n--b0undary--\r\n", headers=head).status, 400, "a name that is none")
+        wait_until(is_clean, 5, "after a form that was refused")
+        for n in (50000, cut, len(body) - 4):
+            client = Client(("127.0.0.1", d.daemon.port()))
+            client.connection.putrequest("POST", f"{REX}/given/upload")
+            for key, value in {**head, "X-API-Key": d.key, "Content-Length": str(len(body))}.items():
+                client.connection.putheader(key, value)
+            client.connection.endheaders(body[:n])
+            time.sleep(0.3)
+            client.close()
+            wait_until(is_clean, 5, f"after a client that left with {n} bytes sent")
+        d.ok("execute", {"command": ["truncate", "-s", "24M", "/work/zeros"]})
+        slow = Client(("127.0.0.1", d.daemon.port()))
+        slow.connection.request("POST", f"{REX}/given/read_file", json.dumps({"path": "/work/zeros"}), {"X-API-Key": d.key})
+        wait_until(lambda: d.rex("read_file", {"path": "/work/zeros"}).status == 409, 20, "another one is refused")
+        d.ok("write_file", {"path": "/work/small", "content": "s"})
+        same(d.ok("read_file", {"path": "/work/small"})["content"], "s", "a small one is not")
+        slow.close()
+        wait_until(lambda: d.rex("read_file", {"path": "/work/zeros"}).status == 200, 20, "and then it is not")
+
+
+@test("session: what a command writes, or a client expects, keeps nobody else waiting", own=True)
+def _(_api):
+    with Within("hostile") as d:
+        d.ok("create_session")
+        d.run("yes $'\\036P0\\036' | tr -d '\\n' | head -c 6000000")
+        time.sleep(1)
+        begun = time.monotonic()
+        same(d.run("echo on")["output"], "on\n", "after a million prompts")
+        check(time.monotonic() - begun < 5, f"{time.monotonic() - begun} s")
+        begun = time.monotonic()
+        said = d.raises("swerex.exceptions.CommandTimeoutError", "run_in_session",
+                        {"command": "head -c 300000 /dev/zero | tr '\\0' a; sleep 9", "expect": [".{0,200}.{0,200}(?=[bc])"], "timeout": 1})
+        check(time.monotonic() - begun < 4 and "takes too long" in said["message"], f"{time.monotonic() - begun} s: {said}")
+        d.ok("run_in_session", {"action_type": "bash_interrupt"})
+        same([d.rex("run_in_session", {"command": "true", "expect": e}).status for e in (["x" * 5000], ["x"] * 65)], [400, 400], "patterns have bounds")
+        d.local.ok("POST", f"/v1/sandboxes/{d.id}/exec", {"cmd": "stty -echo; exec sleep 100", "tty": True, "label": "swerex:mute", "wait": "0s"})
+        time.sleep(0.5)
+        same(d.run("x", session="mute", is_interactive_command=True, expect=[""])["expect_string"], "", "nothing was said, and nothing expected")
+        result = {}
+        held = threading.Thread(target=lambda: result.update(d.run("head -c 5500000 /dev/zero | tr '\\0' y; sleep 1.5; printf MARK; head -c 3000000 /dev/zero | tr '\\0' y; sleep 9", expect=["MARK"], check="ignore")))
+        held.start()
+        time.sleep(1)
+        os.kill(d.daemon.pid, signal.SIGSTOP)
+        time.sleep(2)
+        os.kill(d.daemon.pid, signal.SIGCONT)
+        held.join()
+        same(result.get("expect_string"), "MARK", "in the middle of a flood")
+
+
+@test("session: one that waits takes little memory", own=True)
+def _(_api):
+    with Within("idle") as d:
+        d.ok("create_session", {"session": "0"})
+        d.run("head -c 7000000 /dev/zero | tr '\\0' y", session="0")
+        before = lib.memory_kib(d.daemon.pid)
+        for i in range(1, 7):
+            d.ok("create_session", {"session": str(i)})
+            d.run("head -c 7000000 /dev/zero | tr '\\0' y", session=str(i))
+        time.sleep(0.2)
+        more = lib.memory_kib(d.daemon.pid) - before
+        check(more < 20000, f"{more} KiB")
+
+
+@test("a sandbox whose programs lie: a bash that never answers, a git that never ends", own=True)
+def _(_api):
+    with Within("lies") as d:
+        d.local.create({"key": "liar", "env": {"PATH": "/work/bin:/usr/bin:/bin"}})
+
+        def lie(name, text):
+            d.ok("write_file", {"path": f"/work/bin/{name}", "content": "#!/bin/sh\n" + text}, base="/liar")
+            d.ok("execute", {"command": ["chmod", "755", f"/work/bin/{name}"]}, base="/liar")
+        d.ok("create_session", base="/liar")
+        lie("bash", "exec sleep 100\n")
+        d.raises("swerex.exceptions.CommandTimeoutError", "run_in_session", {"command": "true", "timeout": 1}, base="/liar")
+        for what, status in (("@ d/", 200), ("A d/x", 200), ("A x", 413)):
+            lie("git", f"[ \"$6\" != diff ] || {{ yes '{what}' | head -n 300000; yes '@ d/' | head -n 300000; }} | tr ' \\n' '\\0\\0'\n")
+            begun = time.monotonic()
+            answer = d.call("GET", f"{HANDS}/liar/api/git/changes?path=/work")
+            same((answer.status, time.monotonic() - begun < 5), (status, True), f"{what}: {time.monotonic() - begun} s, {answer.body[:200]}")
+
+
 @test("the token's own sandbox: made when it is needed, each token's its own, gone with close", own=True)
 def _(_api):
     with Within("own") as d:
@@ -266,6 +357,13 @@ def _(_api):
         same(("".join(e["stdout"] or "" for e in seen), "".join(e["stderr"] or "" for e in seen), seen[-1]["exit_code"]), ("a\nä", "b\n", 5), "all of it, once")
         same(len({e["id"] for e in seen}), len(seen), "ids")
         same(get("bash/bash_events/search", command_id__eq=made["id"], order__gt=order).json["items"], [], "nothing more")
+        for limit in (1, 2, 3):
+            paged, page = [], {"next_page_id": 0}
+            while page["next_page_id"] is not None and len(paged) < 20:
+                page = get("bash/bash_events/search", command_id__eq=made["id"], limit=limit, page_id=page["next_page_id"]).json
+                check(0 < len(page["items"]) <= limit, page)
+                paged += page["items"]
+            same(("".join(e["stdout"] or "" for e in paged), "".join(e["stderr"] or "" for e in paged), paged[-1]["exit_code"]), ("a\nä", "b\n", 5), f"by pages of {limit}")
         same([get("bash/bash_events/search", command_id__eq=made["id"], **q).status for q in ({"limit": 0}, {"sort_order": "TIMESTAMP_DESC"}, {"kind__eq": "x"}, {"order__gt": "x"})], [400] * 4, "nonsense")
         same((get("bash/bash_events/search").status, get("bash/bash_events/search", command_id__eq="px_nobody").status), (400, 404), "no command")
         whole = post("execute_bash_command", {"command": "echo a; echo b >&2; sleep 90", "timeout": 5})

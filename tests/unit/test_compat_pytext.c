@@ -16,6 +16,8 @@ TEST(bytes_are_decoded_as_python_does)
 		{ { "a\xff!", 3 }, PY_REPLACE, "a\xef\xbf\xbd!" },
 		{ { "a\xff!", 3 }, PY_BACKSLASH, "a\\xff!" },
 		{ { "\xc3", 1 }, PY_BACKSLASH, "\\xc3" },
+		{ { "\xe2\x82!\xf0\x9f", 5 }, PY_REPLACE, "\xef\xbf\xbd!\xef\xbf\xbd" },
+		{ { "\xe2\x82!", 3 }, PY_BACKSLASH, "\\xe2\\x82!" },
 		{ { "\xed\xa0\x80", 3 }, PY_BACKSLASH, "\\xed\\xa0\\x80" }, /* half of a pair */
 		{ { "", 0 }, PY_STRICT, "" },
 	};
