@@ -114,8 +114,9 @@ struct seat_turn {
 };
 /* The session of that name, or NULL. */
 struct px *seat_process(struct sbx *s, const char *name);
-void seat_take(struct px *p, struct seat_turn *t); /* takes the reference of p */
-void seat_leave(struct seat *x);                   /* the turn is over */
+/* Takes the reference of p. False: too many wait already. */
+bool seat_take(struct px *p, struct seat_turn *t) MUST_USE;
+void seat_leave(struct seat *x); /* the turn is over */
 /* Ctrl-C, out of turn, where somebody else's command runs. */
 void seat_disturb(const struct px *p);
 void seat_say(struct seat *x, const void *bytes, size_t n);

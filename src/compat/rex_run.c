@@ -472,6 +472,17 @@ static void raise_syntax(struct call *c, const char *command, const struct whole
 	                    py_json(end->err)));
 }
 
+static void take_turn(struct run *x, struct px *p)
+{
+	struct fail f = { 0 };
+
+	if (seat_take(p, &x->turn))
+		return;
+	fail_set(&f, FAIL_BUSY, "too many requests for this session wait already");
+	answer_fail(x->call, &f);
+	run_free(x);
+}
+
 /* The session may have ended, and the sandbox too, while bash looked at it. */
 static void checked(struct call *c, const struct whole_end *end)
 {
@@ -496,7 +507,7 @@ static void checked(struct call *c, const struct whole_end *end)
 		struct px *p = session_of(x, s);
 
 		if (p)
-			seat_take(p, &x->turn);
+			take_turn(x, p);
 	}
 }
 
@@ -522,7 +533,7 @@ static void run(struct call *c, struct sbx *s)
 		x->exit_code = 0;
 		if (x->is_interrupt)
 			seat_disturb(p);
-		seat_take(p, &x->turn);
+		take_turn(x, p);
 		return;
 	}
 	px_unref(p);

@@ -217,7 +217,7 @@ static void create(struct call *c, struct sbx *s)
 		return;
 	}
 	x->call = call_ref(c);
-	seat_take(px_find(s->core, s->tenant, x->p->id, &f), &x->turn);
+	(void)!seat_take(px_find(s->core, s->tenant, x->p->id, &f), &x->turn); /* the first */
 }
 
 void rex_create_session(struct call *c)

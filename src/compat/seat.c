@@ -16,6 +16,7 @@
 #define TEXT_KEPT (2u << 20)  /* head and tail of so much each; the same while nobody sits there */
 #define LOOK_BACK (64u << 10) /* a pattern may begin so far before what is new */
 #define TYPED_MAX (32u << 20) /* every byte of a command may take four */
+#define TURNS_MAX 16          /* each has a command of up to BODY_JSON_MAX, its client or not */
 #define MARK '\036'           /* RS: in no text that a person writes */
 
 const char seat_command[] = "stty -echo; printf '\\036R\\036'; exec bash";
@@ -435,19 +436,23 @@ static struct seat *seat_of(struct px *p)
 	return x;
 }
 
-void seat_take(struct px *p, struct seat_turn *t)
+bool seat_take(struct px *p, struct seat_turn *t)
 {
 	struct seat *x = seat_of(p);
 	struct seat_turn **at = &x->turns;
+	size_t n = 0;
 
 	t->next = NULL;
 	if (x->then && !x->turns->call->r && !x->is_busy)
 		tell(x, &(struct seat_match){ .found = SEAT_TIMEOUT });
 	x->is_draining |= !x->turns;
-	while (*at)
-		at = &(*at)->next;
+	for (; *at; at = &(*at)->next)
+		n++;
+	if (n >= TURNS_MAX)
+		return false;
 	*at = t;
 	timer_set(&p->core->timers, &x->again, 0);
+	return true;
 }
 
 void seat_disturb(const struct px *p)

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import pathlib
+import select
 import signal
 import sys
 import threading
@@ -263,8 +264,8 @@ def _(_api):
 def _(_api):
     with Within("hostile") as d:
         d.ok("create_session")
-        d.run("yes $'\\036P0\\036' | tr -d '\\n' | head -c 6000000")
-        time.sleep(1)
+        d.run("yes $'\\036P0\\036' | tr -d '\\n' | head -c 6000000; touch /work/done")
+        wait_until(lambda: d.ok("execute", {"command": ["test", "-e", "/work/done"]})["exit_code"] == 0, 20, "all of them said")
         begun = time.monotonic()
         same(d.run("echo on")["output"], "on\n", "after a million prompts")
         check(time.monotonic() - begun < 5, f"{time.monotonic() - begun} s")
@@ -277,6 +278,16 @@ def _(_api):
         d.local.ok("POST", f"/v1/sandboxes/{d.id}/exec", {"cmd": "stty -echo; exec sleep 100", "tty": True, "label": "swerex:mute", "wait": "0s"})
         time.sleep(0.5)
         same(d.run("x", session="mute", is_interactive_command=True, expect=[""])["expect_string"], "", "nothing was said, and nothing expected")
+        d.rex("run_in_session", {"command": "sleep 100", "timeout": 0.2})
+        waiting = [Client(("127.0.0.1", d.daemon.port())) for _ in range(17)]
+        for client in waiting:
+            client.connection.request("POST", f"{REX}/given/run_in_session", json.dumps({"command": "cat", "is_interactive_command": True}), {"X-API-Key": d.key})
+        told = select.select([c.connection.sock for c in waiting], [], [], 5)[0]
+        same([c.connection.getresponse().status for c in waiting if c.connection.sock in told], [409], "so many wait for a turn, and no more")
+        for client in waiting:
+            client.close()
+        d.ok("close_session")
+        d.ok("create_session")
         result = {}
         held = threading.Thread(target=lambda: result.update(d.run("head -c 5500000 /dev/zero | tr '\\0' y; sleep 1.5; printf MARK; head -c 3000000 /dev/zero | tr '\\0' y; sleep 9", expect=["MARK"], check="ignore")))
         held.start()
