@@ -18,6 +18,8 @@ struct cp {
 	const char *place;
 	char sandbox[NAME_TEXT_MAX];
 	char remote[PATH_TEXT_MAX], local[PATH_TEXT_MAX];
+	char type[32]; /* of the remote one, as the API says it; "" when there is none */
+	mode_t mode;
 };
 
 /* SANDBOX:PATH; a local name with a colon is written ./a:b. */
@@ -69,19 +71,20 @@ static int go_into(char *to, const char *from, struct err *e)
 	           : 0;
 }
 
-/* Its type as the API says it; "" when there is none. */
-static int remote_type(struct cp *p, char type[32], struct err *e)
+static int look_remote(struct cp *p, struct err *e)
 {
 	const char *texts[] = { p->place, p->sandbox, place_path(p->place, p->remote) };
 	AUTO(str_done) struct str path = { .max = PATH_BYTES_MAX };
 	AUTO(json_decrefp) json_t *stat = NULL;
 
-	type[0] = '\0';
 	client_path(&path, "/v1/{}/{}/files/{}?relative=1&stat=1", texts);
-	if (client_call(&p->call->client, "GET", str_text(&path), NULL, &stat, e) == 0)
-		snprintf(type, 32, "%s", text_of(stat, "type"));
-	else if (e->kind != ERR_NOT_FOUND)
-		return -1;
+	if (client_call(&p->call->client, "GET", str_text(&path), NULL, &stat, e) < 0)
+		return e->kind == ERR_NOT_FOUND ? 0 : -1;
+	snprintf(p->type, sizeof p->type, "%s", text_of(stat, "type"));
+	/* A link's own mode says nothing of the file behind it. */
+	p->mode = strcmp(p->type, "file") == 0
+	              ? (mode_t)strtoul(text_of(stat, "mode"), NULL, 8) & 0777
+	              : 0666;
 	return 0;
 }
 
@@ -115,16 +118,15 @@ static int send_folder(struct cp *p, struct err *e)
 static int copy_in(struct cp *p, struct err *e)
 {
 	AUTO(fd_close) int fd = open(p->local, O_RDONLY | O_CLOEXEC);
-	char type[32];
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(e, errno, "open %s", p->local);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return err_new(e, ERR_INVALID, "%s is neither a file nor a folder", p->local);
-	if (remote_type(p, type, e) < 0)
+	if (look_remote(p, e) < 0)
 		return -1;
-	bool is_into = strcmp(type, "directory") == 0 || p->remote[strlen(p->remote) - 1] == '/';
+	bool is_into = strcmp(p->type, "directory") == 0 || p->remote[strlen(p->remote) - 1] == '/';
 	if (is_into && go_into(p->remote, p->local, e) < 0)
 		return -1;
 	p->call->client.doing = "copying";
@@ -149,7 +151,7 @@ static int fetch_file(struct cp *p, struct err *e)
 		return err_sys(e, errno, "make %s", p->local);
 	struct client_ask ask = { .method = "GET", .path = str_text(&path) };
 	int r = client_fetch(&p->call->client, &ask, fd, e);
-	if (r == 0 && (fchmod(fd, 0666 & ~mask) < 0 || rename(part, p->local) < 0))
+	if (r == 0 && (fchmod(fd, p->mode & ~mask) < 0 || rename(part, p->local) < 0))
 		r = err_sys(e, errno, "make %s", p->local);
 	if (r < 0)
 		(void)unlink(part); /* only the attempt */
@@ -196,19 +198,35 @@ static int fetch_folder(struct cp *p, struct err *e)
 	return 0;
 }
 
-static int copy_out(struct cp *p, struct err *e)
+/* A new file takes the old one's name: /dev/null or /dev/stdout would be gone, and a link that
+ * somebody else put there would lead elsewhere. */
+static int check_place(const struct cp *p, struct err *e)
 {
-	char type[32];
 	struct stat st;
 
-	if (remote_type(p, type, e) < 0)
+	if (lstat(p->local, &st) < 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
+		return 0;
+	return err_new(e, ERR_INVALID, "%s is neither a file nor a folder", p->local);
+}
+
+static int copy_out(struct cp *p, struct err *e)
+{
+	size_t named = strlen(p->local);
+	struct stat st;
+
+	if (look_remote(p, e) < 0)
 		return -1;
-	if (!type[0])
+	if (!p->type[0])
 		return err_new(e, ERR_NOT_FOUND, "%s: no such file or folder", p->remote);
-	if (stat(p->local, &st) == 0 && S_ISDIR(st.st_mode) && go_into(p->local, p->remote, e) < 0)
+	bool is_folder = stat(p->local, &st) == 0 && S_ISDIR(st.st_mode);
+
+	if (is_folder && go_into(p->local, p->remote, e) < 0)
+		return -1;
+	/* A link to a folder that the caller has named is one. */
+	if ((!is_folder || strlen(p->local) > named) && check_place(p, e) < 0)
 		return -1;
 	p->call->client.doing = "copying";
-	return strcmp(type, "directory") == 0 ? fetch_folder(p, e) : fetch_file(p, e);
+	return strcmp(p->type, "directory") == 0 ? fetch_folder(p, e) : fetch_file(p, e);
 }
 
 static int cp_run(struct verb_call *c, struct err *e)

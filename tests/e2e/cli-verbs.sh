@@ -224,6 +224,17 @@ t_ok "no link that leads out, no pipe" test ! -L back/out -a ! -L back/up -a ! -
 t_is "no setuid bit" "$(stat -c %a back/x)" 755
 t_cli "cp of a file" 0 "" cp box:/work/a/b.txt here.txt
 t_is "here" "$(head -n 1 here.txt)" zero
+cli exec box -- sh -c 'cd /work; printf ran >tool; chmod 6755 tool'
+t_cli "cp of a program" 0 "" cp box:/work/tool tool
+t_is "it is one here, and nothing more" "$(stat -c %a tool)" 755
+mkdir places && ln -s /dev/null places/null && ln -s "$T/tool" places/tool && ln -s places links && mkfifo places/pipe
+for name in places/null places/tool places/pipe places links; do
+	t_no "cp to $name, where a name would be lost" 125 '*neither a file nor a folder*' cp box:/work/tool "$name"
+done
+t_is "they are as before" "$(readlink places/null) $(cat tool)" "/dev/null ran"
+rm places/tool
+t_cli "cp to a link to a folder" 0 "" cp box:/work/tool links
+t_is "goes into it" "$(cat places/tool)" ran
 t_cli "cp of a file to a folder" 0 "" cp here.txt box:/work/
 t_cli "there" 0 zero exec box -- head -n 1 /work/here.txt
 t_no "cp within one side" 125 'one of the two is SANDBOX:PATH*' cp a b
