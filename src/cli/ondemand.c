@@ -16,6 +16,7 @@
 
 #define START_MS 30000 /* of a busy machine */
 #define LOOK_MS 2
+#define AGAIN_MS 50
 #define IDLE_EXIT_MS 60000 /* unless the config says something else */
 #define LOG_NAME "launcher.log"
 #define STATUS_BUSY 3 /* of caisson-launcher: another one has the run folder */
@@ -174,6 +175,24 @@ static int check_alive(struct start *s, struct err *e)
 	               said[0] ? said : "it said nothing");
 }
 
+static int start(struct start *s, struct err *e)
+{
+	fd_close(&s->log_fd);
+	/* Anew, so that nothing somebody put there is written to. */
+	if (unlinkat(s->run_fd, LOG_NAME, 0) < 0 && errno != ENOENT)
+		return err_sys(e, errno, "remove the old %s", LOG_NAME);
+	s->log_fd =
+	    openat(s->run_fd, LOG_NAME, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+	if (s->log_fd < 0)
+		return err_sys(e, errno, "make %s", LOG_NAME);
+	s->pid = fork();
+	if (s->pid < 0)
+		return err_sys(e, errno, "fork");
+	if (s->pid == 0)
+		become_launcher(s);
+	return 0;
+}
+
 static int await_socket(struct start *s, int64_t until_ms, struct err *e)
 {
 	while (now_ms() < until_ms) {
@@ -186,7 +205,10 @@ static int await_socket(struct start *s, int64_t until_ms, struct err *e)
 		if (check_alive(s, e) < 0)
 			return -1;
 		progress_show("starting the daemon", 0);
-		pause_ms(LOOK_MS);
+		pause_ms(s->pid < 0 ? AGAIN_MS : LOOK_MS);
+		/* Whoever had its place makes a socket yet, or was about to leave it. */
+		if (s->pid < 0 && start(s, e) < 0)
+			return -1;
 	}
 	return err_new(e, ERR_INTERNAL,
 	               "the daemon does not answer on %s after %d s; %s/%s tells more",
@@ -212,23 +234,6 @@ static int take_settings(struct start *s, struct settings *x, struct err *e)
 		n++;
 	s->args[n] = (char *)"--on-demand";
 	s->args[n + 1] = NULL;
-	return 0;
-}
-
-static int start(struct start *s, struct err *e)
-{
-	/* Anew, so that nothing somebody put there is written to. */
-	if (unlinkat(s->run_fd, LOG_NAME, 0) < 0 && errno != ENOENT)
-		return err_sys(e, errno, "remove the old %s", LOG_NAME);
-	s->log_fd =
-	    openat(s->run_fd, LOG_NAME, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
-	if (s->log_fd < 0)
-		return err_sys(e, errno, "make %s", LOG_NAME);
-	s->pid = fork();
-	if (s->pid < 0)
-		return err_sys(e, errno, "fork");
-	if (s->pid == 0)
-		become_launcher(s);
 	return 0;
 }
 

@@ -55,6 +55,19 @@ t_is "the daemon is gone, the next client starts another that knows the sandbox"
 t_ok "rm" bounded "$caisson" rm "$sb"
 end_daemon
 
+# One that leaves has its folder a little longer than its socket.
+python3 -c 'import fcntl, sys, time
+lock = open(sys.argv[1], "r+")
+fcntl.lockf(lock, fcntl.LOCK_EX)
+open(sys.argv[2], "x")
+time.sleep(1)' "$run_dir/launcher.lock" "$T/locked" &
+leaving=$!
+eventually test -e "$T/locked"
+out=$(bounded "$caisson" list -q 2>&1)
+t_is "one that is leaving is waited for" "$? $out" "0 "
+wait "$leaving"
+end_daemon
+
 # What the launcher says when it fails is shown.
 mkdir -p bad
 cp "$caisson" bad/caisson
