@@ -7,6 +7,9 @@
 
 #include "cli/docker-internal.h"
 
+#define BYTES_MAX 1e18 /* what a limit can say as an integer; the API knows the real ceilings */
+#define CPUS_MAX 1e6
+
 /* ---- pairs --------------------------------------------------------------------------- */
 
 static int add_pair(json_t *into, const char *text, const char *what, bool is_env, struct err *e)
@@ -166,6 +169,11 @@ static int take_volume(const char *text, json_t *body, json_t *fs, struct err *e
 	return add_mount(&m, body, fs, e);
 }
 
+static bool is_word(const char *text, size_t n, const char *word)
+{
+	return strlen(word) == n && strncmp(text, word, n) == 0;
+}
+
 /* type=bind,src=/a,dst=/b,readonly */
 static int take_mount(const char *text, json_t *body, json_t *fs, struct err *e)
 {
@@ -185,13 +193,12 @@ static int take_mount(const char *text, json_t *body, json_t *fs, struct err *e)
 	while (*text) {
 		size_t n = strcspn(text, ","), name = strcspn(text, "=,"), i = 0;
 
-		while (i < COUNT(keys) &&
-		       (strlen(keys[i].name) != name || strncmp(keys[i].name, text, name) != 0))
+		while (i < COUNT(keys) && !is_word(text, name, keys[i].name))
 			i++;
 		if (i < COUNT(keys) && name < n)
 			snprintf((char *)&m + keys[i].at, keys[i].size, "%.*s", (int)(n - name - 1),
 			         text + name + 1);
-		else if (strncmp(text, "readonly", name) == 0 || strncmp(text, "ro", name) == 0)
+		else if (is_word(text, name, "readonly") || is_word(text, name, "ro"))
 			m.is_read_only = strncmp(text + name, "=false", 6) != 0;
 		else
 			return err_new(e, ERR_INVALID, "unexpected key '%.*s' in '%.*s'", (int)name,
@@ -226,7 +233,7 @@ static int take_folders(const struct docker_run *x, json_t *body, struct err *e)
 
 /* ---- limits -------------------------------------------------------------------------- */
 
-/* 512m, 1G, 1073741824, 64mb, 100b: bytes. */
+/* 512m, 1G, 1073741824, 64mb, 100b: bytes. What is no number (nan) is in no range. */
 static int take_bytes(const char *flag, const char *text, json_t *limits, const char *key,
                       struct err *e)
 {
@@ -234,14 +241,15 @@ static int take_bytes(const char *flag, const char *text, json_t *limits, const 
 	char *end = NULL;
 	double n = strtod(text, &end);
 	const char *unit = *end ? strchr(units, *end | 0x20) : units;
+	bool is_unit =
+	    unit && *unit && strlen(end) <= 2 && (!*end || !end[1] || (end[1] | 0x20) == 'b');
 
-	if (end == text || n < 0 || !unit || !*unit || (*end && strlen(end) > 2) ||
-	    (*end && end[1] && (end[1] | 0x20) != 'b'))
+	for (; is_unit && unit > units; unit--)
+		n *= 1024;
+	if (end == text || !is_unit || !(n >= 0 && n <= BYTES_MAX))
 		return err_new(e, ERR_INVALID,
 		               "invalid argument \"%s\" for \"%s\" flag: invalid size: '%s'", text,
 		               flag, text);
-	for (; unit > units; unit--)
-		n *= 1024;
 	if (n >= 1)
 		json_object_set_new(limits, key, json_integer((json_int_t)n));
 	return 0;
@@ -274,7 +282,7 @@ static int take_cpus(const char *text, json_t *limits, struct err *e)
 	char *end = NULL;
 	double cpus = strtod(text, &end);
 
-	if (end == text || *end || cpus < 0)
+	if (end == text || *end || !(cpus >= 0 && cpus <= CPUS_MAX))
 		return bad_number(text, "--cpus", e);
 	if (cpus > 0)
 		json_object_set_new(limits, "cpu", json_real(cpus));

@@ -1,5 +1,7 @@
 #include "cli/flags.h"
 
+#include <strings.h>
+
 #include "base/vec.h"
 #include "spec/config.h"
 #include "spec/opts.h"
@@ -24,7 +26,7 @@ static int set_switch_as(void *field, const char *value, struct err *e)
 		      { "0", false },   { "t", true },      { "f", false } };
 
 	for (size_t i = 0; i < COUNT(words); i++) {
-		if (strcmp(words[i].word, value) != 0)
+		if (strcasecmp(words[i].word, value) != 0)
 			continue;
 		*(bool *)field = words[i].is_on;
 		return 0;

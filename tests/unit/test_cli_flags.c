@@ -107,6 +107,7 @@ TEST(values_without_a_space)
 		{ "-tvalue", "value", false },      { "-t=value", "value", false },
 		{ "-atvalue", "value", true },      { "--on=true", NULL, true },
 		{ "--on --on=false", NULL, false }, { "-ta", "a", false },
+		{ "--on=True", NULL, true },        { "--on --on=F", NULL, false },
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
