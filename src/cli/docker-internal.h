@@ -95,6 +95,7 @@ void docker_warn(const char *text);
 struct docker_run {
 	struct verb_opts common;
 	bool is_detached, has_stdin, is_tty, is_removed, is_read_only, is_publishing_all;
+	bool is_quiet; /* nothing is pulled, so nothing is said of it */
 	const char *name, *folder, *user, *entrypoint, *network, *memory, *cpus, *pids;
 	const char *platform, *cidfile, *stop_signal, *stop_timeout, *restart;
 	struct flag_list env, env_files, volumes, mounts, ports, labels, label_files, tmpfs;
@@ -133,6 +134,8 @@ int docker_begin(struct client *c, const char *path, json_t *body, const char *w
 void docker_size(json_t *body); /* of the terminal */
 
 /* ---- docker_life.c ---- */
+int docker_signal(const char *text, int *out, struct err *e) MUST_USE; /* TERM, SIGTERM, 15 */
+int docker_seconds(const char *text, long *out, struct err *e) MUST_USE; /* "": the default */
 /* Its process gets the signal, then the time, then the end: as `docker stop`. */
 int docker_stop_box(struct client *c, struct box *b, const char *seconds, const char *sig,
                     struct err *e) MUST_USE;

@@ -165,15 +165,15 @@ static int copy_entry(struct stream *s, struct archive_entry *entry)
 {
 	static char buf[64u << 10];
 	char name[PATH_TEXT_MAX];
+	const char *was = archive_entry_pathname(entry);
 	la_ssize_t n;
 
-	rename_to(name, s->base, archive_entry_pathname(entry));
+	if (!was || archive_entry_hardlink(entry)) /* the daemon makes neither */
+		return err_new(s->e, ERR_INTERNAL, "the daemon's archive is malformed");
+	rename_to(name, s->base, was);
 	archive_entry_set_pathname(entry, name);
-	if (archive_entry_hardlink(entry)) {
-		rename_to(name, s->base, archive_entry_hardlink(entry));
-		archive_entry_set_hardlink(entry, name);
-	}
-	if (archive_write_header(s->out, entry) != ARCHIVE_OK)
+	/* A warning says that a name is not ASCII: it is then stored as bytes. */
+	if (archive_write_header(s->out, entry) < ARCHIVE_WARN)
 		return library_fails(s, s->out);
 	while ((n = archive_read_data(s->in, buf, sizeof buf)) > 0)
 		if (archive_write_data(s->out, buf, (size_t)n) != n)
@@ -193,7 +193,7 @@ static int put_folder(struct stream *s, const json_t *stat)
 	int r = archive_write_header(s->out, entry);
 
 	archive_entry_free(entry);
-	return r == ARCHIVE_OK ? 0 : library_fails(s, s->out);
+	return r < ARCHIVE_WARN ? library_fails(s, s->out) : 0;
 }
 
 static int copy_archive(struct stream *s, const json_t *stat)
@@ -219,12 +219,16 @@ static int copy_file(struct stream *s, const json_t *stat)
 	struct span piece;
 	int r;
 
+	if (s->answer.length > INT64_MAX) {
+		archive_entry_free(entry);
+		return err_new(s->e, ERR_INTERNAL, "the daemon does not say how long the file is");
+	}
 	archive_entry_set_pathname(entry, s->base);
 	archive_entry_set_filetype(entry, AE_IFREG);
 	archive_entry_set_perm(entry, (mode_t)strtoul(text_of(stat, "mode"), NULL, 8));
 	archive_entry_set_size(entry, (la_int64_t)s->answer.length);
 	archive_entry_set_mtime(entry, (time_t)(number_of(stat, "mtime_ms") / 1000), 0);
-	r = archive_write_header(s->out, entry) == ARCHIVE_OK ? 1 : library_fails(s, s->out);
+	r = archive_write_header(s->out, entry) < ARCHIVE_WARN ? library_fails(s, s->out) : 1;
 	archive_entry_free(entry);
 	while (r > 0 && (r = client_read(s->client, &s->answer, &piece, s->e)) > 0)
 		if (archive_write_data(s->out, piece.at, piece.len) != (la_ssize_t)piece.len)
@@ -274,7 +278,9 @@ static int pack_outside(struct client *c, const struct side *from, struct err *e
 	            : library_fails(&s, s.out);
 	if (r == 0)
 		r = is_folder(stat) ? copy_archive(&s, stat) : copy_file(&s, stat);
-	if (archive_write_close(s.out) != ARCHIVE_OK && r == 0)
+	if (r < 0)
+		(void)archive_write_fail(s.out); /* or it would look whole to whoever reads it */
+	else if (archive_write_close(s.out) != ARCHIVE_OK)
 		r = library_fails(&s, s.out);
 	archive_read_free(s.in);
 	archive_write_free(s.out);
@@ -361,6 +367,8 @@ static int cp_run(struct verb_call *c, struct err *e)
 		docker_warn("-a: owners stay those of whoever copies");
 	if (from.is_stream)
 		return unpack_inside(&c->client, &to, e);
+	if (to.is_stream && isatty(STDOUT_FILENO)) /* names and bytes of somebody else */
+		return err_new(e, ERR_INVALID, "an archive is not for a terminal: redirect it");
 	if (to.is_stream)
 		return pack_outside(&c->client, &from, e);
 	if (from.is_inside)

@@ -57,7 +57,10 @@ static const char *first_word(const json_t *body)
 int docker_live(struct client *c, const char *path, json_t *body, const struct docker_live *how,
                 struct err *e)
 {
-	AUTO(pump_done) struct pump p = { .is_tty = how->is_tty, .has_stdin = how->has_stdin };
+	AUTO(pump_done)
+	struct pump p = { .is_tty = how->is_tty,
+		          .has_stdin = how->has_stdin,
+		          .is_proxy = how->is_start };
 
 	json_object_set_new(body, "stdin", json_boolean(how->has_stdin));
 	if (how->is_tty) {

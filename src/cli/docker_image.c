@@ -92,7 +92,8 @@ int docker_image_find(struct client *c, const char *name, struct docker_image *o
 	AUTO(json_decrefp) json_t *images = NULL;
 
 	*out = (struct docker_image){ .settings = NULL };
-	snprintf(out->name, sizeof out->name, "%s", name);
+	if (snprintf(out->name, sizeof out->name, "%s", name) >= (int)sizeof out->name)
+		return err_new(e, ERR_INVALID, "the name of the image is too long");
 	if (strcmp(name, "host") == 0 || strncmp(name, "dir:", 4) == 0)
 		return 0;
 	if (get_images(c, &images, e) < 0)
@@ -353,8 +354,8 @@ static int version_run(struct verb_call *c, struct err *e)
 	if (client_call(&c->client, "GET", "/v1/health", NULL, NULL, e) < 0)
 		return -1;
 	uname(&u);
-	json_t *one = json_pack("{ss,ss,ss,ss}", "Version", CAISSON_VERSION, "ApiVersion", "1.47",
-	                        "Os", "linux", "Arch", u.machine);
+	json_t *one = json_pack("{ss,ss,ss,ss,ss}", "Version", CAISSON_VERSION, "ApiVersion",
+	                        "1.47", "APIVersion", "1.47", "Os", "linux", "Arch", u.machine);
 	return print_about(c->opts, json_pack("{so,sO}", "Client", one, "Server", one), text, e);
 }
 

@@ -21,23 +21,34 @@ static int print_name(const char *name, struct err *e)
 
 /* ---- its process --------------------------------------------------------------------- */
 
-static int send_signal(struct client *c, const struct box *b, const char *sig, struct err *e)
+/* TERM, SIGTERM, 15, RTMIN+3. */
+int docker_signal(const char *text, int *out, struct err *e)
+{
+	const char *name = text + (strncasecmp(text, "SIG", 3) == 0 ? 3 : 0);
+	bool is_late = strncasecmp(name, "RTMIN", 5) == 0;
+	const char *digits = is_late ? name + 5 : name;
+	char *end = NULL;
+	long number = strtol(digits, &end, 10);
+	bool is_number = !*end && (is_late || end != digits);
+
+	*out = 0;
+	for (int i = 1; i < SIGRTMIN && !is_number; i++)
+		if (sigabbrev_np(i) && strcasecmp(sigabbrev_np(i), name) == 0)
+			*out = i;
+	if (is_number && number >= 0 && number <= SIGRTMAX)
+		*out = (int)number + (is_late ? SIGRTMIN : 0);
+	return *out > 0 && *out <= SIGRTMAX
+	           ? 0
+	           : err_new(e, ERR_NOT_FOUND, "invalid signal: %s", text);
+}
+
+static int send_signal(struct client *c, const struct box *b, int sig, struct err *e)
 {
 	const char *texts[] = { text_of(b->main, "id") };
 	AUTO(str_done) struct str path = { .max = DOCKER_PATH_MAX };
-	char *end = NULL;
-	long number = strtol(sig, &end, 10);
-	char name[NAME_TEXT_MAX];
 
-	snprintf(name, sizeof name, "%s", strncasecmp(sig, "SIG", 3) == 0 ? sig + 3 : sig);
-	for (char *letter = name; *letter; letter++)
-		*letter = (char)(*letter >= 'a' && *letter <= 'z' ? *letter - 0x20 : *letter);
 	client_path(&path, "/v1/processes/{}/signal", texts);
-	return client_call(
-	    c, "POST", str_text(&path),
-	    json_pack("{so}", "sig",
-	              end != sig && !*end ? json_integer(number) : json_string(name)),
-	    NULL, e);
+	return client_call(c, "POST", str_text(&path), json_pack("{si}", "sig", sig), NULL, e);
 }
 
 /* Waits so long for its end, or for as long as it takes (NULL). */
@@ -82,7 +93,7 @@ static int settle_down(struct client *c, struct box *b, struct err *e)
 	return 0;
 }
 
-static int parse_seconds(const char *text, long *out, struct err *e)
+int docker_seconds(const char *text, long *out, struct err *e)
 {
 	char *end = NULL;
 
@@ -94,8 +105,7 @@ static int parse_seconds(const char *text, long *out, struct err *e)
 }
 
 /* A signal, and so long for its end. What cannot be told may have ended: settle_down() sees. */
-static int tell_and_wait(struct client *c, struct box *b, const char *sig, const char *time,
-                         struct err *e)
+static int tell_and_wait(struct client *c, struct box *b, int sig, const char *time, struct err *e)
 {
 	struct err missed = { 0 };
 
@@ -110,18 +120,20 @@ int docker_stop_box(struct client *c, struct box *b, const char *seconds, const 
 	const char *own_sig = text_of(b->conf, "stop_signal");
 	char wait[32];
 	long time;
+	int number;
 
-	if (parse_seconds(seconds ? seconds : text_of(b->conf, "stop_timeout"), &time, e) < 0)
+	if (!sig)
+		sig = *own_sig ? own_sig : "TERM";
+	if (docker_signal(sig, &number, e) < 0 ||
+	    docker_seconds(seconds ? seconds : text_of(b->conf, "stop_timeout"), &time, e) < 0)
 		return -1;
 	if (box_state(b) == BOX_PAUSED &&
 	    (box_post(c, b, "resume", NULL, NULL, e) < 0 || box_again(c, b, e) < 0))
 		return -1;
-	if (!sig)
-		sig = *own_sig ? own_sig : "TERM";
 	snprintf(wait, sizeof wait, "%lds", time);
-	if (time != 0 && tell_and_wait(c, b, sig, time < 0 ? NULL : wait, e) < 0)
+	if (time != 0 && tell_and_wait(c, b, number, time < 0 ? NULL : wait, e) < 0)
 		return -1;
-	if (tell_and_wait(c, b, "KILL", WAIT_KILLED, e) < 0)
+	if (tell_and_wait(c, b, SIGKILL, WAIT_KILLED, e) < 0)
 		return -1;
 	return settle_down(c, b, e);
 }
@@ -152,18 +164,14 @@ static int stop_run(struct verb_call *c, struct err *e)
 
 /* ---- kill ---------------------------------------------------------------------------- */
 
-static bool is_kill(const char *sig)
-{
-	return !sig || strcasecmp(sig, "KILL") == 0 || strcasecmp(sig, "SIGKILL") == 0 ||
-	       strcmp(sig, "9") == 0;
-}
-
 static int kill_one(struct verb_call *c, const char *name, struct err *e)
 {
 	const struct stop *x = c->opts;
 	AUTO(box_done) struct box b = { 0 };
+	int sig;
 
-	if (box_find(&c->client, name, &b, e) < 0)
+	if (docker_signal(x->sig ? x->sig : "KILL", &sig, e) < 0 ||
+	    box_find(&c->client, name, &b, e) < 0)
 		return -1;
 	if (box_state(&b) != BOX_RUNNING && box_state(&b) != BOX_PAUSED)
 		return err_new(e, ERR_NOT_FOUND,
@@ -172,9 +180,13 @@ static int kill_one(struct verb_call *c, const char *name, struct err *e)
 	if (!b.main)
 		return err_new(e, ERR_NOT_FOUND,
 		               "cannot kill container: %s: it has no process of its own", name);
-	if (send_signal(&c->client, &b, x->sig ? x->sig : "KILL", e) < 0)
+	/* What is frozen would not hear of it before it goes on. */
+	if (sig == SIGKILL && box_state(&b) == BOX_PAUSED &&
+	    (box_post(&c->client, &b, "resume", NULL, NULL, e) < 0))
 		return -1;
-	if (is_kill(x->sig) &&
+	if (send_signal(&c->client, &b, sig, e) < 0)
+		return -1;
+	if (sig == SIGKILL &&
 	    (await_main(&c->client, &b, NULL, e) < 0 || settle_down(&c->client, &b, e) < 0))
 		return -1;
 	return print_name(name, e);
@@ -237,11 +249,12 @@ static int wait_one(struct verb_call *c, const char *name, struct err *e)
 
 	if (box_find(&c->client, name, &b, e) < 0)
 		return -1;
-	if (!b.main)
+	if (!b.conf)
 		return err_new(e, ERR_NOT_FOUND, "container %s has no process to wait for", b.id);
-	if (await_main(&c->client, &b, NULL, e) < 0)
+	if (b.main && await_main(&c->client, &b, NULL, e) < 0)
 		return -1;
-	snprintf(code, sizeof code, "%d", remote_exit_status(b.main));
+	/* One that was only created does not run: as there, nobody waits for its start. */
+	snprintf(code, sizeof code, "%d", b.main ? remote_exit_status(b.main) : 0);
 	return print_name(code, e);
 }
 

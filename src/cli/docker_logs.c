@@ -9,6 +9,7 @@
 #include "wire/base64.h"
 
 #define EVENT_BYTES_MAX (4u << 20)
+#define TAIL_MAX (1u << 30) /* more lines than any log has: all of them */
 
 struct logs {
 	struct verb_opts common;
@@ -162,7 +163,9 @@ static int parse_tail(const char *text, size_t *out, struct err *e)
 	*out = SIZE_MAX;
 	if (!text || strcmp(text, "all") == 0 || text[0] == '-')
 		return 0;
-	*out = strtoul(text, &end, 10);
+	unsigned long n = strtoul(text, &end, 10);
+
+	*out = n < TAIL_MAX ? n : SIZE_MAX;
 	return *text && !*end ? 0 : err_new(e, ERR_INVALID, "invalid tail: %s", text);
 }
 

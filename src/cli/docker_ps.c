@@ -1,7 +1,7 @@
 /*
  * docker_ps.c - which containers there are, and all about one: ps, inspect, port, top.
  */
-#include <fnmatch.h>
+#include <regex.h>
 
 #include "cli/docker-internal.h"
 #include "cli/docker_template.h"
@@ -161,27 +161,19 @@ static bool is_labelled(const struct box *b, const char *text)
 	return value && (!equals || strcmp(value, equals + 1) == 0);
 }
 
-/* A part of the name; with ^ and $ its ends, as in the patterns that people write. */
+/* A regular expression, anywhere in the name, with or without the slash of the API in front. */
 static bool is_named(const struct box *b, const char *text)
 {
-	const char *name = box_name(b);
-	bool is_from_start = *text == '^';
-	char part[NAME_TEXT_MAX];
+	char name[NAME_TEXT_MAX];
+	regex_t re;
 
-	text += is_from_start;
-	text += is_from_start && *text == '/';
-	size_t n = strlen(text), len = strlen(name);
-	bool is_to_end = n > 0 && text[n - 1] == '$';
+	snprintf(name, sizeof name, "/%s", box_name(b));
+	if (regcomp(&re, text, REG_EXTENDED | REG_NOSUB) != 0)
+		return strstr(name, text) != NULL;
+	bool is_fit = regexec(&re, name, 0, NULL, 0) == 0 || regexec(&re, name + 1, 0, NULL, 0) == 0;
 
-	snprintf(part, sizeof part, "%.*s", (int)(n - is_to_end), text);
-	n = strlen(part);
-	if (is_from_start && is_to_end)
-		return strcmp(name, part) == 0;
-	if (is_from_start)
-		return strncmp(name, part, n) == 0;
-	if (is_to_end)
-		return len >= n && strcmp(name + len - n, part) == 0;
-	return strstr(name, part) != NULL;
+	regfree(&re);
+	return is_fit;
 }
 
 static bool has_status(const struct box *b, const char *text)

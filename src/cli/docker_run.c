@@ -154,6 +154,18 @@ static int keep(const struct docker_run *x, json_t *sandbox, const json_t *label
 	return 0;
 }
 
+/* What `stop` will need has to be right now. */
+static int check_stop(const struct docker_run *x, struct err *e)
+{
+	int sig;
+	long seconds;
+
+	return (x->stop_signal && docker_signal(x->stop_signal, &sig, e) < 0) ||
+	               docker_seconds(x->stop_timeout, &seconds, e) < 0
+	           ? -1
+	           : 0;
+}
+
 static int make(struct client *c, const struct docker_run *x, char *const *words, struct box *out,
                 struct err *e)
 {
@@ -163,7 +175,7 @@ static int make(struct client *c, const struct docker_run *x, char *const *words
 	char key[NAME_TEXT_MAX];
 
 	json_object_set_new(body, "labels", labels);
-	if ((x->name && check_name(x->name, e) < 0) ||
+	if ((x->name && check_name(x->name, e) < 0) || check_stop(x, e) < 0 ||
 	    docker_pairs(&x->labels, &x->label_files, "label", labels, e) < 0 ||
 	    docker_spec(x, body, e) < 0 || find_image(c, words[0], &image, e) < 0)
 		return -1;
@@ -492,6 +504,7 @@ static const struct flag run_flags[] = {
 	{ 'd',  FLAG_SWITCH, "detach",       offsetof(struct docker_run, is_detached), NULL, "run it in the background; prints its id", NULL },
 	{ 'i',  FLAG_SWITCH, "interactive",  offsetof(struct docker_run, has_stdin), NULL, "pass standard input on", NULL },
 	{ 't',  FLAG_SWITCH, "tty",          offsetof(struct docker_run, is_tty), NULL, "a terminal of its own", NULL },
+	{ 'q',  FLAG_SWITCH, "quiet",        offsetof(struct docker_run, is_quiet), NULL, "nothing is pulled in any case", NULL },
 	{ '\0', FLAG_SWITCH, "rm",           offsetof(struct docker_run, is_removed), NULL, "remove it when its process has ended", NULL },
 	{ '\0', FLAG_TEXT,   "name",         offsetof(struct docker_run, name), "NAME", "a name of yours", NULL },
 	{ 'e',  FLAG_LIST,   "env",          offsetof(struct docker_run, env), "NAME=VALUE", "a variable", NULL },

@@ -21,7 +21,6 @@ struct word {
 /* clang-format off */
 static const struct word run_words[] = {
 	{ "init", 0, true, HOLDS, NULL, NULL },
-	{ "quiet", 'q', true, HOLDS, NULL, NULL },
 	{ "no-healthcheck", 0, true, HOLDS, NULL, NULL },
 	{ "disable-content-trust", 0, true, HOLDS, NULL, NULL },
 	{ "oom-kill-disable", 0, true, REFUSED, " false ", "whoever runs out of memory ends" },

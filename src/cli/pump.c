@@ -106,7 +106,10 @@ static void read_signal(struct state *s)
 		break;
 	case SIGTERM:
 	case SIGHUP:
-		end_process(s);
+		if (s->p->is_proxy)
+			tell_signal(s, (int)info.ssi_signo);
+		else
+			end_process(s);
 		break;
 	default:
 		tell_signal(s, (int)info.ssi_signo);

@@ -95,6 +95,7 @@ def _(api):
             for how in (["--rm"], ["--rm", "-d"]):
                 docker.fails(status, text, "run", *how, IMAGE, *words)
         same(docker.run("run", "--rm", IMAGE, "sh", "-c", "kill -TERM $$")[0], 143)
+        check(re.fullmatch("[0-9a-f]{64}\n", docker.out("run", "--rm", "-qd", IMAGE, "true")), "-qd")
         same(docker.run("run", "--rm", IMAGE, "sh", "-c", "kill -KILL $$")[0], 137)
         same(docker.run("run", "--rm", "-m", "64m", IMAGE, "sh", "-c", "x=0123456789; while :; do x=$x$x; done")[0], 137, "no memory")
         same(docker.out("ps", "-aq"), "", "what is left")
@@ -242,6 +243,22 @@ def _(api):
         same(docker.out("kill", "lives"), "lives\n")
         same(docker.out("inspect", "-f", "{{.State.ExitCode}}", "lives"), "137\n")
         docker.fails(1, "is not running", "kill", "lives")
+        docker.fails(1, "invalid signal: NOPE", "kill", "-s", "NOPE", "lives")
+        docker.fails(1, "invalid signal: NOPE", "stop", "-s", "NOPE", "lives")
+        docker.fails(125, "invalid signal: NOPE", "run", "-d", "--stop-signal", "NOPE", IMAGE, "true")
+        docker.fails(125, "invalid argument", "run", "-d", "--stop-timeout", "x", IMAGE, "true")
+        docker.out("run", "-dt", "--name", "shell", IMAGE, "sh")
+        docker.out("run", "-d", "--name", "alarm", IMAGE, "sleep", "100")
+        docker.out("kill", "--signal=sigalrm", "alarm")
+        same(docker.out("wait", "alarm"), "142\n")
+        docker.out("start", "alarm")
+        docker.out("pause", "alarm")
+        docker.out("kill", "alarm")
+        same(docker.out("wait", "alarm"), "137\n")
+        same(docker.out("inspect", "-f", "{{.State.Running}}", "shell"), "true\n", "a terminal without input")
+        docker.out("run", "--name", "many", IMAGE, "sh", "-c", "i=0; while [ $i -lt 100 ]; do echo $i; i=$((i + 1)); done")
+        for n, lines in (("9223372036854775808", 100), ("3", 3), ("0", 0), ("all", 100)):
+            same(len(docker.out("logs", "--tail", n, "many").splitlines()), lines, n)
         same(docker.out("rm", "lives"), "lives\n")
         docker.fails(1, "No such container: lives", "rm", "lives")
         docker.out("rm", "-f", "lives")
@@ -269,6 +286,7 @@ def _(api):
         name = docker.out("create", "--name", "later", IMAGE, "echo", "created").strip()
         same(docker.out("ps", "-a", "--format", "{{.State}} {{.Status}}", "-f", f"id={name[:12]}"), "created Created\n")
         docker.fails(1, "is not running", "exec", "later", "true")
+        same(docker.out("wait", "later"), "0\n")
         same(docker.run("start", "-a", "later")[:2], (0, "created\n"))
 
 
@@ -282,6 +300,11 @@ def _(api):
             p.send_signal(sig)
             same(p.wait(100), status, str(sig))
             p.communicate()
+        p = subprocess.Popen([DOCKER, "run", "--rm", IMAGE, "sh", "-c", "trap 'sleep 3; echo saved; exit 7' TERM; echo up; while :; do sleep 0.1; done"],
+                             env=docker.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        same(p.stdout.readline(), b"up\n")
+        p.send_signal(signal.SIGTERM)
+        same((p.wait(20), p.communicate()[0]), (7, b"saved\n"), "it takes its time")
         same(docker.out("ps", "-aq"), "")
         docker.out("run", "-d", "--name", "term", IMAGE, "sleep", "100")
         said = subprocess.run([sys.executable, PLACE / "term.py", "expect up", "type hello\\r", "expect <hello>", "size 40 120", "type \\x03",
@@ -348,6 +371,47 @@ def _(api):
         docker.out("cp", "-", "cp:/var", input=packed)
         same(find("/var/srv2"), ["/var/srv2/run", "/var/srv2/sub/b"])
         docker.fails(1, "extraction point is not a directory", "cp", "-", "cp:/root/a", input=packed)
+        docker.out("exec", "cp", "sh", "-c", "mkdir /umlaut; echo 1 >/umlaut/ü; echo 2 >\"/umlaut/$(printf 'a\\377')\"")
+        odd = subprocess.run([DOCKER, "cp", "cp:/umlaut", "-"], env=docker.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        same((odd.returncode, odd.stderr), (0, b""))
+        with tarfile.open(fileobj=io.BytesIO(odd.stdout)) as tar:
+            same(sorted(m.name.encode("utf-8", "surrogateescape") for m in tar), [b"umlaut", b"umlaut/a\xff", "umlaut/ü".encode()])
+        one = subprocess.run([DOCKER, "cp", "cp:/umlaut/ü", "-"], env=docker.env, stdout=subprocess.PIPE).stdout
+        with tarfile.open(fileobj=io.BytesIO(one)) as tar:
+            same([m.name for m in tar], ["ü"])
+
+
+@test("cp: what is inside decides nothing here: no link, no name, no device")
+def _(api):
+    with Docker(api) as docker:
+        here = PLACE / "out"
+        here.mkdir()
+        (PLACE / "mine").write_text("mine\n")
+        docker.out("run", "-d", "--name", "bad", IMAGE, "sleep", "100")
+
+        def inside(script):
+            docker.out("exec", "bad", "sh", "-c", script)
+
+        inside(f"mkdir -p /t/d; cd /t; ln -s {PLACE}/mine a; ln -s ../mine up; ln -s d inner; ln -s d/../../mine round; mkfifo d/pipe; echo f >d/f; "
+               "chmod 6755 d/f; ln -s / root; ln d/f hard")
+        status, _, err = docker.run("cp", "bad:/t", str(here))
+        same(status, 0, err)
+        check("left out 4 " in err, err)
+        same(sorted(str(p.relative_to(here)) for p in here.rglob("*")), ["t", "t/d", "t/d/f", "t/hard", "t/inner"])
+        same((here / "t/d/f").stat().st_mode & 0o7777, 0o755)
+        inside("cd /t; rm inner; mkdir inner; echo through >inner/g; rm a; mkdir a; echo x >a/mine")
+        docker.fails(1, "inner", "cp", "bad:/t", str(here))  # a link of before is not gone through
+        same(sorted(p.name for p in (here / "t/d").iterdir()), ["f"])
+        (here / "link").symlink_to(PLACE / "mine")
+        (here / "null").symlink_to("/dev/null")
+        inside("echo theirs >/link; cp /link /null; cp /link /full")
+        for words in (["bad:/link", str(here)], ["bad:/link", str(here / "link")], ["bad:/null", str(here)], ["bad:/full", "/dev"],
+                      ["bad:/full", "/dev/null"], ["bad:/full", "/dev/stdout"]):
+            docker.fails(1, "is neither a file nor a folder", "cp", *words)
+        check(pathlib.Path("/dev/null").is_char_device() and pathlib.Path("/dev/stdout").is_symlink(), "devices")
+        same((PLACE / "mine").read_text(), "mine\n")
+        docker.out("cp", "bad:/t/d/f", str(here / "program"))
+        same((here / "program").stat().st_mode & 0o7777, 0o755)
 
 
 @test("ps, inspect, images: columns, templates, filters")
@@ -368,7 +432,7 @@ def _(api):
         row = json.loads(docker.out("ps", "--format", "json"))
         same((row["ID"], row["Names"], row["Image"], row["State"], row["Labels"]), (one[:12], "one", IMAGE, "running", "kind=x,n=1"))
         same(json.loads(docker.out("ps", "--format", "{{json .}}"))["Names"], "one")
-        for filters, names in ((["name=on"], "one"), (["name=^on$"], ""), (["label=kind"], "two one"), (["label=kind=x"], "one"),
+        for filters, names in ((["name=on"], "one"), (["name=^on$"], ""), (["name=^/one$"], "one"), (["name=o.e|tw+o$"], "two one"), (["label=kind"], "two one"), (["label=kind=x"], "one"),
                                (["label=kind", "label=n=1"], "one"), (["status=exited"], "two"), (["status=running", "status=exited"], "two one"),
                                (["ancestor=plain"], "two"), (["exited=5"], "two"), ([f"id={one[:5]}"], "one")):
             words = [w for f in filters for w in ("--filter", f)]
@@ -392,7 +456,7 @@ def _(api):
         check(docker.out("pull", IMAGE).endswith(f"Status: Image is up to date for {IMAGE}\n{IMAGE}\n"), "pull")
         docker.fails(1, "No such image", "pull", "nosuch")
         check(docker.out("--version").startswith("Docker version "), "version")
-        same(docker.out("version", "--format", "{{.Server.Os}}"), "linux\n")
+        same(docker.out("version", "--format", "{{.Server.Os}} {{.Server.APIVersion}}"), "linux 1.47\n")
         same(docker.out("info", "--format", "{{.Containers}} {{.ContainersRunning}}"), "2 1\n")
 
 

@@ -9,7 +9,7 @@ import sysconfig
 import tarfile
 
 PROGRAMS = ("bash sh env ls cat cp mv rm mkdir chmod chown touch echo printf sleep true false id stat head tail wc tr sed "
-            "grep sort uniq find ps kill pwd date uname hostname seq tar test tee basename dirname readlink mktemp dd "
+            "grep sort uniq find ps kill pwd date uname hostname seq tar test tee basename dirname readlink mktemp dd ln mkfifo "
             "python3").split()
 FOLDERS = "dev proc sys tmp run root home etc var/tmp".split()
 PASSWD = "root:x:0:0:root:/root:/bin/bash\nweb:x:33:33:web:/var:/bin/sh\n"
