@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
@@ -104,6 +105,9 @@ def _(api):
         same(s.shells(), [])
         r = s.exec("yes | head -c 300000", output={"inline": "1m"})
         same((len(r.stdout), r.dropped), (300000, 0))
+        raises(errors.CommandError, lambda: s.exec("exit 3", check=True, output={"inline": "1m"}), "exit status 3")
+        raises(errors.CommandError, lambda: s.exec("exit 3", check=True, wait="20s"), "exit status 3")
+        same(s.exec("sleep 2", check=True, wait="50ms").is_over, False, "what still runs is not checked")
         r = s.exec("until [ -e go ]; do sleep 0.05; done; echo late", wait="50ms")
         same(r.is_over, False)
         s.write("go", "")
@@ -411,8 +415,8 @@ def _(api):
 
 @test("asyncio: the same words, side by side, and a cancelled command is ended")
 def _(api):
-    async def cancelled(s, command):
-        task = asyncio.ensure_future(s.exec(command))
+    async def cancelled(s, command, **options):
+        task = asyncio.ensure_future(s.exec(command, **options))
         await asyncio.sleep(0.4)
         task.cancel()
         try:
@@ -448,6 +452,15 @@ def _(api):
                 same(event["event"], "ready")
                 break
             await cancelled(s, "sleep 111")
+            await cancelled(s, "sleep 113", output={"inline": "1m"})
+            for ms in (0, 1, 2, 4, 8):
+                task = asyncio.ensure_future(aio.Sandbox(client=client).start())
+                await asyncio.sleep(ms / 1000)
+                task.cancel()
+                made = (await asyncio.gather(task, return_exceptions=True))[0]
+                if isinstance(made, aio.Sandbox):  # it was faster
+                    await made.close()
+                same([one["id"] for one in await client.sandboxes()], [s.id], f"what a cancelled start leaves after {ms} ms")
             other = aio.Sandbox(client=client)
             same(len({r.sandbox for r in await asyncio.gather(*(other.exec("true") for _ in range(4)))}), 1, "one for all tasks")
             await other.close()
@@ -465,6 +478,31 @@ def _(api):
 
     asyncio.run(main())
     asyncio.run(main())  # another loop
+
+
+@test("an answer that ends early is our failure, by its name")
+def _(api):
+    path = lib.HOME / "broken.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def answer():
+            for _ in range(2):
+                peer = listener.accept()[0]
+                peer.recv(65536)
+                peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+                peer.close()
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        raises(errors.SandboxUnavailable, Client(socket=str(path)).health, "in the middle")
+
+        async def main():
+            await aio.Client(socket=str(path)).health()
+        raises(errors.SandboxUnavailable, lambda: asyncio.run(main()), "in the middle")
+        thread.join()
+    path.unlink()
 
 
 @test("a daemon that is killed: streams go on behind what was seen, requests are done once", own=True)

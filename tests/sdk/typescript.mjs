@@ -1,5 +1,6 @@
 // What tests/sdk/typescript.py runs against its daemon: one line per test, ok or not.
 import assert from "node:assert/strict";
+import net from "node:net";
 import { Readable } from "node:stream";
 import { pathToFileURL } from "node:url";
 
@@ -60,11 +61,52 @@ const TESTS = {
       setTimeout(() => abort.abort(new Error("enough")), 200);
       await assert.rejects(s.exec("sleep 112", { signal: abort.signal }), /enough/);
       await eventually(async () => (await s.exec("pgrep -f 'sleep 11[2]'")).exitCode === 1);
+      await assert.rejects(s.exec("sleep 114", { stdin: Buffer.alloc(4 << 20), signal: AbortSignal.timeout(500) }), { name: "TimeoutError" });
+      await eventually(async () => (await s.exec("pgrep -f 'sleep 11[4]'")).exitCode === 1);
+      await assert.rejects(s.exec("exit 3", { check: true, output: { inline: "1m" } }), sdk.CommandError);
+      assert.equal((await s.exec("sleep 2", { check: true, wait: "50ms" })).isOver, false);
       // Side by side: none of them ends before all are there.
       const all = await Promise.all([1, 2, 3, 4, 5, 6].map((i) => s.exec(
         `mkdir -p met; : >met/${i}; until [ $(ls met | wc -l) = 6 ]; do sleep 0.05; done; echo ${i}`, { timeout: "80s" })));
       assert.deepEqual(all.map((one) => one.stdout), ["1\n", "2\n", "3\n", "4\n", "5\n", "6\n"]);
     });
+  },
+
+  async "one sandbox for all who begin with it; many leave nothing behind"() {
+    const s = new Sandbox();
+    await Promise.all([s.start(), s.exec("true"), s.start()]);
+    assert.deepEqual((await client.sandboxes()).map((one) => one.id), [s.id]);
+    await s.close();
+    const before = process.listenerCount("exit");
+    for (let i = 0; i < 3; i++) await (await Sandbox.create()).close();
+    assert.equal(process.listenerCount("exit"), before);
+  },
+
+  async "answers that end early, terminals that are left and looked at again"() {
+    const server = net.createServer((socket) => socket.on("data", (data) => {
+      const asked = data.toString();
+      if (asked.includes("/v1/health")) socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+      else if (asked.includes("/v1/backends")) socket.end("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{");
+      else if (asked.includes("/tty")) {
+        socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n\x82\x01a\x82\x01b", "latin1");
+        setTimeout(() => socket.resetAndDestroy(), 100);
+      }
+    }).on("error", () => {}));
+    await new Promise((resolve) => { server.listen(0, "127.0.0.1", resolve); });
+    const other = new Client({ host: `127.0.0.1:${server.address().port}`, token: "none" });
+    await assert.rejects(other.backends(), sdk.SandboxUnavailable);
+    const t = await new Process(other, { id: "px_1" }).terminal(), got = [];
+    for (let i = 0; i < 2; i++) {
+      for await (const piece of t) {
+        got.push(piece.toString());
+        break;
+      }
+    }
+    assert.deepEqual(got, ["a", "b"]);
+    await new Promise((resolve) => { setTimeout(resolve, 300); }); // it breaks while nobody looks
+    await assert.rejects(t.send("x"));
+    other.close();
+    server.close();
   },
 
   async "errors have the codes of the API, a class each"() {

@@ -39,7 +39,7 @@ def _(api):
     done = node(place.COPY / "tests/sdk/typescript.mjs", MODULE, CAISSON_SOCKET=str(api.daemon.socket), TARGET=str(target))
     shutil.rmtree(target)
     results = [line for line in done.stdout.splitlines() if line.startswith(("ok", "not ok"))]
-    check(done.returncode == 0 and len(results) == 10 and all(line.startswith("ok") for line in results), done.stdout + done.stderr)
+    check(done.returncode == 0 and len(results) == 12 and all(line.startswith("ok") for line in results), done.stdout + done.stderr)
 
 
 @test("at the end of a program its sandboxes are deleted, also by exit()")
