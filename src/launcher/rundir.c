@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -12,10 +13,18 @@
 #include "base/limits.h"
 #include "launcher/slot.h"
 #include "os/file.h"
+#include "os/net.h"
+#include "os/sock.h"
 #include "os/unix.h"
 
 #define STALE_MS_MAX 10000 /* it may have to write down much, on a busy machine */
 #define STATE_MODE 01770 /* root mode; sticky: who owns a name in it keeps it */
+#define AWAY_MAX 4096    /* as many as can wait */
+#define AWAY                                                                                       \
+	"{\"code\":\"sandbox_unavailable\",\"status\":503,\"detail\":\"the daemon was about to "     \
+	"end\",\"retry_safe\":true}"
+#define AWAY_BYTES 100
+#define AWAY_LEN "100"
 
 /* ---- folders ----------------------------------------------------------------------- */
 
@@ -278,13 +287,33 @@ int rundir_open(struct rundir *d, const struct rundir_opts *o, struct err *e)
 	return o->is_root ? note_file(d, e) : 0;
 }
 
+/* Who came while the daemon left was heard by nobody. They are told so, whatever they said: then
+ * they ask the next one. */
+static void turn_away(int api_fd)
+{
+	static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
+				     "Content-Type: application/problem+json\r\n"
+				     "Content-Length: " AWAY_LEN "\r\nConnection: close\r\n\r\n" AWAY;
+	struct pollfd p = { .fd = api_fd, .events = POLLIN };
+
+	_Static_assert(sizeof AWAY - 1 == AWAY_BYTES, "the length of what is said");
+	for (int i = 0; i < AWAY_MAX && poll(&p, 1, 0) > 0; i++) {
+		AUTO(fd_close) int fd = os_accept(api_fd);
+
+		if (fd >= 0)
+			(void)os_send(fd, answer, sizeof answer - 1, NULL, 0); /* or he has left */
+	}
+}
+
 void rundir_done(struct rundir *d)
 {
 	if (!d->is_open)
 		return;
 	d->is_open = false;
-	if (d->is_api_ours)
+	if (d->is_api_ours) {
 		(void)os_unlinkat(d->run_fd, "api.sock"); /* else the next one finds it stale */
+		turn_away(d->api_fd);
+	}
 	fd_close(&d->api_fd);
 	fd_close(&d->sb_fd);
 	fd_close(&d->trees_fd);

@@ -283,3 +283,26 @@ TEST(a_socket_that_was_passed_is_used_and_not_removed)
 	CHECK_INT(faccessat(dir, "given.sock", F_OK, 0), 0);
 	clear();
 }
+
+TEST(who_came_while_it_left_is_told_to_ask_again)
+{
+	struct rundir_opts o = options();
+	struct err e = { 0 };
+	struct rundir d;
+	char said[1024] = "";
+
+	CHECK_INT(rundir_open(&d, &o, &e), 0);
+	AUTO(fd_close) int fd = os_connect_at(d.run_fd, "api.sock", SOCK_STREAM);
+	AUTO(fd_close) int silent = os_connect_at(d.run_fd, "api.sock", SOCK_STREAM);
+	CHECK(fd >= 0 && silent >= 0);
+	CHECK_INT(os_send(fd, "GET / HTTP/1.1\r\n\r\n", 18, NULL, 0), 18);
+	rundir_done(&d);
+	for (int i = 0; i < 2; i++) {
+		ssize_t n = recv(i ? silent : fd, said, sizeof said - 1, 0);
+
+		CHECK(n > 0);
+		said[n > 0 ? n : 0] = '\0';
+		CHECK(strstr(said, "HTTP/1.1 503 ") == said && strstr(said, "\"retry_safe\":true"));
+	}
+	clear();
+}
