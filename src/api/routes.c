@@ -240,6 +240,16 @@ static void run(struct call *c)
 	core->actor = NULL;
 }
 
+/* Its client has left before anything was begun: the key is free again. */
+static void forget(struct call *c)
+{
+	struct err e = { 0 };
+
+	(void)store_idem_abandon(c->api->core->store, c->tenant, c->idem_key,
+	                         (struct store_call){ 0 }, &e); /* else it is taken for a day */
+	c->idem_key = NULL;
+}
+
 static void begun(void *arg, const struct store_answer *a)
 {
 	static const char *const why[] = {
@@ -252,7 +262,10 @@ static void begun(void *arg, const struct store_answer *a)
 	struct fail f = { 0 };
 
 	if (a->code == STORE_OK && a->idem->state == IDEM_NEW) {
-		run(c);
+		if (c->r)
+			run(c);
+		else
+			forget(c);
 		call_unref(c);
 		return;
 	}

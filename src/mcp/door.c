@@ -413,4 +413,5 @@ const struct annex mcp_annex = {
 	.n_routes = COUNT(table),
 	.takes = takes,
 	.check = check,
+	.once = "", /* an answer may be a stream, and such are not kept */
 };

@@ -225,6 +225,22 @@ def _(api):
         same(c.post(target, body, Idempotency_Key=bad).status, 400, f"key of {len(bad)} bytes")
 
 
+@test("Idempotency-Key: a client that leaves before its request is begun leaves nothing behind")
+def _(api):
+    pid, targets = api.daemon.pid, ("/v1/run", "/v1/workspaces/left/exec", "/mcp", "/v1/workspaces/left/fork")
+    api.client.ok("PUT", "/v1/workspaces/left", {})
+    for i in range(40):
+        for target in targets:
+            c = api.daemon.client()
+            c.connection.request("POST", target, b'{"cmd": "true"}', {"Idempotency-Key": f"left-{i}-{target[-4:]}"})
+            c.close()
+    same(api.daemon.pid, pid, "the daemon is the same")
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    same([api.client.post("/mcp", body, Idempotency_Key="twice").status for _ in range(2)], [200, 200], "a door that keeps no answers takes no key")
+    api.client.remove_all()
+    api.client.ok("DELETE", "/v1/workspaces/left?force=1")
+
+
 # ---- processes -------------------------------------------------------------------------------
 
 @test("exec: exit code, both streams, signal, timeout, not found are results")
