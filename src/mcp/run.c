@@ -288,22 +288,19 @@ static void look(struct mcp *m)
 	AUTO(str_done) struct str target = { .max = MCP_TARGET_MAX };
 	int64_t ms = arg_number(m, "wait_ms", 0);
 
-	str_addf(&target, "/v1/processes/%s?wait=%lldms", m->process,
+	str_addf(&target, "/v1/processes/%s?wait=%lldms", arg_text(m, "id", ""),
 	         (long long)(ms < 0          ? 0
 	                     : ms > WHOLE_MS ? WHOLE_MS
 	                                     : ms));
-	m->process[0] = '\0';
 	mcp_ask_api(m, "GET", &target, NULL, looked);
 }
 
 static void acted(struct mcp *m, int status, json_t *px)
 {
-	if (status >= 400) {
-		m->process[0] = '\0';
+	if (status >= 400)
 		mcp_problem(m, status, px);
-	} else {
+	else
 		look(m);
-	}
 }
 
 bool run_is_id(const char *id)
@@ -344,24 +341,22 @@ static void act(struct mcp *m)
 	while (i < COUNT(actions) && strcmp(actions[i].name, action) != 0)
 		i++;
 	if (i == COUNT(actions)) {
-		m->process[0] = '\0';
 		mcp_fail(m, "invalid: action: poll, stdin, signal or kill");
 		return;
 	}
-	str_addf(&target, "/v1/processes/%s%s", m->process, actions[i].rest);
+	str_addf(&target, "/v1/processes/%s%s", arg_text(m, "id", ""), actions[i].rest);
 	mcp_ask_api(m, actions[i].method, &target, action_body(m, action), acted);
 }
 
+/* It is not this call's own (m->process): who takes the call back does not end it. */
 static void found(struct mcp *m, int status, json_t *px)
 {
-	if (status >= 400 || !px) {
+	if (status >= 400 || !px)
 		mcp_problem(m, status, px);
-	} else if (!run_is_ours(m, px)) {
+	else if (!run_is_ours(m, px))
 		mcp_fail(m, "not_found: no such process in the workspace %s", m->bound);
-	} else {
-		snprintf(m->process, sizeof m->process, "%s", json_text(px, "id"));
+	else
 		act(m);
-	}
 }
 
 void tool_process(struct mcp *m)

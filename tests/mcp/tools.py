@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 
 from agent import META, NOW, TASKS, THEN, Http, Stdio, messages_of, stop_daemon_of  # first: it knows where lib is
 import lib
@@ -270,6 +271,21 @@ def _(api):
         same(c.ok("bash", command="sleep 1.5")[0]["exit_code"], 0, "another command")
     now, then = clients(api, key)
     together(lambda: taken_back(now, 64), lambda: taken_back(then, 65), lambda: left_alone(now), lambda: left_alone(then))
+
+
+@test("cancel: who takes back a look at a process does not end it")
+def _(api):
+    now = clients(api, workspace(api, "mcp-looked"))[0]
+    px = now.ok("bash", command="sleep 68", run_in_background=True)[0]["id"]
+    params = {"name": "process", "arguments": {"id": px, "action": "signal", "signal": "CONT"}, "_meta": {META + "protocolVersion": NOW, META + "clientCapabilities": {}}}
+    headers = {"MCP-Protocol-Version": NOW, "Mcp-Method": "tools/call", "Mcp-Name": "process"}
+    for i in range(200):
+        c = Client(now.address)
+        c.connection.request("POST", now.target, json.dumps({"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": params}), headers)
+        time.sleep(i % 20 / 20000)
+        c.close()
+    same(now.ok("process", id=px)[0]["state"], "running", "it runs")
+    same(now.ok("process", id=px, action="kill", wait_ms=5000)[0]["state"], "killed", "until somebody ends it")
 
 
 # ---- people ----------------------------------------------------------------------------------
