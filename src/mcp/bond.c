@@ -58,7 +58,7 @@ bool bond_is_call(const struct mcp *a, const struct mcp *b)
 	return is_same;
 }
 
-/* In base 16. False: there is no key. */
+/* In base 16. False: there is no key, or no text of the call. */
 static bool mac(const struct mcp *m, const char *word, uint64_t until_ms,
                 char out[2 * MAC_BYTES + 1])
 {
@@ -72,8 +72,9 @@ static bool mac(const struct mcp *m, const char *word, uint64_t until_ms,
 	json_object_set_new(all, "word", json_string(word));
 	json_object_set_new(all, "until", json_integer((json_int_t)until_ms));
 	char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
-	bool is_made = has_key && HMAC(EVP_sha256(), key, sizeof key, (const unsigned char *)text,
-	                               strlen(text), bytes, &n);
+	bool is_made = text && has_key &&
+	               HMAC(EVP_sha256(), key, sizeof key, (const unsigned char *)text,
+	                    strlen(text), bytes, &n);
 	if (is_made)
 		hex_print(bytes, MAC_BYTES, out);
 	free(text);

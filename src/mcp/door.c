@@ -8,6 +8,7 @@
 #include "base/hex.h"
 #include "mcp/mcp-internal.h"
 #include "wire/base64.h"
+#include "wire/utf8.h"
 
 #define INSTRUCTIONS                                                                               \
 	"A sandbox with a durable workspace at /work. Commands and files of these tools are in "   \
@@ -326,6 +327,12 @@ static bool is_modern(struct mcp *m)
 
 /* ---- messages --------------------------------------------------------------------------- */
 
+/* It comes back with every progress, so it is as short as an id. */
+static bool is_token(const json_t *t)
+{
+	return json_is_number(t) || (json_is_string(t) && json_string_length(t) <= RPC_ID_MAX);
+}
+
 static void on_request(struct mcp *m)
 {
 	m->is_modern = is_modern(m);
@@ -336,7 +343,12 @@ static void on_request(struct mcp *m)
 	if (!(m->is_modern ? check_modern(m, method ? method->named : NULL) : check_older(m)))
 		return;
 	m->token = json_object_get(json_object_get(m->rpc.params, "_meta"), "progressToken");
-	if (!method)
+	if (json_is_null(m->token))
+		m->token = NULL;
+	if (m->token && !is_token(m->token))
+		mcp_error(m, RPC_PARAMS, "progressToken: a short text or a number is expected",
+		          NULL);
+	else if (!method)
 		mcp_error(m, RPC_NO_METHOD, "no such method", NULL);
 	else if (!(m->is_modern && ask_again(m)))
 		method->run(m);
@@ -373,6 +385,14 @@ static void on_other(struct mcp *m)
 	answer_empty(c, 202);
 }
 
+/* What a target has may be any bytes, and what we say is JSON. */
+static bool is_text(const char *text)
+{
+	struct utf8 u = { 0 };
+
+	return !text || (utf8_feed(&u, text, strlen(text)) && utf8_is_whole(&u));
+}
+
 static void post(struct call *c)
 {
 	struct mcp *m = mcp_new(c);
@@ -384,6 +404,8 @@ static void post(struct call *c)
 		mcp_error(m, f.code, f.text, NULL);
 	else if (!m->kit)
 		mcp_error(m, RPC_INVALID, "conformance: this daemon has no fixtures", NULL);
+	else if (!is_text(m->bound))
+		mcp_error(m, RPC_INVALID, "workspace: it is not UTF-8", NULL);
 	else if (m->rpc.kind == RPC_REQUEST)
 		on_request(m);
 	else

@@ -89,9 +89,9 @@ void tool_read(struct mcp *m)
 	char query[64];
 
 	if (range) {
-		int64_t last = json_integer_value(json_array_get(range, 1));
+		int64_t last = json_whole(json_array_get(range, 1));
 
-		first = json_integer_value(json_array_get(range, 0));
+		first = json_whole(json_array_get(range, 0));
 		n = last < 0 ? LINES : last - first + 1;
 	}
 	if (first < 1 || n < 1) {
@@ -99,7 +99,7 @@ void tool_read(struct mcp *m)
 		return;
 	}
 	snprintf(query, sizeof query, "?lines=%lld-%lld", (long long)first,
-	         (long long)(first + (n > INT32_MAX ? INT32_MAX : n) - 1));
+	         (long long)(first + n - 1));
 	if (file_target(m, &target, query))
 		mcp_ask_api(m, "GET", &target, NULL, was_read);
 }

@@ -124,6 +124,8 @@ const char *arg_text(const struct mcp *m, const char *key, const char *otherwise
 int64_t arg_number(const struct mcp *m, const char *key, int64_t otherwise);
 bool arg_flag(const struct mcp *m, const char *key);
 const char *json_text(const json_t *o, const char *key); /* "" when there is none */
+/* 2 and 2.0; what is larger than INT32_MAX is that. */
+int64_t json_whole(const json_t *v);
 
 /* ---- tools.c ---- */
 enum tool_hint {

@@ -275,7 +275,9 @@ bool mcp_target(struct mcp *m, struct str *out, const char *rest, const char *co
 	else {
 		add_path(out, "/v1/workspaces/{}", &id);
 		add_path(out, rest, texts);
-		return true;
+		if (!out->overflow)
+			return true;
+		mcp_fail(m, "invalid: a name is too long"); /* a part of it would be another */
 	}
 	return false;
 }
@@ -296,11 +298,18 @@ const char *arg_text(const struct mcp *m, const char *key, const char *otherwise
 	return text ? text : otherwise;
 }
 
+int64_t json_whole(const json_t *v)
+{
+	double n = json_number_value(v);
+
+	return n >= INT32_MAX ? INT32_MAX : n <= -INT32_MAX ? -INT32_MAX : (int64_t)n;
+}
+
 int64_t arg_number(const struct mcp *m, const char *key, int64_t otherwise)
 {
 	const json_t *v = json_object_get(m->args, key);
 
-	return json_is_number(v) ? (int64_t)json_number_value(v) : otherwise;
+	return json_is_number(v) ? json_whole(v) : otherwise;
 }
 
 bool arg_flag(const struct mcp *m, const char *key)

@@ -191,12 +191,19 @@ void mcp_tools_list(struct mcp *m)
 
 /* ---- calls ----------------------------------------------------------------------------- */
 
+/* Some clients say 2.0 for 2, which a schema allows. */
+static bool is_whole(const json_t *v)
+{
+	return json_is_integer(v) ||
+	       (json_is_real(v) && json_real_value(v) == (double)json_whole(v));
+}
+
 static bool is_of_type(const json_t *v, const char *type)
 {
 	return strcmp(type, "string") == 0    ? json_is_string(v)
 	       : strcmp(type, "boolean") == 0 ? json_is_boolean(v)
 	       : strcmp(type, "array") == 0   ? json_is_array(v)
-	                                      : json_is_integer(v);
+	                                      : is_whole(v);
 }
 
 /* The model is told what is wrong, so that it can do better. False: it was. */
@@ -222,9 +229,10 @@ static bool check_args(struct mcp *m)
 			continue;
 		if (strcmp(key, "workspace") == 0 && json_is_string(v))
 			continue; /* mcp_target() has a word on it */
+		const char *type = json_text(member, "type");
 		if (member)
-			mcp_fail(m, "invalid: %s: a %s is expected", key,
-			         json_text(member, "type"));
+			mcp_fail(m, "invalid: %s: %s %s is expected", key,
+			         strchr("ai", type[0]) ? "an" : "a", type);
 		else
 			mcp_fail(m, "invalid: unknown argument \"%.64s\"", key);
 		json_decref(schema);

@@ -88,8 +88,12 @@ static json_t *body_of(const struct mcp *m, const struct action *a)
 
 	for (const char *at = a->takes; *at;) {
 		at = take_name(at, name);
-		if (json_object_get(m->args, name))
-			json_object_set(body, name, json_object_get(m->args, name));
+		json_t *v = json_object_get(m->args, name);
+
+		if (json_is_real(v))
+			json_object_set_new(body, name, json_integer(json_whole(v)));
+		else if (v)
+			json_object_set(body, name, v);
 	}
 	return body;
 }

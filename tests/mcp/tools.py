@@ -116,7 +116,55 @@ def _(api):
     same(api.client.post("/mcp?conformance", {"jsonrpc": "2.0", "id": 1, "method": "ping"}).json["error"]["code"], -32600, "the fixtures of the tests are elsewhere")
 
 
+@test("hostile: names, numbers and tokens that are none")
+def _(api):
+    pid, key = api.daemon.pid, workspace(api, "mcp-hostile")
+    state = "ask-0." + "9" * 15 + "." + "0" * 64
+    odd = Http(api.daemon.socket, NOW, target="/mcp?workspace=%ff")
+    same(odd.all("tools/call", {"name": "bash", "arguments": {}, "requestState": state})[-1]["error"]["code"], -32600, "a name that is not UTF-8")
+    now = Http(api.daemon.socket, NOW, target=f"/mcp?workspace={key}")
+    for token in ({}, [], True, "x" * 257):
+        same(now.all("tools/list", progressToken=token)[-1]["error"]["code"], -32602, f"{token}")
+    for token in (1, 1.5, None, "x" * 256):
+        check("result" in now.all("tools/list", progressToken=token)[-1], f"{token}")
+    huge = 2**63 - 1
+    now.ok("write", file_path="f", content="one\ntwo\n")
+    for arguments in ({"offset": huge}, {"offset": huge - 1023, "limit": 2000}, {"offset": huge, "limit": huge}, {"view_range": [1, huge]}, {"view_range": [huge, huge]},
+                      {"view_range": [-huge, huge]}, {"view_range": ["a", {}]}, {"offset": -huge}, {"limit": 0}):
+        now.tool("read", file_path="f", **arguments)
+    same(now.ok("read", file_path="f", offset=2.0, limit=1.0)[1], "     2\ttwo\n", "2.0 is 2")
+    same(now.ok("read", file_path="f", view_range=[1.0, 1.0])[0]["lines"], 1, "there too")
+    check("an integer" in now.refused("read", file_path="f", offset=1.5), "1.5 is none")
+    long = "/".join(["\u2603" * 80] * 12)
+    check("too long" in now.refused("write", file_path=long, content="x"), "a name that does not fit is not another, shorter one")
+    same(now.ok("glob", pattern="**")[1], "/work/f\n", "nothing was written")
+    check("too long" in now.refused("git", action="diff", paths=["x" * 9000]), "nor looked at")
+    deep = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":' + b"[" * 100000 + b"]" * 100000 + b"}}"
+    same(api.client.call("POST", "/mcp", deep).status, 400, "deep")
+    for body in (b'{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"ping"}', b'{"jsonrpc":"2.0","id":"' + b"x" * 300 + b'","method":"ping"}',
+                 b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', b"null", b'"x"', b"[]", b"\xff"):
+        same(api.client.call("POST", "/mcp", body).status, 400, body)
+    same(api.daemon.pid, pid, "the daemon is the same")
+    remove(api, key)
+
+
 # ---- tools -----------------------------------------------------------------------------------
+
+def limited(c, folder):
+    """The object of grep is what was asked for, as the text is: there are clients that show only one of both."""
+    for name in "ab":
+        c.ok("write", file_path=f"{folder}/{name}", content="0\nx1\n2\nx3\n4\n")
+
+    def said(**more):
+        found, text = c.ok("grep", pattern="x", path=folder, **more)
+        return [(m["path"][-1], m["line"], m.get("before", []), m.get("after", []), m.get("count")) for m in found["matches"]], found["truncated"], text.count("\n")
+    same(said(), ([("a", 2, [], [], None), ("b", 2, [], [], None)], False, 2), "one of each file")
+    same(said(head_limit=1), ([("a", 2, [], [], None)], True, 2), "one file")
+    same(said(output_mode="count"), ([("a", 2, [], [], 2), ("b", 2, [], [], 2)], False, 2), "counts")
+    same(said(output_mode="content", head_limit=3), ([("a", 2, [], [], None), ("a", 4, [], [], None), ("b", 2, [], [], None)], True, 4), "lines")
+    same(said(output_mode="content", head_limit=2, **{"-A": 1})[0], [("a", 2, [], ["2"], None)], "after, and nothing before")
+    same(said(output_mode="content", head_limit=2, **{"-B": 1})[0], [("a", 2, ["0"], [], None)], "before")
+
 
 @test("files: write, read, edit, glob, grep; what is wrong is said to the model")
 def _(api):

@@ -86,6 +86,18 @@ TEST(a_state_has_an_end_and_no_letter_of_it_can_be_another)
 	done(&m);
 }
 
+TEST(who_has_no_text_has_no_state)
+{
+	struct mcp m = made("t", "uid:0", "w\xff", CALL("tools/call", ARGS));
+	char state[BOND_SIZE], word[MCP_WORD_SIZE];
+
+	CHECK(!bond_print(&m, WORD, 1000, state));
+	snprintf(state, sizeof state, "%s.1000.%064d", WORD, 0);
+	CHECK(!bond_read(&m, state, 999, word));
+	CHECK(!bond_is_call(&m, &m));
+	done(&m);
+}
+
 TEST(words_differ)
 {
 	char a[MCP_WORD_SIZE], b[MCP_WORD_SIZE];
