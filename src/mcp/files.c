@@ -5,6 +5,8 @@
 
 #define LINES 2000
 #define MATCHES 2000
+#define FOUND_LINES 500 /* unless another number is asked for */
+#define AROUND 20       /* of lines, as the API has it */
 #define ROOT "/work"
 
 /* The workspace is the worker's root: /work/a is a. */
@@ -220,22 +222,24 @@ void tool_glob(struct mcp *m)
 		json_decref(body);
 }
 
-/* What the lines of an answer are. */
+/* What is said of an answer. The object says the same: many clients show it, and not the text. */
 struct found {
 	struct str *text;
-	int64_t left; /* lines */
+	json_t *kept; /* matches that were said, or the first of each file */
+	int64_t left; /* lines; below 0: there were more */
+	size_t before, after;
 	const char *mode;
 	bool has_numbers;
-	const char *last; /* path */
+	const char *path; /* of a file that is not yet said; NULL: none */
 	json_int_t count; /* of it */
 };
 
-static void add_line(struct found *f, const char *path, json_int_t line, const char *text,
+static void add_line(struct found *f, const json_t *match, json_int_t line, const char *text,
                      char mark)
 {
 	if (f->left-- <= 0)
 		return;
-	str_addf(f->text, ROOT "/%s%c", below(path), mark);
+	str_addf(f->text, ROOT "/%s%c", below(json_text(match, "path")), mark);
 	if (f->has_numbers)
 		str_addf(f->text, "%lld%c", (long long)line, mark);
 	str_addf(f->text, "%s\n", text);
@@ -250,76 +254,124 @@ static void add_around(struct found *f, const json_t *match, const char *key, js
 	{
 		const char *text = json_string_value(v);
 
-		add_line(f, json_text(match, "path"), first + (json_int_t)i, text ? text : "", '-');
+		add_line(f, match, first + (json_int_t)i, text ? text : "", '-');
 	}
 }
 
-static void end_path(struct found *f)
+/* The API has as many lines before as after. */
+static void trim(const struct found *f, const json_t *match)
 {
-	if (f->last && f->left-- > 0) {
-		if (strcmp(f->mode, "count") == 0)
-			str_addf(f->text, ROOT "/%s:%lld\n", below(f->last), (long long)f->count);
-		else
-			str_addf(f->text, ROOT "/%s\n", below(f->last));
-	}
+	json_t *before = json_object_get(match, "before"), *after = json_object_get(match, "after");
+
+	while (json_array_size(before) > f->before)
+		json_array_remove(before, 0);
+	while (json_array_size(after) > f->after)
+		json_array_remove(after, json_array_size(after) - 1);
 }
 
-static void add_match(struct found *f, const json_t *match)
+static void add_match(struct found *f, json_t *match)
+{
+	json_int_t line = json_integer_value(json_object_get(match, "line"));
+
+	trim(f, match);
+	if (f->left > 0)
+		json_array_append(f->kept, match);
+	add_around(f, match, "before",
+	           line - (json_int_t)json_array_size(json_object_get(match, "before")));
+	add_line(f, match, line, json_text(match, "text"), ':');
+	add_around(f, match, "after", line + 1);
+}
+
+static void end_file(struct found *f)
+{
+	json_t *first = json_array_get(f->kept, json_array_size(f->kept) - 1);
+
+	if (!f->path || f->left < 0)
+		return;
+	str_addf(f->text, ROOT "/%s", below(f->path));
+	if (strcmp(f->mode, "count") == 0) {
+		str_addf(f->text, ":%lld", (long long)f->count);
+		json_object_set_new(first, "count", json_integer(f->count));
+	}
+	str_add(f->text, "\n");
+}
+
+static void add_file(struct found *f, json_t *match)
 {
 	const char *path = json_text(match, "path");
-	json_int_t line = json_integer_value(json_object_get(match, "line"));
-	size_t before = json_array_size(json_object_get(match, "before"));
 
-	if (strcmp(f->mode, "content") == 0) {
-		add_around(f, match, "before", line - (json_int_t)before);
-		add_line(f, path, line, json_text(match, "text"), ':');
-		add_around(f, match, "after", line + 1);
+	if (f->path && strcmp(f->path, path) == 0) {
+		f->count++;
 		return;
 	}
-	if (!f->last || strcmp(f->last, path) != 0) {
-		end_path(f);
-		f->last = path;
-		f->count = 0;
+	end_file(f);
+	f->path = path;
+	f->count = 1;
+	if (f->left-- > 0)
+		json_array_append(f->kept, match);
+}
+
+static void add_found(struct found *f, const json_t *matches)
+{
+	bool has_content = strcmp(f->mode, "content") == 0;
+	json_t *match;
+	size_t i;
+
+	json_array_foreach(matches, i, match)
+	{
+		if (has_content)
+			add_match(f, match);
+		else
+			add_file(f, match);
 	}
-	f->count++;
+	end_file(f);
+}
+
+static size_t around(const struct mcp *m, const char *key)
+{
+	int64_t n = arg_number(m, key, arg_number(m, "-C", 0));
+
+	return n < 0 ? 0 : n > AROUND ? AROUND : (size_t)n;
 }
 
 static void was_grepped(struct mcp *m, int status, json_t *answer)
 {
 	AUTO(str_done) struct str text = { .max = MCP_TEXT_MAX };
-	const json_t *n = json_object_get(m->args, "-n"), *match;
+	const json_t *n = json_object_get(m->args, "-n");
 	struct found f = { .text = &text,
-		           .left = arg_number(m, "head_limit", MATCHES),
+		           .left = arg_number(m, "head_limit", FOUND_LINES),
+		           .before = around(m, "-B"),
+		           .after = around(m, "-A"),
 		           .mode = arg_text(m, "output_mode", "files_with_matches"),
 		           .has_numbers = !n || json_is_true(n) };
-	size_t i;
 
 	if (status >= 400 || !answer) {
 		mcp_problem(m, status, answer);
 		return;
 	}
-	json_array_foreach(json_object_get(answer, "matches"), i, match) add_match(&f, match);
-	end_path(&f);
+	f.kept = json_array();
+	add_found(&f, json_object_get(answer, "matches"));
 	if (text.len == 0)
 		str_add(&text, "[no matches]\n");
+	if (f.left < 0)
+		json_object_set_new(answer, "truncated", json_true());
 	if (json_is_true(json_object_get(answer, "truncated")))
 		str_add(&text, "[there may be more]\n");
+	json_object_set_new(answer, "matches", f.kept); /* f.path is gone with the others */
 	mcp_say(m, &text, json_incref(answer));
 }
 
 void tool_grep(struct mcp *m)
 {
 	AUTO(str_done) struct str target = { .max = MCP_TARGET_MAX };
-	int64_t around = arg_number(m, "-C", 0), a = arg_number(m, "-A", 0);
-	int64_t b = arg_number(m, "-B", 0);
+	size_t before = around(m, "-B"), after = around(m, "-A");
 	json_t *body =
 	    json_pack("{ss,sb,sb,si}", "pattern", arg_text(m, "pattern", ""), "ignore_case",
 	              arg_flag(m, "-i"), "multiline", arg_flag(m, "multiline"), "max", MATCHES);
 
-	around = a > around ? a : around;
-	around = b > around ? b : around;
-	if (around > 0)
-		json_object_set_new(body, "context", json_integer(around > 20 ? 20 : around));
+	if (before > 0 || after > 0)
+		json_object_set_new(body, "context",
+		                    json_integer((json_int_t)(before > after ? before : after)));
 	if (json_object_get(m->args, "glob"))
 		json_object_set(body, "glob", json_object_get(m->args, "glob"));
 	if (add_where(m, body) && mcp_target(m, &target, "/grep", NULL))

@@ -91,8 +91,10 @@ static void said(struct mcp *m, const json_t *px)
 	AUTO(str_done) struct str text = { .max = MCP_TEXT_MAX };
 	json_t *object = run_say(px, &text);
 
-	if (m->note && !run_is_over(px))
+	if (m->note && !run_is_over(px)) {
 		str_addf(&text, "[%s]\n", m->note);
+		json_object_set_new(object, "note", json_string(m->note));
+	}
 	m->process[0] = '\0'; /* from now on it is nobody's call */
 	mcp_say(m, &text, object);
 }

@@ -50,7 +50,7 @@ const struct tool tools[] = {
 	  "\"-i\":{\"type\":\"boolean\",\"description\":\"upper and lower case are the same\"},"
 	  "\"-n\":{\"type\":\"boolean\",\"description\":\"line numbers, with content; true unless given\"},"
 	  "\"-A\":{\"type\":\"integer\",\"minimum\":0},\"-B\":{\"type\":\"integer\",\"minimum\":0},\"-C\":{\"type\":\"integer\",\"minimum\":0,\"description\":\"lines around each match\"},"
-	  "\"head_limit\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"lines of the answer\"},"
+	  "\"head_limit\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"lines of the answer; 500 unless given\"},"
 	  "\"multiline\":{\"type\":\"boolean\"}}",
 	  "pattern", "GrepFound", HINT_READS, tool_grep },
 	{ "process", "A process",
@@ -67,7 +67,7 @@ const struct tool tools[] = {
 	  "push: to a branch of the repository. pr: a pull request for it. push and pr go with a credential that the sandbox never sees, and may need a person's approval.",
 	  "{\"action\":{\"type\":\"string\",\"enum\":[\"status\",\"diff\",\"log\",\"commit\",\"push\",\"pr\"]},"
 	  "\"message\":{\"type\":\"string\",\"description\":\"of commit\"},"
-	  "\"paths\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"of commit and diff\"},"
+	  "\"paths\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"of commit; of diff one\"},"
 	  "\"branch\":{\"type\":\"string\",\"description\":\"of push and pr\"},"
 	  "\"title\":{\"type\":\"string\",\"description\":\"of pr\"},\"body\":{\"type\":\"string\",\"description\":\"of pr\"},"
 	  "\"base\":{\"type\":\"string\",\"description\":\"of diff a commit or point, of pr a branch\"},"

@@ -5,6 +5,7 @@
 #include "wire/utf8.h"
 
 #define SAID_MAX (48u << 10) /* of a patch or an object, to be read */
+#define FILES_MAX 1000       /* of a status: many clients show the object, and not the text */
 
 struct action {
 	const char *name, *method, *rest;
@@ -45,17 +46,25 @@ static void said(struct mcp *m, int status, json_t *answer)
 static void status_came(struct mcp *m, int status, json_t *answer)
 {
 	AUTO(str_done) struct str text = { .max = MCP_TEXT_MAX };
+	json_t *files = json_object_get(answer, "files");
+	size_t i, n = json_array_size(files);
 	const json_t *file;
-	size_t i;
 
 	if (status >= 400 || !answer) {
 		mcp_problem(m, status, answer);
 		return;
 	}
-	json_array_foreach(json_object_get(answer, "files"), i, file)
+	while (json_array_size(files) > FILES_MAX)
+		json_array_remove(files, json_array_size(files) - 1);
+	json_array_foreach(files, i, file)
 	    str_addf(&text, "%s %s\n", json_text(file, "status"), json_text(file, "path"));
-	if (text.len == 0)
+	if (n == 0)
 		str_add(&text, "[nothing has changed]\n");
+	if (n > FILES_MAX) {
+		str_addf(&text, "[%zu files in all]\n", n);
+		json_object_set_new(answer, "files_left_out",
+		                    json_integer((json_int_t)(n - FILES_MAX)));
+	}
 	mcp_say(m, &text, json_incref(answer));
 }
 
@@ -133,8 +142,8 @@ static void diff_came(void *arg, int status, struct span body)
 		json_decref(problem);
 		return;
 	}
-	json_t *patch = json_stringn(body.at, body.len);
 	add_some(&text, body);
+	json_t *patch = json_stringn(str_text(&text), text.len);
 	if (body.len == 0)
 		str_add(&text, "[nothing has changed]\n");
 	mcp_say(m, &text, json_pack("{so}", "patch", patch ? patch : json_null()));
@@ -143,10 +152,14 @@ static void diff_came(void *arg, int status, struct span body)
 static void git_diff(struct mcp *m)
 {
 	AUTO(str_done) struct str target = { .max = MCP_TARGET_MAX };
+	const json_t *paths = json_object_get(m->args, "paths");
 	const char *texts[] = { arg_text(m, "base", "base"),
-		                json_string_value(
-				    json_array_get(json_object_get(m->args, "paths"), 0)) };
+		                json_string_value(json_array_get(paths, 0)) };
 
+	if (json_array_size(paths) > 1 || (json_array_size(paths) == 1 && !texts[1])) {
+		mcp_fail(m, "invalid: paths: of diff one text is expected");
+		return;
+	}
 	if (!mcp_target(m, &target,
 	                texts[1] ? "/changes?format=patch&base={}&path={}"
 	                         : "/changes?format=patch&base={}",
