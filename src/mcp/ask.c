@@ -16,6 +16,7 @@
 #define WAIT "60s"
 #define AGAIN_MS 2000
 #define AWAY_MS 600000 /* longer than questions wait unless somebody says so */
+#define AWAY_MAX 32    /* calls of one client: each keeps what it was asked with */
 #define APPROVALS "/v1/approvals?state=pending&limit=64&"
 
 static const char *const choices[] = { "allow once", "allow for this workspace", "deny" };
@@ -23,6 +24,18 @@ static const char *const choices[] = { "allow once", "allow for this workspace",
 static void watch_on(struct mcp *m, uint64_t ms);
 
 /* ---- the client is away ---------------------------------------------------------------- */
+
+static bool is_away(const struct mcp *m, const struct mcp *by, const char *word)
+{
+	(void)word;
+	return !m->call && strcmp(m->tenant, by->tenant) == 0 && strcmp(m->actor, by->actor) == 0;
+}
+
+/* Sessions are the client's own word, and do not count. */
+static bool has_room(const struct mcp *m)
+{
+	return mcp_count(is_away, m) < AWAY_MAX;
+}
 
 static void stayed_away(struct timer *t)
 {
@@ -156,6 +169,11 @@ void ask_leave(struct mcp *m)
 {
 	AUTO(str_done) struct str text = { .max = 8192 };
 
+	if (!has_room(m)) {
+		mcp_fail(m, "busy: %d calls wait already, and this one does not: %s", AWAY_MAX,
+		         m->note);
+		return;
+	}
 	str_addf(&text, "%s; call again after it is granted", m->note);
 	m->is_left = true;
 	answer_and_stay(m, json_pack("{s[{ss,ss}],sb}", "content", "type", "text", "text",
@@ -231,6 +249,14 @@ json_t *ask_question(const struct mcp *m, const json_t *approval)
 	return params;
 }
 
+/* He may not, or does not want to: the model hears who has to, and does not wait for it. */
+static void leave_to_others(struct mcp *m)
+{
+	m->will_not = true;
+	m->approval[0] = '\0';
+	watch_on(m, 0);
+}
+
 static void decided(void *arg, int status, struct span body)
 {
 	struct mcp *m = arg;
@@ -238,10 +264,9 @@ static void decided(void *arg, int status, struct span body)
 	(void)body;
 	m->side = NULL;
 	if (status == 401 || status == 403)
-		m->may_not = true; /* it is told then that somebody else has to */
-	if (m->may_not)
-		m->approval[0] = '\0';
-	watch_on(m, m->may_not ? 0 : AGAIN_MS);
+		leave_to_others(m);
+	else
+		watch_on(m, AGAIN_MS);
 }
 
 static void person_answered(struct mcp *m, json_t *response)
@@ -250,7 +275,7 @@ static void person_answered(struct mcp *m, json_t *response)
 	char target[64];
 
 	if (!body) {
-		watch_on(m, AGAIN_MS);
+		leave_to_others(m);
 		return;
 	}
 	char *text = json_dumps(body, JSON_COMPACT);
@@ -294,7 +319,8 @@ static void looked(void *arg, int status, struct span body)
 	struct mcp *m = arg;
 	json_t *answer = status == 200 ? json_loadb(body.at, body.len, 0, NULL) : NULL;
 	const json_t *list = json_object_get(answer, "approvals"), *one = pick(m, list);
-	bool can = m->caps & CAP_ELICITATION && (m->is_modern || m->has_stream) && !m->may_not;
+	bool can = m->caps & CAP_ELICITATION && (m->is_modern ? has_room(m) : m->has_stream) &&
+	           !m->will_not;
 
 	m->side = NULL;
 	if (!one) {

@@ -28,6 +28,15 @@ struct mcp *mcp_find(mcp_is *is, const struct mcp *by, const char *word)
 	return m;
 }
 
+size_t mcp_count(mcp_is *is, const struct mcp *by)
+{
+	size_t n = 0;
+
+	for (const struct mcp *m = under_way; m; m = m->next)
+		n += m != by && is(m, by, NULL);
+	return n;
+}
+
 static struct mcp *mcp_new(struct call *c)
 {
 	struct mcp *m = mem_alloc(sizeof *m);

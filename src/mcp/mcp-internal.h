@@ -66,10 +66,10 @@ struct mcp {
 	struct timer look;
 	char approval[ID_SIZE], approvals_of[ID_SIZE + 16];
 	mcp_fn *held;
-	char *note;   /* what is pending, for who cannot be asked; NULL: nothing */
-	bool may_not; /* decide: its token does not have the scope */
-	bool is_left; /* it was told to call again */
-	json_t *task; /* of tasks/get, a process; or NULL */
+	char *note;    /* what is pending, for who cannot be asked; NULL: nothing */
+	bool will_not; /* decide: he dismissed it, or his token does not have the scope */
+	bool is_left;  /* it was told to call again */
+	json_t *task;  /* of tasks/get, a process; or NULL */
 };
 
 /* ---- door.c ---- */
@@ -93,6 +93,7 @@ void mcp_plug(const struct mcp_kit *other);
 
 typedef bool mcp_is(const struct mcp *m, const struct mcp *by, const char *word);
 struct mcp *mcp_find(mcp_is *is, const struct mcp *by, const char *word); /* or NULL */
+size_t mcp_count(mcp_is *is, const struct mcp *by);
 void mcp_free(struct mcp *m);
 /* Its client has left, or takes it back. */
 void mcp_cancel(struct mcp *m);

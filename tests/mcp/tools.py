@@ -435,6 +435,53 @@ def _(api):
     together(lambda: told(NOW, {}), lambda: told(THEN, {"elicitation": {"url": {}}}), task)
 
 
+@test("approvals: who dismisses the question leaves it to others, and the model hears of it")
+def _(api):
+    key = workspace(api, "mcp-dismissed", spec=GATE)
+    target, elicitation = f"/mcp?workspace={key}", {"elicitation": {}}
+
+    def told(result, word, own):
+        a = pending(own, f"touch asked-{word}")
+        check(a["id"] in result["structuredContent"]["note"] and a["id"] in result["content"][0]["text"], f"{result}")
+        own.ok("POST", f"/v1/approvals/{a['id']}", {"decision": "deny"})
+        own.close()
+
+    def newer():
+        c, params = Http(api.daemon.socket, NOW, target=target, capabilities=elicitation), {"name": "bash", "arguments": {"command": "touch asked-newer"}}
+        state = c.result("tools/call", params)["requestState"]
+        told(c.result("tools/call", dict(params, requestState=state, inputResponses={"approve": {"action": "cancel"}})), "newer", api.daemon.client())
+
+    def older(word, answer):
+        c, own = Http(api.daemon.socket, THEN, target=target, capabilities=elicitation), api.daemon.client()
+        client, response = c.send("tools/call", {"name": "bash", "arguments": {"command": f"touch asked-{word}"}})
+        messages = messages_of(response)
+        request = next(m for m in messages if "method" in m and "id" in m)
+        same(own.post("/mcp", {"jsonrpc": "2.0", "id": request["id"], **answer}, Mcp_Session_Id=c.session).status, 202, "the answer")
+        told(list(messages)[-1]["result"], word, own)
+        client.close()
+    together(newer, lambda: older("cancel", {"result": {"action": "cancel"}}), lambda: older("error", {"error": {"code": -32601, "message": "no"}}))
+
+
+@test("approvals: of one client so many calls wait, and others are told at once", own=True)
+def _(_api):
+    d = Daemon("away").start()
+    admin = d.client()
+    admin.ok("PUT", "/v1/workspaces/w", {"spec": GATE})
+    results = []
+
+    def call(i):
+        c = Http(d.socket, NOW, target="/mcp?workspace=w", capabilities={"elicitation": {}})
+        results.append(c.tool("bash", command=f"touch asked-{i}"))
+    call(0)
+    together(*[lambda i=i: call(i) for i in range(1, 35)])
+    same(sorted(r["resultType"] for r in results), ["complete"] * 3 + ["input_required"] * 32, "how many wait")
+    check(all("is pending" in r["structuredContent"]["note"] for r in results if r["resultType"] == "complete"), f"{results}")
+    admin.remove_all()
+    admin.ok("DELETE", "/v1/workspaces/w?force=1")
+    d.wait_clean()
+    d.stop()
+
+
 @test("a token may with tools what it may without: its scope, and its tenant", own=True)
 def _(_api):
     d = Daemon("tokens", options=["--listen", "127.0.0.1:0"]).start()
