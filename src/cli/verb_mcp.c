@@ -69,6 +69,15 @@ static int say_json(json_t *message, struct err *e)
 	return r;
 }
 
+/* Of a request, and of nothing else. */
+static int say_error(struct flight *f, const char *text, struct err *e)
+{
+	if (f->rpc.kind != RPC_REQUEST || !f->rpc.id)
+		return 0;
+	f->has_answered = true;
+	return say_json(rpc_error(json_incref(f->rpc.id), RPC_INTERNAL, text, NULL), e);
+}
+
 /* Only what is a message goes out; what the daemon says besides becomes one. */
 static int say_answer(struct bridge *b, struct flight *f, struct span text, struct err *e)
 {
@@ -81,13 +90,8 @@ static int say_answer(struct bridge *b, struct flight *f, struct span text, stru
 	f->has_answered |= json_object_get(o, "result") || json_object_get(o, "error");
 	if (json_object_get(o, "jsonrpc"))
 		return say(text, e);
-	if (f->rpc.kind != RPC_REQUEST || !f->rpc.id)
-		return 0;
-	f->has_answered = true;
 	const char *detail = json_string_value(json_object_get(o, "detail"));
-	return say_json(rpc_error(json_incref(f->rpc.id), RPC_INTERNAL,
-	                          detail ? detail : "the daemon's answer is none", NULL),
-	                e);
+	return say_error(f, detail ? detail : "the daemon's answer is none", e);
 }
 
 /* ---- answers --------------------------------------------------------------------------- */
@@ -128,12 +132,15 @@ static bool is_events(const struct flight *f)
 	return f->text.len > 0 && f->text.data[0] != '{';
 }
 
-static int finish(struct bridge *b, struct flight *f, struct err *e)
+/* `lost`: why there is no more of it; "": it is whole. */
+static int finish(struct bridge *b, struct flight *f, const char *lost, struct err *e)
 {
 	struct span text = { str_text(&f->text), f->text.len };
 
 	if (f->answer.status == 202 || f->has_answered)
 		return 0;
+	if (*lost)
+		return say_error(f, lost, e);
 	return say_answer(b, f, is_events(f) ? span_of("") : text, e);
 }
 
@@ -148,7 +155,7 @@ static int receive(struct bridge *b, struct flight *f, struct err *e)
 		f->has_begun = true;
 		r = client_begin(&f->client, &f->ask, &f->answer, &lost);
 		if (r < 0)
-			return finish(b, f, e);
+			return finish(b, f, lost.msg, e);
 	}
 	while ((r = client_read_some(&f->client, &f->answer, &piece, &lost)) == 1) {
 		str_addn(&f->text, piece.at, piece.len);
@@ -157,7 +164,7 @@ static int receive(struct bridge *b, struct flight *f, struct err *e)
 	}
 	if (r == CLIENT_LATER)
 		return 1;
-	return finish(b, f, e) < 0 ? -1 : 0;
+	return finish(b, f, r < 0 ? lost.msg : "", e) < 0 ? -1 : 0;
 }
 
 /* ---- requests -------------------------------------------------------------------------- */
@@ -195,9 +202,7 @@ static int send_line(struct bridge *b, struct span line, struct err *e)
 	b->flights[b->n_flights++] = f;
 	if (client_send(&f->client, &ask, &lost) == 0)
 		return 0;
-	int r = f->rpc.kind == RPC_REQUEST && f->rpc.id
-	            ? say_json(rpc_error(json_incref(f->rpc.id), RPC_INTERNAL, lost.msg, NULL), e)
-	            : 0;
+	int r = say_error(f, lost.msg, e);
 	flight_free(b, b->n_flights - 1);
 	return r;
 }
@@ -236,6 +241,8 @@ static int read_lines(struct bridge *b, struct err *e)
 		return errno == EINTR || errno == EAGAIN ? 0 : err_sys(e, errno, "read");
 	b->is_ended = n == 0;
 	str_addn(&b->in, buf, (size_t)n);
+	if (b->is_ended && b->in.len > 0)
+		str_add(&b->in, "\n"); /* the last line may have no end of its own */
 	if (b->in.overflow)
 		return err_new(e, ERR_LIMIT, "a line has more than %u bytes", LINE_MAX_BYTES);
 	struct span rest = { str_text(&b->in), b->in.len };
