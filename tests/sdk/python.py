@@ -601,5 +601,38 @@ def _(api):
     check(json.dumps(sorted(FILES)), "there are some")
 
 
+@test("adapters: whoever is cancelled again while the command is ended has ended it")
+def _(api):
+    from caisson.adapters._run import run_whole
+
+    class Far(aio.Sandbox):
+        """By a slow network."""
+        async def spawn(self, *words, **options):
+            process = await super().spawn(*words, **options)
+            kill = process.kill
+
+            async def later():
+                await asyncio.sleep(0.05)
+                return await kill()
+            process.kill = later
+            return process
+
+    async def main():
+        client = aio.Client(socket=str(api.daemon.socket))
+        async with Far(client=client) as s:
+            begun = asyncio.Event()
+            task = asyncio.ensure_future(run_whole(s, "echo begun; sleep 69", heard=lambda *_: begun.set()))
+            await asyncio.wait_for(begun.wait(), 20)
+            while not task.done():  # as a scope of anyio does it
+                task.cancel()
+                await asyncio.sleep(0)
+            same(task.cancelled(), True, "the task")
+            deadline = time.monotonic() + 10
+            while [p for p in await client.processes() if p["state"] == "running"]:
+                check(time.monotonic() < deadline, "the command goes on")
+                await asyncio.sleep(0.05)
+    asyncio.run(main())
+
+
 if __name__ == "__main__":
     sys.exit(lib.main(__file__, prepare=place.prepare(FILES)))

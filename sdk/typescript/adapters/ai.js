@@ -119,14 +119,15 @@ export function createCaissonSandbox({ ports, ...spec } = {}) {
     async createSession({ sessionId, abortSignal, onFirstCreate } = {}) {
       abortSignal?.throwIfAborted();
       const key = keyOf(sessionId), there = key ? await find(key, spec.client) : null;
-      const session = await networkSession(there ?? await Sandbox.create({ ...spec, key }), { ports, key });
+      const sandbox = there ?? await Sandbox.create({ ...spec, key });
       try {
+        const session = await networkSession(sandbox, { ports, key });
         if (!there) await onFirstCreate?.(session.restricted(), { abortSignal });
+        return session;
       } catch (error) {
-        await session.destroy();
+        if (!there) await sandbox.close();
         throw error;
       }
-      return session;
     },
     async resumeSession({ sessionId }) {
       const key = keyOf(sessionId), sandbox = await find(key, spec.client);

@@ -187,7 +187,9 @@ function filesystemOf(mastra) {
     appendFile(path, content) {
       return this.#do(path, "write", async (s) => {
         const done = await s.exec(["sh", "-c", APPEND, "sh", this.resolveAbsolutePath(path)], { stdin: Buffer.from(content) });
-        if (!done.ok) throw /directory/i.test(done.stderr) ? new mastra.IsDirectoryError(path) : new mastra.PermissionError(path, "append");
+        const known = [[/is a directory/i, mastra.IsDirectoryError], [/not a directory|file exists/i, mastra.NotDirectoryError]];
+        const kind = known.find(([words]) => words.test(done.stderr));
+        if (!done.ok) throw kind ? new kind[1](path) : new mastra.PermissionError(path, "append");
       });
     }
 

@@ -105,6 +105,7 @@ test("a provider for the harness", async () => {
   await third.destroy();
   await assert.rejects(() => provider.resumeSession({ sessionId: "one" }), /no session/);
   await assert.rejects(() => provider.createSession({ onFirstCreate: async () => { throw new Error("no setup"); } }), /no setup/);
+  await assert.rejects(() => createCaissonSandbox({ env: { PATH: "/none" } }).createSession(), (error) => !/no setup/.test(error.message));
   assert.equal((await new Client().sandboxes()).length, 1);
 });
 

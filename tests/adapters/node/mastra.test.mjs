@@ -81,6 +81,8 @@ test("errors of files are Mastra's", async () => {
     [() => files.writeFile("there", "2", { overwrite: false }), mastra.FileExistsError], [() => files.writeFile("no/such", "2", { recursive: false }), mastra.DirectoryNotFoundError],
     [() => files.writeFile("/etc/no", "2"), mastra.PermissionError], [() => files.writeFile("there", "2", { expectedMtime: new Date(0) }), mastra.StaleFileError],
     [() => files.copyFile("none", "x"), mastra.FileNotFoundError], [() => files.stat("none"), mastra.FileNotFoundError],
+    [() => files.appendFile("dir", "2"), mastra.IsDirectoryError], [() => files.appendFile("there/x", "2"), mastra.NotDirectoryError],
+    [() => files.appendFile("/etc/no/such", "2"), mastra.PermissionError],
   ];
   for (const [act, kind] of cases) await assert.rejects(act, kind, String(act));
   await files.writeFile("there", "2", { expectedMtime: (await files.stat("there")).modifiedAt });

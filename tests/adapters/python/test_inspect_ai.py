@@ -94,6 +94,13 @@ async def test_much_output_is_cut_in_front():
     await env.close()
 
 
+async def test_one_that_cannot_be_looked_at_is_not_left():
+    kind = registry_find_sandboxenv("caisson")
+    with pytest.raises(Exception, match="id"):
+        await kind.make(kind.config_deserialize({"env": {"PATH": "/none"}}))
+    assert Client().sandboxes() == []
+
+
 async def test_cleanup_from_the_command_line():
     kind = registry_find_sandboxenv("caisson")
     env = await kind.make(task="a task")

@@ -13,7 +13,7 @@ from agents.sandbox.errors import (ExecTimeoutError, ExecTransportError, PtySess
 from agents.sandbox.snapshot import LocalSnapshotSpec
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-from caisson import Client
+from caisson import Client, errors
 from caisson.adapters.openai_agents import CaissonSandboxClient, CaissonSandboxClientOptions
 
 set_tracing_disabled(True)
@@ -48,6 +48,22 @@ async def test_an_agent_with_its_tool():
     assert "of the manifest" in model.answers[0]
     assert "b\nagent" in model.answers[1] and "exited with code 3" in model.answers[1], model.answers[1]
     assert Client().sandboxes() == []
+
+
+async def test_a_daemon_that_does_not_answer_costs_no_files(session, monkeypatch):
+    """The sandbox is not taken for one that is gone, and an empty one made in its place."""
+    id, client = session.state.sandbox_id, CaissonSandboxClient()
+
+    async def silent(*_, **__):
+        raise errors.SandboxUnavailable("the daemon does not answer")
+    again = await client.resume(session.state)
+    with monkeypatch.context() as patch:
+        patch.setattr("caisson.adapters.openai_agents.Sandbox.get", silent)
+        with pytest.raises(Exception, match="does not answer"):
+            await again.start()
+        assert not await again.running()
+    await again.start()
+    assert [one["id"] for one in Client().sandboxes()] == [id]
 
 
 @pytest.fixture

@@ -82,3 +82,25 @@ def test_a_sandbox_that_is_there():
 def test_the_snippet(snippet):
     assert snippet("smolagents", model=Scripted("import getpass\nfinal_answer(getpass.getuser())"))["answer"] == "agent"
     assert Client().sandboxes() == []
+
+
+def interrupted():
+    raise KeyboardInterrupt
+    yield
+
+
+def test_an_interrupt_ends_the_interpreter(executor):
+    """Its answer is not taken for that of the next code."""
+    executor("x = 1")
+    executor._answers, answers = interrupted(), executor._answers
+    with pytest.raises(KeyboardInterrupt):
+        executor("'of the first'")
+    assert next(answers, None) in (None, {"value": "of the first", "logs": ""})
+    assert executor("'of the second'").output == "of the second"
+
+
+def test_cleanup_when_the_interpreter_is_gone_already(executor):
+    executor("x = 1")
+    executor.sandbox.exec("pkill -KILL python3")
+    executor.cleanup()
+    assert Client().sandboxes() == []

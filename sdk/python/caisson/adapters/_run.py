@@ -1,8 +1,9 @@
 """What the adapters share: a command whose whole output is wanted, as bytes, however much it is."""
 from __future__ import annotations
 
+import asyncio
 import uuid
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Set, Union
 
 from .._a.process import Process, event_bytes
 from .._common import Command, Result
@@ -72,11 +73,24 @@ async def run_whole(place: Sandbox, cmd: Command, *, stdin: Union[str, bytes, No
             await process.write(data, eof=True)
         return await _listen(process, limit, heard)
     except BaseException:
+        await end(process)
+        raise
+
+
+_ending: Set["asyncio.Task[None]"] = set()  # a loop keeps no task alive by itself
+
+
+async def end(process: Process) -> None:
+    """Kills it, also for one who is cancelled again and again meanwhile, as scopes of anyio do."""
+    async def kill() -> None:
         try:
             await process.kill()
         except CaissonError:
             pass  # it was over
-        raise
+    task = asyncio.ensure_future(kill())
+    _ending.add(task)
+    task.add_done_callback(_ending.discard)
+    await asyncio.shield(task)
 
 
 async def _from_file(place: Sandbox, cmd: Sequence[str], data: bytes) -> List[str]:

@@ -54,7 +54,11 @@ class CaissonSandboxEnvironment(SandboxEnvironment):
     @classmethod
     async def make(cls, config: Optional[SandboxEnvironmentConfigType] = None, task: str = "") -> "CaissonSandboxEnvironment":
         sandbox = await Sandbox(**{"labels": {LABEL: task[:255] or "none"}, **spec_of(config)}).start()
-        home, uid, groups = (await sandbox.exec("pwd; id -u; id -G", check=True)).stdout.splitlines()
+        try:
+            home, uid, groups = (await sandbox.exec("pwd; id -u; id -G", check=True)).stdout.splitlines()
+        except BaseException:
+            await sandbox.close()  # nobody else knows of it
+            raise
         self = cls(sandbox, home, int(uid), [int(one) for one in groups.split()])
         cls.live[sandbox.id] = self
         return self

@@ -24,8 +24,8 @@ from agents.sandbox.types import ExecResult, User
 from agents.sandbox.util.tar_utils import should_skip_tar_member
 
 from ..aio import Client, Process, Sandbox
-from ..errors import CaissonError, SandboxUnavailable
-from ._run import Done, run_whole, status_of
+from ..errors import CaissonError, NotFound, SandboxUnavailable
+from ._run import Done, end, run_whole, status_of
 
 LIVE = ("creating", "running", "paused")
 OUR_FAILURES = ("lost", "expired")
@@ -94,12 +94,16 @@ class CaissonSandboxSession(BaseSandboxSession):
         return await self._validate_remote_path_access(path, for_write=for_write)
 
     async def running(self) -> bool:
-        return self._sandbox is not None and await self._is_there()
+        try:
+            return self._sandbox is not None and await self._is_there()
+        except CaissonError:
+            return False
 
     async def _is_there(self) -> bool:
+        """A daemon that does not answer is no sandbox that is gone: its files would be given up for an empty one."""
         try:
             there = await Sandbox.get(self.state.sandbox_id) if self.state.sandbox_id else None
-        except CaissonError:
+        except NotFound:
             return False
         return there is not None and there.record is not None and there.record["state"] in LIVE
 
@@ -179,10 +183,7 @@ class CaissonSandboxSession(BaseSandboxSession):
     async def _end(self, id: Optional[int]) -> None:
         live = self._live.pop(id, None) if id is not None else None
         if live is not None:
-            try:
-                await live.process.kill()
-            except CaissonError:
-                pass  # it was over
+            await end(live.process)
 
     async def pty_terminate_all(self) -> None:
         for id in list(self._live):

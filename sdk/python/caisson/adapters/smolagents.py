@@ -15,6 +15,7 @@ from smolagents.utils import AgentError
 
 from .. import Process, Sandbox
 from .._s.process import event_bytes
+from ..errors import CaissonError
 from ._run import refusal_of, status_of
 
 PIP = {"PIP_USER": "1", "PIP_BREAK_SYSTEM_PACKAGES": "1", "PIP_RETRIES": "1"}  # what tools need is installed for the user alone
@@ -80,8 +81,12 @@ class CaissonExecutor(RemotePythonExecutor):
 
     def run_code_raise_errors(self, code: str) -> CodeOutput:
         self._process = self._process or self._start()
-        self._process.write(json.dumps({"code": code, "seconds": self.timeout}) + "\n")
-        said = next(self._answers, None)
+        try:
+            self._process.write(json.dumps({"code": code, "seconds": self.timeout}) + "\n")
+            said = next(self._answers, None)
+        except BaseException:  # else the answer that is still to come would be taken for the next one's
+            self._end()
+            raise
         if said is None:
             ended, self._process = self._process.wait(), None
             why = refusal_of(ended) or f"exit status {status_of(ended)}"
@@ -93,10 +98,16 @@ class CaissonExecutor(RemotePythonExecutor):
             return CodeOutput(output=self._deserialize_final_answer(value, self.allow_pickle), logs=said["logs"], is_final_answer=True)
         raise AgentError(f"{said['logs']}\nExecuting code yielded an error:\n{name}\n{value}\n{trace}", self.logger)
 
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        try:
+            if process is not None:
+                process.kill()
+        except CaissonError:
+            pass  # it was over
+
     def cleanup(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
+        self._end()
         if self._is_own:
             self.sandbox.close()
 
