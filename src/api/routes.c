@@ -326,9 +326,10 @@ static bool wants_json(const struct route *r)
 	return r->body == BODY_WHOLE && r->takes;
 }
 
+/* NULL: its answers are not kept. */
 static const char *key_header(const struct call *c)
 {
-	return c->annex && c->annex->once ? c->annex->once : "Idempotency-Key";
+	return c->annex ? c->annex->once : "Idempotency-Key";
 }
 
 static void on_request(struct request *r)
@@ -340,7 +341,7 @@ static void on_request(struct request *r)
 		answer_fail(c, &f);
 		return;
 	}
-	if (strcmp(c->route->method, "POST") == 0 && c->route->body != BODY_STREAM)
+	if (key_header(c) && strcmp(c->route->method, "POST") == 0 && c->route->body != BODY_STREAM)
 		c->idem_key = call_header(c, key_header(c));
 	if (c->idem_key && (!*c->idem_key || strlen(c->idem_key) > KEY_BYTES_MAX)) {
 		c->idem_key = NULL;

@@ -83,7 +83,7 @@ struct annex {
 	bool (*takes)(const struct request *r); /* by the head alone */
 	int (*check)(struct call *c, struct fail *f); /* may answer by itself, and return -1 */
 	void (*fail)(struct call *c, const struct fail *f); /* NULL: as the API does */
-	const char *once; /* its name of Idempotency-Key; NULL: that; "": it has none */
+	const char *once; /* its name of Idempotency-Key; NULL: it has none */
 };
 
 extern const struct server_ops api_ops; /* the server's `data` is not needed: one api a process */

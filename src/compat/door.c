@@ -166,4 +166,5 @@ const struct annex hands_annex = {
 	.takes = hands_takes,
 	.check = hands_check,
 	.fail = refuse,
+	.once = "Idempotency-Key",
 };

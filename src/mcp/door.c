@@ -439,10 +439,10 @@ static const struct route table[] = {
 	  "workspace stdio conformance" },
 };
 
+/* No `once`: an answer may be a stream, and such are not kept. */
 const struct annex mcp_annex = {
 	.routes = table,
 	.n_routes = COUNT(table),
 	.takes = takes,
 	.check = check,
-	.once = "", /* an answer may be a stream, and such are not kept */
 };

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""The door for clients of E2B, and what its hostile and clumsy clients, keys and sandboxes meet. TAP.
+
+    tests/api/e2b_hostile.py         all (needs root)
+    tests/api/e2b_hostile.py watch   those with the word in their title
+"""
+import base64
+import json
+import socket
+import struct
+import sys
+import threading
+import time
+import urllib.parse
+
+import lib
+from door import DOMAIN, OFFLINE, door, signature
+from lib import check, same, test, wait_until
+
+OCTETS = {"Content-Type": "application/octet-stream"}
+ROOT = {"Authorization": "Basic " + base64.b64encode(b"root:").decode()}
+
+
+def address(d):
+    return ("127.0.0.1", d.daemon.port())
+
+
+def leave(address_, data):
+    """Sends it, and is gone: the other side gets a reset."""
+    s = lib.connect(address_)
+    if s.family != socket.AF_UNIX:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.sendall(data)
+    s.close()
+
+
+def request(path, headers, body):
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers.items())
+    return head.encode() + b"\r\n" + body
+
+
+def envelope(body):
+    text = json.dumps(body).encode()
+    return struct.pack(">BI", 0, len(text)) + text
+
+
+@test("a client that leaves at once, with an Idempotency-Key: the daemon lives, and whoever asks again is served", own=True)
+def _(_api):
+    with door("left") as d:
+        s, pid = d.create(), d.daemon.pid
+        for i in range(40):
+            key = {**s.headers, "Idempotency-Key": f"k{i}"}
+            leave(address(d), request("/process.Process/Start", key, envelope({"process": {"cmd": "/bin/true"}})))
+            leave(address(d), request("/filesystem.Filesystem/WatchDir", key, envelope({"path": "/tmp"})))
+            leave(address(d), request("/filesystem.Filesystem/Stat", key, b'{"path":"/tmp"}'))
+        body = json.dumps({"cmd": ["true"]}).encode()
+        own = request("/v1/run", {"Idempotency-Key": "own"}, body)
+        for _ in range(40):
+            leave(d.daemon.socket, own)
+        for _ in range(2):
+            same(s.rpc("filesystem.Filesystem/Stat", {"path": "/tmp"}, **{"Idempotency-Key": "k1"}).status, 200, "here it means nothing")
+        c = d.daemon.client()
+        wait_until(lambda: c.call("POST", "/v1/run", body, {"Idempotency-Key": "own"}).status == 200, 10, "nothing was begun, or it is done")
+        same(d.daemon.pid, pid, "it is the same daemon")
+        same(s.run("echo up")[0], "up\n", "at work")
+
+
+if __name__ == "__main__":
+    sys.exit(lib.main(__file__, seconds=300))
