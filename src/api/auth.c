@@ -136,6 +136,7 @@ int auth_check_token(struct call *c, struct span text, enum scope scope, struct 
 	                        (struct store_call){ 0 }, &e); /* only says when it was last used */
 	snprintf(c->actor, sizeof c->actor, "token:%s", row.id);
 	c->is_admin = has_scope(row.scopes, SCOPE_ADMIN);
+	c->may_exec = has_scope(row.scopes, SCOPE_EXEC);
 	if (!has_scope(row.scopes, scope))
 		return fail_set(f, FAIL_FORBIDDEN, "the token lacks the scope %s",
 		                scope_name(scope));

@@ -44,7 +44,7 @@ struct call {
 	const struct annex *annex; /* whose route it is; NULL: the API's own */
 	char tenant[TENANT_SIZE];
 	bool is_operator;                     /* by the unix socket */
-	bool is_admin;                        /* by a token of that scope */
+	bool is_admin, may_exec;              /* by a token of that scope */
 	char actor[ACTOR_SIZE];               /* for records: "uid:1000", "token:tk_…" */
 	const char *params[ROUTE_PARAMS_MAX]; /* of {id}, {path}; decoded */
 	size_t param_len[ROUTE_PARAMS_MAX];

@@ -70,8 +70,10 @@ void e2b_get(struct call *c)
 	json_t *network = json_object_get(door, "network"),
 	       *internet = json_object_get(door, "internet");
 
-	ident_token(s, "envd", token);
-	json_object_set_new(o, "envdAccessToken", json_string(token));
+	if (c->may_exec) { /* whoever has it runs commands */
+		ident_token(s, "envd", token);
+		json_object_set_new(o, "envdAccessToken", json_string(token));
+	}
 	json_object_set_new(o, "domain", e2b_domain() ? json_string(e2b_domain()) : json_null());
 	json_object_set(o, "allowInternetAccess", internet ? internet : json_null());
 	if (network)

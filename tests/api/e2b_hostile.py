@@ -44,6 +44,14 @@ def envelope(body):
     return struct.pack(">BI", 0, len(text)) + text
 
 
+@test("keys: one that may only look is not told the token by which commands are run", own=True)
+def _(_api):
+    with door("look") as d:
+        s = d.create()
+        for scope, want in (("read", None), ("approve", None), ("exec", s.token), ("manage", s.token)):
+            same(d.ok("GET", f"/sandboxes/{s.id}", key=d.token(scope)).get("envdAccessToken"), want, scope)
+
+
 @test("a client that leaves at once, with an Idempotency-Key: the daemon lives, and whoever asks again is served", own=True)
 def _(_api):
     with door("left") as d:
