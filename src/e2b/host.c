@@ -173,11 +173,29 @@ static bool has_field(const struct call *c, const struct sbx *s, const char *nam
 	return token && http_header_count(c->r->head, name) == 1 && ident_takes(s, use, *token);
 }
 
-/* To run code takes the token, as to run a command does; their client says it here and not when it
- * makes or lists contexts. */
+/* Of the interpreter's paths those for which their client says no token. Who listens there may
+ * read a path in more ways than one (escapes, slashes), so these are known by each byte. */
+static bool is_about_contexts(struct span path)
+{
+	static const char contexts[] = "/contexts";
+	size_t n = strlen(contexts);
+
+	for (size_t i = 0; i < path.len; i++) {
+		char c = path.at[i];
+		bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+		                (c >= '0' && c <= '9') || c == '-' || c == '_';
+
+		if (!is_plain && (c != '/' || (i > 0 && path.at[i - 1] == '/')))
+			return false;
+	}
+	return span_is(path, "/health") || (path.len >= n && memcmp(path.at, contexts, n) == 0 &&
+	                                    (path.len == n || path.at[n] == '/'));
+}
+
+/* To run code takes the token, as to run a command does. */
 static bool is_command(const struct call *c, uint16_t port)
 {
-	return port == E2B_INTERPRETER_PORT && span_is(c->r->path, "/execute");
+	return port == E2B_INTERPRETER_PORT && !is_about_contexts(c->r->path);
 }
 
 static int refuse_check(struct call *c, int status, const char *message)

@@ -87,7 +87,7 @@ def _(_api):
                              ({"code": "1", "env_vars": {"A": 1}}, 422), ({"code": "1", "language": "cobol"}, 500)):
             same(i.call("POST", "/execute", body, **{"X-Access-Token": i.sandbox.token}).status, status, body)
         same(i.call("POST", "/contexts", {"cwd": "/nowhere"}).status, 500, "no such folder")
-        same((i.call("GET", "/nothing").status, i.call("GET", "/health").json), (404, "OK"), "else")
+        same((i.call("GET", "/nothing", **{"X-Access-Token": i.sandbox.token}).status, i.call("GET", "/health").json), (404, "OK"), "else")
 
 
 @test("who may: code takes the token of the sandbox, private ones another, and neither gets inside", own=True)
@@ -98,6 +98,8 @@ def _(_api):
         for token, want in ((None, 401), ("", 401), (d.create().token, 401), (s.token, 200)):
             same(i.call("POST", "/execute", {"code": "1"}, **({"X-Access-Token": token} if token is not None else {})).status, want, token)
         same(d.call("POST", "/execute", b'{"code":"1"}', {"Host": f"49999-{s.id}.{DOMAIN}", "X-Access-Token": s.token}).status, 200, "by its host")
+        for path in ("/execute/", "//execute", "/execute//", "/%65xecute", "/execute?x", "/contexts/../execute", "/contexts//../execute", "/./execute", "/execute;x", "/EXECUTE", "/nothing", "/"):
+            same(i.call("POST", path, {"code": "1"}).status, 401, path)
         private = Interpreter(d.create(network={"allowPublicTraffic": False}))
         same((private.execute("1").status, private.call("GET", "/contexts").status), (403, 403), "a private one")
         private.headers["e2b-traffic-access-token"] = private.sandbox.made["trafficAccessToken"]
