@@ -218,7 +218,9 @@ static void ruled(void *arg, struct sbx *s, const struct policy_changed *r, cons
 	if (f) {
 		answer_fail(c, f);
 	} else {
-		remember_network(s, c->body);
+		/* One of another door stays one: the ports of ours are for everybody (host.c). */
+		if (s->door)
+			remember_network(s, c->body);
 		answer_empty(c, 204);
 	}
 	call_unref(c);

@@ -52,6 +52,17 @@ def _(_api):
             same(d.ok("GET", f"/sandboxes/{s.id}", key=d.token(scope)).get("envdAccessToken"), want, scope)
 
 
+@test("ports: those of a sandbox of another door stay shut when its network is changed by this one", own=True)
+def _(_api):
+    with door("shut") as d:
+        c = d.daemon.client()
+        native = c.ok("POST", "/v1/sandboxes", {})["id"]
+        c.ok("POST", f"/v1/sandboxes/{native}/exec", {"cmd": ["sh", "-c", "python3 -m http.server 8000 >/dev/null 2>&1 & sleep 1"]})
+        d.ok("PUT", f"/sandboxes/i{native[3:]}/network", {"denyOut": ["0.0.0.0/0"]}, status=204)
+        same(d.call("GET", "/", headers={"Host": f"8000-i{native[3:]}.{DOMAIN}"}).status, 502, "by its name")
+        same(d.call("GET", "/", headers={"E2b-Sandbox-Id": f"i{native[3:]}", "E2b-Sandbox-Port": "8000"}).status, 502, "by the header")
+
+
 @test("a client that leaves at once, with an Idempotency-Key: the daemon lives, and whoever asks again is served", own=True)
 def _(_api):
     with door("left") as d:
