@@ -13,9 +13,9 @@
 #include "core/details.h"
 #include "e2b/e2b-internal.h"
 
-#define LINE_MAX_BYTES (64u << 10)
-#define EVENTS_MOST 4096 /* that wait; more than that are forgotten, the oldest first */
-#define KEPT_MOST 64     /* watchers of one sandbox that nobody is connected to */
+#define LINE_MAX_BYTES (64u << 10) /* of which a part may wait for the rest: a packet more */
+#define EVENTS_MOST 4096           /* that wait; more than that are forgotten, the oldest first */
+#define KEPT_MOST 64               /* watchers of one sandbox that nobody is connected to */
 #define PING_MS 50000
 #define SETTLE_MS 60 /* workers merge for a moment: what was done before is told then */
 
@@ -28,9 +28,12 @@ struct watcher {
 	char *path;
 	struct str line;
 	json_t *events; /* that wait */
+	json_t *event;  /* whose entry is looked for; NULL: none */
 	struct timer ping;
 	unsigned int refs;
-	bool has_entry, is_ready, is_gone, is_busy;
+	bool has_entry, is_ready, is_gone;
+	bool is_full;    /* the client takes no more for now */
+	bool is_sending; /* an answer that comes at once is not another level of it */
 };
 
 static struct watcher *kept; /* a process has one API */
@@ -43,6 +46,7 @@ static void watcher_unref(struct watcher *w)
 	if (w->call)
 		call_unref(w->call);
 	json_decref(w->events);
+	json_decref(w->event);
 	str_done(&w->line);
 	free(w->path);
 	free(w);
@@ -92,36 +96,6 @@ static void take_event(struct watcher *w, const json_t *line)
 	}
 }
 
-static void send_next(struct watcher *w);
-
-static void send_one(struct watcher *w, json_t *entry)
-{
-	json_t *event = json_incref(json_array_get(w->events, 0));
-
-	json_array_remove(w->events, 0);
-	if (entry)
-		json_object_set(event, "entry", entry);
-	(void)rpc_send(w->call, json_pack("{so}", "filesystem", event)); /* the queue is short */
-}
-
-static void looked(void *arg, json_t *answer, const struct fail *f)
-{
-	struct watcher *w = arg;
-	const char *name = json_string_value(json_object_get(json_array_get(w->events, 0), "name"));
-	AUTO(str_done) struct str path = { .max = (size_t)4 * PATH_TEXT_MAX };
-
-	w->is_busy = false;
-	if (w->call && w->call->r && name) {
-		str_addf(&path, "%s/%s", w->path, name);
-		json_t *entry = f ? NULL : entry_of(answer, str_text(&path));
-
-		send_one(w, entry);
-		json_decref(entry);
-		send_next(w);
-	}
-	watcher_unref(w);
-}
-
 static bool is_there(const json_t *event)
 {
 	const char *type = json_string_value(json_object_get(event, "type"));
@@ -129,26 +103,88 @@ static bool is_there(const json_t *event)
 	return strcmp(type, "EVENT_TYPE_REMOVE") != 0 && strcmp(type, "EVENT_TYPE_RENAME") != 0;
 }
 
+static void add_path(struct str *out, const char *folder, const json_t *event)
+{
+	str_addf(out, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder,
+	         json_string_value(json_object_get(event, "name")));
+}
+
+static void ask_for(struct sbx *s, const char *folder, const json_t *event, errand_fn *done,
+                    void *arg)
+{
+	AUTO(str_done) struct str path = { .max = (size_t)4 * PATH_TEXT_MAX };
+
+	add_path(&path, folder, event);
+	errand(s,
+	       &(struct errand_ask){
+		   .verb = TREE_STAT, .flags = TREE_DETAIL, .path = str_text(&path) },
+	       done, arg);
+}
+
+static void set_entry(json_t *event, const char *folder, const json_t *stat)
+{
+	AUTO(str_done) struct str path = { .max = (size_t)4 * PATH_TEXT_MAX };
+
+	add_path(&path, folder, event);
+	json_object_set_new(event, "entry", entry_of(stat, str_text(&path)));
+}
+
+/* Takes the event. */
+static void send_one(struct watcher *w, json_t *event)
+{
+	w->is_full = !rpc_send(w->call, json_pack("{so}", "filesystem", event));
+}
+
+static void send_next(struct watcher *w);
+
+static void looked(void *arg, json_t *answer, const struct fail *f)
+{
+	struct watcher *w = arg;
+	json_t *event = w->event;
+
+	w->event = NULL;
+	if (!f)
+		set_entry(event, w->path, answer);
+	if (w->call && w->call->r) {
+		send_one(w, event);
+		send_next(w);
+	} else {
+		json_decref(event);
+	}
+	watcher_unref(w);
+}
+
+/* What a slow client does not take waits here, where there is room for so many. */
 static void send_next(struct watcher *w)
 {
-	while (w->call && w->call->r && !w->is_busy && json_array_size(w->events) > 0) {
-		const json_t *event = json_array_get(w->events, 0);
+	if (w->is_sending)
+		return;
+	w->is_sending = true;
+	while (w->call && w->call->r && !w->event && !w->is_full && json_array_size(w->events)) {
+		json_t *event = json_incref(json_array_get(w->events, 0));
 		struct sbx *s = roster_find(&w->core->sandboxes, w->sandbox);
-		AUTO(str_done) struct str path = { .max = (size_t)4 * PATH_TEXT_MAX };
 
+		json_array_remove(w->events, 0);
 		if (!w->has_entry || !s || !is_there(event)) {
-			send_one(w, NULL);
+			send_one(w, event);
 			continue;
 		}
-		str_addf(&path, "%s/%s", w->path,
-		         json_string_value(json_object_get(event, "name")));
-		w->is_busy = true;
+		w->event = event;
 		w->refs++;
-		errand(s,
-		       &(struct errand_ask){
-			   .verb = TREE_STAT, .flags = TREE_DETAIL, .path = str_text(&path) },
-		       looked, w);
+		ask_for(s, w->path, event, looked, w);
 	}
+	w->is_sending = false;
+}
+
+static void on_room(struct request *r)
+{
+	struct call *c = r->route;
+	struct watcher *w = c->state;
+
+	if (!w)
+		return;
+	w->is_full = false;
+	send_next(w);
 }
 
 /* ---- the worker ---------------------------------------------------------------------- */
@@ -189,6 +225,8 @@ static void take_line(struct watcher *w, struct span text)
 static void take_lines(struct watcher *w, struct span bytes)
 {
 	str_addn(&w->line, bytes.at, bytes.len);
+	if (w->line.overflow)
+		str_clear(&w->line); /* a line as long as no worker of ours says */
 	for (;;) {
 		const char *end = w->line.len ? memchr(w->line.data, '\n', w->line.len) : NULL;
 		size_t n = end ? (size_t)(end - w->line.data) : 0;
@@ -260,7 +298,8 @@ static void ping(struct timer *t)
 
 	if (!w->call || !w->call->r)
 		return;
-	(void)rpc_send(w->call, json_pack("{s{}}", "keepalive"));
+	if (!w->is_full)
+		w->is_full = !rpc_send(w->call, json_pack("{s{}}", "keepalive"));
 	timer_set(&w->core->timers, &w->ping, PING_MS);
 }
 
@@ -292,7 +331,7 @@ static struct watcher *watcher_new(struct call *c, const struct sbx *s)
 		.job = { .answer = answered, .data = data, .over = over, .is_long = true },
 		.call = call_ref(c),
 		.core = c->api->core,
-		.line = { .max = LINE_MAX_BYTES },
+		.line = { .max = LINE_MAX_BYTES + TREE_PACKET_MAX },
 		.events = json_array(),
 		.refs = 1
 	};
@@ -308,6 +347,7 @@ static void start(struct call *c, struct sbx *s, struct watcher *w)
 
 	c->state = w;
 	c->over = left;
+	c->r->on_room = on_room;
 	if (take_ask(c, w, &f) == 0 && files_start(s, &w->job, &f) == 0)
 		return;
 	c->state = NULL;
@@ -370,6 +410,7 @@ struct gathering {
 	char *path;
 	size_t at;
 	bool has_entry;
+	bool is_waiting, is_going; /* for an entry; is_going: and it may come at once */
 };
 
 static void gather_next(struct gathering *g);
@@ -382,40 +423,35 @@ static void gather_end(struct gathering *g)
 	free(g);
 }
 
-static const char *path_of(struct gathering *g)
-{
-	const json_t *event = json_array_get(g->events, g->at);
-	AUTO(str_done) struct str path = { .max = (size_t)4 * PATH_TEXT_MAX };
-
-	str_addf(&path, "%s/%s", g->path, json_string_value(json_object_get(event, "name")));
-	return arena_strdup(&g->call->arena, str_text(&path));
-}
-
 static void gathered(void *arg, json_t *answer, const struct fail *f)
 {
 	struct gathering *g = arg;
 
 	if (!f)
-		json_object_set_new(json_array_get(g->events, g->at), "entry",
-		                    entry_of(answer, path_of(g)));
+		set_entry(json_array_get(g->events, g->at), g->path, answer);
 	g->at++;
-	gather_next(g);
+	g->is_waiting = false;
+	if (!g->is_going)
+		gather_next(g);
 }
 
 static void gather_next(struct gathering *g)
 {
-	struct sbx *s = roster_find(&g->call->api->core->sandboxes, g->call->params[0]);
+	g->is_going = true;
+	while (!g->is_waiting && g->at < json_array_size(g->events)) {
+		const json_t *event = json_array_get(g->events, g->at);
+		struct sbx *s = roster_find(&g->call->api->core->sandboxes, g->call->params[0]);
 
-	while (g->at < json_array_size(g->events) &&
-	       (!g->has_entry || !s || !is_there(json_array_get(g->events, g->at))))
-		g->at++;
-	if (g->at < json_array_size(g->events)) {
-		errand(s,
-		       &(struct errand_ask){
-			   .verb = TREE_STAT, .flags = TREE_DETAIL, .path = path_of(g) },
-		       gathered, g);
-		return;
+		if (!g->has_entry || !g->call->r || !s || !is_there(event)) {
+			g->at++;
+			continue;
+		}
+		g->is_waiting = true;
+		ask_for(s, g->path, event, gathered, g);
 	}
+	g->is_going = false;
+	if (g->is_waiting)
+		return;
 	rpc_answer(g->call, json_pack("{sO}", "events", g->events));
 	gather_end(g);
 }

@@ -84,5 +84,88 @@ def _(_api):
         same(s.run("echo up")[0], "up\n", "at work")
 
 
+class Watch:
+    """A stream of WatchDir, read when it is asked to."""
+
+    def __init__(self, s, path, **more):
+        self.sock = lib.connect(address(s.door), 30)
+        self.sock.sendall(request("/filesystem.Filesystem/WatchDir", {**s.headers, "Content-Type": "application/connect+json"}, envelope({"path": path, **more})))
+        self.sock.settimeout(30)
+        self.seen = b""
+        self.until(b'"start"')
+
+    def until(self, text):
+        """Reads up to there."""
+        deadline = time.monotonic() + 30
+        while text not in self.seen:
+            check(time.monotonic() < deadline, f"{text} does not come")
+            piece = self.sock.recv(1 << 20)
+            check(piece, f"the stream has ended before {text}: {self.seen[-300:]}")
+            self.seen = self.seen[-1000:] + piece
+
+
+@test("watch: many changes at once are told, and those behind them", own=True)
+def _(_api):
+    with door("many") as d:
+        s = d.create()
+        s.run("mkdir w a")
+        kept = s.rpc("filesystem.Filesystem/CreateWatcher", {"path": "w"}).json["watcherId"]
+        stream = Watch(s, "w")
+        s.run("cd a; for i in $(seq 2000); do printf -v n %0150d $i; : >$n; done; mv * ../w; echo >../w/last; sleep 0.3")
+        stream.until(b'"last"')
+        events = s.rpc("filesystem.Filesystem/GetWatcherEvents", {"watcherId": kept}).json["events"]
+        same(len({e["name"] for e in events}), 2001, "each of them")
+        s.run("echo >w/more")
+        stream.until(b'"more"')
+        wait_until(lambda: [e for e in s.rpc("filesystem.Filesystem/GetWatcherEvents", {"watcherId": kept}).json["events"] if e["name"] == "more"], 5, "later ones too")
+
+
+TOUCH = """
+import os, time
+names = ["%0200d" % i for i in range(3000)]
+for n in names: open("w/" + n, "w").close()
+end = time.time() + 6
+while time.time() < end:
+    for n in names: os.utime("w/" + n)
+"""
+
+
+@test("watch: a client that does not read costs no memory, and goes on where there is something left", own=True)
+def _(_api):
+    with door("slow") as d:
+        s = d.create()
+        s.run("mkdir w")
+        for more in ({}, {"includeEntry": True}):
+            stream = Watch(s, "w", **more)
+            before = lib.memory_kib(d.daemon.pid)
+            s.files("POST", {"path": "touch.py"}, TOUCH.encode(), **OCTETS)
+            same(s.run("python3 touch.py")[1]["exitCode"], 0, "much happens")
+            grown = lib.memory_kib(d.daemon.pid) - before
+            check(grown < 12 << 10, f"what nobody reads makes {grown} KiB")
+            s.run("echo >w/last")
+            stream.until(b'"last"')
+            stream.sock.close()
+
+
+@test("watch: a sandbox that is paused while its changes are looked at", own=True)
+def _(_api):
+    with door("deep") as d:
+        s, pid = d.create(), d.daemon.pid
+        s.run("mkdir w")
+        kept = s.rpc("filesystem.Filesystem/CreateWatcher", {"path": "w", "includeEntry": True}).json["watcherId"]
+        stream = Watch(s, "w", includeEntry=True)
+        s.run("cd w; for i in $(seq 2000); do : >f$i; done")
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(s.rpc("filesystem.Filesystem/GetWatcherEvents", {"watcherId": kept})))
+        thread.start()
+        d.ok("POST", f"/sandboxes/{s.id}/pause", status=204)
+        thread.join(30)
+        check(answers and answers[0].status == 200 and len(answers[0].json["events"]) > 1000, "all of them, with or without an entry")
+        stream.sock.close()
+        same(d.daemon.pid, pid, "the daemon lives")
+        d.ok("POST", f"/sandboxes/{s.id}/connect", {"timeout": 60}, status=201)
+        same(s.run("ls w | wc -l")[0], "2000\n", "so does the sandbox")
+
+
 if __name__ == "__main__":
     sys.exit(lib.main(__file__, seconds=300))
