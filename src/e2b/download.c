@@ -144,7 +144,7 @@ void e2b_file_get(struct call *c)
 
 	if (!s)
 		return;
-	if (e2b_user(c, name, &user, &f) < 0)
+	if (e2b_user(c, name ? name : "", &user, &f) < 0)
 		answer_fail(c, &f);
 	else
 		download_start(c, s, e2b_path(c, &user, path ? path : ""));

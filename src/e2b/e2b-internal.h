@@ -137,6 +137,7 @@ struct e2b_user {
 	const char *home, *shown;
 	const char *from; /* where paths begin that have no slash */
 };
+/* Or `named`, unless that is NULL: of a file's URL, which may be signed, no header says it. */
 int e2b_user(struct call *c, const char *named, struct e2b_user *out, struct fail *f) MUST_USE;
 /* From their home unless it begins with a slash; in the arena. */
 const char *e2b_path(struct call *c, const struct e2b_user *u, const char *path);

@@ -43,6 +43,13 @@ static void look_at(void *entry, void *arg)
 		q->found = entry;
 }
 
+static bool is_over(const char *expiry)
+{
+	size_t n = strspn(expiry, "0123456789");
+
+	return n == 0 || n > 15 || expiry[n] || strtoll(expiry, NULL, 10) * 1000 < core_now_ms();
+}
+
 struct sbx *sign_check(struct call *c, const char *operation, struct sbx *known, struct fail *f)
 {
 	const char *path = call_query(c, "path"), *user = call_query(c, "username");
@@ -60,7 +67,7 @@ struct sbx *sign_check(struct call *c, const char *operation, struct sbx *known,
 		fail_set(f, FAIL_UNAUTHORIZED, "invalid signature");
 		return NULL;
 	}
-	if (q.expiry && strtoll(q.expiry, NULL, 10) * 1000 < core_now_ms()) {
+	if (q.expiry && is_over(q.expiry)) {
 		fail_set(f, FAIL_UNAUTHORIZED, "signature is already expired");
 		return NULL;
 	}

@@ -435,8 +435,9 @@ static int take_head(struct upload *u, struct fail *f)
 	struct call *c = u->call;
 	const struct span *type = http_header(c->r->head, "Content-Type");
 	const struct span *coding = http_header(c->r->head, "Content-Encoding");
+	const char *name = call_query(c, "username");
 
-	if (e2b_user(c, call_query(c, "username"), &u->user, f) < 0)
+	if (e2b_user(c, name ? name : "", &u->user, f) < 0)
 		return -1;
 	u->named = call_query(c, "path");
 	u->is_form = type && multipart_init(&u->form, *type);

@@ -1,6 +1,7 @@
 """door.py - a daemon with a TCP address and a key in E2B's form, and sandboxes as their clients see them: for tests/api/e2b*.py."""
 import base64
 import contextlib
+import hashlib
 import json
 import struct
 import urllib.parse
@@ -80,6 +81,12 @@ def envelopes(answer):
         yield flag, json.loads(data[at + 5:at + 5 + n])
         at += 5 + n
     same((flag, at), (2, len(data)), "the last envelope is the end, and there is one")
+
+
+def signature(path, operation, user, token, expiry=None):
+    """Of a URL for a file."""
+    text = ":".join([path, operation, user, token] + ([str(expiry)] if expiry is not None else []))
+    return "v1_" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ import time
 import urllib.parse
 
 import lib
-from door import DOMAIN, OFFLINE, Sandbox, door
+from door import DOMAIN, OFFLINE, Sandbox, door, signature
 from lib import check, same, test, wait_until
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
@@ -172,11 +172,6 @@ def _(_api):
             same(s.rpc("filesystem.Filesystem/GetWatcherEvents", {"watcherId": made}).json["events"], [], "once")
             same(s.rpc("filesystem.Filesystem/RemoveWatcher", {"watcherId": made}).status, 200, "removed")
             same(s.rpc("filesystem.Filesystem/GetWatcherEvents", {"watcherId": made}).json["code"], "not_found", "gone")
-
-
-def signature(path, operation, user, token, expiry=None):
-    text = ":".join([path, operation, user, token] + ([str(expiry)] if expiry is not None else []))
-    return "v1_" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
 
 
 @test("files: signed for, without a token and without a name of the sandbox", own=True)

@@ -84,6 +84,21 @@ def _(_api):
         same(s.run("echo up")[0], "up\n", "at work")
 
 
+@test("signed URLs: who is meant is signed too, and times are numbers", own=True)
+def _(_api):
+    with door("signs") as d:
+        s = d.create()
+        s.files("POST", {"path": "f"}, b"hello", **OCTETS)
+        query = urllib.parse.urlencode({"path": "f", "signature": signature("f", "read", "", s.token)})
+        answer = d.call("GET", f"/files?{query}", headers=ROOT, key="none")
+        same((answer.status, answer.body), (200, b"hello"), "a header makes nobody root")
+        query = urllib.parse.urlencode({"path": "g", "signature": signature("g", "write", "", s.token)})
+        same(d.call("POST", f"/files?{query}", b"x", {**ROOT, **OCTETS}, key="none").json[0]["path"], "/home/user/g", "nor when it writes")
+        for expiry in ("", "x", "-1", "9" * 16, "9" * 25, f"{int(time.time()) + 60}x", " 99999999999"):
+            query = urllib.parse.urlencode({"path": "f", "signature": signature("f", "read", "", s.token, expiry), "signature_expiration": expiry})
+            same(d.call("GET", f"/files?{query}", key="none").status, 401, repr(expiry))
+
+
 class Watch:
     """A stream of WatchDir, read when it is asked to."""
 
