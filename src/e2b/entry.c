@@ -1,8 +1,6 @@
 /*
  * entry.c - their Filesystem service: what an entry is, folders, other names, the end of one.
  */
-#include <time.h>
-
 #include "base/limits.h"
 #include "core/details.h"
 #include "e2b/e2b-internal.h"
@@ -42,17 +40,6 @@ static void add_owner(json_t *o, const char *key, const json_t *id)
 
 	snprintf(text, sizeof text, "%lld", (long long)n);
 	json_object_set_new(o, key, json_string(n == 1000 ? E2B_USER : n == 0 ? "root" : text));
-}
-
-static void add_time(json_t *o, json_int_t ms)
-{
-	char text[48];
-	time_t s = (time_t)(ms / 1000);
-	struct tm tm;
-	size_t n = gmtime_r(&s, &tm) ? strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm) : 0;
-
-	snprintf(text + n, sizeof text - n, ".%03dZ", (int)(ms % 1000));
-	json_object_set_new(o, "modifiedTime", json_string(text));
 }
 
 /* A relative one is taken from the folder of the link; "." and ".." as they are written. */
@@ -105,7 +92,8 @@ json_t *entry_of(const json_t *stat, const char *path)
 	add_permissions(o, type, strcmp(type, "symlink") == 0 ? 0777 : mode);
 	add_owner(o, "owner", json_object_get(stat, "uid"));
 	add_owner(o, "group", json_object_get(stat, "gid"));
-	add_time(o, json_integer_value(json_object_get(stat, "mtime_ms")));
+	json_object_set_new(o, "modifiedTime",
+	                    e2b_time(json_integer_value(json_object_get(stat, "mtime_ms"))));
 	if (strcmp(type, "symlink") == 0)
 		add_target(o, path, text_of(stat, "target"));
 	add_attributes(o, json_object_get(stat, "attributes"));

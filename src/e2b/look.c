@@ -9,14 +9,22 @@
 #define LIST_MOST 100
 #define FILTER_MAX 4096
 
+/* The years that a timestamp of theirs can have (RFC 3339). A file inside may say any. */
+#define TIME_LEAST (-62135596800000ll) /* of year 1 */
+#define TIME_MOST 253402300799999ll    /* of year 9999 */
+
 json_t *e2b_time(int64_t ms)
 {
-	char text[40];
-	time_t s = (time_t)(ms / 1000);
-	struct tm tm;
-	size_t n = gmtime_r(&s, &tm) ? strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm) : 0;
+	char text[96];
+	struct tm tm = { 0 };
 
-	snprintf(text + n, sizeof text - n, ".%03dZ", (int)(ms % 1000));
+	ms = ms < TIME_LEAST ? TIME_LEAST : ms > TIME_MOST ? TIME_MOST : ms;
+	int rest = (int)((ms % 1000 + 1000) % 1000);
+	time_t s = (time_t)((ms - rest) / 1000);
+
+	(void)gmtime_r(&s, &tm); /* it can be said */
+	snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900,
+	         tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, rest);
 	return json_string(text);
 }
 

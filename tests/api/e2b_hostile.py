@@ -182,5 +182,16 @@ def _(_api):
         same(s.run("ls w | wc -l")[0], "2000\n", "so does the sandbox")
 
 
+@test("entries: times that a sandbox gives to its files are times for any client", own=True)
+def _(_api):
+    with door("times") as d:
+        s = d.create()
+        s.run("mkdir t; touch -d 1960-02-03T04:05:06.25Z t/a; touch -d @-99999999999999 t/b; touch -d @99999999999999 t/c; touch -d @0 t/d")
+        times = [e["modifiedTime"] for e in s.rpc("filesystem.Filesystem/ListDir", {"path": "t"}).json["entries"]]
+        same((times[0], times[3]), ("1960-02-03T04:05:06.250Z", "1970-01-01T00:00:00.000Z"), "before and at the beginning")
+        for text in times:
+            time.strptime(text[:19] + text[23:], "%Y-%m-%dT%H:%M:%SZ")
+
+
 if __name__ == "__main__":
     sys.exit(lib.main(__file__, seconds=300))
