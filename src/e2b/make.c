@@ -13,7 +13,8 @@
 #define TTL_DEFAULT_OLD 15
 #define TTL_MOST 2592000 /* thirty days */
 #define FORKS_MOST 100
-#define READY_MS 50000 /* their clients wait for a minute */
+#define READY_MS 50000        /* their clients wait for a minute */
+#define DOOR_MAX (256u << 10) /* it is read again for each request to a port */
 #define LABEL_KEY_MAX 63
 #define LABEL_VALUE_MAX 255
 
@@ -99,6 +100,10 @@ static struct sbx *start(struct e2b_make *m, struct fail *f)
 	spec_init(&spec);
 	if (spec_of(m->call, m->spec, &spec, &text, f) < 0)
 		return NULL;
+	if (strlen(door) > DOOR_MAX) {
+		fail_set(f, FAIL_INVALID, "network: more than %u bytes", DOOR_MAX);
+		return NULL;
+	}
 	ask.spec_text = str_text(&text);
 	return sbx_create(m->call->api->core, &ask, sandbox_made, m, f);
 }

@@ -17,6 +17,13 @@
 
 #define EVERYTHING "0.0.0.0/0"
 
+static bool is_prefix(const char *text, unsigned long most)
+{
+	size_t n = strspn(text, "0123456789");
+
+	return n > 0 && n <= 3 && !text[n] && strtoul(text, NULL, 10) <= most;
+}
+
 static bool is_address(const char *text)
 {
 	char host[INET6_ADDRSTRLEN] = "";
@@ -26,7 +33,10 @@ static bool is_address(const char *text)
 	if (n >= sizeof host)
 		return false;
 	memcpy(host, text, n);
-	return inet_pton(AF_INET, host, buf) == 1 || inet_pton(AF_INET6, host, buf) == 1;
+	unsigned long bits = inet_pton(AF_INET, host, buf) == 1    ? 32
+	                     : inet_pton(AF_INET6, host, buf) == 1 ? 128
+	                                                           : 0;
+	return bits && (!text[n] || is_prefix(text + n + 1, bits));
 }
 
 static bool has(const json_t *list, const char *text)
@@ -196,12 +206,16 @@ static int take_rules(json_t *rules, json_t *net, struct fail *f)
 	size_t i;
 	int r = 0;
 
+	if (rules && !json_is_null(rules) && !json_is_object(rules))
+		r = fail_set(f, FAIL_INVALID, "rules: an object is expected");
 	json_object_foreach(rules, host, list)
 	{
 		size_t n = strcspn(host, ":"); /* a port says nothing there */
 		char name[NAME_TEXT_MAX];
 
 		snprintf(name, sizeof name, "%.*s", (int)n, host);
+		if (r == 0 && (n >= sizeof name || !json_is_array(list)))
+			r = fail_set(f, FAIL_INVALID, "rules: %.64s: a list is expected", name);
 		json_array_foreach(list, i, rule)
 		{
 			json_t *change = json_object_get(rule, "transform");
@@ -221,20 +235,44 @@ static int take_rules(json_t *rules, json_t *net, struct fail *f)
 
 /* ---- all of it ----------------------------------------------------------------------- */
 
-static int check(const json_t *network, struct fail *f)
+/* What is not understood is refused: taken for what it is not it would open something. */
+static int check_members(const json_t *network, const json_t *internet, struct fail *f)
+{
+	bool is_public;
+	const char *mask = "";
+
+	if (network && !json_is_null(network) && !json_is_object(network))
+		return fail_set(f, FAIL_INVALID, "network: an object is expected");
+	if (internet && !json_is_null(internet) && !json_is_boolean(internet))
+		return fail_set(f, FAIL_INVALID,
+		                "allow_internet_access: true or false is expected");
+	if (member_bool(network, "allowPublicTraffic", &is_public, f) < 0 ||
+	    member_text(network, "maskRequestHost", &mask, f) < 0)
+		return -1;
+	if (strlen(mask) >= NAME_TEXT_MAX)
+		return fail_set(f, FAIL_INVALID, "maskRequestHost: too long");
+	return 0;
+}
+
+static int check(const json_t *network, const json_t *internet, struct fail *f)
 {
 	const json_t *deny = json_object_get(network, "denyOut");
 	static const char *const others[] = { "egressProxy", "httpsPorts" };
 	size_t i;
 	const json_t *v;
 
-	if (network && !json_is_null(network) && !json_is_object(network))
-		return fail_set(f, FAIL_INVALID, "network: an object is expected");
-	if (check_texts(json_object_get(network, "allowOut"), "allowOut", f) < 0 ||
+	if (check_members(network, internet, f) < 0 ||
+	    check_texts(json_object_get(network, "allowOut"), "allowOut", f) < 0 ||
 	    check_texts(deny, "denyOut", f) < 0)
 		return -1;
 	json_array_foreach(deny, i, v) if (!is_address(json_string_value(v))) return fail_set(
 	    f, FAIL_INVALID, "denyOut: %.64s is not an address or a range", json_string_value(v));
+	json_array_foreach(json_object_get(network, "allowOut"), i,
+	                   v) if (strchr(json_string_value(v), '/') &&
+	                          !is_address(json_string_value(
+				      v))) return fail_set(f, FAIL_INVALID,
+	                                                   "allowOut: %.64s is not a range",
+	                                                   json_string_value(v));
 	for (i = 0; i < COUNT(others); i++) {
 		v = json_object_get(network, others[i]);
 		if (json_array_size(v) > 0 || json_object_size(v) > 0)
@@ -249,7 +287,7 @@ json_t *netrule_of(const json_t *network, const json_t *internet, struct fail *f
 	const json_t *allow = json_object_get(network, "allowOut");
 	const json_t *deny = json_object_get(network, "denyOut");
 	json_t *net = NULL;
-	int r = check(network, f);
+	int r = check(network, internet, f);
 
 	if (r == 0 && (json_is_false(internet) || has(deny, EVERYTHING)))
 		net = json_array_size(allow) > 0 ? only_these(allow)

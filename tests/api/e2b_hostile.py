@@ -193,5 +193,19 @@ def _(_api):
             time.strptime(text[:19] + text[23:], "%Y-%m-%dT%H:%M:%SZ")
 
 
+@test("network: what is not understood opens nothing", own=True)
+def _(_api):
+    with door("open") as d:
+        s = d.create(allow_internet_access=True, network={"denyOut": ["8.8.8.8"], "allowOut": ["example.org"]})
+        same(d.daemon.client().ok("GET", f"/v1/sandboxes/sb_{s.id[1:]}")["spec"]["net"]["deny_cidr"], ["8.8.8.8/32"], "denied")
+        for body in ({"allow_internet_access": "false"}, {"allow_internet_access": 0}, {"network": {"allowPublicTraffic": 0}}, {"network": {"allowPublicTraffic": "false"}},
+                     *({"allow_internet_access": True, "network": {"denyOut": ["8.8.8.8"], "allowOut": [text]}} for text in ("1.2.3.4/x", "1.2.3.4/", "1.2.3.4/33", "1.2.3.4/4294967264", "::/129", "1.2.3.4/-1")),
+                     *({"allow_internet_access": True, "network": {"denyOut": [text]}} for text in ("8.8.8.8/x", "8.8.8.8/", "8.8.8.8/ 8", "8.8.8.8/4294967304")),
+                     {"allow_internet_access": True, "network": {"rules": []}}, {"allow_internet_access": True, "network": {"rules": {"example.org": {"transform": {}}}}},
+                     {"network": {"maskRequestHost": 1}}, {"network": {"maskRequestHost": "x" * 300}}, {"network": {"other": "x" * 300000}}):
+            same(d.call("POST", "/v2/sandboxes", {**OFFLINE, **body}).status, 400, str(body)[:200])
+        same(d.call("PUT", f"/sandboxes/{s.id}/network", {"allow_internet_access": "false"}).status, 400, "nor when it is changed")
+
+
 if __name__ == "__main__":
     sys.exit(lib.main(__file__, seconds=300))
