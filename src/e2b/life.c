@@ -18,7 +18,8 @@ static int take_timeout(const struct call *c, const char *key, uint64_t *ms, str
 		return 0;
 	if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > TTL_MOST)
 		return fail_set(f, FAIL_INVALID, "%s: 0 to %d seconds", key, TTL_MOST);
-	*ms = (uint64_t)json_integer_value(v) * 1000;
+	/* A time of nothing is over at once; none at all would have no end. */
+	*ms = json_integer_value(v) ? (uint64_t)json_integer_value(v) * 1000 : 1;
 	return 0;
 }
 
@@ -59,14 +60,11 @@ static void wake(struct call *c, struct sbx *s, uint64_t ttl_ms)
 	free(o);
 }
 
-void e2b_connect(struct call *c)
+static void connect_to(struct call *c, struct sbx *s)
 {
-	struct sbx *s = e2b_sandbox(c);
 	uint64_t ttl_ms = (uint64_t)TTL_DEFAULT * 1000;
 	struct fail f = { 0 };
 
-	if (!s)
-		return;
 	if (take_timeout(c, "timeout", &ttl_ms, &f) < 0) {
 		answer_fail(c, &f);
 		return;
@@ -80,6 +78,24 @@ void e2b_connect(struct call *c)
 		answer_fail(c, &f);
 	else
 		e2b_answer(c, 200, e2b_print(s));
+}
+
+static void settled(struct call *c, struct sbx *s)
+{
+	s = e2b_sandbox(c); /* whatever it is now */
+	if (s)
+		connect_to(c, s);
+}
+
+/* Several clients may ask for one that rests, at once: the others wait for the first. */
+void e2b_connect(struct call *c)
+{
+	struct sbx *s = e2b_sandbox(c);
+
+	if (s && s->change.is_busy)
+		e2b_wake(c, s, settled);
+	else if (s)
+		connect_to(c, s);
 }
 
 /* ---- pause --------------------------------------------------------------------------- */
@@ -136,9 +152,7 @@ static void extend(struct call *c, const char *key, bool may_shorten)
 		return;
 	}
 	int64_t ends_ms = core_now_ms() + (int64_t)ttl_ms;
-	/* A time of nothing is over at once. */
-	if ((may_shorten || ends_ms > s->expires_ms) &&
-	    sbx_extend(s, 0, ttl_ms ? ttl_ms : 1, &f) < 0)
+	if ((may_shorten || ends_ms > s->expires_ms) && sbx_extend(s, 0, ttl_ms, &f) < 0)
 		answer_fail(c, &f);
 	else
 		answer_empty(c, 204);

@@ -58,7 +58,7 @@ static void look(struct waking *w)
 	struct sbx *s = roster_find(&w->call->api->core->sandboxes, w->id);
 	struct fail f = { 0 };
 
-	if (!s || !e2b_is_there(s))
+	if (!s || !e2b_is_there(s) || (s->state == SANDBOX_STOPPED && !s->change.is_busy))
 		finish(w, NULL);
 	else if (s->state == SANDBOX_RUNNING && !s->change.is_busy)
 		finish(w, s);

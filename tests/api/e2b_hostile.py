@@ -207,5 +207,24 @@ def _(_api):
         same(d.call("PUT", f"/sandboxes/{s.id}/network", {"allow_internet_access": "false"}).status, 400, "nor when it is changed")
 
 
+@test("connect: many at once to one that rests; a time of nothing is not for ever", own=True)
+def _(_api):
+    with door("meet") as d:
+        for pause in ({}, {"memory": False}):
+            s = d.create()
+            d.ok("POST", f"/sandboxes/{s.id}/pause", pause, status=204)
+            seen = []
+            threads = [threading.Thread(target=lambda: seen.append(d.call("POST", f"/v2/sandboxes/{s.id}/connect", {"timeout": 60}))) for _ in range(8)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            check(all(a.status in (200, 201) and a.json["envdAccessToken"] == s.token for a in seen), [(a.status, a.body) for a in seen])
+            same(s.run("echo up")[0], "up\n", "and it runs")
+        d.ok("POST", f"/sandboxes/{s.id}/pause", status=204)
+        d.call("POST", f"/v2/sandboxes/{s.id}/connect", {"timeout": 0})
+        wait_until(lambda: d.call("GET", f"/sandboxes/{s.id}").status == 404, 6, "its time is over")
+
+
 if __name__ == "__main__":
     sys.exit(lib.main(__file__, seconds=300))
