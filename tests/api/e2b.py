@@ -446,6 +446,8 @@ def _(_api):
         host = {"Host": f"8000-{s.id}.{DOMAIN}:1"}
         seen = d.call("GET", "/sandboxes", headers={**host, "Cookie": "a=b"}, key="none")
         check(seen.status == 200 and b"Cookie: a=b" in seen.body and f"Host: 8000-{s.id}".encode() in seen.body, seen)
+        for query in ("?", "?&a", "?a&", "?=b", "?%zz"):
+            same(d.call("GET", f"/{query}", headers=host).status, 200, f"a query is the application's: {query[:20]}")
         same(d.call("GET", "/", headers={"Host": f"8001-{s.id}.{DOMAIN}"}).json["message"], "The sandbox is running but port is not open", "a closed one")
         for name in (f"8000-i{'0' * 26}", "8000-", "0-x", f"99999-{s.id}", "x"):
             check(d.call("GET", "/", headers={"Host": f"{name}.{DOMAIN}"}).status in (401, 404, 502), name)
