@@ -307,6 +307,8 @@ const char *e2b_path(struct call *c, const struct e2b_user *u, const char *path)
 		add_names(&text, u->from);
 	}
 	add_names(&text, path);
+	if (text.overflow) /* not a part of it: nobody takes it so long */
+		return arena_strdup(&c->arena, path);
 	return arena_strdup(&c->arena, text.len > 0 ? str_text(&text) : "/");
 }
 

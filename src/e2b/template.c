@@ -14,6 +14,23 @@
 
 /* ---- asked for ----------------------------------------------------------------------- */
 
+static int check_tags(const json_t *tags, struct fail *f)
+{
+	size_t i;
+	const json_t *v;
+
+	if (json_array_size(tags) < 1 || json_array_size(tags) > TAGS_MOST)
+		return fail_set(f, FAIL_INVALID, "tags: 1 to %d", TAGS_MOST);
+	json_array_foreach(
+	    tags, i,
+	    v) if (!json_is_string(v) ||
+	           !template_tag_is(
+		       json_string_value(v),
+		       json_string_length(v))) return fail_set(f, FAIL_INVALID,
+	                                                       "tags: letters, digits and ._-");
+	return 0;
+}
+
 /* "NAME:TAG" and tags beside it; without any there is one that all have. */
 static int take_tags(json_t *body, const char *name, json_t *out, struct fail *f)
 {
@@ -26,16 +43,7 @@ static int take_tags(json_t *body, const char *name, json_t *out, struct fail *f
 	json_array_foreach(list, i, v) json_array_append(out, v);
 	if (json_array_size(out) == 0)
 		json_array_append_new(out, json_string(TEMPLATE_TAG));
-	if (json_array_size(out) > TAGS_MOST)
-		return fail_set(f, FAIL_INVALID, "tags: at most %d", TAGS_MOST);
-	json_array_foreach(
-	    out, i,
-	    v) if (!json_is_string(v) ||
-	           !template_tag_is(
-		       json_string_value(v),
-		       json_string_length(v))) return fail_set(f, FAIL_INVALID,
-	                                                       "tags: letters, digits and ._-");
-	return 0;
+	return check_tags(out, f);
 }
 
 /* What is answered when it is on record. */
@@ -222,23 +230,6 @@ void e2b_template_status(struct call *c)
 
 /* ---- tags ---------------------------------------------------------------------------- */
 
-static int check_tags(const json_t *tags, struct fail *f)
-{
-	size_t i;
-	const json_t *v;
-
-	if (json_array_size(tags) < 1 || json_array_size(tags) > TAGS_MOST)
-		return fail_set(f, FAIL_INVALID, "tags: 1 to %d", TAGS_MOST);
-	json_array_foreach(
-	    tags, i,
-	    v) if (!json_is_string(v) ||
-	           !template_tag_is(
-		       json_string_value(v),
-		       json_string_length(v))) return fail_set(f, FAIL_INVALID,
-	                                                       "tags: letters, digits and ._-");
-	return 0;
-}
-
 struct tagging {
 	struct call *call;
 	json_t *answer; /* NULL: none */
@@ -266,68 +257,60 @@ static void tagged(void *arg, const struct store_answer *a)
 	free(t);
 }
 
-void e2b_tags_put(struct call *c)
+/* Each of the tags leads where the row says: to its build, or nowhere. Takes the answer. */
+static void tag_all(struct call *c, struct tag_row row, json_t *answer)
 {
-	struct core *core = c->api->core;
-	json_t *tags = json_object_get(c->body, "tags"), *v;
-	const char *target = NULL;
-	struct build_row build;
-	struct fail f = { 0 };
-	struct err e = { 0 };
+	struct tagging *t = mem_alloc(sizeof *t);
+	const struct store_call call = { .done = tagged, .arg = t };
+	const json_t *v;
+	struct err e;
 	size_t i;
 
-	if (member_text(c->body, "target", &target, &f) < 0 || check_tags(tags, &f) < 0 ||
-	    template_made(core, c->tenant, target ? target : "", &c->arena, &build, &f) < 0) {
-		answer_fail(c, &f);
-		return;
-	}
-	struct tagging *t = mem_alloc(sizeof *t);
-	*t = (struct tagging){ .call = call_ref(c), .status = 201, .n_left = 1 };
-	t->answer = json_pack("{ss,sO}", "buildID", build.id, "tags", tags);
-	json_array_foreach(tags, i, v)
+	*t = (struct tagging){
+		.call = call_ref(c), .answer = answer, .status = row.build ? 201 : 204, .n_left = 1
+	};
+	json_array_foreach(json_object_get(c->body, "tags"), i, v)
 	{
-		const struct tag_row row = { .template = build.template,
-			                     .tag = json_string_value(v),
-			                     .build = build.id,
-			                     .created_ms = core_now_ms() };
+		row.tag = json_string_value(v);
+		int r = row.build ? store_tag_put(c->api->core->store, &row, call, &e)
+		                  : store_tag_drop(c->api->core->store, &row, call, &e);
 
-		if (store_tag_put(core->store, &row,
-		                  (struct store_call){ .done = tagged, .arg = t }, &e) < 0)
-			t->is_failed = true;
-		else
-			t->n_left++;
+		t->is_failed |= r < 0;
+		t->n_left += r < 0 ? 0 : 1;
 	}
 	tagged(t, &(struct store_answer){ .code = STORE_OK });
 }
 
+void e2b_tags_put(struct call *c)
+{
+	json_t *tags = json_object_get(c->body, "tags");
+	const char *target = "";
+	struct build_row build;
+	struct fail f = { 0 };
+
+	if (member_text(c->body, "target", &target, &f) < 0 || check_tags(tags, &f) < 0 ||
+	    template_made(c->api->core, c->tenant, target, &c->arena, &build, &f) < 0)
+		answer_fail(c, &f);
+	else
+		tag_all(c,
+		        (struct tag_row){ .template = build.template,
+		                          .build = build.id,
+		                          .created_ms = core_now_ms() },
+		        json_pack("{ss,sO}", "buildID", build.id, "tags", tags));
+}
+
 void e2b_tags_drop(struct call *c)
 {
-	struct core *core = c->api->core;
-	json_t *tags = json_object_get(c->body, "tags"), *v;
-	const char *name = NULL;
+	const char *name = "";
 	struct template_row template;
 	struct fail f = { 0 };
-	struct err e = { 0 };
-	size_t i;
 
-	if (member_text(c->body, "name", &name, &f) < 0 || check_tags(tags, &f) < 0 ||
-	    template_find(core, c->tenant, name ? name : "", &c->arena, &template, &f) < 0) {
+	if (member_text(c->body, "name", &name, &f) < 0 ||
+	    check_tags(json_object_get(c->body, "tags"), &f) < 0 ||
+	    template_find(c->api->core, c->tenant, name, &c->arena, &template, &f) < 0)
 		answer_fail(c, &f);
-		return;
-	}
-	struct tagging *t = mem_alloc(sizeof *t);
-	*t = (struct tagging){ .call = call_ref(c), .status = 204, .n_left = 1 };
-	json_array_foreach(tags, i, v)
-	{
-		const struct tag_row row = { .template = template.id, .tag = json_string_value(v) };
-
-		if (store_tag_drop(core->store, &row,
-		                   (struct store_call){ .done = tagged, .arg = t }, &e) < 0)
-			t->is_failed = true;
-		else
-			t->n_left++;
-	}
-	tagged(t, &(struct store_answer){ .code = STORE_OK });
+	else
+		tag_all(c, (struct tag_row){ .template = template.id }, NULL);
 }
 
 void e2b_tags_get(struct call *c)
