@@ -461,7 +461,7 @@ TEST(what_another_launcher_removes_meanwhile_is_made_again)
 	pid_t remover = fork();
 	while (remover == 0) {
 		cgroup_remove_base(&cg);
-		usleep(50);
+		usleep(1000);
 	}
 	for (int i = 0; i < 500; i++) {
 		bool has_failed = cgroup_prepare(&cg, "0", &e) < 0 ||
