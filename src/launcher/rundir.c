@@ -17,7 +17,7 @@
 #include "os/sock.h"
 #include "os/unix.h"
 
-#define STALE_MS_MAX 10000 /* it may have to write down much, on a busy machine */
+#define STALE_MS_MAX 10000
 #define STATE_MODE 01770 /* root mode; sticky: who owns a name in it keeps it */
 #define AWAY_MAX 4096    /* as many as can wait */
 #define AWAY                                                                                       \

@@ -161,7 +161,7 @@ class Client:
 
     refusals = []  # (request line, body)
 
-    def __init__(self, address, token=None, timeout=2 * PATIENCE):
+    def __init__(self, address, token=None, timeout=3 * PATIENCE):
         self.address, self.token = address, token
         self.connection = Connection(address, timeout)
 

@@ -125,7 +125,7 @@ def F1():
         check("there is no terminal to ask on, and programs are told", r["stdout"] == "0 cat noninteractive\n", r)
         r = s.run("echo name:; read x; echo got $x", tty=True, stdin=True, wait="0s")
         check("one that waits on its terminal says so",
-              eventually(lambda: process(r["id"])["waiting_for_input"] is True) and process(r["id"])["state"] == "running", process(r["id"]))
+              eventually(lambda: process(r["id"], "1s")["waiting_for_input"] is True) and process(r["id"])["state"] == "running", process(r["id"]))
         daemon.ask("POST", f"/v1/processes/{r['id']}/stdin", {"data": "me\n"})
         r = process(r["id"], "40s")
         check("and goes on with what it is given", "got me" in r["stdout"] and r["state"] == "exited", r)
