@@ -319,7 +319,7 @@ void rex_close_session(struct call *c)
 	const char *name = session_of(c, &f);
 	struct sbx *s = name ? compat_find(c, &f) : NULL;
 	struct px *p = s ? seat_process(s, name) : NULL;
-	AUTO(str_done) struct str words = { .max = 256 };
+	AUTO(str_done) struct str words = { .max = 1024 }; /* each byte may take four */
 
 	if (!name || (!s && !compat_is_own(c))) {
 		answer_fail(c, &f);

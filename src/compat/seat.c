@@ -12,12 +12,13 @@
 #include "base/limits.h"
 #include "compat/compat-internal.h"
 
-#define TEXT_MAX (8u << 20)   /* since the last prompt; beyond: */
-#define TEXT_KEPT (2u << 20)  /* head and tail of so much each; the same while nobody sits there */
-#define LOOK_BACK (64u << 10) /* a pattern may begin so far before what is new */
-#define TYPED_MAX (32u << 20) /* every byte of a command may take four */
-#define TURNS_MAX 16          /* each has a command of up to BODY_JSON_MAX, its client or not */
-#define MARK '\036'           /* RS: in no text that a person writes */
+#define TEXT_MAX (8u << 20)    /* since the last prompt; beyond: */
+#define TEXT_KEPT (2u << 20)   /* head and tail of so much each; the same while nobody sits there */
+#define LOOK_BACK (64u << 10)  /* a pattern may begin so far before what is new */
+#define LOOK_TURN (256u << 10) /* so much is new at most when it is looked at */
+#define TYPED_MAX (32u << 20)  /* every byte of a command may take four */
+#define TURNS_MAX 16           /* each has a command of up to BODY_JSON_MAX, its client or not */
+#define MARK '\036'            /* RS: in no text that a person writes */
 
 const char seat_command[] = "stty -echo; printf '\\036R\\036'; exec bash";
 /* Exported, as theirs are: a shell in this shell has the same. An activated environment, or whoever
@@ -214,11 +215,6 @@ static bool look(struct seat *x)
 
 	if (x->wish.is_pause)
 		return false;
-	uint64_t rest_ms = x->p->is_over || is_full(x) ? 0 : expects_rest_ms(x->wish.expects);
-	if (rest_ms > 0) {
-		timer_set(&x->p->core->timers, &x->again, rest_ms);
-		return false;
-	}
 	if (x->wish.token)
 		is_prompt = find_token(x, &m, &at, &end);
 	else
@@ -342,19 +338,29 @@ void seat_leave(struct seat *x)
 	timer_set(&x->p->core->timers, &x->again, 0);
 }
 
-/* Up to SCAN_TURN bytes, or as much as the text has room for. True: that was all for now. */
+/* As much as is looked at in one turn, or as the text has room for. True: that was all for now. */
 static bool read_some(struct seat *x)
 {
-	uint64_t from = x->scan.at;
+	uint64_t from = x->scan.at, most = x->then ? LOOK_TURN : SCAN_TURN;
 	struct scan_piece piece;
 	int r = x->p->log_fd >= 0 ? 1 : 0;
 
-	while (r > 0 && x->scan.at - from < SCAN_TURN && !is_full(x) &&
+	while (r > 0 && x->scan.at - from < most && !is_full(x) &&
 	       (r = scan_next(&x->scan, &piece)) > 0)
 		str_addn(&x->text, piece.bytes, piece.len);
 	if (x->scan.at != from)
 		px_ack(x->p, x->scan.at); /* the next doorbell may ring */
 	return r <= 0;
+}
+
+/* What was expected took long to look for: nothing is read meanwhile. */
+static bool is_resting(struct seat *x)
+{
+	uint64_t ms = x->then && !x->p->is_over ? expects_rest_ms(x->wish.expects) : 0;
+
+	if (ms > 0)
+		timer_set(&x->p->core->timers, &x->again, ms);
+	return ms > 0;
 }
 
 /* Nobody's turn: nothing is read. */
@@ -369,8 +375,10 @@ static void go_on(struct seat *x)
 			rest(x);
 		return;
 	}
-	x->is_busy = true;
 	feed(x);
+	if (is_resting(x))
+		return;
+	x->is_busy = true;
 	bool is_all = read_some(x);
 
 	if (x->is_draining)

@@ -128,5 +128,7 @@ const char *compat_path(struct call *c, const struct sbx *s, const char *path)
 	if (path[0] == '/')
 		return path;
 	str_addf(&text, "%s/%s", command_cwd(&s->spec), path);
+	if (text.overflow) /* no path is so long: whoever takes it says so */
+		return path;
 	return arena_strdup(&c->arena, str_text(&text));
 }

@@ -193,6 +193,7 @@ def _(_api):
         wait_until(lambda: d.rex("run_in_session", {"command": "true", "session": "s", "timeout": 40}).status == 200, 10, "found again")
         same(d.run("echo $x $PWD $n", session="s")["output"], "kept /tmp 1\n", "as it was")
         same(d.ok("close_session", {"session": "s"}), {"session_type": "bash"}, "closed")
+        check(d.raises("swerex.exceptions.SessionDoesNotExistError", "close_session", {"session": "\1" * 128})["message"].endswith("' does not exist"), "a strange name")
         d.raises("swerex.exceptions.SessionDoesNotExistError", "close_session", {"session": "s"})
 
 
@@ -209,6 +210,7 @@ def _(_api):
         d.raises("builtins.FileNotFoundError", "read_file", {"path": "/none"})
         d.raises("builtins.IsADirectoryError", "read_file", {"path": "/work"})
         d.raises("builtins.PermissionError", "write_file", {"path": "/etc/x", "content": ""})
+        same([d.rex(verb, {"path": "x" * 9000, "content": ""}).status for verb in ("read_file", "write_file")], [400, 400], "no path is so long")
         data = bytes(range(256)) * 20000
         body, head = form([("file", "x", data), ("target_path", None, b"/work/up/x"), ("unzip", None, b"false")])
         same(d.rex("upload", body, headers=head).json, {}, "a file")
