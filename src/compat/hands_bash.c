@@ -11,7 +11,7 @@
 
 #define LOG_MAX (16u << 20) /* a position is found by walking there */
 #define EVENT_MAX (1u << 20)
-#define PAGE_MAX (8u << 20)
+#define PAGE_MAX (2u << 20)
 #define EVENTS_MAX 100
 #define TIMEOUT_DEFAULT_S 300
 

@@ -6,8 +6,8 @@
  */
 #include "compat/compat-internal.h"
 
-#define LARGE                                                                                      \
-	(1u << 20) /* as an answer it may be six times that: hundreds may be asked for at once */
+#define LARGE (1u << 20)        /* hundreds of answers may be asked for at once */
+#define CONTROLS_MAX (4u << 20) /* each takes six bytes in an answer, and time to make */
 
 /* ---- read ---------------------------------------------------------------------------- */
 
@@ -70,6 +70,19 @@ static void raise_decode(struct call *c, const char *name, struct span bytes, si
 	rex_raise(c, "builtins.UnicodeDecodeError", str_text(&words), NULL);
 }
 
+/* More characters that no text has, than an answer is made of while everybody waits. */
+static bool is_no_text(struct span bytes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < bytes.len; i++) {
+		unsigned char byte = (unsigned char)bytes.at[i];
+
+		n += byte < 0x20 && byte != '\n' && byte != '\t' && byte != '\r';
+	}
+	return n > CONTROLS_MAX;
+}
+
 static void answer_text(struct call *c, struct span bytes)
 {
 	const char *name = word_of(c, "encoding", "utf-8");
@@ -106,13 +119,16 @@ static void was_read(void *arg, struct span bytes, const struct fail *f)
 {
 	struct call *c = arg;
 	bool is_busy = bytes.len > LARGE && server_is_full(c->api->server);
-	struct fail busy = { 0 };
+	struct fail bad = { 0 };
 
+	if (is_busy)
+		fail_set(&bad, FAIL_BUSY, "too many large answers wait to be taken");
+	else if (is_no_text(bytes))
+		fail_set(&bad, FAIL_TOO_LARGE, "more than %u control characters", CONTROLS_MAX);
 	if (f) {
 		rex_raise_file(c, f, word_of(c, "path", ""));
-	} else if (is_busy) {
-		fail_set(&busy, FAIL_BUSY, "too many large answers wait to be taken");
-		answer_fail(c, &busy);
+	} else if (bad.code != FAIL_NONE) {
+		answer_fail(c, &bad);
 	} else {
 		answer_text(c, bytes);
 	}

@@ -12,6 +12,7 @@ import os
 import pathlib
 import select
 import signal
+import socket
 import sys
 import threading
 import time
@@ -252,14 +253,19 @@ def _(_api):
             time.sleep(0.3)
             client.close()
             wait_until(is_clean, 5, f"after a client that left with {n} bytes sent")
-        d.ok("execute", {"command": ["truncate", "-s", "24M", "/work/zeros"]})
-        slow = Client(("127.0.0.1", d.daemon.port()))
-        slow.connection.request("POST", f"{REX}/given/read_file", json.dumps({"path": "/work/zeros"}), {"X-API-Key": d.key})
-        wait_until(lambda: d.rex("read_file", {"path": "/work/zeros"}).status == 409, 20, "another one is refused")
+        d.ok("execute", {"command": "yes 'a line of a text' | head -c 30000000 >/work/text; truncate -s 5M /work/zeros", "shell": True})
+        same(d.rex("read_file", {"path": "/work/zeros"}).status, 413, "no text")
+        slow = [Client(("127.0.0.1", d.daemon.port())) for _ in range(6)]
+        for client in slow:
+            client.connection.connect()
+            client.connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connection.request("POST", f"{REX}/given/read_file", json.dumps({"path": "/work/text"}), {"X-API-Key": d.key})
+        wait_until(lambda: d.rex("read_file", {"path": "/work/text"}).status == 409, 25, "another one is refused")
         d.ok("write_file", {"path": "/work/small", "content": "s"})
         same(d.ok("read_file", {"path": "/work/small"})["content"], "s", "a small one is not")
-        slow.close()
-        wait_until(lambda: d.rex("read_file", {"path": "/work/zeros"}).status == 200, 20, "and then it is not")
+        for client in slow:
+            client.close()
+        wait_until(lambda: d.rex("read_file", {"path": "/work/text"}).status == 200, 25, "and then it is not")
 
 
 @test("session: what a command writes, or a client expects, keeps nobody else waiting", own=True)
