@@ -178,19 +178,29 @@ bool docker_is(const char *program)
 /* Options before the command: which daemon is asked is $CAISSON_SOCKET's business. */
 static int skip_global(int argc, char **argv, int *at)
 {
-	static const char *const valued[] = { "--config",    "-c", "--context", "-l",
-		                              "--log-level", "-H", "--host" };
+	static const struct {
+		const char *name;
+		bool is_daemon; /* else nothing here depends on it */
+	} valued[] = { { "--config", false }, { "--log-level", false }, { "-l", false },
+		       { "--context", true }, { "-c", true },           { "--host", true },
+		       { "-H", true } };
 
 	for (; *at < argc && argv[*at][0] == '-'; ++*at) {
 		const char *word = argv[*at];
+		size_t n = strcspn(word, "="), i = 0;
 
-		for (size_t i = 0; i < COUNT(valued); i++) {
-			if (strcmp(word, valued[i]) != 0)
-				continue;
+		while (i < COUNT(valued) && (strlen(valued[i].name) != n ||
+		                             strncmp(valued[i].name, word, n) != 0))
+			i++;
+		if (i < COUNT(valued) && valued[i].is_daemon) {
 			fprintf(stderr,
-			        "docker: %s is refused: $CAISSON_SOCKET says which daemon\n", word);
+			        "docker: %s is refused: $CAISSON_SOCKET says which daemon\n",
+			        valued[i].name);
 			return DOCKER_STATUS_DAEMON;
 		}
+		*at += i < COUNT(valued) && !word[n]; /* the value is the next word */
+		if (i < COUNT(valued))
+			continue;
 		if (strcmp(word, "-D") == 0 || strcmp(word, "--debug") == 0)
 			continue;
 		if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)

@@ -38,12 +38,27 @@ static void piece_name(char out[NAME_TEXT_MAX], size_t i)
 	snprintf(out, NAME_TEXT_MAX, DOCKER_LABEL ".%zu", i);
 }
 
+static bool is_own(const char *label)
+{
+	return strncmp(label, DOCKER_LABEL, strlen(DOCKER_LABEL)) == 0;
+}
+
 int box_label(json_t *labels, json_t *conf, struct err *e)
 {
 	AUTO(freep) char *text = json_dumps(conf, JSON_COMPACT | JSON_ENSURE_ASCII);
-	size_t len = strlen(text), i = 0;
+	size_t len = text ? strlen(text) : 0, i = 0;
 	char name[NAME_TEXT_MAX];
+	const char *given;
+	json_t *v;
 
+	if (!text)
+		return err_new(e, ERR_INVALID, "command and settings: not UTF-8");
+	json_object_foreach(labels, given, v)
+	{
+		if (is_own(given))
+			return err_new(e, ERR_INVALID, "label %s is refused: it is one of ours",
+			               given);
+	}
 	if (len > (size_t)PIECE * PIECES_MAX)
 		return err_new(e, ERR_INVALID,
 		               "command and settings are too long: at most %d bytes",
@@ -57,6 +72,7 @@ int box_label(json_t *labels, json_t *conf, struct err *e)
 	return 0;
 }
 
+/* NULL when there are none, or none of ours: labels are anybody's to set. */
 static json_t *conf_of(const json_t *sandbox)
 {
 	const json_t *labels = json_object_get(sandbox, "labels");
@@ -67,7 +83,12 @@ static json_t *conf_of(const json_t *sandbox)
 		piece_name(name, i);
 		str_add(&text, text_of(labels, name));
 	}
-	return json_loads(str_text(&text), 0, NULL);
+	json_t *conf = json_loads(str_text(&text), 0, NULL);
+
+	if (json_is_array(json_object_get(conf, "cmd")))
+		return conf;
+	json_decref(conf);
+	return NULL;
 }
 
 json_t *box_labels(const struct box *b)
@@ -77,7 +98,7 @@ json_t *box_labels(const struct box *b)
 
 	json_object_foreach(json_object_get(b->sandbox, "labels"), k, v)
 	{
-		if (strncmp(k, DOCKER_LABEL, strlen(DOCKER_LABEL)) != 0)
+		if (!is_own(k))
 			json_object_set(all, k, v);
 	}
 	return all;

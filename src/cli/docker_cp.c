@@ -319,6 +319,21 @@ static int check_target(struct client *c, struct side *to, bool is_from_folder, 
 	return is_folder(above) ? 0 : no_file(to, parent, e);
 }
 
+/* A link to a folder is the folder: only with a slash behind it that is what is asked for. */
+static int find_source(struct client *c, struct side *from, struct err *e)
+{
+	AUTO(json_decrefp) json_t *stat = NULL;
+	size_t n = strlen(from->path);
+
+	if (stat_inside(c, from, from->path, &stat, e) < 0)
+		return -1;
+	if (!*text_of(stat, "type"))
+		return no_file(from, from->path, e);
+	if (is_folder(stat) && from->path[n - 1] != '/' && n + 1 < sizeof from->path)
+		memcpy(from->path + n, "/", 2);
+	return 0;
+}
+
 /* By `caisson cp`, over a connection of its own. */
 static int copy(const struct side *from, const struct side *to, struct err *e)
 {
@@ -372,7 +387,7 @@ static int cp_run(struct verb_call *c, struct err *e)
 	if (to.is_stream)
 		return pack_outside(&c->client, &from, e);
 	if (from.is_inside)
-		return copy(&from, &to, e);
+		return find_source(&c->client, &from, e) < 0 ? -1 : copy(&from, &to, e);
 	if ((x->is_following ? stat : lstat)(from.path, &st) < 0)
 		return err_new(e, ERR_INVALID, "lstat %s: %s", from.path, strerror(errno));
 	if (check_target(&c->client, &to, S_ISDIR(st.st_mode), e) < 0)

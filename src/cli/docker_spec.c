@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/docker-internal.h"
+#include "wire/utf8.h"
 
 #define BYTES_MAX 1e18 /* what a limit can say as an integer; the API knows the real ceilings */
 #define CPUS_MAX 1e6
@@ -430,6 +431,29 @@ static int check_platform(const struct docker_run *x, struct err *e)
 	               x->platform, u.machine);
 }
 
+static bool is_text(const char *text)
+{
+	struct utf8 u = { 0 };
+
+	return !text || (utf8_feed(&u, text, strlen(text)) && utf8_is_whole(&u));
+}
+
+/* JSON cannot say anything else, and what cannot be said would be left out. */
+static int check_text(const struct docker_run *x, struct err *e)
+{
+	const char *const texts[] = { x->folder, x->user, x->network, x->entrypoint,
+		                      x->stop_signal };
+	const struct flag_list *const lists[] = { &x->volumes, &x->mounts, &x->tmpfs };
+	bool is_good = true;
+
+	for (size_t i = 0; i < COUNT(texts); i++)
+		is_good &= is_text(texts[i]);
+	for (size_t i = 0; i < COUNT(lists); i++)
+		for (size_t k = 0; k < lists[i]->len; k++)
+			is_good &= is_text(lists[i]->at[k]);
+	return is_good ? 0 : err_new(e, ERR_INVALID, "an option is not UTF-8");
+}
+
 int docker_spec(const struct docker_run *x, json_t *body, struct err *e)
 {
 	json_t *env = json_object();
@@ -442,7 +466,7 @@ int docker_spec(const struct docker_run *x, json_t *body, struct err *e)
 		    x->restart);
 	if (x->is_publishing_all)
 		return err_new(e, ERR_INVALID, "-P is refused: name the ports: -p 8080:80");
-	if (docker_env(&x->env, &x->env_files, env, e) < 0 || check_platform(x, e) < 0 ||
+	if (check_text(x, e) < 0 || docker_env(&x->env, &x->env_files, env, e) < 0 || check_platform(x, e) < 0 ||
 	    take_folders(x, body, e) < 0 || take_limits(x, body, e) < 0 ||
 	    take_network(x, body, e) < 0 || take_rights(x, body, e) < 0)
 		return -1;

@@ -8,6 +8,7 @@
 #define DEPTH_MAX 32
 #define NUMBER_SIZE 32
 #define TEXT_MAX (16u << 20)
+#define WIDTH_MAX 4096u
 
 struct template
 {
@@ -239,6 +240,25 @@ static json_t *fn_println(const struct args *a)
 	return print_all(a, " ", "\n");
 }
 
+/* One value as -WIDTH.PRECISION and a letter say, s, d, v or q: behind that letter. */
+static const char *print_one(const char *f, const json_t *v, struct str *out)
+{
+	AUTO(str_done) struct str text = { .max = TEXT_MAX };
+	AUTO(str_done) struct str cell = { .max = TEXT_MAX };
+	bool is_left = *f == '-';
+	char *end = NULL;
+	unsigned long width = strtoul(f + is_left, &end, 10);
+	unsigned long most = *end == '.' ? strtoul(end + 1, &end, 10) : WIDTH_MAX;
+	int pad = (int)(width < WIDTH_MAX ? width : WIDTH_MAX);
+
+	print_value(v, &text);
+	str_add(&cell, *end == 'q' ? "\"" : "");
+	str_addn(&cell, str_text(&text), text.len < most || most >= WIDTH_MAX ? text.len : most);
+	str_add(&cell, *end == 'q' ? "\"" : "");
+	str_addf(out, is_left ? "%-*s" : "%*s", pad, str_text(&cell));
+	return end + (*end != '\0');
+}
+
 /* %s, %d, %v and %q, one value after the other. */
 static json_t *fn_printf(const struct args *a)
 {
@@ -246,19 +266,13 @@ static json_t *fn_printf(const struct args *a)
 	struct str s = { .max = TEXT_MAX };
 	size_t next = 1;
 
-	for (; f && *f; f++) {
-		if (*f != '%' || !f[1]) {
-			str_addn(&s, f, 1);
+	while (f && *f) {
+		if (*f == '%' && f[1] && f[1] != '%' && next < a->n) {
+			f = print_one(f + 1, a->at[next++], &s);
 			continue;
 		}
-		f++;
-		if (*f == '%' || next >= a->n) {
-			str_addn(&s, f, 1);
-			continue;
-		}
-		str_add(&s, *f == 'q' ? "\"" : "");
-		print_value(a->at[next++], &s);
-		str_add(&s, *f == 'q' ? "\"" : "");
+		f += *f == '%' && f[1];
+		str_addn(&s, f++, 1);
 	}
 	return text_value(&s);
 }

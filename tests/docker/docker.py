@@ -67,12 +67,12 @@ class Docker:
 
     def out(self, *words, **more):
         status, out, err = self.run(*words, **more)
-        check(status == 0, lambda: f"docker {' '.join(words)}: {status}\n{err}")
+        check(status == 0, lambda: f"docker {words}: {status}\n{err}")
         return out
 
     def fails(self, status, text, *words, **more):
         got = self.run(*words, **more)
-        check(got[0] == status and text in got[2], lambda: f"docker {' '.join(words)}: {got}, expected {status} and {text!r}")
+        check(got[0] == status and text in got[2], lambda: f"docker {words}: {got}, expected {status} and {text!r}")
 
     def __enter__(self):
         return self
@@ -142,7 +142,8 @@ def _(api):
                             (["-v", "/etc:/mnt"], "-v /etc:/mnt:ro"), (["--pid", "host"], "shares nothing with the host"),
                             (["--security-opt", "seccomp=unconfined"], "is refused"), (["--restart", "always"], "is refused"),
                             (["--pull", "always"], "never pulled"), (["--platform", "windows/amd64"], "is refused"),
-                            (["--memory", "lots"], "invalid size"), (["--cpus", "x"], "--cpus")):
+                            (["--memory", "lots"], "invalid size"), (["--cpus", "x"], "--cpus"), (["-l", "caisson.docker.3=x"], "one of ours"),
+                            (["-w", b"/\xff"], "not UTF-8"), (["--entrypoint", b"\xff"], "not UTF-8"), (["-v", b"/:/\xff:ro"], "not UTF-8")):
             docker.fails(125, text, "run", "--rm", *words, IMAGE, "true")
         same(docker.out("ps", "-aq"), "", "what is left")
 
@@ -359,7 +360,11 @@ def _(api):
         docker.out("cp", "cp:/srv2", str(here / "out"))
         docker.out("cp", "cp:/srv2/.", str(here / "out"))
         check((here / "out/srv2/sub/b").exists() and not (here / "out/srv2/srv2").exists(), "a folder that is there")
-        docker.fails(1, "no such file", "cp", "cp:/no/such", str(here / "x"))
+        docker.fails(1, "Could not find the file /no/such in container cp", "cp", "cp:/no/such", str(here / "x"))
+        docker.out("exec", "cp", "ln", "-s", "srv2", "/alias")
+        for to in ("alias1", "out"):
+            docker.out("cp", "cp:/alias", str(here / to))
+        check((here / "alias1/sub/b").exists() and (here / "out/alias/sub/b").exists(), "a link to a folder")
 
         packed = subprocess.run([DOCKER, "cp", "cp:/srv2", "-"], env=docker.env, stdout=subprocess.PIPE).stdout
         with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
@@ -456,6 +461,9 @@ def _(api):
         check(docker.out("pull", IMAGE).endswith(f"Status: Image is up to date for {IMAGE}\n{IMAGE}\n"), "pull")
         docker.fails(1, "No such image", "pull", "nosuch")
         check(docker.out("--version").startswith("Docker version "), "version")
+        same(docker.out("--config", "/tmp", "--log-level=error", "-l", "info", "-D", "ps", "-q"), one[:12] + "\n")
+        for words in (["-H", "tcp://x"], ["--host=tcp://x"], ["--context", "x"]):
+            docker.fails(125, "is refused: $CAISSON_SOCKET says which daemon", *words, "ps")
         same(docker.out("version", "--format", "{{.Server.Os}} {{.Server.APIVersion}}"), "linux 1.47\n")
         same(docker.out("info", "--format", "{{.Containers}} {{.ContainersRunning}}"), "2 1\n")
 

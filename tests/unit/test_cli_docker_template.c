@@ -34,6 +34,7 @@ TEST(what_programs_write)
 		{ "{{if eq .State.Status \"down\" \"up\"}}up{{end}}{{if ne .N 3}}x{{end}}", "up" },
 		{ "{{if and .Yes (not .No)}}1{{end}}{{if or .No .None}}2{{end}}", "1" },
 		{ "{{.ID | upper | printf \"<%s>\"}}", "<ABC>" },
+		{ "{{printf \"%.2s|%-5s|%5d|%9.1s%\" .ID .ID .N .ID}}", "ab|abc  |    3|        a%" },
 		{ "{{printf \"%q %d%%\" .ID .N}}", "\"abc\" 3%" },
 		{ "{{join .List \", \"}} {{index (split \"x:y\" \":\") 1}}", "a, b y" },
 		{ "{{println .ID}}{{print .N .ID}}", "abc\n3abc" },
