@@ -134,7 +134,7 @@ int docker_begin(struct client *c, const char *path, json_t *body, const char *w
 void docker_size(json_t *body); /* of the terminal */
 
 /* ---- docker_life.c ---- */
-int docker_signal(const char *text, int *out, struct err *e) MUST_USE; /* TERM, SIGTERM, 15 */
+int docker_signal(const char *text, int *out, struct err *e) MUST_USE;   /* TERM, SIGTERM, 15 */
 int docker_seconds(const char *text, long *out, struct err *e) MUST_USE; /* "": the default */
 /* Its process gets the signal, then the time, then the end: as `docker stop`. */
 int docker_stop_box(struct client *c, struct box *b, const char *seconds, const char *sig,

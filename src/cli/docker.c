@@ -175,31 +175,39 @@ bool docker_is(const char *program)
 	return strcmp(slash ? slash + 1 : program, "docker") == 0;
 }
 
-/* Options before the command: which daemon is asked is $CAISSON_SOCKET's business. */
+/* Options before the command that have a value, behind an equals sign or as the next word. */
+static const struct valued {
+	const char *name;
+	bool is_daemon; /* else nothing here depends on it */
+} valued[] = { { "--config", false }, { "--log-level", false }, { "-l", false },
+	       { "--context", true }, { "-c", true },           { "--host", true },
+	       { "-H", true } };
+
+static const struct valued *find_valued(const char *word)
+{
+	size_t n = strcspn(word, "=");
+
+	for (size_t i = 0; i < COUNT(valued); i++)
+		if (strlen(valued[i].name) == n && strncmp(valued[i].name, word, n) == 0)
+			return &valued[i];
+	return NULL;
+}
+
+/* Which daemon is asked is $CAISSON_SOCKET's business. */
 static int skip_global(int argc, char **argv, int *at)
 {
-	static const struct {
-		const char *name;
-		bool is_daemon; /* else nothing here depends on it */
-	} valued[] = { { "--config", false }, { "--log-level", false }, { "-l", false },
-		       { "--context", true }, { "-c", true },           { "--host", true },
-		       { "-H", true } };
-
 	for (; *at < argc && argv[*at][0] == '-'; ++*at) {
 		const char *word = argv[*at];
-		size_t n = strcspn(word, "="), i = 0;
+		const struct valued *v = find_valued(word);
 
-		while (i < COUNT(valued) && (strlen(valued[i].name) != n ||
-		                             strncmp(valued[i].name, word, n) != 0))
-			i++;
-		if (i < COUNT(valued) && valued[i].is_daemon) {
+		if (v && v->is_daemon) {
 			fprintf(stderr,
 			        "docker: %s is refused: $CAISSON_SOCKET says which daemon\n",
-			        valued[i].name);
+			        v->name);
 			return DOCKER_STATUS_DAEMON;
 		}
-		*at += i < COUNT(valued) && !word[n]; /* the value is the next word */
-		if (i < COUNT(valued))
+		*at += v && !strchr(word, '=');
+		if (v)
 			continue;
 		if (strcmp(word, "-D") == 0 || strcmp(word, "--debug") == 0)
 			continue;

@@ -37,9 +37,8 @@ int docker_signal(const char *text, int *out, struct err *e)
 			*out = i;
 	if (is_number && number >= 0 && number <= SIGRTMAX)
 		*out = (int)number + (is_late ? SIGRTMIN : 0);
-	return *out > 0 && *out <= SIGRTMAX
-	           ? 0
-	           : err_new(e, ERR_NOT_FOUND, "invalid signal: %s", text);
+	return *out > 0 && *out <= SIGRTMAX ? 0
+	                                    : err_new(e, ERR_NOT_FOUND, "invalid signal: %s", text);
 }
 
 static int send_signal(struct client *c, const struct box *b, int sig, struct err *e)

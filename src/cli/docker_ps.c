@@ -170,7 +170,8 @@ static bool is_named(const struct box *b, const char *text)
 	snprintf(name, sizeof name, "/%s", box_name(b));
 	if (regcomp(&re, text, REG_EXTENDED | REG_NOSUB) != 0)
 		return strstr(name, text) != NULL;
-	bool is_fit = regexec(&re, name, 0, NULL, 0) == 0 || regexec(&re, name + 1, 0, NULL, 0) == 0;
+	bool is_fit =
+	    regexec(&re, name, 0, NULL, 0) == 0 || regexec(&re, name + 1, 0, NULL, 0) == 0;
 
 	regfree(&re);
 	return is_fit;

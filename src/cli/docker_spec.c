@@ -466,9 +466,10 @@ int docker_spec(const struct docker_run *x, json_t *body, struct err *e)
 		    x->restart);
 	if (x->is_publishing_all)
 		return err_new(e, ERR_INVALID, "-P is refused: name the ports: -p 8080:80");
-	if (check_text(x, e) < 0 || docker_env(&x->env, &x->env_files, env, e) < 0 || check_platform(x, e) < 0 ||
-	    take_folders(x, body, e) < 0 || take_limits(x, body, e) < 0 ||
-	    take_network(x, body, e) < 0 || take_rights(x, body, e) < 0)
+	if (check_text(x, e) < 0 || docker_env(&x->env, &x->env_files, env, e) < 0 ||
+	    check_platform(x, e) < 0 || take_folders(x, body, e) < 0 ||
+	    take_limits(x, body, e) < 0 || take_network(x, body, e) < 0 ||
+	    take_rights(x, body, e) < 0)
 		return -1;
 	return 0;
 }

@@ -11,7 +11,7 @@ struct pump {
 	bool is_tty; /* the command has a pty; a guest learns it */
 	bool has_stdin;
 	bool is_guest; /* attached: SIGTERM, SIGHUP and Ctrl-] leave, and the process goes on */
-	bool is_proxy; /* SIGTERM and SIGHUP are passed on like others: what ends it is its business */
+	bool is_proxy; /* SIGTERM and SIGHUP are the process's business, as other signals are */
 	bool is_quiet; /* what it writes is nobody's business */
 	/* results */
 	json_t *hello;       /* the object of RUN_STARTED, or NULL */

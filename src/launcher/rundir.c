@@ -21,7 +21,7 @@
 #define STATE_MODE 01770 /* root mode; sticky: who owns a name in it keeps it */
 #define AWAY_MAX 4096    /* as many as can wait */
 #define AWAY                                                                                       \
-	"{\"code\":\"sandbox_unavailable\",\"status\":503,\"detail\":\"the daemon was about to "     \
+	"{\"code\":\"sandbox_unavailable\",\"status\":503,\"detail\":\"the daemon was about to "   \
 	"end\",\"retry_safe\":true}"
 #define AWAY_BYTES 100
 #define AWAY_LEN "100"
@@ -291,9 +291,10 @@ int rundir_open(struct rundir *d, const struct rundir_opts *o, struct err *e)
  * they ask the next one. */
 static void turn_away(int api_fd)
 {
-	static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
-				     "Content-Type: application/problem+json\r\n"
-				     "Content-Length: " AWAY_LEN "\r\nConnection: close\r\n\r\n" AWAY;
+	static const char answer[] =
+	    "HTTP/1.1 503 Service Unavailable\r\n"
+	    "Content-Type: application/problem+json\r\n"
+	    "Content-Length: " AWAY_LEN "\r\nConnection: close\r\n\r\n" AWAY;
 	struct pollfd p = { .fd = api_fd, .events = POLLIN };
 
 	_Static_assert(sizeof AWAY - 1 == AWAY_BYTES, "the length of what is said");
