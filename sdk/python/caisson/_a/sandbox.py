@@ -179,18 +179,6 @@ class Sandbox(Files, Runs):
             made = await self._client.call("POST", "/v1/sandboxes/{id}/start", values={"id": made["id"]})
         self.record = made
 
-    async def _unmake(self, once: Mapping[str, str]) -> None:
-        """Whoever is interrupted does not know what was made: under the same key it is told, and deleted."""
-        for _ in range(UNMAKE_TRIES):
-            try:
-                made = await self._client.call("POST", "/v1/sandboxes", body=self._ask_for, headers=once)
-                await self._client.call("DELETE", "/v1/sandboxes/{id}", values={"id": made["id"]})
-                return
-            except Conflict:
-                await async_pause(0.1)  # it is being made
-            except CaissonError:
-                return
-
     async def info(self) -> models.Sandbox:
         self.record = await self._ask("GET", "/v1/sandboxes/{id}")
         return self.record
@@ -226,6 +214,18 @@ class Sandbox(Files, Runs):
             pass  # it is gone already
         _exit.forget(self.record["id"])
         self.record = None
+
+    async def _unmake(self, once: Mapping[str, str]) -> None:
+        """Whoever is interrupted does not know what was made: under the same key it is told, and deleted."""
+        for _ in range(UNMAKE_TRIES):
+            try:
+                made = await self._client.call("POST", "/v1/sandboxes", body=self._ask_for, headers=once)
+                await self._client.call("DELETE", "/v1/sandboxes/{id}", values={"id": made["id"]})
+                return
+            except Conflict:
+                await async_pause(0.1)  # it is being made
+            except CaissonError:
+                return
 
     async def __aenter__(self) -> "Sandbox":
         await self._id()

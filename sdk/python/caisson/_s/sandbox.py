@@ -180,18 +180,6 @@ class Sandbox(Files, Runs):
             made = self._client.call("POST", "/v1/sandboxes/{id}/start", values={"id": made["id"]})
         self.record = made
 
-    def _unmake(self, once: Mapping[str, str]) -> None:
-        """Whoever is interrupted does not know what was made: under the same key it is told, and deleted."""
-        for _ in range(UNMAKE_TRIES):
-            try:
-                made = self._client.call("POST", "/v1/sandboxes", body=self._ask_for, headers=once)
-                self._client.call("DELETE", "/v1/sandboxes/{id}", values={"id": made["id"]})
-                return
-            except Conflict:
-                pause(0.1)  # it is being made
-            except CaissonError:
-                return
-
     def info(self) -> models.Sandbox:
         self.record = self._ask("GET", "/v1/sandboxes/{id}")
         return self.record
@@ -227,6 +215,18 @@ class Sandbox(Files, Runs):
             pass  # it is gone already
         _exit.forget(self.record["id"])
         self.record = None
+
+    def _unmake(self, once: Mapping[str, str]) -> None:
+        """Whoever is interrupted does not know what was made: under the same key it is told, and deleted."""
+        for _ in range(UNMAKE_TRIES):
+            try:
+                made = self._client.call("POST", "/v1/sandboxes", body=self._ask_for, headers=once)
+                self._client.call("DELETE", "/v1/sandboxes/{id}", values={"id": made["id"]})
+                return
+            except Conflict:
+                pause(0.1)  # it is being made
+            except CaissonError:
+                return
 
     def __enter__(self) -> "Sandbox":
         self._id()
