@@ -198,35 +198,38 @@ static int add_headers(json_t *to, const char *host, json_t *headers, struct fai
 	return 0;
 }
 
+static int add_rules(json_t *to, const char *host, const json_t *list, struct fail *f)
+{
+	size_t n = strcspn(host, ":"), i; /* a port says nothing there */
+	char name[NAME_TEXT_MAX];
+	const json_t *rule;
+
+	snprintf(name, sizeof name, "%.*s", (int)n, host);
+	if (n >= sizeof name || !json_is_array(list))
+		return fail_set(f, FAIL_INVALID, "rules: %.64s: a list is expected", name);
+	json_array_foreach(list, i, rule)
+	{
+		const json_t *change = json_object_get(rule, "transform");
+
+		if (json_object_size(rule) != (change ? 1 : 0))
+			return fail_set(f, FAIL_UNENFORCEABLE,
+			                "rules: transform.headers is what is offered here");
+		if (add_headers(to, name, json_object_get(change, "headers"), f) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* {"api.example.org": [{"transform": {"headers": {"X-Name": "text"}}}]} */
 static int take_rules(json_t *rules, json_t *net, struct fail *f)
 {
-	json_t *out = json_array(), *list, *rule;
+	json_t *out = json_array(), *list;
 	const char *host;
-	size_t i;
 	int r = 0;
 
 	if (rules && !json_is_null(rules) && !json_is_object(rules))
 		r = fail_set(f, FAIL_INVALID, "rules: an object is expected");
-	json_object_foreach(rules, host, list)
-	{
-		size_t n = strcspn(host, ":"); /* a port says nothing there */
-		char name[NAME_TEXT_MAX];
-
-		snprintf(name, sizeof name, "%.*s", (int)n, host);
-		if (r == 0 && (n >= sizeof name || !json_is_array(list)))
-			r = fail_set(f, FAIL_INVALID, "rules: %.64s: a list is expected", name);
-		json_array_foreach(list, i, rule)
-		{
-			json_t *change = json_object_get(rule, "transform");
-
-			if (r == 0 && json_object_size(rule) != (change ? 1 : 0))
-				r = fail_set(f, FAIL_UNENFORCEABLE,
-				             "rules: transform.headers is what is offered here");
-			if (r == 0)
-				r = add_headers(out, name, json_object_get(change, "headers"), f);
-		}
-	}
+	json_object_foreach(rules, host, list) r = r == 0 ? add_rules(out, host, list, f) : r;
 	if (json_array_size(out) > 0)
 		json_object_set(net, "headers", out);
 	json_decref(out);
