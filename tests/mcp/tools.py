@@ -7,6 +7,7 @@
 import json
 import os
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -557,6 +558,25 @@ def _(api):
     none = Stdio(api.daemon, "--workspace", "none-of-this-key")
     same((none.process.wait(lib.PATIENCE) != 0, none.end()[1]), (True, []), "no such workspace")
     check("no such workspace" in none.process.stderr.read(), "and it is said")
+
+
+@test("caisson mcp: a daemon that dies is said to be lost, and the next call has another", own=True)
+def _(_api):
+    d = Daemon("lost").start()
+    s = Stdio(d, "--key", "w")
+    s.say("tools/call", {"name": "bash", "arguments": {"command": "sleep 67"}}, id=1)
+    wait_until(lambda: sleeping(67), 10)
+    os.kill(d.pid, signal.SIGKILL)
+    same(s.hear()["error"]["message"], "the daemon closed the connection", "the call")
+    wait_until(d.is_ready, 15, "another daemon")
+    s.say("ping", id=2)
+    same(s.hear()["result"], {}, "the next one")
+    same(s.end()[0], 0, "the end")
+    admin = d.client()
+    admin.remove_all()
+    admin.ok("DELETE", "/v1/workspaces/w?force=1")
+    d.wait_clean()
+    d.stop()
 
 
 @test("without a daemon one is started, for an ordinary user; and again when it has ended meanwhile", own=True)
