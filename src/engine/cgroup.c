@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "engine/cgroup-internal.h"
 #include "os/file.h"
+#include "os/proc.h"
 
 #define CGROUP2_MAGIC 0x63677270
 #define TRIES 100 /* others cannot come between all of them */
@@ -548,6 +549,25 @@ static int join(const struct cgroup *cg, const struct cgroup_tree *t, int tasks_
 	int r = os_write_all(tasks_fd, "0", 1);
 
 	return r < 0 ? tree_error(cg, t, r, e) : 0;
+}
+
+int cgroup_clone(struct cgroup *cg)
+{
+	int pid = os_clone((struct clone_opts){ .cgroup_fd = cg->mon_fd });
+
+	for (size_t i = 0, tries = 0; i < cg->n_trees && is_removed(pid) && tries < TRIES;) {
+		struct cgroup_tree *t = &cg->trees[i];
+
+		if (!t->is_v2 || !t->is_shared) {
+			i++;
+			continue;
+		}
+		fd_close(&cg->mon_fd);
+		int r = open_shared(cg, t);
+		pid = r < 0 ? r : os_clone((struct clone_opts){ .cgroup_fd = cg->mon_fd });
+		tries++;
+	}
+	return pid;
 }
 
 int cgroup_join_shared(const struct cgroup *cg, struct err *e)

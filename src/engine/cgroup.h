@@ -62,6 +62,8 @@ const char *cgroup_mechanism(const struct cgroup *cg,
 void cgroup_keep(struct cgroup *cg);
 /* What must exist before the monitor is cloned. */
 int cgroup_prepare(struct cgroup *cg, const char *name, struct err *e) MUST_USE;
+/* As os_clone(): the monitor, in its group of v2, if there is one. */
+int cgroup_clone(struct cgroup *cg) MUST_USE;
 /* Makes the folders with the limits; on v2 `owner` may then clone into them. A leftover of that
  * name is killed and removed first: the caller holds the slot, so nobody lives in it. */
 int cgroup_make(struct cgroup *cg, uid_t owner, struct err *e) MUST_USE;

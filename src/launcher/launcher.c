@@ -337,7 +337,7 @@ static int make_monitor(struct sandbox *s, struct err *e)
 	AUTO(fd_close) int ours = fds[0];
 	AUTO(fd_close) int theirs = fds[1];
 	os_cpus_all(&s->box.cpus);
-	int pid = os_clone((struct clone_opts){ .cgroup_fd = s->box.cgroup.mon_fd });
+	int pid = cgroup_clone(&s->box.cgroup);
 	if (pid < 0)
 		return err_sys(e, -pid, "clone");
 	if (pid == 0) {

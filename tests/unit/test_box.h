@@ -150,7 +150,7 @@ static inline void box_start_with(struct test_box *t, bool is_kept, const char *
 	os_cpus_all(&t->box.cpus);
 	CHECK_INT(os_socketpair(fds, SOCK_SEQPACKET), 0);
 	fflush(NULL);
-	t->monitor_pid = os_clone((struct clone_opts){ .cgroup_fd = t->box.cgroup.mon_fd });
+	t->monitor_pid = cgroup_clone(&t->box.cgroup);
 	CHECK(t->monitor_pid >= 0);
 	if (t->monitor_pid == 0) {
 		close(fds[0]);
@@ -221,6 +221,9 @@ static inline void box_await(struct test_box *t, enum channel_type type, uint32_
 		if (t->packet.head.type == CH_FAIL && type != CH_FAIL)
 			printf("# failed: %s\n", ((struct err *)(void *)t->packet.data)->msg);
 		CHECK(t->packet.head.type != CH_FAIL || type == CH_FAIL);
+		if (t->packet.head.type == CH_END && type != CH_END)
+			printf("# ended: %s\n",
+			       ((struct channel_gone *)(void *)t->packet.data)->reason);
 	} while (t->packet.head.type != type || t->packet.head.num != num);
 }
 

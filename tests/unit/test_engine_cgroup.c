@@ -482,6 +482,34 @@ TEST(what_another_launcher_removes_meanwhile_is_made_again)
 	CHECK_INT(failed, 0);
 }
 
+TEST(a_monitor_is_born_though_another_launcher_removes_its_group)
+{
+	struct cgroup cg = { .trees = { { .is_shared = true, .is_v2 = true, .tasks_fd = -1 } },
+		             .n_trees = 1,
+		             .box_fd = -1,
+		             .mon_fd = -1 };
+	char *top = cg.trees[0].path;
+	struct err e = { 0 };
+
+	if (geteuid() != 0 || access("/sys/fs/cgroup/unified/cgroup.procs", W_OK) < 0)
+		SKIP("needs root, and cgroup v2 beside v1");
+	snprintf(top, sizeof cg.trees[0].path, "/sys/fs/cgroup/unified/x%d", getpid());
+	CHECK_INT(mkdir(top, 0755), 0);
+	fflush(NULL);
+	CHECK_INT(cgroup_prepare(&cg, "0", &e), 0);
+	cgroup_remove_base(&cg);
+	int pid = cgroup_clone(&cg);
+	if (pid == 0)
+		_exit(7);
+	int born = pid; /* told when all is removed again */
+	if (pid > 0)
+		CHECK_INT(status_of(pid), 7 << 8);
+	cgroup_remove_base(&cg);
+	CHECK_INT(rmdir(top), 0);
+	cgroup_done(&cg);
+	CHECK(born > 0);
+}
+
 struct seen {
 	const char *name;
 	int count;
