@@ -214,8 +214,7 @@ void monitor_executes(struct monitor *m)
 /* Nothing of the client's terminal stays open here, and no signal of it arrives. */
 static int step_detach(struct monitor *m, struct err *e)
 {
-	if (cgroup_join_shared(&m->box->cgroup, e) < 0)
-		return -1;
+	(void)m;
 	int r = os_setsid();
 	AUTO(fd_close) int null = r < 0 ? r : os_openat(AT_FDCWD, "/dev/null", O_RDWR, 0);
 	for (int fd = 0; fd < 3 && null >= 0 && r >= 0; fd++)
@@ -230,6 +229,9 @@ static int step_lower(struct monitor *m, struct err *e)
 {
 	uint64_t maps = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_SYS_ADMIN);
 
+	/* Still as root: what another launcher has removed meanwhile has to be made again. */
+	if (cgroup_join_shared(&m->box->cgroup, e) < 0)
+		return -1;
 	(void)os_reset_schedule();
 	if (!m->box->is_oom_plain) /* a user may only raise it */
 		(void)os_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "0");
