@@ -65,7 +65,7 @@ def wait_until(true_when, seconds=PATIENCE, what=""):
         value = true_when()
         if value:
             return value
-        check(time.monotonic() < deadline, f"still not after {seconds} s: {what or true_when}")
+        check(time.monotonic() < deadline, f"still not after {seconds} s: {what() if callable(what) else what or true_when}")
         time.sleep(0.01)
 
 
