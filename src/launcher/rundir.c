@@ -306,14 +306,15 @@ static void turn_away(int api_fd)
 	}
 }
 
-void rundir_done(struct rundir *d)
+void rundir_done(struct rundir *d, bool is_orderly)
 {
 	if (!d->is_open)
 		return;
 	d->is_open = false;
 	if (d->is_api_ours) {
 		(void)os_unlinkat(d->run_fd, "api.sock"); /* else the next one finds it stale */
-		turn_away(d->api_fd);
+		if (is_orderly)
+			turn_away(d->api_fd);
 	}
 	fd_close(&d->api_fd);
 	fd_close(&d->sb_fd);

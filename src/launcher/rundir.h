@@ -42,4 +42,6 @@ int rundir_own(int dir_fd, const char *name, uid_t owner, struct err *e) MUST_US
 
 /* e->sys is EBUSY when another launcher has these folders. */
 int rundir_open(struct rundir *d, const struct rundir_opts *o, struct err *e) MUST_USE;
-void rundir_done(struct rundir *d);
+/* `is_orderly`: whoever still waits at the socket may ask the next daemon; else there is a reason
+ * that he has to hear, and hanging up makes him look for it. */
+void rundir_done(struct rundir *d, bool is_orderly);

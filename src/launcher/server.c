@@ -723,7 +723,7 @@ static void close_all(struct server *s)
 	standby_done(&s->cache);
 	standby_done(&s->ledger);
 	standby_done(&s->hook);
-	rundir_done(&s->dirs);
+	rundir_done(&s->dirs, s->daemon.was_ready && s->status == 0);
 	kit_done(&s->kit);
 }
 

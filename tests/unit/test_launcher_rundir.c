@@ -34,8 +34,8 @@ static int refused(const struct rundir_opts *o, struct err *e)
 	struct rundir d;
 	int r = rundir_open(&d, o, e);
 
-	rundir_done(&d);
-	rundir_done(&d);
+	rundir_done(&d, true);
+	rundir_done(&d, true);
 	return r;
 }
 
@@ -59,7 +59,7 @@ TEST(an_empty_one_is_never_opened_and_closes_nothing)
 {
 	struct rundir none = { 0 };
 
-	rundir_done(&none);
+	rundir_done(&none, true);
 	CHECK(fcntl(0, F_GETFD) >= 0);
 }
 
@@ -74,7 +74,7 @@ TEST(opened_closed_and_opened_again)
 		CHECK_INT(rundir_open(&d, &o, &e), 0);
 		CHECK(d.is_api_ours);
 		CHECK(busy_in_child(&o));
-		rundir_done(&d);
+		rundir_done(&d, true);
 	}
 	clear();
 }
@@ -274,12 +274,12 @@ TEST(a_socket_that_was_passed_is_used_and_not_removed)
 		o.api_fd = bad[i];
 		CHECK_INT(rundir_open(&d, &o, &e), -1);
 		CHECK(strstr(e.msg, "listening unix stream"));
-		rundir_done(&d);
+		rundir_done(&d, true);
 	}
 	o.api_fd = os_listen_at(dir, "given.sock", SOCK_STREAM, 0600);
 	CHECK_INT(rundir_open(&d, &o, &e), 0);
 	CHECK(!d.is_api_ours);
-	rundir_done(&d);
+	rundir_done(&d, true);
 	CHECK_INT(faccessat(dir, "given.sock", F_OK, 0), 0);
 	clear();
 }
@@ -296,7 +296,7 @@ TEST(who_came_while_it_left_is_told_to_ask_again)
 	AUTO(fd_close) int silent = os_connect_at(d.run_fd, "api.sock", SOCK_STREAM);
 	CHECK(fd >= 0 && silent >= 0);
 	CHECK_INT(os_send(fd, "GET / HTTP/1.1\r\n\r\n", 18, NULL, 0), 18);
-	rundir_done(&d);
+	rundir_done(&d, true);
 	for (int i = 0; i < 2; i++) {
 		ssize_t n = recv(i ? silent : fd, said, sizeof said - 1, 0);
 
