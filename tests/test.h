@@ -40,10 +40,8 @@
 #define AWAIT(cond)                                                                                \
 	do {                                                                                       \
 		bool is_so = (cond);                                                               \
-		for (int ms = 0; !is_so && ms < TEST_WAIT_MS; ms++) {                              \
+		for (int ms = 0; !is_so && ms < TEST_WAIT_MS; ms++, is_so = (cond))                \
 			usleep(1000);                                                              \
-			is_so = (cond);                                                            \
-		}                                                                                  \
 		test_true(is_so, #cond, __FILE__, __LINE__);                                       \
 	} while (0)
 

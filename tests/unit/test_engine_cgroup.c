@@ -459,10 +459,9 @@ TEST(what_another_launcher_removes_meanwhile_is_made_again)
 	CHECK_INT(mkdir(top, 0755), 0);
 	fflush(NULL);
 	pid_t remover = fork();
-	while (remover == 0) {
-		cgroup_remove_base(&cg);
-		usleep(1000);
-	}
+	if (remover == 0)
+		for (;; usleep(1000))
+			cgroup_remove_base(&cg);
 	for (int i = 0; i < 500; i++) {
 		bool has_failed = cgroup_prepare(&cg, "0", &e) < 0 ||
 		                  (usleep(100), cgroup_join_shared(&cg, &e) < 0);
