@@ -140,7 +140,7 @@ t_like "a disk that is full: no daemon" "$(alone 'mount -t tmpfs -o size=64k non
 before=$(readlink /proc/[0-9]*/exe 2>/dev/null | grep -cx "$E2E_BASE/bin/caisson-ledger")
 said=$(alone 'mount -t tmpfs -o size=8m none "$2/full"
 	"$1" serve --config none --state "$2/full/s" --run "$2/r" --log error </dev/null >"$2/served" 2>&1 &
-	for i in {1..600}; do [ ! -S "$2/r/api.sock" ] || break; sleep 0.1; done
+	for i in {1..600}; do ! CAISSON_SOCKET=$2/r/api.sock "$1" list >/dev/null 2>&1 || break; sleep 0.1; done
 	export CAISSON_SOCKET=$2/r/api.sock
 	"$1" run -- true; "$1" create
 	kill $! && wait $!')
@@ -152,7 +152,7 @@ t_ok "its ledger has ended, too" eventually no_more
 
 said=$(alone 'for at in $(awk "\$3 ~ /^cgroup/ { print \$2 }" /proc/mounts); do mount -o remount,bind,ro "$at"; done
 	"$1" serve --config none --state "$2/s" --run "$2/r" --log error </dev/null >"$2/served" 2>&1 &
-	for i in {1..600}; do [ ! -S "$2/r/api.sock" ] || break; sleep 0.1; done
+	for i in {1..600}; do ! CAISSON_SOCKET=$2/r/api.sock "$1" list >/dev/null 2>&1 || break; sleep 0.1; done
 	CAISSON_SOCKET=$2/r/api.sock "$1" run --mem 1g -- true
 	kill -KILL $!; wait $! 2>/dev/null')
 t_like "cgroups that cannot be written" "$said" "caisson: *; let /sys/fs/cgroup be written: *"
@@ -163,7 +163,7 @@ for row in unprivileged_userns_clone:0:1 apparmor_restrict_unprivileged_userns:1
 	said=$(NAME=$name IS=$is alone 'mkdir "$2/top" && mount --rbind / "$2/top" && cp -r /proc/sys/kernel "$2/kernel" 2>/dev/null
 		echo "$IS" >"$2/kernel/$NAME" && mount --bind "$2/kernel" "$2/top/proc/sys/kernel" || exit
 		chroot "$2/top" "$1" serve --config none --state "$2/s" --run "$2/r" --log error </dev/null >"$2/served" 2>&1 &
-		for i in {1..600}; do [ ! -S "$2/r/api.sock" ] || break; sleep 0.1; done
+		for i in {1..600}; do ! CAISSON_SOCKET=$2/r/api.sock "$1" list >/dev/null 2>&1 || break; sleep 0.1; done
 		CAISSON_SOCKET=$2/r/api.sock "$1" run -- true
 		chroot "$2/top" "$1" doctor
 		kill $! && wait $!')
@@ -172,7 +172,7 @@ for row in unprivileged_userns_clone:0:1 apparmor_restrict_unprivileged_userns:1
 done
 said=$(alone 'echo 5.10.0-8-amd64 >"$2/release" && mkdir "$2/top" && mount --rbind / "$2/top" && mount --bind "$2/release" "$2/top/proc/sys/kernel/osrelease" || exit
 	chroot "$2/top" "$1" serve --config none --state "$2/s" --run "$2/r" --log error </dev/null >"$2/served" 2>&1 &
-	for i in {1..600}; do [ ! -S "$2/r/api.sock" ] || break; sleep 0.1; done
+	for i in {1..600}; do ! CAISSON_SOCKET=$2/r/api.sock "$1" list >/dev/null 2>&1 || break; sleep 0.1; done
 	CAISSON_SOCKET=$2/r/api.sock "$1" run -- true
 	chroot "$2/top" "$1" doctor
 	kill $! && wait $!')
