@@ -104,10 +104,15 @@ class Tally:
         return f"{self.name}: {self.runs} runs; exits {ends}; gc had work {self.left} times"
 
 
-def after(tally, how, before):
-    """No process after some seconds; nothing at all after gc."""
+def survivors():
+    """Processes that do not end in some seconds."""
     for text in sorted(census.wait_empty(SURVIVAL_SECONDS * launch.Pace.times)):
         yield f"survives {SURVIVAL_SECONDS} s: {text}"
+
+
+def after(tally, how, before):
+    """No process after some seconds; nothing at all after gc."""
+    yield from survivors()
     if census.take() <= before:
         return
     tally.left += 1
@@ -131,6 +136,7 @@ def next_start(how, whole):
 
 def cold_again(is_root):
     """With the last sandbox gone gc removes also what they shared."""
+    yield from survivors()
     problem = launch.gc(is_root)
     if problem:
         yield problem
