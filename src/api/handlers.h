@@ -69,6 +69,8 @@ int query_number(struct call *c, const char *name, uint64_t *out, struct fail *f
 
 /* A person was asked: 202, with the question. */
 void answer_asked(struct call *c, const char *id);
+/* The end of wsx_delete() for a call: 204. */
+void workspace_gone(void *arg, struct wsx *w, const struct fail *f);
 struct tree_ask;
 void range_take(struct call *c, struct tree_ask *ask); /* of the head, if it has one */
 struct wsx *call_workspace(struct call *c);  /* of {id}; NULL: it was answered that there is none */

@@ -359,7 +359,7 @@ void workspace_change(struct call *c)
 		refused(c, &f);
 }
 
-static void deleted(void *arg, struct wsx *w, const struct fail *f)
+void workspace_gone(void *arg, struct wsx *w, const struct fail *f)
 {
 	struct call *c = arg;
 
@@ -379,7 +379,7 @@ void workspace_delete(struct call *c)
 	if (!w)
 		return;
 	call_ref(c);
-	if (wsx_delete(w, call_query(c, "force") != NULL, deleted, c, &f) < 0)
+	if (wsx_delete(w, call_query(c, "force") != NULL, workspace_gone, c, &f) < 0)
 		refused(c, &f);
 }
 

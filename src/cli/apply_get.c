@@ -194,10 +194,9 @@ static json_t *names_of(const struct apply_paths *paths, size_t from, size_t *to
 
 	for (*to = from; *to < paths->len && bytes < NAMES_BYTES_MAX; ++*to) {
 		const char *path = paths->at[*to];
-		struct utf8 u = { 0 };
 
 		bytes += strlen(path) + 8;
-		if (utf8_feed(&u, path, strlen(path)) && utf8_is_whole(&u)) {
+		if (utf8_is(path, strlen(path))) {
 			json_array_append_new(plain, json_string(path));
 			continue;
 		}

@@ -433,9 +433,7 @@ static int check_platform(const struct docker_run *x, struct err *e)
 
 static bool is_text(const char *text)
 {
-	struct utf8 u = { 0 };
-
-	return !text || (utf8_feed(&u, text, strlen(text)) && utf8_is_whole(&u));
+	return !text || utf8_is(text, strlen(text));
 }
 
 /* JSON cannot say anything else, and what cannot be said would be left out. */

@@ -67,7 +67,6 @@ static int set_env(json_t *o, const struct flag_list *env, struct err *e)
 static int set_stdin(json_t *o, struct err *e)
 {
 	AUTO(str_done) struct str text = { .max = STDIN_TEXT_MAX };
-	struct utf8 u = { 0 };
 	char buf[4096];
 	ssize_t n;
 
@@ -76,7 +75,7 @@ static int set_stdin(json_t *o, struct err *e)
 	if (n < 0)
 		return err_sys(e, errno, "read standard input");
 	if (text.overflow || memchr(str_text(&text), '\0', text.len) ||
-	    !utf8_feed(&u, str_text(&text), text.len) || !utf8_is_whole(&u))
+	    !utf8_is(str_text(&text), text.len))
 		return err_new(e, ERR_INVALID,
 		               "with --json, --wait and --background standard input is UTF-8 of at "
 		               "most %u KiB",

@@ -144,18 +144,6 @@ void e2b_snapshot_list(struct call *c)
 
 /* ---- as a template ------------------------------------------------------------------- */
 
-static void deleted(void *arg, struct wsx *w, const struct fail *f)
-{
-	struct call *c = arg;
-
-	(void)w;
-	if (f)
-		answer_fail(c, f);
-	else
-		answer_empty(c, 204);
-	call_unref(c);
-}
-
 void e2b_template_delete(struct call *c)
 {
 	struct wsx *w = snapshot_find(c, c->params[0]);
@@ -167,7 +155,7 @@ void e2b_template_delete(struct call *c)
 		return;
 	}
 	call_ref(c);
-	if (wsx_delete(w, true, deleted, c, &f) == 0)
+	if (wsx_delete(w, true, workspace_gone, c, &f) == 0)
 		return;
 	answer_fail(c, &f);
 	call_unref(c);

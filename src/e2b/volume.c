@@ -168,18 +168,6 @@ void e2b_volume_list(struct call *c)
 	answer_fail(c, &f);
 }
 
-static void deleted(void *arg, struct wsx *w, const struct fail *f)
-{
-	struct call *c = arg;
-
-	(void)w;
-	if (f)
-		answer_fail(c, f);
-	else
-		answer_empty(c, 204);
-	call_unref(c);
-}
-
 static bool is_mounted(const struct wsx *w)
 {
 	const struct sbx *s = w->attached;
@@ -199,7 +187,7 @@ void e2b_volume_delete(struct call *c)
 	call_ref(c);
 	int r = is_mounted(w)
 	            ? fail_set(&f, FAIL_CONFLICT, "a sandbox has the volume: it has to end first")
-	            : wsx_delete(w, true, deleted, c, &f);
+	            : wsx_delete(w, true, workspace_gone, c, &f);
 	if (r == 0)
 		return;
 	answer_fail(c, &f);

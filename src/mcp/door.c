@@ -397,9 +397,7 @@ static void on_other(struct mcp *m)
 /* What a target has may be any bytes, and what we say is JSON. */
 static bool is_text(const char *text)
 {
-	struct utf8 u = { 0 };
-
-	return !text || (utf8_feed(&u, text, strlen(text)) && utf8_is_whole(&u));
+	return !text || utf8_is(text, strlen(text));
 }
 
 static void post(struct call *c)

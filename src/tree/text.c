@@ -17,9 +17,7 @@ size_t utf8_first(struct span s)
 
 bool utf8_is_valid(struct span s)
 {
-	struct utf8 u = { 0 };
-
-	return utf8_feed(&u, s.at, s.len) && utf8_is_whole(&u);
+	return utf8_is(s.at, s.len);
 }
 
 struct span utf8_cut(struct span s, size_t max)

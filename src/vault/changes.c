@@ -168,9 +168,8 @@ static void put_path(json_t *object, const char *key, struct span path)
 {
 	AUTO(str_done) struct str text = { .max = SIZE_MAX };
 	char with_base64[32];
-	struct utf8 u = { 0 };
 
-	if (utf8_feed(&u, path.at, path.len) && utf8_is_whole(&u)) {
+	if (utf8_is(path.at, path.len)) {
 		put(object, key, json_stringn(path.at, path.len));
 		return;
 	}

@@ -8,9 +8,7 @@
 
 static bool is_text(const char *text)
 {
-	struct utf8 u = { 0 };
-
-	return utf8_feed(&u, text, strlen(text)) && utf8_is_whole(&u);
+	return utf8_is(text, strlen(text));
 }
 
 /* ---- where --------------------------------------------------------------------------- */

@@ -62,9 +62,7 @@ void keep_skip(struct keep *k, uint64_t n)
 
 static bool is_text(const void *p, size_t n)
 {
-	struct utf8 u = { 0 };
-
-	return !memchr(p, '\0', n) && utf8_feed(&u, p, n) && utf8_is_whole(&u);
+	return !memchr(p, '\0', n) && utf8_is(p, n);
 }
 
 /* How many bytes at the beginning of p belong to a code point that began before it. */

@@ -23,3 +23,11 @@ static inline bool utf8_is_whole(const struct utf8 *u)
 {
 	return u->left == 0;
 }
+
+/* All of it at once. */
+static inline bool utf8_is(const void *bytes, size_t n)
+{
+	struct utf8 u = { 0 };
+
+	return utf8_feed(&u, bytes, n) && utf8_is_whole(&u);
+}

@@ -149,8 +149,6 @@ static int data_event(struct ws_reader *r, struct ws_event *out)
 
 static int close_event(struct ws_reader *r, struct ws_event *out)
 {
-	struct utf8 u = { 0 };
-
 	out->code = WS_CLOSE_NONE;
 	r->is_closed = true;
 	if (out->data.len == 0)
@@ -161,7 +159,7 @@ static int close_event(struct ws_reader *r, struct ws_event *out)
 	out->data = span_after(out->data, 2);
 	if (!ws_close_code_ok(out->code))
 		return WS_E_PROTOCOL;
-	if (!utf8_feed(&u, out->data.at, out->data.len) || !utf8_is_whole(&u))
+	if (!utf8_is(out->data.at, out->data.len))
 		return WS_E_UTF8;
 	return WS_EVENT;
 }
