@@ -19,6 +19,7 @@ struct file_op {
 	bool is_last_due; /* the end of the body has still to be told */
 	bool is_waiting;  /* for a sandbox, or for what is under way in its workspace */
 	bool is_left;     /* and its client did not */
+	bool is_of_ours;  /* the sandbox: that of the workspace, for files alone */
 	char sandbox[ID_SIZE];
 	struct str whole; /* body bytes that found no room */
 };
@@ -190,13 +191,19 @@ static void go(struct file_op *o, struct sbx *s)
 		give_up(o, &f);
 }
 
+static void found(void *arg, struct sbx *s, const struct fail *f);
+
+/* What was before it is over. It may have ended the sandbox of ours: then there is another. */
 static void settled(void *arg, struct wsx *w, const struct fail *f)
 {
 	struct file_op *o = arg;
+	struct sbx *s = roster_find(&o->call->api->core->sandboxes, o->sandbox);
 
-	(void)w;
-	(void)f; /* whatever was before it is over */
-	go(o, roster_find(&o->call->api->core->sandboxes, o->sandbox));
+	(void)f;
+	if (o->is_of_ours && !o->is_left && (!s || s != w->service))
+		wsx_service(w, found, o);
+	else
+		go(o, s);
 }
 
 /* What changed the workspace before is a step of its own. */
@@ -213,6 +220,7 @@ static void found(void *arg, struct sbx *s, const struct fail *f)
 		go(o, s);
 	} else {
 		snprintf(o->sandbox, sizeof o->sandbox, "%s", s->id);
+		o->is_of_ours = s->is_service;
 		wsx_settle(s->workspace, settled, o);
 	}
 }

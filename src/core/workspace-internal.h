@@ -72,6 +72,7 @@ void ws_remove_volumes(struct wsx *w, vault_done_fn *done, void *arg);
 void ws_freeze(struct wsx *w, uint32_t lease_ms, void (*done)(struct wsx *w, int error));
 void ws_thaw(struct wsx *w);
 void ws_freeze_again(struct timer *t);
+bool ws_has_users(const struct wsx *w); /* but the sandbox of ours, while it has nothing to do */
 /* Nobody can have written since its head was made. */
 bool ws_is_at_head(const struct wsx *w);
 bool ws_has_processes(const struct wsx *w, struct str *names);

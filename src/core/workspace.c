@@ -99,11 +99,8 @@ bool ws_is_idle(const struct wsx *w)
 
 bool wsx_may_rest(const struct wsx *w)
 {
-	for (const struct sbx *s = w->attached; s; s = s->next_attached)
-		if (!s->is_service)
-			return false;
-	return !w->first && !w->is_service_due && !w->is_default_due && w->link != WSX_OPENING &&
-	       w->link != WSX_CLOSING;
+	return !ws_has_users(w) && !w->first && !w->is_service_due && !w->is_default_due &&
+	       w->link != WSX_OPENING && w->link != WSX_CLOSING;
 }
 
 /* A while after the last use of it. */

@@ -338,6 +338,11 @@ static void close_synced(void *arg, const struct vault_done *d, const struct err
 	if (w->row.head > 0)
 		(void)store_point_durable(w->core->store, w->row.id, w->row.head,
 		                          (struct store_call){ 0 }, &full); /* or at the next one */
+	if (!o->is_trash && ws_has_users(w)) { /* since it was asked for */
+		fail_set(&f, FAIL_BUSY, "somebody works with it again");
+		close_end(o, &f);
+		return;
+	}
 	ws_shut(w, close_shut, o);
 }
 

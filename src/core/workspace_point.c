@@ -122,18 +122,17 @@ void wsx_detach(struct sbx *s)
 		ws_pump(w); /* who waited for it to go */
 }
 
-/* But the sandbox of ours, while it has nothing to do. */
-static bool is_nobody_there(const struct wsx *w)
+bool ws_has_users(const struct wsx *w)
 {
 	for (const struct sbx *s = w->attached; s; s = s->next_attached)
 		if (s != w->service || !files_are_idle(s))
-			return false;
-	return true;
+			return true;
+	return false;
 }
 
 bool ws_is_at_head(const struct wsx *w)
 {
-	return w->is_kept && is_nobody_there(w);
+	return w->is_kept && !ws_has_users(w);
 }
 
 /* Who is at work, for a sentence. */
@@ -443,7 +442,7 @@ static void point_kept(void *arg, struct ws_kept *k, const struct fail *f)
 
 	(void)k;
 	ws_thaw(o->op.w);
-	o->op.w->is_kept = !f && is_nobody_there(o->op.w);
+	o->op.w->is_kept = !f && !ws_has_users(o->op.w);
 	if (f)
 		point_end(o, f);
 	else

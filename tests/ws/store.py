@@ -166,6 +166,51 @@ def _(_api):
     evicted("user")
 
 
+def used_while_room_is_made(role):
+    uid = None if role == "root" else lib.USER_ID
+    with daemon(f"used-{role}", "--store", "max=16m", "--store", "high=50", "--store", "low=10", uid=uid) as (d, c):
+        w = Work(c, "used")
+        w.shell("head -c 6m /dev/urandom > large")
+        c.remove_all()
+        other = d.client()
+        answer = other.send("GET", w.path + "/files/large")
+        some = answer.read(1 << 16)
+        for _again in range(5):
+            row = gc(c)[1]["used"]
+            same((row["action"], row["bytes"] >= 6 * MIB), ("keep", True), f"somebody reads it: {row}")
+        same(len(some + answer.read()), 6 * MIB, "all of what was being read")
+        other.close()
+        wait_until(lambda: not gc(c)[1]["used"]["bytes"], 20, "its files are gone")
+        ended = threading.Event()
+
+        def make_room():
+            mine = d.client()
+            while not ended.is_set():
+                gc(mine)
+            mine.close()
+        thread = threading.Thread(target=make_room)
+        thread.start()
+        try:
+            for n in range(40):
+                same(w.c.put(f"{w.path}/files/f{n % 4}", b"%d" % n).status // 100, 2, "a file is written")
+                same(w.c.get(f"{w.path}/files/f{n % 4}").body, b"%d" % n, "and read")
+                if n % 8 == 0:
+                    check("large" in w.tree(), "an archive is whole")
+        finally:
+            ended.set()
+            thread.join()
+
+
+@test("root: room is made beside who reads and writes files", own=True)
+def _(_api):
+    used_while_room_is_made("root")
+
+
+@test("user: room is made beside who reads and writes files", own=True)
+def _(_api):
+    used_while_room_is_made("user")
+
+
 @test("the bound of the store: by itself, in volumes too; then no more is made", own=True)
 def _(_api):
     with daemon("bound", "--store", "max=24m", "--store", "high=60", "--store", "low=20") as (d, c):
