@@ -19,9 +19,8 @@ struct file_op {
 	bool is_last_due; /* the end of the body has still to be told */
 	bool is_waiting;  /* for a sandbox, or for what is under way in its workspace */
 	bool is_left;     /* and its client did not */
-	bool is_of_ours;  /* the sandbox: that of the workspace, for files alone */
-	char sandbox[ID_SIZE];
-	struct str whole; /* body bytes that found no room */
+	char sandbox[ID_SIZE]; /* "": ours, of the workspace */
+	struct str whole;      /* body bytes that found no room */
 };
 
 static void op_free(struct file_op *o)
@@ -191,43 +190,35 @@ static void go(struct file_op *o, struct sbx *s)
 		give_up(o, &f);
 }
 
-static void found(void *arg, struct sbx *s, const struct fail *f);
-
-/* What was before it is over. It may have ended the sandbox of ours: then there is another. */
-static void settled(void *arg, struct wsx *w, const struct fail *f)
-{
-	struct file_op *o = arg;
-	struct sbx *s = roster_find(&o->call->api->core->sandboxes, o->sandbox);
-
-	(void)f;
-	if (o->is_of_ours && !o->is_left && (!s || s != w->service))
-		wsx_service(w, found, o);
-	else
-		go(o, s);
-}
-
-/* What changed the workspace before is a step of its own. */
+/* The sandbox of ours is at hand, or there is none. */
 static void found(void *arg, struct sbx *s, const struct fail *f)
 {
 	struct file_op *o = arg;
-	bool is_change = files_may_change((enum tree_verb)o->job.ask.request.verb);
 
-	if (f && !o->is_left) {
-		give_up(o, f);
-	} else if (f) {
-		op_free(o);
-	} else if (!s->workspace || !is_change) {
+	if (!f)
 		go(o, s);
-	} else {
-		snprintf(o->sandbox, sizeof o->sandbox, "%s", s->id);
-		o->is_of_ours = s->is_service;
-		wsx_settle(s->workspace, settled, o);
-	}
+	else if (o->is_left)
+		op_free(o);
+	else
+		give_up(o, f);
+}
+
+/* What was before it is over, and may have ended the sandbox of ours: it is looked for now. */
+static void settled(void *arg, struct wsx *w, const struct fail *f)
+{
+	struct file_op *o = arg;
+
+	(void)f;
+	if (o->sandbox[0])
+		go(o, roster_find(&o->call->api->core->sandboxes, o->sandbox));
+	else
+		wsx_service(w, found, o);
 }
 
 static void start(struct file_op *o)
 {
 	struct call *c = o->call;
+	bool is_change = files_may_change((enum tree_verb)o->job.ask.request.verb);
 	struct fail f = { 0 };
 	struct sbx *s = NULL;
 	struct wsx *w = NULL;
@@ -245,10 +236,14 @@ static void start(struct file_op *o)
 	c->over = left;
 	c->r->on_room = on_room;
 	o->is_waiting = true;
-	if (w)
+	if (s)
+		snprintf(o->sandbox, sizeof o->sandbox, "%s", s->id);
+	if (is_change && (w || s->workspace)) /* what changed it before is a step of its own */
+		wsx_settle(w ? w : s->workspace, settled, o);
+	else if (w)
 		wsx_service(w, found, o);
 	else
-		found(o, s, NULL);
+		go(o, s);
 }
 
 /* The rest of the target is the path: bytes. A URL has one slash in front of it either way, so it

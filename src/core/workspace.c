@@ -265,7 +265,7 @@ static void open_failed(struct wsx *w, const struct fail *f)
 static void end_found(struct wsx *w)
 {
 	w->link = WSX_CLOSED;
-	ws_end_sandboxes(w, false);
+	ws_end_sandboxes(w);
 }
 
 void ws_lost(struct wsx *w, struct vault **which, const struct err *e)
@@ -288,7 +288,7 @@ void ws_lost(struct wsx *w, struct vault **which, const struct err *e)
 		return;
 	}
 	journal(JOURNAL_ERROR, "the keeper of a workspace died", "workspace", w->row.id, NULL);
-	ws_end_sandboxes(w, false); /* their mount is not the next one's */
+	ws_end_sandboxes(w); /* their mount is not the next one's */
 	ws_pump(w);
 }
 
@@ -428,7 +428,7 @@ static bool must_wait(struct wsx *w)
 		return true;
 	if (w->vault || w->root) {
 		w->link = WSX_CLOSING;
-		ws_shut(w, rest_shut, w);
+		ws_shut(w, false, rest_shut, w);
 	} else {
 		open_begin(w);
 	}

@@ -175,7 +175,7 @@ bool wsx_is_dirty(const struct wsx *w)
 
 /* ---- close --------------------------------------------------------------------------- */
 
-void ws_end_sandboxes(struct wsx *w, bool only_service)
+void ws_end_sandboxes(struct wsx *w)
 {
 	struct sbx *next;
 
@@ -183,8 +183,6 @@ void ws_end_sandboxes(struct wsx *w, bool only_service)
 		struct fail f;
 
 		next = s->next_attached;
-		if (only_service && !s->is_service)
-			continue;
 		if (s->is_service)
 			(void)sbx_delete(s, NULL, NULL, &f); /* or it is going already */
 		else
@@ -195,6 +193,7 @@ void ws_end_sandboxes(struct wsx *w, bool only_service)
 
 struct shutting {
 	struct wsx *w;
+	bool is_forced;
 	ws_stored_fn *done;
 	void *arg;
 	struct timer timer;
@@ -235,6 +234,19 @@ static void shut_answered(void *arg, const struct vault_done *d, const struct er
 	}
 }
 
+/* One that is being made cannot be ended yet: at the next try. */
+static void shut_end_sandboxes(struct shutting *o)
+{
+	struct sbx *next;
+	struct fail f;
+
+	for (struct sbx *s = o->w->attached; s; s = next) {
+		next = s->next_attached;
+		if (s->is_service || o->is_forced)
+			(void)sbx_delete(s, NULL, NULL, &f); /* or it is going already */
+	}
+}
+
 /* Its sandbox of ours is gone first; others are in the way. One keeper, then the other. */
 static void shut_try(struct timer *t)
 {
@@ -243,6 +255,7 @@ static void shut_try(struct timer *t)
 	struct vault_packet p = { .head.type = V_CLOSE };
 	struct err e = { 0 };
 
+	shut_end_sandboxes(o);
 	if (o->w->attached) {
 		err_sys(&e, EBUSY, "close");
 		shut_answered(o, NULL, &e);
@@ -259,12 +272,15 @@ static void shut_try(struct timer *t)
 	shut_end(o, NULL);
 }
 
-void ws_shut(struct wsx *w, ws_stored_fn *done, void *arg)
+void ws_shut(struct wsx *w, bool is_forced, ws_stored_fn *done, void *arg)
 {
 	struct shutting *o = mem_alloc(sizeof *o);
 
-	*o = (struct shutting){ .w = w, .done = done, .arg = arg, .timer.fired = shut_try };
-	ws_end_sandboxes(w, true);
+	*o = (struct shutting){ .w = w,
+		                .is_forced = is_forced,
+		                .done = done,
+		                .arg = arg,
+		                .timer.fired = shut_try };
 	shut_try(&o->timer);
 }
 
@@ -343,7 +359,7 @@ static void close_synced(void *arg, const struct vault_done *d, const struct err
 		close_end(o, &f);
 		return;
 	}
-	ws_shut(w, close_shut, o);
+	ws_shut(w, o->is_forced, close_shut, o);
 }
 
 /* Only now it is known. */

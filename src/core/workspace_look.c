@@ -53,8 +53,11 @@ static void attach_run(struct ws_op *op)
 	struct attach_op *o = (struct attach_op *)op;
 	struct fail f = { 0 };
 
-	/* Ours may: without it nobody could remove a file. */
-	if (o->s && !o->s->is_service && gc_check_workspace(op->w, &f) < 0)
+	if (op->w->row.state >= WORKSPACE_TRASH)
+		fail_set(&f, FAIL_NOT_FOUND, "the workspace was deleted meanwhile");
+	else if (o->s && !o->s->is_service) /* ours may, or nobody could remove a file */
+		(void)!gc_check_workspace(op->w, &f);
+	if (f.code != FAIL_NONE)
 		attach_end(o, &f);
 	else if (o->s && wsx_wants_root(o->s))
 		ws_root_attach(op->w, o->s, attach_end, o);

@@ -265,7 +265,7 @@ static void abandon(struct wsx *w, const char *why)
 	vault_close(w->root);
 	w->vault = w->root = NULL;
 	w->link = WSX_CLOSED;
-	ws_end_sandboxes(w, false);
+	ws_end_sandboxes(w);
 }
 
 static void taken_back_stored(void *arg, const struct fail *f)
@@ -448,7 +448,7 @@ static void decide(struct restore_op *o)
 	o->result.files = files;
 	if (is_large && !has_others(w)) {
 		ws_thaw(w);
-		ws_shut(w, swap, o);
+		ws_shut(w, false, swap, o);
 	} else if (is_large && ws_has_processes(w, &names)) {
 		if (o->may_end && !o->has_ended) {
 			end_processes(o);

@@ -132,29 +132,6 @@ static void look_above(struct content *o, struct sbx *s)
 	errand(s, &(struct errand_ask){ .verb = TREE_STAT, .path = parent }, parent_seen, o);
 }
 
-static void go(struct content *o, struct sbx *s)
-{
-	struct fail f = { 0 };
-
-	if (!o->call->r) {
-		content_free(o);
-	} else if (!s) {
-		fail_set(&f, FAIL_SANDBOX_UNAVAILABLE, "the volume is not at hand");
-		give_up(o, &f);
-	} else {
-		o->run(o, s);
-	}
-}
-
-static void settled(void *arg, struct wsx *w, const struct fail *f)
-{
-	struct content *o = arg;
-
-	(void)w;
-	(void)f; /* whatever was before it is over */
-	go(o, roster_find(&o->call->api->core->sandboxes, o->sandbox));
-}
-
 static void found(void *arg, struct sbx *s, const struct fail *f)
 {
 	struct content *o = arg;
@@ -164,10 +141,17 @@ static void found(void *arg, struct sbx *s, const struct fail *f)
 		return;
 	}
 	snprintf(o->sandbox, sizeof o->sandbox, "%s", s->id);
-	if (o->is_change && s->workspace)
-		wsx_settle(s->workspace, settled, o);
+	if (o->call->r)
+		o->run(o, s);
 	else
-		go(o, s);
+		content_free(o);
+}
+
+/* What was before it is over. */
+static void settled(void *arg, struct wsx *w, const struct fail *f)
+{
+	(void)f;
+	wsx_service(w, found, arg);
 }
 
 static int take_flag(struct call *c, const char *name, bool *out, struct fail *f)
@@ -223,6 +207,8 @@ static void start(struct call *c, bool is_change, void (*run)(struct content *o,
 	};
 	if (take_query(o, &f) < 0)
 		give_up(o, &f);
+	else if (is_change)
+		wsx_settle(w, settled, o);
 	else
 		wsx_service(w, found, o);
 }

@@ -211,6 +211,29 @@ def _(_api):
     used_while_room_is_made("user")
 
 
+@test("a workspace that is deleted beside who writes to it", own=True)
+def _(_api):
+    with daemon("beside", "--keep-trash", "1s") as (d, c):
+        def write(n, found):
+            mine = d.client()
+            while (answer := mine.put(f"/v1/workspaces/w{n}/files/small", b"mine")).status == 200:
+                pass
+            found.append(answer)
+            mine.close()
+        for n in range(12):
+            w, found = Work(c, f"w{n}"), []
+            writers = [threading.Thread(target=write, args=(n, found)) for _each in range(2)]
+            for t in writers:
+                t.start()
+            time.sleep(0.01 * (n % 4))
+            w.remove()
+            for t in writers:
+                t.join()
+            check(all(a.status in (404, 503) for a in found), f"{found}")
+            same(c.get(w.path).status, 404, "it is gone")
+        wait_until(lambda: not c.ok("GET", "/v1/workspaces?trash=1")["workspaces"], 20, "nobody holds one of them")
+
+
 @test("the bound of the store: by itself, in volumes too; then no more is made", own=True)
 def _(_api):
     with daemon("bound", "--store", "max=24m", "--store", "high=60", "--store", "low=20") as (d, c):
