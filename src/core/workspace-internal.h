@@ -98,8 +98,8 @@ void ws_forget_pending(struct wsx *w);
 bool ws_is_cut_short(const struct workspace_row *row); /* what is pending was not done */
 /* For workspace_row.pending of one with a new top; the caller frees it. */
 char *ws_unsynced_text(const struct core *c);
-/* Within an operation: our own sandbox is ended, and the keeper; `busy` while others have it, unless
- * they are to go too. */
+/* Within an operation: our own sandbox is ended, and the keeper; `busy` while others have it,
+ * unless they are to go too. */
 void ws_shut(struct wsx *w, bool is_forced, ws_stored_fn *done, void *arg);
 void ws_close(struct wsx *w); /* as an operation of its own */
 void ws_close_then(struct wsx *w, wsx_done_fn *done, void *arg);

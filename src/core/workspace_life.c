@@ -276,11 +276,9 @@ void ws_shut(struct wsx *w, bool is_forced, ws_stored_fn *done, void *arg)
 {
 	struct shutting *o = mem_alloc(sizeof *o);
 
-	*o = (struct shutting){ .w = w,
-		                .is_forced = is_forced,
-		                .done = done,
-		                .arg = arg,
-		                .timer.fired = shut_try };
+	*o = (struct shutting){
+		.w = w, .is_forced = is_forced, .done = done, .arg = arg, .timer.fired = shut_try
+	};
 	shut_try(&o->timer);
 }
 
