@@ -66,7 +66,8 @@ struct proc {
 	bool in_eof, has_pty;
 	struct command command; /* without its text */
 	struct spawn_command spawn;
-	struct shell *shell; /* that lives in it; NULL: none */
+	uint64_t due_signals; /* a bit each: meant for it before it has executed */
+	struct shell *shell;  /* that lives in it; NULL: none */
 	struct cgroup_leaf leaf;
 	uint64_t denied_before; /* of it */
 

@@ -135,12 +135,26 @@ void procs_kill(struct proc *p)
 		signal_tree(p, SIGKILL);
 }
 
+/* Before it executes it has no session of its own, it would die of what it may want to hear, and
+ * where a helper makes it we do not know its pid: a signal waits for that. */
 void procs_signal(struct proc *p, int sig, enum channel_scope scope)
 {
+	bool is_there = p->is_running || p->is_held;
+
 	if (scope == SCOPE_TREE)
 		signal_tree(p, sig);
-	else if (!p->has_exited && p->spawn.pid > 0)
+	else if (!p->has_exited && p->spawn.pid > 0 && is_there)
 		(void)kill(-p->spawn.pid, sig); /* its own session: the group is its pid */
+	else if (!p->has_exited)
+		p->due_signals |= 1ull << (sig - 1);
+}
+
+static void signal_due(struct proc *p)
+{
+	for (int sig = 1; sig < NSIG && p->due_signals; sig++)
+		if (p->due_signals & 1ull << (sig - 1))
+			(void)kill(-p->spawn.pid, sig);
+	p->due_signals = 0;
 }
 
 void procs_stop(struct proc *p, enum run_state cause, const char *reason)
@@ -439,6 +453,7 @@ static void runs(struct proc *p)
 	if (p->has_exited)
 		return;
 	p->is_running = true;
+	signal_due(p);
 	p->due_started = !p->command.is_final || p->trips.n > 0;
 	talk_proc(p);
 }

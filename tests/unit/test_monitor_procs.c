@@ -188,6 +188,21 @@ TEST(what_lives_on_can_be_killed)
 	stop();
 }
 
+/* It has no session yet, and where a helper makes it we do not even know its pid. */
+TEST(a_signal_that_comes_before_the_command_has_begun_is_not_lost)
+{
+	const struct channel_signal s = { SIGTERM, SCOPE_PROCESS };
+
+	start(FLAGS());
+	for (uint32_t i = 1; i <= 40; i++) {
+		AUTO(fd_close) int log = box_sh(&t, i, "exec sleep 100");
+
+		box_say(&t, CH_SIGNAL, i, &s, sizeof s);
+		CHECK_INT(box_await_exit(&t, i).signal, SIGTERM);
+	}
+	stop();
+}
+
 TEST(a_signal_reaches_the_process_or_the_tree)
 {
 	struct channel_signal s = { SIGUSR1, SCOPE_PROCESS };
