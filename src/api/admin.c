@@ -132,6 +132,7 @@ static void token_stored(void *arg, const struct store_answer *a)
 	struct fail f = { 0 };
 
 	if (a->code == STORE_OK && o->answer) {
+		call_keep_nothing(o->call); /* the text of a token is in no store */
 		call_note(o->call, LEDGER_TOKEN_MADE, NULL, token_record(o->answer));
 		answer_json(o->call, 201, o->answer);
 	} else if (a->code == STORE_OK) {

@@ -36,7 +36,7 @@ static void note(const struct call *c, int status, const char *detail)
 static void send(struct call *c, int status, bool is_problem, const char *body)
 {
 	if (c->r)
-		reply(c->r, status, type_of(is_problem), body, strlen(body), NULL);
+		reply(c->r, status, *body ? type_of(is_problem) : NULL, body, strlen(body), NULL);
 }
 
 /* The answer is kept before it is given: a client that asks again gets the same one. */
@@ -76,11 +76,36 @@ static bool keep_answer(struct call *c, int status, bool is_problem, const char 
 		free(k);
 		return false;
 	}
+	c->is_kept = true;
 	call_ref(c);
 	return true;
 }
 
-static void answer_text(struct call *c, int status, bool is_problem, const char *text)
+void call_keep_nothing(struct call *c)
+{
+	struct fail f = { 0 };
+	struct err e = { 0 };
+
+	fail_set(&f, FAIL_CONFLICT,
+	         "Idempotency-Key: it was worked on, and its answer is not kept; look before you "
+	         "repeat it under a new key");
+	if (!c->idem_key)
+		return;
+	json_t *o = print_problem(&f);
+	AUTO(freep) char *text = json_dumps(o, JSON_COMPACT);
+
+	json_decref(o);
+	struct idem_result result = { .tenant = c->tenant,
+		                      .key = c->idem_key,
+		                      .status = -fail_status(f.code),
+		                      .body = text,
+		                      .body_bytes = strlen(text) };
+	(void)store_idem_finish(c->api->core->store, &result, (struct store_call){ 0 },
+	                        &e); /* else it is in progress for a day */
+	c->idem_key = NULL;
+}
+
+void answer_body(struct call *c, int status, bool is_problem, const char *text)
 {
 	c->is_answered = true;
 	if (!is_problem)
@@ -145,7 +170,7 @@ void answer_json(struct call *c, int status, json_t *body)
 	AUTO(freep) char *text = json_dumps(body, JSON_COMPACT);
 
 	json_decref(body);
-	answer_text(c, status, false, text ? text : "{}");
+	answer_body(c, status, false, text ? text : "{}");
 }
 
 void answer_fail_with(struct call *c, const struct fail *f, const char *key, json_t *value)
@@ -163,7 +188,7 @@ void answer_fail_with(struct call *c, const struct fail *f, const char *key, jso
 	AUTO(freep) char *text = json_dumps(o, JSON_COMPACT);
 
 	json_decref(o);
-	answer_text(c, fail_status(f->code), true, text);
+	answer_body(c, fail_status(f->code), true, text);
 }
 
 void answer_fail(struct call *c, const struct fail *f)
@@ -175,10 +200,7 @@ void answer_empty(struct call *c, int status)
 {
 	if (is_too_early(c, status, NULL))
 		return;
-	c->is_answered = true;
-	note(c, status, NULL);
-	if (c->r)
-		reply(c->r, status, NULL, NULL, 0, NULL);
+	answer_body(c, status, false, "");
 }
 
 void answer_dropped(void *call, const struct store_answer *a)

@@ -371,6 +371,8 @@ static void exec_settled(void *arg, struct wsx *w, const struct fail *fail)
 	} else if (c->r) {
 		fail_set(&f, FAIL_NOT_FOUND, "no such sandbox");
 		answer_fail(c, &f);
+	} else {
+		call_forget(c);
 	}
 	call_unref(c);
 	free(l);
@@ -446,7 +448,7 @@ static void run_made(void *arg, struct sbx *s, const struct fail *fail)
 		answer_fail(o->call, &f);
 		if (!fail)
 			(void)sbx_delete(s, NULL, NULL, &f);
-	} else if (!o->call->r) { /* the client left while it was made */
+	} else if (!o->call->r && !o->call->idem_key) { /* the client left while it was made */
 		(void)sbx_delete(s, NULL, NULL, &f);
 		px_unref(p);
 	} else if (exec_input(p, json_object_get(o->body, "stdin"), &f) < 0) {
@@ -460,6 +462,8 @@ static void run_made(void *arg, struct sbx *s, const struct fail *fail)
 		                               .is_brief = o->is_brief && !o->is_inline,
 		                               .inline_max = o->ask.inline_max });
 	} else {
+		if (!o->call->r) /* who asks again under its key is told what became of it */
+			(void)px_kill(p, &f);
 		o->ask.px.kill_on_disconnect = true;
 		wait_for(o->call, p, &o->ask);
 	}

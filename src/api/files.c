@@ -68,7 +68,11 @@ static void begin(struct file_op *o, const struct tree_packet *p, bool is_last)
 	o->is_whole = is_last;
 	if (is_last) {
 		o->call->state = NULL; /* the request may be over with this: nothing to cancel */
-		reply(o->call->r, status, type, p->data.at, p->data.len, extra);
+		if (o->call->idem_key)
+			answer_body(o->call, status, a->code != TREE_OK,
+			            arena_strndup(&o->call->arena, p->data.at, p->data.len));
+		else
+			reply(o->call->r, status, type, p->data.at, p->data.len, extra);
 		return;
 	}
 	reply_begin(o->call->r, status, type, a->count == TREE_UNKNOWN ? -1 : (int64_t)a->count,
@@ -179,6 +183,7 @@ static void go(struct file_op *o, struct sbx *s)
 
 	o->is_waiting = false;
 	if (o->is_left) {
+		call_forget(o->call);
 		op_free(o);
 		return;
 	}
@@ -195,12 +200,10 @@ static void found(void *arg, struct sbx *s, const struct fail *f)
 {
 	struct file_op *o = arg;
 
-	if (!f)
-		go(o, s);
-	else if (o->is_left)
-		op_free(o);
-	else
+	if (f && !o->is_left)
 		give_up(o, f);
+	else
+		go(o, s);
 }
 
 /* What was before it is over, and may have ended the sandbox of ours: it is looked for now. */

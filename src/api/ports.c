@@ -7,7 +7,6 @@
 #include "api/duct.h"
 #include "api/forward.h"
 #include "api/handlers.h"
-#include "store/idem.h"
 #include "store/ports.h"
 
 #define LISTENERS_BYTES (TREE_LISTENERS_MAX * sizeof(struct tree_listener))
@@ -153,12 +152,7 @@ static void making_fail(struct making *m, const struct fail *f)
  * asks again under it gets a new token, and the first one is void. */
 static void answer_secret(struct call *c, json_t *o)
 {
-	struct err e = { 0 };
-
-	if (c->idem_key)
-		(void)store_idem_abandon(c->api->core->store, c->tenant, c->idem_key,
-		                         (struct store_call){ 0 }, &e); /* then it is refused */
-	c->idem_key = NULL;
+	call_forget(c);
 	answer_json(c, 201, o);
 }
 

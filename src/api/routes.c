@@ -146,6 +146,8 @@ void call_unref(struct call *c)
 {
 	if (--c->refs > 0)
 		return;
+	if (!c->is_kept && !c->api->core->is_closing)
+		call_keep_nothing(c);
 	json_decref(c->body);
 	json_decref(c->recording.body);
 	arena_done(&c->arena);
@@ -225,10 +227,11 @@ static void replay(struct call *c, const struct idem_found *found)
 	bool is_problem = found->status < 0;
 
 	c->is_answered = true;
+	const char *type = is_problem ? "application/problem+json" : "application/json";
+
 	if (c->r)
 		reply(c->r, is_problem ? -found->status : found->status,
-		      is_problem ? "application/problem+json" : "application/json", found->body,
-		      found->body_bytes, extra);
+		      found->body_bytes > 0 ? type : NULL, found->body, found->body_bytes, extra);
 }
 
 /* What it begins is begun by whoever asked. */
@@ -241,13 +244,13 @@ static void run(struct call *c)
 	core->actor = NULL;
 }
 
-/* Its client has left before anything was begun: the key is free again. */
-static void forget(struct call *c)
+void call_forget(struct call *c)
 {
 	struct err e = { 0 };
 
-	(void)store_idem_abandon(c->api->core->store, c->tenant, c->idem_key,
-	                         (struct store_call){ 0 }, &e); /* else it is taken for a day */
+	if (c->idem_key)
+		(void)store_idem_abandon(c->api->core->store, c->tenant, c->idem_key,
+		                         (struct store_call){ 0 }, &e); /* or taken for a day */
 	c->idem_key = NULL;
 }
 
@@ -266,7 +269,7 @@ static void begun(void *arg, const struct store_answer *a)
 		if (c->r)
 			run(c);
 		else
-			forget(c);
+			call_forget(c);
 		call_unref(c);
 		return;
 	}

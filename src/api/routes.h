@@ -51,6 +51,7 @@ struct call {
 	json_t *body; /* BODY_WHOLE and JSON */
 	/* Idempotency-Key: the answer is kept under it. */
 	const char *idem_key;
+	bool is_kept; /* it is */
 	/* Records that have to be on disk before the answer, and the answer. */
 	struct {
 		unsigned int n;
@@ -97,6 +98,11 @@ void answer_fail(struct call *c, const struct fail *f);
 /* With a member more than every problem has; takes the reference. */
 void answer_fail_with(struct call *c, const struct fail *f, const char *key, json_t *value);
 void answer_empty(struct call *c, int status);
+void answer_body(struct call *c, int status, bool is_problem, const char *json);
+/* Of its Idempotency-Key, if it has one: nothing was begun, and it is free again; or who asks again
+ * is told that there is no answer for him. */
+void call_forget(struct call *c);
+void call_keep_nothing(struct call *c);
 /* It happened, and he did it. Where such a record has to be on disk first, the answer that is given
  * from now on waits for that. `who` may be NULL: the caller's tenant, and nothing else. */
 void call_note(struct call *c, enum ledger_kind kind, const struct ledger_who *who,

@@ -652,8 +652,10 @@ static void has_sandbox(void *arg, struct sbx *s, const struct fail *f)
 
 	if (f)
 		answer_fail(c, f);
-	else if (c->r) /* else nobody wants it any more */
+	else if (c->r)
 		exec_in(c, s);
+	else
+		call_forget(c);
 	call_unref(c);
 }
 

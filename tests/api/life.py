@@ -225,6 +225,37 @@ def _(api):
         same(c.post(target, body, Idempotency_Key=bad).status, 400, f"key of {len(bad)} bytes")
 
 
+@test("Idempotency-Key: what the worker inside answers is kept, and who left in the middle learns what became of it")
+def _(api):
+    c = api.client
+    s = c.create()
+    c.put(c.file(s, "/work/f"), b"a b")
+    moves = [c.post(f"/v1/sandboxes/{s['id']}/files:move", {"from": "/work/f", "to": "/work/g"}, Idempotency_Key="move") for _ in range(2)]
+    same([(m.status, m.body) for m in moves], [(200, moves[0].body)] * 2, "moved once")
+    same(moves[1].headers["Idempotent-Replay"], "true", "it says so")
+
+    made = c.post("/v1/tokens", {"name": "kept"}, Idempotency_Key="token")
+    same(made.status, 201, f"{made}")
+    stored = b"".join(p.read_bytes() for p in api.daemon.state.glob("*.db*"))
+    same((made.json["id"].encode() in stored, made.json["token"].encode() in stored), (True, False), "the text of a token is in no store")
+    check("not kept" in c.post("/v1/tokens", {"name": "kept"}, Idempotency_Key="token").json["detail"], "nor given twice")
+
+    def asked_again(target, body, key):
+        answer = c.post(target, body, Idempotency_Key=key)
+        return None if "being worked on" in answer.body.decode() else answer
+    for n in range(12):  # in the middle of what is begun for it
+        body, key = {"cmd": f"sleep 0.1; echo {n}"}, f"middle-{n}"
+        for target in ("/v1/run", f"/v1/sandboxes/{s['id']}/exec"):
+            mine = api.daemon.client()
+            mine.connection.request("POST", target, json.dumps(body), {"Idempotency-Key": key + target[-3:]})
+            time.sleep(0.004 * n)
+            mine.close()
+            answer = wait_until(lambda t=target, b=body, k=key + target[-3:]: asked_again(t, b, k), what="it is not being worked on for ever")
+            check(answer.status in (200, 409), f"{answer}")
+            check("not kept" in answer.json["detail"] if answer.status == 409 else answer.json["state"] in ("exited", "killed", "signaled"), f"{answer}")
+    c.remove(s)
+
+
 @test("Idempotency-Key: a client that leaves before its request is begun leaves nothing behind")
 def _(api):
     pid, targets = api.daemon.pid, ("/v1/run", "/v1/workspaces/left/exec", "/mcp", "/v1/workspaces/left/fork")
