@@ -98,7 +98,7 @@ void answer_fail(struct call *c, const struct fail *f);
 /* With a member more than every problem has; takes the reference. */
 void answer_fail_with(struct call *c, const struct fail *f, const char *key, json_t *value);
 void answer_empty(struct call *c, int status);
-void answer_body(struct call *c, int status, bool is_problem, const char *json);
+void answer_body(struct call *c, int status, bool is_problem, const char *text);
 /* Of its Idempotency-Key, if it has one: nothing was begun, and it is free again; or who asks again
  * is told that there is no answer for him. */
 void call_forget(struct call *c);
