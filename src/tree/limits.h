@@ -41,7 +41,7 @@
 #define TREE_IGNORE_RULE_MAX 512       /* bytes of one */
 #define TREE_GLOB_PATH_MAX 16384       /* a longer path matches nothing: time is pattern times path */
 #define TREE_WATCHES_MAX 8192          /* directories; the kernel's own limit is per user */
-#define TREE_EVENTS_MAX 1024           /* waiting to be merged or sent; then one overflow */
+#define TREE_EVENTS_MAX 4096           /* waiting to be merged or sent; others wait in the kernel */
 #define TREE_EVENT_WAIT_MS 20          /* events of one file within it are one */
 #define TREE_ARCHIVE_ENTRIES_MAX 1000000
 #define TREE_RATIO_FREE (64u << 20)    /* bytes that may be unpacked from anything */

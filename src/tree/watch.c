@@ -272,11 +272,15 @@ static int take_event(struct watcher *w, const struct inotify_event *ev, struct 
 	return 0;
 }
 
+/* 1: there may be more, and no room for it: the kernel keeps it until this is sent. */
 static int read_events(struct watcher *w, struct err *e)
 {
 	_Alignas(struct inotify_event) char buf[16 << 10];
+	const size_t most = sizeof buf / (2 * sizeof(struct inotify_event)); /* with a name */
 
 	for (int i = 0; i < READS_MAX && !w->overflow; i++) {
+		if (w->events.len + most > TREE_EVENTS_MAX)
+			return 1;
 		ssize_t n = os_read(w->fd, buf, sizeof buf);
 
 		if (n == -EAGAIN || n == 0)
@@ -378,10 +382,13 @@ static int run(struct watcher *w, struct err *e)
 			return call_check(c, e);
 		if (stop == STOP_TIME)
 			call_forgive(c);
-		if (read_events(w, e) < 0)
+		int is_full = read_events(w, e);
+
+		if (is_full < 0)
 			return -1;
 		is_over = stop == STOP_TIME || w->is_gone;
-		if ((has_some || is_over) && (send_events(w, e) < 0 || start_again(w, e) < 0))
+		if ((has_some || is_full || is_over) &&
+		    (send_events(w, e) < 0 || start_again(w, e) < 0))
 			return -1;
 	}
 	return w->is_gone ? send_word(c, "gone", NULL, e) : 0;

@@ -92,6 +92,29 @@ TEST(many_changes_of_one_file_are_few_events)
 	rig_close(&r);
 }
 
+/* The kernel keeps what there is no room for. */
+TEST(a_worker_that_is_late_tells_each_of_many_changes)
+{
+	enum { FILES = 10000 };
+	struct rig r;
+	struct watching w = { .rig = &r };
+	char name[32];
+
+	rig_open(&r);
+	start(&w, 0);
+	CHECK(kill(r.pid, SIGSTOP) == 0);
+	for (int i = 0; i < FILES; i++) {
+		snprintf(name, sizeof name, "d%d", i);
+		CHECK(mkdirat(r.dir_fd, name, 0755) == 0); /* one event each */
+	}
+	CHECK(kill(r.pid, SIGCONT) == 0);
+	expect(&w, "\"d9999\"");
+	CHECK_INT(count(&w, "\"event\":\"create\""), FILES);
+	CHECK_INT(count(&w, "overflow"), 0);
+	reply_done(&w.reply);
+	rig_close(&r);
+}
+
 /* Faster than anybody takes it: bounded, and said. */
 TEST(a_storm_ends_in_an_overflow_event)
 {
