@@ -49,6 +49,7 @@ void box_list_done(struct box_list *l);
 int box_again(struct client *c, struct box *b, struct err *e) MUST_USE;
 /* Until nothing is under way with it. */
 int box_settle(struct client *c, struct box *b, struct err *e) MUST_USE;
+int box_stop(struct client *c, struct box *b, struct err *e) MUST_USE; /* it has ended then */
 
 /* Until it has stopped, or is gone: what the daemon does when its process has ended. */
 int box_await_end(struct client *c, struct box *b, struct err *e) MUST_USE;

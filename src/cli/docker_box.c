@@ -233,6 +233,22 @@ int box_settle(struct client *c, struct box *b, struct err *e)
 	return 0;
 }
 
+int box_stop(struct client *c, struct box *b, struct err *e)
+{
+	struct err late = { 0 };
+	int r = box_post(c, b, "stop", NULL, NULL, e);
+
+	/* It may have ended meanwhile, by itself or by somebody else. */
+	if (box_again(c, b, &late) < 0 || box_settle(c, b, &late) < 0 ||
+	    (r < 0 && strcmp(text_of(b->sandbox, "state"), "stopped") != 0)) {
+		if (r == 0)
+			*e = late;
+		return -1;
+	}
+	*e = (struct err){ 0 };
+	return 0;
+}
+
 /* Looks again and again until `is_enough`, or it is gone. */
 static int watch(struct client *c, struct box *b, bool (*is_enough)(const struct box *b),
                  struct err *e)

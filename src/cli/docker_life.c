@@ -80,16 +80,7 @@ static int settle_down(struct client *c, struct box *b, struct err *e)
 
 	if (strcmp(state, "running") != 0 && strcmp(state, "paused") != 0)
 		return 0;
-	if (box_post(c, b, "stop", NULL, NULL, e) == 0)
-		return 0;
-	struct err late = { 0 };
-
-	/* It may have ended meanwhile, by itself or by somebody else. */
-	if (box_again(c, b, &late) < 0 || box_settle(c, b, &late) < 0 ||
-	    strcmp(text_of(b->sandbox, "state"), "stopped") != 0)
-		return -1;
-	*e = (struct err){ 0 };
-	return 0;
+	return box_stop(c, b, e);
 }
 
 int docker_seconds(const char *text, long *out, struct err *e)

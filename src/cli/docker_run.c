@@ -438,7 +438,7 @@ static int make_ready(struct client *c, struct box *b, struct err *e)
 		return -1;
 	/* What an ended process left behind is not for the next one. */
 	if (b->main && strcmp(text_of(b->sandbox, "state"), "running") == 0 &&
-	    (box_post(c, b, "stop", NULL, NULL, e) < 0 || box_again(c, b, e) < 0))
+	    box_stop(c, b, e) < 0)
 		return -1;
 	if (strcmp(text_of(b->sandbox, "state"), "running") == 0)
 		return 0;
