@@ -71,23 +71,27 @@ static int check_running(struct gates *g, uint64_t now_ms, struct err *e)
 
 int gates_ask(struct gates *g, uint64_t now_ms, struct err *e)
 {
+	const char byte = 0;
 	int fds[2];
-
-	if (check_running(g, now_ms, e) < 0)
-		return -1;
 	int r = os_socketpair(fds, SOCK_SEQPACKET);
+
 	if (r < 0)
 		return err_sys(e, -r, "socketpair");
 	AUTO(fd_close) int ours = fds[0];
 	AUTO(fd_close) int theirs = fds[1];
-	const char byte = 0;
-	r = os_send(g->channel_fd, &byte, 1, &theirs, 1);
-	if (r < 0) {
-		if (r != -EAGAIN)
-			plan_again(g, now_ms);
-		return err_sys(e, -r, "reach the gate");
+
+	/* One that has ended, and of which we have not heard yet, makes room for another. */
+	for (int tries = 0; tries < 2; tries++) {
+		if (check_running(g, now_ms, e) < 0)
+			return -1;
+		r = os_send(g->channel_fd, &byte, 1, &theirs, 1);
+		if (r >= 0)
+			return fd_take(&ours);
+		if (r == -EAGAIN)
+			break;
+		plan_again(g, now_ms);
 	}
-	return fd_take(&ours);
+	return err_sys(e, -r, "reach the gate");
 }
 
 void gates_done(struct gates *g)
