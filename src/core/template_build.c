@@ -132,7 +132,10 @@ static void keep_files(struct template_build *b)
 	struct fail f = { 0 };
 	struct wsx *w = wsx_find(b->core, b->tenant, b->work, &f);
 
-	if (!w || wsx_fork(w, &(struct wsx_forks){ .n = 1, .is_bare = true }, kept, b, &f) < 0)
+	/* For ever only when it is on record. */
+	const struct wsx_forks bare = { .n = 1, .is_bare = true, .ttl_ms = KEPT_MS };
+
+	if (!w || wsx_fork(w, &bare, kept, b, &f) < 0)
 		build_fail(b, &f);
 }
 
@@ -460,7 +463,9 @@ static size_t find_kept(struct template_build *b)
 static void begin(struct template_build *b)
 {
 	struct fail f = { 0 };
-	const struct wsx_ask ask = { .tenant = b->tenant };
+	/* Whoever dies before it is on record leaves nothing that stays for ever. */
+	const struct wsx_ask ask = { .tenant = b->tenant, .ttl_ms = KEPT_MS };
+	const struct wsx_forks one = { .n = 1, .ttl_ms = KEPT_MS };
 	int r;
 
 	b->cached = find_kept(b);
@@ -472,7 +477,7 @@ static void begin(struct template_build *b)
 	if (b->from[0]) {
 		struct wsx *w = wsx_find(b->core, b->tenant, b->from, &f);
 
-		r = w ? wsx_fork(w, &(struct wsx_forks){ .n = 1 }, work_forked, b, &f) : -1;
+		r = w ? wsx_fork(w, &one, work_forked, b, &f) : -1;
 	} else {
 		r = wsx_create(b->core, &ask, work_made, b, &f);
 	}

@@ -480,6 +480,9 @@ void wsx_discard(struct wsx *w)
 	struct fail f = { 0 };
 
 	w->is_scratch = true;
+	w->row.pin = 0;
+	w->row.ttl_ms = w->row.expires_ms = 1; /* should we die before that, too */
+	ws_store(w, WORKSPACE_SET_LIFE, (struct workspace_with){ 0 }, NULL, NULL);
 	(void)!wsx_delete(w, true, discarded, NULL, &f);
 	wsx_unref(w);
 }

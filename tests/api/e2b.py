@@ -17,6 +17,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 
@@ -403,6 +404,29 @@ def _(_api):
         last, log = t.build("many", many, base=("fromImage", "e2bdev/base"))
         check(last["status"] == "error" and "places" in last["reason"]["message"], last)
         same(d.daemon.pid, pid, "the daemon")
+
+
+@test("templates: at no moment of a build there is something that would stay for ever after a crash", own=True)
+def _(_api):
+    with door("moment") as d:
+        t, seen, ended = Templates(d), [], threading.Event()
+        d.daemon.client().call("PUT", "/v1/images/small", SMALL, {"Content-Type": "application/x-tar"})
+
+        def look():
+            with contextlib.closing(sqlite3.connect(f"file:{d.daemon.state / 'caisson.db'}?mode=ro", uri=True)) as db:
+                while not ended.is_set():
+                    seen.extend(db.execute("SELECT id, created_ms, used_ms FROM workspaces WHERE state='ready' AND expires_ms IS NULL"
+                                           " AND id NOT IN (SELECT workspace FROM builds WHERE workspace IS NOT NULL)"
+                                           " AND id NOT IN (SELECT workspace FROM sandboxes WHERE workspace IS NOT NULL)"))
+        thread = threading.Thread(target=look)
+        thread.start()
+        try:
+            for i in range(6):  # the same tag: each takes the place of the one before
+                same(t.build("mine:a", [step("RUN", f"echo {i} >f")], base=("fromImage", "small") if i % 2 else ("fromImage", "e2bdev/base"))[0]["status"], "ready", i)
+        finally:
+            ended.set()
+            thread.join()
+        same(seen, [], "what nothing ends, and nobody knows")
 
 
 @test("templates: killed at any step, deleted while they are built, nothing is left of them", own=True)
