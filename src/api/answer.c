@@ -86,11 +86,11 @@ void call_keep_nothing(struct call *c)
 	struct fail f = { 0 };
 	struct err e = { 0 };
 
+	if (!c->idem_key)
+		return;
 	fail_set(&f, FAIL_CONFLICT,
 	         "Idempotency-Key: it was worked on, and its answer is not kept; look before you "
 	         "repeat it under a new key");
-	if (!c->idem_key)
-		return;
 	json_t *o = print_problem(&f);
 	AUTO(freep) char *text = json_dumps(o, JSON_COMPACT);
 

@@ -156,16 +156,6 @@ def evicted(role):
         c.remove(s)
 
 
-@test("root: above the high mark what can be had again goes, and nobody sees a difference", own=True)
-def _(_api):
-    evicted("root")
-
-
-@test("user: above the high mark what can be had again goes, and nobody sees a difference", own=True)
-def _(_api):
-    evicted("user")
-
-
 def used_while_room_is_made(role):
     uid = None if role == "root" else lib.USER_ID
     with daemon(f"used-{role}", "--store", "max=16m", "--store", "high=50", "--store", "low=10", uid=uid) as (d, c):
@@ -201,14 +191,9 @@ def used_while_room_is_made(role):
             thread.join()
 
 
-@test("root: room is made beside who reads and writes files", own=True)
-def _(_api):
-    used_while_room_is_made("root")
-
-
-@test("user: room is made beside who reads and writes files", own=True)
-def _(_api):
-    used_while_room_is_made("user")
+for the_role in ("root", "user"):
+    test(f"{the_role}: above the high mark what can be had again goes, and nobody sees a difference", own=True)(lambda _api, role=the_role: evicted(role))
+    test(f"{the_role}: room is made beside who reads and writes files", own=True)(lambda _api, role=the_role: used_while_room_is_made(role))
 
 
 @test("a workspace that is deleted beside who writes to it", own=True)
