@@ -1,6 +1,7 @@
 #include "io/loop.h"
 
 #include "base/fd.h"
+#include "os/pulse.h"
 #include "os/ret.h"
 
 int loop_init(struct loop *l)
@@ -8,6 +9,14 @@ int loop_init(struct loop *l)
 	OS_FAULT("epoll_create1");
 	*l = (struct loop){ .epoll_fd = epoll_create1(EPOLL_CLOEXEC) };
 	return os_ret(l->epoll_fd) < 0 ? -errno : 0;
+}
+
+int loop_pulse(struct loop *l)
+{
+	int r = os_pulse_init();
+
+	l->has_pulse = r >= 0;
+	return r;
 }
 
 void loop_close(struct loop *l)
@@ -48,12 +57,16 @@ int loop_run(struct loop *l)
 		l->n_events = epoll_wait(l->epoll_fd, l->events, LOOP_BATCH, -1);
 		if (l->n_events < 0 && errno != EINTR)
 			return -errno;
+		if (l->has_pulse)
+			os_pulse_on();
 		for (int i = 0; i < l->n_events; i++) {
 			struct watch *w = l->events[i].data.ptr;
 
 			if (w)
 				w->ready(w, l->events[i].events);
 		}
+		if (l->has_pulse)
+			os_pulse_off();
 		l->n_events = 0;
 	}
 	return 0;

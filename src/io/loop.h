@@ -22,9 +22,13 @@ struct loop {
 	struct epoll_event events[LOOP_BATCH];
 	int n_events;
 	bool is_done;
+	bool has_pulse;
 };
 
 int loop_init(struct loop *l); /* 0 or -errno */
+/* For a process that reads from, or closes, sockets of peers that it does not trust: no callback
+ * sleeps longer than OS_PULSE_MS because of what they sent along (os/pulse.h). 0 or -errno. */
+int loop_pulse(struct loop *l);
 void loop_close(struct loop *l);
 int loop_add(struct loop *l, struct watch *w, uint32_t events);
 int loop_change(struct loop *l, struct watch *w, uint32_t events);

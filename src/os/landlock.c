@@ -20,15 +20,23 @@ uint64_t os_landlock_all(int abi)
 		all |= 1ull << 13; /* rename and link between folders, Linux 5.19 */
 	if (abi >= 3)
 		all |= 1ull << 14; /* truncate, Linux 6.2 */
+	if (abi >= 5)
+		all |= OS_LANDLOCK_IOCTL_DEV;
 	return all;
 }
 
-int os_landlock_ruleset(uint64_t handled_fs)
+/* As the newest kernel that we know has it; the compiler's own may be shorter. */
+struct ruleset_attr {
+	uint64_t handled_fs, handled_net, scoped;
+};
+
+int os_landlock_ruleset(uint64_t handled_fs, uint64_t scoped)
 {
-	struct landlock_ruleset_attr attr = { .handled_access_fs = handled_fs };
+	const struct ruleset_attr attr = { .handled_fs = handled_fs, .scoped = scoped };
+	size_t size = scoped ? sizeof attr : sizeof attr.handled_fs;
 
 	OS_FAULT("landlock_create_ruleset");
-	return os_ret(syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0));
+	return os_ret(syscall(SYS_landlock_create_ruleset, &attr, size, 0));
 }
 
 int os_landlock_allow(int ruleset_fd, int dir_fd, uint64_t access)

@@ -37,16 +37,32 @@ int os_fsconfig_create(int fs_fd)
 	return os_ret(syscall(SYS_fsconfig, fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0));
 }
 
-int os_set_read_only(int mount_fd, bool is_read_only)
+int os_fspick(int mount_fd)
 {
 	OS_FAULT("fspick");
-	AUTO(fd_close)
-	int fs = (int)syscall(SYS_fspick, mount_fd, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
-	if (fs < 0)
-		return -errno;
-	int r = os_fsconfig_flag(fs, is_read_only ? "ro" : "rw");
-	return r < 0 ? r
-	             : os_ret(syscall(SYS_fsconfig, fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0));
+	return os_ret(syscall(SYS_fspick, mount_fd, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH));
+}
+
+static int reconfigure(int fs_fd, const char *flag)
+{
+	int r = os_fsconfig_flag(fs_fd, flag);
+
+	return r < 0
+	           ? r
+	           : os_ret(syscall(SYS_fsconfig, fs_fd, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0));
+}
+
+int os_set_read_only(int mount_fd, bool is_read_only)
+{
+	AUTO(fd_close) int fs = os_fspick(mount_fd);
+
+	return fs < 0 ? fs : reconfigure(fs, is_read_only ? "ro" : "rw");
+}
+
+/* reconfigure_super() drops all cached names that nobody uses, whatever else it changes. */
+int os_fs_forget_names(int fs_fd)
+{
+	return reconfigure(fs_fd, "ro");
 }
 
 int os_fsmount(int fs_fd, unsigned int attrs)

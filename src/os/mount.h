@@ -13,6 +13,9 @@ int os_fsconfig_flag(int fs_fd, const char *key);
 int os_fsconfig_create(int fs_fd);
 /* The file system of an open mount itself, for all who have it: -EBUSY while somebody writes. */
 int os_set_read_only(int mount_fd, bool is_read_only);
+int os_fspick(int mount_fd); /* the file system of an open mount, to be reconfigured */
+/* Makes a read-only file system look up names anew that are not open at the moment. */
+int os_fs_forget_names(int fs_fd);
 int os_fsmount(int fs_fd, unsigned int attrs); /* MOUNT_ATTR_*; a detached mount */
 
 /* mount(2) with a text of options: overlay, whose layers are named relative to the cwd. Flags:

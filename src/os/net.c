@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -117,8 +119,12 @@ int os_recv_some(int fd, void *buf, size_t size)
 {
 	OS_FAULT("recv");
 	for (;;) {
-		ssize_t r = recv(fd, buf, size, MSG_DONTWAIT);
+		struct iovec iov = { .iov_base = buf, .iov_len = size };
+		struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+		ssize_t r = recvmsg(fd, &msg, MSG_DONTWAIT);
 
+		if (r >= 0 && msg.msg_flags & MSG_CTRUNC)
+			return -EBADMSG; /* the kernel has closed what came along */
 		if (r >= 0 || errno != EINTR)
 			return os_ret(r);
 	}
@@ -199,4 +205,87 @@ int os_own_addresses(union os_address *out, size_t max)
 	}
 	freeifaddrs(list);
 	return (int)n;
+}
+
+int os_address_events(void)
+{
+	struct sockaddr_nl me = { .nl_family = AF_NETLINK,
+		                  .nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR };
+
+	OS_FAULT("socket");
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&me, sizeof me) == 0)
+		return fd;
+	int r = -errno;
+
+	close(fd);
+	return r;
+}
+
+int os_address_list(int fd)
+{
+	struct {
+		struct nlmsghdr head;
+		struct ifaddrmsg body;
+	} ask = { .head = { .nlmsg_len = sizeof ask,
+		            .nlmsg_type = RTM_GETADDR,
+		            .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		  .body = { .ifa_family = AF_UNSPEC } };
+	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+
+	OS_FAULT("sendto");
+	return sendto(fd, &ask, sizeof ask, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0
+	           ? -errno
+	           : 0;
+}
+
+/* The address that a message is about: of a peer's link the local one. */
+static bool read_address(const struct nlmsghdr *m, union os_address *out)
+{
+	const struct ifaddrmsg *body = NLMSG_DATA(m);
+	size_t want = body->ifa_family == AF_INET6 ? 16 : 4;
+	int left = (int)IFA_PAYLOAD(m);
+	bool has_one = false;
+
+	*out = (union os_address){ .v6 = { .sin6_family = body->ifa_family } };
+	for (const struct rtattr *a = IFA_RTA(body); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+		if ((a->rta_type != IFA_LOCAL && (a->rta_type != IFA_ADDRESS || has_one)) ||
+		    RTA_PAYLOAD(a) < want)
+			continue;
+		memcpy(want == 16 ? (void *)&out->v6.sin6_addr : (void *)&out->v4.sin_addr,
+		       RTA_DATA(a), want);
+		has_one = true;
+	}
+	return has_one && (body->ifa_family == AF_INET || body->ifa_family == AF_INET6);
+}
+
+int os_address_next(int fd, os_address_fn *fn, void *arg)
+{
+	static union {
+		struct nlmsghdr head;
+		char bytes[32768];
+	} buf;
+	struct sockaddr_nl from = { 0 };
+	socklen_t size = sizeof from;
+
+	OS_FAULT("recvfrom");
+	ssize_t n = recvfrom(fd, &buf, sizeof buf, MSG_DONTWAIT, (struct sockaddr *)&from, &size);
+
+	if (n < 0)
+		return -errno;
+	if (from.nl_pid != 0)
+		return 0; /* not the kernel */
+	unsigned left = (unsigned)n;
+
+	for (const struct nlmsghdr *m = &buf.head; NLMSG_OK(m, left); m = NLMSG_NEXT(m, left)) {
+		union os_address a;
+
+		if ((m->nlmsg_type == RTM_NEWADDR || m->nlmsg_type == RTM_DELADDR) &&
+		    m->nlmsg_len >= NLMSG_LENGTH(sizeof(struct ifaddrmsg)) && read_address(m, &a))
+			fn(arg, &a, m->nlmsg_type == RTM_NEWADDR);
+	}
+	return 0;
 }

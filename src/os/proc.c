@@ -4,6 +4,7 @@
 #include <linux/keyctl.h>
 #include <linux/sched.h>
 #include <sys/fsuid.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -13,7 +14,12 @@
 
 int os_clone(struct clone_opts o)
 {
-	struct clone_args args = {
+	union {
+		struct clone_args args;
+		char marked[CLONE_MARK];
+	} u = { .marked = { 0 } };
+
+	u.args = (struct clone_args){
 		.flags = o.flags | (o.pidfd ? CLONE_PIDFD : 0) |
 		         (o.cgroup_fd > 0 ? CLONE_INTO_CGROUP : 0),
 		.pidfd = (uint64_t)(uintptr_t)o.pidfd,
@@ -23,7 +29,7 @@ int os_clone(struct clone_opts o)
 	};
 
 	OS_FAULT("clone3");
-	return os_ret(syscall(SYS_clone3, &args, sizeof args));
+	return os_ret(syscall(SYS_clone3, &u, o.is_marked ? sizeof u : sizeof u.args));
 }
 
 void os_cpus_all(cpu_set_t *all)
@@ -217,20 +223,64 @@ int os_reset_signals(void)
 	return os_ret(sigprocmask(SIG_SETMASK, &none, NULL));
 }
 
+int os_share_zeros(size_t n, void **out)
+{
+	OS_FAULT("mmap");
+	*out = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return *out == MAP_FAILED ? -errno : 0;
+}
+
+static void signal_shrug(int sig)
+{
+	(void)sig;
+}
+
+int os_shrug_signals(void)
+{
+	static const int left[] = { SIGKILL, SIGSTOP, SIGSEGV, SIGBUS,  SIGILL,  SIGFPE, SIGABRT,
+		                    SIGTRAP, SIGSYS,  SIGCHLD, SIGPIPE, SIGALRM, SIGTERM };
+	const struct sigaction shrug = { .sa_handler = signal_shrug, .sa_flags = SA_RESTART };
+
+	OS_FAULT("sigaction");
+	for (int sig = 1; sig <= SIGRTMAX; sig++) {
+		bool is_left = sig > SIGSYS && sig < SIGRTMIN; /* the C library's own */
+
+		for (size_t i = 0; i < COUNT(left) && !is_left; i++)
+			is_left = sig == left[i];
+		if (!is_left && sigaction(sig, &shrug, NULL) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* Every limit but those that a plan has (NOFILE, NPROC) and CORE, which the launch sets: none is
+ * the caller's. Hard limits that are lower already stay. */
 int os_reset_limits(void)
 {
 	static const struct {
 		int resource;
-		uint64_t soft;
+		uint64_t soft, hard;
 	} fresh[] = {
-		{ RLIMIT_AS, RLIM_INFINITY },   { RLIMIT_CPU, RLIM_INFINITY },
-		{ RLIMIT_DATA, RLIM_INFINITY }, { RLIMIT_FSIZE, RLIM_INFINITY },
-		{ RLIMIT_STACK, 8u << 20 },     { RLIMIT_LOCKS, RLIM_INFINITY },
-		{ RLIMIT_RSS, RLIM_INFINITY },
+		{ RLIMIT_AS, RLIM_INFINITY, RLIM_INFINITY },
+		{ RLIMIT_CPU, RLIM_INFINITY, RLIM_INFINITY },
+		{ RLIMIT_DATA, RLIM_INFINITY, RLIM_INFINITY },
+		{ RLIMIT_FSIZE, RLIM_INFINITY, RLIM_INFINITY },
+		{ RLIMIT_LOCKS, RLIM_INFINITY, RLIM_INFINITY },
+		{ RLIMIT_RSS, RLIM_INFINITY, RLIM_INFINITY },
+		{ RLIMIT_STACK, 8u << 20, RLIM_INFINITY },
+		/* No class before all others, no nice below 0 (20 minus the limit): both pass by
+		 * the processor share of the sandbox. */
+		{ RLIMIT_RTPRIO, 0, 0 },
+		{ RLIMIT_RTTIME, 1000000, 1000000 },
+		{ RLIMIT_NICE, 20, 20 },
+		/* Memory of the kernel, or that it cannot take back: the kernel's own defaults. */
+		{ RLIMIT_MEMLOCK, 8u << 20, 8u << 20 },
+		{ RLIMIT_MSGQUEUE, 819200, 819200 },
+		{ RLIMIT_SIGPENDING, 16384, 16384 },
 	};
 
 	for (size_t i = 0; i < COUNT(fresh); i++) {
-		int r = os_setrlimit(fresh[i].resource, fresh[i].soft, RLIM_INFINITY);
+		int r = os_setrlimit(fresh[i].resource, fresh[i].soft, fresh[i].hard);
 
 		if (r < 0)
 			return r;

@@ -15,7 +15,9 @@ struct clone_opts {
 	uint64_t flags; /* CLONE_*; the exit signal is SIGCHLD unless CLONE_PARENT is set */
 	int cgroup_fd;  /* 0: stay in the caller's cgroup */
 	int *pidfd;     /* NULL: none wanted */
+	bool is_marked; /* the caller is behind our filter: it asks the monitor about such a call */
 };
+#define CLONE_MARK 128 /* bytes that a marked call says it has; the kernel knows fewer */
 
 /* fork() with options: returns 0 in the child. */
 int os_clone(struct clone_opts o);
@@ -47,12 +49,17 @@ int os_set_ids(uid_t uid, gid_t gid); /* real, effective, saved: gid first */
 int os_set_fsids(uid_t uid, gid_t gid);
 int os_drop_groups(void);
 int os_set_hostname(const char *name);
+int os_share_zeros(size_t n, void **out); /* zeros, the same in children */
 
 int os_prctl(int option, unsigned long arg);
 int os_prctl_get(int option);
 int os_setrlimit(int resource, uint64_t soft, uint64_t hard);
 int os_execveat(int fd, const char *path, char *const argv[], char *const env[], int flags);
 int os_new_session_keyring(void);
-int os_reset_signals(void);  /* default actions, empty mask */
-int os_reset_limits(void);   /* soft limits as on a fresh login, as far as the hard ones allow */
+int os_reset_signals(void); /* default actions, empty mask */
+/* Every signal that somebody may send by mistake or in anger does nothing from now on, and
+ * interrupts nothing; neither do children inherit that over an execve. Left are those of faults,
+ * SIGCHLD, SIGPIPE, SIGALRM (os/pulse.h), and SIGTERM, which means an end. */
+int os_shrug_signals(void);
+int os_reset_limits(void);   /* none is the caller's; hard ones only go down */
 int os_reset_schedule(void); /* nice 0, SCHED_OTHER, best effort: a lower nice needs rights */
