@@ -92,6 +92,8 @@ enum channel_type {
 	CH_UNASK,   /* struct gate_unask: an ASK that was told is over, and nobody waits for its answer */
 	CH_END,     /* struct channel_gone: everything inside is dead; the last message */
 	CH_MASKED,  /* struct channel_masked: secrets were found in what it wrote */
+	CH_PROVED,  /* uint32_t: a bit for each wall that was proved before it executed (engine/proof.h). Before STARTED
+	             * and EXIT; not said again while they are the same */
 	CH_TYPES
 };
 /* clang-format on */
@@ -213,8 +215,11 @@ struct channel_end {
 	uint64_t ms, cpu_ms, mem_peak, io_bytes;
 	uint64_t out_bytes, err_bytes, dropped_bytes;
 	uint64_t oom_kills, pids_denied;
-	uint32_t is_disk_full, is_inodes_full; /* when the command ended */
-	uint32_t n_children, n_execs;          /* in all; the arrays hold the first */
+	uint16_t is_disk_full; /* when the command ended */
+	uint16_t
+	    filters_denied; /* in what were high bits of the former: monitors outlive daemons */
+	uint32_t is_inodes_full;      /* when the command ended */
+	uint32_t n_children, n_execs; /* in all; the arrays hold the first */
 	struct channel_child children[CHANNEL_CHILDREN_MAX];
 	char execs[CHANNEL_EXECS_MAX][CHANNEL_EXEC_TEXT]; /* arguments joined by a space */
 };

@@ -1,7 +1,5 @@
 #include "wire/forward.h"
 
-#include "wire/base64.h"
-
 #define COOKIES_MAX (32u << 10)
 
 static struct span trim(struct span s)
@@ -62,6 +60,15 @@ bool cookie_is_token(struct span name, const char *tag)
 	       span_is(span_after(name, 2), tag);
 }
 
+static void add_cookie(struct str *out, struct span name, struct span value)
+{
+	if (out->len > 0)
+		str_add(out, "; ");
+	str_addn(out, name.at, name.len);
+	str_add(out, "=");
+	str_addn(out, value.at, value.len);
+}
+
 void cookie_in(struct span field, const char *tag, struct str *out)
 {
 	char prefix[FORWARD_TAG + 4];
@@ -71,12 +78,7 @@ void cookie_in(struct span field, const char *tag, struct str *out)
 	while (cookie_next(&field, &name, &value)) {
 		if (!begins(name, span_of(prefix)) || name.len == strlen(prefix))
 			continue;
-		name = span_after(name, strlen(prefix));
-		if (out->len > 0)
-			str_add(out, "; ");
-		str_addn(out, name.at, name.len);
-		str_add(out, "=");
-		str_addn(out, value.at, value.len);
+		add_cookie(out, span_after(name, strlen(prefix)), value);
 	}
 }
 
@@ -112,16 +114,55 @@ bool cookie_out(struct span field, const char *tag, struct str *out)
 
 /* ---- fields that go no further ------------------------------------------------------- */
 
-/* Said anew here, or about us. */
+/* Said anew here; about us; or by proxies between the client and us about who the client is, which
+ * the application must not believe and has no business with. One that ends with '*' stands
+ * for all that begin so. */
 static const char *const of_request[] = {
 	"Host",
 	"Expect",
 	"Cookie",
 	FORWARD_TOKEN,
+	"X-Caisson-*",
+	/* addresses */
 	"Forwarded",
-	"X-Forwarded-Host",
-	"X-Forwarded-Proto",
-	"X-Forwarded-For",
+	"X-Forwarded*",
+	"Via",
+	"X-Real-*",
+	"X-Client-Ip",
+	"X-Cluster-Client-Ip",
+	"True-Client-Ip",
+	"Client-Ip",
+	"X-Remote-*",
+	"X-Original-*",
+	"X-Originating-Ip",
+	"X-Proxyuser-Ip",
+	"X-Host",
+	"X-Scheme",
+	"X-Url-Scheme",
+	"X-Envoy-*",
+	"Front-End-Https",
+	"Proxy",
+	"Proxy-*",
+	"Cf-*",
+	"Cdn-Loop",
+	"Fly-*",
+	"X-Amzn-Oidc-*",
+	"X-Goog-Iap-*",
+	"X-Goog-Authenticated-User-*",
+	"X-Ms-Client-Principal*",
+	/* who the client is */
+	"Remote-*",
+	"X-Webauth-*",
+	"X-Auth-Request-*",
+	"X-Authenticated-*",
+	"X-Authentik-*",
+	"X-Pomerium-*",
+	"X-Vouch-*",
+	"Tailscale-*",
+	"X-Ssl-*",
+	"Ssl-Client-*",
+	"X-Client-Cert*",
+	"X-Client-Verify",
 	NULL,
 };
 
@@ -129,10 +170,32 @@ static const char *const of_request[] = {
  * one would empty the jar of all forwards, the other lead their clients elsewhere. */
 static const char *const of_answer[] = { "Set-Cookie", "Date", "Clear-Site-Data", "Alt-Svc", NULL };
 
+/* Programs behind CGI and WSGI read X_Real_Ip as X-Real-Ip. */
+static char plain_letter(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return (char)(c - 'A' + 'a');
+	return (char)(c == '_' ? '-' : c);
+}
+
+static bool is_called(struct span name, const char *pattern)
+{
+	size_t n = strlen(pattern);
+	bool is_begin = n > 0 && pattern[n - 1] == '*';
+
+	n -= is_begin ? 1 : 0;
+	if (is_begin ? name.len < n : name.len != n)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (plain_letter(name.at[i]) != plain_letter(pattern[i]))
+			return false;
+	return true;
+}
+
 static bool is_one_of(struct span name, const char *const *list)
 {
-	for (; *list; list++)
-		if (span_is_nocase(name, *list))
+	for (; list && *list; list++)
+		if (is_called(name, *list))
 			return true;
 	return false;
 }
@@ -144,38 +207,29 @@ static bool goes_on(const struct http_head *h, struct span name, const char *con
 
 /* ---- requests ------------------------------------------------------------------------ */
 
-static bool contains(const void *bytes, size_t n, const char *text)
-{
-	return memmem(bytes, n, text, strlen(text)) != NULL;
-}
-
-/* As it is (Bearer), or in base64 (Basic). */
-static bool holds_token(struct span value, const char *prefix)
-{
-	AUTO(str_done) struct str plain = { .max = HTTP_HEAD_MAX };
-	const char *space = memchr(value.at, ' ', value.len);
-
-	if (contains(value.at, value.len, prefix))
-		return true;
-	if (!space)
-		return false;
-	struct span coded = trim(span_after(value, (size_t)(space - value.at)));
-
-	return base64_decode(coded.at, coded.len, &plain) &&
-	       contains(str_text(&plain), plain.len, prefix);
-}
-
-static void print_cookies(struct http_print *p, const struct http_head *h, const char *tag)
+/* Cookies under their names inside, without those that carry a token. */
+static void print_cookies(struct http_print *p, const struct http_head *h,
+                          const struct forward_way *way)
 {
 	AUTO(str_done) struct str all = { .max = COOKIES_MAX };
 
 	for (size_t i = 0; i < h->n_fields; i++) {
+		AUTO(str_done) struct str own = { .max = COOKIES_MAX };
+		struct span field = h->fields[i].value, name, value;
+
 		if (!span_is_nocase(h->fields[i].name, "Cookie"))
 			continue;
-		if (tag)
-			cookie_in(h->fields[i].value, tag, &all);
-		else
-			http_print_field(p, span_of("Cookie"), h->fields[i].value);
+		if (way->tag) {
+			cookie_in(field, way->tag, &own);
+			field = (struct span){ str_text(&own), own.len };
+		}
+		if (!way->tag && !carry_in(&way->carry, field)) {
+			http_print_field(p, span_of("Cookie"), field);
+			continue;
+		}
+		while (cookie_next(&field, &name, &value))
+			if (!carry_in(&way->carry, name) && !carry_in(&way->carry, value))
+				add_cookie(&all, name, value);
 	}
 	if (all.len > 0)
 		http_print_text(p, "Cookie", str_text(&all));
@@ -184,26 +238,27 @@ static void print_cookies(struct http_print *p, const struct http_head *h, const
 int forward_request(const struct http_head *h, const struct forward_way *way, struct str *out,
                     struct err *e)
 {
+	AUTO(str_done) struct str target = { .max = HTTP_HEAD_MAX };
 	const struct span *host = http_header(h, "Host");
 
 	if (!host)
 		return err_new(e, ERR_INVALID, "a request without a host");
-	struct http_print p = http_print_request(out, h->method, h->target);
+	carry_query(&way->carry, h->target, &target);
+	struct span to = { str_text(&target), target.len };
+
+	if (carry_in(&way->carry, to))
+		return err_new(e, ERR_INVALID, "the path has a token of this daemon in it");
+	struct http_print p = http_print_request(out, h->method, to);
 
 	http_print_field(&p, span_of("Host"), way->host ? span_of(way->host) : *host);
 	for (size_t i = 0; i < h->n_fields; i++) {
 		const struct http_field *f = &h->fields[i];
-		bool is_ours = false;
 
-		for (size_t k = 0; way->token_prefixes[k]; k++)
-			is_ours |= span_is_nocase(f->name, "Authorization") &&
-			           holds_token(f->value, way->token_prefixes[k]);
-		for (size_t k = 0; way->drops && way->drops[k]; k++)
-			is_ours |= span_is_nocase(f->name, way->drops[k]);
-		if (goes_on(h, f->name, of_request) && !is_ours)
+		if (goes_on(h, f->name, of_request) && !is_one_of(f->name, way->drops) &&
+		    !carry_in(&way->carry, f->value))
 			http_print_field(&p, f->name, f->value);
 	}
-	print_cookies(&p, h, way->tag);
+	print_cookies(&p, h, way);
 	http_print_field(&p, span_of("X-Forwarded-Host"), *host);
 	http_print_text(&p, "X-Forwarded-Proto", way->proto ? way->proto : "http");
 	http_print_text(&p, "X-Forwarded-For", "127.0.0.1");

@@ -6,10 +6,12 @@
  * cookies of its application are called cpTAG_NAME outside and NAME inside; every other cookie
  * stays outside. The forward's own token is in cpTAG. Heads are printed anew from what the strict
  * parser took apart, never copied: framing, Connection and Host are said here and by nobody else.
+ * Nothing of ours goes in (carry.h), and nothing that a proxy says about the client.
  */
 #pragma once
 
 #include "base/arena.h"
+#include "wire/carry.h"
 #include "wire/http.h"
 
 #define FORWARD_TAG 8                        /* letters of a tag */
@@ -28,12 +30,12 @@ void cookie_in(struct span field, const char *tag, struct str *out);
 bool cookie_out(struct span field, const char *tag, struct str *out);
 
 struct forward_way {
-	const char *tag; /* FORWARD_TAG letters; NULL: a host of its own, cookies as they are */
-	const char *const *token_prefixes; /* of the daemon's own bearer tokens, ends with NULL:
-	                                    * those stay outside */
-	const char *host;                  /* NULL: as the client says it */
-	const char *proto;                 /* NULL: http */
-	const char *const *drops;          /* fields that are for us, ends with NULL; NULL: none */
+	const char *tag;    /* FORWARD_TAG letters; NULL: a host of its own, cookies as they are */
+	struct carry carry; /* tokens of the daemon: no field, cookie or parameter with one
+	                     * goes on */
+	const char *host;   /* NULL: as the client says it */
+	const char *proto;  /* NULL: http */
+	const char *const *drops; /* fields that are for us, ends with NULL; NULL: none */
 };
 
 /* The request as the application gets it. */

@@ -90,6 +90,14 @@ static bool is_text(const char *text, size_t size)
 
 #define IS_TEXT(field) is_text(field, sizeof(field))
 
+static bool check_content(const struct gate_content *c)
+{
+	static const uint8_t zero[sizeof c->zero];
+
+	return c->is_partial <= 1 && c->is_stream <= 1 && memcmp(c->zero, zero, sizeof zero) == 0 &&
+	       IS_TEXT(c->query_hash) && IS_TEXT(c->body_hash);
+}
+
 static bool check_record(const struct gate_record *r)
 {
 	if (r->kind >= GATE_KINDS || r->decision >= GATE_DECISIONS || r->reason >= GATE_REASONS ||
@@ -102,7 +110,8 @@ static bool check_record(const struct gate_record *r)
 	if ((r->kind == GATE_REQUEST || r->kind == GATE_USE) != (r->request > 0))
 		return false;
 	return IS_TEXT(r->name) && IS_TEXT(r->sni) && IS_TEXT(r->alpn) && IS_TEXT(r->method) &&
-	       IS_TEXT(r->path) && IS_TEXT(r->rule) && IS_TEXT(r->secret);
+	       IS_TEXT(r->path) && IS_TEXT(r->rule) && IS_TEXT(r->secret) &&
+	       check_content(&r->content);
 }
 
 /* One certificate as PEM, and nothing that a file of them would read as something else. */
@@ -132,7 +141,7 @@ static bool check_ask(const struct gate_ask *a)
 {
 	return a->kind < GATE_ASK_KINDS && a->is_first <= 1 && a->seq > 0 && IS_TEXT(a->name) &&
 	       IS_TEXT(a->rule) && IS_TEXT(a->method) && IS_TEXT(a->path) && IS_TEXT(a->secret) &&
-	       IS_TEXT(a->refs);
+	       IS_TEXT(a->query) && IS_TEXT(a->refs) && check_content(&a->content);
 }
 
 static bool check_body(const struct gate_packet *p)

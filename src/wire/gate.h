@@ -14,7 +14,8 @@
  *   CREDIT ──────────▷   (so many more records may be sent; without credit all are denied)
  *                   ◁──  ASK: a connection is held, or a request of one
  *                   ◁──  UNASK: nobody waits for the answer any more
- *   ANSWER ──────────▷   (it goes on or is closed; all that wait for the same name and port too)
+ *   ANSWER ──────────▷   (the connection goes on or is closed, with all that wait for the same name
+ *                        and port; a request is one question of its own)
  *
  * A denied connection is told of before its client can see that it was: the end of a command then
  * finds the record in the socket. When the monitor has no more to say (it shuts its writing side
@@ -32,8 +33,10 @@
 #define GATE_NAME_SIZE 254 /* of a host, lower case, no trailing dot; with its NUL */
 #define GATE_ALPN_SIZE 32
 #define GATE_METHOD_SIZE 16
-#define GATE_PATH_SIZE 512 /* of a request; longer ones are cut, and say so */
-#define GATE_RULE_SIZE 288 /* the rule that decided, as written: "allow: *.example.org:443" */
+#define GATE_PATH_SIZE 512   /* of a request; longer ones are cut, and say so */
+#define GATE_QUERY_SIZE 1024 /* of a question; longer ones are cut, with a hash of the whole */
+#define GATE_HASH_SIZE 72    /* SHA-256 in hex, with its NUL */
+#define GATE_RULE_SIZE 288   /* the rule that decided, as written: "allow: *.example.org:443" */
 #define GATE_RULES_MAX SPEC_BYTES_MAX /* bytes of a rules document */
 #define GATE_CREDIT 256               /* records that one child may have under way */
 #define GATE_SECRET_SIZE 72           /* the name of one; it is bounded in spec/bind.h */
@@ -196,10 +199,21 @@ enum gate_kind {
 	GATE_KINDS
 };
 
+/* What a request carries besides its path, as far as the child has looked at it. */
+struct gate_content {
+	uint64_t body_bytes;             /* of the body, that were hashed */
+	char query_hash[GATE_HASH_SIZE]; /* SHA-256 of the query as written; "": there is none */
+	char body_hash[GATE_HASH_SIZE];  /* of these bytes; "": the body was not looked at */
+	uint8_t is_partial;              /* more bytes follow that were not looked at */
+	uint8_t is_stream;               /* a WebSocket: what is said there is not looked at */
+	uint8_t zero[6];
+};
+
 /* A record; `seq` counts the connections of a sandbox and survives children. */
 struct gate_record {
 	uint64_t seq;
 	uint64_t request; /* GATE_REQUEST, GATE_USE: which of the connection, from 1 on; else 0 */
+	uint64_t ask;     /* the same: of the question that it waited for; 0: none */
 	int64_t unix_ms;  /* when the connection came */
 	uint64_t bytes_up, bytes_down, ms;
 	uint32_t kind, decision, reason, proto;
@@ -220,6 +234,7 @@ struct gate_record {
 	char rule[GATE_RULE_SIZE];     /* "" when no rule decided */
 	char secret[GATE_SECRET_SIZE]; /* GATE_REQUEST: the secret that went with it; GATE_CANARY:
 	                                  which */
+	struct gate_content content;   /* GATE_REQUEST, GATE_USE */
 };
 
 enum gate_ask_kind {
@@ -242,8 +257,10 @@ struct gate_ask {
 	char rule[GATE_RULE_SIZE];
 	char method[GATE_METHOD_SIZE];
 	char path[GATE_PATH_SIZE];     /* longer ones are cut, and nobody asks the same then */
+	char query[GATE_QUERY_SIZE];   /* as written; REQUEST, SECRET unless is_first */
 	char secret[GATE_SECRET_SIZE]; /* SECRET, PUSH */
 	char refs[GATE_REFS_SIZE];     /* PUSH: with a blank between them */
+	struct gate_content content;
 };
 
 struct gate_unask {

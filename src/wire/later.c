@@ -1,9 +1,11 @@
 #include "wire/later.h"
 
+#include <fnmatch.h>
+
 #include "base/str.h"
+#include "wire/fold.h"
 #include "wire/jsonwalk.h"
 
-#define NAME_MAX_BYTES 255 /* of a part of a path; no file system of Linux has longer ones */
 #define TEXT_MAX (4u << 20)
 
 /* ---- the table ----------------------------------------------------------------------- */
@@ -18,9 +20,14 @@ static const char of_hooks[] = "a manager of git hooks executes it";
 static const char of_package[] = "a package manager takes commands from it";
 static const char of_test[] = "a test runner executes it";
 static const char of_container[] = "it builds or starts containers";
+static const char of_deploy[] = "a deployment takes commands from it";
+static const char of_vcs[] = "a version control system takes commands from it";
+static const char of_repl[] = "an interpreter, debugger or linter executes it";
+static const char of_config[] = "a tool loads it as code or settings";
+static const char of_desktop[] = "a desktop or web server takes commands from it";
 
-/* A pattern has one * at most, and small letters. With a slash behind: all that lies below a folder
- * of that name, wherever it is. */
+/* Patterns have small letters. With a slash behind: all that lies below a folder of that name,
+ * wherever it is. */
 /* clang-format off */
 static const struct {
 	const char *pattern, *why;
@@ -35,6 +42,16 @@ static const struct {
 	{ ".lfsconfig",              of_git },
 	{ "*.git/",                  of_git }, /* a bare repository, */
 	{ "head",                    of_git }, /* or one that does not say so */
+	{ ".hg/",                    of_vcs },
+	{ ".hg",                     of_vcs },
+	{ ".hgrc",                   of_vcs },
+	{ ".svn/",                   of_vcs },
+	{ ".svn",                    of_vcs },
+	{ ".jj/",                    of_vcs },
+	{ ".jj",                     of_vcs },
+	{ ".bzr/",                   of_vcs },
+	{ ".sl/",                    of_vcs },
+	{ ".fossil-settings/",       of_vcs },
 	{ ".githooks/",              of_hooks },
 	{ ".husky/",                 of_hooks },
 	{ ".huskyrc*",               of_hooks },
@@ -42,6 +59,8 @@ static const struct {
 	{ "lefthook*",               of_hooks },
 	{ ".pre-commit-*",           of_hooks },
 	{ ".overcommit.yml",         of_hooks },
+	{ "captainhook.json",        of_hooks },
+	{ "grumphp.y*ml",            of_hooks },
 	{ ".lintstagedrc*",          of_hooks },
 
 	{ ".github/",                of_ci },
@@ -72,6 +91,11 @@ static const struct {
 	{ "netlify.toml",            of_ci },
 	{ "vercel.json",             of_ci },
 	{ "procfile*",               of_ci },
+	{ "dagger.json",             of_ci },
+	{ ".dagger/",                of_ci },
+	{ "dangerfile*",             of_ci },
+	{ "fastfile",                of_ci },
+	{ "fastlane/",               of_ci },
 
 	{ "makefile*",               of_build },
 	{ "gnumakefile*",            of_build },
@@ -150,6 +174,84 @@ static const struct {
 	{ "*.nix",                   of_build },
 	{ "flake.lock",              of_build },
 	{ "guix.scm",                of_build },
+	{ "cargo.toml",                of_build },
+	{ "mix.exs",                   of_build },
+	{ "go.mod",                    of_build },
+	{ "go.work",                   of_build },
+	{ "*.gradle",                  of_build },
+	{ "*.gradle.kts",              of_build },
+	{ "project.clj",               of_build },
+	{ "deps.edn",                  of_build },
+	{ "bb.edn",                    of_build },
+	{ "shadow-cljs.edn",           of_build },
+	{ "build.boot",                of_build },
+	{ "stack.yaml",                of_build },
+	{ "cabal.project*",            of_build },
+	{ "*.cabal",                   of_build },
+	{ "package.yaml",              of_build },
+	{ "setup.hs",                  of_build },
+	{ "rebar.config",              of_build },
+	{ "*.nimble",                  of_build },
+	{ "config.nims",               of_build },
+	{ "nim.cfg",                   of_build },
+	{ "dub.json",                  of_build },
+	{ "dub.sdl",                   of_build },
+	{ "shard.yml",                 of_build },
+	{ "pubspec.yaml",              of_build },
+	{ "*.fsproj",                  of_build },
+	{ "*.vbproj",                  of_build },
+	{ "*.proj",                    of_build },
+	{ "*.sln",                     of_build },
+	{ "*.slnx",                    of_build },
+	{ "nuget.config",              of_build },
+	{ "global.json",               of_build },
+	{ "angular.json",              of_build },
+	{ "project.json",              of_build },
+	{ "turbo.json",                of_build },
+	{ "nx.json",                   of_build },
+	{ "lerna.json",                of_build },
+	{ "rush.json",                 of_build },
+	{ "tsconfig*.json",            of_build },
+	{ "jsconfig*.json",            of_build },
+	{ "deno.jsonc",                of_build },
+	{ "brunch-config.*",           of_build },
+	{ "ember-cli-build.*",         of_build },
+	{ "gatsby-*.js",               of_build },
+	{ "gatsby-*.ts",               of_build },
+	{ "jakefile*",                 of_build },
+	{ "cakefile",                  of_build },
+	{ "knexfile*",                 of_build },
+	{ "nodemon.json",              of_build },
+	{ "hatch_build.py",            of_build },
+	{ "tasks.py",                  of_build },
+	{ "fabfile.py",                of_build },
+	{ "dodo.py",                   of_build },
+	{ "conf.py",                   of_build },
+	{ "mkdocs.y*ml",               of_build },
+	{ "book.toml",                 of_build },
+	{ "doxyfile*",                 of_build },
+	{ "snakefile*",                of_build },
+	{ "nextflow.config",           of_build },
+	{ "dvc.yaml",                  of_build },
+	{ "mlproject",                 of_build },
+	{ "makevars*",                 of_build },
+	{ "conanfile.*",               of_build },
+	{ "vcpkg.json",                of_build },
+	{ "vcpkg-configuration.json",  of_build },
+	{ "xmake.lua",                 of_build },
+	{ "premake*.lua",              of_build },
+	{ "buck",                      of_build },
+	{ "targets",                   of_build },
+	{ "pants.toml",                of_build },
+	{ "tupfile*",                  of_build },
+	{ "*.ninja",                   of_build },
+	{ "robofile.php",              of_build },
+	{ "artisan",                   of_build },
+	{ "capfile",                   of_build },
+	{ "thorfile",                  of_build },
+	{ "guardfile",                 of_build },
+	{ "config.ru",                 of_build },
+	{ "pixi.toml",                 of_build },
 
 	{ "conftest.py",             of_test },
 	{ "sitecustomize.py",        of_test },
@@ -165,6 +267,15 @@ static const struct {
 	{ "karma.conf.*",            of_test },
 	{ ".mocharc*",               of_test },
 	{ ".rspec",                  of_test },
+	{ "phpunit.xml*",              of_test },
+	{ "phpstan.neon*",             of_test },
+	{ "psalm.xml*",                of_test },
+	{ "*.conf.js",                 of_test },
+	{ "*.conf.ts",                 of_test },
+	{ "*.conf.mjs",                of_test },
+	{ "*.conf.cjs",                of_test },
+	{ ".pytest.ini",               of_test },
+	{ "nose.cfg",                  of_test },
 
 	{ ".npmrc",                  of_package },
 	{ ".yarnrc*",                of_package },
@@ -176,6 +287,17 @@ static const struct {
 	{ "node_modules/",           of_package },
 	{ "pip.conf",                of_package },
 	{ ".pypirc",                 of_package },
+	{ "requirements*.txt",         of_package },
+	{ "constraints*.txt",          of_package },
+	{ "uv.toml",                   of_package },
+	{ "poetry.toml",               of_package },
+	{ "pipfile*",                  of_package },
+	{ "environment.y*ml",          of_package },
+	{ "podfile*",                  of_package },
+	{ "cartfile*",                 of_package },
+	{ "brewfile*",                 of_package },
+	{ "berksfile*",                of_package },
+	{ "appraisals",                of_package },
 
 	{ ".envrc",                  of_shell },
 	{ ".env",                    of_shell },
@@ -217,6 +339,27 @@ static const struct {
 	{ ".gdbinit",                of_editor },
 	{ ".lldbinit",               of_editor },
 	{ ".ipython/",               of_editor },
+	{ ".rprofile",                 of_repl },
+	{ "rprofile.site",             of_repl },
+	{ ".renviron",                 of_repl },
+	{ ".ghci",                     of_repl },
+	{ ".haskeline",                of_repl },
+	{ ".ocamlinit",                of_repl },
+	{ ".pdbrc",                    of_repl },
+	{ ".pylintrc",                 of_repl },
+	{ "pylintrc",                  of_repl },
+	{ ".pythonrc*",                of_repl },
+	{ ".irbrc",                    of_repl },
+	{ ".pryrc",                    of_repl },
+	{ ".iex.exs",                  of_repl },
+	{ ".perltidyrc",               of_repl },
+	{ ".perlcriticrc",             of_repl },
+	{ ".guile",                    of_repl },
+	{ ".sbclrc",                   of_repl },
+	{ ".clisprc*",                 of_repl },
+	{ ".luacheckrc",               of_repl },
+	{ ".lldbinit*",                of_repl },
+	{ ".gdbinit*",                 of_repl },
 	{ ".devcontainer/",          of_container },
 	{ ".devcontainer.json",      of_container },
 	{ "dockerfile*",             of_container },
@@ -227,6 +370,40 @@ static const struct {
 	{ "vagrantfile",             of_container },
 	{ "*.tf",                    of_container },
 	{ "tiltfile",                of_container },
+	{ ".gitpod*",                of_container },
+	{ ".replit",                 of_container },
+	{ "replit.nix",              of_container },
+	{ "devfile.y*ml",            of_container },
+	{ ".devfile.y*ml",           of_container },
+	{ "*.tf.json",                 of_deploy },
+	{ "*.hcl",                     of_deploy },
+	{ ".terraformrc",              of_deploy },
+	{ "terraform.rc",              of_deploy },
+	{ "ansible.cfg",               of_deploy },
+	{ "playbook*.y*ml",            of_deploy },
+	{ "serverless.*",              of_deploy },
+	{ "wrangler.*",                of_deploy },
+	{ "firebase.json",             of_deploy },
+	{ "fly.toml",                  of_deploy },
+	{ "render.yaml",               of_deploy },
+	{ "railway.*",                 of_deploy },
+	{ "skaffold.y*ml",             of_deploy },
+	{ "helmfile*",                 of_deploy },
+	{ "pulumi*.y*ml",              of_deploy },
+	{ "cdk.json",                  of_deploy },
+	{ "samconfig.toml",            of_deploy },
+	{ "eas.json",                  of_deploy },
+	{ "app.yaml",                  of_deploy },
+	{ "uwsgi.ini",                 of_deploy },
+	{ "gunicorn.conf.py",          of_deploy },
+	{ "supervisord.conf",          of_deploy },
+	{ "crontab",                   of_deploy },
+	{ ".htaccess",                 of_desktop },
+	{ ".user.ini",                 of_desktop },
+	{ "*.desktop",                 of_desktop },
+	{ "autorun.inf",               of_desktop },
+	{ "desktop.ini",               of_desktop },
+	{ ".directory",                of_desktop },
 
 	{ ".mcp.json",               of_agent },
 	{ "mcp.json",                of_agent },
@@ -256,9 +433,49 @@ static const struct {
 	{ ".junie/",                 of_agent },
 	{ ".kiro/",                  of_agent },
 	{ ".amazonq/",               of_agent },
+	{ "warp.md",                   of_agent },
+	{ "qwen.md",                   of_agent },
+	{ ".qwen/",                    of_agent },
+	{ "crush.md",                  of_agent },
+	{ "crush.json",                of_agent },
+	{ ".crush/",                   of_agent },
+	{ ".crush.json",               of_agent },
+	{ ".trae/",                    of_agent },
+	{ ".factory/",                 of_agent },
+	{ ".rules",                    of_agent },
+	{ ".rules/",                   of_agent },
+	{ ".augment-guidelines",       of_agent },
+	{ ".augment/",                 of_agent },
+	{ ".augment*",                 of_agent },
+	{ "replit.md",                 of_agent },
+	{ "skill.md",                  of_agent },
+	{ ".goose/",                   of_agent },
+	{ ".cline/",                   of_agent },
+	{ ".kilocode/",                of_agent },
+	{ ".zencoder/",                of_agent },
+	{ ".openhands/",               of_agent },
+	{ ".openhands_instructions",   of_agent },
+	{ ".tabnine/",                 of_agent },
+	{ ".warp/",                    of_agent },
+	{ ".amp/",                     of_agent },
+	{ ".copilot/",                 of_agent },
 	{ "caisson.y*ml",            "it says what a sandbox may do" },
+
+	{ "*.config.*",              of_config }, /* behind those that say more */
+	{ ".*rc",                    of_config },
+	{ ".*rc.*",                  of_config },
 };
 /* clang-format on */
+
+/* Names with a dot in front that no program takes commands from. Any other is asked about when it
+ * is new: which tools a host has, a table cannot know. */
+static const char *const plain_dots[] = {
+	".gitignore",   ".gitkeep",        ".keep",         ".git-blame-ignore-revs",
+	".mailmap",     ".editorconfig",   ".nojekyll",     ".dockerignore",
+	".npmignore",   ".prettierignore", ".eslintignore", ".stylelintignore",
+	".hgignore",    ".helmignore",     ".gcloudignore", ".vercelignore",
+	".placeholder", ".ds_store",       ".well-known",
+};
 
 /* Of these only some members are commands. */
 static const struct {
@@ -276,62 +493,8 @@ static const struct {
 
 /* ---- names --------------------------------------------------------------------------- */
 
-/* A character that HFS+ does not see, or that is a letter of ASCII without regard to case. */
-static const struct {
-	char bytes[4];
-	char letter; /* 0: nothing */
-} folded[] = {
-	{ "\xe2\x80\x8c", 0 }, { "\xe2\x80\x8d", 0 },   { "\xe2\x80\x8e", 0 },
-	{ "\xe2\x80\x8f", 0 }, { "\xe2\x80\xaa", 0 },   { "\xe2\x80\xab", 0 },
-	{ "\xe2\x80\xac", 0 }, { "\xe2\x80\xad", 0 },   { "\xe2\x80\xae", 0 },
-	{ "\xe2\x81\xaa", 0 }, { "\xe2\x81\xab", 0 },   { "\xe2\x81\xac", 0 },
-	{ "\xe2\x81\xad", 0 }, { "\xe2\x81\xae", 0 },   { "\xe2\x81\xaf", 0 },
-	{ "\xef\xbb\xbf", 0 }, { "\xe2\x84\xaa", 'k' }, { "\xc5\xbf", 's' },
-};
-
-struct part {
-	char text[NAME_MAX_BYTES + 1];
-	size_t n;
-};
-
-/* How many bytes of it are one of these characters. */
-static size_t fold_one(const char *at, size_t left, struct part *out)
-{
-	for (size_t i = 0; i < COUNT(folded); i++) {
-		size_t n = strlen(folded[i].bytes);
-
-		if (n > left || memcmp(at, folded[i].bytes, n) != 0)
-			continue;
-		if (folded[i].letter)
-			out->text[out->n++] = folded[i].letter;
-		return n;
-	}
-	return 0;
-}
-
-/* As the most generous file system would find it; the input has at most NAME_MAX_BYTES. */
-static void fold(struct span s, struct part *out)
-{
-	size_t n;
-
-	out->n = 0;
-	for (size_t i = 0; i < s.len; i += n) {
-		n = fold_one(s.at + i, s.len - i, out);
-		if (n > 0)
-			continue;
-		n = 1;
-		out->text[out->n++] = (char)span_lower(s.at[i]);
-	}
-	const char *stream = memchr(out->text, ':', out->n); /* NTFS: of the same file */
-	if (stream && stream > out->text)
-		out->n = (size_t)(stream - out->text);
-	while (out->n > 0 && (out->text[out->n - 1] == ' ' || out->text[out->n - 1] == '.'))
-		out->n--;
-	out->text[out->n] = '\0';
-}
-
 /* "MAKEFI~1": on NTFS the other name of any file. */
-static bool is_short_name(const struct part *p)
+static bool is_short_name(const struct fold_name *p)
 {
 	const char *tilde = memchr(p->text, '~', p->n < 8 ? p->n : 8);
 
@@ -341,28 +504,54 @@ static bool is_short_name(const struct part *p)
 	return tilde[1 + digits] == '\0' || tilde[1 + digits] == '.';
 }
 
-static bool fits(const char *pattern, size_t n, const struct part *p)
+/* A * stands for any bytes. */
+static bool fits(struct span pattern, struct span name)
 {
-	const char *star = memchr(pattern, '*', n);
-	size_t head = star ? (size_t)(star - pattern) : n, tail = star ? n - head - 1 : 0;
+	const char *star = NULL, *end = pattern.at + pattern.len, *name_end = name.at + name.len;
+	const char *p = pattern.at, *n = name.at, *again = NULL;
 
-	if (star ? p->n < head + tail : p->n != n)
-		return false;
-	return memcmp(p->text, pattern, head) == 0 &&
-	       (tail == 0 || memcmp(p->text + p->n - tail, star + 1, tail) == 0);
+	while (n < name_end) {
+		if (p < end && *p == '*') {
+			star = ++p;
+			again = n;
+		} else if (p < end && *p == *n) {
+			p++;
+			n++;
+		} else if (star) {
+			p = star;
+			n = ++again;
+		} else {
+			return false;
+		}
+	}
+	while (p < end && *p == '*')
+		p++;
+	return p == end;
 }
 
-static const char *why_name(const struct part *p, bool is_folder)
+static const char *why_name(const struct fold_name *p, bool is_folder)
 {
 	for (size_t i = 0; i < COUNT(names); i++) {
 		size_t n = strlen(names[i].pattern);
 		bool is_below = names[i].pattern[n - 1] == '/';
 
-		if (is_below == is_folder && fits(names[i].pattern, n - is_below, p))
+		if (is_below == is_folder && fits((struct span){ names[i].pattern, n - is_below },
+		                                  (struct span){ p->text, p->n }))
 			return names[i].why;
 	}
 	return is_short_name(p) ? "on some file systems it is the short name of another file"
 	                        : NULL;
+}
+
+static const char *why_dot(const struct fold_name *p)
+{
+	size_t i = 0;
+
+	while (i < COUNT(plain_dots) && strcmp(plain_dots[i], p->text) != 0)
+		i++;
+	return p->n > 1 && p->text[0] == '.' && i == COUNT(plain_dots)
+	           ? "its name begins with a dot and it is new: a tool may take commands from it"
+	           : NULL;
 }
 
 /* The next part of a path; false at its end. */
@@ -377,21 +566,24 @@ static bool next_part(struct span *rest, struct span *part)
 	return part->len > 0;
 }
 
-static const char *why_path(struct span path)
+/* What the table says of a name counts more than that it begins with a dot. */
+static const char *why_path(struct span path, bool is_new)
 {
 	struct span rest = path, part;
-	struct part folder;
-	const char *why;
+	struct fold_name folder;
+	const char *why, *dot = NULL;
 
 	while (next_part(&rest, &part)) {
-		if (part.len > NAME_MAX_BYTES)
+		if (part.len > FOLD_NAME_MAX)
 			return "its name is too long";
-		fold(part, &folder);
+		fold_name(part, &folder);
 		why = why_name(&folder, rest.len > 0);
 		if (why)
 			return why;
+		if (is_new && !dot)
+			dot = why_dot(&folder);
 	}
-	return NULL;
+	return dot;
 }
 
 bool later_is_git(struct span path)
@@ -400,6 +592,16 @@ bool later_is_git(struct span path)
 
 	while (next_part(&path, &part))
 		if (span_is(part, ".git"))
+			return true;
+	return false;
+}
+
+bool later_is_allowed(const char *path, const char *const *patterns, size_t n)
+{
+	bool is_git = later_is_git(span_of(path));
+
+	for (size_t i = 0; i < n; i++)
+		if (fnmatch(patterns[i], path, 0) == 0 && (!is_git || strstr(patterns[i], ".git")))
 			return true;
 	return false;
 }
@@ -424,11 +626,11 @@ static const char *why_link(struct span path, struct span target)
 			return "a link that leads out of the tree";
 	}
 	for (struct span rest = target; next_part(&rest, &part);) {
-		struct part folder;
+		struct fold_name folder;
 
-		if (part.len > NAME_MAX_BYTES)
+		if (part.len > FOLD_NAME_MAX)
 			return "its name is too long";
-		fold(part, &folder);
+		fold_name(part, &folder);
 		if (strcmp(folder.text, ".git") == 0 || is_short_name(&folder))
 			return "a link into a git folder";
 	}
@@ -486,14 +688,14 @@ static const char *why_text(size_t row, struct span before, struct span after)
 static size_t text_row(struct span path)
 {
 	struct span part, last = { "", 0 };
-	struct part name;
+	struct fold_name name;
 	size_t i = 0;
 
 	while (next_part(&path, &part))
 		last = part;
-	if (last.len > NAME_MAX_BYTES)
+	if (last.len > FOLD_NAME_MAX)
 		return COUNT(texts);
-	fold(last, &name);
+	fold_name(last, &name);
 	while (i < COUNT(texts) && strcmp(texts[i].name, name.text) != 0)
 		i++;
 	return i;
@@ -512,7 +714,7 @@ const char *later_why(const struct later_file *f)
 	if (!why && f->target)
 		why = why_link(f->path, span_of(f->target));
 	if (!why)
-		why = why_path(f->path);
+		why = why_path(f->path, f->is_new);
 	if (!why && row < COUNT(texts) && !f->target)
 		why = why_text(row, f->before, f->after);
 	if (!why && (f->mode & 0111) && !f->was_executable)

@@ -34,6 +34,25 @@ static int check_mount(const struct launch_mount *m, uint32_t text_len, struct e
 	return m->at >= text_len ? wrong(e, "path of a mount") : 0;
 }
 
+/* Absolute, without empty, "." or ".." names: the launcher looks it up below the skeleton with
+ * root's rights, and pid 1 takes it apart at its slashes. */
+static bool is_place(const char *path)
+{
+	size_t len = strlen(path);
+
+	if (path[0] != '/' || len >= PATH_TEXT_MAX)
+		return false;
+	while (*path) {
+		size_t n = strcspn(++path, "/");
+
+		if (n == 0 || (n == 1 && path[0] == '.') ||
+		    (n == 2 && path[0] == '.' && path[1] == '.'))
+			return false;
+		path += n;
+	}
+	return true;
+}
+
 /* Ends with a NUL, so that a string begins at every offset. */
 static int check_text(const struct launch_packet *p, struct err *e)
 {
@@ -70,6 +89,8 @@ static int check_make(const struct launch_packet *p, struct err *e)
 	for (size_t i = 0; i < m->n_mounts; i++) {
 		if (check_mount(&m->mounts[i], m->text_len, e) < 0)
 			return -1;
+		if (!is_place(launch_text(p) + m->mounts[i].at))
+			return wrong(e, "path of a mount");
 		n_works += m->mounts[i].kind == LAUNCH_WORK;
 	}
 	if (m->root && n_works == 0)
@@ -114,6 +135,13 @@ static int check_vault(const struct launch_packet *p, struct err *e)
 static bool is_name(const char name[LAUNCH_NAME_MAX])
 {
 	return name[0] != '\0' && memchr(name, '\0', LAUNCH_NAME_MAX) && !strchr(name, '/');
+}
+
+static int check_kill(const struct launch_packet *p, struct err *e)
+{
+	if (p->kill.slot < 0 || p->kill.slot >= LAUNCH_SLOTS)
+		return wrong(e, "slot");
+	return is_name(p->kill.name) ? 0 : wrong(e, "name");
 }
 
 static int check_made(const struct launch_packet *p, struct err *e)
@@ -179,6 +207,7 @@ static const struct shape shapes[] = {
 	[L_MAKE]   = { sizeof(struct launch_make),   true,  true,  0, 0, check_make },
 	[L_OPEN]   = { sizeof(struct launch_open),   true,  true,  0, 1, check_open },
 	[L_CLEAN]  = { sizeof(struct launch_slot),   false, true,  0, 0, check_slot },
+	[L_KILL]   = { sizeof(struct launch_kill),   false, true,  0, 0, check_kill },
 	[L_SWEEP]  = { 0,                            false, true,  0, 0, NULL },
 	[L_HOST]   = { 0,                            false, true,  0, 0, NULL },
 	[L_GATE]   = { 0,                            false, true,  0, 0, NULL },

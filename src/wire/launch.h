@@ -33,6 +33,7 @@ enum launch_type {
 	L_MAKE,  /* launch_make, text */
 	L_OPEN,  /* launch_open, path; descriptor: the client's connection, or none */
 	L_CLEAN, /* launch_slot */
+	L_KILL,  /* launch_kill: its monitor does not answer */
 	L_SWEEP,
 	L_HOST,
 	L_GATE,
@@ -44,7 +45,7 @@ enum launch_type {
 	/* launcher */
 	L_MADE,     /* launch_made; descriptor: the channel to the monitor (wire/channel.h) */
 	L_OPENED,   /* launch_opened; descriptor: O_PATH */
-	L_DONE,     /* launch_done: of L_CLEAN and L_SWEEP */
+	L_DONE,     /* launch_done: of L_CLEAN, L_KILL and L_SWEEP */
 	L_HOSTED,   /* launch_host */
 	L_GATED,    /* descriptor: the socket of a new child of the gate (wire/gate.h) */
 	L_VAULTED,  /* descriptor: a socket to the keeper of that workspace. It hears when that dies
@@ -118,6 +119,12 @@ struct launch_slot {
 	int32_t slot;
 };
 
+/* Both as L_MADE said: a slot alone may be another sandbox's by now. */
+struct launch_kill {
+	int32_t slot;
+	char name[LAUNCH_NAME_MAX];
+};
+
 struct launch_made {
 	int32_t slot;
 	int32_t pid;                /* of the monitor */
@@ -131,7 +138,7 @@ struct launch_opened {
 };
 
 struct launch_done {
-	uint32_t count; /* sandboxes found dead */
+	uint32_t count; /* sandboxes found dead; of L_KILL: monitors that were sent SIGKILL */
 };
 
 enum launch_controller {
@@ -166,6 +173,7 @@ struct launch_packet {
 		struct launch_make make;
 		struct launch_open open;
 		struct launch_slot slot;
+		struct launch_kill kill;
 		struct vault_open vault;
 		struct launch_made made;
 		struct launch_opened opened;

@@ -47,6 +47,7 @@ static const struct {
 	[LEDGER_GIT_PROPOSED]      = { "git.proposed",       false, true  },
 	[LEDGER_APPLIED]           = { "workspace.applied",  false, true  },
 	[LEDGER_EXPORTED]          = { "workspace.exported", false, true  },
+	[LEDGER_COLLECTED]         = { "run.collected",      false, true  },
 	[LEDGER_SECRET_USED]       = { "secret.used",        false, true  },
 	[LEDGER_SECRET_CHANGED]    = { "secret.changed",     false, true  },
 	[LEDGER_SECRET_CANARY]     = { "secret.canary",      false, true  },

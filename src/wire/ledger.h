@@ -73,6 +73,7 @@ enum ledger_kind {
 	LEDGER_GIT_PROPOSED, /* a pull request was opened */
 	LEDGER_APPLIED,
 	LEDGER_EXPORTED,
+	LEDGER_COLLECTED, /* files that a run left went to its client */
 	LEDGER_SECRET_USED,
 	LEDGER_SECRET_CHANGED,
 	LEDGER_SECRET_CANARY, /* one was found on its way out */

@@ -94,6 +94,24 @@ static void take_heads(struct ledger_chain *c, const json_t *data)
 	}
 }
 
+/* A writer that found its signed head at odds with the records has said so, and what it found is
+ * in no line: repeat it, unless the gap that is left shows the same. */
+static void take_damaged(const json_t *data, uint64_t seq, struct findings *f)
+{
+	const char *file = json_string_value(json_object_get(data, "file"));
+	const char *fault = json_string_value(json_object_get(data, "fault"));
+	uint64_t from = (uint64_t)json_integer_value(json_object_get(data, "from"));
+	uint64_t to = (uint64_t)json_integer_value(json_object_get(data, "to"));
+
+	if (!file || !fault || strcmp(file, "head") != 0 || f->n > 0)
+		return;
+	for (int i = LEDGER_SOUND + 1; i < LEDGER_FAULTS; i++)
+		if (strcmp(fault, names[i]) == 0) {
+			add_range(f, (enum ledger_fault)i, from, to);
+			f->at[f->n - 1].seq = seq;
+		}
+}
+
 /* The records of the ledger itself; few, so that they can be read at leisure. */
 static void take_own(struct ledger_chain *c, const struct ledger_line *l, enum ledger_kind kind,
                      struct findings *f)
@@ -109,6 +127,8 @@ static void take_own(struct ledger_chain *c, const struct ledger_line *l, enum l
 		take_heads(c, data);
 	if (kind == LEDGER_PRUNED)
 		c->pruned_until = (uint64_t)json_integer_value(json_object_get(data, "until"));
+	if (kind == LEDGER_DAMAGED)
+		take_damaged(data, l->seq, f);
 	if (kind == LEDGER_SEGMENT || kind == LEDGER_CHECKPOINT) {
 		fault = check_seal(c, l, data);
 		if (fault == LEDGER_SOUND) {

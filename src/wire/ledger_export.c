@@ -46,6 +46,7 @@ static const struct {
 	{ "repo.",             CLASS_ENTITY,    3 },
 	{ "workspace.applied", CLASS_API,       1 },
 	{ "workspace.exported", CLASS_API,      2 },
+	{ "run.collected",     CLASS_API,       2 },
 	{ "sandbox.",          CLASS_ENTITY,    3 },
 	{ "workspace.",        CLASS_ENTITY,    3 },
 	{ "policy.",           CLASS_ENTITY,    3 },

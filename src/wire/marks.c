@@ -1,6 +1,7 @@
 #include "wire/marks.h"
 
 #include "wire/hash.h"
+#include "wire/spelling.h"
 
 #define HASH_BLOCK 64
 #define HEADS (1u << 16)
@@ -94,11 +95,16 @@ bool marks_add(struct marks *m, const char *name, struct span form)
 	if (is_new)
 		snprintf(m->names[m->n_names++], MARK_NAME_SIZE, "%s", name);
 	struct mark *k = &m->at[m->n++];
+	struct str folded = { .max = MARK_LEN_MAX };
 
+	str_room(&folded, form.len);
+	for (size_t i = 0; i < form.len; i++)
+		str_addn(&folded, &(char){ spelling_fold(form.at[i]) }, 1);
 	*k = (struct mark){ .len = (uint32_t)form.len,
-		            .head = head_of(&roll, roll_first(&roll, form.at)),
+		            .head = head_of(&roll, roll_first(&roll, folded.data)),
 		            .name = (uint16_t)(m->n_names - 1) };
-	sum_of(m->key, form, k->sum);
+	sum_of(m->key, (struct span){ folded.data, folded.len }, k->sum);
+	str_wipe(&folded);
 	return true;
 }
 
@@ -146,6 +152,8 @@ struct marker {
 	struct marks marks;
 	struct roll roll;
 	uint64_t heads[HEADS / 64]; /* which heads there are */
+	char fold[UINT8_MAX + 1];
+	bool is_special[UINT8_MAX + 1]; /* may be no character, or the beginning of one */
 };
 
 struct marker *marker_new(const struct marks *m)
@@ -155,6 +163,10 @@ struct marker *marker_new(const struct marks *m)
 	*k = (struct marker){ .marks = *m, .roll = roll_of(m->key) };
 	for (size_t i = 0; i < m->n; i++)
 		k->heads[m->at[i].head / 64] |= 1ull << (m->at[i].head % 64);
+	for (int c = 0; c <= UINT8_MAX; c++) {
+		k->fold[c] = spelling_fold((char)c);
+		k->is_special[c] = spelling_is_special((char)c);
+	}
 	return k;
 }
 
@@ -166,15 +178,53 @@ void marker_free(struct marker *k)
 void masking_done(struct masking *x)
 {
 	str_done(&x->held);
+	str_done(&x->read);
+	str_done(&x->from);
 	*x = (struct masking){ .hits = x->hits };
 }
 
+static const uint32_t *masking_from(const struct masking *x)
+{
+	return (const uint32_t *)(const void *)x->from.data;
+}
+
+/* The characters of what is held, and where each of them begins; behind the last one, where what
+ * cannot be read yet does. Most bytes are characters: these are not asked about one by one. */
+static void masking_read(struct masking *x, const struct marker *k, enum spelling_how how)
+{
+	const struct span in = { x->held.data, x->held.len };
+	size_t at = 0, n = 0, used;
+
+	x->read.max = HELD_MAX;
+	x->from.max = sizeof(uint32_t) * HELD_MAX;
+	x->read.len = x->from.len = 0;
+	str_room(&x->read, in.len);
+	str_room(&x->from, (in.len + 1) * sizeof(uint32_t));
+	uint32_t *from = (uint32_t *)(void *)x->from.data;
+
+	for (; at < in.len; at += used) {
+		unsigned char byte = (unsigned char)in.at[at];
+		int c = (unsigned char)k->fold[byte];
+
+		used = 1;
+		if (k->is_special[byte])
+			c = spelling_next(span_after(in, at), how, &used);
+		if (c == SPELLING_MORE)
+			break;
+		x->read.data[n] = (char)c;
+		from[n] = (uint32_t)at;
+		n += c != SPELLING_NONE;
+	}
+	from[n] = (uint32_t)at;
+	x->read.len = n;
+}
+
 /* What begins at `at` with that head: the length of one that is there, or 0; *may_be: there are
- * too few bytes to say. */
+ * too few characters to say. */
 static size_t match(struct masking *x, const struct marker *k, size_t at, uint16_t head,
                     bool *may_be)
 {
-	size_t left = x->held.len - at;
+	size_t left = x->read.len - at;
 
 	for (size_t i = 0; i < k->marks.n; i++) {
 		const struct mark *m = &k->marks.at[i];
@@ -186,7 +236,7 @@ static size_t match(struct masking *x, const struct marker *k, size_t at, uint16
 			*may_be = true;
 			continue;
 		}
-		sum_of(k->marks.key, (struct span){ x->held.data + at, m->len }, sum);
+		sum_of(k->marks.key, (struct span){ x->read.data + at, m->len }, sum);
 		if (memcmp(sum, m->sum, sizeof sum) == 0) {
 			x->name = k->marks.names[m->name];
 			return m->len;
@@ -195,16 +245,28 @@ static size_t match(struct masking *x, const struct marker *k, size_t at, uint16
 	return 0;
 }
 
-/* Masks all that is whole; from where on something may follow that makes it one. */
-static size_t look(struct masking *x, const struct marker *k)
+/* Stars for `n` characters, also for those that have gone on: found once. */
+static void masking_star(struct masking *x, enum spelling_how how, size_t at, size_t n)
 {
-	const char *text = x->held.data;
-	size_t n = x->held.len, open = n;
+	uint32_t from = masking_from(x)[at], last = masking_from(x)[at + n - 1];
+	size_t used;
+
+	(void)spelling_next((struct span){ x->held.data + last, x->held.len - last }, how, &used);
+	spelling_mask(x->held.data + from, last + used - from, how);
+	x->hits++;
+}
+
+/* Masks all that is whole; from where on something may follow that makes it one. */
+static size_t look_as(struct masking *x, const struct marker *k, enum spelling_how how)
+{
+	masking_read(x, k, how);
+	const char *text = x->read.data;
+	size_t n = x->read.len, open = n;
 	uint64_t h = 0;
 	bool is_first = true;
 
 	if (n < MARKS_HEAD)
-		return 0;
+		return masking_from(x)[0];
 	for (size_t i = 0; i + MARKS_HEAD <= n; i++) {
 		bool may_be = false;
 
@@ -218,17 +280,29 @@ static size_t look(struct masking *x, const struct marker *k)
 		size_t len = match(x, k, i, head, &may_be);
 
 		if (len > 0) {
-			memset(x->held.data + i, '*', len); /* also what has gone on: found once */
-			x->hits++;
+			masking_star(x, how, i, len);
 			i += len - 1;
 			is_first = true; /* what follows is another text */
 		} else if (may_be && i < open) {
 			open = i;
+			x->is_likely = true;
 		}
 	}
 	size_t tail = n - (MARKS_HEAD - 1);
 
-	return open < tail ? open : tail;
+	return masking_from(x)[open < tail ? open : tail];
+}
+
+static size_t look(struct masking *x, const struct marker *k)
+{
+	x->is_likely = false;
+	size_t open = look_as(x, k, SPELLING_LITERAL);
+
+	if (!spelling_is_coded((struct span){ x->held.data, x->held.len }))
+		return open;
+	size_t decoded = look_as(x, k, SPELLING_DECODED);
+
+	return decoded < open ? decoded : open;
 }
 
 /* The first `n` bytes are nobody's concern any more. */
@@ -244,7 +318,7 @@ static void pass(struct masking *x, size_t n, struct str *out)
 void masking_feed(struct masking *x, const struct marker *k, struct span in, struct str *out)
 {
 	if (!k || k->marks.n == 0) {
-		masking_flush(x, out);
+		masking_flush(x, NULL, out);
 		masking_done(x);
 		str_addn(out, in.at, in.len);
 		return;
@@ -254,10 +328,18 @@ void masking_feed(struct masking *x, const struct marker *k, struct span in, str
 	pass(x, look(x, k), out);
 }
 
-void masking_flush(struct masking *x, struct str *out)
+/* Looked at as if nothing followed: a value whose end could be the beginning of a code is whole
+ * then. */
+void masking_flush(struct masking *x, const struct marker *k, struct str *out)
 {
-	if (x->held.len > x->passed)
-		str_addn(out, x->held.data + x->passed, x->held.len - x->passed);
+	if (x->held.len == x->passed)
+		return;
+	if (k) {
+		str_add(&x->held, "\n");
+		(void)look(x, k);
+		x->held.len--;
+	}
+	str_addn(out, x->held.data + x->passed, x->held.len - x->passed);
 	x->passed = x->held.len;
 }
 
@@ -265,5 +347,5 @@ uint32_t masking_wait_ms(const struct masking *x)
 {
 	size_t n = x->held.len - x->passed;
 
-	return n == 0 ? 0 : n < MARKS_HEAD ? MARKS_TAIL_MS : MARKS_HELD_MS;
+	return n == 0 ? 0 : x->is_likely ? MARKS_HELD_MS : MARKS_TAIL_MS;
 }

@@ -1,14 +1,14 @@
 /*
  * marks.h - secrets that somebody looks for without knowing them. Pure.
  *
- * Who has a value makes marks of it: of every form by which it would be known (itself, base64 at
- * three places in a longer text) its length, a keyed sum (HMAC-SHA256, cut to 16 bytes), and 16
+ * Who has a value makes marks of it: of every form by which it would be known (wire/spelling.h) its
+ * length, a keyed sum (HMAC-SHA256, cut to 16 bytes), and 16
  * bits of a keyed sum of its first 8 bytes, by which most of a text is passed over. Who has the
  * marks and the key can tell whether bytes are that value, and nothing else about it but by
  * guessing: a value that can be guessed is found so.
  *
  * What matches becomes stars, byte for byte. A match may lie across two pieces: what may be the
- * beginning of one is held back, and so are the last 7 bytes, of which nobody can say. Whoever
+ * beginning of one is held back, and so are the last 7 characters, of which nobody can say. Whoever
  * feeds lets go of that when nothing more comes for a moment (MARKS_TAIL_MS, MARKS_HELD_MS); a
  * match that is completed afterwards is still told of, and what was not passed on of it is masked.
  */
@@ -70,6 +70,9 @@ void marker_free(struct marker *k); /* NULL is fine */
 struct masking {
 	struct str held;  /* from the first byte that a match may begin with */
 	size_t passed;    /* of these have gone on */
+	bool is_likely;   /* a match may have begun in what is held */
+	struct str read;  /* the characters of it (wire/spelling.h), and where they begin */
+	struct str from;  /* uint32_t */
 	uint64_t hits;    /* so far */
 	const char *name; /* of the last, in the marker */
 };
@@ -77,6 +80,6 @@ void masking_done(struct masking *x);
 /* What can go on is added to `out`, whose max is the caller's. Without a marker all of it. */
 void masking_feed(struct masking *x, const struct marker *k, struct span in, struct str *out);
 /* All of it can: there is no more, or none for now. */
-void masking_flush(struct masking *x, struct str *out);
+void masking_flush(struct masking *x, const struct marker *k, struct str *out);
 /* For how long what is held may be; 0: nothing is. */
 uint32_t masking_wait_ms(const struct masking *x);

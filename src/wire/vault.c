@@ -99,6 +99,11 @@ static bool check_failed(const struct vault_packet *p)
 	       memchr(p->err.msg, '\0', sizeof p->err.msg);
 }
 
+static bool check_reserve(const struct vault_packet *p)
+{
+	return p->tree.number <= VAULT_RESERVE_MAX;
+}
+
 /* clang-format off */
 static const struct row {
 	size_t size, fds_min, fds_max;
@@ -118,6 +123,7 @@ static const struct row {
 	[V_REMOVE_TREE]   = { sizeof(struct vault_tree),    0, 0, check_tree },
 	[V_REMOVE_VOLUME] = { sizeof(struct vault_tree),    0, 0, check_volume },
 	[V_REMOVE_POINTS] = { sizeof(struct vault_points),  0, 0, check_points },
+	[V_RESERVE]       = { sizeof(struct vault_tree),    0, 0, check_reserve },
 	[V_SWEEP]         = { 0,                            0, 0, NULL },
 	[V_VERIFY]        = { 0,                            1, 1, NULL },
 	[V_MEND]          = { 0,                            1, 1, NULL },

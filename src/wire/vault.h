@@ -61,6 +61,7 @@ enum vault_type {
 	V_REMOVE_TREE,   /* vault_tree */
 	V_REMOVE_VOLUME, /* vault_tree: of the workspace with this number, that nobody has open */
 	V_REMOVE_POINTS, /* vault_points: checkpoints that nobody needs */
+	V_RESERVE,       /* vault_tree: so many inodes are kept by empty files; 0: none */
 	V_SWEEP,         /* what no checkpoint of any workspace holds is removed; done: how much */
 	V_VERIFY,        /* descriptor: findings as JSON lines; done.files: how many */
 	V_MEND,          /* the same, and what can be mended without a loss is (vault/verify.c) */
@@ -153,6 +154,7 @@ struct vault_relayer {
 struct vault_tree {
 	uint64_t number;
 };
+#define VAULT_RESERVE_MAX 65536u /* of V_RESERVE */
 
 struct vault_flatten {
 	uint64_t number; /* the new tree */

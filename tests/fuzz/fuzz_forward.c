@@ -5,7 +5,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define TAG "0123abcd"
 
 static const char *const prefixes[] = { "cst_", NULL };
-static const struct forward_way way = { .tag = TAG, .token_prefixes = prefixes };
+static const struct forward_way way = { .tag = TAG, .carry = { .prefixes = prefixes } };
 
 static void expect(bool is_true)
 {

@@ -37,7 +37,7 @@ static int relay(const char *in, size_t n, size_t step, struct str *payload, str
 		in += piece.consumed;
 		n -= piece.consumed;
 	}
-	if (r == HTTP_BODY_DONE && webhead_last_chunk(&trailers, out, &e) < 0)
+	if (r == HTTP_BODY_DONE && webhead_last_chunk(&trailers, NULL, out, &e) < 0)
 		r = HTTP_E_TRAILER;
 	return r;
 }

@@ -5,8 +5,9 @@
 #define TAG "0123abcd"
 #define OWN "cp" TAG
 
-static const char *const prefixes[] = { "cst_", "e2b_", NULL };
-static const struct forward_way way = { .tag = TAG, .token_prefixes = prefixes };
+static const char *const prefixes[] = { "cst_", "e2b_", "cpt_", NULL };
+static const char *const wholes[] = { "0123456789abcdef", NULL };
+static const struct forward_way way = { .tag = TAG, .carry = { prefixes, wholes } };
 
 static void parse(const char *text, struct http_head *h)
 {
@@ -117,6 +118,134 @@ TEST(a_request_is_printed_anew_without_what_is_not_the_applications)
 		CHECK_INT(forward_request(&h, &way, &out, &e), 0);
 		CHECK_STR(out.data, want.data);
 	}
+}
+
+/* Every field that a client or a proxy of its may put a token or itself into. */
+TEST(no_field_carries_a_token_or_the_word_of_a_proxy)
+{
+	static const char *const fields[] = {
+		"X-API-Key",      "X-Access-Token",
+		"Authorization",  "Referer",
+		"X-Auth-Token",   "Api-Key",
+		"X-Anything",     "Origin",
+		"Proxy-Anything", "Sec-WebSocket-Protocol",
+	};
+	static const char *const tokens[] = {
+		"cst_abcdefgh",
+		"Bearer cst_abcdefgh",
+		"e2b_00ff",
+		"cpt_x",
+		"http://127.0.0.1:4000/.caisson/open?token=cpt_x",
+		"http://h/?next=http%3A%2F%2Fh%2F%3Ft%3Dcst%255Fabc",
+		"cst%5fabcdefgh",
+		"Basic dTpjc3RfeA==",
+		"Y3N0X3h5",
+		"eGNzdF94",
+		"eHhjc3RfeHg",
+		"k=0123456789abcdef",
+		"MDEyMzQ1Njc4OWFiY2RlZg",
+	};
+	static const char *const words[] = {
+		"X-Real-Ip",
+		"X-Real-IP",
+		"X_Real_Ip",
+		"X-Forwarded-User",
+		"X-Forwarded-Email",
+		"X-Forwarded-Port",
+		"X-Forwarded",
+		"Forwarded",
+		"Via",
+		"X-Client-IP",
+		"True-Client-IP",
+		"CF-Connecting-IP",
+		"Remote-User",
+		"X-Remote-User",
+		"X-Auth-Request-Email",
+		"Proxy",
+		"X-Original-URL",
+		"X-Forwarded-Prefix",
+		"X-Amzn-Oidc-Data",
+		"X-Caisson-Port-Token",
+	};
+	struct http_head h;
+	struct err e;
+
+	for (size_t i = 0; i < COUNT(fields) * COUNT(tokens) + COUNT(words); i++) {
+		AUTO(str_done) struct str out = { .max = FORWARD_HEAD_MAX };
+		AUTO(str_done) struct str in = { .max = 4096 };
+		size_t k = i - COUNT(fields) * COUNT(tokens);
+		bool is_word = i >= COUNT(fields) * COUNT(tokens);
+
+		str_addf(&in, "GET /a?b HTTP/1.1\r\n" FIRST "%s: %s\r\nX-Own: 1\r\n\r\n",
+		         is_word ? words[k] : fields[i % COUNT(fields)],
+		         is_word ? "somebody" : tokens[i / COUNT(fields)]);
+		parse(in.data, &h);
+		CHECK_INT(forward_request(&h, &way, &out, &e), 0);
+		CHECK_STR(out.data, "GET /a?b HTTP/1.1\r\n" FIRST "X-Own: 1\r\n" LAST CLOSE);
+	}
+}
+
+TEST(fields_cookies_and_parameters_of_the_application_stay)
+{
+	static const char *const kept[] = {
+		"X-API-Key: their-own",          "X-Access-Token: abc", "Authorization: Bearer x",
+		"Referer: http://h/docst_a",     "X-Request-Id: 1",     "X-Forward: 1",
+		"Origin: http://127.0.0.1:4000", "Accept: */*",
+	};
+	static const struct {
+		const char *target, *printed; /* NULL: refused */
+	} targets[] = {
+		{ "/a?token=cst_abc", "/a" },
+		{ "/a?x=1&token=cst_abc&y=2", "/a?x=1&y=2" },
+		{ "/a?token=cst%5Fabc&&x", "/a?&x" },
+		{ "/a?x=%zz&&y", "/a?x=%zz&&y" },
+		{ "/a?", "/a?" },
+		{ "/cst_abc/x", NULL },
+		{ "/cst%5fabc/x?y", NULL },
+	};
+	struct http_head h;
+	struct err e;
+
+	for (size_t i = 0; i < COUNT(kept); i++) {
+		AUTO(str_done) struct str out = { .max = FORWARD_HEAD_MAX };
+		AUTO(str_done) struct str in = { .max = 4096 };
+
+		str_addf(&in, "GET /a HTTP/1.1\r\n" FIRST "%s\r\n\r\n", kept[i]);
+		parse(in.data, &h);
+		CHECK_INT(forward_request(&h, &way, &out, &e), 0);
+		CHECK(strstr(out.data, kept[i]) != NULL);
+	}
+	for (size_t i = 0; i < COUNT(targets); i++) {
+		AUTO(str_done) struct str out = { .max = FORWARD_HEAD_MAX };
+		AUTO(str_done) struct str in = { .max = 4096 };
+		AUTO(str_done) struct str want = { .max = 4096 };
+
+		str_addf(&in, "GET %s HTTP/1.1\r\n" FIRST "\r\n", targets[i].target);
+		parse(in.data, &h);
+		int r = forward_request(&h, &way, &out, &e);
+
+		CHECK_INT(r, targets[i].printed ? 0 : -1);
+		if (r < 0)
+			continue;
+		str_addf(&want, "GET %s HTTP/1.1\r\n" FIRST LAST CLOSE, targets[i].printed);
+		CHECK_STR(out.data, want.data);
+	}
+}
+
+TEST(cookies_with_a_token_stay_outside)
+{
+	static const struct forward_way bare = { .carry = { prefixes, wholes } };
+	AUTO(str_done) struct str out = { .max = FORWARD_HEAD_MAX };
+	AUTO(str_done) struct str tagged = { .max = FORWARD_HEAD_MAX };
+	struct http_head h;
+	struct err e;
+
+	parse("GET / HTTP/1.1\r\n" FIRST "Cookie: a=1; s=cst_abc; b=2\r\n\r\n", &h);
+	CHECK_INT(forward_request(&h, &bare, &out, &e), 0);
+	CHECK(strstr(out.data, "\r\nCookie: a=1; b=2\r\n"));
+	parse("GET / HTTP/1.1\r\n" FIRST "Cookie: " OWN "_a=cpt_x; " OWN "_b=2\r\n\r\n", &h);
+	CHECK_INT(forward_request(&h, &way, &tagged, &e), 0);
+	CHECK(strstr(tagged.data, "\r\nCookie: b=2\r\n"));
 }
 
 TEST(bodies_and_websockets_keep_their_framing)

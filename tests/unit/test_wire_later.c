@@ -103,6 +103,106 @@ TEST(names_that_do_not)
 	}
 }
 
+static bool is_later_new(const char *path)
+{
+	const struct later_file f = { .path = span_of(path), .mode = 0644, .is_new = true };
+
+	return later_why(&f) != NULL;
+}
+
+/* Names of tools that execute something of the file, or take commands from it. */
+TEST(names_of_many_tools_ask)
+{
+	/* clang-format off */
+	static const char *const names[] = {
+		".hg/hgrc", ".hg", ".svn/entries", ".svn", ".jj/repo/config.toml", ".jj",
+		"Cargo.toml", "crates/x/Cargo.toml", "mix.exs", "go.mod", "go.work", "Podfile",
+		"Podfile.lock", "Brewfile", ".Rprofile", ".ghci", ".ocamlinit", ".pdbrc",
+		".pylintrc", "pylintrc", "ansible.cfg", "tasks.py", "fabfile.py", "hatch_build.py",
+		"requirements.txt", "requirements-dev.txt", "uv.toml", "poetry.toml",
+		"nuxt.config.ts", "svelte.config.js", "astro.config.mjs", "vue.config.js",
+		"metro.config.js", "rspack.config.js", "tsup.config.ts", "drizzle.config.ts",
+		"commitlint.config.js", "release.config.js", ".stylelintrc.js", "deno.jsonc",
+		"turbo.json", "nx.json", "tsconfig.json", "tsconfig.build.json", "phpunit.xml",
+		"phpunit.xml.dist", ".user.ini", ".htaccess", "terragrunt.hcl", ".terraformrc",
+		"serverless.yml", "serverless.ts", "wrangler.toml", "wrangler.jsonc", ".gitpod.yml",
+		".gitpod.Dockerfile", ".replit", "devfile.yaml", ".dagger/main.go", "dagger.json",
+		"pixi.toml", "WARP.md", "QWEN.md", ".qwen/settings.json", "CRUSH.md", "crush.json",
+		".trae/rules.md", ".factory/x", ".rules", ".augment-guidelines",
+		".augment/rules/a.md", "unknown.config.json", "ecosystem.config.cjs", ".somethingrc",
+		".somethingrc.js", ".some.rc.d", ".irbrc", ".swcrc", ".nycrc.json", ".taprc",
+		".commitlintrc.yml", ".releaserc", ".c8rc.json", ".oxlintrc.json", "project.clj",
+		"deps.edn", "bb.edn", "stack.yaml", "cabal.project", "x.cabal", "rebar.config",
+		"x.nimble", "config.nims", "dub.json", "shard.yml", "pubspec.yaml", "App.fsproj",
+		"App.sln", "nuget.config", "global.json", "angular.json", "lerna.json", "rush.json",
+		"jsconfig.json", "nodemon.json", "knexfile.js", "jakefile", "gatsby-node.js",
+		"ember-cli-build.js", "dodo.py", "docs/conf.py", "mkdocs.yml", "book.toml",
+		"Doxyfile", "Snakefile", "nextflow.config", "dvc.yaml", "MLproject", "src/Makevars",
+		"conanfile.py", "conanfile.txt", "vcpkg.json", "xmake.lua", "premake5.lua", "BUCK",
+		"pants.toml", "Tupfile", "x.ninja", "RoboFile.php", "artisan", "Capfile", "Thorfile",
+		"Guardfile", "config.ru", "module.gradle", "phpstan.neon", "psalm.xml",
+		"wdio.conf.js", "protractor.conf.ts", "constraints.txt", "Pipfile",
+		"environment.yml", "Cartfile", "Berksfile", ".iex.exs", ".pryrc", ".Renviron",
+		"main.tf.json", "x.hcl", "terraform.rc", "playbook-web.yml", "firebase.json",
+		"fly.toml", "render.yaml", "railway.json", "skaffold.yaml", "helmfile.yaml",
+		"Pulumi.dev.yaml", "cdk.json", "samconfig.toml", "uwsgi.ini", "gunicorn.conf.py",
+		"crontab", "x.desktop", "autorun.inf", "Dangerfile", "fastlane/Fastfile",
+		"captainhook.json", "grumphp.yml", "replit.md", "skills/x/SKILL.md",
+		".openhands/microagents/x.md",
+	};
+	/* clang-format on */
+
+	CHECK(COUNT(names) >= 150);
+	for (size_t i = 0; i < COUNT(names); i++) {
+		printf("# %s\n", names[i]);
+		CHECK(why(names[i]) != NULL || names[i][0] == '.');
+		CHECK(is_later_new(names[i]));
+	}
+}
+
+/* Else a person says yes to everything. */
+TEST(ordinary_names_stay_quiet)
+{
+	/* clang-format off */
+	static const char *const names[] = {
+		"src/main.c", "src/main.rs", "src/lib.rs", "src/app.ts", "src/index.tsx",
+		"src/App.vue", "src/components/Button.jsx", "README.md", "CHANGELOG.md", "LICENSE",
+		"CONTRIBUTING.md", "docs/x.md", "docs/guide/index.md", "docs/img/logo.svg",
+		"tests/test_x.py", "tests/x.test.ts", "tests/fixtures/data.json", "spec/x_spec.rb",
+		"pkg/server/server.go", "cmd/tool/main.go", "internal/x_test.go", "lib/x.ex",
+		"app/models/user.rb", "app/views/x.html.erb", "migrations/0001_init.sql",
+		"data/users.csv", "data/config.json", "config/settings.py", "config/app.yml",
+		"config.yaml", "settings.json", "values.yaml", "chart/templates/x.yaml",
+		"locales/en.json", "public/index.html", "static/app.css", "assets/x.png", "go.sum",
+		"Cargo.lock", "package-lock.json", "yarn.lock", "poetry.lock", "uv.lock",
+		"pnpm-lock.yaml", "composer.lock", "mix.lock", "src/config.ts", "src/configs/a.ts",
+		"src/rc.ts", "src/arc.c", "include/x.h", "x.proto", "schema.graphql",
+		"notebook.ipynb", "notes.txt", "VERSION", "AUTHORS", ".gitignore", ".gitkeep",
+		".editorconfig", ".dockerignore", "docs/.nojekyll", "src/.keep", ".mailmap",
+		"a.patch", "query.sql", "main.py", "manage.py", "utils/tasks.ts", "tasks.md",
+		"rules.md", "projects.json", "targets.csv",
+	};
+	/* clang-format on */
+
+	for (size_t i = 0; i < COUNT(names); i++) {
+		printf("# %s\n", names[i]);
+		CHECK(!is_later_new(names[i]));
+	}
+}
+
+TEST(what_begins_with_a_dot_asks_when_it_is_new)
+{
+	static const char *const names[] = { ".unheard-of", ".tool/x/y.txt", "src/.hidden/x",
+		                             "\xe2\x81\xa0.x", ".x.json" };
+
+	for (size_t i = 0; i < COUNT(names); i++) {
+		printf("# %s\n", names[i]);
+		CHECK(is_later_new(names[i]));
+		CHECK(why(names[i]) == NULL); /* control: one that is there */
+	}
+	CHECK(!is_later_new("a.b/c.d"));
+}
+
 TEST(other_spellings_that_some_file_system_takes_for_the_same)
 {
 	static const char *const names[] = {
@@ -125,6 +225,12 @@ TEST(other_spellings_that_some_file_system_takes_for_the_same)
 		".ENVRC",
 		".envrc:stream",
 		"makefile. .",
+		".cl\342\201\240aude/settings.json", /* U+2060 */
+		".clau\302\255de/x",                 /* U+00AD */
+		".claude\363\240\201\201/x",         /* U+E0041 */
+		".envr\357\270\217c",                /* U+FE0F */
+		"make\357\254\201le",                /* U+FB01 */
+		"\357\274\255akefile",               /* U+FF2D */
 	};
 
 	for (size_t i = 0; i < COUNT(names); i++) {

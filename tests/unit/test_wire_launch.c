@@ -42,9 +42,8 @@ static void good_make(void)
 	p.make.image = 9;
 	p.make.n_mounts = 6;
 	p.make.mounts[0] = (struct launch_mount){ .kind = LAUNCH_EPHEMERAL };
-	p.make.mounts[1] = (struct launch_mount){ .kind = LAUNCH_RO, .ticket = 1, .at = 6 };
-	p.make.mounts[2] =
-	    (struct launch_mount){ .kind = LAUNCH_OVERLAY, .ticket = ~0u, .at = sizeof text - 1 };
+	p.make.mounts[1] = (struct launch_mount){ .kind = LAUNCH_RO, .ticket = 1, .at = 0 };
+	p.make.mounts[2] = (struct launch_mount){ .kind = LAUNCH_OVERLAY, .ticket = ~0u, .at = 0 };
 	p.make.mounts[3] =
 	    (struct launch_mount){ .kind = LAUNCH_TREE, .tree = 1, .flags = LAUNCH_READ_ONLY };
 	p.make.mounts[4] = (struct launch_mount){ .kind = LAUNCH_TREE, .tree = UINT64_MAX };
@@ -227,6 +226,39 @@ struct wrong {
 	uint32_t value;
 };
 
+static void place_first(const char *at)
+{
+	size_t n = strlen(at) + 1;
+
+	good_make();
+	p.make.n_mounts = 1;
+	p.make.mounts[0].at = 0;
+	p.make.id = 0;
+	p.make.text_len = (uint32_t)n;
+	memcpy(p.bytes + sizeof p.make, at, n);
+	p.head.len = (uint32_t)(sizeof p.make + n);
+}
+
+TEST(a_mount_point_is_absolute_and_has_plain_names)
+{
+	static const struct {
+		const char *at;
+		int r;
+	} rows[] = {
+		{ "/work", 0 },       { "/a/b.c/..d/...", 0 }, { "work", -1 },   { "", -1 },
+		{ "/", -1 },          { "//etc/shadow", -1 },  { "/a//b", -1 },  { "/a/", -1 },
+		{ "/../../etc", -1 }, { "/a/..", -1 },         { "/./etc", -1 }, { "..", -1 },
+		{ "/a/.", -1 },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct err e = { 0 };
+
+		place_first(rows[i].at);
+		CHECK_INT(launch_check_order(&p, sizeof p.head + p.head.len, 0, &e), rows[i].r);
+	}
+}
+
 #define MAKE(field) good_make, offsetof(struct launch_make, field)
 #define MOUNT(i, field) good_make, offsetof(struct launch_make, mounts[i].field)
 
@@ -344,7 +376,8 @@ TEST(text_ends_with_a_nul_and_a_path_has_only_one)
 TEST(the_longest_of_all_fit)
 {
 	good_make();
-	memset(p.bytes + sizeof p.make, 'x', LAUNCH_TEXT_MAX - 1);
+	memset(p.bytes + sizeof p.make + strlen("/work") + 1, 'x',
+	       LAUNCH_TEXT_MAX - strlen("/work") - 2);
 	p.bytes[sizeof p.make + LAUNCH_TEXT_MAX - 1] = '\0';
 	p.make.text_len = LAUNCH_TEXT_MAX;
 	p.head.len = sizeof p.make + LAUNCH_TEXT_MAX;

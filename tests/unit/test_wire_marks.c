@@ -1,6 +1,8 @@
 #include "wire/marks.h"
 
+#include "spellings.h"
 #include "test.h"
+#include "wire/spelling.h"
 
 static const uint8_t key[MARKS_KEY] = { 1, 2, 3, 5, 8, 13, 21, 34, 55, 89 };
 static const char one[] = "hunter2-0123456789", two[] = "aHVudGVyMi0wMTIz";
@@ -36,7 +38,7 @@ static void run(const char *text, size_t piece, struct str *out, uint64_t *hits)
 	for (size_t at = 0; at < n; at += piece)
 		masking_feed(&x, k, (struct span){ text + at, n - at < piece ? n - at : piece },
 		             out);
-	masking_flush(&x, out);
+	masking_flush(&x, k, out);
 	*hits = x.hits;
 	masking_done(&x);
 	marker_free(k);
@@ -82,19 +84,67 @@ TEST(what_cannot_be_one_goes_on_at_once_but_for_the_tail)
 	masking_feed(&x, k, span_of("a prompt of somebody $ "), &out);
 	CHECK_INT((int)out.len, 23 - 7);
 	CHECK_INT((int)masking_wait_ms(&x), MARKS_TAIL_MS);
-	masking_flush(&x, &out);
+	masking_flush(&x, k, &out);
 	CHECK_STR(str_text(&out), "a prompt of somebody $ ");
 	CHECK_INT((int)masking_wait_ms(&x), 0);
 	masking_feed(&x, k, span_of("hunter2-01"), &out);
 	CHECK_INT((int)masking_wait_ms(&x), MARKS_HELD_MS);
 	CHECK_STR(str_text(&out), "a prompt of somebody $ ");
 	/* Too late for these, and not for the rest. */
-	masking_flush(&x, &out);
+	masking_flush(&x, k, &out);
 	masking_feed(&x, k, span_of("23456789!"), &out);
-	masking_flush(&x, &out);
+	masking_flush(&x, k, &out);
 	CHECK_STR(str_text(&out), "a prompt of somebody $ hunter2-01********!");
 	CHECK_INT((int)x.hits, 1);
 	CHECK_STR(x.name, "one");
+	masking_done(&x);
+	marker_free(k);
+}
+
+/* As a child of the gate makes them (src/gate/purse.c). */
+static struct marker *spelled_marker(void)
+{
+	static const char *const forms[] = { SPELLED_VALUE, "UzNjcmV0L3ZhK3VlLSI8XyYw",
+		                             "5333637265742f76612b75652d223c5f2630" };
+	static struct marks m;
+
+	marks_begin(&m, key);
+	for (size_t i = 0; i < COUNT(forms); i++)
+		CHECK(marks_add(&m, "one", span_of(forms[i])));
+	return marker_new(&m);
+}
+
+TEST(it_is_masked_however_it_is_spelled_and_wherever_it_is_cut)
+{
+	struct marker *k = spelled_marker();
+
+	for (size_t i = 0; i < COUNT(spelled_texts); i++)
+		for (size_t cut = 0; cut <= strlen(spelled_texts[i]); cut++) {
+			AUTO(str_done) struct str out = { .max = 4096 };
+			struct masking x = { 0 };
+			struct span text = span_of(spelled_texts[i]);
+
+			masking_feed(&x, k, (struct span){ text.at, cut }, &out);
+			masking_feed(&x, k, span_after(text, cut), &out);
+			masking_flush(&x, k, &out);
+			CHECK_INT((long long)x.hits, 1);
+			CHECK_INT((long long)out.len, (long long)text.len);
+			CHECK(spelled_is_masked((struct span){ out.data, text.len }));
+			masking_done(&x);
+		}
+	marker_free(k);
+}
+
+TEST(a_prompt_with_colours_is_no_reason_to_wait)
+{
+	struct marker *k = marker();
+	struct masking x = { 0 };
+	AUTO(str_done) struct str out = { .max = 4096 };
+
+	masking_feed(&x, k, span_of("\033[1;32muser@host\033[0m:\033[34m~\033[0m$ "), &out);
+	CHECK_INT((int)masking_wait_ms(&x), MARKS_TAIL_MS);
+	masking_feed(&x, k, span_of("\033[31mhunter2-0\033[0m"), &out);
+	CHECK_INT((int)masking_wait_ms(&x), MARKS_HELD_MS);
 	masking_done(&x);
 	marker_free(k);
 }

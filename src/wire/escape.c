@@ -1,18 +1,21 @@
-#include "cli/escape.h"
+#include "wire/escape.h"
 
 #include "wire/utf8.h"
 
 /* Code points that are not shown as they are, besides C0 and C1: they turn the direction of
- * writing, end a line for some programs, or are not visible at all. */
+ * writing, end a line for some programs, or are not visible at all (Default_Ignorable_Code_Point
+ * of Unicode's DerivedCoreProperties.txt, and the blank of Braille). */
 static const struct {
 	uint32_t first, last;
 } hidden[] = {
-	{ 0x7f, 0x9f },     { 0xad, 0xad },       { 0x61c, 0x61c },   { 0x180e, 0x180e },
-	{ 0x200b, 0x200f }, { 0x2028, 0x202e },   { 0x2060, 0x206f }, { 0xfeff, 0xfeff },
-	{ 0xfff9, 0xfffb }, { 0xe0000, 0xe007f },
+	{ 0x7f, 0x9f },       { 0xad, 0xad },       { 0x34f, 0x34f },     { 0x61c, 0x61c },
+	{ 0x115f, 0x1160 },   { 0x17b4, 0x17b5 },   { 0x180b, 0x180f },   { 0x200b, 0x200f },
+	{ 0x2028, 0x202e },   { 0x2060, 0x206f },   { 0x2800, 0x2800 },   { 0x3164, 0x3164 },
+	{ 0xfe00, 0xfe0f },   { 0xfeff, 0xfeff },   { 0xffa0, 0xffa0 },   { 0xfff0, 0xfffb },
+	{ 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
 };
 
-static bool is_hidden(uint32_t c)
+bool escape_is_hidden(uint32_t c)
 {
 	for (size_t i = 0; i < COUNT(hidden); i++)
 		if (c >= hidden[i].first && c <= hidden[i].last)
@@ -36,7 +39,7 @@ static void add_whole(const struct escape *x, struct str *out)
 
 	bool is_kept = x->keeps_lines && (c == '\n' || c == '\t');
 
-	if (is_kept || (c >= 0x20 && !is_hidden(c)))
+	if (is_kept || (c >= 0x20 && !escape_is_hidden(c)))
 		str_addn(out, x->wait, x->n);
 	else if (c == '\n' || c == '\t')
 		str_add(out, c == '\n' ? "\\n" : "\\t");

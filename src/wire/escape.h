@@ -1,5 +1,6 @@
 /*
- * escape.h - foreign text on its way to a terminal.
+ * escape.h - foreign text on its way to a person: a terminal, an approval, a webhook, an agent's
+ * window.
  *
  * Names, labels, reasons, commands and paths come from inside a sandbox. What a terminal would act
  * on (control characters, C1, anything that turns the direction of writing) or that is no UTF-8
@@ -8,6 +9,9 @@
 #pragma once
 
 #include "base/str.h"
+
+/* A control character, one that turns the direction of writing, or one that nobody can see. */
+bool escape_is_hidden(uint32_t code_point);
 
 /* In pieces, wherever they were cut. Starts from { 0 }. */
 struct escape {

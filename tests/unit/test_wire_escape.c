@@ -1,4 +1,4 @@
-#include "cli/escape.h"
+#include "wire/escape.h"
 
 #include "test.h"
 
