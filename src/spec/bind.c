@@ -260,6 +260,7 @@ static const struct opt rows[] = {
 	{ .key = "push", .type = &opt_list, .check = check_ref, FIELD(push), .max = LIST_MAX },
 	{ .key = "push_ask", .type = &opt_list, .check = check_ref, FIELD(push_ask), .max = LIST_MAX },
 	{ .key = "approve", .type = &opt_text, .check = check_word, .words = approve_words, FIELD(approve) },
+	{ .key = "only_bound", .type = &opt_bool, FIELD(is_only_bound) },
 	{ .key = "env", .type = &opt_text, .check = check_env_name, FIELD(env) },
 	{ .key = "ttl", .type = &opt_text, .check = check_ttl, FIELD(ttl) },
 	{ .key = "canary", .type = &opt_text, .check = check_canary, FIELD(canary) },
@@ -281,7 +282,7 @@ static int check_planted(struct bind *b, struct err *e)
 {
 	b->arg = "";
 	if (b->hosts.len + b->methods.len + b->paths.len + b->git.len + b->push.len > 0 ||
-	    b->inject || b->format || b->ttl)
+	    b->inject || b->format || b->ttl || b->is_only_bound)
 		return err_new(e, ERR_INVALID,
 		               "canary: it is sent nowhere; env, file and workspaces go with it");
 	if (!b->env && !b->file)

@@ -15,6 +15,7 @@
  *    "push_ask": ["refs/heads/main"],                        these too, when a person has said yes
  *    "approve": "each",        a person is asked for each request; "first": for the first one of a
  *                              sandbox
+ *    "only_bound": true,       a request to its hosts that no binding is for is refused
  *    "env": "API_TOKEN",       the variable inside that has the placeholder
  *    "ttl": "1h",              of the sandbox's life
  *    "workspaces": ["total"]}  only sandboxes that have one of these, by key or id
@@ -50,7 +51,8 @@ struct bind {
 	const char *approve; /* NULL: nobody is asked */
 	const char *env, *ttl, *api;
 	const char *canary, *file; /* NULL: it is a secret */
-	uint64_t ttl_ms;           /* 0: as long as the sandbox */
+	bool is_only_bound;
+	uint64_t ttl_ms; /* 0: as long as the sandbox */
 };
 
 /* On failure *b is not touched. */

@@ -15,6 +15,8 @@ int check_switch(const struct opt *o, struct arena *a, const char *text, const c
                  struct err *e) MUST_USE;
 int check_domain(const struct opt *o, struct arena *a, const char *text, const char **out,
                  struct err *e) MUST_USE;
+int check_ports(const struct opt *o, struct arena *a, const char *text, const char **out,
+                struct err *e) MUST_USE;
 int check_level(const struct opt *o, struct arena *a, const char *text, const char **out,
                 struct err *e) MUST_USE;
 int check_key(const struct opt *o, struct arena *a, const char *text, const char **out,

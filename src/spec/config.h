@@ -76,6 +76,7 @@ struct config {
 	uint64_t service_id, idle_exit_ms, ttl_ms, keep_records_ms, keep_trash_ms;
 	uint64_t keep_ledger_bytes, ledger_burst;
 	const char *domain;         /* of hosts that are sandboxes (src/e2b); NULL: none */
+	const char *ports;          /* that tokens may name: "20000-29999", "none" */
 	const char *process_events; /* on or off: programs that commands start are in the ledger */
 	const char *log;            /* the least that is said: debug, info, warn or error */
 	struct config_net net;
@@ -87,6 +88,12 @@ struct config {
 	struct config_store store;
 	struct spec defaults, most; /* of these only the limits */
 };
+
+/* "20000-29999", "none" (then first is 0). -1: neither. */
+struct config_ports {
+	uint16_t first, last;
+};
+int config_ports(const char *text, struct config_ports *out, struct err *e) MUST_USE;
 
 void config_init(struct config *c);
 void config_done(struct config *c);

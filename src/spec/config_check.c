@@ -4,6 +4,8 @@
 #include "spec/opts.h"
 #include "wire/hostname.h"
 
+#define PORT_LEAST 1024 /* those below are not the daemon's to give */
+
 int check_preset(const struct opt *o, struct arena *a, const char *text, const char **out,
                  struct err *e)
 {
@@ -52,6 +54,36 @@ int check_domain(const struct opt *o, struct arena *a, const char *text, const c
 	(void)o;
 	if (!hostname_is_place(text))
 		return err_new(e, ERR_INVALID, "\"%s\" is not NAME[:PORT]", quote(text).text);
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
+int config_ports(const char *text, struct config_ports *out, struct err *e)
+{
+	unsigned int first = 0, last = 0;
+	int end = 0;
+
+	*out = (struct config_ports){ 0, 0 };
+	if (!text || strcmp(text, "none") == 0)
+		return 0;
+	if (sscanf(text, "%5u-%5u%n", &first, &last, &end) != 2 || text[end] ||
+	    text[strspn(text, "0123456789-")] || first < PORT_LEAST || last < first ||
+	    last > UINT16_MAX)
+		return err_new(e, ERR_INVALID,
+		               "\"%s\" is neither FIRST-LAST (%d to 65535) nor none",
+		               quote(text).text, PORT_LEAST);
+	*out = (struct config_ports){ (uint16_t)first, (uint16_t)last };
+	return 0;
+}
+
+int check_ports(const struct opt *o, struct arena *a, const char *text, const char **out,
+                struct err *e)
+{
+	struct config_ports unused;
+
+	(void)o;
+	if (config_ports(text, &unused, e) < 0)
+		return -1;
 	*out = arena_strdup(a, text);
 	return 0;
 }

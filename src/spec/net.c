@@ -121,6 +121,21 @@ static int check_publish(const struct opt *o, struct arena *a, const char *text,
 
 /* ---- rate ---- */
 
+int speed_parse(const char *text, uint64_t *out, struct err *e)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	size_t len = strcspn(text, "/");
+	struct err unused;
+
+	if (strcmp(text + len, "/s") != 0 ||
+	    size_parse(arena_strndup(&a, text, len), out, &unused) < 0 || *out < SPEED_MIN ||
+	    *out > SPEED_MAX)
+		return err_new(e, ERR_INVALID,
+		               "\"%s\" is not a speed such as 500k/s or 1m/s (from 1k/s to 1t/s)",
+		               quote(text).text);
+	return 0;
+}
+
 /* "200/m": so many per second, minute or hour. */
 static int check_rate(const struct opt *o, struct arena *a, const char *text, const char **out,
                       struct err *e)
@@ -168,6 +183,19 @@ static int rate_set(struct input *in, const struct opt *o, void *into, json_t *v
 
 static const struct opt_type opt_rate = { .wants = "text", .set = rate_set };
 
+/* "1m/s": so many bytes in a second. */
+static int check_speed(const struct opt *o, struct arena *a, const char *text, const char **out,
+                       struct err *e)
+{
+	uint64_t n = 0;
+
+	(void)o;
+	if (speed_parse(text, &n, e) < 0)
+		return -1;
+	*out = arena_strdup(a, text);
+	return 0;
+}
+
 /* clang-format off */
 static const struct opt rate_rows[] = {
 	{ .key = "connections", .type = &opt_rate, .check = check_rate,
@@ -176,6 +204,10 @@ static const struct opt rate_rows[] = {
 	  .forms = "bytes or a size: `1g`", .help = "sent in the life of the sandbox" },
 	{ .key = "bytes_down", .type = &opt_rate, .check = check_bytes,
 	  .forms = "bytes or a size: `1g`", .help = "received in the life of the sandbox" },
+	{ .key = "up", .type = &opt_rate, .check = check_speed,
+	  .forms = "a size per second: `1m/s`", .help = "how fast it sends, all connections together" },
+	{ .key = "down", .type = &opt_rate, .check = check_speed,
+	  .forms = "a size per second: `1m/s`", .help = "how fast it receives, all connections together" },
 };
 /* clang-format on */
 const struct opt_table rate_table = { rate_rows, COUNT(rate_rows) };

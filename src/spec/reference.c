@@ -149,7 +149,7 @@ static const char net_text[] =
     "  http:\n"
     "    - {host: api.example.com, methods: [GET], paths: [\"/repos/acme/app/**\"]}\n"
     "  inspect: [\"*.example.net\"]\n"
-    "  rate: {connections: 200/m, bytes_up: 1g}\n"
+    "  rate: {connections: 200/m, bytes_up: 1g, up: 1m/s}\n"
     "```\n"
     "\n"
     "In a path of `http`, `*` is one segment or a part of one, `**` any number of segments; at the "

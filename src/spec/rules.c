@@ -275,15 +275,24 @@ static int connections_compile(struct rules *r, const char *text, struct err *e)
 
 static int rates_compile(struct rules *r, const struct pair_list *rate, struct err *e)
 {
+	const struct {
+		const char *key;
+		int (*parse)(const char *text, uint64_t *out, struct err *e);
+		uint64_t *field;
+	} sizes[] = { { "bytes_up", size_parse, &r->rates.bytes_up },
+		      { "bytes_down", size_parse, &r->rates.bytes_down },
+		      { "up", speed_parse, &r->rates.up },
+		      { "down", speed_parse, &r->rates.down } };
+
 	for (size_t i = 0; i < rate->len; i++) {
 		const struct text_pair *p = &rate->at[i];
-		int ret = strcmp(p->key, "connections") == 0 ? connections_compile(r, p->value, e)
-		          : strcmp(p->key, "bytes_up") == 0
-		              ? size_parse(p->value, &r->rates.bytes_up, e)
-		              : size_parse(p->value, &r->rates.bytes_down, e);
 
-		if (ret < 0)
+		if (strcmp(p->key, "connections") == 0 && connections_compile(r, p->value, e) < 0)
 			return -1;
+		for (size_t k = 0; k < COUNT(sizes); k++)
+			if (strcmp(p->key, sizes[k].key) == 0 &&
+			    sizes[k].parse(p->value, sizes[k].field, e) < 0)
+				return -1;
 	}
 	return 0;
 }

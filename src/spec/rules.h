@@ -101,6 +101,7 @@ struct rates {
 	uint32_t connections; /* new ones in connections_ms */
 	uint32_t connections_ms;
 	uint64_t bytes_up, bytes_down; /* in the life of the sandbox */
+	uint64_t up, down;             /* bytes in a second */
 };
 
 enum rules_proxy { PROXY_NONE, PROXY_HTTP, PROXY_SOCKS5 };
@@ -194,8 +195,15 @@ bool rules_may_dial(const struct rules *r, const struct rules_addr *to, enum gat
 struct verdict rules_http(const struct rules *r, const struct question *q, const char *method,
                           const char *path);
 
-/* Some secret is bound to that name: on whatever port, no other credential goes there. */
+/* Some secret is bound to that name, on whatever port. */
 bool rules_is_bound(const struct rules *r, const char *name);
+/* The same, and for that path of it (NULL: it could be read in two ways): no other credential goes
+ * there. */
+bool rules_is_exclusive(const struct rules *r, const char *name, const char *path);
+/* Some secret that is bound to that name wants no request there but those of a binding. */
+bool rules_is_only_bound(const struct rules *r, const char *name);
+/* Method or path of a request to that host decide something: a rule of http, or a binding. */
+bool rules_judges_requests(const struct rules *r, const char *name, uint16_t port);
 /* The secret is for this host and port; for this request of it, at this time. `path` as in
  * rules_http(); NULL: none. Git is not judged here. */
 bool cred_has_host(const struct cred_rule *c, const char *name, uint16_t port);

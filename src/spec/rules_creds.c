@@ -85,14 +85,41 @@ bool cred_has_host(const struct cred_rule *c, const char *name, uint16_t port)
 	return false;
 }
 
+/* On any port. */
+static bool is_bound_to(const struct cred_rule *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_hosts; i++)
+		if (host_covers(&c->hosts[i], name, c->hosts[i].port))
+			return true;
+	return false;
+}
+
 bool rules_is_bound(const struct rules *r, const char *name)
 {
 	for (size_t i = 0; i < r->creds.len; i++)
-		for (size_t k = 0; k < r->creds.at[i].n_hosts; k++)
-			if (host_covers(&r->creds.at[i].hosts[k], name,
-			                r->creds.at[i].hosts[k].port))
-				return true;
+		if (is_bound_to(&r->creds.at[i], name))
+			return true;
 	return false;
+}
+
+bool rules_is_only_bound(const struct rules *r, const char *name)
+{
+	for (size_t i = 0; i < r->creds.len; i++)
+		if (r->creds.at[i].bind.is_only_bound && is_bound_to(&r->creds.at[i], name))
+			return true;
+	return false;
+}
+
+bool rules_judges_requests(const struct rules *r, const char *name, uint16_t port)
+{
+	for (size_t i = 0; i < r->creds.len; i++) {
+		const struct bind *b = &r->creds.at[i].bind;
+
+		if (b->methods.len + b->paths.len + b->git.len + b->is_only_bound > 0 &&
+		    is_bound_to(&r->creds.at[i], name))
+			return true;
+	}
+	return http_find(r, name, port);
 }
 
 static bool has_text(const struct text_list *l, const char *text)
@@ -109,6 +136,15 @@ static bool has_path(const struct text_list *l, const char *path)
 		if (path_matches(l->at[i], path))
 			return true;
 	return l->len == 0;
+}
+
+bool rules_is_exclusive(const struct rules *r, const char *name, const char *path)
+{
+	for (size_t i = 0; i < r->creds.len; i++)
+		if (is_bound_to(&r->creds.at[i], name) &&
+		    (!path || has_path(&r->creds.at[i].bind.paths, path)))
+			return true;
+	return false;
 }
 
 bool cred_has_request(const struct cred_rule *c, const char *method, const char *path,

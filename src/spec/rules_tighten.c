@@ -250,7 +250,8 @@ static bool keeps_rates(const struct rates *now, const struct rates *next)
 	return is_no_more(now->connections, next->connections) &&
 	       (now->connections == 0 || next->connections_ms >= now->connections_ms) &&
 	       is_no_more(now->bytes_up, next->bytes_up) &&
-	       is_no_more(now->bytes_down, next->bytes_down);
+	       is_no_more(now->bytes_down, next->bytes_down) && is_no_more(now->up, next->up) &&
+	       is_no_more(now->down, next->down);
 }
 
 static bool is_same_proxy(const struct rules *now, const struct rules *next)
@@ -258,6 +259,12 @@ static bool is_same_proxy(const struct rules *now, const struct rules *next)
 	return now->proxy == next->proxy && now->proxy_port == next->proxy_port &&
 	       (now->proxy == PROXY_NONE || strcmp(now->proxy_host, next->proxy_host) == 0);
 }
+
+/* A field that is not judged below would let looser rules pass as tighter ones: judge it, then
+ * change the number. Not judged, since they allow nothing by themselves: arena, own (the host's),
+ * creds and canaries (the daemon's), ask_ms. */
+_Static_assert(sizeof(struct rates) == 40, "a new rate is judged in keeps_rates()");
+_Static_assert(sizeof(struct rules) == 416, "a new field is judged in rules_tightens()");
 
 bool rules_tightens(const struct rules *now, const struct rules *next)
 {

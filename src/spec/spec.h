@@ -84,7 +84,7 @@ struct net_spec {
 	struct pair_list mocks;            /* rules file -> its text */
 	VEC(struct http_rule) http;
 	struct text_list publish; /* "preset:npm", "npm:example.org": becomes rules of http */
-	struct pair_list rate;    /* connections, bytes_up, bytes_down -> text as written */
+	struct pair_list rate; /* connections, bytes_up, bytes_down, up, down -> text as written */
 };
 
 enum profile { PROFILE_DEFAULT, PROFILE_ROOTFUL };
@@ -173,4 +173,8 @@ int user_parse(const char *text, struct user_ref *out, struct err *e) MUST_USE;
 
 /* "4g", "10m", "512": sizes are powers of 1024, durations take ms s m h d and mean seconds else. */
 int size_parse(const char *text, uint64_t *out, struct err *e) MUST_USE;
+/* "1m/s": bytes in a second. */
+#define SPEED_MIN 1024ull
+#define SPEED_MAX (1ull << 40)
+int speed_parse(const char *text, uint64_t *out, struct err *e) MUST_USE;
 int duration_parse(const char *text, uint64_t *out_ms, struct err *e) MUST_USE;

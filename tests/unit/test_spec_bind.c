@@ -26,6 +26,10 @@ TEST(canonical_text_is_read_back_as_itself)
 		  "{\"hosts\":[\"a.test\"],\"inject\":\"header:X-Key\",\"format\":\"Token {}\","
 		  "\"methods\":[\"GET\"],\"paths\":[\"/a/**\"],\"env\":\"A_KEY\",\"ttl\":\"1h\","
 		  "\"workspaces\":[\"total\"]}" },
+		{ "{\"hosts\":[\"a.test\"],\"only_bound\":true}",
+		  "{\"hosts\":[\"a.test\"],\"inject\":\"bearer\",\"only_bound\":true}" },
+		{ "{\"hosts\":[\"a.test\"],\"only_bound\":false}",
+		  "{\"hosts\":[\"a.test\"],\"inject\":\"bearer\"}" },
 		{ "{\"hosts\":[\"a.test\"],\"approve\":\"first\",\"git\":[\"a\"],"
 		  "\"push_ask\":[\"refs/heads/*\"]}",
 		  "{\"hosts\":[\"a.test\"],\"inject\":\"bearer\",\"git\":[\"a\"],"
