@@ -6,7 +6,9 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -87,6 +89,113 @@ static int sys_16(void)
 	attempt("so-bindtodevice", set_option(SOL_SOCKET, SO_BINDTODEVICE, "lo", 3), NULL);
 	attempt("tcp-ulp", set_option(IPPROTO_TCP, TCP_ULP, "tls", 4),
 	        (const int[]){ ENOTCONN, 0 });
+	return 0;
+}
+
+/* ONE program each: kernels exist that stop when many are freed at once. */
+static long attach(int option)
+{
+	struct sock_filter take_all[] = { { .code = BPF_RET | BPF_K, .k = 0xffff } };
+	struct sock_fprog program = { .len = COUNT(take_all), .filter = take_all };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	static const int one = 1, none = -1;
+
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one) < 0)
+		return -1;
+	if (option == SO_ATTACH_BPF || option == SO_ATTACH_REUSEPORT_EBPF)
+		return setsockopt(fd, SOL_SOCKET, option, &none, sizeof none);
+	return setsockopt(fd, SOL_SOCKET, option, &program, sizeof program);
+}
+
+static int sys_26(void)
+{
+	static const int past_rights[] = { EBADF, 0 };
+
+	attempt("attach-filter", attach(SO_ATTACH_FILTER), NULL);
+	attempt("attach-bpf", attach(SO_ATTACH_BPF), past_rights);
+	attempt("attach-reuseport-cbpf", attach(SO_ATTACH_REUSEPORT_CBPF), NULL);
+	attempt("attach-reuseport-ebpf", attach(SO_ATTACH_REUSEPORT_EBPF), past_rights);
+	return 0;
+}
+
+/* Open: the socket lingers now, and whoever closes it waits. */
+static int sys_27(void)
+{
+	struct linger want = { .l_onoff = 1, .l_linger = 5 }, is = { 0 };
+	socklen_t len = sizeof is;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	long r = fd < 0 ? -1 : setsockopt(fd, SOL_SOCKET, SO_LINGER, &want, sizeof want);
+	int err = r < 0 ? errno : 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_LINGER, &is, &len) < 0)
+		return -1;
+	report("linger", err, is.l_onoff != 0, "on %d for %d s", is.l_onoff, is.l_linger);
+	is.l_onoff = 0;
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &is, sizeof is);
+	return 0;
+}
+
+static long by_link(unsigned long request, const void *of)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -1 : ioctl(fd, request, of);
+}
+
+/* With NULL or a name that nobody has: each fails, but after the kernel has asked for a module. */
+static int sys_28(void)
+{
+	static const int asked[] = { EFAULT, ENOPKG, EINVAL, ENODEV, EOPNOTSUPP, ENOSYS, 0 };
+	static const struct {
+		const char *op;
+		unsigned long request;
+	} links[] = {
+		{ "get-bridge", SIOCGIFBR },    { "set-bridge", SIOCSIFBR },
+		{ "add-bridge", SIOCBRADDBR },  { "del-bridge", SIOCBRDELBR },
+		{ "bridge-link", SIOCBRADDIF }, { "bridge-unlink", SIOCBRDELIF },
+		{ "get-vlan", SIOCGIFVLAN },    { "set-vlan", SIOCSIFVLAN },
+	};
+	static const char key[256] = { AF_INET };
+
+	for (size_t i = 0; i < COUNT(links); i++)
+		attempt(links[i].op, by_link(links[i].request, NULL), asked);
+	attempt("tcp-md5", set_option(IPPROTO_TCP, TCP_MD5SIG, key, 4), asked);
+	attempt("tcp-ao", set_option(IPPROTO_TCP, 38, key, 4), asked); /* TCP_AO_ADD_KEY */
+	return 0;
+}
+
+static long send_flagged(int flags)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	return send(pair[0], "x", 1, flags);
+}
+
+static long send_message(int flags)
+{
+	struct iovec bytes = { .iov_base = (char[]){ 'x' }, .iov_len = 1 };
+	struct mmsghdr message = { .msg_hdr = { .msg_iov = &bytes, .msg_iovlen = 1 } };
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	if (sendmmsg(pair[0], &message, 1, flags) < 0)
+		return -1;
+	return sendmsg(pair[0], &message.msg_hdr, flags);
+}
+
+static int sys_29(void)
+{
+	static const int one = 1;
+
+	attempt("urgent", send_flagged(MSG_OOB), NULL);
+	attempt("urgent-message", send_message(MSG_OOB), NULL);
+	attempt("zerocopy", send_flagged(MSG_ZEROCOPY), NULL);
+	attempt("so-zerocopy", set_option(SOL_SOCKET, SO_ZEROCOPY, &one, sizeof one), NULL);
+	attempt("use-send", send_flagged(MSG_NOSIGNAL), NULL);
+	attempt("use-message", send_message(MSG_NOSIGNAL), NULL);
 	return 0;
 }
 
@@ -279,6 +388,10 @@ static int net_31(void)
 const struct row net_rows[] = {
 	{ "SYS-15", sys_15 },
 	{ "SYS-16", sys_16 },
+	{ "SYS-26", sys_26 },
+	{ "SYS-27", sys_27 },
+	{ "SYS-28", sys_28 },
+	{ "SYS-29", sys_29 },
 	{ "NET-01", reach_all },
 	{ "NET-02", reach_all },
 	{ "NET-03", reach_all },

@@ -50,6 +50,52 @@ static int prc_01(void)
 	return 0;
 }
 
+/* With 0 a core_pattern that is a program is run, with the dump on its standard input: core(5). */
+static bool sets_core_limit(bool is_by_prlimit, rlim_t to)
+{
+	struct rlimit want = { to, to }, is = { 0 };
+	long r =
+	    is_by_prlimit ? prlimit(0, RLIMIT_CORE, &want, NULL) : setrlimit(RLIMIT_CORE, &want);
+
+	return getrlimit(RLIMIT_CORE, &is) == 0 && r == 0 && is.rlim_cur == to;
+}
+
+static long try_core_setrlimit(void)
+{
+	return errno = 0, sets_core_limit(false, 0) ? 0 : -1;
+}
+
+static long try_core_prlimit(void)
+{
+	return errno = 0, sets_core_limit(true, 0) ? 0 : -1;
+}
+
+static long try_core_prlimit_old(void)
+{
+	struct rlimit want = { 0, 0 }, old;
+
+	return prlimit(0, RLIMIT_CORE, &want, &old);
+}
+
+static long use_core_limit(void)
+{
+	struct rlimit is;
+
+	return prlimit(0, RLIMIT_CORE, NULL, &is);
+}
+
+static int prc_13(void)
+{
+	static const struct try tries[] = {
+		{ "core-setrlimit", try_core_setrlimit, { 0 } },
+		{ "core-prlimit", try_core_prlimit, { 0 } },
+		{ "core-prlimit-old", try_core_prlimit_old, { 0 } },
+		{ "use-core-limit", use_core_limit, { 0 } },
+	};
+
+	return attempt_all(tries, COUNT(tries));
+}
+
 struct walk {
 	const char *const *names; /* only these; NULL: all */
 	int tried, opened, err;
@@ -163,6 +209,14 @@ static int prc_04(void)
 		"/proc/acpi/wakeup",
 		"/proc/asound/version",
 		"/proc/interrupts",
+		"/proc/config.gz",
+		"/proc/diskstats",
+		"/proc/locks",
+		"/proc/modules",
+		"/proc/partitions",
+		"/proc/softirqs",
+		"/proc/pressure/cpu",
+		"/proc/bus/pci/devices",
 		"/proc/kmsg",
 		"/proc/kpagecount",
 		"/proc/slabinfo",
@@ -274,9 +328,15 @@ static int prc_11(void)
 }
 
 const struct row prc_rows[] = {
-	{ "PRC-01", prc_01 },     { "PRC-02", prc_02 },
-	{ "PRC-03", prc_03 },     { "PRC-04", prc_04 },
-	{ "PRC-05", walk_roots }, { "PRC-06", walk_roots },
-	{ "PRC-10", prc_10 },     { "PRC-11", prc_11 },
-	{ "PRC-12", prc_11 },     { 0 },
+	{ "PRC-01", prc_01 },
+	{ "PRC-02", prc_02 },
+	{ "PRC-03", prc_03 },
+	{ "PRC-04", prc_04 },
+	{ "PRC-05", walk_roots },
+	{ "PRC-06", walk_roots },
+	{ "PRC-10", prc_10 },
+	{ "PRC-11", prc_11 },
+	{ "PRC-12", prc_11 },
+	{ "PRC-13", prc_13 },
+	{ 0 },
 };

@@ -8,16 +8,19 @@
 
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/filter.h>
 #include <linux/io_uring.h>
 #include <linux/kcmp.h>
 #include <linux/keyctl.h>
 #include <linux/perf_event.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/klog.h>
 #include <sys/mount.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/quota.h>
 #include <sys/syscall.h>
@@ -124,6 +127,17 @@ static long try_clone3(void)
 	return reap_clone(syscall(SYS_clone3, &a, sizeof a));
 }
 
+/* As the process that bears commands says it (os/proc.h, CLONE_MARK). */
+static long try_clone3_marked(void)
+{
+	union {
+		struct clone_args a;
+		char bytes[128];
+	} u = { .a = { .flags = space_flag, .exit_signal = SIGCHLD } };
+
+	return reap_clone(syscall(SYS_clone3, &u, sizeof u));
+}
+
 /* Into a namespace that we are in already: EINVAL for user and for time comes after the check. */
 static long try_setns(void)
 {
@@ -135,12 +149,24 @@ static long try_setns(void)
 	return fd < 0 ? -1 : setns(fd, 0);
 }
 
+static long try_setns_named(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/self/ns/%s", space_name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -1 : setns(fd, (int)space_flag);
+}
+
 static int sys_04(void)
 {
 	static const struct try ways[] = {
 		{ "unshare", try_unshare, { 0 } },
 		{ "clone", try_clone, { 0 } },
 		{ "clone3", try_clone3, { 0 } },
+		{ "clone3-marked", try_clone3_marked, { 0 } },
+		{ "setns-named", try_setns_named, { EINVAL, EUSERS } },
 		{ "setns", try_setns, { EINVAL, EUSERS } },
 	};
 
@@ -151,7 +177,8 @@ static int sys_04(void)
 
 			/* clone(2) has the exit signal where NEWTIME is; "all" is no file. */
 			if ((t.fn == try_clone && spaces[i].flag == CLONE_NEWTIME) ||
-			    (t.fn == try_setns && strcmp(spaces[i].name, "all") == 0))
+			    ((t.fn == try_setns || t.fn == try_setns_named) &&
+			     strcmp(spaces[i].name, "all") == 0))
 				continue;
 			space_flag = spaces[i].flag;
 			space_name = spaces[i].name;
@@ -495,12 +522,54 @@ static int sys_21(void)
 	return attempt_raw(raw, COUNT(raw));
 }
 
+static long load_filter(bool is_by_prctl)
+{
+	struct sock_filter allow[] = { { .code = BPF_RET | BPF_K, .k = SECCOMP_RET_ALLOW } };
+	struct sock_fprog program = { .len = COUNT(allow), .filter = allow };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -1;
+	return is_by_prctl ? prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)
+	                   : syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+}
+
+/* In a child that ends: the number that it could load of n, half of them by each call. */
+static long load_in_child(long n)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		long done = 0;
+
+		while (done < n && load_filter(done % 2) == 0)
+			done++;
+		_exit((int)done);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid ? WEXITSTATUS(status) : -1;
+}
+
+/* Arguments: loads (few: kernels exist that stop when many are freed at once), how many may live.
+ * The children that ended make room, so the last gets as many as the first. */
+static int sys_30(void)
+{
+	long n = arg_number(0, 12), most = arg_number(1, 8);
+	long first = load_in_child(n), second = 0;
+
+	report("bomb", ENOMEM, first > most, "%ld of %ld", first, n);
+	usleep(300000); /* a census is not taken more often than that */
+	second = load_in_child(most / 2);
+	report("use-after-end", second == most / 2 ? 0 : ENOMEM, second == most / 2, "%ld of %ld",
+	       second, most / 2);
+	report("use-question", 0,
+	       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) < 0 && errno == EFAULT, " ");
+	return 0;
+}
+
 const struct row sys_rows[] = {
-	{ "SYS-03", sys_03 }, { "SYS-04", sys_04 },
-	{ "SYS-05", sys_05 }, { "SYS-06", sys_06 },
-	{ "SYS-07", sys_07 }, { "SYS-08", sys_08 },
-	{ "SYS-09", sys_09 }, { "SYS-10", sys_10 },
-	{ "SYS-11", sys_11 }, { "SYS-13", sys_13 },
-	{ "SYS-17", sys_17 }, { "SYS-18", sys_18 },
-	{ "SYS-21", sys_21 }, { 0 },
+	{ "SYS-03", sys_03 }, { "SYS-04", sys_04 }, { "SYS-05", sys_05 },
+	{ "SYS-06", sys_06 }, { "SYS-07", sys_07 }, { "SYS-08", sys_08 },
+	{ "SYS-09", sys_09 }, { "SYS-10", sys_10 }, { "SYS-11", sys_11 },
+	{ "SYS-13", sys_13 }, { "SYS-17", sys_17 }, { "SYS-18", sys_18 },
+	{ "SYS-21", sys_21 }, { "SYS-30", sys_30 }, { 0 },
 };
