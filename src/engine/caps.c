@@ -22,6 +22,11 @@ uint64_t caps_kept(const struct plan *p, const struct command *c)
 	return p->rootful && c->uid == 0 ? ROOTFUL : 0;
 }
 
+unsigned long caps_securebits(uint64_t kept)
+{
+	return kept ? LOCKED_ALWAYS : LOCKED_UNPRIVILEGED;
+}
+
 int caps_bound(uint64_t kept, struct err *e)
 {
 	int r = os_caps_bound(kept);
@@ -29,14 +34,27 @@ int caps_bound(uint64_t kept, struct err *e)
 	return r < 0 ? err_sys(e, -r, "empty the bounding set") : 0;
 }
 
+/* With fs.suid_dumpable=1 the kernel opens a process that has changed its ids to others of its
+ * user. Said while the capabilities are still there: until then nobody inside, who has fewer, may
+ * trace it. */
+static int become(uid_t uid, gid_t gid, struct err *e)
+{
+	int r = fault_layer_off("ids") ? 0 : os_set_ids(uid, gid);
+
+	if (r >= 0)
+		r = os_prctl(PR_SET_DUMPABLE, 0);
+	return r < 0 ? err_sys(e, -r, "become %u:%u", uid, gid) : 0;
+}
+
 static int drop(uid_t uid, gid_t gid, uint64_t kept, struct err *e)
 {
-	int r = os_prctl(PR_SET_SECUREBITS, kept ? LOCKED_ALWAYS : LOCKED_UNPRIVILEGED);
+	int r =
+	    fault_layer_off("securebits") ? 0 : os_prctl(PR_SET_SECUREBITS, caps_securebits(kept));
 	if (r < 0)
 		return err_sys(e, -r, "lock the securebits");
-	r = os_set_ids(uid, gid);
+	r = become(uid, gid, e);
 	if (r < 0)
-		return err_sys(e, -r, "become %u:%u", uid, gid);
+		return r;
 	r = os_caps_ambient(0);
 	if (r >= 0)
 		r = os_caps_set(kept, kept, 0);
@@ -45,18 +63,15 @@ static int drop(uid_t uid, gid_t gid, uint64_t kept, struct err *e)
 
 static int no_new_privs(struct err *e)
 {
-	int r = os_prctl(PR_SET_NO_NEW_PRIVS, 1);
+	int r = fault_layer_off("nnp") ? 0 : os_prctl(PR_SET_NO_NEW_PRIVS, 1);
 
 	return r < 0 ? err_sys(e, -r, "set no_new_privs") : 0;
 }
 
 int caps_drop(const struct plan *p, const struct command *c, struct err *e)
 {
-	if (fault_layer_off("caps")) {
-		int r = os_set_ids(c->uid, c->gid);
-
-		return r < 0 ? err_sys(e, -r, "become %u", c->uid) : no_new_privs(e);
-	}
+	if (fault_layer_off("caps"))
+		return become(c->uid, c->gid, e) < 0 ? -1 : no_new_privs(e);
 	if (caps_bound(caps_kept(p, c), e) < 0 || drop(c->uid, c->gid, caps_kept(p, c), e) < 0)
 		return -1;
 	return no_new_privs(e);

@@ -10,6 +10,8 @@
 /* Capabilities that the command keeps: none, or the six of `profile: rootful` for root. */
 uint64_t caps_kept(const struct plan *p, const struct command *c);
 
+unsigned long caps_securebits(uint64_t kept);
+
 /* User, group, all five capability sets, securebits, no_new_privs. Nothing comes back after it. */
 int caps_drop(const struct plan *p, const struct command *c, struct err *e) MUST_USE;
 /* What a later execve could give back; the rights in use stay. */

@@ -1,14 +1,29 @@
 #include "engine/enforce.h"
 
+/* All of these were proved. */
+static bool has(const struct enforce_host *h, uint32_t walls)
+{
+	return (h->walls & walls) == walls;
+}
+
 static const char *by_cgroup(const struct enforce_host *h, enum cgroup_controller c)
 {
-	return cgroup_mechanism(h->cgroup, c);
+	return has(h, WALL_BIT(WALL_CGROUP) | WALL_BIT(WALL_LIMITS))
+	           ? cgroup_mechanism(h->cgroup, c)
+	           : NULL;
+}
+
+static const char *by_wall(const struct enforce_host *h, enum wall w, const char *by)
+{
+	return has(h, WALL_BIT(w)) ? by : NULL;
 }
 
 static const char *pids_by(const struct enforce_host *h)
 {
 	const char *by = by_cgroup(h, CG_PIDS);
 
+	if (!has(h, WALL_BIT(WALL_RLIMITS)))
+		return by;
 	if (!by)
 		return "rlimit";
 	return strcmp(by, "cgroup2") == 0 ? "cgroup2, rlimit" : "cgroup1, rlimit";
@@ -25,9 +40,9 @@ static const char *limit_by(const struct enforce_host *h, enum limit_id id)
 		return pids_by(h);
 	case LIMIT_DISK:
 	case LIMIT_INODES:
-		return "tmpfs";
+		return by_wall(h, WALL_DISK, "tmpfs");
 	case LIMIT_FILES:
-		return "rlimit";
+		return by_wall(h, WALL_RLIMITS, "rlimit");
 	case LIMIT_WALL:
 	case LIMIT_IDLE:
 		return "timerfd";
@@ -40,10 +55,16 @@ static const char *limit_by(const struct enforce_host *h, enum limit_id id)
 	return NULL;
 }
 
+#define UNPROVED "it was not proved when this sandbox was launched"
+
 static const char *limit_reason(const struct enforce_host *h, enum limit_id id)
 {
-	return id == LIMIT_IO ? "the scratch space lives in memory; there is no device to bound"
-	                      : enforce_reason(h);
+	if (id == LIMIT_IO)
+		return "the scratch space lives in memory; there is no device to bound";
+	if ((id == LIMIT_CPU && !cgroup_has(h->cgroup, CG_CPU)) ||
+	    (id == LIMIT_MEM && !cgroup_has(h->cgroup, CG_MEMORY)))
+		return enforce_reason(h);
+	return UNPROVED;
 }
 
 const char *enforce_reason(const struct enforce_host *h)
@@ -58,20 +79,50 @@ static bool is_storage(const struct spec *s, enum limit_id id)
 	return id == LIMIT_OUTPUT && !s->limits[id].named;
 }
 
+static const char *net_by(const struct spec *s, const struct enforce_host *h)
+{
+	if (s->net.mode == NET_DENY)
+		return by_wall(h, WALL_NETNS, "netns");
+	return has(h, WALL_BIT(WALL_NETNS) | WALL_BIT(WALL_NETWALLS)) ? "netns, nftables, gate"
+	                                                              : NULL;
+}
+
+static const char *fs_by(const struct enforce_host *h)
+{
+	const uint32_t tree = WALL_BIT(WALL_MOUNTNS) | WALL_BIT(WALL_ROOT) |
+	                      WALL_BIT(WALL_READ_ONLY) | WALL_BIT(WALL_MASKS) |
+	                      WALL_BIT(WALL_PROC_READ_ONLY);
+
+	if (!has(h, tree))
+		return NULL;
+	return has(h, WALL_BIT(WALL_LANDLOCK)) ? "mountns, landlock" : "mountns";
+}
+
+static const char *user_by(const struct enforce_host *h)
+{
+	if (!has(h, WALL_BIT(WALL_USERNS) | WALL_BIT(WALL_IDS) | WALL_BIT(WALL_CAPS)))
+		return NULL;
+	return h->is_root ? "userns, own id range" : "userns, one id";
+}
+
 size_t enforce_rows(const struct spec *s, const struct enforce_host *h,
                     struct enforce_row rows[ENFORCE_ROWS_MAX])
 {
 	const struct enforce_row always[] = {
-		{ "net", s->net.mode == NET_DENY ? "netns" : "netns, nftables, gate", NULL, true },
-		{ "fs", h->has_landlock ? "mountns, landlock" : "mountns", NULL, true },
+		{ "net", net_by(s, h), NULL, true },
+		{ "fs", fs_by(h), NULL, true },
 		{ "creds", s->creds.len > 0 ? "scrubbed environment, gate" : "scrubbed environment",
 		  NULL, true },
-		{ "user", h->is_root ? "userns, own id range" : "userns, one id", NULL, true },
-		{ "syscalls", "seccomp", NULL, true },
+		{ "user", user_by(h), NULL, true },
+		{ "syscalls", by_wall(h, WALL_SECCOMP, "seccomp"), NULL, true },
 	};
 	size_t n = COUNT(always);
 
 	memcpy(rows, always, sizeof always);
+	for (size_t i = 0; i < n; i++)
+		rows[i].reason = rows[i].by ? NULL : UNPROVED;
+	if (s->net.mode != NET_DENY && s->net.rate.len > 0)
+		rows[n++] = (struct enforce_row){ "net.rate", "gate", NULL, true };
 	for (enum limit_id i = 0; i < LIMIT_COUNT; i++)
 		if (s->limits[i].value && !is_storage(s, i)) {
 			const char *by = limit_by(h, i);

@@ -5,12 +5,13 @@
 #pragma once
 
 #include "engine/cgroup.h"
+#include "engine/proof.h"
 #include "spec/spec.h"
 
 struct enforce_host {
 	bool is_root;
 	const struct cgroup *cgroup;
-	bool has_landlock;
+	uint32_t walls;   /* that were proved, or will have to be: engine/proof.h */
 	bool has_secrets; /* somebody keeps them */
 	int net_error;    /* a sandbox cannot have a network here: the errno; 0: it can */
 };

@@ -31,16 +31,16 @@ const char *judge_text(struct judge *j, const char *fmt, ...)
 
 /* ---- the walls --------------------------------------------------------------------- */
 
-#define WALL_BIT(try) (1u << (try))
-#define WALL_LANDLOCK WALL_BIT(TRY_COUNT) /* asked, not tried */
+#define TRY_BIT(try) (1u << (try))
+#define TRY_LANDLOCK_BIT TRY_BIT(TRY_COUNT) /* asked, not tried */
 
-struct wall {
+struct host_wall {
 	const char *name, *by, *why;
 	bool is_needed;
 };
 
 /* clang-format off */
-static const struct wall walls[] = {
+static const struct host_wall walls[] = {
 	[TRY_NAMESPACES] = { "namespaces", "user, mnt, pid, net, ipc, uts, cgroup",
 			     "nothing separates a sandbox from the host without them", true },
 	[TRY_OVERLAY]    = { "overlay", "overlayfs in a user namespace",
@@ -95,13 +95,13 @@ static const char *fix_of(enum host_try try, int error)
 /* Which needed walls do not stand, as bits. */
 static unsigned int walls_down(const struct hostfacts *f)
 {
-	unsigned int down = f->landlock_abi == 0 ? WALL_LANDLOCK : 0;
+	unsigned int down = f->landlock_abi == 0 ? TRY_LANDLOCK_BIT : 0;
 
 	for (enum host_try t = 0; t < TRY_COUNT; t++)
 		if (f->tried[t] > 0 && walls[t].is_needed)
-			down |= WALL_BIT(t);
+			down |= TRY_BIT(t);
 	if (settings_forbid_namespaces(f) && f->tried[TRY_NAMESPACES] != 0)
-		down |= WALL_BIT(TRY_NAMESPACES);
+		down |= TRY_BIT(TRY_NAMESPACES);
 	return down;
 }
 
@@ -135,7 +135,7 @@ static const char *where_covered(struct judge *j, enum host_try t)
 
 static void judge_wall(struct judge *j, enum host_try t)
 {
-	const struct wall *w = &walls[t];
+	const struct host_wall *w = &walls[t];
 	const int error = j->f->tried[t];
 	const char *covered = where_covered(j, t);
 	struct hostcheck_row row = { .area = AREA_WALLS, .name = w->name };
@@ -178,13 +178,13 @@ static const struct {
 	const char *field;
 	unsigned int walls;
 } needs[] = {
-	{ "net", WALL_BIT(TRY_NAMESPACES) },
+	{ "net", TRY_BIT(TRY_NAMESPACES) },
 	{ "fs",
-	  WALL_BIT(TRY_NAMESPACES) | WALL_BIT(TRY_OVERLAY) | WALL_BIT(TRY_PROC) | WALL_LANDLOCK },
-	{ "user", WALL_BIT(TRY_NAMESPACES) },
-	{ "syscalls", WALL_BIT(TRY_NOTIFY) },
-	{ "disk", WALL_BIT(TRY_NAMESPACES) },
-	{ "inodes", WALL_BIT(TRY_NAMESPACES) },
+	  TRY_BIT(TRY_NAMESPACES) | TRY_BIT(TRY_OVERLAY) | TRY_BIT(TRY_PROC) | TRY_LANDLOCK_BIT },
+	{ "user", TRY_BIT(TRY_NAMESPACES) },
+	{ "syscalls", TRY_BIT(TRY_NOTIFY) },
+	{ "disk", TRY_BIT(TRY_NAMESPACES) },
+	{ "inodes", TRY_BIT(TRY_NAMESPACES) },
 };
 
 static bool has_walls(const struct hostfacts *f, const char *field)
@@ -290,7 +290,7 @@ static void judge_mode(struct judge *j, enum host_mode mode)
 	AUTO(spec_done) struct spec s;
 	struct enforce_host host = { .is_root = mode == HOST_ROOT,
 		                     .cgroup = &j->f->cgroups[mode],
-		                     .has_landlock = j->f->landlock_abi > 0,
+		                     .walls = WALLS_ALL, /* has_walls() takes away */
 		                     .net_error = j->f->tried[TRY_NETFILTER] };
 	struct enforce_row rows[ENFORCE_ROWS_MAX];
 

@@ -47,6 +47,10 @@ const struct host_setting host_settings[] = {
 	  "a null pointer of the kernel may lead into memory of the attacker", ADVICE_NONE },
 	{ "net.core.bpf_jit_harden", 1, 2, 1, 0, false,
 	  "code inside chooses constants of compiled system call filters", ADVICE_NONE },
+	{ "net.core.bpf_jit_limit", 128ll << 20, ANY, 512ll << 20, 0, false,
+	  "compiled filters of all sandboxes and services share it; when it is full no sandbox starts", ADVICE_NONE },
+	{ "fs.suid_dumpable", 0, 0, 0, 0, false,
+	  "a process that changes its ids stays open to others of its user, and its memory is dumped", ADVICE_NONE },
 	{ "kernel.modules_disabled", 1, 1, 1, 0, false,
 	  "a request from inside may load a kernel module that nobody here uses; set it when all "
 	  "that is needed is loaded, it holds until the next boot", ADVICE_NONE },
@@ -184,6 +188,21 @@ static void judge_overlay(struct judge *j)
 	judge_add(j, row);
 }
 
+/* The kernel packs compiled programs since 5.18; since 6.9 freeing them can wait for a work that
+ * waits behind them (seen on 6.18, docs/decisions/0051-filters-of-code-inside.md). */
+static void judge_filters(struct judge *j)
+{
+	struct hostcheck_row row = { .area = AREA_SETTINGS, .name = "freed filters" };
+
+	row.by = is_older(j->f, 9) ? "one by one" : "may deadlock";
+	if (!is_older(j->f, 9))
+		judge_find(&row, HOST_WEAK,
+		           "Linux 6.9 and later can deadlock for good when about a thousand "
+		           "compiled filters are freed at once",
+		           advice(ADVICE_FILTERS));
+	judge_add(j, row);
+}
+
 void settings_judge(struct judge *j)
 {
 	for (size_t i = 0; i < host_n_settings; i++)
@@ -192,4 +211,5 @@ void settings_judge(struct judge *j)
 	judge_lsm(j);
 	judge_processor(j);
 	judge_overlay(j);
+	judge_filters(j);
 }

@@ -10,7 +10,9 @@
 #define READ                                                                                       \
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 
-static const char *const writable[] = { "/tmp", "/run", "/home", "/root", "/var", "/dev", "/work" };
+#define SCOPES_ABI 6
+
+static const char *const writable[] = { "/tmp", "/run", "/home", "/root", "/var", "/work" };
 
 static int allow(int ruleset, const char *path, uint64_t access, struct err *e)
 {
@@ -34,14 +36,16 @@ static bool is_shown_only(const struct plan *p, const char *path)
 
 static int allow_writable(int ruleset, const struct plan *p, uint64_t all, struct err *e)
 {
+	const uint64_t files = all & ~OS_LANDLOCK_IOCTL_DEV; /* devices lie in /dev only */
+
 	for (size_t i = 0; i < COUNT(writable); i++)
-		if (!is_shown_only(p, writable[i]) && allow(ruleset, writable[i], all, e) < 0)
+		if (!is_shown_only(p, writable[i]) && allow(ruleset, writable[i], files, e) < 0)
 			return -1;
 	for (size_t i = 0; i < p->n_mounts; i++)
 		if (!plan_is_read_only(&p->mounts[i]) &&
-		    allow(ruleset, plan_text(p, p->mounts[i].at), all, e) < 0)
+		    allow(ruleset, plan_text(p, p->mounts[i].at), files, e) < 0)
 			return -1;
-	return 0;
+	return is_shown_only(p, "/dev") ? 0 : allow(ruleset, "/dev", all, e);
 }
 
 int landlock_abi(void)
@@ -62,13 +66,21 @@ static int allow_program(int ruleset, int fd, struct err *e)
 	return r < 0 ? err_sys(e, -r, "allow the worker") : 0;
 }
 
-static int make_rules(const struct plan *p, bool is_installer, struct err *e)
+struct rules_for {
+	bool is_installer;
+	bool is_only; /* there is no other command, nor will be */
+};
+
+static int make_rules(const struct plan *p, struct rules_for f, struct err *e)
 {
 	int abi = os_landlock_abi();
+	bool is_installer = f.is_installer;
 
 	if (abi < 0)
 		return err_sys(e, -abi, "landlock");
-	AUTO(fd_close) int ruleset = os_landlock_ruleset(os_landlock_all(abi));
+	AUTO(fd_close)
+	int ruleset = os_landlock_ruleset(os_landlock_all(abi),
+	                                  f.is_only && abi >= SCOPES_ABI ? OS_LANDLOCK_SCOPES : 0);
 	if (ruleset < 0)
 		return err_sys(e, -ruleset, "make the ruleset");
 	if (allow(ruleset, "/", is_installer ? os_landlock_all(abi) : READ, e) < 0 ||
@@ -80,7 +92,7 @@ static int make_rules(const struct plan *p, bool is_installer, struct err *e)
 int landlock_rules(const struct plan *p, struct err *e)
 {
 	e->kind = ERR_NONE;
-	return fault_layer_off("landlock") ? -1 : make_rules(p, false, e);
+	return fault_layer_off("landlock") ? -1 : make_rules(p, (struct rules_for){ 0 }, e);
 }
 
 int landlock_enter(const struct plan *p, const struct command *c, struct landlock_fds fds,
@@ -92,7 +104,7 @@ int landlock_enter(const struct plan *p, const struct command *c, struct landloc
 	if (fault_layer_off("landlock"))
 		return 0;
 	if (fds.rules < 0 || fds.program >= 0 || is_installer) {
-		own = make_rules(p, is_installer, e);
+		own = make_rules(p, (struct rules_for){ is_installer, fds.rules < 0 }, e);
 		if (own < 0 || allow_program(own, fds.program, e) < 0)
 			return -1;
 	}

@@ -18,12 +18,12 @@ static const struct cgroup cgroup_pids = {
 	.trees = { { .is_v2 = true, .controllers = 1u << CG_PIDS } }, .n_trees = 1
 };
 
-static const struct enforce_host root_v1 = { true, &cgroup_v1, true, false, 0 };
-static const struct enforce_host root_v2 = { true, &cgroup_v2, true, false, 0 };
-static const struct enforce_host root_none = { true, &no_cgroup, false, false, 0 };
-static const struct enforce_host user_v2 = { false, &cgroup_v2, true, false, 0 };
-static const struct enforce_host user_none = { false, &no_cgroup, false, false, 0 };
-static const struct enforce_host user_pids = { false, &cgroup_pids, true, false, 0 };
+static const struct enforce_host root_v1 = { true, &cgroup_v1, WALLS_ALL, false, 0 };
+static const struct enforce_host root_v2 = { true, &cgroup_v2, WALLS_ALL, false, 0 };
+static const struct enforce_host root_none = { true, &no_cgroup, WALLS_ALL, false, 0 };
+static const struct enforce_host user_v2 = { false, &cgroup_v2, WALLS_ALL, false, 0 };
+static const struct enforce_host user_none = { false, &no_cgroup, WALLS_ALL, false, 0 };
+static const struct enforce_host user_pids = { false, &cgroup_pids, WALLS_ALL, false, 0 };
 
 /* ---- specs from flags -------------------------------------------------------------- */
 
@@ -206,7 +206,6 @@ TEST(walls_name_their_mechanism)
 	read_spec(&s, FLAGS());
 	CHECK_STR(row_of(&s, &root_v2, "net").by, "netns");
 	CHECK_STR(row_of(&s, &root_v2, "fs").by, "mountns, landlock");
-	CHECK_STR(row_of(&s, &user_none, "fs").by, "mountns");
 	CHECK_STR(row_of(&s, &root_v2, "user").by, "userns, own id range");
 	CHECK_STR(row_of(&s, &user_v2, "user").by, "userns, one id");
 	CHECK_STR(row_of(&s, &root_v2, "creds").by, "scrubbed environment");
@@ -288,4 +287,36 @@ TEST(what_is_denied_needs_no_provider)
 	read_spec(&s, FLAGS("net", "deny", "creds", "none", "backend", "native"));
 	check_taken(&s, &user_none);
 	check_taken(&s, &root_v1);
+}
+
+/* ---- facts ------------------------------------------------------------------------- */
+
+TEST(a_wall_that_was_not_proved_enforces_nothing)
+{
+	static const struct {
+		enum wall without;
+		const char *field, *by; /* NULL: nothing does */
+	} cases[] = {
+		{ WALL_LANDLOCK, "fs", "mountns" },  { WALL_MOUNTNS, "fs", NULL },
+		{ WALL_ROOT, "fs", NULL },           { WALL_MASKS, "fs", NULL },
+		{ WALL_PROC_READ_ONLY, "fs", NULL }, { WALL_NETNS, "net", NULL },
+		{ WALL_NETWALLS, "net", "netns" }, /* net: deny has none */
+		{ WALL_SECCOMP, "syscalls", NULL },  { WALL_USERNS, "user", NULL },
+		{ WALL_LIMITS, "mem", NULL },        { WALL_CGROUP, "cpu", NULL },
+		{ WALL_CGROUP, "pids", "rlimit" },   { WALL_RLIMITS, "pids", "cgroup2" },
+		{ WALL_RLIMITS, "files", NULL },     { WALL_DISK, "disk", NULL },
+	};
+	AUTO(spec_done) struct spec s;
+
+	read_spec(&s, FLAGS("mem", "1g", "cpu", "1", "pids", "64", "files", "64", "disk", "1g"));
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct enforce_host h = root_v2;
+
+		CHECK(row_of(&s, &h, cases[i].field).by != NULL);
+		h.walls &= ~WALL_BIT(cases[i].without);
+		struct enforce_row row = row_of(&s, &h, cases[i].field);
+		CHECK_STR(row.by, cases[i].by);
+		if (!row.by)
+			CHECK(row.reason && row.reason[0]);
+	}
 }

@@ -16,7 +16,7 @@ struct file {
 
 /* A host with nothing to complain about. */
 static const struct file good[] = {
-	{ "proc/sys/kernel/osrelease", "6.12.3-amd64" },
+	{ "proc/sys/kernel/osrelease", "6.8.3-amd64" },
 	{ "proc/sys/kernel/unprivileged_userns_clone", "1" },
 	{ "proc/sys/kernel/apparmor_restrict_unprivileged_userns", "0" },
 	{ "proc/sys/user/max_user_namespaces", "100" },
@@ -37,6 +37,8 @@ static const struct file good[] = {
 	{ "proc/sys/vm/unprivileged_userfaultfd", "0" },
 	{ "proc/sys/vm/mmap_min_addr", "65536" },
 	{ "proc/sys/net/core/bpf_jit_harden", "1" },
+	{ "proc/sys/net/core/bpf_jit_limit", "264241152" },
+	{ "proc/sys/fs/suid_dumpable", "0" },
 	{ "proc/sys/kernel/modules_disabled", "1" },
 	{ "proc/sys/kernel/core_pattern", "core" },
 	{ "proc/self/mountinfo", "22 1 0:21 / /proc rw - proc proc rw\n"
@@ -202,6 +204,14 @@ static const struct {
 	  "vm.mmap_min_addr", "0", "sysctl -w vm.mmap_min_addr=65536" },
 	{ { "proc/sys/net/core/bpf_jit_harden", "0" },
 	  "net.core.bpf_jit_harden", "0", "sysctl -w net.core.bpf_jit_harden=1" },
+	{ { "proc/sys/net/core/bpf_jit_limit", "33554432" },
+	  "net.core.bpf_jit_limit", "33554432", "sysctl -w net.core.bpf_jit_limit=536870912" },
+	{ { "proc/sys/fs/suid_dumpable", "1" },
+	  "fs.suid_dumpable", "1", "sysctl -w fs.suid_dumpable=0" },
+	{ { "proc/sys/fs/suid_dumpable", "2" },
+	  "fs.suid_dumpable", "2", "sysctl -w fs.suid_dumpable=0" },
+	{ { "proc/sys/kernel/osrelease", "6.9.0" },
+	  "freed filters", "may deadlock", NULL },
 	{ { "proc/sys/kernel/modules_disabled", "0" },
 	  "kernel.modules_disabled", "0", "sysctl -w kernel.modules_disabled=1" },
 	{ { "proc/sys/kernel/core_pattern", "|/usr/lib/dump %P" },
