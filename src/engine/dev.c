@@ -30,8 +30,9 @@ int dev_take_host(struct build *b, struct err *e)
 		return -1;
 	if (tree == -EINVAL) /* with what is mounted below, where that is locked to it */
 		tree = os_open_tree(AT_FDCWD, "/dev", true);
-	int r =
-	    tree < 0 ? tree : os_mount_setattr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, true);
+	/* Read-only: a device can be written all the same, the times of its node cannot. */
+	uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
+	int r = tree < 0 ? tree : os_mount_setattr(tree, attrs, true);
 	if (r >= 0)
 		r = os_move_mount(tree, spare, "");
 	if (r < 0)

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "engine/build.h"
 #include "os/file.h"
+#include "os/pulse.h"
 #include "os/sock.h"
 #include "os/unix.h"
 
@@ -27,6 +28,7 @@ int root_door(struct build *b, struct err *e)
 	AUTO(fd_close) int door = dir < 0 ? dir : os_listen_at(dir, "self.sock", SOCK_STREAM, 0666);
 	if (door < 0)
 		return err_sys(e, -door, "make self.sock");
+	(void)os_refuse_fds(door); /* those who come ask by a line */
 	r = os_send(b->io.report_fd, &letter, 1, &door, 1);
 	return r < 0 ? err_sys(e, -r, "hand over self.sock") : 0;
 }

@@ -90,28 +90,66 @@ int hostpath_forbid(struct hostpath_rules *rules, int dir_fd, bool above, struct
 
 /* A file has no "..": the kernel's name of it leads to its folder, and what is found there
  * under that name has to be the same file. */
-static int folder_of(int fd, const struct stat *st, struct err *e)
+static int split_name(int fd, char path[PATH_TEXT_MAX], char **name, struct err *e)
 {
-	char link[32], path[PATH_TEXT_MAX];
-	struct stat again;
+	char link[32];
 
 	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-	int r = os_readlinkat(AT_FDCWD, link, path, sizeof path);
+	int r = os_readlinkat(AT_FDCWD, link, path, PATH_TEXT_MAX);
 	if (r < 0)
 		return err_sys(e, -r, "name a file");
-	char *name = strrchr(path, '/');
-	if (!name)
+	*name = strrchr(path, '/');
+	if (!*name)
 		return err_new(e, ERR_DENIED, "a file without a name");
-	*name++ = '\0';
+	*(*name)++ = '\0';
+	return 0;
+}
+
+static int folder_of(int fd, const struct stat *st, struct err *e)
+{
+	char path[PATH_TEXT_MAX];
+	char *name;
+	struct stat again;
+
+	if (split_name(fd, path, &name, e) < 0)
+		return -1;
 	AUTO(fd_close)
 	int dir = os_openat2(AT_FDCWD, path[0] ? path : "/", O_PATH | O_DIRECTORY, 0,
 	                     RESOLVE_NO_SYMLINKS);
 	if (dir < 0)
 		return err_sys(e, -dir, "open the folder of a file");
-	r = os_fstatat(dir, name, &again, AT_SYMLINK_NOFOLLOW);
+	int r = os_fstatat(dir, name, &again, AT_SYMLINK_NOFOLLOW);
 	if (r < 0 || !is_same(st, &again))
 		return err_new(e, ERR_DENIED, "the file was moved meanwhile");
 	return fd_take(&dir);
+}
+
+int hostpath_folder(int fd, struct err *e)
+{
+	struct stat st;
+
+	return stat_fd(fd, &st, e) < 0 ? -1 : folder_of(fd, &st, e);
+}
+
+int hostpath_name(int fd, char *out, size_t size, struct err *e)
+{
+	char path[PATH_TEXT_MAX];
+	char *name;
+
+	if (split_name(fd, path, &name, e) < 0)
+		return -1;
+	if (!*name || strlen(name) >= size)
+		return err_new(e, ERR_DENIED, "a file without a name");
+	memcpy(out, name, strlen(name) + 1);
+	return 0;
+}
+
+bool hostpath_is_open_to(int dir_fd, uid_t uid, gid_t gid)
+{
+	struct stat st;
+
+	return os_fstatat(dir_fd, "", &st, AT_EMPTY_PATH) == 0 &&
+	       ((st.st_mode & S_IXOTH) || (st.st_uid == uid && st.st_gid == gid));
 }
 
 static int judge(const struct hostpath_rules *rules, const struct stat *st, bool is_itself,

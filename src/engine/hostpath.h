@@ -33,3 +33,10 @@ int hostpath_check(const struct hostpath_rules *rules, int fd, struct err *e) MU
 /* It lies in /proc, /sys or another file system of the kernel's, wherever that is mounted; also
  * when that cannot be told. */
 bool hostpath_is_kernels(int fd);
+
+/* The folder that a file lies in, opened with O_PATH, and the file's name there. */
+int hostpath_folder(int fd, struct err *e) MUST_USE;
+int hostpath_name(int fd, char *out, size_t size, struct err *e) MUST_USE;
+/* Root of a user namespace that maps these two ids, and no other rights, may look up names in it.
+ */
+bool hostpath_is_open_to(int dir_fd, uid_t uid, gid_t gid);

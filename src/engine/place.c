@@ -86,14 +86,23 @@ int place_scratch(struct build *b, mode_t mode, uid_t uid, gid_t gid, struct err
 	return fd_take(&fd);
 }
 
-int place_restrict(int tree_fd, uint64_t attrs, bool recursive)
+/* All of them, but in a test build that leaves out a wall. */
+static unsigned int attrs_now(uint64_t attrs)
 {
 	if (fault_layer_off("nodev"))
 		attrs &= ~(uint64_t)MOUNT_ATTR_NODEV;
-	return os_mount_setattr(tree_fd, attrs, recursive);
+	if (fault_layer_off("readonly"))
+		attrs &= ~(uint64_t)MOUNT_ATTR_RDONLY;
+	return (unsigned int)attrs;
 }
 
-int place_clone(int source_dirfd, const char *path, int target_fd, uint64_t attrs, struct err *e)
+int place_restrict(int tree_fd, uint64_t attrs, bool recursive)
+{
+	return os_mount_setattr(tree_fd, attrs_now(attrs), recursive);
+}
+
+static int clone_there(int source_dirfd, const char *path, int target_fd, uint64_t attrs,
+                       struct err *e)
 {
 	/* A folder with mounts of the host below it cannot be taken without them: they are
 	 * locked together by the user namespace, mount_namespaces(7). */
@@ -107,7 +116,14 @@ int place_clone(int source_dirfd, const char *path, int target_fd, uint64_t attr
 	if (r < 0)
 		return err_sys(e, -r, "restrict %s", path);
 	r = os_move_mount(tree, target_fd, "");
-	return r < 0 ? err_sys(e, -r, "mount %s", path) : 0;
+	return r < 0 ? err_sys(e, -r, "mount %s", path) : fd_take(&tree);
+}
+
+int place_clone(int source_dirfd, const char *path, int target_fd, uint64_t attrs, struct err *e)
+{
+	AUTO(fd_close) int tree = clone_there(source_dirfd, path, target_fd, attrs, e);
+
+	return tree < 0 ? -1 : 0;
 }
 
 int place_fresh(struct build *b, int target_fd, mode_t mode, uid_t uid, gid_t gid, struct err *e)
@@ -133,6 +149,15 @@ int place_overlay(struct build *b, int lower_fd, int target_fd, struct place_own
 	return upper < 0 ? -1 : place_layers(b, lower_fd, upper, target_fd, e);
 }
 
+static int attach_overlay(int fs_fd, unsigned int attrs, int target_fd, struct err *e)
+{
+	AUTO(fd_close) int tree = os_fsmount(fs_fd, attrs_now(attrs));
+	if (tree < 0)
+		return err_sys(e, -tree, "mount overlay");
+	int r = os_move_mount(tree, target_fd, "");
+	return r < 0 ? err_sys(e, -r, "attach overlay") : fd_take(&tree);
+}
+
 int place_layers(struct build *b, int lower_fd, int upper_fd, int target_fd, struct err *e)
 {
 	AUTO(fd_close) int work = place_scratch(b, 0700, b->uid, b->gid, e);
@@ -150,11 +175,39 @@ int place_layers(struct build *b, int lower_fd, int upper_fd, int target_fd, str
 		r = os_fsconfig_flag(fs, "userxattr");
 	if (r >= 0)
 		r = os_fsconfig_create(fs);
-	if (r < 0)
-		return err_sys(e, -r, "configure overlay");
-	AUTO(fd_close) int tree = os_fsmount(fs, PLACE_SAFE);
-	if (tree < 0)
-		return err_sys(e, -tree, "mount overlay");
-	r = os_move_mount(tree, target_fd, "");
-	return r < 0 ? err_sys(e, -r, "attach overlay") : fd_take(&tree);
+	return r < 0 ? err_sys(e, -r, "configure overlay")
+	             : attach_overlay(fs, PLACE_SAFE, target_fd, e);
+}
+
+/* Without an upper the kernel wants two lower layers. */
+static int lay_read_only(struct build *b, int fs_fd, int lower_fd, bool keeps_inodes)
+{
+	char layers[64];
+
+	snprintf(layers, sizeof layers, "/proc/self/fd/%d:/proc/self/fd/%d", lower_fd, b->empty_fd);
+	int r = os_fsconfig_text(fs_fd, "lowerdir", layers);
+	/* Else files and folders have one device number, at the price of other inode numbers. */
+	if (r >= 0)
+		r = os_fsconfig_text(fs_fd, "xino", keeps_inodes ? "off" : "auto");
+	if (r >= 0)
+		r = os_fsconfig_flag(fs_fd, "userxattr");
+	return r < 0 ? r : os_fsconfig_create(fs_fd);
+}
+
+int place_show(struct build *b, int lower_fd, int target_fd, struct place_shown *how, struct err *e)
+{
+	if (b->empty_fd < 0)
+		b->empty_fd = place_scratch(b, 0755, b->uid, b->gid, e);
+	if (b->empty_fd < 0)
+		return -1;
+	AUTO(fd_close) int fs = os_fsopen("overlay");
+	if (fs < 0)
+		return err_sys(e, -fs, "open overlay");
+	int r =
+	    fault_layer_off("inodes") ? -EINVAL : lay_read_only(b, fs, lower_fd, how->keeps_inodes);
+	how->is_own = r >= 0;
+	if (r == -EINVAL)
+		return clone_there(lower_fd, "", target_fd, PLACE_READ_ONLY, e);
+	return r < 0 ? err_sys(e, -r, "configure overlay")
+	             : attach_overlay(fs, PLACE_READ_ONLY, target_fd, e);
 }

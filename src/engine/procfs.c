@@ -6,6 +6,10 @@
  * few files that name the processors.
  */
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include "base/fd.h"
 #include "engine/build.h"
@@ -13,12 +17,19 @@
 #include "os/file.h"
 #include "os/mount.h"
 
+/* Not here: /proc/stat, vmstat, loadavg, uptime, meminfo, cpuinfo, version. Programs that are used
+ * inside read them (top, free, vmstat, make, runtimes of languages) and fail without. */
 static const char *const masked_files[] = {
-	"cmdline", "interrupts",    "kallsyms",    "kcore",      "key-users",
-	"keys",    "latency_stats", "sched_debug", "timer_list", "timer_stats",
+	"cmdline",  "config.gz",   "diskstats",  "interrupts",  "kallsyms",      "kcore",
+	"keys",     "key-users",   "locks",      "modules",     "latency_stats", "partitions",
+	"softirqs", "sched_debug", "timer_list", "timer_stats",
 };
 
-static const char *const masked_dirs[] = { "acpi", "asound", "scsi" };
+static const char *const masked_dirs[] = {
+	"acpi", "asound", "bus", "fs", "pressure", "scsi",
+};
+
+static const char boot_id[] = "sys/kernel/random/boot_id";
 
 static int mask_files(struct build *b, int proc_fd, struct err *e)
 {
@@ -38,7 +49,7 @@ static int mask_files(struct build *b, int proc_fd, struct err *e)
 /* One of its own for each life of a sandbox: the host's would tell which of them share it. */
 static int mask_boot_id(struct build *b, int proc_fd, struct err *e)
 {
-	AUTO(fd_close) int target = os_openat(proc_fd, "sys/kernel/random/boot_id", O_PATH, 0);
+	AUTO(fd_close) int target = os_openat(proc_fd, boot_id, O_PATH, 0);
 	unsigned char r[16];
 	char text[40];
 
@@ -66,7 +77,8 @@ static int mask_dirs(struct build *b, int proc_fd, struct err *e)
 			continue;
 		if (target < 0)
 			return err_sys(e, -target, "open /proc/%s", masked_dirs[i]);
-		if (place_clone(b->skeleton_fd, "empty", target, PLACE_READ_ONLY, e) < 0)
+		if (place_clone(b->skeleton_fd, "empty", target,
+		                PLACE_READ_ONLY | MOUNT_ATTR_NOEXEC, e) < 0)
 			return err_wrap(e, "mask /proc/%s", masked_dirs[i]);
 	}
 	return 0;
@@ -81,12 +93,13 @@ int procfs_make(struct build *b, struct err *e)
 	AUTO(fd_close) int fs = os_fsopen("proc");
 	if (fs < 0)
 		return err_sys(e, -fs, "open proc");
-	int r = fault_layer_off("hidepid") ? 0 : os_fsconfig_text(fs, "hidepid", "invisible");
+	/* Not "invisible": that shows all to group 0 of the host, which a caller may belong to. */
+	int r = fault_layer_off("hidepid") ? 0 : os_fsconfig_text(fs, "hidepid", "ptraceable");
 	if (r >= 0)
 		r = os_fsconfig_create(fs);
 	if (r < 0)
 		return err_sys(e, -r, "configure proc");
-	if (!fault_layer_off("masks"))
+	if (!fault_layer_off("procro"))
 		attrs |= MOUNT_ATTR_RDONLY;
 	AUTO(fd_close) int proc = os_fsmount(fs, attrs);
 	if (proc == -EPERM)
@@ -103,6 +116,30 @@ int procfs_make(struct build *b, struct err *e)
 	if (mask_files(b, proc, e) < 0 || mask_boot_id(b, proc, e) < 0)
 		return -1;
 	return mask_dirs(b, proc, e);
+}
+
+/* A file is the null device, a folder and boot_id are not of this file system; or it is not there.
+ */
+int procfs_masks_hold(struct err *e)
+{
+	char path[64];
+
+	for (size_t i = 0; i < COUNT(masked_files); i++) {
+		struct stat st;
+
+		snprintf(path, sizeof path, "/proc/%s", masked_files[i]);
+		if (stat(path, &st) == 0 && (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3)))
+			return err_new(e, ERR_INTERNAL, "%s is not covered", path);
+	}
+	for (size_t i = 0; i <= COUNT(masked_dirs); i++) {
+		struct statfs fs;
+
+		snprintf(path, sizeof path, "/proc/%s",
+		         i < COUNT(masked_dirs) ? masked_dirs[i] : boot_id);
+		if (statfs(path, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC)
+			return err_new(e, ERR_INTERNAL, "%s is not covered", path);
+	}
+	return 0;
 }
 
 int sysfs_make(struct build *b, struct err *e)

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "engine/build.h"
 #include "engine/skeleton.h"
+#include "os/fault.h"
 #include "os/file.h"
 #include "os/mount.h"
 
@@ -29,7 +30,7 @@ int root_scratch(struct build *b, struct err *e)
 	if (fs < 0)
 		return err_sys(e, -fs, "open tmpfs");
 	int r = os_fsconfig_text(fs, "mode", "0700");
-	if (r >= 0 && limits[LIMIT_DISK])
+	if (r >= 0 && limits[LIMIT_DISK] && !fault_layer_off("disk"))
 		r = os_fsconfig_text(fs, "size", size);
 	if (r >= 0 && limits[LIMIT_INODES])
 		r = os_fsconfig_text(fs, "nr_inodes", inodes);
@@ -69,7 +70,7 @@ static int reopen(int fd, struct err *e)
 
 /* A tree that can be a lower layer or a mount: the launcher's mapped clone in root mode,
  * attached to a spare folder, else the folder itself. */
-static int source_tree(struct build *b, int tree_fd, int plan_fd, struct err *e)
+int root_source(struct build *b, int tree_fd, int plan_fd, struct err *e)
 {
 	if (tree_fd < 0)
 		return reopen(plan_fd, e);
@@ -83,9 +84,16 @@ static int source_tree(struct build *b, int tree_fd, int plan_fd, struct err *e)
 	return fd < 0 ? err_sys(e, errno, "dup") : fd;
 }
 
+/* All sandboxes have the same skeleton: each sees it by inodes of its own. */
 int root_skeleton(struct build *b, struct err *e)
 {
-	b->skeleton_fd = source_tree(b, b->box->skeleton_tree_fd, b->box->skeleton_fd, e);
+	struct place_shown how = { 0 };
+
+	b->layer_fd = root_source(b, b->box->skeleton_tree_fd, b->box->skeleton_fd, e);
+	AUTO(fd_close) int spare = b->layer_fd < 0 ? -1 : place_scratch(b, 0700, b->uid, b->gid, e);
+	if (spare < 0)
+		return -1;
+	b->skeleton_fd = place_show(b, b->layer_fd, spare, &how, e);
 	return b->skeleton_fd < 0 ? -1 : 0;
 }
 
@@ -141,12 +149,12 @@ static int host_image(struct build *b, int dir_fd, struct err *e)
 
 	if (upper < 0)
 		return -1;
-	int r = os_fstatat(b->skeleton_fd, "", &st, AT_EMPTY_PATH);
+	int r = os_fstatat(b->layer_fd, "", &st, AT_EMPTY_PATH);
 	if (r < 0)
 		return err_sys(e, -r, "stat the image");
 	if (st.st_uid != b->uid && skeleton_make_dirs(upper, e) < 0)
 		return -1;
-	b->root_fd = place_layers(b, b->skeleton_fd, upper, dir_fd, e);
+	b->root_fd = place_layers(b, b->layer_fd, upper, dir_fd, e);
 	return b->root_fd < 0 ? -1 : 0;
 }
 
@@ -177,7 +185,7 @@ int root_image(struct build *b, struct err *e)
 		return host_image(b, dir, e);
 	if (p->image == IMAGE_ROOT)
 		return kept_root(b, dir, e);
-	AUTO(fd_close) int lower = source_tree(b, b->box->image_tree_fd, p->image_fd, e);
+	AUTO(fd_close) int lower = root_source(b, b->box->image_tree_fd, p->image_fd, e);
 	if (lower < 0)
 		return -1;
 	b->root_fd = place_overlay(b, lower, dir, (struct place_owner){ b->uid, b->gid, 0755 }, e);
@@ -194,8 +202,8 @@ static int show_system_dir(struct build *b, int host_fd, const char *name, struc
 	if (target < 0)
 		return -1;
 	if (b->box->image_tree_fd < 0 || strcmp(name, "usr") != 0)
-		return place_clone(host_fd, name, target, PLACE_READ_ONLY, e);
-	AUTO(fd_close) int lower = source_tree(b, b->box->image_tree_fd, -1, e);
+		return show_host_dir(b, host_fd, name, target, e);
+	AUTO(fd_close) int lower = root_source(b, b->box->image_tree_fd, -1, e);
 	AUTO(fd_close)
 	int tree = lower < 0 ? -1
 	                     : place_overlay(b, lower, target,
@@ -313,6 +321,8 @@ static int mount_source(struct build *b, size_t i, const char *at, struct err *e
 
 	if (target < 0)
 		return -1;
+	if (plan_is_shown(m))
+		return show_mount(b, i, target, e);
 	uint64_t attrs = plan_is_read_only(m) ? PLACE_READ_ONLY : PLACE_SAFE;
 	if (m->kind != PLAN_OVERLAY && tree_fd >= 0) {
 		int r = place_restrict(tree_fd, attrs, false);
@@ -321,7 +331,7 @@ static int mount_source(struct build *b, size_t i, const char *at, struct err *e
 			r = os_move_mount(tree_fd, target, "");
 		return r < 0 ? err_sys(e, -r, "attach") : 0;
 	}
-	AUTO(fd_close) int source = source_tree(b, tree_fd, m->source_fd, e);
+	AUTO(fd_close) int source = root_source(b, tree_fd, m->source_fd, e);
 	if (source < 0)
 		return -1;
 	if (m->kind != PLAN_OVERLAY)
@@ -352,14 +362,14 @@ int root_pivot(struct build *b, struct err *e)
 {
 	int r = os_fchdir(b->root_fd);
 
-	if (r >= 0)
+	if (r >= 0 && !fault_layer_off("root"))
 		r = os_pivot_root_here();
 	return r < 0 ? err_sys(e, -r, "pivot") : 0;
 }
 
 int root_leave(struct build *b, struct err *e)
 {
-	int r = os_detach_here();
+	int r = fault_layer_off("root") ? 0 : os_detach_here();
 
 	(void)b;
 	if (r >= 0)
