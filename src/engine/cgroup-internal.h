@@ -21,6 +21,13 @@ void cgroup_sweep(const struct cgroup *cg, const struct cgroup_tree *t);
 const struct cgroup_tree *cgroup_leaf_tree(const struct cgroup *cg);
 /* Pids in `folder`/cgroup.procs, as many as there is room for. */
 size_t cgroup_list(const char *folder, pid_t *out, size_t max);
+/* SIGKILL for those of `pids` that list() still names when a pidfd holds them, but nobody with a
+ * uid below least_uid. */
+typedef size_t cgroup_list_fn(const void *arg, pid_t *out, size_t max);
+void cgroup_kill_listed(cgroup_list_fn *list, const void *arg, uid_t least_uid, pid_t *pids,
+                        size_t n);
+/* cgroup_huge.c: in caisson/ of this hierarchy. How many sizes of pages are bounded. */
+int cgroup_forbid_huge(const struct cgroup_tree *t);
 /* The number after `key` in an open file, which is read from its beginning; 0 without it. */
 uint64_t cgroup_number_at(int fd, const char *key);
 /* "base/caisson/name/box/", of one hierarchy: where members and leaves are. */

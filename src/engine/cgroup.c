@@ -23,8 +23,8 @@ _Static_assert(COUNT(controller_names) == CG_CONTROLLERS, "a controller has no n
 /* v1 hierarchies by the names that they are mounted under. Those without a limit of ours are
  * here because a process should not sit at their root. */
 static const char *const v1_names[] = {
-	"cpu",   "cpu,cpuacct", "cpuacct", "memory",  "pids",
-	"blkio", "devices",     "freezer", "net_cls", "net_cls,net_prio",
+	"cpu",     "cpu,cpuacct", "cpuacct", "memory",           "pids", "blkio", "devices",
+	"freezer", "hugetlb",     "net_cls", "net_cls,net_prio",
 };
 
 /* The devices that exist in /dev inside; v1 asks here even for nodes that came another way. */
@@ -199,6 +199,15 @@ bool cgroup_has(const struct cgroup *cg, enum cgroup_controller c)
 	return cgroup_tree_of(cg, c) != NULL;
 }
 
+unsigned int cgroup_controllers(const struct cgroup *cg)
+{
+	unsigned int all = 0;
+
+	for (enum cgroup_controller c = 0; c < CG_CONTROLLERS; c++)
+		all |= cgroup_has(cg, c) ? 1u << c : 0;
+	return all;
+}
+
 /* ---- paths ------------------------------------------------------------------------- */
 
 const char *cgroup_leaf(const struct cgroup_tree *t)
@@ -251,7 +260,11 @@ static int prepare_v2(const struct cgroup_tree *t)
 		if (r >= 0)
 			r = write_base(t, "cgroup.subtree_control", want);
 	}
-	return r < 0 ? r : write_base(t, CGROUP_BASE "/cgroup.subtree_control", want);
+	if (r >= 0)
+		r = write_base(t, CGROUP_BASE "/cgroup.subtree_control", want);
+	if (r >= 0)
+		(void)cgroup_forbid_huge(t);
+	return r;
 }
 
 static int write_devices(const char *folder)
@@ -292,6 +305,8 @@ static int make_base(const struct cgroup_tree *t)
 	if (t->is_devices)
 		return make_devices(path);
 	int r = os_mkdirat(AT_FDCWD, path, 0755);
+	if (r >= 0 && !t->is_v2)
+		(void)cgroup_forbid_huge(t); /* has such files in its own hierarchy only */
 	return r == -EEXIST ? 0 : r;
 }
 
@@ -413,7 +428,9 @@ static int hand_over_kept(const struct cgroup *cg, const struct cgroup_tree *t, 
 	return r;
 }
 
-/* v1 asks for the rights of whoever opened the file: an open descriptor is what we hand over. */
+/* v1 asks for the rights of whoever opened the file. A descriptor of root's would move every
+ * process of the host, so the monitor gets one that can only be opened anew (O_PATH), and does that
+ * as itself (cgroup_take_keys()): only processes of its own id move then. */
 static int make_tree(struct cgroup *cg, struct cgroup_tree *t, uid_t owner)
 {
 	char path[CGROUP_PATH_MAX];
@@ -423,8 +440,10 @@ static int make_tree(struct cgroup *cg, struct cgroup_tree *t, uid_t owner)
 	if (!t->is_v2) {
 		int r = make_folder(cg, t);
 
+		if (r >= 0)
+			r = hand_over(cg, t, "tasks", owner);
 		cgroup_path(cg, t, "tasks", path);
-		t->tasks_fd = r < 0 ? r : os_openat(AT_FDCWD, path, O_WRONLY, 0);
+		t->tasks_fd = r < 0 ? r : os_openat(AT_FDCWD, path, O_PATH, 0);
 		r = t->tasks_fd < 0 ? t->tasks_fd : 0;
 		return r < 0 || !cg->is_kept ? r : hand_over_kept(cg, t, owner);
 	}
@@ -472,74 +491,35 @@ size_t cgroup_keys(const struct cgroup *cg, int *fds, size_t max)
 	return n;
 }
 
-int cgroup_take_keys(struct cgroup *cg, int *fds, size_t n_fds)
+/* By the descriptor: whatever umask the launcher had, its folders are not to be passed. */
+static int open_tasks(struct cgroup_tree *t, int path_fd)
+{
+	AUTO(fd_close) int own = path_fd;
+	char path[32];
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", own);
+	t->tasks_fd = os_openat(AT_FDCWD, path, O_WRONLY, 0);
+	return t->tasks_fd < 0 ? t->tasks_fd : 0;
+}
+
+int cgroup_take_keys(struct cgroup *cg, const int *fds, size_t n_fds)
 {
 	size_t n = 0;
+	int r = 0;
 
-	for (size_t i = 0; i < cg->n_trees; i++) {
+	for (size_t i = 0; i < cg->n_trees && r >= 0; i++) {
 		struct cgroup_tree *t = &cg->trees[i];
 
 		if (t->is_shared)
 			continue;
 		if (n == n_fds)
 			return -EPROTO;
-		*(t->is_v2 ? &cg->box_fd : &t->tasks_fd) = fds[n++];
+		if (t->is_v2)
+			cg->box_fd = fds[n++];
+		else
+			r = open_tasks(t, fds[n++]);
 	}
-	return n == n_fds ? 0 : -EPROTO;
-}
-
-/* ---- limits ------------------------------------------------------------------------ */
-
-enum control_value { AS_IS, CPU_QUOTA, ZERO, ONE };
-
-struct control {
-	enum limit_id limit;
-	enum cgroup_controller controller;
-	const char *v1, *v2;
-	enum control_value value; /* on v2; v1 knows AS_IS and CPU_QUOTA */
-	bool is_optional;         /* absent where the kernel was built without swap accounting */
-};
-
-/* clang-format off */
-static const struct control controls[] = {
-	{ LIMIT_MEM,  CG_MEMORY, "memory.limit_in_bytes",       "memory.max",       AS_IS,     false },
-	{ LIMIT_MEM,  CG_MEMORY, "memory.memsw.limit_in_bytes", "memory.swap.max",  ZERO,      true  },
-	{ LIMIT_MEM,  CG_MEMORY, NULL,                          "memory.oom.group", ONE,       false },
-	{ LIMIT_PIDS, CG_PIDS,   "pids.max",                    "pids.max",         AS_IS,     false },
-	{ LIMIT_CPU,  CG_CPU,    "cpu.cfs_quota_us",            "cpu.max",          CPU_QUOTA, false },
-};
-/* clang-format on */
-
-static void control_text(const struct control *c, bool is_v2, uint64_t value, char *out,
-                         size_t size)
-{
-	if (c->value == CPU_QUOTA) /* thousandths of a core per period of 100 ms */
-		snprintf(out, size, is_v2 ? "%llu 100000" : "%llu",
-		         (unsigned long long)value * 100);
-	else if (is_v2 && c->value != AS_IS)
-		snprintf(out, size, "%d", c->value == ONE);
-	else
-		snprintf(out, size, "%llu", (unsigned long long)value);
-}
-
-int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT], struct err *e)
-{
-	for (size_t i = 0; i < COUNT(controls); i++) {
-		const struct control *c = &controls[i];
-		const struct cgroup_tree *t = cgroup_tree_of(cg, c->controller);
-		const char *file = !t ? NULL : t->is_v2 ? c->v2 : c->v1;
-		char text[64], name[64], path[CGROUP_PATH_MAX];
-
-		if (!file || limits[c->limit] == 0)
-			continue;
-		control_text(c, t->is_v2, limits[c->limit], text, sizeof text);
-		snprintf(name, sizeof name, "%s%s", cgroup_leaf(t), file);
-		cgroup_path(cg, t, name, path);
-		int r = os_write_file(AT_FDCWD, path, text);
-		if (r < 0 && !(c->is_optional && r == -ENOENT))
-			return err_sys(e, -r, "write %s to %s", text, file);
-	}
-	return 0;
+	return r < 0 ? r : n == n_fds ? 0 : -EPROTO;
 }
 
 /* ---- joining, removing ------------------------------------------------------------- */
@@ -570,15 +550,16 @@ int cgroup_clone(struct cgroup *cg)
 	return pid;
 }
 
-int cgroup_join_shared(const struct cgroup *cg, struct err *e)
+int cgroup_join_shared(struct cgroup *cg, struct err *e)
 {
 	for (size_t i = 0; i < cg->n_trees; i++) {
-		const struct cgroup_tree *t = &cg->trees[i];
+		struct cgroup_tree *t = &cg->trees[i];
 
 		if (t->is_v2 || !t->is_shared || t->tasks_fd < 0)
 			continue;
 		int r = os_write_all(t->tasks_fd, "0", 1);
-		if (is_removed(r)) /* since it was opened */
+		fd_close(&t->tasks_fd); /* opened by root: it would move any process */
+		if (is_removed(r))      /* since it was opened */
 			r = join_base(t);
 		if (r < 0)
 			return tree_error(cg, t, r, e);

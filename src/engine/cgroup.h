@@ -38,7 +38,7 @@ struct cgroup_tree {
 	bool is_devices;          /* v1: wants the list of devices at birth */
 	bool is_freezer;          /* v1 */
 	unsigned int controllers; /* bit per cgroup_controller */
-	int tasks_fd;             /* v1: opened by root, written by whoever joins */
+	int tasks_fd;             /* v1: opened by the monitor, written by whoever joins */
 };
 
 struct cgroup {
@@ -48,6 +48,7 @@ struct cgroup {
 	int box_fd; /* v2: where commands are cloned into; else -1 */
 	int mon_fd; /* v2: where the monitor is cloned into; else -1 */
 	bool is_kept;
+	uid_t least_uid; /* v1: a member with a lower one is not ours, and is never killed */
 	bool is_born_in; /* this process is in the shared groups of v1, and so is what it starts */
 };
 
@@ -69,18 +70,25 @@ int cgroup_clone(struct cgroup *cg) MUST_USE;
 int cgroup_make(struct cgroup *cg, uid_t owner, struct err *e) MUST_USE;
 int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT],
                  struct err *e) MUST_USE;
+/* For the proof. The limits are what cgroup_limit() wrote; the calling process, which sees the
+ * host's /proc, is in the sandbox's group for each of the `promised` (bit per controller). */
+int cgroup_limits_hold(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT],
+                       struct err *e) MUST_USE;
+int cgroup_membership_holds(const struct cgroup *cg, unsigned int promised, struct err *e) MUST_USE;
+unsigned int
+cgroup_controllers(const struct cgroup *cg); /* that the host has: bit per controller */
 
 /* A process that starts many joins the shared v1 hierarchies itself, once; those of v2 are a
  * service manager's to count by. 0 or -errno: then each monitor joins. */
 int cgroup_live_in(struct cgroup *cg);
 void cgroup_leave(struct cgroup *cg); /* for the hierarchies' roots */
 /* The calling process into the shared hierarchies. */
-int cgroup_join_shared(const struct cgroup *cg, struct err *e) MUST_USE;
-/* What lets a process without rights start others in the groups: passed from launcher to monitor.
- */
+int cgroup_join_shared(struct cgroup *cg, struct err *e) MUST_USE;
+/* What lets a process without rights start others in the groups: passed from launcher to monitor,
+ * which takes them under its own id (v1 opens them anew for that). */
 #define CGROUP_KEYS_MAX 4
 size_t cgroup_keys(const struct cgroup *cg, int *fds, size_t max);
-int cgroup_take_keys(struct cgroup *cg, int *fds, size_t n_fds) MUST_USE; /* 0 or -EPROTO */
+int cgroup_take_keys(struct cgroup *cg, const int *fds, size_t n_fds) MUST_USE; /* 0 or -errno */
 struct cgroup_leaf {
 	uint32_t num;  /* its name; 0: none */
 	int fd;        /* v2: its folder, to clone into; v1: its tasks, to join */
@@ -95,7 +103,8 @@ int cgroup_move(const struct cgroup *cg, const struct cgroup_leaf *leaf);
 /* cgroup_leaf.c: called in the monitor, all but the first best effort. */
 bool cgroup_has_leaves(const struct cgroup *cg);
 int cgroup_leaf_make(const struct cgroup *cg, uint32_t num,
-                     struct cgroup_leaf *out); /* or -errno */
+                     struct cgroup_leaf *out);               /* or -errno */
+uint32_t cgroup_leaf_of(const struct cgroup *cg, pid_t pid); /* its number; 0: in none */
 size_t cgroup_leaf_members(const struct cgroup *cg, uint32_t num, pid_t *out, size_t max);
 uint64_t cgroup_leaf_denied(const struct cgroup_leaf *leaf); /* births, for lack of pids, ever */
 void cgroup_leaf_close(struct cgroup_leaf *leaf);            /* the descriptors only */

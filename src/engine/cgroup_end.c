@@ -2,7 +2,9 @@
  * cgroup_end.c - how a sandbox ends: kill every member, count what was used.
  *
  * v2 kills by cgroup.kill, atomically. v1 has no such file: members are signalled until
- * none is left. Nothing escapes between two rounds: new processes are born in the group.
+ * none is left. Nothing escapes between two rounds: new processes are born in the group. A number
+ * may be another process's by the time it is signalled: each is held by a pidfd first, and looked
+ * for in the list once more.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,6 +17,7 @@
 #include "os/proc.h"
 
 #define MEMBERS_MAX 4096
+#define KILL_BATCH 64
 
 static int read_leaf(const struct cgroup *cg, const struct cgroup_tree *t, const char *file,
                      char *buf, size_t size)
@@ -91,16 +94,70 @@ static void thaw(const struct cgroup *cg, const struct cgroup_tree *t)
 	(void)os_write_file(AT_FDCWD, path, "THAWED"); /* absent: the folder is */
 }
 
+/* Its real id on this host; 0 when it is gone, which is nobody's we would kill. */
+static uid_t uid_of(pid_t pid)
+{
+	char path[32], text[2048];
+
+	snprintf(path, sizeof path, "/proc/%d/status", pid);
+	int n = os_read_file(AT_FDCWD, path, text, sizeof text);
+	const char *at = n > 0 ? strstr(text, "\nUid:") : NULL;
+	return at ? (uid_t)strtoul(at + 5, NULL, 10) : 0;
+}
+
+static bool is_among(pid_t pid, const pid_t *pids, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (pids[i] == pid)
+			return true;
+	return false;
+}
+
+void cgroup_kill_listed(cgroup_list_fn *list, const void *arg, uid_t least_uid, pid_t *pids,
+                        size_t n)
+{
+	AUTO(freep) pid_t *again = mem_alloc(MEMBERS_MAX * sizeof *again);
+
+	for (size_t from = 0; from < n; from += KILL_BATCH) {
+		size_t batch = n - from < KILL_BATCH ? n - from : KILL_BATCH;
+		int held[KILL_BATCH];
+
+		for (size_t i = 0; i < batch; i++) /* 0: of a pid namespace that is not ours */
+			held[i] = pids[from + i] > 0 ? os_pidfd_open(pids[from + i]) : -1;
+		size_t n_again = list(arg, again, MEMBERS_MAX);
+
+		for (size_t i = 0; i < batch; i++) {
+			pid_t pid = pids[from + i];
+
+			if (held[i] >= 0 && is_among(pid, again, n_again) &&
+			    (least_uid == 0 || uid_of(pid) >= least_uid))
+				(void)os_pidfd_signal(held[i], SIGKILL); /* or it is gone */
+			fd_close(&held[i]);
+		}
+	}
+}
+
+struct members {
+	const struct cgroup *cg;
+	const struct cgroup_tree *t;
+};
+
+static size_t list_members(const void *arg, pid_t *out, size_t max)
+{
+	const struct members *m = arg;
+
+	return members_of(m->cg, m->t, out, max);
+}
+
 static bool kill_members(const struct cgroup *cg, const struct cgroup_tree *t)
 {
 	AUTO(freep) pid_t *pids = mem_alloc(MEMBERS_MAX * sizeof *pids);
+	const struct members m = { cg, t };
 	size_t n = members_of(cg, t, pids, MEMBERS_MAX);
 
 	if (n > 0 && t->is_freezer)
 		thaw(cg, t);
-	for (size_t i = 0; i < n; i++)
-		if (pids[i] > 0) /* 0: a process of a pid namespace that is not ours */
-			(void)os_kill(pids[i], SIGKILL);
+	cgroup_kill_listed(list_members, &m, cg->least_uid, pids, n);
 	return n > 0;
 }
 

@@ -5,12 +5,10 @@
  * then one round of signals is enough. v2 has cgroup.kill.
  */
 #include <fcntl.h>
-#include <signal.h>
 
 #include "base/fd.h"
 #include "engine/cgroup-internal.h"
 #include "os/file.h"
-#include "os/proc.h"
 
 #define LEAF_MEMBERS_MAX 4096
 
@@ -72,9 +70,49 @@ size_t cgroup_leaf_members(const struct cgroup *cg, uint32_t num, pid_t *out, si
 	return cgroup_list(path, out, max);
 }
 
+/* proc(5): "5:pids:/path" or "4:cpu,pids:/path" on v1, "0::/path" on v2. */
+static bool is_line_of(const struct cgroup_tree *t, const char *line)
+{
+	const char *from = strchr(line, ':'), *to = from ? strchr(from + 1, ':') : NULL;
+
+	if (!to)
+		return false;
+	if (t->is_v2)
+		return strncmp(line, "0::", 3) == 0;
+	for (const char *name = from + 1; name < to; name += strcspn(name, ",:") + 1)
+		if (strcspn(name, ",:") == 4 && strncmp(name, "pids", 4) == 0)
+			return true;
+	return false;
+}
+
+uint32_t cgroup_leaf_of(const struct cgroup *cg, pid_t pid)
+{
+	const struct cgroup_tree *t = cgroup_leaf_tree(cg);
+	char path[32], text[8192], *rest;
+
+	snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
+	if (!t || os_read_file(AT_FDCWD, path, text, sizeof text) <= 0)
+		return 0;
+	for (char *line = text; line; line = rest) {
+		rest = strchr(line, '\n');
+		if (rest)
+			*rest++ = '\0';
+		const char *last = strrchr(line, '/');
+
+		if (is_line_of(t, line))
+			return last ? (uint32_t)strtoul(last + 1, NULL, 10) : 0;
+	}
+	return 0;
+}
+
 uint64_t cgroup_leaf_denied(const struct cgroup_leaf *leaf)
 {
 	return cgroup_number_at(leaf->events_fd, "max ");
+}
+
+static size_t list_leaf(const void *arg, pid_t *out, size_t max)
+{
+	return cgroup_list(arg, out, max);
 }
 
 void cgroup_leaf_kill(const struct cgroup *cg, uint32_t num)
@@ -91,9 +129,8 @@ void cgroup_leaf_kill(const struct cgroup *cg, uint32_t num)
 	(void)os_write_file(AT_FDCWD, path, "0");
 	pids = mem_alloc(LEAF_MEMBERS_MAX * sizeof *pids);
 	size_t n = cgroup_leaf_members(cg, num, pids, LEAF_MEMBERS_MAX);
-	for (size_t i = 0; i < n; i++)
-		if (pids[i] > 0)
-			(void)os_kill(pids[i], SIGKILL);
+	leaf_path(cg, num, "", path);
+	cgroup_kill_listed(list_leaf, path, 0, pids, n);
 }
 
 bool cgroup_leaf_remove(const struct cgroup *cg, uint32_t num)

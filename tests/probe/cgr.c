@@ -278,6 +278,67 @@ static int cgr_13(void)
 	return attempt_all(tries, COUNT(tries));
 }
 
+static long try_fifo_by_attr(void)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} attr = { .size = 48, .policy = SCHED_FIFO, .priority = 1 };
+
+	return syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
+static long try_nice_lowest(void)
+{
+	return setpriority(PRIO_PROCESS, 0, -20);
+}
+
+static long try_core_sharing(void)
+{
+	return prctl(62, 1, 0, 0, 0); /* PR_SCHED_CORE, PR_SCHED_CORE_CREATE, linux/prctl.h */
+}
+
+/* By whom RLIMIT_RTPRIO and RLIMIT_NICE let: audio services, and users in their groups. */
+static int cgr_15(void)
+{
+	static const struct try tries[] = {
+		{ "sched-fifo", try_fifo, { 0 } },
+		{ "sched-rr", try_deadline, { 0 } },
+		{ "sched-fifo-by-attr", try_fifo_by_attr, { 0 } },
+		{ "nice-lowest", try_nice_lowest, { 0 } },
+		{ "core-sharing", try_core_sharing, { 0 } },
+	};
+
+	return attempt_all(tries, COUNT(tries));
+}
+
+/* Open: a limit that can be raised above what the row allows, or that has no end. */
+static int cgr_18(void)
+{
+	static const struct {
+		const char *op;
+		__rlimit_resource_t of;
+		rlim_t most;
+	} bounded[] = {
+		{ "rtprio", RLIMIT_RTPRIO, 0 },          { "nice", RLIMIT_NICE, 20 },
+		{ "rttime", RLIMIT_RTTIME, 1000000 },    { "memlock", RLIMIT_MEMLOCK, 8 << 20 },
+		{ "msgqueue", RLIMIT_MSGQUEUE, 819200 }, { "sigpending", RLIMIT_SIGPENDING, 16384 },
+	};
+
+	for (size_t i = 0; i < COUNT(bounded); i++) {
+		struct rlimit is = { 0 };
+
+		if (getrlimit(bounded[i].of, &is) < 0)
+			return -1;
+		report(bounded[i].op, 0, is.rlim_max > bounded[i].most, "%llu",
+		       (unsigned long long)is.rlim_max);
+	}
+	return 0;
+}
+
 /* Arguments: a folder, MiB that must not fit. A sparse file is fine: it takes no blocks. */
 static int cgr_14(void)
 {
@@ -344,6 +405,8 @@ const struct row cgr_rows[] = {
 	{ "CGR-11", cgr_11 },
 	{ "CGR-13", cgr_13 },
 	{ "CGR-14", cgr_14 },
+	{ "CGR-15", cgr_15 },
+	{ "CGR-18", cgr_18 },
 	{ "flood", flood },
 	{ "fsync-storm", fsync_storm },
 	{ 0 },

@@ -1,7 +1,9 @@
 """CGR: small bombs, while a neighbour and the host go on working."""
 
+import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import threading
@@ -65,6 +67,49 @@ def cpu_quota(corpus, row, result):
             result.problems.append(f"quota is {files}, expected 50000, OPEN")
 
 
+def filter_bound(corpus, row, result):
+    """With a bound of 8 in place of the real one: the real one is tried where a kernel may stop, in the guest."""
+    result.control, problems, _ = arms.judge_control(row, corpus.control((row.id, *row.args)))
+    result.problems += problems
+    for variant in row.variants:
+        argv, env = arms.caisson(corpus.host, ("--json",), ["/mnt/probe/probe", row.id, *row.args], None, variant)
+        uid = arms.ROOTLESS_ID if variant == "rootless" else 0
+        with arms.Daemon(corpus.host, "caisson-launcher-test", uid=uid, env={"CAISSON_FILTERS_MAX": "8"}) as d:
+            outcome = d.run(argv, env=env)
+        said = json.loads(outcome.text)
+        inside = arms.Outcome(said["exit_code"], said["stdout"], "")
+        result.problems += arms.judge_sandbox(row, inside, variant)
+        if {"kind": "limit", "target": "filters", "count": 1} not in said["violations"]:
+            result.problems.append(f"{variant}: not on record: {said['violations']}")
+
+
+GENEROUS = {resource.RLIMIT_RTPRIO: 50, resource.RLIMIT_NICE: 40, resource.RLIMIT_RTTIME: resource.RLIM_INFINITY,
+            resource.RLIMIT_MEMLOCK: resource.RLIM_INFINITY, resource.RLIMIT_MSGQUEUE: resource.RLIM_INFINITY,
+            resource.RLIMIT_SIGPENDING: 1 << 20}
+
+
+def _generous():
+    for limit, value in GENEROUS.items():
+        resource.setrlimit(limit, (value, value))
+
+
+def generous_limits(corpus, row, result):
+    """The caller may do all of it without any right, as a member of the group `audio` does: by its limits."""
+    able = subprocess.run(["prlimit", "--rtprio=50", "--nice=40", "--memlock=-1", "true"], check=False,
+                          stderr=subprocess.DEVNULL).returncode == 0    # it takes CAP_SYS_RESOURCE
+    generous = _generous if able else None
+    if able:
+        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        result.control, problems, _ = arms.judge_control(row, corpus.control((row.id,), nobody, preexec_fn=generous))
+        result.problems += problems
+    else:
+        result.control = "absent"
+        result.notes.append("nobody here may raise the limits of the caller: the sandbox alone")
+    for variant in row.variants:
+        argv, env = arms.alone(corpus.host, row.flags, ["/mnt/probe/probe", row.id], variant)
+        result.problems += arms.judge_sandbox(row, arms.execute(argv, env=env, preexec_fn=generous), variant)
+
+
 def output_flood(corpus, row, result):
     """Sizes only: 256 MiB come out of the command, the cap is 1 MiB."""
     del row
@@ -75,9 +120,11 @@ def output_flood(corpus, row, result):
         flood = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
                                  env=env)
         size, peak = 0, 0
+        launcher = corpus.host.daemons.of("agent").process.pid    # what its monitors have, and itself
+        watched = {p for p in oracle.descendants(launcher) if oracle.program(p) == "caisson-launcher"} | {launcher}
         while chunk := flood.stdout.read1(1 << 20):
             size += len(chunk)
-            for pid in {flood.pid} | oracle.descendants(flood.pid) if size % 7 == 0 else {flood.pid}:
+            for pid in {flood.pid} | watched if size % 7 == 0 else {flood.pid}:
                 peak = max(peak, int((oracle.status(pid, "VmHWM") or ["0"])[0]))
         flood.wait()
         if size > 2 << 20:

@@ -77,30 +77,22 @@ TEST(keys_go_round)
 {
 	const struct cgroup host = {
 		.trees = { { .is_shared = true, .tasks_fd = 90 },
-		           { .controllers = 1u << CG_CPU, .tasks_fd = 91 },
-		           { .controllers = 1u << CG_MEMORY, .tasks_fd = 92 },
 		           { .is_v2 = true, .controllers = 1u << CG_PIDS, .tasks_fd = -1 } },
-		.n_trees = 4,
+		.n_trees = 2,
 		.box_fd = 93,
 		.mon_fd = 94,
 	};
 	struct cgroup monitor = host;
-	int keys[CGROUP_KEYS_MAX], received[] = { 101, 102, 103, 104 };
+	int keys[CGROUP_KEYS_MAX], received[] = { 101, 102 };
 
-	CHECK_INT(cgroup_keys(&host, keys, CGROUP_KEYS_MAX), 3);
-	CHECK_INT(keys[0], 91);
-	CHECK_INT(keys[1], 92);
-	CHECK_INT(keys[2], 93);
-	CHECK_INT(cgroup_keys(&host, keys, 2), 2);
+	CHECK_INT(cgroup_keys(&host, keys, CGROUP_KEYS_MAX), 1);
+	CHECK_INT(keys[0], 93);
 	CHECK_INT(cgroup_keys(&host, keys, 0), 0);
-	CHECK_INT(cgroup_take_keys(&monitor, received, 3), 0);
+	CHECK_INT(cgroup_take_keys(&monitor, received, 1), 0);
 	CHECK_INT(monitor.trees[0].tasks_fd, 90);
-	CHECK_INT(monitor.trees[1].tasks_fd, 101);
-	CHECK_INT(monitor.trees[2].tasks_fd, 102);
-	CHECK_INT(monitor.box_fd, 103);
+	CHECK_INT(monitor.box_fd, 101);
 	CHECK_INT(monitor.mon_fd, 94);
 	CHECK_INT(cgroup_take_keys(&monitor, received, 2), -EPROTO);
-	CHECK_INT(cgroup_take_keys(&monitor, received, 4), -EPROTO);
 	CHECK_INT(cgroup_take_keys(&monitor, received, 0), -EPROTO);
 }
 
@@ -191,6 +183,7 @@ static void sweep_dead(const char *name, void *arg)
 
 static void make_group(struct cgroup *cg, const uint64_t *limits)
 {
+	int keys[CGROUP_KEYS_MAX];
 	struct err e = { 0 };
 	char name[16];
 
@@ -204,6 +197,8 @@ static void make_group(struct cgroup *cg, const uint64_t *limits)
 	if (cgroup_prepare(cg, name, &e) < 0 || cgroup_make(cg, 12345, &e) < 0 ||
 	    cgroup_limit(cg, limits, &e) < 0)
 		CHECK_STR(e.msg, "");
+	size_t n = cgroup_keys(cg, keys, COUNT(keys));
+	CHECK_INT(cgroup_take_keys(cg, keys, n), 0);
 }
 
 static void end_group(struct cgroup *cg)
@@ -225,7 +220,9 @@ static pid_t start_inside(const struct cgroup *cg, int (*code)(void))
 	int pid = os_clone((struct clone_opts){ .cgroup_fd = cg->box_fd });
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		if (cgroup_join_shared(cg, &e) < 0 || cgroup_join(cg, &no_leaf, &e) < 0 ||
+		struct cgroup own = *cg;
+
+		if (cgroup_join_shared(&own, &e) < 0 || cgroup_join(cg, &no_leaf, &e) < 0 ||
 		    write(ready[1], "x", 1) != 1)
 			_exit(99);
 		_exit(code());
@@ -292,6 +289,13 @@ TEST(limits_are_written_and_the_end_leaves_no_folder)
 	CHECK_STR(text, "33");
 	file_of(&cg, CG_CPU, "cpu.cfs_quota_us", "cpu.max", text);
 	CHECK_STR(text, cgroup_tree_of(&cg, CG_CPU)->is_v2 ? "150000 100000" : "150000");
+	if (cgroup_tree_of(&cg, CG_CPU)->is_v2) { /* the monitor has its own bound */
+		char path[CGROUP_PATH_MAX];
+
+		cgroup_path(&cg, cgroup_tree_of(&cg, CG_CPU), "mon/cpu.max", path);
+		read_text(path, text, sizeof text);
+		CHECK_STR(text, "150000 100000\n");
+	}
 	end_group(&cg);
 	CHECK_INT(count_folders(&cg), 0);
 	CHECK_INT(cgroup_remove(&cg), 0); /* nothing left to remove */
@@ -534,4 +538,161 @@ TEST(a_folder_is_found_once_per_hierarchy)
 	seen.count = 0;
 	cgroup_each_name(&cg, count_name, &seen);
 	CHECK_INT(seen.count, 0);
+}
+
+/* ---- a monitor that was taken over -------------------------------------------------- */
+
+enum { MONITOR_UID = 12345 }; /* make_group() hands the group to it */
+
+static pid_t start_victim(uid_t uid)
+{
+	fflush(NULL);
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		if (uid && os_set_ids(uid, uid) < 0)
+			_exit(99);
+		_exit(sleep_on());
+	}
+	return pid;
+}
+
+/* What a process of the monitor's id and without rights gets for writing `victim` to `fd`, or to
+ * the file that it opens as cgroup_take_keys() does: 0 or an errno. */
+static int move_as_monitor(const struct cgroup *cg, int fd, pid_t victim)
+{
+	char text[16];
+	int n = snprintf(text, sizeof text, "%d", victim);
+
+	fflush(NULL);
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		char path[CGROUP_PATH_MAX];
+		struct cgroup own = { .trees = { *cgroup_tree_of(cg, CG_PIDS) }, .n_trees = 1 };
+
+		snprintf(own.name, sizeof own.name, "%s", cg->name);
+		cgroup_path(&own, &own.trees[0], "tasks", path);
+		int key = open(path, O_PATH | O_CLOEXEC); /* as root, as the launcher does */
+		if (os_set_ids(MONITOR_UID, MONITOR_UID) < 0)
+			_exit(99);
+		if (fd < 0 && cgroup_take_keys(&own, &key, 1) < 0)
+			_exit(98);
+		_exit(write(fd < 0 ? own.trees[0].tasks_fd : fd, text, (size_t)n) == n ? 0 : errno);
+	}
+	return WEXITSTATUS(status_of(pid));
+}
+
+TEST(a_monitor_moves_its_own_processes_and_nobody_elses)
+{
+	struct cgroup cg;
+
+	make_group(&cg, no_limits);
+	if (cgroup_tree_of(&cg, CG_PIDS)->is_v2)
+		SKIP("needs cgroup v1 with pids");
+	pid_t victim = start_victim(0), other = start_victim(54321),
+	      own = start_victim(MONITOR_UID);
+
+	/* Control: by a descriptor that root opened it moves a process of root's. */
+	CHECK_INT(move_as_monitor(&cg, cgroup_tree_of(&cg, CG_PIDS)->tasks_fd, victim), 0);
+	CHECK_INT(move_as_monitor(&cg, -1, victim), EACCES);
+	CHECK_INT(move_as_monitor(&cg, -1, other), EACCES);
+	CHECK_INT(move_as_monitor(&cg, -1, own), 0);
+	/* And one that is in there all the same outlives the end of the sandbox. */
+	cg.least_uid = MONITOR_UID;
+	CHECK_INT(cgroup_kill(&cg, 200), -ETIME);
+	CHECK_INT(WTERMSIG(status_of(own)), SIGKILL);
+	CHECK_INT(kill(victim, 0), 0);
+	CHECK_INT(waitpid(victim, NULL, WNOHANG), 0);
+	cg.least_uid = 0; /* control */
+	end_group(&cg);
+	CHECK_INT(WTERMSIG(status_of(victim)), SIGKILL);
+	CHECK_INT(kill(other, SIGKILL), 0);
+	(void)status_of(other);
+}
+
+static size_t list_one(const void *arg, pid_t *out, size_t max)
+{
+	CHECK(max > 0);
+	out[0] = *(const pid_t *)arg;
+	return out[0] > 0;
+}
+
+/* As if the number had become another one's between the list and the signal. */
+TEST(who_is_not_in_the_list_any_more_is_not_killed)
+{
+	pid_t victim = start_victim(0), nobody = 0;
+
+	cgroup_kill_listed(list_one, &nobody, 0, &victim, 1);
+	usleep(20000);
+	CHECK_INT(waitpid(victim, NULL, WNOHANG), 0);
+	cgroup_kill_listed(list_one, &victim, 0, &victim, 1); /* control */
+	CHECK_INT(WTERMSIG(status_of(victim)), SIGKILL);
+}
+
+/* ---- what the memory controller does not count -------------------------------------- */
+
+static void put(const char *folder, const char *name)
+{
+	char path[CGROUP_PATH_MAX];
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	AUTO(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CHECK(fd >= 0);
+	CHECK_INT(write(fd, "max", 3), 3);
+}
+
+/* A folder with the files that a kernel with the controller would have: this host may have none. */
+TEST(every_size_of_huge_pages_is_bounded_to_nothing)
+{
+	static const char *const files[] = {
+		"hugetlb.2MB.max",     "hugetlb.2MB.rsvd.max",       "hugetlb.1GB.max",
+		"hugetlb.2MB.current", "hugetlb.2MB.limit_in_bytes", "memory.max"
+	};
+	static const int bounded[2][COUNT(files)] = { { 0, 0, 0, 0, 1, 0 }, { 1, 1, 1, 0, 0, 0 } };
+	char top[] = "/tmp/test-huge-XXXXXX", folder[64], path[CGROUP_PATH_MAX], text[64];
+
+	CHECK(mkdtemp(top));
+	snprintf(folder, sizeof folder, "%s/caisson", top);
+	CHECK_INT(mkdir(folder, 0700), 0);
+	put(top, "cgroup.subtree_control");
+	for (int v2 = 0; v2 < 2; v2++) {
+		struct cgroup_tree t = { .is_v2 = v2 };
+		int n = 0;
+
+		snprintf(t.path, sizeof t.path, "%s", top);
+		for (size_t i = 0; i < COUNT(files); i++) {
+			put(folder, files[i]);
+			n += bounded[v2][i];
+		}
+		CHECK_INT(cgroup_forbid_huge(&t), n);
+		for (size_t i = 0; i < COUNT(files); i++) {
+			snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+			read_text(path, text, sizeof text);
+			CHECK_INT(text[0] == '0', bounded[v2][i]);
+			CHECK_INT(unlink(path), 0);
+		}
+	}
+	snprintf(path, sizeof path, "%s/cgroup.subtree_control", top);
+	CHECK_INT(unlink(path), 0);
+	CHECK_INT(rmdir(folder), 0);
+	CHECK_INT(rmdir(top), 0);
+}
+
+/* A sandbox on v1 filled the host's TCP memory: buffers of sockets on lo are not in its own. */
+TEST(buffers_of_tcp_are_bounded_on_v1)
+{
+	const uint64_t limits[LIMIT_COUNT] = { [LIMIT_MEM] = 64 << 20 };
+	struct cgroup cg;
+	char text[64];
+
+	make_group(&cg, limits);
+	if (cgroup_tree_of(&cg, CG_MEMORY)->is_v2)
+		SKIP("needs cgroup v1 with memory");
+	file_of(&cg, CG_MEMORY, "memory.kmem.tcp.limit_in_bytes", "", text);
+	if (text[0] == '\0')
+		SKIP("this kernel has no memory.kmem.tcp");
+	CHECK_STR(text, "67108864");
+	end_group(&cg);
 }

@@ -1,0 +1,189 @@
+/*
+ * cgroup_limit.c - the limits of a sandbox: written by the launcher, read again by the proof.
+ */
+#include <fcntl.h>
+
+#include "engine/cgroup-internal.h"
+#include "os/fault.h"
+#include "os/file.h"
+
+enum control_value { AS_IS, CPU_QUOTA, ZERO, ONE };
+
+#define CONTROL_TEXT 64
+
+struct control {
+	enum limit_id limit;
+	enum cgroup_controller controller;
+	const char *v1, *v2;
+	enum control_value value; /* on v2; v1 knows AS_IS and CPU_QUOTA */
+	bool is_optional; /* absent where the kernel was built without swap, or TCP, accounting */
+};
+
+/* clang-format off */
+static const struct control controls[] = {
+	{ LIMIT_MEM,  CG_MEMORY, "memory.limit_in_bytes",       "memory.max",       AS_IS,     false },
+	{ LIMIT_MEM,  CG_MEMORY, "memory.memsw.limit_in_bytes", "memory.swap.max",  ZERO,      true  },
+	{ LIMIT_MEM,  CG_MEMORY, "memory.kmem.tcp.limit_in_bytes", NULL,            AS_IS,     true  },
+	{ LIMIT_MEM,  CG_MEMORY, NULL,                          "memory.oom.group", ONE,       false },
+	{ LIMIT_PIDS, CG_PIDS,   "pids.max",                    "pids.max",         AS_IS,     false },
+	{ LIMIT_CPU,  CG_CPU,    "cpu.cfs_quota_us",            "cpu.max",          CPU_QUOTA, false },
+};
+/* clang-format on */
+
+static void control_text(const struct control *c, bool is_v2, uint64_t value, char *out,
+                         size_t size)
+{
+	if (c->value == CPU_QUOTA) /* thousandths of a core per period of 100 ms */
+		snprintf(out, size, is_v2 ? "%llu 100000" : "%llu",
+		         (unsigned long long)value * 100);
+	else if (is_v2 && c->value != AS_IS)
+		snprintf(out, size, "%d", c->value == ONE);
+	else
+		snprintf(out, size, "%llu", (unsigned long long)value);
+}
+
+/* The file of a limit in this sandbox's group; false: there is nothing to write. */
+static bool control_file(const struct cgroup *cg, const struct control *c,
+                         const uint64_t limits[LIMIT_COUNT], char path[CGROUP_PATH_MAX],
+                         char text[CONTROL_TEXT])
+{
+	const struct cgroup_tree *t = cgroup_tree_of(cg, c->controller);
+	const char *file = !t ? NULL : t->is_v2 ? c->v2 : c->v1;
+	char name[64];
+
+	if (!file || limits[c->limit] == 0)
+		return false;
+	control_text(c, t->is_v2, limits[c->limit], text, CONTROL_TEXT);
+	snprintf(name, sizeof name, "%s%s", cgroup_leaf(t), file);
+	cgroup_path(cg, t, name, path);
+	return true;
+}
+
+#define MONITOR_CPU_MIN 500 /* thousandths of a core: its deadlines must not wait for it */
+
+/* The monitor works for its sandbox, in a group beside it: a sandbox with little processor time
+ * does not get a whole processor by way of its monitor. v1 has no such group. */
+static int limit_monitor(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT], struct err *e)
+{
+	const struct cgroup_tree *t = cgroup_tree_of(cg, CG_CPU);
+	uint64_t cpu = limits[LIMIT_CPU];
+	char text[64], path[CGROUP_PATH_MAX];
+
+	if (!t || !t->is_v2 || cpu == 0)
+		return 0;
+	snprintf(text, sizeof text, "%llu 100000",
+	         (unsigned long long)(cpu < MONITOR_CPU_MIN ? MONITOR_CPU_MIN : cpu) * 100);
+	cgroup_path(cg, t, "mon/cpu.max", path);
+	int r = os_write_file(AT_FDCWD, path, text);
+	return r < 0 ? err_sys(e, -r, "write %s to mon/cpu.max", text) : 0;
+}
+
+int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT], struct err *e)
+{
+	for (size_t i = 0; i < COUNT(controls); i++) {
+		char text[CONTROL_TEXT], path[CGROUP_PATH_MAX];
+
+		if (!control_file(cg, &controls[i], limits, path, text) ||
+		    fault_layer_off("limits"))
+			continue;
+		int r = os_write_file(AT_FDCWD, path, text);
+		if (r < 0 && !(controls[i].is_optional && r == -ENOENT))
+			return err_sys(e, -r, "write %s to %s", text, strrchr(path, '/') + 1);
+	}
+	return limit_monitor(cg, limits, e);
+}
+
+/* ---- the proof --------------------------------------------------------------------- */
+
+/* The kernel rounds memory down to pages, and says "max" where nothing was written. */
+static bool is_as_written(const char *got, const char *text)
+{
+	unsigned long long have = strtoull(got, NULL, 10), wanted = strtoull(text, NULL, 10);
+
+	return got[0] >= '0' && got[0] <= '9' &&
+	       (have == wanted || (have > 0 && have < wanted && wanted - have < 65536));
+}
+
+int cgroup_limits_hold(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT], struct err *e)
+{
+	for (size_t i = 0; i < COUNT(controls); i++) {
+		char text[CONTROL_TEXT], got[CONTROL_TEXT], path[CGROUP_PATH_MAX];
+
+		if (!control_file(cg, &controls[i], limits, path, text))
+			continue;
+		int r = os_read_file(AT_FDCWD, path, got, sizeof got);
+		const char *file = strrchr(path, '/') + 1;
+		if (r == -ENOENT && controls[i].is_optional)
+			continue;
+		if (r < 0)
+			return err_sys(e, -r, "read %s", file);
+		if (!is_as_written(got, text))
+			return err_new(e, ERR_INTERNAL, "%s is %.*s, not %s", file,
+			               (int)strcspn(got, "\n"), got, text);
+	}
+	return 0;
+}
+
+static const char *const controller_names[] = {
+	[CG_CPU] = "cpu", [CG_MEMORY] = "memory", [CG_PIDS] = "pids"
+};
+_Static_assert(COUNT(controller_names) == CG_CONTROLLERS, "a controller has no name");
+
+/* The path in the line of this controller, "4:cpu,cpuacct:/path"; "0::/path" is v2's. */
+static const char *path_in(const char *line, const char *controller)
+{
+	const char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+	size_t len = strlen(controller);
+
+	if (!path)
+		return NULL;
+	if (len == 0 && path == names + 1)
+		return path + 1;
+	for (const char *n = names + 1; len > 0 && n < path; n += strcspn(n, ",:") + 1)
+		if (strncmp(n, controller, len) == 0 && (n[len] == ',' || n[len] == ':'))
+			return path + 1;
+	return NULL;
+}
+
+/* "…/caisson/NAME", or below it. */
+static bool is_in_own(const char *path, const char *name)
+{
+	char own[64];
+	size_t len = (size_t)snprintf(own, sizeof own, "/" CGROUP_BASE "/%s", name);
+	size_t end = strcspn(path, "\n");
+	const char *at = memmem(path, end, own, len);
+
+	return at && (at + len == path + end || at[len] == '/');
+}
+
+static bool is_member(const char *list, const char *controller, const char *name)
+{
+	for (const char *line = list; *line; line += strcspn(line, "\n") + 1) {
+		const char *path = path_in(line, controller);
+
+		if (path && is_in_own(path, name))
+			return true;
+		if (!strchr(line, '\n'))
+			break;
+	}
+	return false;
+}
+
+int cgroup_membership_holds(const struct cgroup *cg, unsigned int promised, struct err *e)
+{
+	char list[4096];
+	int r = os_read_file(AT_FDCWD, "/proc/self/cgroup", list, sizeof list);
+
+	if (r < 0)
+		return err_sys(e, -r, "read /proc/self/cgroup");
+	for (enum cgroup_controller c = 0; c < CG_CONTROLLERS; c++) {
+		const struct cgroup_tree *t = cgroup_tree_of(cg, c);
+
+		if (!(promised & 1u << c))
+			continue;
+		if (!t || !is_member(list, t->is_v2 ? "" : controller_names[c], cg->name))
+			return err_new(e, ERR_INTERNAL, "not in the sandbox's group for %s",
+			               controller_names[c]);
+	}
+	return 0;
+}
