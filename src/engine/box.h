@@ -13,6 +13,7 @@
 #include "engine/cgroup.h"
 #include "engine/command.h"
 #include "engine/plan.h"
+#include "engine/proof.h"
 
 #define BOX_IDS 65535 /* mapped; the id after them is the monitor's */
 
@@ -21,6 +22,9 @@ struct box;
 /* CLONE_NEW* of pid 1. The cgroup namespace is made by the first process of the group, and that of
  * the network by the one command of a sandbox: it takes as long as a third of the walls. */
 int box_namespaces(const struct box *box);
+
+/* launch.c: RLIMIT_NPROC of a command; 0: none. */
+uint64_t box_processes(const struct box *box);
 
 /* root.c: nobody inside could write the root, and no mount needs a name that is not in the
  * skeleton: then it does without an overlay, which costs a tenth of a launch. */
@@ -33,12 +37,14 @@ struct box {
 	int listen_fd;    /* is_kept: a listening SOCK_SEQPACKET socket for its clients; else -1 */
 	const char *id;   /* what self.sock calls it; opaque; NULL: none */
 	uint32_t id_base; /* root mode: host id of root inside */
-	uid_t uid;        /* of the monitor, on the host */
+	uint32_t end_wait_ms; /* not kept: how long it waits when its client is gone */
+	uid_t uid;            /* of the monitor, on the host */
 	gid_t gid;
-	bool is_oom_plain;   /* the launcher's oom_score_adj is 0 already */
-	dev_t host_root_dev; /* what must not be the root inside */
-	ino_t host_root_ino;
+	bool is_oom_plain;      /* the launcher's oom_score_adj is 0 already */
+	struct proof_host host; /* what must not be found inside */
 	struct cgroup cgroup;
+	unsigned int
+	    promised;         /* controllers of this host that the limits rely on: a bit for each */
 	cpu_set_t cpus;       /* that the caller may use; see os/proc.h */
 	int init_exe_fd;      /* the caisson-init program */
 	int skeleton_fd;      /* engine/skeleton.h */
@@ -54,8 +60,17 @@ struct box {
  * `walls_fd` and a struct err of kind ERR_NONE on `report_fd`, becomes caisson-init. Never returns.
  * On failure the report has the failing step. GIFT_SCRATCH comes before it, GIFT_NET and GIFT_TRUST
  * of a sandbox with a network, and GIFT_DOOR and GIFT_RULES of a kept one. */
+/* Where pid 1 and the first command are: a page that they share with the monitor. An index of
+ * their steps. */
+struct launch_progress {
+	volatile int inside, payload;
+};
+const char *launch_inside_name(int step);
+const char *launch_payload_name(int step);
+
 struct inside_io {
 	int go_fd, entered_fd, walls_fd, report_fd;
+	struct launch_progress *progress;
 };
 void launch_inside(const struct box *box, struct inside_io io) __attribute__((noreturn));
 
@@ -68,9 +83,13 @@ struct payload_io {
 	                           * socket, which becomes SHELL_FD; else -1 */
 	int rules_fd;             /* of Landlock; -1: to be made */
 	int report_fd;            /* SOCK_SEQPACKET */
+	struct launch_progress *progress;
 	int init_pidfd;           /* whose namespaces are entered */
 	int cgroup_ns_fd;         /* -1: to be made */
+	uint32_t known;           /* walls that the command before has proved */
 	bool is_in_userns;        /* a helper has entered it */
+	bool is_nursed;           /* born by a nursery, which has entered all but the cgroup's, and
+	                           * has loaded the filter */
 	bool is_to_move;          /* v2: it could not be born in its cgroup */
 	int entered_fd, walls_fd; /* -1: the walls stand already */
 	struct cgroup_leaf leaf;
@@ -84,12 +103,14 @@ void launch_keeper(const struct box *box, struct payload_io io) __attribute__((n
 
 #define SHELL_FD 9 /* of one digit: others are not known to every shell */
 
-#define GIFT_CGROUP 'C'   /* the cgroup namespace */
-#define GIFT_DOOR 'D'     /* the listening socket of /run/caisson/self.sock */
-#define GIFT_NET 'G'      /* the sockets of the gate: engine/netns.h */
-#define GIFT_RULES 'R'    /* Landlock's, for all commands */
-#define GIFT_SCRATCH 'S'  /* the tmpfs that everything writable lies in */
-#define GIFT_TRUST 'T'    /* of a network: a file system that is not mounted yet: engine/trust.h */
+#define GIFT_CGROUP 'C'  /* the cgroup namespace */
+#define GIFT_DOOR 'D'    /* the listening socket of /run/caisson/self.sock */
+#define GIFT_LIVE 'V'    /* an overlay of a folder that the host may change: os_fs_forget_names() */
+#define GIFT_NET 'G'     /* the sockets of the gate: engine/netns.h */
+#define GIFT_RULES 'R'   /* Landlock's, for all commands */
+#define GIFT_SCRATCH 'S' /* the tmpfs that everything writable lies in */
+#define GIFT_TRUST 'T'   /* of a network: a file system that is not mounted yet: engine/trust.h */
 #define GIFT_LISTENER 'L' /* the exec notification */
 #define GIFT_PTY 'P'      /* the master of the command's terminal */
 #define GIFT_NONE 'N'     /* a test build without notification */
+#define GIFT_BARE 'B'     /* a test build without any filter */

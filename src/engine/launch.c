@@ -31,9 +31,18 @@
 
 int box_namespaces(const struct box *box)
 {
-	int net = fault_layer_off("netns") || !box->is_kept ? 0 : CLONE_NEWNET;
+	static const struct {
+		int flag;
+		enum wall wall;
+	} all[] = { { CLONE_NEWUSER, WALL_USERNS }, { CLONE_NEWNS, WALL_MOUNTNS },
+		    { CLONE_NEWPID, WALL_PIDNS },   { CLONE_NEWIPC, WALL_IPCNS },
+		    { CLONE_NEWUTS, WALL_UTSNS },   { CLONE_NEWNET, WALL_NETNS } };
+	int flags = 0;
 
-	return CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | net;
+	for (size_t i = 0; i < COUNT(all); i++)
+		if (!fault_layer_off(wall_name(all[i].wall)))
+			flags |= all[i].flag;
+	return box->is_kept ? flags : flags & ~CLONE_NEWNET;
 }
 
 /* Of a command's process, besides the standard three. The rest is there for some only. */
@@ -132,6 +141,11 @@ static int step_network(struct build *b, struct err *e)
 	return r < 0 ? err_sys(e, -r, "hand the sockets over") : 0;
 }
 
+static int step_proof_of_tree(struct build *b, struct err *e)
+{
+	return proof_tree(b, &b->proved, e);
+}
+
 /* When the command starts, pid 1 has no right either. What it still does needs none. */
 static int step_drop_all(struct build *b, struct err *e)
 {
@@ -156,8 +170,14 @@ static int step_await_first(struct build *b, struct err *e)
 	return r < 0 ? err_sys(e, -r, "close ourselves") : 0;
 }
 
+const char *const launch_kinds[LAUNCH_KINDS] = { "user", "pid", "ipc", "uts",
+	                                         "time", "mnt", "net", "cgroup" };
+#define KINDS_LATER 2 /* the last of them: the first process makes its own before */
+
 static int forbid(const char *const *kinds, size_t n, struct err *e)
 {
+	if (fault_layer_off("nested"))
+		return 0;
 	AUTO(fd_close)
 	int dir = os_openat(AT_FDCWD, "/proc/sys/user", O_PATH | O_DIRECTORY, 0);
 
@@ -174,22 +194,43 @@ static int forbid(const char *const *kinds, size_t n, struct err *e)
 	return 0;
 }
 
+/* Rootless, what a sandbox watches counts as the caller's, whose other programs need some too: a
+ * quarter of what the host gives one user is for each sandbox. In root mode every sandbox counts as
+ * a user of its own. Written by the owner of the namespace, nobody inside can raise it. */
+static int step_watches(struct build *b, struct err *e)
+{
+	static const char *const kinds[] = { "instances", "watches" };
+
+	for (size_t i = 0; i < COUNT(kinds) && !b->box->is_root; i++) {
+		char file[64], text[32] = "";
+
+		snprintf(file, sizeof file, "/proc/sys/fs/inotify/max_user_%s", kinds[i]);
+		int r = os_read_file(AT_FDCWD, file, text, sizeof text);
+		if (r == -ENOENT)
+			continue; /* a kernel without inotify */
+		unsigned long share = r < 0 ? 0 : strtoul(text, NULL, 10) / 4;
+		snprintf(file, sizeof file, "/proc/sys/user/max_inotify_%s", kinds[i]);
+		snprintf(text, sizeof text, "%lu", share);
+		if (r >= 0)
+			r = os_write_file(AT_FDCWD, file, text);
+		if (r < 0)
+			return err_sys(e, -r, "bound %s", file);
+	}
+	return 0;
+}
+
 /* A detached mount counts as a mount namespace, so this comes after the last mount. */
 static int step_no_namespaces(struct build *b, struct err *e)
 {
-	static const char *const kinds[] = { "user", "pid", "ipc", "uts", "time", "mnt" };
-
 	(void)b;
-	return forbid(kinds, COUNT(kinds), e);
+	return forbid(launch_kinds, LAUNCH_KINDS - KINDS_LATER, e);
 }
 
 /* Those that the first process has made. */
 static int step_no_others(struct build *b, struct err *e)
 {
-	static const char *const kinds[] = { "net", "cgroup" };
-
 	(void)b;
-	return forbid(kinds, COUNT(kinds), e);
+	return forbid(launch_kinds + LAUNCH_KINDS - KINDS_LATER, KINDS_LATER, e);
 }
 
 /* The first command goes on in it while the kernel takes the old one away. */
@@ -223,6 +264,7 @@ static const struct {
 	{ "mount the fs entries",         root_mounts },
 	{ "open the door",                root_door },
 	{ "make room for a certificate",  root_trust },
+	{ "bound the watches",            step_watches },
 	{ "forbid nested namespaces",     step_no_namespaces },
 	{ "await the first process",      step_await_first },
 	{ "forbid the other namespaces",  step_no_others },
@@ -231,9 +273,15 @@ static const struct {
 	{ "close the network",            step_network },
 	{ "leave the host's root",        root_leave },
 	{ "make the landlock rules",      step_rules },
+	{ "prove the walls",              step_proof_of_tree },
 	{ "drop all rights",              step_drop_all },
 };
 /* clang-format on */
+
+const char *launch_inside_name(int step)
+{
+	return step < 0 || step >= (int)COUNT(inside_steps) ? "" : inside_steps[step].name;
+}
 
 /* When it cannot be sent the closed socket has to be the report. */
 static void send_report(int fd, const struct err *e)
@@ -281,12 +329,15 @@ void launch_inside(const struct box *box, struct inside_io io)
 	struct build b = { .box = box,
 		           .io = io,
 		           .skeleton_fd = -1,
+		           .layer_fd = -1,
+		           .empty_fd = -1,
 		           .host_dev_fd = -1,
 		           .scratch_fd = -1,
 		           .root_fd = -1 };
 	struct err e = { 0 };
 
 	for (size_t i = 0; i < COUNT(inside_steps); i++) {
+		io.progress->inside = (int)i;
 		if (inside_steps[i].run(&b, &e) < 0) {
 			err_wrap(&e, "%s", inside_steps[i].name);
 			send_report(io.report_fd, &e);
@@ -294,9 +345,12 @@ void launch_inside(const struct box *box, struct inside_io io)
 		}
 	}
 	static const char letter = GIFT_SCRATCH;
+	const struct proof_word word = { .proved = b.proved };
 	int r = os_write_all(io.walls_fd, "w", 1);
 	if (r >= 0)
 		r = os_send(io.report_fd, &letter, 1, &b.scratch_fd, 1);
+	if (r >= 0)
+		r = os_send(io.report_fd, &word, sizeof word, NULL, 0);
 	if (r < 0)
 		err_sys(&e, -r, "tell that they stand");
 	send_report(io.report_fd, r < 0 ? &e : &(struct err){ .kind = ERR_NONE });
@@ -316,7 +370,8 @@ struct payload {
 	const struct plan *plan;
 	const struct command *command;
 	struct payload_io io;
-	int n_fds; /* open ones, from 0 on */
+	int n_fds;       /* open ones, from 0 on */
+	uint32_t proved; /* walls: engine/proof.h */
 	char **argv, **env;
 };
 
@@ -327,6 +382,12 @@ static int step_cgroup(struct payload *p, struct err *e)
 	int r = p->io.is_to_move ? cgroup_move(cg, &p->io.leaf) : 0;
 
 	return r < 0 ? err_sys(e, -r, "move") : cgroup_join(cg, &p->io.leaf, e);
+}
+
+/* The process sees the host's /proc only now, and nobody moves it later. */
+static int step_proof_of_cgroup(struct payload *p, struct err *e)
+{
+	return proof_cgroup(p->box, &p->proved, e);
 }
 
 static bool is_first(const struct payload *p)
@@ -349,12 +410,13 @@ static int tell_entered(struct payload *p, int net_fd, struct err *e)
 static int make_namespaces(struct payload *p, int *net_fd, struct err *e)
 {
 	int net = fault_layer_off("netns") ? 0 : CLONE_NEWNET;
+	int cgroup = fault_layer_off("cgroupns") ? 0 : CLONE_NEWCGROUP;
 	int r = p->io.is_in_userns ? 0 : os_setns(p->io.init_pidfd, CLONE_NEWUSER);
 
 	if (r < 0)
 		return err_sys(e, -r, "setns");
 	p->io.is_in_userns = true;
-	r = os_unshare(CLONE_NEWCGROUP | net);
+	r = os_unshare(cgroup | net);
 	if (r < 0)
 		return err_sys(e, -r, "make those of the cgroup and the network");
 	if (!net)
@@ -369,6 +431,11 @@ static int step_namespaces(struct payload *p, struct err *e)
 	AUTO(fd_close) int net_fd = -1;
 	char byte;
 
+	if (p->io.is_nursed) { /* all others are entered already */
+		int entered = os_setns(p->io.cgroup_ns_fd, CLONE_NEWCGROUP);
+
+		return entered < 0 ? err_sys(e, -entered, "setns") : 0;
+	}
 	/* Pid 1 says when it has its ids; a helper has heard it already. */
 	if (!p->io.is_in_userns && p->io.walls_fd >= 0 && read(p->io.walls_fd, &byte, 1) != 1)
 		_exit(125); /* it has said why */
@@ -387,10 +454,6 @@ static int step_inherit(struct payload *p, struct err *e)
 	int r = os_setsid();
 
 	(void)p;
-	if (r >= 0)
-		r = os_new_session_keyring();
-	if (r == -ENOSYS || r == -EDQUOT) /* built without keys; or the user's quota is used up */
-		r = 0;
 	if (r >= 0)
 		r = os_reset_signals();
 	if (r >= 0)
@@ -432,9 +495,9 @@ static int step_descriptors(struct payload *p, struct err *e)
 	}
 	p->io.report_fd = REPORT_FD;
 	p->n_fds = n;
-	int r = os_close_range((unsigned int)n, ~0u, 0);
+	int r = fault_layer_off("descriptors") ? 0 : os_close_range((unsigned int)n, ~0u, 0);
 	uint64_t files = p->plan->limits[LIMIT_FILES];
-	if (r >= 0 && files)
+	if (r >= 0 && files && !fault_layer_off("rlimits"))
 		r = os_setrlimit(RLIMIT_NOFILE, files, files);
 	return r < 0 ? err_sys(e, -r, "close what was inherited") : 0;
 }
@@ -446,15 +509,21 @@ static int step_drop(struct payload *p, struct err *e)
 
 #define PIDS_OF_OURS 16 /* pid 1, workers: rootless they are the same user */
 
+uint64_t box_processes(const struct box *box)
+{
+	uint64_t limit = box->plan->limits[LIMIT_PIDS];
+
+	return limit ? limit + (cgroup_has(&box->cgroup, CG_PIDS) ? PIDS_OF_OURS : 0) : 0;
+}
+
 /* Counted per user of this namespace: others do not matter. Where a cgroup counts too, it shall be
  * the first to say no: it keeps a record of that. Said after the change of ids, which else makes
  * execve fail where the user has used up his processes (execve(2)): a sandbox that is full can
  * still be looked at and cleaned up. Only what the command itself starts is refused then. */
 static int step_count(struct payload *p, struct err *e)
 {
-	uint64_t limit = p->plan->limits[LIMIT_PIDS];
-	uint64_t pids = limit + (cgroup_has(&p->box->cgroup, CG_PIDS) ? PIDS_OF_OURS : 0);
-	int r = limit ? os_setrlimit(RLIMIT_NPROC, pids, pids) : 0;
+	uint64_t pids = box_processes(p->box);
+	int r = pids && !fault_layer_off("rlimits") ? os_setrlimit(RLIMIT_NPROC, pids, pids) : 0;
 
 	return r < 0 ? err_sys(e, -r, "setrlimit") : 0;
 }
@@ -469,11 +538,14 @@ static int give(char letter, int fd, struct err *e)
 /* The listener goes to the monitor: without it every execve inside fails. */
 static int step_filter(struct payload *p, struct err *e)
 {
+	if (p->io.is_nursed)
+		return 0;
 	AUTO(fd_close) int listener = seccomp_payload(e);
 
-	(void)p;
 	if (listener < 0 && e->kind != ERR_NONE)
 		return -1;
+	if (fault_layer_off("seccomp"))
+		return give(GIFT_BARE, -1, e);
 	return give(listener < 0 ? GIFT_NONE : GIFT_LISTENER, listener, e);
 }
 
@@ -545,7 +617,16 @@ static int step_landlock(struct payload *p, struct err *e)
 
 static int step_proof(struct payload *p, struct err *e)
 {
-	return proof_run(p->box, p->command, p->n_fds, e);
+	const struct proof_at at = { p->box, p->command, p->n_fds };
+
+	if (proof_run(&at, &p->proved, e) < 0)
+		return -1;
+	/* What the monitor knows, or nobody will ask for, does not wake it. */
+	if (p->proved == p->io.known || !(p->box->is_kept || p->command->wants_usage))
+		return 0;
+	const struct proof_word word = { .proved = p->proved };
+	int r = os_send(REPORT_FD, &word, sizeof word, NULL, 0);
+	return r < 0 ? err_sys(e, -r, "tell the monitor") : 0;
 }
 
 /* Finds argv[0] in PATH as a shell does; a name with a slash is taken as it is. */
@@ -608,6 +689,7 @@ static const struct {
 	int (*run)(struct payload *p, struct err *e);
 } payload_steps[] = {
 	{ "enter the cgroup",            step_cgroup },
+	{ "prove the walls",             step_proof_of_cgroup },
 	{ "enter the namespaces",        step_namespaces },
 	{ "start clean",                 step_inherit },
 	{ "set up standard descriptors", step_descriptors },
@@ -624,6 +706,11 @@ static const struct {
 };
 /* clang-format on */
 
+const char *launch_payload_name(int step)
+{
+	return step < 0 || step >= (int)COUNT(payload_steps) ? "" : payload_steps[step].name;
+}
+
 /* In a child of the monitor: the pid namespace, and with a helper the user namespace; ids still the
  * monitor's. */
 void launch_payload(const struct box *box, const struct command *c, struct payload_io io)
@@ -635,6 +722,7 @@ void launch_payload(const struct box *box, const struct command *c, struct paylo
 	p.env = mem_alloc((c->envc + 1) * sizeof *p.env);
 	command_strings(c, p.argv, p.env);
 	for (size_t i = 0; i < COUNT(payload_steps); i++) {
+		io.progress->payload = (int)i;
 		if (payload_steps[i].run(&p, &e) < 0) {
 			err_wrap(&e, "%s", payload_steps[i].name);
 			break;
@@ -655,7 +743,7 @@ static int step_keeper_namespaces(struct payload *p, struct err *e)
 		_exit(125); /* pid 1 has said why */
 	int r = os_setns(p->io.init_pidfd, CLONE_NEWUSER);
 	if (r >= 0)
-		r = os_unshare(CLONE_NEWCGROUP);
+		r = os_unshare(fault_layer_off("cgroupns") ? 0 : CLONE_NEWCGROUP);
 	return r < 0 ? err_sys(e, -r, "setns") : tell_entered(p, -1, e);
 }
 

@@ -74,6 +74,12 @@ static inline bool plan_is_read_only(const struct plan_mount *m)
 	return m->kind == PLAN_RO || m->is_read_only;
 }
 
+/* By inodes of its own: read-only, and no mount that somebody else has made. */
+static inline bool plan_is_shown(const struct plan_mount *m)
+{
+	return plan_is_read_only(m) && !m->is_ready;
+}
+
 static inline const char *plan_text(const struct plan *p, uint32_t offset)
 {
 	return p->text.data + offset;

@@ -10,8 +10,29 @@
 #include "engine/userns.h"
 #include "os/fault.h"
 #include "os/file.h"
+#include "os/mount.h"
 #include "os/proc.h"
+#include "os/pulse.h"
 #include "os/sock.h"
+
+int spawn_start_ms(void)
+{
+	return (int)fault_number("CAISSON_START_MS", SPAWN_MS);
+}
+
+/* Until there is something to read; ETIME tells that the time is over. */
+static int await(const struct spawn_init *init, int fd, struct err *e)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	int ms = spawn_start_ms();
+
+	if (os_poll(&wait, 1, ms) != 0)
+		return 0;
+	err_new(e, ERR_INTERNAL, "%s: pid 1 is still at that after %d ms",
+	        launch_inside_name(init->progress->inside), ms);
+	e->sys = ETIME;
+	return -1;
+}
 
 /* ---- pid 1 ------------------------------------------------------------------------- */
 
@@ -19,6 +40,10 @@ static void take_gift(struct spawn_init *init, char letter, int fds[NET_SOCKETS]
 {
 	if (letter == GIFT_NET && n == NET_SOCKETS) {
 		memcpy(init->net_fds, fds, sizeof init->net_fds);
+		return;
+	}
+	if (letter == GIFT_LIVE && init->n_live < COUNT(init->live_fds)) {
+		init->live_fds[init->n_live++] = fds[0];
 		return;
 	}
 	*(letter == GIFT_DOOR      ? &init->door_fd
@@ -32,6 +57,7 @@ static int read_report(struct spawn_init *init, struct err *e)
 {
 	union {
 		char letter;
+		struct proof_word word;
 		struct err e;
 	} m;
 	int n;
@@ -40,7 +66,13 @@ static int read_report(struct spawn_init *init, struct err *e)
 		int fds[NET_SOCKETS];
 		size_t n_fds = COUNT(fds);
 
+		if (await(init, init->report_fd, e) < 0)
+			return -1;
 		n = os_recv(init->report_fd, &m, sizeof m, fds, &n_fds);
+		if (n == (int)sizeof m.word) {
+			init->proved |= m.word.proved;
+			continue;
+		}
 		if (n != 1 || n_fds == 0)
 			break;
 		take_gift(init, m.letter, fds, n_fds);
@@ -66,9 +98,10 @@ static int let_go(const struct box *box, struct spawn_init *s, int go_fd, struct
 {
 	int r;
 
-	/* With root's rights the monitor itself can give birth in there; without, a helper does.
-	 * Now: the child may be looked at only until it changes its ids. */
-	if (box->is_root) {
+	/* With root's rights the monitor itself can give birth in there; without, a helper does,
+	 * and in a sandbox that stays the nursery, which must not be in there itself. Now: the
+	 * child may be looked at only until it changes its ids. */
+	if (box->is_root && !box->is_kept) {
 		r = os_setns(s->pidfd, CLONE_NEWPID);
 		if (r < 0)
 			return err_sys(e, -r, "enter the pid namespace");
@@ -110,14 +143,19 @@ static int pipes_open(struct pipes *p, struct err *e)
 int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 {
 	AUTO(pipes_done) struct pipes p = { { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	void *page = NULL;
 	int pidfd = -1;
 
 	if (pipes_open(&p, e) < 0)
 		return -1;
+	int r = os_share_zeros(sizeof(struct launch_progress), &page);
+	if (r < 0)
+		return err_sys(e, -r, "share a page with pid 1");
 	struct inside_io io = { .go_fd = p.go[0],
 		                .entered_fd = p.entered[0],
 		                .walls_fd = p.walls[1],
-		                .report_fd = p.report[1] };
+		                .report_fd = p.report[1],
+		                .progress = page };
 	int pid = os_clone(
 	    (struct clone_opts){ .flags = (uint64_t)box_namespaces(box), .pidfd = &pidfd });
 	if (pid < 0)
@@ -132,6 +170,7 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 	}
 	os_cpus_leave(&box->cpus, pid); /* until it hears the word to go on */
 	*out = (struct spawn_init){ .pid = pid,
+		                    .progress = page,
 		                    .pidfd = pidfd,
 		                    .report_fd = -1,
 		                    .go_fd = -1,
@@ -142,6 +181,7 @@ int spawn_init(const struct box *box, struct spawn_init *out, struct err *e)
 		                    .rules_fd = -1,
 		                    .scratch_fd = -1,
 		                    .net_fds = { -1, -1, -1, -1 },
+		                    .known = UINT32_MAX,
 		                    .trust_fd = -1 };
 	if (let_go(box, out, p.go[1], e) < 0) {
 		end_child(pid);
@@ -164,6 +204,13 @@ int spawn_await_walls(struct spawn_init *init, struct err *e)
 	return r;
 }
 
+/* A name that stays old for a while is no reason to fail: the next call tries again. */
+void spawn_follow_host(const struct spawn_init *init)
+{
+	for (size_t i = 0; i < init->n_live; i++)
+		(void)os_fs_forget_names(init->live_fds[i]);
+}
+
 int spawn_become_init(struct spawn_init *init)
 {
 	int r = init->go_fd < 0 ? 0 : os_write_all(init->go_fd, "i", 1);
@@ -181,6 +228,8 @@ int spawn_await_init(struct spawn_init *init, struct err *e)
 		return err_sys(e, -r, "reach pid 1");
 	if (init->is_init)
 		return 0;
+	if (await(init, init->report_fd, e) < 0)
+		return -1;
 	int n = os_recv(init->report_fd, e, sizeof *e, NULL, NULL);
 	if (n == (int)sizeof *e) {
 		e->msg[sizeof e->msg - 1] = '\0';
@@ -208,6 +257,9 @@ static int take_namespace(int report_fd, struct spawn_init *init, struct err *e)
 	} m;
 	size_t n_fds = 1;
 	int fd = -1;
+
+	if (await(init, report_fd, e) < 0)
+		return -1;
 	int n = os_recv(report_fd, &m, sizeof m, &fd, &n_fds);
 
 	if (n == 1 && n_fds == 1) {
@@ -235,12 +287,15 @@ int spawn_keeper(const struct box *box, struct spawn_init *init, struct err *e)
 		return err_sys(e, -pid, "clone");
 	if (pid == 0)
 		launch_keeper(box, (struct payload_io){ .report_fd = report_write,
+		                                        .progress = init->progress,
 		                                        .init_pidfd = init->pidfd,
 		                                        .cgroup_ns_fd = -1,
 		                                        .entered_fd = init->entered_fd,
 		                                        .walls_fd = init->walls_fd });
 	fd_close(&report_write);
 	r = take_namespace(report_read, init, e);
+	if (r < 0)
+		(void)kill(pid, SIGKILL);  /* our child, not waited for */
 	(void)os_wait(pid, &status, NULL); /* it has nothing more to do */
 	return r;
 }
@@ -255,17 +310,25 @@ struct birth {
 
 /* Born in its cgroup. Where the pids of the sandbox are used up v2 refuses that, but lets a process
  * be moved there: so that a full sandbox can still be looked at. */
-static int clone_into(struct birth *b, uint64_t flags)
+static int clone_into(const struct box *box, struct payload_io *io, uint64_t flags)
 {
-	const struct cgroup_leaf *leaf = &b->io.leaf;
-	int box_fd = b->box->cgroup.box_fd;
-	int group = box_fd >= 0 && leaf->num ? leaf->fd : box_fd;
-	int pid = os_clone((struct clone_opts){ .flags = flags, .cgroup_fd = group });
+	const struct cgroup_leaf *leaf = &io->leaf;
+	int box_fd = box->cgroup.box_fd;
+	struct clone_opts o = { .flags = flags,
+		                .cgroup_fd = box_fd >= 0 && leaf->num ? leaf->fd : box_fd,
+		                .is_marked = io->is_nursed };
+	int pid = os_clone(o);
 
-	if (pid != -EAGAIN || group < 0)
+	if (pid != -EAGAIN || o.cgroup_fd < 0)
 		return pid;
-	b->io.is_to_move = true;
-	return os_clone((struct clone_opts){ .flags = flags });
+	io->is_to_move = true;
+	o.cgroup_fd = 0;
+	return os_clone(o);
+}
+
+int spawn_born(const struct box *box, struct payload_io *io)
+{
+	return clone_into(box, io, CLONE_PARENT);
 }
 
 /* In a helper: enters the user and pid namespaces and clones the command as the monitor's own
@@ -281,7 +344,7 @@ static _Noreturn void helper(struct birth *b)
 		_exit(125); /* pid 1 has said why */
 	r = os_setns(io->init_pidfd, CLONE_NEWUSER | CLONE_NEWPID);
 	if (r >= 0)
-		r = clone_into(b, CLONE_PARENT);
+		r = spawn_born(b->box, io);
 	if (r == 0) {
 		io->is_in_userns = true;
 		launch_payload(b->box, b->command, *io);
@@ -302,7 +365,7 @@ static int clone_command(struct birth *b, const struct spawn_init *init, struct 
 	if (init->is_entered) {
 		if (is_first) /* we sleep soon, pid 1 works elsewhere */
 			os_cpus_stay(&b->box->cpus);
-		pid = clone_into(b, 0);
+		pid = clone_into(b->box, &b->io, 0);
 		if (is_first)
 			os_cpus_take(&b->box->cpus);
 		if (pid == 0)
@@ -329,9 +392,11 @@ int spawn_command(const struct box *box, const struct spawn_init *init, const st
 	AUTO(fd_close) int report_read = report[0];
 	AUTO(fd_close) int report_write = report[1];
 	io.report_fd = report_write;
+	io.progress = init->progress;
 	io.init_pidfd = init->pidfd;
 	io.cgroup_ns_fd = init->cgroup_ns_fd;
 	io.rules_fd = init->rules_fd;
+	io.known = init->known;
 	io.is_in_userns = io.is_to_move = false;
 	io.entered_fd = init->entered_fd;
 	io.walls_fd = init->walls_fd;
@@ -354,13 +419,14 @@ static void end_helper(struct spawn_command *c)
 	c->helper = 0;
 }
 
-/* Messages from helper and command, told apart by size: the pid, a descriptor, an error. Which of
- * the two speaks first is not known. */
+/* Messages from helper and command, told apart by size: the pid, a descriptor, what was proved, an
+ * error. Which of the two speaks first is not known. */
 enum spawn_word spawn_hear(struct spawn_command *c, struct err *e)
 {
 	union {
 		int pid;
 		char letter;
+		struct proof_word word;
 		struct err e;
 	} m;
 	int fd = -1;
@@ -376,13 +442,26 @@ enum spawn_word spawn_hear(struct spawn_command *c, struct err *e)
 	}
 	/* A full descriptor table takes the gift away, not the letter. Every execve behind a
 	 * filter without its listener fails: that is our failure, not the program's. */
-	if (n == 1 && m.letter != GIFT_NONE && n_fds == 0) {
+	if (n == 1 && m.letter != GIFT_NONE && m.letter != GIFT_BARE && n_fds == 0) {
 		end_helper(c);
 		err_sys(e, EMFILE, "take a descriptor of the command's process");
 		return SPAWN_FAILED;
 	}
+	if (n == 1 && m.letter == GIFT_NONE && !fault_layer_off("proof")) {
+		end_helper(c);
+		err_new(e, ERR_INTERNAL, "prove the walls: %s: no program start is reported",
+		        wall_name(WALL_NOTIFY));
+		return SPAWN_FAILED;
+	}
+	if (n == (int)sizeof m.word) {
+		c->word = m.word.proved;
+		c->proved |= c->word;
+		c->is_proved = true;
+		return SPAWN_WORD;
+	}
 	if (n == 1) {
-		*(m.letter == GIFT_PTY ? &c->pty_fd : &c->listener_fd) = fd; /* GIFT_NONE: -1 */
+		c->proved |= m.letter == GIFT_LISTENER ? WALL_BIT(WALL_NOTIFY) : 0;
+		*(m.letter == GIFT_PTY ? &c->pty_fd : &c->listener_fd) = fd; /* none: -1 */
 		c->gifts++;
 		return SPAWN_WORD;
 	}

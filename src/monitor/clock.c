@@ -14,6 +14,24 @@ static void wall_fired(struct timer *t)
 	monitor_stop(OWNER_OF(t, struct monitor, wall), RUN_EXPIRED, "wall limit reached");
 }
 
+#define LIVE_MS 1000 /* how long a name of a shown folder may be old */
+
+/* Nobody inside: nobody looks, and the next command begins with a fresh look. */
+static void live_fired(struct timer *t)
+{
+	struct monitor *m = OWNER_OF(t, struct monitor, live);
+
+	spawn_follow_host(&m->init);
+	if (m->procs)
+		timer_set(&m->timers, t, LIVE_MS);
+}
+
+void clock_follow(struct monitor *m)
+{
+	if (m->init.n_live && m->live.at_ms == 0)
+		timer_set(&m->timers, &m->live, LIVE_MS);
+}
+
 /* Idle is no byte in or out, and less than one percent of a processor. */
 static void idle_fired(struct timer *t)
 {
@@ -41,6 +59,7 @@ void clock_started(struct monitor *m)
 	if (!m->has_started && limit)
 		timer_set(&m->timers, &m->wall, limit);
 	m->has_started = true;
+	clock_follow(m);
 }
 
 void clock_extend(struct monitor *m, uint64_t wall_ms)
@@ -61,6 +80,7 @@ int clock_open(struct monitor *m, struct err *e)
 		return err_sys(e, -r, "make a timer");
 	m->wall.fired = wall_fired;
 	m->idle.fired = idle_fired;
+	m->live.fired = live_fired;
 	clock_active(m);
 	if (limit)
 		timer_set(&m->timers, &m->idle, limit);

@@ -83,19 +83,40 @@ static void record(struct proc *p, const struct seccomp_notif *n)
 	    talk_about(p->monitor, CH_RAN, p->num, &ran, sizeof ran) ? 0 : p->n_untold + 1;
 }
 
+int execs_listener(const struct proc *p)
+{
+	return p->nest ? nests_listener(p->nest) : p->listener.fd;
+}
+
 void execs_resume(struct proc *p, const struct seccomp_notif *n)
 {
 	record(p, n);
-	int r = os_seccomp_continue(p->listener.fd, n->id);
+	int r = os_seccomp_continue(execs_listener(p), n->id);
 	monitor_executes(p->monitor);
 	if (r < 0 && r != -ENOENT)
 		procs_stop(p, RUN_LOST, "the exec notification failed");
 }
 
+void execs_hear(struct proc *p, const struct seccomp_notif *n)
+{
+	if (filters_is_load(n)) {
+		filters_answer(p, n);
+	} else if (!p->is_announced && p->command.is_gated && gatekeep_holds(p->monitor)) {
+		p->is_held = true;
+		p->held_id = n->id;
+	} else if (!trips_hold(p, n)) {
+		execs_resume(p, n);
+	}
+}
+
+static bool is_exec(const struct seccomp_notif *n)
+{
+	return n->data.nr == SYS_execve || n->data.nr == SYS_execveat;
+}
+
 static void ready(struct watch *w, uint32_t events)
 {
 	struct proc *p = OWNER_OF(w, struct proc, listener);
-	struct monitor *m = p->monitor;
 	struct seccomp_notif n;
 
 	if (!(events & EPOLLIN)) { /* the last process with this filter is gone */
@@ -107,20 +128,17 @@ static void ready(struct watch *w, uint32_t events)
 	}
 	if (os_seccomp_receive(w->fd, &n) < 0)
 		return; /* killed meanwhile */
-	if (!p->is_announced && p->command.is_gated && gatekeep_holds(m)) {
-		p->is_held = true;
-		p->held_id = n.id;
-		return;
-	}
-	if (!trips_hold(p, &n))
-		execs_resume(p, &n);
+	if (is_exec(&n) || filters_is_load(&n))
+		execs_hear(p, &n);
+	else /* what only a nursery and its commands may: or it is gone */
+		(void)os_seccomp_refuse(w->fd, n.id, n.data.nr == SYS_clone3 ? ENOSYS : EPERM);
 }
 
 void execs_go_on(struct monitor *m)
 {
 	for (struct proc *p = m->procs, *next; p; p = next) {
 		next = p->next;
-		if (!p->is_held || p->listener.fd < 0)
+		if (!p->is_held || execs_listener(p) < 0)
 			continue;
 		p->is_held = false;
 		const struct seccomp_notif n = { .id = p->held_id };

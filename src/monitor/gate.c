@@ -27,6 +27,7 @@
 #include "engine/trust.h"
 #include "monitor/monitor-internal.h"
 #include "os/extent.h"
+#include "os/pulse.h"
 #include "os/sock.h"
 #include "wire/truststore.h"
 
@@ -588,8 +589,11 @@ void gatekeep_end(struct monitor *m)
 	while (g->link.fd >= 0 && timer_now_ms() < until) {
 		struct pollfd child = { .fd = g->link.fd, .events = POLLIN };
 
-		if (poll(&child, 1, (int)(until - timer_now_ms())) > 0)
-			(void)hear_one(g);
+		if (os_poll(&child, 1, (int)(until - timer_now_ms())) <= 0)
+			continue;
+		os_pulse_on();
+		(void)hear_one(g);
+		os_pulse_off();
 	}
 	g->due_gateless = false;
 	gatekeep_tell(m);

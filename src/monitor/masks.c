@@ -37,8 +37,9 @@ static void note_hits(struct stream *s)
 static void flush(struct stream *s)
 {
 	timer_stop(&s->proc->monitor->timers, &s->hold);
-	masking_flush(&s->masking, &out);
+	masking_flush(&s->masking, s->proc->monitor->marker, &out);
 	keep_out(s);
+	note_hits(s);
 }
 
 static void hold_fired(struct timer *t)

@@ -10,6 +10,8 @@
  *   streams.c  its output to its log, its input from the client
  *   report.c   what its end says: state, usage, children
  *   execs.c    exec notifications
+ *   filters.c  how many filters code inside has loaded
+ *   nests.c    who bears commands, and whose a notification is
  *   trips.c    programs that wait for a person
  *   clock.c    the deadlines of the sandbox
  *   freeze.c   pause and resume; a moment in which all stand still
@@ -33,7 +35,10 @@
 #include "wire/channel.h"
 
 #define PROCS_MAX 1024 /* that live; a limit of descriptors comes first on most hosts */
-#define ENDED_MAX 256  /* ends that no client has taken; the log has them too */
+#define PROCS_ALONE_MAX                                                                            \
+	256           /* the same, where each has a filter of its own: FILTERS_MAX says why        \
+	               */
+#define ENDED_MAX 256 /* ends that no client has taken; the log has them too */
 #define WHY_MAX 16
 /* Two steps are kept, and one that is longer by a frame than a step. */
 #define LOG_TAIL_STEP (80u << 10)
@@ -83,7 +88,7 @@ struct proc {
 	size_t in_len, in_at;
 	uint64_t took, took_own; /* bytes; of them such as the client did not send */
 
-	struct timer timeout, grace, drain, rest;
+	struct timer timeout, start, grace, drain, rest;
 	uint64_t started_ms, resting_ms;
 	int64_t started_unix_ms;
 
@@ -95,11 +100,12 @@ struct proc {
 		uint32_t n;
 		uint64_t ms;
 	} trips;           /* trips.c */
-	bool has_listener; /* it gave us one */
-	bool is_held;      /* its own execve waits for the gate */
-	uint64_t held_id;  /* of that notification */
-	bool is_announced; /* the command's own execve was */
+	struct nest *nest; /* nests.c; NULL: none bore it, or nothing of it lives */
+	uint64_t held_id;  /* of the notification of `is_held` */
 	uint32_t n_untold; /* programs that nobody took note of */
+	bool has_listener; /* it gave us one, or its nest has one */
+	bool is_held;      /* its own execve waits for the gate */
+	bool is_announced; /* the command's own execve was */
 	bool is_running;   /* it has executed */
 	bool has_exited;   /* it was waited for */
 	bool is_counted;   /* what it used */
@@ -116,7 +122,7 @@ struct proc {
 
 	/* What the client is still to be told. */
 	bool is_rung; /* GREW was said, and no ACK has come */
-	bool due_started, due_grew, due_took, due_waiting, due_proc, due_masked;
+	bool due_started, due_grew, due_took, due_waiting, due_proc, due_masked, due_proved;
 	struct channel_masked masked;
 	/* waiting.c */
 	bool is_watched, was_waiting, is_said;
@@ -145,8 +151,29 @@ struct why {
 	char peer[104];          /* "example.org:443"; of a longer one the end */
 };
 
+/* filters.c: as many programs as may live in a sandbox. A browser has about two for each process.
+ */
+#define FILTERS_MAX 256
+struct filter_load {
+	pid_t pid; /* the process that loaded it; 0: not known */
+	uint64_t born;
+};
+struct filter_holder {
+	pid_t pid;
+	uint64_t born;
+	uint64_t in_all;    /* of its threads, together */
+	uint64_t inherited; /* at most */
+};
+struct filters {
+	struct filter_load loads[FILTERS_MAX];
+	size_t n;
+	size_t n_orphans; /* whose loader is gone, at most */
+	uint64_t census_ms;
+};
+
 struct self;
 struct gatekeep;
+struct nest;
 struct trip;
 
 struct monitor {
@@ -154,6 +181,7 @@ struct monitor {
 	struct timers timers;
 	struct box *box;
 	struct spawn_init init;
+	uint32_t proved; /* walls, as the client was told; UINT32_MAX: not yet */
 
 	struct watch control; /* fd -1: no client */
 	struct watch door;    /* clients that come */
@@ -173,7 +201,9 @@ struct monitor {
 	bool due_ready, due_synced, due_usage;
 	int due_done[CH_TYPES]; /* errno + 1; 0: nothing */
 
-	struct timer wall, idle, stop, sweep, freeze, lease, look, become, trip_sweep;
+	struct timer wall, idle, live, stop, sweep, freeze, lease, look, become, trip_sweep, leave;
+	struct filters filters;
+	struct nest *nests; /* the first is the one that works */
 	struct trip *trips; /* trips.c */
 	size_t n_trips;
 	uint64_t last_trip;
@@ -267,6 +297,8 @@ void procs_close(struct proc *p);   /* writes and tells its end */
 void procs_settle(struct proc *p);  /* frees it if nothing of it is left */
 size_t procs_tree(const struct proc *p, pid_t *out, size_t max);
 size_t procs_all(const struct monitor *m, pid_t *out, size_t max); /* inside, without pid 1 */
+/* Everything that the monitor or the sandbox has started, helpers included; `max`: and more. */
+size_t procs_living(const struct monitor *m, pid_t *out, size_t max);
 bool procs_failure(struct proc *p, struct err *e); /* what it said, if it never executed */
 
 /* shells.c */
@@ -317,7 +349,8 @@ uint64_t report_cpu_ms(struct monitor *m); /* of all that live */
 
 /* clock.c */
 int clock_open(struct monitor *m, struct err *e) MUST_USE;
-void clock_started(struct monitor *m);                  /* a command was */
+void clock_follow(struct monitor *m);  /* looks at shown folders again, while commands live */
+void clock_started(struct monitor *m); /* a command was */
 void clock_extend(struct monitor *m, uint64_t wall_ms); /* from now on; 0: none */
 void clock_active(struct monitor *m);                   /* something was read or written */
 
@@ -331,6 +364,23 @@ ssize_t execs_peek(pid_t pid, uint64_t at, void *buf, size_t n);
 /* Text up to its NUL, or as far as there is room; its length. */
 size_t execs_peek_text(pid_t pid, uint64_t at, char *out, size_t size);
 void execs_resume(struct proc *p, const struct seccomp_notif *n);
+void execs_hear(struct proc *p, const struct seccomp_notif *n); /* of a process of its tree */
+int execs_listener(const struct proc *p);                       /* where its answers go; -1: none */
+
+/* nests.c */
+bool nests_serve(const struct proc *p); /* else it loads a filter of its own */
+/* As spawn_command(). */
+int nests_order(struct proc *p, const struct command *c, struct payload_io io,
+                struct err *e) MUST_USE;
+int nests_listener(const struct nest *n);
+void nests_end(struct monitor *m); /* all nurseries */
+
+/* filters.c */
+bool filters_is_load(const struct seccomp_notif *n);
+void filters_answer(struct proc *p, const struct seccomp_notif *n);
+bool filters_add(struct filters *f, pid_t pid, uint64_t born); /* false: there are too many */
+/* Forgets what cannot be alive any more, with all that live. */
+void filters_census(struct filters *f, const struct filter_holder *holders, size_t n);
 
 /* trips.c */
 void trips_learn(struct proc *p, const struct command *c);      /* what is to be held of it */

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "monitor/monitor-internal.h"
 #include "os/caps.h"
+#include "os/fault.h"
 #include "os/file.h"
 #include "os/proc.h"
 #include "os/sock.h"
@@ -63,6 +64,7 @@ static void end_inside(struct monitor *m)
 	int status;
 
 	freeze_end(m);
+	nests_end(m); /* before all: they are not in there */
 	/* Dead already: then it took the others along, and that is the reason of their end. */
 	if (m->init.pid > 0 && os_try_wait(m->init.pid, &status, &usage) > 0) {
 		m->is_init_lost = true;
@@ -249,6 +251,20 @@ static int step_lower(struct monitor *m, struct err *e)
 	return r < 0 ? err_sys(e, -r, "become %u", m->box->uid) : 0;
 }
 
+/* The launcher's session keyring may hold keys of vaults and of the caller. Everything that the
+ * monitor starts, pid 1 included, inherits an empty one of the monitor's instead. */
+static int step_keyring(struct monitor *m, struct err *e)
+{
+	int r = os_new_session_keyring();
+
+	(void)m;
+	if (r == -EDQUOT)
+		return err_new(e, ERR_LIMIT,
+		               "the user's quota of keys is used up (/proc/key-users; "
+		               "kernel.keys.maxkeys)");
+	return r < 0 && r != -ENOSYS ? err_sys(e, -r, "keyctl") : 0; /* or built without keys */
+}
+
 static int step_init(struct monitor *m, struct err *e)
 {
 	return spawn_init(m->box, &m->init, e);
@@ -263,7 +279,7 @@ static int step_drop(struct monitor *m, struct err *e)
 	(void)m;
 	if (r >= 0)
 		r = os_caps_set(0, 0, 0);
-	if (r >= 0)
+	if (r >= 0 && !fault_layer_off("nnp"))
 		r = os_prctl(PR_SET_NO_NEW_PRIVS, 1);
 	return r < 0 ? err_sys(e, -r, "drop the last rights") : 0;
 }
@@ -279,15 +295,22 @@ static int step_cgroup(struct monitor *m, struct err *e)
 	if (n != (int)sizeof head || head.type != CH_GO)
 		return err_new(e, ERR_INTERNAL, "the launcher gave up");
 	os_cpus_take(&m->box->cpus);
-	if (cgroup_take_keys(&m->box->cgroup, keys, n_keys) < 0)
-		return err_new(e, ERR_INTERNAL, "the launcher sent %zu descriptors", n_keys);
-	return 0;
+	int r = cgroup_take_keys(&m->box->cgroup, keys, n_keys);
+
+	return r < 0 ? err_sys(e, -r, "take the keys of the cgroup") : 0;
+}
+
+static int step_proof(struct monitor *m, struct err *e)
+{
+	return proof_limits(m->box, &m->init.proved, e);
 }
 
 static int step_loop(struct monitor *m, struct err *e)
 {
 	int r = loop_init(&m->loop);
 
+	if (r >= 0)
+		r = loop_pulse(&m->loop);
 	return r < 0 ? err_sys(e, -r, "make the loop") : clock_open(m, e);
 }
 
@@ -299,7 +322,10 @@ static int step_first(struct monitor *m, struct err *e)
 
 static int step_walls(struct monitor *m, struct err *e)
 {
-	return spawn_await_walls(&m->init, e) < 0 ? -1 : gatekeep_open(m, e);
+	if (spawn_await_walls(&m->init, e) < 0)
+		return -1;
+	clock_follow(m); /* the one command has started before they stood */
+	return gatekeep_open(m, e);
 }
 
 /* Pid 1 died, and the kernel ended all others with it. */
@@ -369,10 +395,12 @@ static const struct {
 	int (*run)(struct monitor *m, struct err *e);
 } birth[] = {
 	{ "lower the monitor",        step_lower },
+	{ "leave the keyring",        step_keyring },
 	{ "make the namespaces",      step_init },
 	{ "detach the monitor",       step_detach }, /* while pid 1 works */
 	{ "lock the monitor",         step_drop },
 	{ "await the cgroup",         step_cgroup },
+	{ "prove the walls",          step_proof },
 	{ "make the loop",            step_loop },
 	{ "make the first process",   step_first },
 	{ "build the walls",          step_walls },
@@ -399,13 +427,19 @@ void monitor_give_up(struct monitor *m, const struct err *e)
 {
 	struct err cause = *e;
 
-	find_cause(m, &cause);
+	bool is_late = e->sys == ETIME;
+
+	if (!is_late)
+		find_cause(m, &cause);
 	/* The first process waits for pid 1, or dies with it. */
 	fd_close(&m->init.entered_fd);
 	fd_close(&m->init.walls_fd);
-	end_inside(m);
+	if (!is_late) /* else the kernel may not let them end either */
+		end_inside(m);
 	talk_last(m);
 	talk_say(m, CH_FAIL, &cause, sizeof cause);
+	if (is_late)
+		end_inside(m);
 	_exit(125);
 }
 
@@ -415,9 +449,11 @@ void monitor_main(struct box *box, int control_fd)
 	struct err e = { 0 };
 
 	signal(SIGPIPE, SIG_IGN); /* an answer, not an end */
+	(void)os_shrug_signals(); /* fails for a bad number only */
 	m.box = box;
 	m.control.fd = control_fd;
 	m.door.fd = m.oom_fd = -1;
+	m.proved = UINT32_MAX; /* nothing was told */
 	m.init.pidfd = m.init.report_fd = m.init.go_fd = m.init.entered_fd = m.init.walls_fd = -1;
 	m.init.cgroup_ns_fd = m.init.door_fd = m.init.rules_fd = m.init.scratch_fd = -1;
 	m.init.trust_fd = -1;

@@ -6,7 +6,8 @@
  *
  * Starting takes a while and is not waited for: the command's process reports over a socket. Over:
  * the end is in the log and the client is told; what the command left running may go on writing to
- * the log. Settled: nothing of its tree lives, which the exec listener tells; then it is freed.
+ * the log. Settled: nothing of its tree lives, which its exec listener or its cgroup tells; then it
+ * is freed.
  *
  * A tree is what lives in the command's cgroup. Without one (no rights, no cgroups) it is the
  * process, its descendants and its session: what detached itself twice is not found, and ends with
@@ -26,6 +27,7 @@
 #define GRACE_MS 2000
 #define DRAIN_MS 50
 #define TREE_MAX 4096
+#define TREE_LOOK_MS 1000 /* whether what a command left running has ended */
 
 struct proc *procs_find(const struct monitor *m, uint32_t num)
 {
@@ -114,6 +116,15 @@ size_t procs_all(const struct monitor *m, pid_t *out, size_t max)
 		if (out[i] > 0 && out[i] != m->init.pid)
 			out[kept++] = out[i];
 	return kept;
+}
+
+size_t procs_living(const struct monitor *m, pid_t *out, size_t max)
+{
+	const struct cgroup *cg = &m->box->cgroup;
+	bool is_counted = cgroup_has(cg, CG_PIDS) || cgroup_has(cg, CG_MEMORY);
+	size_t n = is_counted ? cgroup_members(cg, out, max) : 0;
+
+	return n > 0 ? n : descendants(getpid(), out, max);
 }
 
 static void signal_tree(struct proc *p, int sig)
@@ -230,6 +241,11 @@ void procs_settle(struct proc *p)
 
 	if (!p->is_over || p->child.fd >= 0 || !streams_ended(p) || p->listener.fd >= 0)
 		return;
+	if (p->nest && !report_is_tree_gone(p)) {
+		if (m->sweep.at_ms == 0)
+			timer_set(&m->timers, &m->sweep, TREE_LOOK_MS);
+		return;
+	}
 	if (p->leaf.num && !give_leaf(p)) {
 		timer_set(&m->timers, &m->sweep, 20);
 		return;
@@ -239,6 +255,7 @@ void procs_settle(struct proc *p)
 	*at = p->next;
 	m->n_procs--;
 	timer_stop(&m->timers, &p->timeout);
+	timer_stop(&m->timers, &p->start);
 	timer_stop(&m->timers, &p->grace);
 	timer_stop(&m->timers, &p->drain);
 	timer_stop(&m->timers, &p->rest);
@@ -304,6 +321,8 @@ void procs_fail(struct proc *p, const struct err *e)
 
 	if (!m->box->is_kept)
 		monitor_give_up(m, e);
+	if (p->nest && p->spawn.pid == 0) /* who bore it died before it told its number */
+		(void)procs_tree(p, &p->spawn.pid, 1);
 	if (p->spawn.pid > 0 && !p->has_exited) {
 		(void)kill(p->spawn.pid, SIGKILL); /* our child, not waited for */
 		(void)os_wait(p->spawn.pid, &status, &usage);
@@ -383,6 +402,16 @@ static bool was_executed(const struct proc *p)
 	return p->spawn.gifts > 0 && (p->is_announced || !p->has_listener);
 }
 
+static void started(struct proc *p)
+{
+	timer_stop(&p->monitor->timers, &p->start);
+	p->is_running = true;
+	if (!p->has_exited) /* its number may be another's by now */
+		signal_due(p);
+	p->due_started = !p->command.is_final || p->trips.n > 0;
+	talk_proc(p);
+}
+
 /* Exited, and all it said about its start is heard. */
 static void exited(struct proc *p)
 {
@@ -405,6 +434,8 @@ static void exited(struct proc *p)
 		procs_fail(p, &e);
 		return;
 	}
+	if (!p->is_running && was_executed(p)) /* the nursery still held its end of the report */
+		started(p);
 	streams_read(p); /* what it wrote is there already */
 	if (p->cause == RUN_EXITED && p->command.is_alone && !report_is_tree_gone(p)) {
 		rest_end(p);
@@ -431,9 +462,24 @@ static int watch_child(struct proc *p, struct err *e)
 	return r < 0 ? err_sys(e, -r, "watch the command") : 0;
 }
 
-/* What became known: the pid of a helper's child, a descriptor. */
+/* Told once, not for each command: the same walls are proved for all. Of a sandbox for one command
+ * only those who want to know all about it are told. */
+static void note_proof(struct proc *p)
+{
+	struct monitor *m = p->monitor;
+	uint32_t walls = m->init.proved | p->spawn.proved;
+
+	if (!p->spawn.is_proved || walls == m->proved)
+		return;
+	m->proved = walls;
+	m->init.known = p->spawn.word;
+	p->due_proved = m->box->is_kept || p->command.wants_usage;
+}
+
+/* What became known: the pid of a helper's child, a descriptor, the proof. */
 static int take_word(struct proc *p, struct err *e)
 {
+	note_proof(p);
 	if (p->spawn.pid > 0 && p->child.fd < 0 && !p->has_exited) {
 		if (watch_child(p, e) < 0)
 			return -1;
@@ -450,12 +496,29 @@ static void runs(struct proc *p)
 	loop_remove(&p->monitor->loop, &p->report);
 	fd_close(&p->spawn.report_fd);
 	p->report.fd = -1;
-	if (p->has_exited)
+	if (!p->has_exited)
+		started(p);
+}
+
+/* Somebody inside may have stopped it, or the kernel does not let a step end. One whose execve was
+ * announced waits for a person or for the gate, who have deadlines of their own. */
+static void start_fired(struct timer *t)
+{
+	struct proc *p = OWNER_OF(t, struct proc, start);
+	struct monitor *m = p->monitor;
+	struct err e = { 0 };
+
+	if (p->spawn.report_fd < 0 || p->is_announced || p->is_held || p->is_over)
 		return;
-	p->is_running = true;
-	signal_due(p);
-	p->due_started = !p->command.is_final || p->trips.n > 0;
-	talk_proc(p);
+	if (p->command.is_final)
+		err_new(&e, ERR_INTERNAL, "%s: the command's process is still at that after %d ms",
+		        launch_payload_name(m->init.progress->payload), spawn_start_ms());
+	else
+		err_new(&e, ERR_INTERNAL,
+		        "start the command: its process did not execute it in %d ms",
+		        spawn_start_ms());
+	e.sys = ETIME;
+	procs_fail(p, &e);
 }
 
 static void hear_report(struct proc *p)
@@ -535,6 +598,7 @@ static struct proc *make(struct monitor *m, struct proc_start *s)
 	p->child.ready = child_ready;
 	p->report.ready = report_ready;
 	p->timeout.fired = timeout_fired;
+	p->start.fired = start_fired;
 	p->grace.fired = grace_fired;
 	p->drain.fired = drain_fired;
 	note_arguments(p, &s->command);
@@ -548,11 +612,12 @@ static struct proc *make(struct monitor *m, struct proc_start *s)
 int procs_check(const struct monitor *m, const struct proc_start *s, struct err *e)
 {
 	const struct plan *plan = m->box->plan;
+	const size_t most = cgroup_has_leaves(&m->box->cgroup) ? PROCS_MAX : PROCS_ALONE_MAX;
 
 	if (s->num == 0 || procs_find(m, s->num))
 		return err_new(e, ERR_INVALID, "process %u exists", s->num);
-	if (m->n_procs >= PROCS_MAX)
-		return err_new(e, ERR_LIMIT, "%d processes live in this sandbox", PROCS_MAX);
+	if (m->n_procs >= most)
+		return err_new(e, ERR_LIMIT, "%zu processes live in this sandbox", most);
 	if (!m->box->is_kept && (!s->command.is_final || m->procs))
 		return err_new(e, ERR_INVALID, "this sandbox is for one command");
 	if (!m->box->is_root && (s->command.uid != plan->uid || s->command.gid != plan->gid))
@@ -578,7 +643,10 @@ static int spawn(struct proc *p, const struct command *c, struct payload_io *io,
 			return err_sys(e, -r, "make the cgroup of the command");
 	}
 	io->leaf = p->leaf;
-	if (spawn_command(m->box, &m->init, c, *io, &p->spawn, e) < 0)
+	spawn_follow_host(&m->init); /* what the host did before this command is there for it */
+	int started = nests_serve(p) ? nests_order(p, c, *io, e)
+	                             : spawn_command(m->box, &m->init, c, *io, &p->spawn, e);
+	if (started < 0)
 		return -1;
 	p->report.fd = p->spawn.report_fd;
 	int r = loop_add(&m->loop, &p->report, EPOLLIN);
@@ -634,6 +702,7 @@ int procs_start(struct monitor *m, struct proc_start *s, struct err *e)
 		return 0; /* that was the answer */
 	}
 	clock_started(m);
+	timer_set(&m->timers, &p->start, (uint64_t)spawn_start_ms());
 	if (s->command.timeout_ms)
 		timer_set(&m->timers, &p->timeout, s->command.timeout_ms);
 	return 0;

@@ -59,11 +59,15 @@ static pid_t pid_inside(pid_t pid)
 	return last ? (pid_t)strtol(last, NULL, 10) : 0;
 }
 
-/* The exec listener hangs up when the last process of the tree is gone: cheaper than a look at the
- * list. */
+/* A listener of its own hangs up when the last process of the tree is gone: cheaper than a look at
+ * the list. */
 bool report_is_tree_gone(const struct proc *p)
 {
 	struct pollfd listener = { .fd = p->listener.fd };
+	pid_t any;
+
+	if (p->nest && p->leaf.num)
+		return cgroup_leaf_members(&p->monitor->box->cgroup, p->leaf.num, &any, 1) == 0;
 
 	return p->has_listener &&
 	       (p->listener.fd < 0 || (poll(&listener, 1, 0) == 1 && listener.revents & POLLHUP));

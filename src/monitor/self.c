@@ -22,6 +22,7 @@
 #include "base/str.h"
 #include "monitor/monitor-internal.h"
 #include "os/extent.h"
+#include "os/net.h"
 #include "wire/base64.h"
 #include "wire/utf8.h"
 
@@ -31,6 +32,10 @@
 	(512u << 10) /* 64 KiB of control characters, six for one, and the rest                    \
 	              */
 #define PATIENCE_MS 2000
+/* Its answers are made with the monitor's time, which no limit of the sandbox counts. */
+#define RATION_MS 1000
+#define RATION_ASKS 100
+#define RATION_BYTES (1u << 20)
 
 struct visitor {
 	struct watch watch; /* fd -1: free */
@@ -45,6 +50,9 @@ struct visitor {
 struct self {
 	struct watch door;
 	struct visitor visitors[CONNECTIONS_MAX];
+	struct timer ration; /* fires when there is a new one */
+	size_t asks, bytes;  /* used of this one */
+	bool is_closed;      /* nothing is left of it: who comes waits in the socket */
 };
 
 /* ---- answers ----------------------------------------------------------------------- */
@@ -306,8 +314,8 @@ static void visitor_ready(struct watch *w, uint32_t events)
 		hand_out(v);
 		return;
 	}
-	ssize_t n = read(w->fd, v->line + v->len, sizeof v->line - 1 - v->len);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	int n = os_recv_some(w->fd, v->line + v->len, sizeof v->line - 1 - v->len);
+	if (n == -EAGAIN)
 		return;
 	if (n > 0)
 		v->len += (size_t)n;
@@ -316,16 +324,44 @@ static void visitor_ready(struct watch *w, uint32_t events)
 	if (newline) {
 		*newline = '\0';
 		answer(v);
+		v->monitor->self->bytes += v->answer.len;
 		hand_out(v);
 	} else if (n <= 0 || v->len == sizeof v->line - 1) {
 		leave(v);
 	}
 }
 
+static void ration_fired(struct timer *t)
+{
+	struct self *self = OWNER_OF(t, struct self, ration);
+
+	self->asks = self->bytes = 0;
+	if (self->is_closed)
+		monitor_watch(self->visitors[0].monitor, &self->door, EPOLLIN);
+	self->is_closed = false;
+}
+
+/* A ration begins with the first who comes. False: it is used up. */
+static bool ration_take(struct self *self)
+{
+	struct monitor *m = self->visitors[0].monitor;
+
+	if (self->asks++ == 0)
+		timer_set(&m->timers, &self->ration, RATION_MS);
+	if (self->asks <= RATION_ASKS && self->bytes < RATION_BYTES)
+		return true;
+	loop_remove(&m->loop, &self->door);
+	self->is_closed = true;
+	return false;
+}
+
 static void door_ready(struct watch *w, uint32_t events)
 {
 	struct self *self = (struct self *)(void *)w;
 	struct monitor *m = self->visitors[0].monitor;
+
+	if (!ration_take(self))
+		return;
 	AUTO(fd_close) int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	(void)events;
@@ -353,6 +389,7 @@ int self_open(struct monitor *m, struct err *e)
 	struct self *self = mem_alloc(sizeof *self);
 
 	self->door = (struct watch){ .fd = m->init.door_fd, .ready = door_ready };
+	self->ration.fired = ration_fired;
 	for (size_t i = 0; i < CONNECTIONS_MAX; i++)
 		self->visitors[i] = (struct visitor){ .watch = { .fd = -1, .ready = visitor_ready },
 			                              .patience = { .fired = patience_fired },
@@ -397,4 +434,5 @@ void self_note(struct proc *p)
 	note(m, p->num, "output", p->end.dropped_bytes);
 	note(m, p->num, "disk", p->end.is_disk_full);
 	note(m, p->num, "inodes", p->end.is_inodes_full);
+	note(m, p->num, "filters", p->end.filters_denied);
 }

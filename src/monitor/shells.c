@@ -24,6 +24,8 @@
 #include "base/fd.h"
 #include "monitor/driver.h"
 #include "monitor/monitor-internal.h"
+#include "os/net.h"
+#include "os/pulse.h"
 #include "os/sock.h"
 
 #define SHELLS_MAX 64
@@ -265,9 +267,13 @@ static void channel_ready(struct watch *w, uint32_t events)
 		flush(sh);
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
-	ssize_t n = recv(w->fd, bytes, sizeof bytes, MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	int n = os_recv_some(w->fd, bytes, sizeof bytes);
+	if (n == -EAGAIN)
 		return;
+	if (n == -EBADMSG) {
+		end_misused(sh);
+		return;
+	}
 	if (n <= 0) { /* `exec program`: what runs there now is no shell any more */
 		close_channel(sh);
 		if (sh->proc->is_over) /* else it is the command, and its process tells */
@@ -410,6 +416,7 @@ static int open_channel(struct shell *sh, struct proc_start *s, struct err *e)
 
 	if (r < 0)
 		return err_sys(e, -r, "socketpair");
+	(void)os_refuse_fds(fds[0]);
 	sh->channel.fd = fds[0];
 	s->extra_fd = fds[1];
 	r = loop_add(&sh->monitor->loop, &sh->channel, EPOLLIN);

@@ -5,13 +5,13 @@
  * in the socket. A client that went away, or reads slowly, costs nothing; the next one asks.
  */
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "monitor/monitor-internal.h"
 #include "os/extent.h"
+#include "os/pulse.h"
 #include "os/sock.h"
 
 #define FORGET_MS 5
@@ -80,6 +80,11 @@ void talk_proc(struct proc *p)
 		                                    (p->command.has_stdin ? EXEC_STDIN : 0u) };
 	uint64_t took = p->took > p->took_own ? p->took - p->took_own : 0;
 
+	if (p->due_proved) {
+		const uint32_t walls = p->monitor->proved;
+
+		p->due_proved = !say_of(p, CH_PROVED, &walls, sizeof walls);
+	}
 	if (p->due_proc)
 		p->due_proc = !say_of(p, CH_PROC, &proc, sizeof proc);
 	if (p->due_started)
@@ -166,11 +171,13 @@ void talk_done(struct monitor *m, enum channel_type asked, int error)
 }
 
 /* From now on saying waits for room: nothing inside runs any more, and what is said is the last. A
- * daemon that does not take it will ask the logs. */
+ * daemon that does not take it will ask the logs. The pulse would make each wait begin anew; an
+ * exit closes without lingering (inet_release() looks at PF_EXITING). */
 void talk_last(struct monitor *m)
 {
 	static const struct timeval patience = { .tv_sec = 2 };
 
+	os_pulse_off();
 	m->is_ending = true;
 	m->is_blocked = false;
 	if (m->control.fd < 0)
@@ -188,7 +195,7 @@ void talk_await_forget(struct monitor *m)
 	char byte;
 
 	/* Whatever it says: it has had its turn. What is not read would take our last word back. */
-	if (poll(&client, 1, FORGET_MS) > 0)
+	if (os_poll(&client, 1, FORGET_MS) > 0)
 		while (recv(client.fd, &byte, sizeof byte, MSG_DONTWAIT) > 0)
 			;
 }
@@ -616,12 +623,14 @@ static int receive(struct monitor *m, struct message *msg)
 		msg->n_fds = COUNT(msg->fds);
 		n = os_recv(m->control.fd, &msg->packet, sizeof msg->packet, msg->fds, &msg->n_fds);
 	} while (n == -ECONNRESET);
-	if (n == -EAGAIN)
+	if (n == -EAGAIN || n == -ENOMEM || n == -ENOBUFS) /* again when the loop looks next */
 		return 0;
-	if (n < 0 && !m->box->is_kept) {
+	if (n < 0) {
 		m->cause = RUN_LOST;
 		snprintf(m->reason, sizeof m->reason, "hear the client: %s", strerror(-n));
 	}
+	if (n < 0 && m->box->is_kept) /* the client believes us dead: nobody would ever end it */
+		monitor_finish(m);
 	if (n <= 0)
 		return -1;
 	if ((size_t)n < sizeof msg->packet.head ||
@@ -632,12 +641,20 @@ static int receive(struct monitor *m, struct message *msg)
 	return 1;
 }
 
-/* A sandbox that is kept waits for the next one; else the reason to run is gone too. */
+static void leave_fired(struct timer *t)
+{
+	monitor_finish(OWNER_OF(t, struct monitor, leave));
+}
+
+/* A sandbox that is kept waits for the next one; else the reason to run is gone too. Others have
+ * lost the same client: they do not all end in one instant. */
 static void client_gone(struct monitor *m)
 {
 	freeze_forget(m);
-	if (!m->box->is_kept)
+	if (!m->box->is_kept && m->box->end_wait_ms == 0)
 		monitor_finish(m);
+	if (!m->box->is_kept)
+		timer_set(&m->timers, &m->leave, m->box->end_wait_ms);
 	loop_remove(&m->loop, &m->control);
 	fd_close(&m->control.fd);
 	m->is_blocked = false;
@@ -703,6 +720,7 @@ int talk_open(struct monitor *m, struct err *e)
 	if (fcntl(m->control.fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_sys(e, errno, "set the channel non-blocking");
 	m->control.ready = control_ready;
+	m->leave.fired = leave_fired;
 	int r = loop_add(&m->loop, &m->control, EPOLLIN);
 	m->door = (struct watch){ .fd = m->box->listen_fd, .ready = door_ready };
 	if (r >= 0 && m->door.fd >= 0 && fcntl(m->door.fd, F_SETFL, O_NONBLOCK) < 0)

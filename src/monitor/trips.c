@@ -174,7 +174,7 @@ void trips_new_client(struct monitor *m)
 
 static void refuse(struct trip *t)
 {
-	(void)os_seccomp_refuse(t->proc->listener.fd, t->notif.id, EPERM); /* or it is gone */
+	(void)os_seccomp_refuse(execs_listener(t->proc), t->notif.id, EPERM); /* or it is gone */
 }
 
 static void go_on(struct trip *t)
@@ -215,7 +215,7 @@ static void sweep_one(struct trip *t)
 		decide(t, false);
 		return;
 	}
-	t->misses = os_seccomp_valid(t->proc->listener.fd, t->notif.id) < 0 ? t->misses + 1 : 0;
+	t->misses = os_seccomp_valid(execs_listener(t->proc), t->notif.id) < 0 ? t->misses + 1 : 0;
 	if (t->misses > MISSES_MAX)
 		t->proc = NULL;
 }
@@ -282,7 +282,7 @@ static bool hold(struct proc *p, const struct seccomp_notif *n, const struct see
 	const bool is_own = !p->is_announced, is_full = m->n_trips >= PENDING_MAX;
 
 	if (m->n_trips >= PENDING_MAX + UNTOLD_MAX) {
-		(void)os_seccomp_refuse(p->listener.fd, n->id, EPERM); /* or it is gone */
+		(void)os_seccomp_refuse(execs_listener(p), n->id, EPERM); /* or it is gone */
 		return true;
 	}
 	struct trip *t = trip_new(p, s, rule);

@@ -17,9 +17,10 @@ TEST(a_gift_that_did_not_arrive_is_a_failure_of_ours)
 		bool is_given;
 		enum spawn_word word;
 	} cases[] = {
-		{ GIFT_LISTENER, true, SPAWN_WORD }, { GIFT_LISTENER, false, SPAWN_FAILED },
-		{ GIFT_PTY, true, SPAWN_WORD },      { GIFT_PTY, false, SPAWN_FAILED },
-		{ GIFT_NONE, false, SPAWN_WORD },
+		{ GIFT_LISTENER, true, SPAWN_WORD },
+		{ GIFT_LISTENER, false, SPAWN_FAILED },
+		{ GIFT_PTY, true, SPAWN_WORD },
+		{ GIFT_PTY, false, SPAWN_FAILED },
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -42,4 +43,38 @@ TEST(a_gift_that_did_not_arrive_is_a_failure_of_ours)
 		fd_close(&c.pty_fd);
 		fd_close(&c.report_fd);
 	}
+}
+
+/* The monitor would never hear of a program start: nothing may run so. */
+TEST(a_filter_without_its_listener_is_refused)
+{
+	static const char letter = GIFT_NONE;
+	struct spawn_command c = { .listener_fd = -1, .pty_fd = -1, .pid = 1 };
+	struct err e = { 0 };
+	int pair[2];
+
+	CHECK_INT(os_socketpair(pair, SOCK_SEQPACKET | SOCK_NONBLOCK), 0);
+	AUTO(fd_close) int mouth = pair[1];
+	AUTO(fd_close) int ear = pair[0];
+	c.report_fd = ear;
+	CHECK_INT(os_send(mouth, &letter, 1, NULL, 0), 1);
+	CHECK_INT(spawn_hear(&c, &e), SPAWN_FAILED);
+	CHECK_STR(e.msg, "prove the walls: notify: no program start is reported");
+}
+
+TEST(the_walls_that_were_proved_are_heard)
+{
+	static const struct proof_word word = { .proved = WALL_BIT(WALL_LANDLOCK) };
+	struct spawn_command c = { .listener_fd = -1, .pty_fd = -1, .pid = 1 };
+	struct err e = { 0 };
+	int pair[2];
+
+	CHECK_INT(os_socketpair(pair, SOCK_SEQPACKET | SOCK_NONBLOCK), 0);
+	AUTO(fd_close) int mouth = pair[1];
+	AUTO(fd_close) int ear = pair[0];
+	c.report_fd = ear;
+	CHECK_INT(os_send(mouth, &word, sizeof word, NULL, 0), sizeof word);
+	CHECK_INT(spawn_hear(&c, &e), SPAWN_WORD);
+	CHECK(c.is_proved);
+	CHECK_INT(c.proved, WALL_BIT(WALL_LANDLOCK));
 }
