@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "io/program.h"
 #include "launcher/sealkey.h"
 #include "launcher/server.h"
 #include "launcher/slot.h"
@@ -39,7 +41,8 @@ static const char usage[] =
 	"usage: caisson-launcher --state DIR --run DIR [--listen ADDR]... [--tls CERT KEY]\n"
 	"           [--host-path DIR]... [--service-id N] [--on-demand] [--idle-exit TIME]\n"
 	"           [--ttl TIME] [--keep-records TIME] [--keep-trash TIME] [--keep-ledger SIZE]\n"
-	"           [--ledger-burst N] [--process-events on|off] [--domain NAME] [--log LEVEL]\n"
+	"           [--ledger-burst N] [--process-events on|off] [--domain NAME] [--ports FIRST-LAST]\n"
+	"           [--log LEVEL]\n"
 	"           [--net NAME=VALUE]... [--approvals NAME=VALUE]...\n"
 	"           [--quota NAME=N]... [--store NAME=N]... [--default LIMIT=N]... [--most LIMIT=N]...\n";
 /* clang-format on */
@@ -165,6 +168,7 @@ static const struct option {
 	{ "--ledger-burst", 1, false, set_ledger_burst },
 	{ "--process-events", 1, true, NULL },
 	{ "--domain", 1, true, NULL },
+	{ "--ports",        1, true,  NULL },
 	{ "--log",          1, true,  NULL },
 	{ "--net",          1, true,  add_net },
 	{ "--approvals",    1, true,  add_approvals },
@@ -249,10 +253,11 @@ int main(int argc, char **argv)
 	static const char *const not_daemons[] = { "NOTIFY_SOCKET", "LISTEN_PID", "LISTEN_FDS",
 		                                   "LISTEN_FDNAMES" };
 	struct options o = { .server = { .service_id = SERVER_ID, .api_fd = -1 } };
-	char daemon[PATH_MAX], notify[PATH_TEXT_MAX] = "";
+	char daemon[PATH_TEXT_MAX], notify[PATH_TEXT_MAX] = "";
 	struct err e = { 0 };
 
 	fault_init();
+	umask(022); /* folders of cgroups are read by monitors; all else says its mode */
 	signal(SIGCHLD, SIG_DFL); /* ignored by some callers: then no child could be waited for */
 	if (read_options(&o, argc, argv, &e) < 0) {
 		fprintf(stderr, "caisson-launcher: %s\n%s", e.msg, usage);
@@ -276,10 +281,12 @@ int main(int argc, char **argv)
 	o.server.cache_args = o.cache_argv;
 	o.server.ledger_args = o.ledger_argv;
 	o.server.hook_args = o.has_webhook ? o.hook_argv : NULL;
-	o.server.env = environ;
 	r = sealkey_take(o.server.gate_key, &e);
+	/* Every monitor has our memory, and the daemon our environment: neither needs a token. */
+	program_clean_environment(NULL);
+	o.server.env = environ;
 	if (r == 0)
-		r = launcher_find("caissond", daemon, &e);
+		r = program_find("caissond", daemon, &e);
 	if (r == 0)
 		r = server_run(&o.server, monitor_main, &e);
 	if (r < 0)

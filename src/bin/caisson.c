@@ -42,6 +42,7 @@ static const struct flag run_flags[] = {
 	{ 'w',  FLAG_TEXT,     "cwd",     0, "DIR", "working directory inside (/work)", NULL },
 	{ '\0', FLAG_DURATION, "timeout", 0, "DURATION", "end the command and all it started after this long", NULL },
 	{ '\0', FLAG_LIST,     "collect", 0, "PATTERN", "bring back these files before the rest is gone; ** is any depth; output comes at the end", NULL },
+	{ '\0', FLAG_LIST,     "allow-exec", 0, "PATTERN", "with --collect: also these, although they execute later; * matches / too", NULL },
 	{ '\0', FLAG_TEXT,     "into",    0, "DIR", "where --collect puts them; here unless given", NULL },
 	{ '\0', FLAG_SWITCH,   "json",    0, NULL, "print the result as one JSON object", NULL },
 };

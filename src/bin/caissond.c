@@ -39,6 +39,7 @@ static const struct {
 	{ "--keep-trash",   1 },
 	{ "--process-events", 1 },
 	{ "--domain",       1 },
+	{ "--ports",        1 },
 	{ "--log",          1 },
 	{ "--net",          1 },
 	{ "--approvals",    1 },
@@ -200,11 +201,15 @@ static int serve(const struct config *c, struct err *e)
 		return -1;
 	int r = loop_init(&loop);
 
+	if (r >= 0)
+		r = loop_pulse(&loop);
 	if (r < 0)
 		return err_sys(e, -r, "make the loop");
 	if (watch_signals(e) < 0 || core_open(&core, &loop, &config, LAUNCHER_FD, e) < 0)
 		return -1;
 	api = (struct api){ .core = &core, .annexes = annexes };
+	if (config_ports(c->ports, &api.ports, e) < 0)
+		return -1;
 	api_init(&api);
 	api.server = server_new(&loop, &api_ops, (struct server_limits){ 0 }, e);
 	if (!api.server || forwards_open(&api, e) < 0 || e2b_open(&api, c->domain, e) < 0 ||

@@ -10,7 +10,6 @@
 #include "core/enforced.h"
 #include "core/id.h"
 #include "engine/hostcheck.h"
-#include "engine/landlock.h"
 #include "io/log.h"
 #include "io/timer.h"
 #include "launcher/gates.h"
@@ -58,7 +57,7 @@ static int check_host(struct oneshot *o, const struct spec *spec, struct launche
 		return err_sys(e, -r, "look at the cgroups");
 	struct enforce_host judged = { .is_root = host->is_root,
 		                       .cgroup = &host->cgroup,
-		                       .has_landlock = landlock_abi() > 0 };
+		                       .walls = WALLS_ALL };
 	if (spec->net.mode != NET_DENY)
 		judged.net_error = hostcheck_net(host->is_root);
 	if (enforce_check(spec, &judged, e) < 0)
@@ -314,7 +313,7 @@ static int take(struct run_session *s, struct err *e)
 	case CH_FREEZE: case CH_THAW: case CH_HOLD: case CH_RELEASE: case CH_USAGE: case CH_SYNC: case CH_EXTEND: case CH_CLOSE: case CH_DROP:
 	case CH_GATE: case CH_RULES: case CH_NET_ACK: case CH_ANSWER: case CH_GATELESS: case CH_RULED: case CH_ASK: case CH_UNASK: case CH_MASKED:
 	case CH_READY: case CH_STARTED: case CH_RAN: case CH_WAITING: case CH_PROC: case CH_SYNCED: case CH_DONE: case CH_SHELL:
-	case CH_TRIP: case CH_UNTRIP: case CH_TRIP_ANSWER: case CH_TYPES:
+	case CH_TRIP: case CH_UNTRIP: case CH_TRIP_ANSWER: case CH_PROVED: case CH_TYPES:
 		break; /* of no interest, or not the monitor's to say */
 		/* clang-format on */
 	}

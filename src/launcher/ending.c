@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "launcher/server-internal.h"
 #include "os/file.h"
+#include "os/proc.h"
 
 #define DELAY_MS_MIN 2
 #define DELAY_MS_MAX 1000 /* what cannot be killed is asked again, and keeps its slot */
@@ -119,6 +120,18 @@ bool ending_take_dead(struct server *s, int slot, enum live_tell tell_what, uint
 	return true;
 }
 
+/* ---- kill ----------------------------------------------------------------------------- */
+
+bool ending_kill(struct server *s, int slot, const char *name)
+{
+	const struct live *l = s->live[slot];
+
+	if (l && l->hold.pid > 0) /* our child, not waited for: the number is its own */
+		return strcmp(l->name, name) == 0 && os_kill(l->hold.pid, SIGKILL) == 0;
+	AUTO(fd_close) int pidfd = slot_find_monitor(s->kit.common.run_fd, slot, name);
+	return pidfd >= 0 && os_pidfd_signal(pidfd, SIGKILL) == 0;
+}
+
 /* ---- sweep --------------------------------------------------------------------------- */
 
 struct sweep {
@@ -158,4 +171,33 @@ size_t ending_sweep(struct server *s)
 	if (dir)
 		closedir(dir);
 	return w.count;
+}
+
+/* ---- what the daemon asks for ---------------------------------------------------------- */
+
+static void send_count(struct server *s, uint32_t tag, size_t count)
+{
+	struct launch_done done = { .count = (uint32_t)count };
+	struct launch_head head = { .type = L_DONE, .len = sizeof done, .tag = tag };
+
+	server_send(s, head, &done, -1);
+}
+
+void ending_on_clean(struct server *s, const struct launch_packet *p, int fd)
+{
+	(void)fd;
+	if (!ending_take_dead(s, p->slot.slot, TELL_DONE, p->head.tag))
+		send_count(s, p->head.tag, 0);
+}
+
+void ending_on_kill(struct server *s, const struct launch_packet *p, int fd)
+{
+	(void)fd;
+	send_count(s, p->head.tag, ending_kill(s, p->kill.slot, p->kill.name));
+}
+
+void ending_on_sweep(struct server *s, const struct launch_packet *p, int fd)
+{
+	(void)fd;
+	send_count(s, p->head.tag, ending_sweep(s));
 }

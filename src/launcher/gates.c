@@ -24,7 +24,8 @@ static int start(struct gates *g, uint64_t now_ms, struct err *e)
 		                     .cgroup = g->cgroup,
 		                     .args = g->ca ? args : NULL,
 		                     .fds = { g->cache_fd, key },
-		                     .n_fds = 2 };
+		                     .n_fds = 2,
+		                     .tells_reason = true };
 	if (has_key && key < 0)
 		return -1;
 	int fd = helper_start(&gate, &g->pid, e);
@@ -32,6 +33,7 @@ static int start(struct gates *g, uint64_t now_ms, struct err *e)
 	if (fd < 0)
 		return -1;
 	g->channel_fd = fd;
+	g->reason[0] = '\0';
 	g->started_ms = now_ms;
 	return 0;
 }
@@ -41,6 +43,7 @@ static void plan_again(struct gates *g, uint64_t now_ms)
 {
 	bool was_steady = now_ms - g->started_ms >= STEADY_MS;
 
+	(void)helper_reason(g->channel_fd, g->reason);
 	fd_close(&g->channel_fd);
 	if (was_steady)
 		g->backoff_ms = 0;
@@ -56,16 +59,20 @@ void gates_ended(struct gates *g, uint64_t now_ms)
 	g->pid = 0;
 	if (g->channel_fd >= 0)
 		plan_again(g, now_ms);
-	fprintf(stderr, "caisson-launcher: the gate is gone; again when it is asked for\n");
+	fprintf(stderr, "caisson-launcher: the gate is gone%s%s; again when it is asked for\n",
+	        *g->reason ? ": " : "", g->reason);
 }
 
 static int check_running(struct gates *g, uint64_t now_ms, struct err *e)
 {
 	if (g->channel_fd >= 0)
 		return 0;
+	if (now_ms < g->again_ms && *g->reason)
+		return err_new(e, ERR_INTERNAL, "the gate: %s", g->reason);
 	if (now_ms < g->again_ms)
 		return err_new(e, ERR_INTERNAL,
-		               "the gate ended right after its start; see the launcher's log");
+		               "start the gate: the gate ended right after its start; see the "
+		               "launcher's log");
 	return start(g, now_ms, e);
 }
 
@@ -80,14 +87,15 @@ int gates_ask(struct gates *g, uint64_t now_ms, struct err *e)
 	AUTO(fd_close) int ours = fds[0];
 	AUTO(fd_close) int theirs = fds[1];
 
-	/* One that has ended, and of which we have not heard yet, makes room for another. */
+	/* A gate that has ended unnoticed hangs up; another takes its place. Every other error is
+	 * the launcher's own and says nothing about the gate. */
 	for (int tries = 0; tries < 2; tries++) {
 		if (check_running(g, now_ms, e) < 0)
 			return -1;
 		r = os_send(g->channel_fd, &byte, 1, &theirs, 1);
 		if (r >= 0)
 			return fd_take(&ours);
-		if (r == -EAGAIN)
+		if (r != -EPIPE && r != -ECONNRESET)
 			break;
 		plan_again(g, now_ms);
 	}

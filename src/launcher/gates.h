@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "engine/cgroup.h"
+#include "launcher/helper.h"
 
 struct gates {
 	bool is_root; /* root mode: it gets an id of its own */
@@ -22,6 +23,7 @@ struct gates {
 	int channel_fd;              /* -1: the same */
 	uint64_t started_ms, again_ms;
 	unsigned int backoff_ms;
+	char reason[HELPER_REASON_MAX]; /* why the last one never ran; empty: not known */
 };
 
 /* A socket whose other end a new child has. The program is started if it does not run; not at once

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "io/program.h"
 #include "launcher/child.h"
 #include "launcher/launcher.h"
 #include "os/file.h"
@@ -38,6 +39,20 @@ static int settle(const struct helper *h)
 	return r;
 }
 
+/* In the child, whose program does not start. The channel carries the reason to a launcher that
+ * asks for it, so that the caller's answer has it; else the log has to do. */
+static _Noreturn void fail_start(const struct helper *h, const char *path, int error,
+                                 bool is_placed)
+{
+	int channel = is_placed ? CHILD_FIRST_FD : h->fds[0];
+	char text[HELPER_REASON_MAX];
+
+	snprintf(text, sizeof text, "start %s: %s", path, strerror(error));
+	if (!h->tells_reason || os_send(channel, text, strlen(text), NULL, 0) < 0)
+		fprintf(stderr, "caisson-launcher: %s\n", text);
+	_exit(126);
+}
+
 static _Noreturn void become(const struct helper *h, const char *path)
 {
 	char name[NAME_MAX];
@@ -52,19 +67,19 @@ static _Noreturn void become(const struct helper *h, const char *path)
 		cgroup_leave(&cg);
 	}
 	int r = place(h);
+	bool is_placed = r >= 0;
 	if (r >= 0)
 		r = settle(h);
 	if (r >= 0)
 		r = os_execveat(AT_FDCWD, path, argv, env, 0);
-	fprintf(stderr, "caisson-launcher: start %s: %s\n", path, strerror(-r));
-	_exit(126);
+	fail_start(h, path, -r, is_placed);
 }
 
 int helper_run(const struct helper *h, pid_t *pid, struct err *e)
 {
-	char path[PATH_MAX];
+	char path[PATH_TEXT_MAX];
 
-	if (launcher_find(h->name, path, e) < 0)
+	if (program_find(h->name, path, e) < 0)
 		return -1;
 	int r = os_clone((struct clone_opts){ 0 });
 	if (r < 0)
@@ -91,4 +106,15 @@ int helper_start(const struct helper *h, pid_t *pid, struct err *e)
 	memcpy(with.fds + 1, h->fds, h->n_fds * sizeof *h->fds);
 	with.n_fds++;
 	return helper_run(&with, pid, e) < 0 ? -1 : fd_take(&ours);
+}
+
+bool helper_reason(int channel_fd, char text[HELPER_REASON_MAX])
+{
+	int n = -ECONNRESET;
+
+	/* The kernel reports once that the peer left packets unread, before it gives ours out. */
+	for (int tries = 0; tries < 2 && n == -ECONNRESET; tries++)
+		n = os_recv(channel_fd, text, HELPER_REASON_MAX - 1, NULL, NULL);
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
 }

@@ -1,10 +1,10 @@
 #include "launcher/kit.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "engine/skeleton.h"
+#include "io/program.h"
 #include "launcher/slot.h"
 #include "os/file.h"
 
@@ -12,15 +12,9 @@
 
 static int find_programs(struct kit *k, struct err *e)
 {
-	char path[PATH_MAX];
-	struct stat st;
-	int r = os_fstatat(AT_FDCWD, "/", &st, 0);
+	char path[PATH_TEXT_MAX];
 
-	if (r < 0)
-		return err_sys(e, -r, "stat /");
-	k->common.root_dev = st.st_dev;
-	k->common.root_ino = st.st_ino;
-	if (launcher_find("caisson-init", path, e) < 0)
+	if (proof_look_at_host(&k->common.host, e) < 0 || program_find("caisson-init", path, e) < 0)
 		return -1;
 	k->common.init_exe_fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
 	return k->common.init_exe_fd < 0 ? err_sys(e, -k->common.init_exe_fd, "open %s", path) : 0;
@@ -34,6 +28,8 @@ int kit_open(struct kit *k, struct err *e)
 	if (launcher_mode(&k->host.is_root, e) < 0)
 		return -1;
 	int r = cgroup_find(&k->host.cgroup, k->host.is_root);
+
+	k->host.cgroup.least_uid = k->host.is_root ? SLOT_LEAST_ID : 0;
 	if (r < 0)
 		return err_sys(e, -r, "look at the cgroups");
 	char score[16] = "";

@@ -8,10 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/advice.h"
 #include "base/fd.h"
+#include "engine/hostpath.h"
 #include "engine/skeleton.h"
 #include "engine/userns.h"
+#include "io/program.h"
 #include "launcher/child.h"
 #include "launcher/slot.h"
 #include "launcher/vaults.h"
@@ -68,6 +69,8 @@ static int make_slot(struct sandbox *s, struct err *e)
 		if (s->slot < 0)
 			return -1;
 	}
+	if (s->order->kit && !box->is_kept)
+		box->end_wait_ms = slot_end_wait_ms(s->slot);
 	if (box->is_root) {
 		uint32_t own = SLOT_ID_BASE + (uint32_t)s->slot * SLOT_ID_COUNT;
 
@@ -85,30 +88,11 @@ static void undo_slot(struct sandbox *s)
 	fd_close(&s->run_fd);
 }
 
-int launcher_find(const char *name, char *out, struct err *e)
-{
-	static const char *const places[] = { "", "../libexec/caisson/" };
-	char self[PATH_MAX];
-	int r = os_readlinkat(AT_FDCWD, "/proc/self/exe", self, sizeof self);
-
-	if (r < 0)
-		return err_sys(e, -r, "find our own program");
-	*strrchr(self, '/') = '\0';
-	for (size_t i = 0; i < COUNT(places); i++) {
-		int n = snprintf(out, PATH_MAX, "%s/%s%s", self, places[i], name);
-
-		if (n > 0 && n < PATH_MAX && access(out, X_OK) == 0)
-			return 0;
-	}
-	err_new(e, ERR_NOT_FOUND, "%s is neither in %s nor in its ../libexec/caisson", name, self);
-	return err_advise(e, ADVICE_PROGRAMS);
-}
-
 static int find_init(struct sandbox *s, struct err *e)
 {
-	char path[PATH_MAX];
+	char path[PATH_TEXT_MAX];
 
-	if (launcher_find("caisson-init", path, e) < 0)
+	if (program_find("caisson-init", path, e) < 0)
 		return -1;
 	s->box.init_exe_fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
 	return s->box.init_exe_fd < 0 ? err_sys(e, -s->box.init_exe_fd, "open %s", path) : 0;
@@ -117,21 +101,14 @@ static int find_init(struct sandbox *s, struct err *e)
 static int look_at_root(struct sandbox *s, struct err *e)
 {
 	const struct launcher_kit *kit = s->order->kit;
-	struct stat st;
 
 	if (kit) {
 		s->box.is_oom_plain = kit->is_oom_plain;
-		s->box.host_root_dev = kit->root_dev;
-		s->box.host_root_ino = kit->root_ino;
+		s->box.host = kit->host;
 		s->box.init_exe_fd = fd_dup(kit->init_exe_fd, e);
 		return s->box.init_exe_fd < 0 ? -1 : 0;
 	}
-	int r = os_fstatat(AT_FDCWD, "/", &st, 0);
-	if (r < 0)
-		return err_sys(e, -r, "stat /");
-	s->box.host_root_dev = st.st_dev;
-	s->box.host_root_ino = st.st_ino;
-	return find_init(s, e);
+	return proof_look_at_host(&s->box.host, e) < 0 ? -1 : find_init(s, e);
 }
 
 static void undo_init(struct sandbox *s)
@@ -225,7 +202,14 @@ static int host_tree(const struct box *box, const struct plan_mount *m, struct e
 	struct userns_range uids = { m->uid, box->id_base + p->uid, 1 };
 	struct userns_range gids = { m->gid, box->id_base + p->gid, 1 };
 
-	return userns_map_tree(m->source_fd, uids, gids, e);
+	if (m->kind != PLAN_RO || m->is_dir)
+		return userns_map_tree(m->source_fd, uids, gids, e);
+	/* Of a file the folder, where pid 1 may look into it: engine/show.c. */
+	AUTO(fd_close) int dir = hostpath_folder(m->source_fd, e);
+	if (dir < 0)
+		return -1;
+	bool is_open = hostpath_is_open_to(dir, m->uid, m->gid);
+	return userns_map_tree(is_open ? dir : m->source_fd, uids, gids, e);
 }
 
 /* Of our store: everybody is himself, or it could not be used. One namespace for all of them. */
@@ -327,6 +311,19 @@ static int keep_own(struct sandbox *s, int control_fd)
 	return r < 0 ? r : os_reset_signals();
 }
 
+/* In the child, before it is a monitor: says why in the words of one. */
+static _Noreturn void give_up(int control_fd, int error)
+{
+	struct {
+		struct channel_head head;
+		struct err err;
+	} said = { .head = { .type = CH_FAIL, .len = sizeof said.err } };
+
+	err_sys(&said.err, error, "start the monitor: close what is not its own");
+	(void)os_send(control_fd, &said, sizeof said, NULL, 0); /* else its silence is the report */
+	_exit(125);
+}
+
 static int make_monitor(struct sandbox *s, struct err *e)
 {
 	int fds[2];
@@ -342,8 +339,9 @@ static int make_monitor(struct sandbox *s, struct err *e)
 		return err_sys(e, -pid, "clone");
 	if (pid == 0) {
 		fd_close(&ours); /* or it would never see the client go */
-		if (s->order->kit && keep_own(s, theirs) < 0)
-			_exit(125);
+		int kept = s->order->kit ? keep_own(s, theirs) : 0;
+		if (kept < 0)
+			give_up(theirs, -kept);
 		s->order->monitor(&s->box, theirs);
 	}
 	os_cpus_leave(&s->box.cpus, pid); /* we make the cgroup meanwhile */
@@ -410,6 +408,8 @@ static int run_stages(struct sandbox *s, const struct launcher_order *o, struct 
 	for (size_t i = 0; i < COUNT(s->box.mount_tree_fds); i++)
 		s->box.mount_tree_fds[i] = -1;
 	s->box.cgroup = o->host->cgroup;
+	s->box.promised = cgroup_controllers(&o->host->cgroup);
+	s->box.cgroup.least_uid = o->host->is_root ? SLOT_LEAST_ID : 0;
 	if (o->is_kept || o->workspace) /* who has a workspace is held while its files are copied */
 		cgroup_keep(&s->box.cgroup);
 	if (fault_layer_off("cgroup"))
@@ -535,6 +535,7 @@ int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what,
 		return -1;
 	if (cgroup_find(&host, is_root) < 0)
 		return -1;
+	host.least_uid = is_root ? SLOT_LEAST_ID : 0;
 	cgroup_each_name(&host, sweep_name, &w);
 	if (with_base)
 		w.count += vaults_sweep(run, slots, dry_run, found);

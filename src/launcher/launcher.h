@@ -32,8 +32,7 @@ struct launcher_host {
 /* What is the same for every sandbox of this host; launcher/kit.h keeps it. */
 struct launcher_kit {
 	int run_fd, init_exe_fd, skeleton_fd;
-	dev_t root_dev;
-	ino_t root_ino;
+	struct proof_host host; /* what must not be found inside */
 	bool
 	    is_oom_plain; /* the launcher is neither favoured nor sacrificed when memory is short */
 };
@@ -85,9 +84,6 @@ void launcher_end(struct sandbox *s);
 /* Removes what dead launchers left, and tells of each whether it is gone. Returns how many were
  * found, -1 when it could not look. */
 int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what, bool is_gone));
-
-/* Beside our own program, or where `make install` puts it. `out` has PATH_MAX bytes. */
-int launcher_find(const char *name, char *out, struct err *e) MUST_USE;
 
 /* Root mode or rootless. Refuses root without the rights of root: the caller's one id would be
  * mapped inside, and host root never is. */

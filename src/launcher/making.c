@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "launcher/server-internal.h"
+#include "os/fault.h"
 #include "os/file.h"
 #include "os/unix.h"
 
@@ -69,7 +70,12 @@ static int build(struct server *s, struct launcher_order *o, struct live *l, str
 			return -1;
 	}
 	o->listen_fd = listen_fd;
-	return launcher_build(o, &l->hold, e);
+	if (launcher_build(o, &l->hold, e) < 0)
+		return -1;
+	/* Without it a launcher that comes later cannot end this monitor; that is not worth the
+	 * sandbox. */
+	(void)slot_note_monitor(s->kit.common.run_fd, l->slot, l->hold.pid, l->name);
+	return 0;
 }
 
 /* Without what it holds: that is somebody else's by now, or closed. */
@@ -191,6 +197,7 @@ void making_begin(struct server *s, const struct launch_packet *p)
 	struct making *m = mem_alloc(sizeof *m);
 	struct err e = { 0 };
 
+	fault_begin();
 	m->server = s;
 	m->tag = p->head.tag;
 	m->order = (struct launcher_order){

@@ -63,6 +63,14 @@ int opener_ask(const struct opener *o, int client_fd, struct opener_caller *out,
 	return 0;
 }
 
+bool opener_in_groups(const struct os_peer *p, gid_t gid)
+{
+	for (size_t i = 0; i < p->n_groups; i++)
+		if (p->groups[i] == gid)
+			return true;
+	return p->gid == gid;
+}
+
 /* ---- open -------------------------------------------------------------------------- */
 
 /* What is left of `path` below `top`, or NULL. */

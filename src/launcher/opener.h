@@ -39,6 +39,8 @@ struct opener_answer {
 int opener_ask(const struct opener *o, int client_fd, struct opener_caller *out,
                struct err *e) MUST_USE;
 
+bool opener_in_groups(const struct os_peer *p, gid_t gid);
+
 /* Opens; whoever calls has the caller's rights already. */
 int opener_open(const struct opener *o, const struct opener_caller *c, const char *path,
                 struct opener_answer *out, struct err *e) MUST_USE;

@@ -11,6 +11,7 @@
 #include "io/loop.h"
 #include "launcher/gates.h"
 #include "launcher/kit.h"
+#include "launcher/lends.h"
 #include "launcher/opener.h"
 #include "launcher/order.h"
 #include "launcher/rundir.h"
@@ -79,6 +80,7 @@ struct server {
 	struct kit kit;
 	struct rundir dirs;
 	struct opener opener;
+	struct lends lends;
 	int top_fds[SERVER_HOST_PATHS_MAX];
 	struct tickets tickets;
 	struct live *live[SLOT_COUNT];
@@ -126,4 +128,11 @@ uint64_t ending_due(const struct server *s);
 bool ending_is_idle(const struct server *s); /* nothing ends, and only kept ones live */
 /* Ends what dead launchers left in this slot; false when it lives. */
 bool ending_take_dead(struct server *s, int slot, enum live_tell tell, uint32_t tag);
+/* SIGKILL for a monitor that does not answer, ours or that of a launcher before us; its end is
+ * told as any other. False: there is no such. */
+bool ending_kill(struct server *s, int slot, const char *name);
+/* L_CLEAN, L_KILL and L_SWEEP; each is answered by L_DONE. */
+void ending_on_clean(struct server *s, const struct launch_packet *p, int fd);
+void ending_on_kill(struct server *s, const struct launch_packet *p, int fd);
+void ending_on_sweep(struct server *s, const struct launch_packet *p, int fd);
 size_t ending_sweep(struct server *s); /* all slots; returns how many were found dead */

@@ -57,12 +57,42 @@ static void out_free(struct out *o)
 	free(o);
 }
 
-/* Whether it is settled: sent, or the daemon is about to be found dead. */
+/* A sandbox that nobody was told of is nobody's to end. */
+static void end_untold(const struct server *s, const struct out *o)
+{
+	struct launch_made made;
+
+	if (o->head.type != L_MADE)
+		return;
+	memcpy(&made, o->bytes, sizeof made);
+	if (s->live[made.slot] && s->live[made.slot]->pid == made.pid)
+		(void)kill(made.pid, SIGKILL); /* our child, not yet waited for */
+}
+
+/* An answer that cannot be sent at all (too many descriptors are on their way, ...): who asked
+ * waits for it, and is told that much. */
+static void out_lost(struct server *s, const struct out *o, int error)
+{
+	struct {
+		struct launch_head head;
+		struct err err;
+	} said = { .head = { .type = L_FAILED, .len = sizeof said.err, .tag = o->head.tag } };
+
+	end_untold(s, o);
+	err_sys(&said.err, error, "launcher: hand over what was asked for");
+	(void)os_send(s->channel.fd, &said, sizeof said, NULL, 0);
+}
+
+/* Whether it is settled: sent, or given up, or the daemon is about to be found dead. */
 static bool out_try(struct server *s, const struct out *o)
 {
 	int r = os_send(s->channel.fd, &o->head, o->n, &o->fd, o->fd < 0 ? 0 : 1);
 
-	return r != -EAGAIN && r != -ENOBUFS && r != -ENOMEM;
+	if (r == -EAGAIN || r == -ENOBUFS || r == -ENOMEM)
+		return false;
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET && o->head.tag != 0)
+		out_lost(s, o, -r);
+	return true;
 }
 
 /* While something waits to be taken nothing new is read: what waits has a bound. */
@@ -125,14 +155,6 @@ static void job_end(struct job *j)
 	job_free(j);
 }
 
-static bool in_groups(const struct os_peer *p, gid_t gid)
-{
-	for (size_t i = 0; i < p->n_groups; i++)
-		if (p->groups[i] == gid)
-			return true;
-	return p->gid == gid;
-}
-
 /* Whose files are the command's user's inside: the owner's only for those who could be him. */
 static struct ticket make_ticket(const struct job *j, const struct opener_answer *a, int fd)
 {
@@ -143,7 +165,8 @@ static struct ticket make_ticket(const struct job *j, const struct opener_answer
 		                .is_dir = a->is_dir,
 		                .is_all = is_all,
 		                .uid = is_all ? a->uid : peer->uid,
-		                .gid = is_all || in_groups(peer, a->gid) ? a->gid : peer->gid };
+		                .gid =
+		                    is_all || opener_in_groups(peer, a->gid) ? a->gid : peer->gid };
 }
 
 static int check_want(const struct job *j, const struct opener_answer *a, struct err *e)
@@ -202,6 +225,8 @@ static int job_start(struct server *s, struct job *j, const char *path, int clie
 {
 	if (opener_ask(&s->opener, client_fd, &j->caller, e) < 0)
 		return -1;
+	if (!j->caller.is_operator && lends_check(&s->lends, j->caller.peer.uid, path, e) < 0)
+		return -1;
 	if (s->n_jobs >= JOBS_MAX || count_jobs(s, &j->caller) >= JOBS_OF_ONE_MAX)
 		return err_new(e, ERR_LIMIT, "too many paths are being opened");
 	int fd = opener_start(&s->opener, &j->caller, path, &j->pid, e);
@@ -249,27 +274,6 @@ static void jobs_tick(struct server *s, uint64_t now_ms)
 }
 
 /* ---- the rest -------------------------------------------------------------------------- */
-
-static void send_count(struct server *s, uint32_t tag, size_t count)
-{
-	struct launch_done done = { .count = (uint32_t)count };
-	struct launch_head head = { .type = L_DONE, .len = sizeof done, .tag = tag };
-
-	server_send(s, head, &done, -1);
-}
-
-static void on_clean(struct server *s, const struct launch_packet *p, int fd)
-{
-	(void)fd;
-	if (!ending_take_dead(s, p->slot.slot, TELL_DONE, p->head.tag))
-		send_count(s, p->head.tag, 0);
-}
-
-static void on_sweep(struct server *s, const struct launch_packet *p, int fd)
-{
-	(void)fd;
-	send_count(s, p->head.tag, ending_sweep(s));
-}
 
 static uint32_t mechanism(const struct cgroup *cg, enum cgroup_controller c)
 {
@@ -387,9 +391,10 @@ static void on_ready(struct server *s, const struct launch_packet *p, int fd)
 
 /* `fd` is borrowed; -1: none came. */
 static void (*const orders[])(struct server *s, const struct launch_packet *p, int fd) = {
-	[L_MAKE] = on_make,     [L_OPEN] = on_open, [L_CLEAN] = on_clean, [L_SWEEP] = on_sweep,
-	[L_HOST] = on_host,     [L_GATE] = on_gate, [L_CACHE] = on_cache, [L_VAULT] = on_vault,
-	[L_LEDGER] = on_ledger, [L_HOOK] = on_hook, [L_READY] = on_ready,
+	[L_MAKE] = on_make,          [L_OPEN] = on_open,        [L_CLEAN] = ending_on_clean,
+	[L_SWEEP] = ending_on_sweep, [L_KILL] = ending_on_kill, [L_HOST] = on_host,
+	[L_GATE] = on_gate,          [L_CACHE] = on_cache,      [L_VAULT] = on_vault,
+	[L_LEDGER] = on_ledger,      [L_HOOK] = on_hook,        [L_READY] = on_ready,
 };
 _Static_assert(COUNT(orders) == L_READY + 1, "an order has no function");
 
@@ -568,6 +573,8 @@ static int watch_events(struct server *s, struct err *e)
 		return err_sys(e, errno, "watch signals and time");
 	int r = loop_init(&s->loop);
 	if (r >= 0)
+		r = loop_pulse(&s->loop);
+	if (r >= 0)
 		r = loop_add(&s->loop, &s->signals, EPOLLIN);
 	if (r >= 0)
 		r = loop_add(&s->loop, &s->timer, EPOLLIN);
@@ -687,6 +694,11 @@ static int open_all(struct server *s, struct err *e)
 		return -1;
 	if (open_standbys(s, e) < 0)
 		return -1;
+	s->lends.loop = &s->loop;
+	s->lends.run_fd = s->dirs.run_fd;
+	s->lends.state_fd = s->dirs.state_fd;
+	if (s->kit.host.is_root && lends_open(&s->lends, s->dirs.api_fd, e) < 0)
+		return -1;
 	s->vaults = (struct vaults){ .loop = &s->loop,
 		                     .changed = vaults_changed,
 		                     .is_root = s->kit.host.is_root,
@@ -715,6 +727,7 @@ static void close_all(struct server *s)
 		}
 	for (size_t i = 0; i < s->opener.n_tops; i++)
 		fd_close(&s->top_fds[i]);
+	lends_done(&s->lends);
 	vaults_done(&s->vaults);
 	fd_close(&s->signals.fd);
 	fd_close(&s->timer.fd);
@@ -734,7 +747,7 @@ int server_run(const struct server_opts *o, monitor_fn *monitor, struct err *e)
 	s->opts = o;
 	s->monitor = monitor;
 	s->loop.epoll_fd = s->channel.fd = s->signals.fd = s->timer.fd = -1;
-	s->gates.channel_fd = s->gates.cache_fd = -1;
+	s->gates.channel_fd = s->gates.cache_fd = s->lends.door.fd = -1;
 	standby_init(&s->cache);
 	standby_init(&s->ledger);
 	standby_init(&s->hook);

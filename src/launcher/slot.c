@@ -6,7 +6,9 @@
 
 #include "base/fd.h"
 #include "base/limits.h"
+#include "os/extent.h"
 #include "os/file.h"
+#include "os/proc.h"
 #include "os/unix.h"
 
 #define GATE SLOT_COUNT /* the byte after the slots; then those of workspaces */
@@ -146,6 +148,11 @@ bool slot_work_is_free(int slots_fd, int work)
 	return os_byte_locked(slots_fd, (off_t)slot_work_byte(work)) == 0;
 }
 
+uint32_t slot_end_wait_ms(int slot)
+{
+	return (uint32_t)slot / SLOT_ENDS_AT_ONCE * 20; /* 1.3 s at most */
+}
+
 bool slot_is_id(uid_t id)
 {
 	const struct {
@@ -156,4 +163,66 @@ bool slot_is_id(uid_t id)
 		if (id >= rows[i].base && (id - rows[i].base) / SLOT_ID_COUNT < rows[i].count)
 			return true;
 	return false;
+}
+
+/* ---- monitors ------------------------------------------------------------------------- */
+
+#define NOTE_NAME_MAX 48 /* wire/launch.h: LAUNCH_NAME_MAX */
+
+struct slot_note {
+	int64_t pid;
+	uint64_t born; /* in ticks since the boot; the run folder does not outlive that */
+	char name[NOTE_NAME_MAX];
+};
+
+/* proc(5): the 22nd field of stat, the 20th after the name. 0: no such process. */
+static uint64_t born_at(pid_t pid)
+{
+	char path[32], text[1024];
+	unsigned long long born = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	if (os_read_file(AT_FDCWD, path, text, sizeof text) <= 0)
+		return 0;
+	const char *at = strrchr(text, ')');
+	if (!at || sscanf(at + 2,
+	                  "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+	                  "%*d %*d %llu",
+	                  &born) != 1)
+		return 0;
+	return born;
+}
+
+static int notes_open(int run_fd)
+{
+	return os_openat(run_fd, "monitors", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+}
+
+int slot_note_monitor(int run_fd, int slot, pid_t pid, const char *name)
+{
+	struct slot_note n = { .pid = pid, .born = born_at(pid) };
+	AUTO(fd_close) int fd = notes_open(run_fd);
+
+	if (fd < 0 || n.born == 0)
+		return fd < 0 ? fd : -ESRCH;
+	snprintf(n.name, sizeof n.name, "%s", name);
+	int r = os_pwrite2(fd, &n, sizeof n, NULL, 0, (off_t)slot * (off_t)sizeof n);
+	return r < 0 ? r : 0;
+}
+
+/* The pidfd first: if what it opened is the one that was noted then, it is that one for ever. */
+int slot_find_monitor(int run_fd, int slot, const char *name)
+{
+	struct slot_note n = { 0 };
+	AUTO(fd_close) int fd = notes_open(run_fd);
+	int r = fd < 0 ? fd : os_pread(fd, &n, sizeof n, (off_t)slot * (off_t)sizeof n);
+
+	if (r < 0)
+		return r;
+	if (r != (int)sizeof n || n.pid <= 0 || strncmp(n.name, name, sizeof n.name) != 0)
+		return -ESRCH;
+	AUTO(fd_close) int pidfd = os_pidfd_open((pid_t)n.pid);
+	if (pidfd < 0)
+		return pidfd;
+	return born_at((pid_t)n.pid) == n.born ? fd_take(&pidfd) : -ESRCH;
 }

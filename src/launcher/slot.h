@@ -44,6 +44,18 @@ bool slot_work_is_free(int slots_fd, int work); /* nobody but we ourselves has i
 uint64_t slot_work_byte(int work);              /* of the lock file */
 uint32_t slot_work_id(int work);                /* host id of root inside */
 bool slot_is_id(uid_t id);                      /* of any sandbox */
+#define SLOT_LEAST_ID SLOT_WORK_ID_BASE         /* nobody of a sandbox has a lower one */
+
+/* When a daemon dies, all sandboxes that die with it notice at once. How long the one of this slot
+ * waits: never more than SLOT_ENDS_AT_ONCE have the same time (core/pace.h has the reason). */
+#define SLOT_ENDS_AT_ONCE 64
+uint32_t slot_end_wait_ms(int slot);
+
+/* Which process the monitor of a slot is: for a launcher that comes later and is not its parent.
+ * The number of a process alone may be another's by then, so its time of birth is noted as well. */
+int slot_note_monitor(int run_fd, int slot, pid_t pid, const char *name); /* 0 or -errno */
+/* A pidfd of it, if it lives and has that name; -ESRCH: no such. */
+int slot_find_monitor(int run_fd, int slot, const char *name);
 
 /* A folder of ours in a place where others may write: it counts only if nobody but the caller
  * owns it or may write to it. Made with `mode` when absent. */

@@ -26,6 +26,7 @@
 #include "os/unix.h"
 #include "wire/channel.h"
 #include "wire/launch.h"
+#include "wire/lend.h"
 
 #include "test.h"
 
@@ -370,6 +371,55 @@ static inline int make(struct fixture *f, uint32_t flags, struct launch_made *ou
 	CHECK(fd >= 0);
 	*out = packet.made;
 	return fd;
+}
+
+/* Bytes for lend.sock, said by a user; the connection, or -1 when the launcher refused them. */
+struct lend_words {
+	const void *bytes;
+	size_t n;
+	bool is_last; /* nothing more will come */
+};
+
+static inline int lend_bytes(const struct fixture *f, uid_t uid, struct lend_words w)
+{
+	char path[128], answer = 0;
+
+	snprintf(path, sizeof path, "%s/" LEND_SOCKET, f->run);
+	CHECK_INT(chmod(path, 0666), 0);
+	/* The kernel notes who connects: the effective id. */
+	CHECK(seteuid(uid) == 0);
+	int fd = connect_to(path, SOCK_STREAM);
+	CHECK(seteuid(0) == 0);
+	CHECK(fd >= 0);
+	if (send(fd, w.bytes, w.n, MSG_NOSIGNAL) != (ssize_t)w.n ||
+	    (w.is_last && shutdown(fd, SHUT_WR) < 0) || recv(fd, &answer, 1, 0) != 1 ||
+	    answer != LEND_OK)
+		fd_close(&fd);
+	return fd;
+}
+
+static inline int lend(const struct fixture *f, uid_t uid, char kind, const char *path)
+{
+	size_t n = strlen(path) + 1;
+	char bytes[256] = { kind, (char)n };
+
+	CHECK(n < 128);
+	memcpy(bytes + sizeof(struct lend_head), path, n);
+	return lend_bytes(f, uid,
+	                  (struct lend_words){ .bytes = bytes, .n = sizeof(struct lend_head) + n });
+}
+
+/* As an honest client does it before it asks for a path. */
+static inline void lend_first(const struct fixture *f, const char *path, int client)
+{
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t n = sizeof peer;
+
+	if (!f->is_root || client < 0 ||
+	    getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0 || peer.uid == (uid_t)-1)
+		return;
+	int fd = lend(f, peer.uid, LEND_KEEP, path);
+	fd_close(&fd);
 }
 
 static inline void order_open(struct fixture *f, uint32_t tag, enum launch_want want,

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "io/program.h"
 #include "launcher/launcher.h"
 #include "launcher/sealkey.h"
 #include "launcher/server.h"
@@ -19,7 +20,7 @@ static void begin(void)
 	char path[PATH_MAX];
 	struct err e = { 0 };
 
-	if (launcher_find("caisson-gate", path, &e) < 0)
+	if (program_find("caisson-gate", path, &e) < 0)
 		SKIP("needs caisson-gate beside the test");
 	CHECK_INT(setenv("GATES_TEST_KEY", seal_key, 1), 0);
 	CHECK_INT(sealkey_take("env:GATES_TEST_KEY", &e), 0);
@@ -219,4 +220,39 @@ TEST(one_that_is_dead_and_not_yet_waited_for_is_noticed)
 	CHECK(strstr(e.msg, "the gate ended right after its start"));
 	while (waitpid(-1, &status, 0) > 0)
 		;
+}
+
+TEST(a_gate_that_cannot_be_executed_is_refused_with_the_reason)
+{
+	static char ca[256 * 1024]; /* longer than one argument of execve(2) may be */
+	struct err e = { 0 };
+	int status;
+
+	begin();
+	memset(ca, 'a', sizeof ca - 1);
+	g.ca = ca;
+	AUTO(fd_close) int one = gates_ask(&g, 1000, &e); /* accepted: its end comes later */
+	CHECK_INT(waitpid(g.pid, &status, 0), g.pid);
+	CHECK_INT(WEXITSTATUS(status), 126);
+	gates_ended(&g, 1001);
+	CHECK_INT(gates_ask(&g, 1002, &e), -1);
+	CHECK(strstr(e.msg, "the gate: start ") && strstr(e.msg, "Argument list too long"));
+}
+
+TEST(an_error_of_the_launchers_own_is_not_taken_for_the_gates_end)
+{
+	struct err e = { 0 };
+	int status;
+
+	begin();
+	AUTO(fd_close) int one = ask(1000);
+	int channel = g.channel_fd;
+	g.channel_fd = 0x7ffffff; /* EBADF */
+	CHECK_INT(gates_ask(&g, 1001, &e), -1);
+	CHECK_STR(e.msg, "reach the gate: Bad file descriptor");
+	g.channel_fd = channel;
+	CHECK(is_open(one));
+	AUTO(fd_close) int two = ask(1002);
+	gates_done(&g);
+	CHECK_INT(waitpid(g.pid, &status, 0), g.pid);
 }

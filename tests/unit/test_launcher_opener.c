@@ -53,6 +53,7 @@ static void open_to_all(const struct fixture *f)
 static void check_opened(struct fixture *f, const char *path, int client)
 {
 	printf("# %s\n", path);
+	lend_first(f, path, client);
 	order_open(f, 6, LAUNCH_ANY, path, client);
 	AUTO(fd_close) int fd = expect(f, L_OPENED, 6);
 	CHECK(fcntl(fd, F_GETFL) & O_PATH);
@@ -61,6 +62,7 @@ static void check_opened(struct fixture *f, const char *path, int client)
 static void check_denied(struct fixture *f, const char *path, int client)
 {
 	printf("# %s\n", path);
+	lend_first(f, path, client);
 	order_open(f, 6, LAUNCH_ANY, path, client);
 	CHECK_INT(expect(f, L_FAILED, 6), -1);
 	printf("#   %s\n", packet.err.msg);
@@ -266,6 +268,8 @@ TEST(what_was_asked_for_is_what_is_opened)
 
 	fixture_start(&f, geteuid() == 0);
 	AUTO(fd_close) int client = client_of(&f, geteuid(), 0, NULL);
+	lend_first(&f, "/usr", client);
+	lend_first(&f, "/usr/bin/env", client);
 	order_open(&f, 1, LAUNCH_FILE, "/usr", client);
 	(void)expect(&f, L_FAILED, 1);
 	order_open(&f, 2, LAUNCH_DIR, "/usr/bin/env", client);
@@ -276,6 +280,117 @@ TEST(what_was_asked_for_is_what_is_opened)
 	CHECK_INT(stat("/usr", &want), 0);
 	CHECK_INT(fstatat(fd, "", &got, AT_EMPTY_PATH), 0);
 	CHECK(want.st_dev == got.st_dev && want.st_ino == got.st_ino);
+	fixture_end(&f);
+}
+
+/* ---- what the client has lent -------------------------------------------------------------- */
+
+static int open_it(struct fixture *f, const char *path, int client)
+{
+	order_open(f, 6, LAUNCH_ANY, path, client);
+	AUTO(fd_close) int fd = next_message(f);
+	return packet.head.type == L_OPENED ? 0 : -1;
+}
+
+/* Root has typed `caisson ps`; the daemon has been taken over and has that connection. */
+TEST(a_daemon_opens_nothing_that_the_client_has_not_lent)
+{
+	struct fixture f;
+
+	if (geteuid() != 0)
+		SKIP("needs root");
+	fixture_start(&f, true);
+	open_to_all(&f);
+	CHECK_INT(mknod(below(&f, "canary"), S_IFREG | 0600, 0), 0);
+	AUTO(fd_close) int client = client_of(&f, 0, 0, NULL);
+	CHECK_INT(open_it(&f, below(&f, "canary"), client), -1);
+	CHECK_INT(packet.err.kind, ERR_DENIED);
+	CHECK_INT(open_it(&f, "/etc", client), -1);
+
+	int lent = lend(&f, 0, LEND_ONCE, below(&f, "canary"));
+	CHECK(lent >= 0);
+	CHECK_INT(open_it(&f, below(&f, "canary"), client), 0);
+	CHECK_INT(open_it(&f, below(&f, ".//canary/"), client), -1); /* no folder, but lent */
+	CHECK_INT(packet.err.sys, ENOTDIR);
+	CHECK_INT(open_it(&f, "/etc", client), -1);
+	fd_close(&lent);
+	for (int i = 0; i < 500 && open_it(&f, below(&f, "canary"), client) == 0; i++)
+		usleep(10000); /* the child that has the connection sees its end */
+	CHECK_INT(open_it(&f, below(&f, "canary"), client), -1);
+	fixture_end(&f);
+}
+
+TEST(what_one_user_lends_is_not_lent_by_another)
+{
+	struct fixture f;
+
+	if (geteuid() != 0)
+		SKIP("needs root");
+	fixture_start(&f, true);
+	open_to_all(&f);
+	AUTO(fd_close) int lent = lend(&f, USER_ID, LEND_KEEP, "/usr");
+	CHECK(lent >= 0);
+	AUTO(fd_close) int root = client_of(&f, 0, 0, NULL);
+	AUTO(fd_close) int user = client_of(&f, USER_ID, USER_ID, NULL);
+	CHECK_INT(open_it(&f, "/usr", root), -1);
+	CHECK_INT(open_it(&f, "/usr", user), 0);
+	fixture_end(&f);
+}
+
+TEST(what_is_lent_to_keep_outlives_the_connection_and_the_launcher)
+{
+	struct fixture f;
+	struct stat st;
+
+	if (geteuid() != 0)
+		SKIP("needs root");
+	fixture_start(&f, true);
+	int lent = lend(&f, 0, LEND_KEEP, "/usr");
+	fd_close(&lent);
+	CHECK_INT(stat(below(&f, "state/lent"), &st), 0);
+	CHECK(st.st_uid == 0 && (st.st_mode & 07777) == 0600);
+	daemon_exit(&f, 0);
+	CHECK_INT(launcher_status(&f), 0);
+	start_launcher(&f);
+	(void)meet_daemon(&f);
+	AUTO(fd_close) int client = client_of(&f, 0, 0, NULL);
+	CHECK_INT(open_it(&f, "/usr", client), 0);
+	CHECK_INT(open_it(&f, "/usr/bin", client), -1);
+	fixture_end(&f);
+}
+
+TEST(hostile_words_at_the_lending_socket_lend_nothing)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+	} rows[] = {
+		{ "", 0 },
+		{ "k", 1 },
+		{ "x\5\0\0\0/usr", 10 },
+		{ "k\5\0\0\0/usr", 9 },
+		{ "k\4\0\0\0/usr", 9 },
+		{ "k\4\0\0\0usr", 9 },
+		{ "k\0\0\0\0", 5 },
+		{ "k\377\377\377\377/usr", 10 },
+		{ "k\0\0\2\0/usr", 10 },
+		{ "k\12\0\0\0/usr\0/etc", 14 },
+		{ "GET / HTTP/1.1\r\n\r\n", 18 },
+	};
+	struct fixture f;
+
+	if (geteuid() != 0)
+		SKIP("needs root");
+	fixture_start(&f, true);
+	AUTO(fd_close) int client = client_of(&f, 0, 0, NULL);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		printf("# row %zu\n", i);
+		CHECK_INT(lend_bytes(&f, 0, (struct lend_words){ rows[i].bytes, rows[i].n, true }),
+		          -1);
+	}
+	CHECK_INT(open_it(&f, "/usr", client), -1);
+	AUTO(fd_close) int lent = lend(&f, 0, LEND_ONCE, "/usr");
+	CHECK_INT(open_it(&f, "/usr", client), 0);
 	fixture_end(&f);
 }
 
@@ -317,6 +432,7 @@ TEST(without_a_connection_only_the_operators_list_is_reached)
 
 static uint32_t open_ticket(struct fixture *f, const char *path, int client)
 {
+	lend_first(f, path, client);
 	order_open(f, 6, LAUNCH_ANY, path, client);
 	AUTO(fd_close) int fd = expect(f, L_OPENED, 6);
 	return packet.opened.ticket;
@@ -385,6 +501,7 @@ TEST(many_paths_at_once_are_all_answered)
 	fixture_start(&f, geteuid() == 0);
 	AUTO(fd_close) int client = client_of(&f, geteuid(), 0, NULL);
 	int opened = 0, failed = 0;
+	lend_first(&f, "/usr", client);
 	for (uint32_t i = 0; i < 200; i++)
 		order_open(&f, i, LAUNCH_ANY, "/usr", client);
 	for (int i = 0; i < 200; i++) {

@@ -477,6 +477,60 @@ TEST_BOTH(a_sandbox_outlives_its_launcher_and_the_next_one_respects_it)
 	CHECK_INT(access(path, F_OK), -1);
 }
 
+/* ---- a monitor that does not answer ---------------------------------------------------- */
+
+static uint32_t killed(struct fixture *f, const struct launch_made *made, const char *name)
+{
+	struct launch_kill kill = { .slot = made->slot };
+
+	snprintf(kill.name, sizeof kill.name, "%s", name);
+	order(f, L_KILL, 9, &kill, sizeof kill, -1);
+	(void)expect(f, L_DONE, 9);
+	return packet.done.count;
+}
+
+TEST_BOTH(a_monitor_that_stands_still_is_killed_by_slot_and_name)
+{
+	struct launch_made made;
+	int channel = make(f, LAUNCH_KEPT, &made);
+	char other[LAUNCH_NAME_MAX];
+
+	CHECK_INT(kill(made.pid, SIGSTOP), 0);
+	snprintf(other, sizeof other, "%s", made.name);
+	other[strlen(other) - 1] ^= 1;
+	CHECK_INT(killed(f, &made, other), 0); /* the slot of another one: control */
+	CHECK_INT(kill(made.pid, 0), 0);
+	CHECK_INT(killed(f, &made, made.name), 1);
+	(void)expect(f, L_GONE, 0);
+	CHECK_INT(packet.gone.status, SIGKILL);
+	CHECK_INT(killed(f, &made, made.name), 0);
+	fd_close(&channel);
+}
+
+TEST_BOTH(a_launcher_that_comes_later_kills_it_too)
+{
+	struct launch_made made;
+	char path[192];
+	int channel = make(f, LAUNCH_KEPT, &made);
+
+	CHECK(ask_fds(channel) > 0);
+	CHECK_INT(kill(made.pid, SIGSTOP), 0);
+	CHECK_INT(kill(f->launcher, SIGKILL), 0);
+	CHECK_INT(launcher_status(f), SIGKILL);
+	CHECK_INT(recv(f->channel, &packet, sizeof packet, 0), 0);
+	daemon_exit(f, 0);
+	fd_close(&f->api);
+	start_launcher(f);
+	(void)meet_daemon(f);
+	CHECK(!slot_is_free(f, made.slot));
+	CHECK_INT(killed(f, &made, made.name), 1);
+	fd_close(&channel);
+	AWAIT(slot_is_free(f, made.slot));
+	AWAIT(is_cleaned(f, (struct launch_slot){ made.slot }));
+	sock_path(f, made.name, path);
+	CHECK_INT(access(path, F_OK), -1);
+}
+
 TEST_BOTH(leftovers_are_swept_at_the_start)
 {
 	struct launch_made made;

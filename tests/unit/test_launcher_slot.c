@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/fd.h"
+#include "os/proc.h"
 #include "test.h"
 
 /* ---- a runtime folder for one test ------------------------------------------------- */
@@ -496,4 +497,51 @@ TEST(a_runtime_folder_that_is_not_ours_to_write_is_not_used)
 	}
 	if (!was_there)
 		rmdir(want);
+}
+
+TEST(not_more_than_64_one_shots_end_in_one_instant_when_their_daemon_dies)
+{
+	static int at[4096];
+
+	for (int slot = 0; slot < SLOT_COUNT; slot++) {
+		CHECK(slot_end_wait_ms(slot) < COUNT(at));
+		CHECK(++at[slot_end_wait_ms(slot)] <= 64);
+	}
+	CHECK(slot_end_wait_ms(SLOT_COUNT - 1) < 2000);
+}
+
+static int child_that_waits(void)
+{
+	int pid = fork();
+
+	if (pid == 0)
+		pause();
+	CHECK(pid > 0);
+	return pid;
+}
+
+TEST(a_monitor_is_found_by_its_note_and_never_another_process)
+{
+	runtime_make();
+	AUTO(fd_close) int run = open_run();
+	int pid = child_that_waits(), status;
+
+	CHECK_INT(slot_find_monitor(run, 7, "7-a"), -ESRCH); /* no note */
+	CHECK_INT(slot_note_monitor(run, 7, pid, "7-a"), 0);
+	AUTO(fd_close) int found = slot_find_monitor(run, 7, "7-a");
+	CHECK(found >= 0);
+	CHECK_INT(slot_find_monitor(run, 7, "7-b"), -ESRCH);
+	CHECK_INT(slot_find_monitor(run, 8, "7-a"), -ESRCH);
+	CHECK_INT(os_pidfd_signal(found, SIGKILL), 0);
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK_INT(slot_find_monitor(run, 7, "7-a"), -ESRCH);
+	/* The number is another one's now, born later: what a note of it says is wrong. */
+	usleep(50000); /* more than a tick */
+	int64_t other = child_that_waits();
+	AUTO(fd_close) int notes = openat(run, "monitors", O_RDWR | O_CLOEXEC);
+	CHECK_INT(pwrite(notes, &other, sizeof other, (off_t)7 * 64), sizeof other);
+	CHECK_INT(slot_find_monitor(run, 7, "7-a"), -ESRCH);
+	CHECK_INT(kill((pid_t)other, SIGKILL), 0);
+	CHECK_INT(unlinkat(run, "monitors", 0), 0);
+	runtime_remove();
 }

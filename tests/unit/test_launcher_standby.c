@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "io/program.h"
 #include "launcher/launcher.h"
 #include "launcher/server.h"
 #include "test.h"
@@ -18,7 +19,7 @@ static void begin(void)
 	char path[PATH_MAX];
 	struct err e = { 0 };
 
-	if (launcher_find("caisson-cache", path, &e) < 0)
+	if (program_find("caisson-cache", path, &e) < 0)
 		SKIP("needs caisson-cache beside the test");
 	CHECK(mkdtemp(state));
 	CHECK_INT(loop_init(&loop), 0);
