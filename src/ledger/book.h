@@ -7,12 +7,14 @@
  *
  * Nothing is ever changed. What is left of a last line after a loss of power is put aside, and a
  * record says so; if more than that is wrong, the file stays as it is, a record says that, and the
- * next file begins.
+ * next file begins. The same is told of records that a signed head knows and that are gone: numbers
+ * go on behind the head, so that the gap stays visible.
  */
 #pragma once
 
 #include <jansson.h>
 
+#include "wire/ledger_chain.h"
 #include "wire/ledger_heads.h"
 #include "wire/ledger_sign.h"
 
@@ -52,6 +54,9 @@ struct book {
 	uint64_t synced, written; /* sizes of the file */
 	struct str head; /* the last seal, as a line; "" once the file of that name says it */
 	uint64_t head_seq;
+	/* of opening */
+	bool is_damaged;                  /* the last file was */
+	struct ledger_finding head_fault; /* between the signed head and the records */
 };
 
 /* Makes what is missing. e->sys is EBUSY when another writer has it. */

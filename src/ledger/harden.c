@@ -18,7 +18,7 @@
 
 static int give_up_files(int dir_fd)
 {
-	AUTO(fd_close) int ruleset = os_landlock_ruleset(EVERY_RIGHT);
+	AUTO(fd_close) int ruleset = os_landlock_ruleset(EVERY_RIGHT, 0);
 	int r = ruleset < 0 ? ruleset : os_landlock_allow(ruleset, dir_fd, OWN_RIGHTS);
 
 	return r < 0 ? r : os_landlock_restrict(ruleset);

@@ -175,6 +175,128 @@ static void go_on(struct book *b, struct rest *r, uint64_t file_seq)
 	memcpy(b->src, r->src, sizeof b->src);
 }
 
+/* ---- the signed head -------------------------------------------------------------------- */
+
+/* Looks for the hash of record `seq` in the file that has it: in the record itself, or as `prev` of
+ * the one behind it. False: neither is there. */
+static bool head_hash_at(struct span bytes, uint64_t seq, char out[LEDGER_HASH_SIZE])
+{
+	for (size_t at = 0; at < bytes.len;) {
+		const char *newline = memchr(bytes.at + at, '\n', bytes.len - at);
+		struct span line = { bytes.at + at,
+			             newline ? (size_t)(newline - bytes.at) - at : 0 };
+		struct ledger_line l;
+
+		if (!newline)
+			return false;
+		at += line.len + 1;
+		if (ledger_parse(line, &l) < 0 || (l.seq != seq && l.seq != seq + 1))
+			continue;
+		struct span hash = l.seq == seq ? l.hash : l.prev;
+
+		snprintf(out, LEDGER_HASH_SIZE, "%.*s", (int)hash.len, hash.at);
+		return true;
+	}
+	return false;
+}
+
+/* Compares the head with the record of its number. Only the last file is read as a rule: a head is
+ * older than that when it could not be written for long. Records that retention removed pass. */
+static enum ledger_fault head_compare(const struct book *b, const struct files *all,
+                                      const struct ledger_line *l)
+{
+	char name[LEDGER_FILE_SIZE], hash[LEDGER_HASH_SIZE];
+	size_t i = all->len - 1;
+	struct stat st;
+
+	if (l->seq + 1 < all->at[0].seq)
+		return LEDGER_SOUND;
+	while (i > 0 && all->at[i].seq > l->seq)
+		i--;
+	ledger_file_name(all->at[i].seq, name);
+	AUTO(fd_close) int fd = os_openat(b->opts.dir_fd, name, O_RDONLY | O_NOFOLLOW, 0);
+
+	if (fd < 0 || os_fstatat(fd, "", &st, AT_EMPTY_PATH) < 0 || st.st_size == 0)
+		return LEDGER_FAULT_MISSING;
+	void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+
+	if (bytes == MAP_FAILED)
+		return LEDGER_FAULT_MISSING;
+	bool is_there = head_hash_at((struct span){ bytes, (size_t)st.st_size }, l->seq, hash);
+
+	(void)munmap(bytes, (size_t)st.st_size);
+	if (!is_there)
+		return LEDGER_FAULT_MISSING;
+	return span_is(l->hash, hash) ? LEDGER_SOUND : LEDGER_FAULT_CHANGED;
+}
+
+/* Continues behind the last record that was signed, not behind the last that is left: no number is
+ * given out twice, and everybody who verifies later finds the gap. */
+static void head_skip_lost(struct book *b, const struct ledger_line *l)
+{
+	json_t *data = json_loadb(l->data.at, l->data.len, 0, NULL);
+	const char *id = json_string_value(json_object_get(data, "ledger"));
+
+	b->seq = l->seq;
+	snprintf(b->hash, sizeof b->hash, "%.*s", (int)l->hash.len, l->hash.at);
+	snprintf(b->id, sizeof b->id, "%s", id ? id : "");
+	json_decref(data);
+}
+
+/* The head is never ahead of the records on disk (write_head()). One that is, or that no record
+ * agrees with, proves that the files were changed since. A ledger whose writer was killed before
+ * its second signature may have none. */
+static int head_check(struct book *b, const struct files *all, struct ledger_finding *out,
+                      struct err *e)
+{
+	char text[LEDGER_LINE_MAX];
+	int n = os_read_file(b->opts.dir_fd, "head", text, sizeof text);
+	struct ledger_chain chain = { .key = &b->key, .seq = b->seq };
+	struct ledger_line l;
+
+	if (n == -ENOENT) {
+		if (b->sealed > 1)
+			*out = (struct ledger_finding){ .fault = LEDGER_FAULT_MISSING };
+		return 0;
+	}
+	if (n < 0)
+		return err_sys(e, -n, "read the head of the ledger");
+	struct span line = { text, n > 0 ? (size_t)n - 1 : 0 };
+
+	memcpy(chain.ledger, b->id, sizeof b->id);
+	*out = ledger_chain_head(&chain, line);
+	if (out->fault == LEDGER_FAULT_TRUNCATED && ledger_parse(line, &l) == 0)
+		head_skip_lost(b, &l);
+	if (out->fault != LEDGER_SOUND || ledger_parse(line, &l) < 0)
+		return 0;
+	out->fault = head_compare(b, all, &l);
+	out->seq = l.seq;
+	return 0;
+}
+
+/* Records what the head proves, before anything is signed: a signature would vouch for what is
+ * left. */
+static int head_tell(struct book *b, const struct ledger_finding *f, int64_t now_ms, struct err *e)
+{
+	json_t *data = json_pack("{ss,ss,sI}", "file", "head", "fault", ledger_fault_name(f->fault),
+	                         "record", (json_int_t)f->seq);
+
+	if (f->from) {
+		json_object_set_new(data, "from", json_integer((json_int_t)f->from));
+		json_object_set_new(data, "to", json_integer((json_int_t)f->to));
+	}
+	return book_say(b, LEDGER_DAMAGED, data, now_ms, e);
+}
+
+/* Begins another file behind a record of damage, so that the next start does not find and tell it
+ * again. */
+static int leave_damaged(struct book *b, int64_t now_ms, struct err *e)
+{
+	if (book_write(b, e) < 0 || book_sync(b, e) < 0)
+		return -1;
+	return book_begin_file(b, now_ms, e);
+}
+
 /* From the last file that has a record. One without is what a loss of power left of a new
  * one. */
 static int find_again(struct book *b, const struct files *all, int64_t now_ms, struct err *e)
@@ -207,6 +329,7 @@ static int find_again(struct book *b, const struct files *all, int64_t now_ms, s
 			                       ledger_fault_name(r.worst), "record",
 			                       (json_int_t)r.worst_seq),
 			             now_ms, e);
+		b->is_damaged = r.worst != LEDGER_SOUND;
 		json_decref(torn);
 		ledger_chain_done(&r.chain);
 		return x;
@@ -257,9 +380,15 @@ int book_open(struct book *b, const struct book_opts *o, int64_t now_ms, struct 
 		r = open_key(b, all.len == 0, e);
 	if (r == 0)
 		r = find_again(b, &all, now_ms, e);
+	if (r == 0)
+		r = head_check(b, &all, &b->head_fault, e);
 	vec_done(&all);
-	if (r == 0 && b->seq == 0)
-		r = make_id(b, e) < 0 ? -1 : book_begin_file(b, now_ms, e);
+	if (r == 0 && b->file_fd < 0)
+		r = !b->id[0] && make_id(b, e) < 0 ? -1 : book_begin_file(b, now_ms, e);
+	if (r == 0 && b->head_fault.fault != LEDGER_SOUND)
+		r = head_tell(b, &b->head_fault, now_ms, e);
+	if (r == 0 && (b->is_damaged || b->head_fault.fault != LEDGER_SOUND))
+		r = leave_damaged(b, now_ms, e);
 	if (r == 0)
 		r = book_write(b, e);
 	if (r == 0)

@@ -425,6 +425,25 @@ static int open_book(struct serve *s, const struct serve_opts *o, struct err *e)
 	return r;
 }
 
+/* Opening went well, and the files were not what the last writer signed: the operator has to know.
+ */
+static void warn_of_damage(const struct book *b)
+{
+	const struct ledger_finding *f = &b->head_fault;
+	char from[24], to[24];
+
+	snprintf(from, sizeof from, "%llu", (unsigned long long)(f->from ? f->from : f->seq));
+	snprintf(to, sizeof to, "%llu", (unsigned long long)(f->to ? f->to : f->seq));
+	if (f->fault != LEDGER_SOUND)
+		journal(JOURNAL_ERROR,
+		        "the ledger's files are not what its signed head says; run caisson events "
+		        "--verify",
+		        "fault", ledger_fault_name(f->fault), "from", from, "to", to, NULL);
+	if (b->is_damaged)
+		journal(JOURNAL_ERROR,
+		        "the ledger's last file was damaged; run caisson events --verify", NULL);
+}
+
 static int start(struct serve *s, const struct serve_opts *o, struct err *e)
 {
 	if (harden_ledger(o->dir_fd, e) < 0)
@@ -437,6 +456,7 @@ static int start(struct serve *s, const struct serve_opts *o, struct err *e)
 		return err_sys(e, -r, "start");
 	if (open_book(s, o, e) < 0)
 		return -1;
+	warn_of_damage(&s->book);
 	s->budget.burst = o->burst;
 	s->sync.fired = sync_due;
 	s->seal.fired = seal_due;

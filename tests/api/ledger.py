@@ -212,6 +212,10 @@ def _(api):
         last = events(c, f"workspace={w['id']}&kind=workspace.exported")[-1]["data"]
         same((last["format"], last["commit"], last["tree"], last["bytes"], last["sha256"]),
              (name, *tree(), len(body), hashlib.sha256(body).hexdigest()), form)
+    got = c.ok("POST", "/v1/run", {"cmd": "echo 1 >a; echo 2 >Makefile", "collect": ["*"]})["collected"]
+    last = events(c, "kind=run.collected")[-1]
+    same((last["data"]["files"], last["data"]["left_out"], last["data"]["names"], last["actor"], len(got)), (1, 1, [{"bytes": 2, "path": "a", "mode": "0644"}], "uid:0", 2), "collect")
+    same(last["data"]["sha256"], hashlib.sha256(b"0644 2 a\x001\n").hexdigest(), "the hash of it")
     folder = lib.HOME / "to"
     folder.mkdir()
     done = subprocess.run([lib.cell.BIN / "caisson", "apply", "promote", "--to", folder, "--yes"], capture_output=True, check=False,
@@ -551,6 +555,39 @@ def _(_api):
     shutil.rmtree(away)
     valid(records_in(folder))
     return f"{n} changes, one at each record: all found"
+
+
+@test("a daemon that starts with a ledger whose end was cut off records that first, and verify goes on to say so", own=True)
+def _(_api):
+    for cut in (0, 5):
+        folder = made(f"cut{cut}", 2)
+        name = folder / "00000000000000000001.jsonl"
+        lines = name.read_text().splitlines()
+        with name.open("r+") as f:  # the same file, owner and mode: only shorter
+            f.truncate(len("\n".join(lines[:len(lines) - cut]) + "\n"))
+        daemon = Daemon(f"cut{cut}").start()
+        c = daemon.client()
+        c.ok("POST", "/v1/run", {"cmd": ["/bin/true"]})
+        last = len(lines)
+        news = events(c, f"after={last}")
+        c.close()
+        daemon.stop()
+        wait_written(daemon)
+        log = lib.census.read(daemon.log)
+        if not cut:
+            sound(folder)
+            check("signed head" not in log, "nothing to say")
+            continue
+        same((news[0]["kind"], news[0]["seq"], news[0]["data"]),
+             ("ledger.damaged", last + 1, {"file": "head", "fault": "truncated", "record": last, "from": last - cut + 1, "to": last}), "first of all")
+        check("not what its signed head says" in log, "the journal")
+        for _ in range(2):
+            status, found = verify(folder)
+            same((status, [(f["fault"], f["from"], f["to"]) for f in found["findings"]]), (1, [("missing", last - cut + 1, last)]), "verify")
+            daemon.start()
+            daemon.stop()
+            wait_written(daemon)
+        valid(records_in(folder))
 
 
 @test("the files are the ledger's: the daemon can neither read its key nor change a record", own=True)

@@ -54,6 +54,7 @@ struct read_ledger {
 	struct ledger_finding first;
 	uint64_t n, first_seq, last_seq, n_files, unsigned_records;
 	size_t of[LEDGER_KINDS];
+	char hash[LEDGER_HASH_SIZE]; /* of the last */
 };
 
 static inline char *read_whole(int dir_fd, const char *name, size_t *n)
@@ -96,7 +97,7 @@ static inline void read_segment(struct read_ledger *r, struct ledger_chain *c, c
 	}
 }
 
-static inline struct read_ledger read_ledger(int dir_fd)
+static inline struct read_ledger read_with_head(int dir_fd, bool has_head)
 {
 	struct read_ledger r = { 0 };
 	struct ledger_key key = { 0 };
@@ -120,19 +121,27 @@ static inline struct read_ledger read_ledger(int dir_fd)
 	struct ledger_finding f = ledger_chain_start(&c);
 
 	note_finding(&r, &f);
-	head = read_whole(dir_fd, "head", &n);
-	CHECK(n > 0 && head[n - 1] == '\n');
-	f = ledger_chain_head(&c, (struct span){ head, n - 1 });
-	note_finding(&r, &f);
+	head = has_head ? read_whole(dir_fd, "head", &n) : NULL;
+	if (head) {
+		CHECK(n > 0 && head[n - 1] == '\n');
+		f = ledger_chain_head(&c, (struct span){ head, n - 1 });
+		note_finding(&r, &f);
+	}
 	r.n = c.n;
 	r.first_seq = c.first;
 	r.last_seq = c.seq;
 	r.n_files = all.len;
 	r.unsigned_records = c.seq - c.signed_seq;
+	memcpy(r.hash, c.hash, sizeof r.hash);
 	free(pem);
 	free(head);
 	vec_done(&all);
 	ledger_chain_done(&c);
 	ledger_key_done(&key);
 	return r;
+}
+
+static inline struct read_ledger read_ledger(int dir_fd)
+{
+	return read_with_head(dir_fd, true);
 }

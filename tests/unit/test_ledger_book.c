@@ -214,6 +214,220 @@ TEST(damage_is_told_and_stays_where_it_is)
 	ledger_dir_remove(dir);
 }
 
+/* Cuts the last `lines` lines off a file. */
+static void cut_lines(int dir, const char *name, int lines)
+{
+	size_t n;
+	AUTO(freep) char *text = read_whole(dir, name, &n);
+
+	for (; lines > 0; lines--)
+		do
+			n--;
+		while (n > 0 && text[n - 1] != '\n');
+	put_back(dir, name, text, n);
+}
+
+/* A ledger of two signatures, which a writer that ended in order left. */
+static int signed_dir(void)
+{
+	int dir = ledger_dir();
+	struct book b;
+
+	open_at(&b, dir, 0, 0);
+	for (uint64_t i = 1; i <= 10; i++) {
+		add(&b, LEDGER_EXEC_STARTED, "sb_a", i);
+		if (i == 5)
+			CHECK_INT(book_seal(&b, 1000, &e), 0);
+	}
+	commit(&b);
+	book_close(&b, 2000);
+	return dir;
+}
+
+static struct read_ledger reopened(int dir, struct ledger_finding *fault)
+{
+	struct book b;
+
+	open_at(&b, dir, 0, 0);
+	*fault = b.head_fault;
+	add(&b, LEDGER_EXEC_STARTED, "sb_a", 11);
+	commit(&b);
+	book_close(&b, 2000);
+	return read_ledger(dir);
+}
+
+/* The number of the first record whose text has `word`. */
+static size_t line_of(int dir, const char *name, const char *word)
+{
+	size_t n, line = 1;
+	AUTO(freep) char *text = read_whole(dir, name, &n);
+	const char *found = strstr(text, word);
+
+	CHECK(found);
+	for (const char *c = text; c < found; c++)
+		line += *c == '\n';
+	return line;
+}
+
+TEST(a_writer_that_finds_its_signed_end_cut_off_says_so_for_good)
+{
+	struct ledger_finding fault;
+	int dir = signed_dir();
+	struct read_ledger r = reopened(dir, &fault);
+
+	CHECK_INT((long long)r.n_found, 0); /* the control: nothing was cut */
+	CHECK_INT(fault.fault, LEDGER_SOUND);
+	ledger_dir_remove(dir);
+	for (int lines = 1; lines <= 7; lines += 2) {
+		dir = signed_dir();
+		uint64_t last = read_ledger(dir).last_seq;
+
+		cut_lines(dir, FIRST, lines);
+		r = reopened(dir, &fault);
+		CHECK_INT(fault.fault, LEDGER_FAULT_TRUNCATED);
+		CHECK_INT((long long)fault.from, (long long)last - lines + 1);
+		CHECK_INT((long long)fault.to, (long long)last);
+		CHECK_INT((long long)r.of[LEDGER_DAMAGED], 1);
+		CHECK_INT((long long)r.n_found, 1);
+		CHECK_INT(r.first.fault, LEDGER_FAULT_MISSING);
+		CHECK_INT((long long)r.first.from, (long long)last - lines + 1);
+		CHECK_INT((long long)r.first.to, (long long)last);
+		CHECK_INT((long long)r.unsigned_records, 0);
+		/* told before anything was signed again */
+		CHECK_INT((long long)line_of(dir, FIRST, "ledger.damaged"),
+		          (long long)last - lines + 1);
+		r = reopened(dir, &fault); /* told once, found by whoever looks */
+		CHECK_INT(fault.fault, LEDGER_SOUND);
+		CHECK_INT((long long)r.of[LEDGER_DAMAGED], 1);
+		CHECK_INT((long long)r.n_found, 1);
+		ledger_dir_remove(dir);
+	}
+}
+
+TEST(a_head_that_no_record_agrees_with_is_damage)
+{
+	static const struct {
+		const char *head; /* NULL: another ledger's */
+		enum ledger_fault fault;
+	} rows[] = {
+		{ "", LEDGER_FAULT_FORM },
+		{ "no record\n", LEDGER_FAULT_FORM },
+		{ NULL, LEDGER_FAULT_FOREIGN },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct ledger_finding fault;
+		int dir = signed_dir(), other = signed_dir();
+		size_t n;
+		AUTO(freep) char *head = read_whole(other, "head", &n);
+
+		put_back(dir, "head", rows[i].head ? rows[i].head : head,
+		         rows[i].head ? strlen(rows[i].head) : n);
+		struct read_ledger r = reopened(dir, &fault);
+
+		CHECK_INT(fault.fault, rows[i].fault);
+		CHECK_INT((long long)r.of[LEDGER_DAMAGED], 1);
+		CHECK_INT((long long)r.n_found, 1);
+		CHECK_INT(r.first.fault, rows[i].fault);
+		ledger_dir_remove(dir);
+		ledger_dir_remove(other);
+	}
+}
+
+/* Records behind the cut, as somebody without the key can write them: they follow each other, and
+ * the head is not ahead of them. */
+TEST(records_that_took_the_place_of_signed_ones_are_found)
+{
+	struct ledger_finding fault;
+	int dir = signed_dir();
+	size_t n, n_head;
+	AUTO(freep) char *head = read_whole(dir, "head", &n_head);
+
+	cut_lines(dir, FIRST, 4);
+	AUTO(freep) char *text = read_whole(dir, FIRST, &n);
+	CHECK_INT(unlinkat(dir, "head", 0), 0);
+	struct read_ledger before = read_with_head(dir, false);
+	struct str out = { .max = 1u << 20 };
+	char hash[LEDGER_HASH_SIZE];
+
+	str_addn(&out, text, n);
+	snprintf(hash, sizeof hash, "%s", before.hash);
+	for (uint64_t i = 1; i <= 6; i++) {
+		const struct ledger_event ev = { .kind = LEDGER_DAEMON_STARTED, .data = "{}" };
+		char prev[LEDGER_HASH_SIZE];
+
+		memcpy(prev, hash, sizeof prev);
+		const struct ledger_place at = { .seq = before.last_seq + i,
+			                         .ts_ms = 1000,
+			                         .prev = prev };
+
+		CHECK(ledger_print(&out, &ev, &at, hash));
+	}
+	put_back(dir, FIRST, out.data, out.len);
+	put_back(dir, "head", head, n_head);
+	str_done(&out);
+	struct read_ledger r = reopened(dir, &fault);
+
+	CHECK_INT(fault.fault, LEDGER_FAULT_CHANGED);
+	CHECK_INT((long long)r.of[LEDGER_DAMAGED], 1);
+	CHECK_INT((long long)r.n_found, 1);
+	CHECK_INT(r.first.fault, LEDGER_FAULT_CHANGED);
+	ledger_dir_remove(dir);
+}
+
+TEST(a_ledger_whose_files_are_gone_is_not_a_new_one)
+{
+	struct ledger_finding fault;
+	int dir = signed_dir();
+	long long last = (long long)read_ledger(dir).last_seq;
+
+	CHECK_INT(unlinkat(dir, FIRST, 0), 0);
+	struct read_ledger r = reopened(dir, &fault);
+
+	CHECK_INT(fault.fault, LEDGER_FAULT_TRUNCATED);
+	CHECK_INT((long long)fault.to, last);
+	CHECK(r.n_found > 0 && (long long)r.first_seq == last + 1);
+	ledger_dir_remove(dir);
+	dir = signed_dir();
+	CHECK_INT(unlinkat(dir, "head", 0), 0);
+	r = reopened(dir, &fault);
+	CHECK_INT(fault.fault, LEDGER_FAULT_MISSING);
+	CHECK_INT((long long)r.of[LEDGER_DAMAGED], 1);
+	CHECK_INT((long long)r.n_found, 1);
+	ledger_dir_remove(dir);
+}
+
+/* Killed when the next file was made, before anything was in it, or before the head said so. */
+TEST(a_writer_that_was_killed_between_two_files_finds_no_damage)
+{
+	struct ledger_finding fault;
+	int dir = signed_dir();
+	char name[LEDGER_FILE_SIZE];
+
+	ledger_file_name(read_ledger(dir).last_seq + 1, name);
+	close(openat(dir, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	CHECK_INT((long long)reopened(dir, &fault).n_found, 0);
+	CHECK_INT(fault.fault, LEDGER_SOUND);
+	ledger_dir_remove(dir);
+	struct book b;
+
+	dir = signed_dir();
+	size_t n;
+	AUTO(freep) char *head = read_whole(dir, "head", &n);
+	open_at(&b, dir, 1, 0);
+	add(&b, LEDGER_EXEC_STARTED, "sb_a", 11);
+	CHECK_INT(book_seal(&b, 1000, &e), 0);
+	fd_close(&b.file_fd);
+	book_close(&b, 0);
+	put_back(dir, "head", head, n);
+	struct read_ledger r = reopened(dir, &fault);
+
+	CHECK_INT((long long)r.n_files, 2);
+	CHECK_INT((long long)r.n_found, 0);
+	CHECK_INT(fault.fault, LEDGER_SOUND);
+	ledger_dir_remove(dir);
+}
+
 TEST(one_writer_and_one_key)
 {
 	int dir = ledger_dir();
