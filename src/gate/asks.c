@@ -2,10 +2,11 @@
  * asks.c - connections that wait for a person, and requests of them.
  *
  * The client has its connection and just waits. All that want the same name and port are one
- * question. When nobody waits any more it is withdrawn, a little later: a client that tries again
- * joins it, and one that only connects and leaves cannot ask faster than that. No answer in time is
- * a no. A request is asked for in the same way (web_ask.c): all that want the same one are one
- * question.
+ * question, and so are all that want the first use of a secret at the same host. Every other
+ * request (web_hold.c) is a question of its own, however much it looks like another: an answer
+ * releases one request. When nobody waits any more the question is withdrawn, a little later: a
+ * client that tries again joins it, and one that only connects and leaves cannot ask faster than
+ * that. No answer in time is a no.
  */
 #include "base/fd.h"
 #include "gate/gate-internal.h"
@@ -28,18 +29,17 @@ struct ask {
 	uint64_t id;
 };
 
-static bool is_same_request(const struct gate_ask *a, const struct gate_ask *b)
+/* Many may wait for one answer. */
+static bool is_shared(const struct gate_ask *about)
 {
-	return a->kind == b->kind && strcmp(a->method, b->method) == 0 &&
-	       strcmp(a->path, b->path) == 0 && strlen(a->path) + 1 < sizeof a->path &&
-	       strcmp(a->secret, b->secret) == 0 && strcmp(a->refs, b->refs) == 0 &&
-	       strlen(a->refs) + 1 < sizeof a->refs;
+	return about->kind == GATE_ASK_CONNECT || about->is_first;
 }
 
 /* Of the same name and port. */
 static bool is_about(const struct ask *a, const struct conn *c, const struct gate_ask *about)
 {
-	if (about ? !is_same_request(&a->about, about) : a->about.kind != GATE_ASK_CONNECT)
+	if (!is_shared(&a->about) || !is_shared(about) || a->about.kind != about->kind ||
+	    strcmp(a->about.secret, about->secret) != 0)
 		return false;
 	if (a->to.port != c->to.port || !a->name != !c->name)
 		return false;
@@ -184,16 +184,16 @@ static void client_left(struct watch *w, uint32_t events)
 	conn_end(OWNER_OF(w, struct conn, relay.client.watch), GATE_NONE, BY_CLIENT);
 }
 
-/* False: too many wait. */
-static bool hold(struct conn *c, const struct gate_ask *about)
+/* The number of the question; 0: too many wait. */
+static uint64_t hold(struct conn *c, const struct gate_ask *about)
 {
 	struct asks *asks = &c->gate->asks;
 	struct ask *a = asks->first;
 
-	while (a && !is_about(a, c, about->kind == GATE_ASK_CONNECT ? NULL : about))
+	while (a && !is_about(a, c, about))
 		a = a->next;
 	if (asks->n_conns >= HELD_MAX || (!a && asks->n >= ASKS_MAX))
-		return false;
+		return 0;
 	if (!a)
 		a = ask_new(c, about);
 	c->ask = a;
@@ -201,7 +201,7 @@ static bool hold(struct conn *c, const struct gate_ask *about)
 	a->conns = c;
 	asks->n_conns++;
 	set_timer(a);
-	return true;
+	return a->id;
 }
 
 void asks_hold(struct conn *c, const struct verdict *v)
@@ -220,9 +220,9 @@ void asks_hold(struct conn *c, const struct verdict *v)
 	relay_end_watch(&c->relay, &c->relay.client, EPOLLRDHUP);
 }
 
-bool asks_hold_request(struct conn *c, const struct gate_ask *about)
+uint64_t asks_hold_request(struct conn *c, const struct gate_ask *about)
 {
-	return !c->ask && hold(c, about);
+	return c->ask ? 0 : hold(c, about);
 }
 
 /* ---- secrets that were allowed once ---- */

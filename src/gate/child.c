@@ -18,6 +18,9 @@
 #define CONNS_MAX 16384
 #define CONN_FDS 2    /* sockets of one connection */
 #define SPARE_FDS 512 /* pipes, lookups, DNS by TCP, a few of our own */
+/* A server may find a connection in its queue, or bytes on their way, after the gate has cut it.
+ * Narrower rules are acknowledged when nothing has gone out under the old ones for so long. */
+#define SETTLE_MS 300
 
 struct message {
 	struct gate_packet packet;
@@ -168,6 +171,7 @@ static int take_rules(struct gate *g, const char *text, size_t n, struct err *e)
 
 	if (!purse)
 		return -1;
+	g->is_narrower = !rules_tightens(&next, &g->rules);
 	purse_keep_tokens(purse, &next, g->purse, &g->rules);
 	mints_done(g); /* who waits asks again: on_rules() */
 	purse_unref(g->purse);
@@ -197,6 +201,8 @@ static int read_rules(struct gate *g, int *fd, struct err *e)
 	bucket_set(&g->connections, g->rules.rates.connections, g->rules.rates.connections_ms);
 	g->meters[0].max = g->rules.rates.bytes_up ? g->rules.rates.bytes_up : UINT64_MAX;
 	g->meters[1].max = g->rules.rates.bytes_down ? g->rules.rates.bytes_down : UINT64_MAX;
+	pace_set(&g->paces[0], g->rules.rates.up);
+	pace_set(&g->paces[1], g->rules.rates.down);
 	say_ca(g);
 	gate_say_marks(g);
 	return 0;
@@ -213,7 +219,23 @@ static uint32_t judge_all(struct gate *g)
 	return closed;
 }
 
-/* They hold, or why they do not. */
+static void settled(struct timer *t)
+{
+	struct gate *g = OWNER_OF(t, struct gate, settle);
+
+	gate_say(g, &g->ruled);
+}
+
+/* For how long what was cut may still arrive. */
+static uint64_t settle_left_ms(const struct gate *g)
+{
+	uint64_t now = timer_now_ms(), until = g->last_cut_ms + SETTLE_MS;
+
+	return g->is_up && g->is_narrower && g->last_cut_ms && until > now ? until - now : 0;
+}
+
+/* They hold, or why they do not. Said later when something that they deny may still arrive; newer
+ * rules take its place then. */
 static void say_ruled(struct gate *g, uint32_t generation, const struct err *why)
 {
 	struct gate_packet p = { .head = { G_RULED, sizeof p.ruled },
@@ -225,7 +247,15 @@ static void say_ruled(struct gate *g, uint32_t generation, const struct err *why
 	} else {
 		p.ruled.closed = judge_all(g);
 	}
-	gate_say(g, &p);
+	uint64_t left_ms = why ? 0 : settle_left_ms(g);
+
+	timer_stop(&g->timers, &g->settle);
+	if (left_ms == 0) {
+		gate_say(g, &p);
+		return;
+	}
+	g->ruled = p;
+	timer_set(&g->timers, &g->settle, left_ms);
 }
 
 static int on_rules(struct gate *g, struct message *m, struct err *e)
@@ -377,16 +407,48 @@ static void monitor_ready(struct watch *w, uint32_t events)
 
 /* ---- life ---------------------------------------------------------------------------- */
 
-/* Before the filter, which knows no netlink. What comes later is not known; addresses of this host
- * are private ones, as a rule, or loopback. */
+/* ---- addresses of this host ---- */
+
+static void own_changed(void *arg, const union os_address *a, bool is_there)
+{
+	struct gate *g = arg;
+	struct rules_addr to = rules_addr_of(a);
+	size_t i = 0;
+
+	to.port = 0;
+	while (i < g->n_own &&
+	       (g->own[i].is_v6 != to.is_v6 || memcmp(g->own[i].at, to.at, sizeof to.at) != 0))
+		i++;
+	if (is_there && i == g->n_own && i < OWN_MAX)
+		g->own[g->n_own++] = to;
+	else if (!is_there && i < g->n_own)
+		g->own[i] = g->own[--g->n_own];
+}
+
+/* Of what comes while it runs the kernel tells by a socket. Told too much at once, it lists all. */
+static void own_ready(struct watch *w, uint32_t events)
+{
+	struct gate *g = OWNER_OF(w, struct gate, own_events);
+	int r;
+
+	(void)events;
+	do
+		r = os_address_next(w->fd, own_changed, g);
+	while (r == 0);
+	if (r == -ENOBUFS)
+		(void)os_address_list(w->fd); /* what is known already stays */
+	rules_own(&g->rules, g->own, g->n_own);
+}
+
+/* Before the filter, which lets nobody make such a socket. */
 static void find_own(struct gate *g)
 {
 	static union os_address found[OWN_MAX];
-	int n = os_own_addresses(found, COUNT(found));
+	int fd = os_address_events(), n = os_own_addresses(found, COUNT(found));
 
 	for (int i = 0; i < n; i++)
-		g->own[i] = rules_addr_of(&found[i]);
-	g->n_own = n < 0 ? 0 : (size_t)n;
+		own_changed(g, &found[i], true);
+	g->own_events = (struct watch){ .fd = fd, .ready = own_ready };
 }
 
 static int serve(struct gate *g, int monitor_fd, struct err *e)
@@ -397,6 +459,10 @@ static int serve(struct gate *g, int monitor_fd, struct err *e)
 		r = timers_init(&g->timers, &g->loop);
 	if (r < 0)
 		return err_sys(e, -r, "start");
+	for (size_t i = 0; i < COUNT(g->paces); i++) {
+		pace_init(&g->paces[i], &g->timers);
+		g->meters[i].pace = &g->paces[i];
+	}
 	g->monitor = (struct watch){ .fd = monitor_fd, .ready = monitor_ready };
 	if (lookups_init(&g->lookups, &g->loop, &g->timers) < 0)
 		return err_new(e, ERR_INTERNAL, "start the resolver");
@@ -404,6 +470,8 @@ static int serve(struct gate *g, int monitor_fd, struct err *e)
 	r = fcntl(monitor_fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 	if (r >= 0)
 		r = loop_add(&g->loop, &g->monitor, EPOLLIN);
+	if (r >= 0 && g->own_events.fd >= 0)
+		r = loop_add(&g->loop, &g->own_events, EPOLLIN);
 	if (r >= 0)
 		r = loop_run(&g->loop);
 	return r < 0 ? err_sys(e, -r, "wait") : 0;
@@ -418,6 +486,7 @@ int child_run(const struct child_opts *o, struct err *e)
 	g->cache_fd = o->cache_fd;
 	g->safe_fd = o->safe_fd;
 	g->rules_fd = -1;
+	g->settle.fired = settled;
 	find_own(g);
 	if (harden_child(o->master, e) < 0 || serve(g, o->monitor_fd, e) < 0)
 		return -1;
@@ -433,6 +502,9 @@ int child_run(const struct child_opts *o, struct err *e)
 	rules_done(&g->rules);
 	purse_unref(g->purse);
 	fd_close(&g->rules_fd);
+	fd_close(&g->own_events.fd);
+	for (size_t i = 0; i < COUNT(g->paces); i++)
+		pace_done(&g->paces[i]);
 	timers_done(&g->timers, &g->loop);
 	loop_close(&g->loop);
 	*e = child.error;

@@ -34,6 +34,8 @@ static void conn_free(struct conn *c)
 	if (c->next)
 		c->next->link = c->link;
 	g->n_conns--;
+	if (c->dial || c->relay.server.watch.fd >= 0)
+		g->last_cut_ms = timer_now_ms();
 	asks_leave(c);
 	dial_cancel(c->dial);
 	web_free(c->web);

@@ -206,21 +206,29 @@ static void staggered(struct timer *t)
 
 /* ---- which addresses ----------------------------------------------------------------- */
 
-/* Of the operator's own proxy every address is right. */
+/* Of the operator's own proxy every address is right. A name that leads to public addresses and to
+ * some that nobody outside could mean is one that somebody has arranged: none of them is dialled.
+ */
 static void filter(struct dial *d, const struct lookup_answer *a)
 {
 	enum gate_reason why = GATE_UNRESOLVED;
+	bool is_mixed = false;
 
 	d->left.n = 0;
 	for (size_t i = 0; i < a->n; i++) {
 		struct rules_addr to = a->at[i];
+		enum gate_reason no = GATE_NONE;
 
 		to.port = d->x->rules->proxy == PROXY_NONE ? d->to.port : d->x->rules->proxy_port;
-		if (d->x->rules->proxy != PROXY_NONE || rules_may_dial(d->x->rules, &to, &why))
+		if (d->x->rules->proxy != PROXY_NONE || rules_may_dial(d->x->rules, &to, &no)) {
 			d->left.at[d->left.n++] = to;
+			continue;
+		}
+		is_mixed |= no == GATE_SPECIAL || no == GATE_METADATA;
+		why = why == GATE_METADATA ? why : no;
 	}
 	d->why = GATE_UNREACHABLE;
-	if (d->left.n > 0)
+	if (d->left.n > 0 && !is_mixed)
 		try_next(d);
 	else
 		fail(d, why);

@@ -4,8 +4,11 @@
  *   child.c      start, the monitor's words, rules anew
  *   resolver.c   DNS
  *   conn.c       a connection: who is meant, may it, its first bytes, and what follows from them
- *   web.c        one that speaks HTTP; web_ask.c its requests; inject.c the secrets that go with
- * them play.c       hosts that are played here cached.c     who asks the package cache, and what
+ *   web.c        one that speaks HTTP; web_ask.c its requests
+ *   web_hold.c   requests that a person is asked about
+ *   inject.c     the secrets that go with them
+ *   play.c       hosts that are played here
+ *   cached.c     who asks the package cache, and what
  *   mint.c       tokens that it gets by itself
  *   asks.c       connections that wait for a person
  *   records.c    what is told about all that
@@ -86,18 +89,21 @@ struct gate {
 	struct watch monitor;
 	struct watch tcp[2]; /* IPv4, IPv6 */
 	struct timer accept_again;
-	bool is_spool_full; /* nobody takes records: all are denied */
 	char id[GATE_ID_SIZE];
 	struct rules rules;
 	VEC(struct mock) mocks; /* one for each of rules.mock */
 	uint64_t play_count;    /* how often they were read: others then, at other places */
 	uint32_t generation;
+	struct gate_packet
+	    ruled; /* said when `settle` fires: what was cut has arrived, or never will */
+	struct timer settle;
+	uint64_t last_cut_ms;           /* when the last connection to a server was closed here */
 	int rules_fd;                   /* the document; -1: none yet */
 	int safe_fd;                    /* the way to who opens secrets */
 	struct purse *purse;            /* those of the rules */
-	bool has_marks;                 /* the monitor was told of some */
 	int cache_fd;                   /* the way to the package cache; -1: there is none */
 	struct rules_addr own[OWN_MAX]; /* addresses of this host */
+	struct watch own_events;        /* tells when one comes or goes */
 	size_t n_own;
 	struct names names;
 	struct resolver resolver;
@@ -109,6 +115,7 @@ struct gate {
 	struct records records;
 	struct bucket connections;
 	struct meter meters[2]; /* bytes: up, down */
+	struct pace paces[2];
 	struct pipes pipes;
 	struct conn *conns;
 	size_t n_conns, n_conns_max, n_ended;
@@ -116,6 +123,9 @@ struct gate {
 	struct mint *mints; /* tokens that are asked for */
 	size_t n_signing;   /* bytes that are held to be signed */
 	bool is_up;
+	bool is_spool_full; /* nobody takes records: all are denied */
+	bool is_narrower;   /* the rules that came last may deny what those before them allowed */
+	bool has_marks;     /* the monitor was told of some secrets */
 };
 
 enum conn_state {
@@ -209,8 +219,8 @@ void resolver_done(struct gate *g);
 /* ---- asks.c -------------------------------------------------------------------------- */
 
 void asks_hold(struct conn *c, const struct verdict *v); /* may deny it */
-/* A request of one; web_asked() follows. False: too many are held. */
-bool asks_hold_request(struct conn *c, const struct gate_ask *about);
+/* A request of one; web_asked() follows. The number of the question; 0: too many are held. */
+uint64_t asks_hold_request(struct conn *c, const struct gate_ask *about);
 void asks_leave(struct conn *c); /* fine when it is not held */
 void asks_answer(struct gate *g, const struct gate_answer *a);
 bool asks_was_used(const struct gate *g, const char *secret); /* approve: first */
@@ -229,7 +239,9 @@ struct request_note {
 	int status; /* 0: none came */
 	enum cache_word cache;
 	const char *secret;
+	uint64_t ask;     /* of the question that it waited for; 0: none */
 	bool is_approved; /* by a person */
+	const struct gate_content *content;
 	enum gate_reason reason;
 };
 void record_request(struct conn *c, const struct request_note *n);

@@ -113,7 +113,7 @@ static int allow(int ruleset, const char *path)
 
 int harden_files(int own_fd, struct err *e)
 {
-	AUTO(fd_close) int ruleset = os_landlock_ruleset(EVERY_RIGHT);
+	AUTO(fd_close) int ruleset = os_landlock_ruleset(EVERY_RIGHT, 0);
 
 	if (ruleset < 0)
 		return err_sys(e, -ruleset, "landlock");

@@ -5,27 +5,97 @@
 
 #define VALUE_MAX (16u << 10)
 
-/* Fields that say who asks, whatever they are called where. */
+/* Fields that say who asks, whatever they are called where. Servers behind CGI read `_` as `-`, and
+ * so do we. It is a list: what is on none of them goes. */
 static const char *const carriers[] = {
 	"Authorization",
 	"Proxy-Authorization",
 	"Cookie",
 	"X-Api-Key",
 	"Api-Key",
+	"Apikey",
+	"X-Apikey",
 	"X-Auth-Token",
 	"Auth-Token",
 	"X-Access-Token",
+	"Access-Token",
 	"Private-Token",
 	"Job-Token",
 	"Deploy-Token",
 	"X-Goog-Api-Key",
 	"X-Amz-Security-Token",
+	"X-Functions-Key",
+	"Ocp-Apim-Subscription-Key",
+	"X-Api-Secret",
+	"X-Auth",
+	"X-Auth-Key",
+	"X-User-Token",
+	"X-Session-Token",
+	"X-Session-Id",
+	"DD-Application-Key",
+	"X-Consul-Token",
+	"X-Nomad-Token",
+	"X-Master-Key",
+	"X-Secret-Key",
+	"X-Access-Key",
+	"X-Ms-Authorization-Auxiliary",
 };
-/* And keys of a query, the same. */
+/* And all that end so. */
+static const char *const carrier_ends[] = { "-Authorization", "-Api-Key",      "-Access-Token",
+	                                    "-Api-Token",     "-Auth-Token",   "-Secret",
+	                                    "-Vault-Token",   "-Github-Token", "-Gitlab-Token",
+	                                    "-Bearer-Token" };
+/* Keys of a query, the same. */
 static const char *const query_carriers[] = {
-	"access_token", "private_token",   "job_token",        "api_key",
-	"apikey",       "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token",
+	"access_token",
+	"private_token",
+	"job_token",
+	"api_key",
+	"apikey",
+	"api_token",
+	"token",
+	"key",
+	"sig",
+	"signature",
+	"auth",
+	"auth_token",
+	"oauth_token",
+	"id_token",
+	"refresh_token",
+	"client_secret",
+	"session_token",
+	"secret",
+	"password",
+	"jwt",
+	"AWSAccessKeyId",
+	"X-Amz-Signature",
+	"X-Amz-Credential",
+	"X-Amz-Security-Token",
+	"X-Goog-Signature",
+	"X-Goog-Credential",
+	"GoogleAccessId",
 };
+
+static char dashed(char c)
+{
+	return (char)(c == '_' ? '-' : span_lower(c));
+}
+
+/* In whatever case, and with either line between words. */
+static bool is_alike(struct span name, struct span word)
+{
+	if (name.len != word.len)
+		return false;
+	for (size_t i = 0; i < name.len; i++)
+		if (dashed(name.at[i]) != dashed(word.at[i]))
+			return false;
+	return true;
+}
+
+static bool ends_alike(struct span name, struct span end)
+{
+	return name.len > end.len && is_alike(span_after(name, name.len - end.len), end);
+}
 
 static bool is_bound_here(const struct cred_rule *c, const char *name)
 {
@@ -76,14 +146,17 @@ static size_t stands_for(const struct inject_ask *q, struct span value)
 	return INJECT_NONE;
 }
 
-static bool is_carrier(const struct rules *r, struct span field)
+bool inject_is_carrier(const struct rules *r, struct span field)
 {
 	for (size_t i = 0; i < COUNT(carriers); i++)
-		if (span_is_nocase(field, carriers[i]))
+		if (is_alike(field, span_of(carriers[i])))
+			return true;
+	for (size_t i = 0; i < COUNT(carrier_ends); i++)
+		if (ends_alike(field, span_of(carrier_ends[i])))
 			return true;
 	for (size_t i = 0; i < r->creds.len; i++)
 		if (r->creds.at[i].bind.how == BIND_HEADER &&
-		    span_is_nocase(field, r->creds.at[i].bind.arg))
+		    is_alike(field, span_of(r->creds.at[i].bind.arg)))
 			return true;
 	return false;
 }
@@ -127,7 +200,7 @@ static bool key_is(struct span key, const char *word)
 	struct err unused;
 	int n = url_decode(URL_QUERY, key, text, sizeof text, &unused);
 
-	return n < 0 || ((size_t)n == strlen(word) && strncasecmp(text, word, (size_t)n) == 0);
+	return n < 0 || is_alike((struct span){ text, (size_t)n }, span_of(word));
 }
 
 static bool is_query_carrier(const struct rules *r, struct span key)
@@ -153,7 +226,7 @@ static bool look(const struct inject_ask *q, size_t *found)
 	for (size_t i = 0; i < q->head->n_fields; i++) {
 		const struct http_field *f = &q->head->fields[i];
 
-		if (!is_carrier(q->rules, f->name))
+		if (!inject_is_carrier(q->rules, f->name))
 			continue;
 		if ((*found = stands_for(q, f->value)) == INJECT_NONE)
 			return false;
@@ -193,20 +266,30 @@ enum gate_reason inject_choose(const struct inject_ask *q, size_t *which)
 	*which = INJECT_NONE;
 	if (!q->name || !rules_is_bound(q->rules, q->name))
 		return GATE_NONE;
-	if (!look(q, &found))
+	const bool is_foreign = !look(q, &found);
+
+	if (is_foreign && rules_is_exclusive(q->rules, q->name, q->path))
 		return GATE_CREDENTIAL;
-	for (size_t i = 0; i < q->rules->creds.len && *which == INJECT_NONE; i++)
+	for (size_t i = 0; !is_foreign && i < q->rules->creds.len && *which == INJECT_NONE; i++)
 		if ((found == INJECT_NONE || found == i) && fits(q, &q->rules->creds.at[i]))
 			*which = i;
-	return GATE_NONE;
+	return *which == INJECT_NONE && rules_is_only_bound(q->rules, q->name) ? GATE_CREDENTIAL
+	                                                                       : GATE_NONE;
 }
 
 /* ---- what is said -------------------------------------------------------------------- */
 
+/* Parts of an answer, one by one, could spell what nobody finds in any of them. Of a signature
+ * there is nothing to find. */
+static bool asks_for_parts(struct span field)
+{
+	return span_is_nocase(field, "Range") || span_is_nocase(field, "If-Range");
+}
+
 bool inject_replaces(const struct injection *j, struct span field)
 {
-	return is_carrier(j->rules, field) || span_is_nocase(field, "Accept-Encoding") ||
-	       (j->sign && sigv4_replaces(field));
+	return inject_is_carrier(j->rules, field) || span_is_nocase(field, "Accept-Encoding") ||
+	       (j->sign ? sigv4_replaces(field) : asks_for_parts(field));
 }
 
 const char *inject_field(const struct injection *j)

@@ -1,6 +1,6 @@
 /*
- * inject.h - which secret goes with a request, and whether the request may go at all: to a host
- * that has one bound, no other credential is carried. Pure.
+ * inject.h - which secret goes with a request, and whether the request may go at all: where one is
+ * bound, no other credential is carried. Pure.
  */
 #pragma once
 
@@ -21,8 +21,11 @@ struct inject_ask {
 
 #define INJECT_NONE SIZE_MAX
 
-/* GATE_CREDENTIAL: it has another. Else *which is the index in rules.creds, or INJECT_NONE: then it
- * goes as it is. */
+/* The field says who asks. */
+bool inject_is_carrier(const struct rules *r, struct span field);
+
+/* GATE_CREDENTIAL: it has another, or its host wants no request without one. Else *which is the
+ * index in rules.creds, or INJECT_NONE: then it goes as it is. */
 enum gate_reason inject_choose(const struct inject_ask *q, size_t *which);
 
 /* What it is to git, for one of the binding's repositories. */
@@ -36,7 +39,8 @@ struct injection {
 	struct span said;   /* of the entry */
 	struct sigv4 *sign; /* BIND_AWS */
 };
-/* The field is one that says who asks: left out, since ours is said instead. */
+/* The field is one that says who asks, or by which an answer could not be searched for the secret:
+ * left out. */
 bool inject_replaces(const struct injection *j, struct span field);
 const char *inject_field(const struct injection *j); /* the name of ours; NULL: it is a query */
 /* The target with the query's key, once. Wipe it. */

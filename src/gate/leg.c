@@ -4,7 +4,7 @@
 
 #define OUT_MAX (16u << 20)          /* LEG_FULL, what one read can become, a body that was held */
 #define SECRET_ROOM (4ul * LEG_FULL) /* a head, what may be unsent behind it, one read more */
-#define IN_MAX (1u << 20)            /* whoever fills stops long before */
+#define IN_MAX (2u << 20)            /* whoever fills stops long before: WEBPEEK_MAX, one read */
 
 static void count_held(struct leg *l)
 {
@@ -31,6 +31,8 @@ void leg_done(struct leg *l)
 {
 	tls_free(l->tls);
 	l->tls = NULL;
+	pace_leave(&l->wait);
+	l->is_paced = false;
 	drop_in(l);
 	drop_out(l);
 	count_held(l);
@@ -53,7 +55,7 @@ void leg_heard(struct leg *l, uint32_t events)
 void leg_watch(struct relay *r, struct leg *l, bool may_read)
 {
 	bool shakes = l->tls && !l->is_shaken;
-	uint32_t events = (may_read || shakes) && !l->is_eof ? EPOLLIN : 0;
+	uint32_t events = (may_read || shakes) && !l->is_eof && !l->is_paced ? EPOLLIN : 0;
 
 	count_held(l);
 	if ((leg_unsent(l) > 0 && !shakes) || (l->tls && tls_read_wants_write(l->tls)))
@@ -91,6 +93,14 @@ static void count(struct leg *l, size_t n)
 {
 	*l->meter->used += n;
 	l->flow->bytes += n;
+	if (l->meter->pace)
+		pace_took(l->meter->pace, n);
+}
+
+void leg_turn(struct leg *l)
+{
+	l->is_paced = false;
+	l->is_readable = true;
 }
 
 bool leg_fill(struct leg *l)
@@ -98,12 +108,17 @@ bool leg_fill(struct leg *l)
 	static char buf[LEG_FULL];
 	size_t most = allowance(l, leg_most(l));
 
-	if (!l->is_readable || l->is_eof || l->is_broken || !shake(l))
+	if (!l->is_readable || l->is_eof || l->is_broken || l->is_paced || !shake(l))
 		return l->is_broken;
 	if (most == 0) {
 		l->is_over_budget = l->is_broken = true;
 		return true;
 	}
+	if (l->meter->pace)
+		most = pace_allows(l->meter->pace, &l->wait, most);
+	l->is_paced = most == 0;
+	if (l->is_paced)
+		return false;
 	int n = l->tls ? tls_read(l->tls, buf, most) : os_recv_some(l->end->watch.fd, buf, most);
 
 	/* A socket that gave less than it was asked for is empty; the loop tells when not. */

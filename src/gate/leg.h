@@ -33,6 +33,8 @@ struct leg {
 	bool is_eof, is_broken, is_shut;
 	bool is_deaf; /* takes no more; what it has said can still be read */
 	bool is_over_budget;
+	bool is_paced; /* not read before its turn has come: `wait`, whose `wake` the owner sets */
+	struct pace_wait wait;
 	bool has_secret; /* in `out`: wiped with it */
 	bool is_private; /* what comes may have a secret in it: wiped too */
 };
@@ -67,6 +69,7 @@ void leg_done(struct leg *l);                   /* nothing can be read or said a
 void leg_heard(struct leg *l, uint32_t events); /* of the loop */
 /* What the loop is asked for next; also counts what it holds. */
 void leg_watch(struct relay *r, struct leg *l, bool may_read);
+void leg_turn(struct leg *l); /* to be called by `wake` */
 /* Reads once; true when something has come, also an end. */
 bool leg_fill(struct leg *l);
 void leg_take(struct leg *l, size_t n); /* of the input */

@@ -19,14 +19,27 @@ void mask_begin(struct mask *m, struct purse *p)
 
 void mask_text(struct mask *m, char *text, size_t n)
 {
+	size_t unused;
+
 	if (m->purse)
-		m->hits += purse_mask(m->purse, text, n);
+		m->hits += purse_scan(m->purse, text, n, &unused);
+}
+
+/* The first `n` bytes of what is held are nobody's concern any more. */
+static void mask_pass(struct mask *m, size_t n, struct str *out)
+{
+	if (n > m->passed)
+		str_addn(out, m->held.data + m->passed, n - m->passed);
+	m->passed = m->passed > n ? m->passed - n : 0;
+	memmove(m->held.data, m->held.data + n, m->held.len - n);
+	m->held.len -= n;
 }
 
 void mask_feed(struct mask *m, struct span in, struct str *out)
 {
-	if (!m->purse || m->seen >= MASK_BYTES) {
-		mask_flush(m, out);
+	size_t open;
+
+	if (!m->purse) {
 		str_addn(out, in.at, in.len);
 		return;
 	}
@@ -34,18 +47,37 @@ void mask_feed(struct mask *m, struct span in, struct str *out)
 	if (m->held.cap == 0)
 		str_room(&m->held, 2ul * LEG_FULL); /* moved, it would be there twice */
 	str_addn(&m->held, in.at, in.len);
-	m->seen += in.len;
-	m->hits += purse_mask(m->purse, m->held.data, m->held.len);
-	size_t tail = purse_tail(m->purse, m->held.data, m->held.len);
+	m->hits += purse_scan(m->purse, m->held.data, m->held.len, &open);
+	mask_pass(m, open, out);
+}
 
-	str_addn(out, m->held.data, m->held.len - tail);
-	memmove(m->held.data, m->held.data + m->held.len - tail, tail);
-	m->held.len = tail;
+size_t mask_waiting(const struct mask *m)
+{
+	return m->held.len - m->passed;
+}
+
+/* As if nothing followed: a value whose end could be the beginning of a code is whole then. */
+static void mask_settle(struct mask *m)
+{
+	size_t unused;
+
+	str_add(&m->held, "\n");
+	m->hits += purse_scan(m->purse, m->held.data, m->held.len, &unused);
+	m->held.len--;
+}
+
+void mask_let_go(struct mask *m, struct str *out)
+{
+	if (mask_waiting(m) == 0)
+		return;
+	mask_settle(m);
+	str_addn(out, m->held.data + m->passed, mask_waiting(m));
+	m->passed = m->held.len;
 }
 
 void mask_flush(struct mask *m, struct str *out)
 {
-	if (m->held.len > 0)
-		str_addn(out, m->held.data, m->held.len);
+	mask_let_go(m, out);
 	str_wipe(&m->held);
+	m->passed = 0;
 }

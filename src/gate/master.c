@@ -13,6 +13,7 @@
 #include "gate/safe.h"
 #include "io/journal.h"
 #include "os/file.h"
+#include "os/pulse.h"
 #include "os/sock.h"
 
 /* Of a child, in this order. */
@@ -98,14 +99,21 @@ int master_run(const struct master_opts *o, struct err *e)
 	r = os_socketpair(m.safe_fds, SOCK_SEQPACKET);
 	if (r < 0)
 		return err_sys(e, -r, "socketpair");
+	r = os_pulse_init();
+	if (r < 0)
+		return err_sys(e, -r, "catch a signal");
 	if (harden_master(e) < 0)
 		return -1;
 	waits[1].fd = m.safe_fds[0];
 	for (r = 1; r > 0;) {
-		if (poll(waits, COUNT(waits), -1) < 0)
-			return err_sys(e, errno, "wait");
-		if (waits[1].revents)
-			safe_serve(m.safe_fds[0]); /* first: a child waits for it */
+		r = os_poll(waits, COUNT(waits), -1);
+		if (r < 0)
+			return err_sys(e, -r, "wait");
+		if (waits[1].revents) { /* first: a child waits for it, whom we need not trust */
+			os_pulse_on();
+			safe_serve(m.safe_fds[0]);
+			os_pulse_off();
+		}
 		if (waits[0].revents)
 			r = take_one(&m);
 	}

@@ -275,7 +275,7 @@ static void dialled(void *owner, int fd, enum gate_reason why, const struct rule
 		return;
 	}
 	m->relay.client.watch = (struct watch){ .fd = fd, .ready = ready };
-	m->meter = (struct meter){ &m->used, UINT64_MAX };
+	m->meter = (struct meter){ .used = &m->used, .max = UINT64_MAX };
 	m->leg = (struct leg){ .end = &m->relay.client,
 		               .flow = &m->flow,
 		               .meter = &m->meter,

@@ -42,7 +42,8 @@ enum policy_gate_args_id {
 	{ ALLOW, "the few files that Landlock leaves",                                             \
 	  "openat readlink readlinkat access faccessat faccessat2" },                              \
 	{ ALLOW, "waiting",                                                                        \
-	  "epoll_create1 epoll_ctl epoll_wait epoll_pwait poll timerfd_create timerfd_settime" },  \
+	  "epoll_create1 epoll_ctl epoll_wait epoll_pwait poll timerfd_create timerfd_settime "    \
+	  "setitimer" },                                                                           \
 	{ ALLOW, "sockets once they exist",                                                        \
 	  "connect accept4 shutdown getsockname getpeername getsockopt sendto recvfrom sendmsg "   \
 	  "recvmsg" },                                                                             \

@@ -1,8 +1,11 @@
 #include "gate/purse.h"
 
+#include <assert.h>
+
 #include "gate/sigv4.h"
 #include "os/secret.h"
 #include "wire/base64.h"
+#include "wire/spelling.h"
 
 #define PAGE 4096ul
 #define TOKEN_MAX 1024ul /* they have 40 to 520 bytes */
@@ -12,7 +15,7 @@
 /* ---- locked bytes -------------------------------------------------------------------- */
 
 /* What one value can become: itself, as it is said (escaped: three times as long), and for the
- * marks three copies, six codes of a third more, and once more escaped. */
+ * marks five copies, three codes of a third more, and hex. */
 static size_t room_for(const struct cred_rule *c, size_t n)
 {
 	if (c->bind.how == BIND_APP)
@@ -26,6 +29,7 @@ static struct span take(struct purse *p, const void *bytes, size_t n)
 {
 	uint8_t *at = p->at + p->used;
 
+	assert(bytes || n == 0);
 	if (n > 0)
 		memcpy(at, bytes, n);
 	p->used += n;
@@ -121,7 +125,9 @@ static void mark(struct purse *p, struct purse_entry *e, struct span s)
 	if (s.len < SECRET_LEN_MIN || e->n_marks == PURSE_MARKS)
 		return;
 	e->marks[e->n_marks++] = s;
-	p->mark_max = s.len > p->mark_max ? s.len : p->mark_max;
+	for (int c = 0; c <= UINT8_MAX; c++)
+		p->begins[c] |=
+		    c == '%' || c == '\\' || c == '&' || spelling_fold((char)c) == s.at[0];
 }
 
 /* Of a text that has the value after `shift` bytes: the digits that depend on the value alone. */
@@ -139,34 +145,54 @@ static struct span mark_base64(struct purse *p, struct span value, size_t shift)
 	return (struct span){ code.at + skip[shift], sure - skip[shift] };
 }
 
-/* The alphabet for URLs, if that makes a difference. */
-static void mark_url(struct purse *p, struct purse_entry *e, struct span code)
+/* Folded where it lies, which is memory of ours. */
+static struct span fold(struct span s)
 {
-	if (!memchr(code.at, '+', code.len) && !memchr(code.at, '/', code.len))
-		return;
-	struct span other = take(p, code.at, code.len);
+	char *at = (char *)(uintptr_t)s.at;
 
-	for (size_t i = 0; i < other.len; i++) {
-		char *c = (char *)(uintptr_t)(other.at + i);
+	for (size_t i = 0; i < s.len; i++)
+		at[i] = spelling_fold(at[i]);
+	return s;
+}
 
-		*c = (char)(*c == '+' ? '-' : *c == '/' ? '_' : *c);
+/* The value as somebody reads it who decodes what is no code: "a%41" is "aa". */
+static struct span decode(struct purse *p, struct span value)
+{
+	struct span read = take(p, "", 0);
+
+	for (size_t at = 0, used; at < value.len; at += used) {
+		int c = spelling_next(span_after(value, at), SPELLING_DECODED, &used);
+		char byte = (char)(c < 0 ? value.at[at] : c);
+
+		used = c < 0 ? 1 : used;
+		read = add(p, read, &byte, 1);
 	}
-	mark(p, e, other);
+	return read;
+}
+
+static struct span mark_hex(struct purse *p, struct span value)
+{
+	static const char digits[] = "0123456789abcdef";
+	struct span code = take(p, "", 0);
+
+	for (size_t i = 0; i < value.len; i++) {
+		unsigned char c = (unsigned char)value.at[i];
+
+		code = add(p, code, (char[]){ digits[c >> 4], digits[c & 15] }, 2);
+	}
+	return code;
 }
 
 static void mark_all(struct purse *p, struct purse_entry *e, struct span value)
 {
-	struct span escaped = say_query(p, NULL, value);
+	struct span plain = fold(take(p, value.at, value.len)), read = fold(decode(p, value));
 
-	mark(p, e, value);
-	if (escaped.len != value.len)
-		mark(p, e, escaped);
-	for (size_t shift = 0; shift < 3; shift++) {
-		struct span code = mark_base64(p, value, shift);
-
-		mark(p, e, code);
-		mark_url(p, e, code);
-	}
+	mark(p, e, plain);
+	if (read.len != plain.len)
+		mark(p, e, read);
+	for (size_t shift = 0; shift < 3; shift++)
+		mark(p, e, fold(mark_base64(p, value, shift)));
+	mark(p, e, mark_hex(p, value));
 }
 
 /* Of a key its id is no secret. */
@@ -336,45 +362,51 @@ void purse_keep_tokens(struct purse *p, const struct rules *r, const struct purs
 
 /* ---- answers ------------------------------------------------------------------------- */
 
-static size_t mask_one(struct span s, char *text, size_t n)
+/* What stands at the beginning of `in`; *how it is spelled and *used, its bytes. */
+static enum spelled find_at(const struct purse *p, struct span in, enum spelling_how *how,
+                            size_t *used)
+{
+	enum spelled found = SPELLED_NOT;
+	const bool is_special = spelling_is_special(in.at[0]);
+	const char first = spelling_fold(in.at[0]);
+
+	for (size_t i = 0; i < p->n * SPELLING_HOWS; i++) {
+		const struct purse_entry *e = &p->entries[i / SPELLING_HOWS];
+
+		*how = (enum spelling_how)(i % SPELLING_HOWS);
+		for (size_t k = 0; k < e->n_marks; k++) {
+			if (!is_special && e->marks[k].at[0] != first)
+				continue;
+			enum spelled r = spelling_match(e->marks[k], in, *how, used);
+
+			if (r == SPELLED_WHOLE)
+				return r;
+			found = r == SPELLED_PART ? r : found;
+		}
+	}
+	return found;
+}
+
+size_t purse_scan(const struct purse *p, char *text, size_t n, size_t *open)
 {
 	size_t hits = 0;
-	char *end = text + n, *found;
 
-	while ((found = memmem(text, (size_t)(end - text), s.at, s.len))) {
-		memset(found, '*', s.len);
-		text = found + s.len;
+	*open = n;
+	for (size_t i = 0; i < n; i++) {
+		enum spelling_how how;
+		size_t used = 0;
+
+		if (!p->begins[(unsigned char)text[i]])
+			continue;
+		enum spelled found = find_at(p, (struct span){ text + i, n - i }, &how, &used);
+
+		if (found == SPELLED_PART && i < *open)
+			*open = i;
+		if (found != SPELLED_WHOLE)
+			continue;
+		spelling_mask(text + i, used, how);
 		hits++;
+		i += used - 1;
 	}
 	return hits;
-}
-
-size_t purse_mask(const struct purse *p, char *text, size_t n)
-{
-	size_t hits = 0;
-
-	for (size_t i = 0; i < p->n; i++)
-		for (size_t k = 0; k < p->entries[i].n_marks; k++)
-			hits += mask_one(p->entries[i].marks[k], text, n);
-	return hits;
-}
-
-static bool is_beginning(const struct purse *p, const char *text, size_t n)
-{
-	for (size_t i = 0; i < p->n; i++)
-		for (size_t k = 0; k < p->entries[i].n_marks; k++)
-			if (p->entries[i].marks[k].len > n &&
-			    memcmp(p->entries[i].marks[k].at, text, n) == 0)
-				return true;
-	return false;
-}
-
-size_t purse_tail(const struct purse *p, const char *text, size_t n)
-{
-	size_t most = p->mark_max > 0 ? p->mark_max - 1 : 0;
-
-	for (size_t len = n < most ? n : most; len > 0; len--)
-		if (is_beginning(p, text + n - len, len))
-			return len;
-	return 0;
 }

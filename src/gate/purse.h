@@ -7,12 +7,12 @@
 
 #include "spec/rules.h"
 
-#define PURSE_MARKS 16   /* of two texts: a value, escaped, its three codes, these for URLs */
+#define PURSE_MARKS 16   /* of two texts: a value, as it is decoded, three codes, hex */
 #define SECRET_LEN_MIN 8 /* shorter ones would be found everywhere */
 
 struct purse_entry {
 	struct span said; /* as it is written: a field's value, or a query's; a key to sign with */
-	struct span marks[PURSE_MARKS]; /* by which it would be known in an answer */
+	struct span marks[PURSE_MARKS]; /* by which it would be known: forms of wire/spelling.h */
 	size_t n_marks;
 	char name[SECRET_NAME_MAX + 1];
 	/* BIND_APP: of the token that is said, which has a moment to live. */
@@ -27,7 +27,7 @@ struct purse {
 	size_t refs;
 	uint8_t *at; /* all bytes */
 	size_t size, used;
-	size_t mark_max; /* the longest */
+	bool begins[UINT8_MAX + 1]; /* bytes that the spelling of one may begin with */
 	size_t n;
 	struct purse_entry entries[]; /* as rules.creds */
 };
@@ -53,7 +53,6 @@ void purse_set_token(struct purse *p, size_t i, struct span token, int64_t until
 void purse_keep_tokens(struct purse *p, const struct rules *r, const struct purse *from,
                        const struct rules *from_rules);
 
-/* Overwrites what stands for a secret in `text`, length kept; how often. */
-size_t purse_mask(const struct purse *p, char *text, size_t n);
-/* How many of the last bytes may be the beginning of one. */
-size_t purse_tail(const struct purse *p, const char *text, size_t n);
+/* Overwrites what stands for a secret in `text`, however it is spelled, length kept; how often.
+ * *open: from where on the text may be the beginning of one; `n`: nowhere. */
+size_t purse_scan(const struct purse *p, char *text, size_t n, size_t *open);

@@ -127,6 +127,9 @@ static struct gate_record describe_request(const struct conn *c, enum gate_kind 
 	struct gate_record r = describe(c, kind);
 
 	r.request = n->number;
+	r.ask = n->ask;
+	if (n->content)
+		r.content = *n->content;
 	if (n->is_approved)
 		r.decision = GATE_ASKED_ALLOW;
 	copy(r.method, sizeof r.method, n->method);

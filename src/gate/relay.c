@@ -81,7 +81,7 @@ void relay_end_watch(struct relay *r, struct relay_end *e, uint32_t events)
 
 static bool may_read(const struct flow *f)
 {
-	return !f->is_eof && f->held == 0;
+	return !f->is_eof && f->held == 0 && !f->is_paced;
 }
 
 /* A side that is read no more is watched for nothing, which is to say for its breaking; one that
@@ -104,9 +104,14 @@ static void want(struct relay *r, struct relay_end *e, const struct flow *out,
 
 enum moved { MOVED_ALL, MOVED_BLOCKED, MOVED_BROKEN, MOVED_BUDGET, MOVED_REFUSED };
 
+static struct meter *meter_of(const struct relay *r, const struct flow *f)
+{
+	return r->meters ? &r->meters[f == &r->down] : NULL;
+}
+
 static size_t allowance(const struct relay *r, const struct flow *f)
 {
-	const struct meter *m = r->meters ? &r->meters[f == &r->down] : NULL;
+	const struct meter *m = meter_of(r, f);
 	uint64_t left = !m ? UINT64_MAX : *m->used < m->max ? m->max - *m->used : 0;
 
 	return left < RELAY_PIPE_BYTES ? (size_t)left : RELAY_PIPE_BYTES;
@@ -138,9 +143,15 @@ static int looked_at(struct relay *r, int from, size_t most)
 static enum moved take_in(struct relay *r, struct flow *f, int from)
 {
 	size_t most = allowance(r, f);
+	struct meter *m = meter_of(r, f);
 
 	if (most == 0)
 		return take_end(f, from);
+	if (m && m->pace)
+		most = pace_allows(m->pace, &f->wait, most);
+	f->is_paced = most == 0;
+	if (f->is_paced)
+		return MOVED_BLOCKED;
 	if (f->pipe[1] <= 0 && pipe_take(r->pipes, f->pipe) < 0)
 		return MOVED_BROKEN;
 	int n = r->refuses && f == &r->up ? looked_at(r, from, most) : (int)most;
@@ -156,8 +167,10 @@ static enum moved take_in(struct relay *r, struct flow *f, int from)
 	f->is_eof = n == 0;
 	f->held = (uint32_t)n;
 	f->bytes += (uint32_t)n;
-	if (r->meters)
-		*r->meters[f == &r->down].used += (uint32_t)n;
+	if (m)
+		*m->used += (uint32_t)n;
+	if (m && m->pace)
+		pace_took(m->pace, (size_t)n);
 	return MOVED_ALL;
 }
 
@@ -177,6 +190,8 @@ static enum moved give_out(struct flow *f, int to)
 
 static void flow_drop(struct relay *r, struct flow *f)
 {
+	pace_leave(&f->wait);
+	f->is_paced = false;
 	if (f->held > 0)
 		pipe_close(f->pipe);
 	else
@@ -287,8 +302,30 @@ static void server_ready(struct watch *w, uint32_t events)
 	settle(r);
 }
 
+static void up_paced(struct pace_wait *w)
+{
+	struct flow *f = (struct flow *)(void *)((char *)w - offsetof(struct flow, wait));
+	struct relay *r = (struct relay *)(void *)((char *)f - offsetof(struct relay, up));
+
+	f->is_paced = false;
+	if (!run(r, f))
+		settle(r);
+}
+
+static void down_paced(struct pace_wait *w)
+{
+	struct flow *f = (struct flow *)(void *)((char *)w - offsetof(struct flow, wait));
+	struct relay *r = (struct relay *)(void *)((char *)f - offsetof(struct relay, down));
+
+	f->is_paced = false;
+	if (!run(r, f))
+		settle(r);
+}
+
 void relay_start(struct relay *r)
 {
+	r->up.wait.wake = up_paced;
+	r->down.wait.wake = down_paced;
 	r->client.watch.ready = client_ready;
 	r->server.watch.ready = server_ready;
 	settle(r);

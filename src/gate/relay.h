@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "gate/pace.h"
 #include "io/loop.h"
 #include "wire/span.h"
 
@@ -27,6 +28,7 @@ void pipes_done(struct pipes *p);
 struct meter {
 	uint64_t *used;
 	uint64_t max;
+	struct pace *pace; /* NULL: as fast as it goes */
 };
 
 struct flow {
@@ -34,6 +36,8 @@ struct flow {
 	uint32_t held; /* bytes in it */
 	bool is_eof;   /* nothing more comes from its source */
 	bool is_shut;  /* and its sink knows */
+	bool is_paced; /* its source is not read before its turn has come */
+	struct pace_wait wait;
 	uint64_t bytes;
 };
 

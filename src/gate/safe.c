@@ -1,6 +1,5 @@
 #include "gate/safe.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -8,6 +7,7 @@
 #include "base/hex.h"
 #include "gate/jwt.h"
 #include "os/extent.h"
+#include "os/pulse.h"
 #include "os/secret.h"
 #include "os/sock.h"
 
@@ -114,8 +114,9 @@ void safe_serve(int fd)
 	answer->n = answer_to(&ask, answer);
 	size_t len = answer->n > 0 ? (size_t)answer->n : 0;
 
-	(void)os_send(to, answer, offsetof(struct safe_answer, bytes) + len, NULL,
-	              0); /* or it died */
+	/* The socket is the child's own choice: one that is full must not hold up the others. */
+	(void)send(to, answer, offsetof(struct safe_answer, bytes) + len,
+	           MSG_NOSIGNAL | MSG_DONTWAIT);
 	explicit_bzero(answer, sizeof *answer);
 }
 
@@ -138,7 +139,7 @@ static int ask_master(int fd, const struct safe_ask *ask, struct safe_answer *ou
 	struct pollfd wait = { .fd = ours, .events = POLLIN };
 
 	if (r >= 0)
-		r = poll(&wait, 1, SAFE_WAIT_MS) == 1 ? 0 : -ETIMEDOUT;
+		r = os_poll(&wait, 1, SAFE_WAIT_MS) == 1 ? 0 : -ETIMEDOUT;
 	if (r >= 0)
 		r = os_recv(ours, out, sizeof *out, NULL, NULL);
 	if (r < (int)offsetof(struct safe_answer, bytes))

@@ -1,6 +1,6 @@
 /*
  * web-internal.h - a connection that speaks HTTP: web.c is its ends, its answers and the loop,
- * web_ask.c its requests.
+ * web_ask.c its requests, web_hold.c those that a person is asked about.
  */
 #pragma once
 
@@ -8,6 +8,7 @@
 #include "gate/mask.h"
 #include "gate/sigv4.h"
 #include "gate/web.h"
+#include "gate/webpeek.h"
 #include "wire/http.h"
 
 #define WEB_AHEAD_MAX (16u << 10) /* of the next request, while one is answered */
@@ -37,6 +38,8 @@ struct web {
 	struct gitpush push;              /* of its body */
 	struct sigv4 sign;                /* the same */
 	struct canary_scan scan;          /* of what is said behind its head */
+	struct webpeek peek;              /* what a person is shown of its body */
+	uint64_t ask;                     /* the number of its question; 0: none */
 	struct str again; /* what the cache was asked, for the server if that does not answer */
 	enum cache_word cache;   /* what it did */
 	bool is_asking_cache;    /* the server is the package cache */
@@ -48,6 +51,7 @@ struct web {
 	uint8_t asked_for;       /* enum gate_ask_kind: while it is held */
 	bool is_first;           /* the same, of a secret: and then never again */
 	uint8_t approved;        /* 1 << kind: what a person said yes to, of this request */
+	bool has_continued;      /* 100 was said to the client, for the body to be looked at */
 	bool is_raw;             /* behind 101 */
 	bool is_down_raw;        /* the body is passed without chunks */
 	bool is_closing;         /* the last word was said */
@@ -74,5 +78,21 @@ void web_cut(struct web *w, enum gate_reason why, enum conn_by by);
 
 /* ---- web_ask.c ----------------------------------------------------------------------- */
 
-bool web_ask(struct web *w);   /* true when something has moved */
-void web_go_on(struct web *w); /* it was held, and somebody said yes */
+struct injection;
+bool web_ask(struct web *w);                    /* true when something has moved */
+void web_refuse_body(struct web *w, int error); /* of webbody.h */
+void web_go_on(struct web *w);                  /* it was held, and somebody said yes */
+
+/* ---- web_hold.c ---------------------------------------------------------------------- */
+
+/* A request whose head is whole: it stays in the client's input. */
+struct web_held {
+	const struct http_head *head;
+	size_t n; /* bytes of the head */
+};
+bool web_is_approved(const struct web *w, enum gate_ask_kind kind);
+void web_hold_request(struct web *w, const struct web_held *held, const struct verdict *v);
+/* False: its secret is one that a person has to allow first. */
+bool web_may_use(struct web *w, const struct web_held *held, const struct injection *j);
+void web_hold_push(struct web *w);
+bool web_peek(struct web *w); /* reads more of the body; true when something has moved */

@@ -11,6 +11,7 @@
 #define IDLE_MS 600000   /* between requests */
 #define STALL_MS 3600000 /* in a request, nothing moving */
 #define LINGER_MS 2000   /* behind our last word, for what the client still sends */
+#define RAW_MS 200       /* for the rest of what may be a secret, behind 101 */
 #define ROUNDS 16        /* of reads and writes, before others get their turn */
 
 static void run(struct web *w);
@@ -30,6 +31,7 @@ void web_free(struct web *w)
 	mask_done(&w->mask);
 	gitpush_done(&w->push);
 	sigv4_done(&w->sign);
+	webpeek_done(&w->peek);
 	free(w->path);
 	free(w);
 }
@@ -70,7 +72,9 @@ static void record(struct web *w, int status, enum gate_reason why)
 		                                                .status = status,
 		                                                .cache = w->cache,
 		                                                .secret = w->secret,
+		                                                .ask = w->ask,
 		                                                .is_approved = w->approved,
+		                                                .content = &w->peek.content,
 		                                                .reason = why });
 	w->method[0] = '\0';
 }
@@ -80,6 +84,8 @@ static void drop_server(struct web *w)
 {
 	struct conn *c = w->conn;
 
+	if (c->dial || web_has_server(w))
+		c->gate->last_cut_ms = timer_now_ms();
 	dial_cancel(c->dial);
 	c->dial = NULL;
 	leg_done(&w->server);
@@ -117,6 +123,22 @@ void web_refuse(struct web *w, int status, enum gate_decision d, enum gate_reaso
 	web_leave(w, d, why, BY_GATE);
 }
 
+static void client_paced(struct pace_wait *wait)
+{
+	struct web *w = OWNER_OF(wait, struct web, client.wait);
+
+	leg_turn(&w->client);
+	run(w);
+}
+
+static void server_paced(struct pace_wait *wait)
+{
+	struct web *w = OWNER_OF(wait, struct web, server.wait);
+
+	leg_turn(&w->server);
+	run(w);
+}
+
 static struct leg server_leg(struct conn *c)
 {
 	return (struct leg){ .end = &c->relay.server,
@@ -124,6 +146,7 @@ static struct leg server_leg(struct conn *c)
 		             .meter = &c->gate->meters[1],
 		             .legs = &c->gate->legs,
 		             .is_readable = true,
+		             .wait.wake = server_paced,
 		             .is_private = c->name && rules_is_bound(&c->gate->rules, c->name) };
 }
 
@@ -151,6 +174,9 @@ static void answered(struct web *w)
 	}
 	w->asking = ASK_HEAD;
 	w->approved = 0;
+	w->ask = 0;
+	w->has_continued = false;
+	webpeek_done(&w->peek);
 }
 
 static void bad_answer(struct web *w)
@@ -158,12 +184,15 @@ static void bad_answer(struct web *w)
 	web_refuse(w, 502, web_allowed(w), GATE_HTTP_BAD);
 }
 
-/* Nobody asked for that, and nobody could look for a secret in it. */
-static bool is_coded(const struct http_head *h)
+/* An answer to a request with a secret, in which nobody could look for it: coded, in whatever
+ * field of several, or a part of the whole. Neither was asked for. */
+static bool is_opaque(const struct web *w, const struct http_head *h)
 {
-	const struct span *coding = http_header(h, "Content-Encoding");
-
-	return coding && !span_is_nocase(*coding, "identity");
+	for (size_t i = 0; i < h->n_fields; i++)
+		if (span_is_nocase(h->fields[i].name, "Content-Encoding") &&
+		    !span_is_nocase(h->fields[i].value, "identity"))
+			return true;
+	return h->status == 206 && !w->sign.is_on;
 }
 
 static void take_answer(struct web *w, const struct http_head *h)
@@ -172,7 +201,7 @@ static void take_answer(struct web *w, const struct http_head *h)
 	struct webhead_way way = { .body = h->body, .is_cached = w->is_asking_cache };
 	struct err e;
 
-	if ((h->status == 101 && !w->is_upgrade) || (w->secret[0] && is_coded(h))) {
+	if ((h->status == 101 && !w->is_upgrade) || (w->secret[0] && is_opaque(w, h))) {
 		bad_answer(w);
 		return;
 	}
@@ -432,6 +461,8 @@ static bool may_ask(const struct web *w)
 		return !leg_is_full(&w->server);
 	if (w->is_held)
 		return leg_input(&w->client).len < WEB_AHEAD_MAX;
+	if (w->peek.is_on)
+		return true;
 	if (w->asking == ASK_BODY)
 		return !leg_is_full(&w->server);
 	return leg_input(&w->client).len < WEB_AHEAD_MAX ||
@@ -445,7 +476,8 @@ static bool is_mock_due(const struct web *w)
 
 static void set_timer(struct web *w)
 {
-	bool is_idle = w->asking == ASK_HEAD && w->answering == ANSWER_NONE && !w->is_held;
+	bool is_idle =
+	    w->asking == ASK_HEAD && w->answering == ANSWER_NONE && !w->is_held && !w->peek.is_on;
 	struct timers *ts = &w->conn->gate->timers;
 
 	if (w->is_busy || w->is_closing || is_mock_due(w)) {
@@ -453,6 +485,10 @@ static void set_timer(struct web *w)
 
 		timer_set(ts, &w->conn->timer,
 		          !w->is_busy && w->due_ms > now ? w->due_ms - now : 0);
+		return;
+	}
+	if (w->is_raw && mask_waiting(&w->mask) > 0) {
+		timer_set(ts, &w->conn->timer, RAW_MS);
 		return;
 	}
 	if (is_idle && leg_input(&w->client).len > 0 && w->conn->is_patient)
@@ -527,6 +563,10 @@ static void too_long(struct timer *t)
 {
 	struct web *w = OWNER_OF(t, struct conn, timer)->web;
 
+	if (w->is_raw && mask_waiting(&w->mask) > 0) {
+		mask_let_go(&w->mask, leg_out(&w->client));
+		w->is_busy = true;
+	}
 	if (is_mock_due(w) || w->is_busy) {
 		run(w);
 		return;
@@ -604,6 +644,7 @@ void web_start(struct conn *c, struct tls *tls)
 		                       .flow = &c->relay.up,
 		                       .meter = &g->meters[0],
 		                       .legs = &g->legs,
+		                       .wait.wake = client_paced,
 		                       .is_readable = true },
 		           .server = server_leg(c),
 		           .decision = GATE_ALLOW,

@@ -102,72 +102,6 @@ static enum gate_reason sign(struct web *w, const struct http_head *h, struct in
 	return GATE_NONE;
 }
 
-/* ---- what a person is asked for ------------------------------------------------------ */
-
-static bool is_approved(const struct web *w, enum gate_ask_kind kind)
-{
-	return w->approved & 1u << kind;
-}
-
-/* The request stays where it is; nobody waits for an answer, so the server is let go. */
-static void hold(struct web *w, struct gate_ask *about)
-{
-	if (about->kind != GATE_ASK_SECRET || !about->is_first) {
-		snprintf(about->method, sizeof about->method, "%s", w->method);
-		snprintf(about->path, sizeof about->path, "%s", w->path);
-	}
-	snprintf(about->secret, sizeof about->secret, "%s", w->secret);
-	gate_plain(about->path);
-	gate_plain(about->rule);
-	if (!asks_hold_request(w->conn, about)) {
-		web_refuse(w, 403, GATE_ASKED_DENY, GATE_ASK_FULL);
-		return;
-	}
-	w->is_held = true;
-	w->asked_for = about->kind;
-	w->is_first = about->is_first;
-	web_renew_server(w);
-}
-
-static void hold_request(struct web *w, const struct http_head *h, const struct verdict *v)
-{
-	struct gate_ask about = { .kind = GATE_ASK_REQUEST };
-
-	snprintf(about.rule, sizeof about.rule, "%s", v->rule);
-	if (!w->path[0]) { /* in the client's own words, then */
-		free(w->path);
-		w->path = mem_alloc(h->path.len + 1);
-		memcpy(w->path, h->path.at, h->path.len);
-	}
-	hold(w, &about);
-}
-
-/* False: its secret is one that a person has to allow first. */
-static bool may_use(struct web *w, const struct injection *j)
-{
-	struct gate_ask about = { .kind = GATE_ASK_SECRET };
-	const char *when = j->rule ? j->rule->bind.approve : NULL;
-
-	if (!when || is_approved(w, GATE_ASK_SECRET))
-		return true;
-	about.is_first = strcmp(when, "first") == 0;
-	if (about.is_first && asks_was_used(w->conn->gate, w->secret))
-		return true;
-	snprintf(about.rule, sizeof about.rule, "approve: %s", when);
-	hold(w, &about);
-	return false;
-}
-
-static void hold_push(struct web *w)
-{
-	struct gate_ask about = { .kind = GATE_ASK_PUSH };
-
-	snprintf(about.refs, sizeof about.refs, "%s", str_text(&w->push.wanted));
-	snprintf(about.rule, sizeof about.rule, "push_ask");
-	gate_plain(about.refs);
-	hold(w, &about);
-}
-
 /* Its head waits for the rest of the request. */
 static bool is_secret_held(const struct web *w)
 {
@@ -184,7 +118,9 @@ static void tell_use(struct web *w)
 	record_use(w->conn, &(struct request_note){ .number = w->n_requests,
 	                                            .method = w->method,
 	                                            .path = w->path,
+	                                            .ask = w->ask,
 	                                            .is_approved = w->approved,
+	                                            .content = &w->peek.content,
 	                                            .secret = w->secret });
 }
 
@@ -275,7 +211,7 @@ static int say_request(struct web *w, const struct http_head *h, const struct in
 static bool admit(struct web *w, const struct http_head *h, size_t n, struct injection *j)
 {
 	struct verdict v = judge(w, h);
-	bool is_asked = v.what == VERDICT_ASK && !is_approved(w, GATE_ASK_REQUEST);
+	bool is_asked = v.what == VERDICT_ASK && !web_is_approved(w, GATE_ASK_REQUEST);
 
 	w->scan = (struct canary_scan){ 0 };
 	if (conn_sings(w->conn, &w->scan, (struct span){ leg_input(&w->client).at, n }))
@@ -283,11 +219,11 @@ static bool admit(struct web *w, const struct http_head *h, size_t n, struct inj
 	enum gate_reason why = v.what == VERDICT_DENY ? v.reason : choose_secret(w, h, j);
 
 	if (v.what != VERDICT_DENY && why == GATE_NONE && is_asked) {
-		hold_request(w, h, &v);
+		web_hold_request(w, &(struct web_held){ h, n }, &v);
 		return false;
 	}
 	if (v.what != VERDICT_DENY && why == GATE_NONE)
-		return may_use(w, j);
+		return web_may_use(w, &(struct web_held){ h, n }, j);
 	if (w->is_waiting) { /* judged again, then */
 		w->n_requests -= !w->approved;
 		return false;
@@ -317,6 +253,8 @@ static void take_request(struct web *w, const struct http_head *h, size_t n)
 		str_clear(&w->again);
 		str_addn(&w->again, w->server.out.data, w->server.out.len);
 	}
+	if (!w->peek.is_over)
+		webpeek_hash_query(h->path, w->peek.content.query_hash);
 	webbody_begin(&w->up, h, &w->up_trailers);
 	w->is_upgrade = h->is_upgrade_websocket;
 	w->is_old = h->minor == 0;
@@ -339,6 +277,7 @@ static bool ask_head(struct web *w)
 	struct span in = leg_input(&w->client);
 	int n = http_proxy_head(in.at, in.len, &h);
 
+	h.expect_continue &= !w->has_continued;
 	if (n < 0) {
 		w->asked = HTTP_ASKED_BODY;
 		web_refuse(w, http_error_status(n), GATE_DENY, GATE_HTTP_BAD);
@@ -365,7 +304,7 @@ static int move_body(struct web *w, struct webbody_way way)
 	return webbody_move(&w->up, &w->client, &w->server, way);
 }
 
-static void refuse_body(struct web *w, int r)
+void web_refuse_body(struct web *w, int r)
 {
 	enum gate_reason why = r == WEBBODY_PUSH     ? GATE_GIT
 	                       : r == WEBBODY_CANARY ? GATE_CANARY
@@ -377,8 +316,9 @@ static void refuse_body(struct web *w, int r)
 
 static bool ask_body(struct web *w)
 {
+	const struct webhead_to to = { &w->conn->gate->rules, w->conn->name, w->conn->to.port };
 	const struct webbody_way way = {
-		.push = &w->push, .sign = &w->sign, .canary = w->conn, .scan = &w->scan
+		.push = &w->push, .sign = &w->sign, .canary = w->conn, .scan = &w->scan, .to = &to
 	};
 
 	if (leg_is_full(&w->server))
@@ -387,17 +327,19 @@ static bool ask_body(struct web *w)
 
 	if (r >= 0 && w->push.is_waiting) {
 		w->is_up_whole = r == HTTP_BODY_DONE;
-		hold_push(w);
+		web_hold_push(w);
 		return false;
 	}
 	if (r == HTTP_BODY_DONE) {
 		w->asking = ASK_DONE;
+		if (w->approved)
+			str_clear(&w->up_trailers); /* no question has shown them */
 		r = webbody_end(&w->up, &w->up_trailers, way, &w->server);
 	}
 	if (w->answering == ANSWER_MOCK)
 		str_done(leg_out(&w->server));
 	if (r < 0) {
-		refuse_body(w, r);
+		web_refuse_body(w, r);
 		return false;
 	}
 	tell_use(w);
@@ -441,6 +383,8 @@ bool web_ask(struct web *w)
 	case ASK_HEAD:
 		if (w->is_waiting)
 			return ask_done(w);
+		if (w->peek.is_on)
+			return web_peek(w);
 		return w->answering == ANSWER_NONE && ask_head(w);
 	case ASK_BODY:
 		return ask_body(w);

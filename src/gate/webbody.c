@@ -139,15 +139,33 @@ int webbody_end(const struct http_body *b, struct str *trailers, struct webbody_
 		mask_text(way.mask, trailers->data, trailers->len);
 	}
 	return b->kind == HTTP_CHUNKED && !way.is_raw
-	           ? webhead_last_chunk(trailers, leg_out(to), &e)
+	           ? webhead_last_chunk(trailers, way.to, leg_out(to), &e)
 	           : 0;
 }
 
+/* A server that waits for an answer to its last byte must not wait for the next one of its own: a
+ * few bytes that could begin a secret go on, and more than these a moment later. */
+#define RAW_LITTLE 4
+
 bool webbody_pass_masked(struct leg *from, struct leg *to, struct mask *m)
 {
-	if (!leg_is_full(to) && m->purse)
-		mask_text(m, leg_bytes(from), leg_input(from).len);
-	return webbody_pass(from, to);
+	struct span in = leg_input(from);
+	bool has_moved = in.len > 0;
+
+	if (!m->purse)
+		return webbody_pass(from, to);
+	if (leg_is_full(to))
+		return false;
+	if (in.len > 0) {
+		mask_feed(m, in, leg_out(to));
+		leg_take(from, in.len);
+	}
+	has_moved |= leg_fill(from);
+	if (mask_waiting(m) < RAW_LITTLE || (from->is_eof && leg_input(from).len == 0))
+		mask_let_go(m, leg_out(to));
+	if (from->is_eof && leg_unsent(to) == 0 && leg_input(from).len == 0)
+		leg_shut(to);
+	return has_moved;
 }
 
 bool webbody_pass(struct leg *from, struct leg *to)

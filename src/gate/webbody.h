@@ -10,6 +10,7 @@
 #include "wire/http.h"
 
 void webbody_begin(struct http_body *b, const struct http_head *h, struct str *trailers);
+struct webhead_to;
 struct webbody_way {
 	bool is_raw;          /* chunks are not printed anew */
 	struct mask *mask;    /* NULL: nothing is looked for */
@@ -17,6 +18,7 @@ struct webbody_way {
 	struct sigv4 *sign;   /* NULL: nothing is signed */
 	struct conn *canary;  /* whose bytes are looked at, or NULL */
 	struct canary_scan *scan;
+	const struct webhead_to *to; /* of a request: to whom */
 };
 
 /* A push to where none may go. */
@@ -35,5 +37,6 @@ int webbody_end(const struct http_body *b, struct str *trailers, struct webbody_
                 struct leg *to);
 /* Bytes are bytes; with their end. True when something has moved. */
 bool webbody_pass(struct leg *from, struct leg *to);
-/* A secret that comes in one piece is masked; nothing is held back for one that does not. */
+/* The same; a secret is masked, also in several pieces. What may be the beginning of one waits in
+ * the mask until the caller lets it go (mask_let_go), or more comes. */
 bool webbody_pass_masked(struct leg *from, struct leg *to, struct mask *m);

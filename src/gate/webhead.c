@@ -70,10 +70,58 @@ static void print_set(struct http_print *p, const struct webhead_to *to, const s
 	}
 }
 
+/* By which a server is told of another method, target or host than the first line and Host say. */
+static bool is_override(struct span field)
+{
+	static const char *const names[] = {
+		"X-HTTP-Method-Override",
+		"X-Method-Override",
+		"X-HTTP-Method",
+		"X-Original-Method",
+		"X-Forwarded-Method",
+		"X-Original-URL",
+		"X-Original-URI",
+		"X-Rewrite-URL",
+		"X-Override-URL",
+		"X-Forwarded-URL",
+		"X-Forwarded-Uri",
+		"X-Forwarded-Path",
+		"X-Forwarded-Prefix",
+		"X-Forwarded-Host",
+		"X-Forwarded-Server",
+		"X-Forwarded-Scheme",
+		"X-Forwarded-Proto",
+		"X-Forwarded-Port",
+		"X-Original-Host",
+		"X-Host",
+		"X-HTTP-Host-Override",
+		"X-Proxy-Url",
+		"X-Envoy-Original-Path",
+		"X-Replaced-Path",
+		"X-Script-Name",
+		"X-Http-Destinationurl",
+		"Forwarded",
+		"Request-Uri",
+		"Destination-Url",
+	};
+
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (span_is_nocase(field, names[i]))
+			return true;
+	return memchr(field.at, '_', field.len); /* CGI reads it as a dash */
+}
+
+/* Of a request whose method or path was judged, nothing else may say what they are. */
+static bool is_judged(const struct webhead_to *to)
+{
+	return to->name && rules_judges_requests(to->rules, to->name, to->port);
+}
+
 int webhead_request(const struct http_head *h, const struct injection *j,
                     const struct webhead_to *to, struct str *out, struct err *e)
 {
 	struct http_print p = print_first(h, j, out);
+	const bool has_no_overrides = is_judged(to);
 
 	if (h->host.len > 0)
 		print_host(&p, h);
@@ -82,7 +130,7 @@ int webhead_request(const struct http_head *h, const struct injection *j,
 
 		if (http_goes_on(h, f->name) && !span_is_nocase(f->name, "Host") &&
 		    !span_is_nocase(f->name, "Expect") && !(j && inject_replaces(j, f->name)) &&
-		    !is_set(to, f->name))
+		    !is_set(to, f->name) && !(has_no_overrides && is_override(f->name)))
 			http_print_field(&p, f->name, f->value);
 	}
 	print_set(&p, to, j);
@@ -125,7 +173,17 @@ static bool may_trail(const struct http_head *none, struct span name)
 	return http_goes_on(none, name);
 }
 
-int webhead_last_chunk(const struct str *trailers, struct str *out, struct err *e)
+/* To a server: nor what says who asks, where a secret is bound, or what the request is about. */
+static bool may_trail_to(const struct webhead_to *to, struct span name)
+{
+	if (!to || !to->name)
+		return true;
+	return !(rules_is_bound(to->rules, to->name) && inject_is_carrier(to->rules, name)) &&
+	       !(is_judged(to) && is_override(name));
+}
+
+int webhead_last_chunk(const struct str *trailers, const struct webhead_to *to, struct str *out,
+                       struct err *e)
 {
 	static const struct http_head none;
 	static struct http_head h;
@@ -135,7 +193,7 @@ int webhead_last_chunk(const struct str *trailers, struct str *out, struct err *
 	struct http_print p = http_print_trailers(out);
 
 	for (size_t i = 0; i < h.n_fields; i++)
-		if (may_trail(&none, h.fields[i].name))
+		if (may_trail(&none, h.fields[i].name) && may_trail_to(to, h.fields[i].name))
 			http_print_field(&p, h.fields[i].name, h.fields[i].value);
 	return http_print_end(&p, e);
 }

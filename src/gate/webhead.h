@@ -32,8 +32,9 @@ int webhead_answer(const struct http_head *h, const struct webhead_way *way, str
                    struct err *e) MUST_USE;
 
 /* The end of a chunked body. `trailers` are as http_body collected them; what must not stand there
- * is left out. */
-int webhead_last_chunk(const struct str *trailers, struct str *out, struct err *e) MUST_USE;
+ * is left out. `to`: of a request; NULL: of an answer. */
+int webhead_last_chunk(const struct str *trailers, const struct webhead_to *to, struct str *out,
+                       struct err *e) MUST_USE;
 
 /* What a mock says; its body follows. */
 int webhead_mock(const struct mock_answer *a, const struct webhead_way *way, struct str *out,

@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import struct
+import subprocess
 import time
 
 import lib
@@ -274,8 +275,33 @@ def _(p):
         r = g.record(kind="closed", name=f"{name}.example.org")
         same((r.reason, r.decision), (reason, "deny"), name)
     same(p.world.log("connect"), [])
-    same(talk(p, "mixed.example.org", 5432, "hello\\n"), "hello\n")
-    same(g.record(kind="opened").real, PUBLIC)
+    same(talk(p, "mixed.example.org", 5432, "hello\\n"), "RESET", "public and private: none of them")
+    same(g.record(kind="closed", name="mixed.example.org").reason, "special")
+    same(p.world.log("connect"), [])
+    same(talk(p, "www.example.org", 5432, "hello\\n"), "hello\n", "the control")
+
+
+@test("an address that the host gets while a gate runs is the host's from then on")
+def _(p):
+    late = "93.184.216.99"
+    p.world.say(do="zone", zone={**ZONE, "late.example.org": [late]})
+    g = p.gate(ALLOW)
+    same(talk(p, "www.example.org", 5432, "hello\\n"), "hello\n", "it serves")
+    subprocess.check_call(["ip", "addr", "add", f"{late}/32", "dev", "lo"])
+    try:
+        with socket.create_server((late, 5432)) as s:
+            socket.create_connection((late, 5432), 5).close()  # the control: somebody listens
+            s.accept()[0].close()
+            same(talk(p, "late.example.org", 5432, "hello\\n"), "RESET", "denied")
+            same(g.record(kind="closed", name="late.example.org").reason, "special")
+            s.settimeout(0.2)
+            try:
+                s.accept()
+                check(False, "it was dialled")
+            except TimeoutError:
+                pass
+    finally:
+        subprocess.check_call(["ip", "addr", "del", f"{late}/32", "dev", "lo"])
 
 
 @test("rebinding: another answer at the second lookup is checked again")
@@ -398,6 +424,53 @@ def _(p):
     code = "import socket,struct,time\ns = socket.create_connection(('www.example.org', 5432)); s.sendall(b'hi\\n'); s.recv(3)\ns.setsockopt(1, 13, struct.pack('ii', 1, 0)); s.close()"
     p.box.python(code)
     same(g.record(kind="closed").close_by, "client")
+
+
+# Inside: sends or takes so many bytes by each of some connections; prints seconds and bytes of each.
+PACED = r'''
+import socket, sys, threading, time
+host, n, count, way = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+begin, got = time.monotonic(), [0] * count
+def one(i):
+    s = socket.create_connection((host, 5432), timeout=60)
+    def send():
+        for _ in range(n // 8192): s.sendall(b"x" * 8191 + b"\n")
+        s.shutdown(socket.SHUT_WR)
+    threading.Thread(target=send, daemon=True).start()
+    while (d := s.recv(65536)):
+        got[i] += len(d)
+        if way == "half" and i == 0 and got[0] >= n // 2 and not half: half.extend(got)
+half = []
+ts = [threading.Thread(target=one, args=(i,)) for i in range(count)]
+_ = [t.start() for t in ts], [t.join() for t in ts]
+print(time.monotonic() - begin, *got, *half)
+'''
+
+
+@test("bytes pass as fast as the rules say, all connections together, and each gets its share; also after new rules and in the next child")
+def _(p):
+    def run(n, count, way="all"):
+        r = p.box.python(PACED, "www.example.org", str(n), str(count), way)
+        check(r.rc == 0 and r.out, r.err)
+        seconds, *got = r.out.split()
+        same([int(x) for x in got[:count]], [n] * count, "all of it came back")
+        return float(seconds), [int(x) for x in got[count:]]
+    mib = 1 << 20
+    g = p.gate(ALLOW)
+    control, _ = run(2 * mib, 1)
+    for rate, count in (({"up": "1m/s"}, 1), ({"down": "1m/s"}, 1), ({"up": "1m/s"}, 4)):
+        same(g.rules({"net": {**ALLOW, "rate": rate}}).is_refused, 0)
+        took, half = run(2 * mib // count, count, "half")
+        check(1.6 < took < 8 and took > 2 * control, f"{rate} by {count}: {took:.2f} s for 2 MiB; without: {control:.2f} s")
+        check(count == 1 or min(half) > max(half) // 4, f"shares when the first had half of its own: {half}")
+    g.p.kill()
+    g.p.wait()
+    g = p.gate({**ALLOW, "rate": {"down": "1m/s"}})
+    took, _ = run(2 * mib, 1)
+    check(1.6 < took < 8, f"the next child: {took:.2f} s")
+    same(g.rules({"net": ALLOW}).is_refused, 0)
+    took, _ = run(2 * mib, 1)
+    check(took < 1.5, f"without a rate again: {took:.2f} s")
 
 
 @test("bytes up and down have a budget for the sandbox's life, also across children")

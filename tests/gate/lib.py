@@ -35,9 +35,11 @@ REASONS = ["none", "no_rule", "rule", "literal", "name_mismatch", "no_sni", "pro
            "credential", "git", "reflected", "canary"]
 PROTOS = ["unknown", "tls", "http", "ssh", "tcp", "dns"]
 BY = ["nobody", "client", "server", "gate"]
-RECORD_FORM = "=QQqQQQIIIIIHHBBBB16s16sII254s254s32s16s512s288s72s"
-RECORD_FIELDS = ("seq request unix_ms bytes_up bytes_down ms kind decision reason proto generation port src_port is_v6 is_terminated close_by cache "
-                 "dst real status count name sni alpn method path rule secret").split()
+CONTENT_FORM = "Q72s72sBB6x"
+RECORD_FORM = "=QQQqQQQIIIIIHHBBBB16s16sII254s254s32s16s512s288s72s" + CONTENT_FORM
+RECORD_FIELDS = ("seq request ask unix_ms bytes_up bytes_down ms kind decision reason proto generation port src_port is_v6 is_terminated close_by cache "
+                 "dst real status count name sni alpn method path rule secret "
+                 "body_bytes query_hash body_hash is_partial is_stream").split()
 
 
 class Failed(Exception):
@@ -65,7 +67,7 @@ def read_record(body):
     r = Record(zip(RECORD_FIELDS, struct.unpack(RECORD_FORM, body)))
     for field, words in (("kind", KINDS), ("decision", DECISIONS), ("reason", REASONS), ("proto", PROTOS), ("close_by", BY)):
         r[field] = words[r[field]]
-    for field in ("name", "sni", "alpn", "method", "path", "rule", "secret"):
+    for field in ("name", "sni", "alpn", "method", "path", "rule", "secret", "query_hash", "body_hash"):
         r[field] = text_of(r[field])
     for field in ("dst", "real"):
         r[field] = socket.inet_ntop(socket.AF_INET6, r[field]) if r["is_v6"] or any(r[field][4:]) else socket.inet_ntop(socket.AF_INET, r[field][:4])
@@ -224,9 +226,10 @@ class Gate:
         self.send(CREDIT, struct.pack("=II", n, 0))
 
     def ask(self, timeout=PATIENCE):
-        number, seq, ms, port, kind, is_first, name, rule, method, path, secret, refs = struct.unpack("=QQIHBB254s288s16s512s72s1024s2x", self.expect(ASK, timeout))
-        return Record(ask=number, seq=seq, ms=ms, port=port, kind=kind, is_first=is_first, name=text_of(name), rule=text_of(rule),
-                      method=text_of(method), path=text_of(path), secret=text_of(secret), refs=text_of(refs))
+        form = "=QQIHBB254s288s16s512s1024s72s1024s2x" + CONTENT_FORM
+        names = "ask seq ms port kind is_first name rule method path query secret refs body_bytes query_hash body_hash is_partial is_stream".split()
+        found = zip(names, struct.unpack(form, self.expect(ASK, timeout)))
+        return Record((k, text_of(v) if isinstance(v, bytes) else v) for k, v in found)
 
     def unask(self, timeout=PATIENCE):
         return struct.unpack("=Q", self.expect(UNASK, timeout))[0]

@@ -7,6 +7,7 @@ late, and what is left when somebody is killed meanwhile. TAP.
 """
 import base64
 import contextlib
+import hashlib
 import hmac
 import http.server
 import json
@@ -364,6 +365,65 @@ def _(_api):
         same(sorted(by.values()), ["allowed", "allowed", "denied"], "decided, one after the other")
         _ = [ended(box, x, "") for x in (p, q)]
         check("nothing waits" in at_terminal(d, ""), "an empty list")
+
+
+@test("looser rules: the person sees what they add and take away, and nothing else; a cut text is never offered", own=True)
+def _(_api):
+    with daemon("diff") as (d, c):
+        worker = d.tcp(c.ok("POST", "/v1/tokens", {"scope": "manage", "tenant": "t"})["token"])
+        there = [f"pkg{i}.mirror.example.org" for i in range(200)]
+        s = worker.create(net={"allow": there, "deny": ["bad.test"]})
+
+        def loosen(net):
+            answer = worker.call("PATCH", f"/v1/sandboxes/{s['id']}/net", net)
+            same(answer.status, 202, answer)
+            return answer.json["approval"]
+        a = loosen({"allow": [*there, "**"], "deny": ["bad.test"]})
+        same((a["what"], a["detail"]["difference"]), ('change the rules of its network: + allow: "**"', ['+ allow: "**"']), "the question")
+        shown = at_terminal(d, "n", a["id"])
+        check('+ allow: "**"' in shown and "mirror.example.org" not in shown, shown)
+        b = loosen({"allow": there[1:] + ["new.test"], "deny": []})
+        same(b["detail"]["difference"], ['- allow: "pkg0.mirror.example.org"', '+ allow: "new.test"', '- deny: "bad.test"'], "added and removed")
+        # Of two differences one is made: the other was shown for rules that are no more.
+        same(decide(c, b, "allow").status, 200, "allowed")
+        wait_until(lambda: one(c, b)["applied_ms"], what="it is done")
+        same((one(c, a)["state"], one(c, a)["reason"]), ("withdrawn", "the rules have changed since it was asked"), "the other")
+        same(worker.ok("GET", f"/v1/sandboxes/{s['id']}")["spec"]["net"]["allow"][-1], "new.test", "the rules")
+        # A difference of more than a line: the API wants proof, a terminal pages through it.
+        many = [f"evil{i}.mirror.example.org" for i in range(150)]
+        a = loosen({"allow": [*there, *many]})
+        check(a["detail"]["cut"] and len(a["what"]) < 4096 and many[-1] in a["detail"]["what"], a)
+        for seen in ({}, {"seen": ""}, {"seen": hashlib.sha256(a["what"].encode()).hexdigest()}):
+            same(decide(c, a, "allow", **seen).code, "invalid", seen)
+        check("detail.what" in place.caisson(d, "approve", a["id"], "--allow", status=1).stderr, "by words")
+        shown = at_terminal(d, "a", a["id"])
+        check(all(x in shown for x in many), shown)
+        same(one(c, a)["state"], "allowed", "seen, and allowed")
+        wait_until(lambda: one(c, a)["applied_ms"], what="it is done")
+        a = loosen({"allow": [*there, *many, *(f"more{i}.mirror.example.org" for i in range(150))]})
+        same(decide(c, a, "allow", seen=hashlib.sha256(a["detail"]["what"].encode()).hexdigest()).status, 200, "by the API")
+        worker.remove(s)
+        worker.close()
+
+
+@test("a command that is longer than anybody can see is only denied; invisible characters are shown in every text", own=True)
+def _(_api):
+    with daemon("cut") as (d, c):
+        s = c.create(gate={"commands": ["true"]})
+        p = c.execute(s, ["true", "\u202egnp.exe", "\u200b\u2066\u00ad\U000e0041"], wait="0s")
+        [a] = pending(c)
+        same(a["what"].count("\\u{"), 5, a["what"])
+        check(not set("\u202e\u200b\u2066\u00ad\U000e0041") & set(json.dumps(a["what"], ensure_ascii=False)), a["what"])
+        same(decide(c, a, "allow").status, 200, "allowed")
+        wait_end(c, p)
+        p = c.execute(s, ["true", "x" * 6000], wait="0s")
+        [a] = pending(c)
+        same((a["detail"]["cut"], decide(c, a, "allow", seen="0" * 64).code), (True, "invalid"), "nobody has all of it")
+        shown = at_terminal(d, "ad", a["id"])
+        check("[a]llow" not in shown and "only be denied" in shown, shown)
+        same(one(c, a)["state"], "denied", "denied")
+        wait_until(lambda: c.ok("GET", f"/v1/processes/{p['id']}")["state"] == "denied", what="its end")
+        c.remove(s)
 
 
 class Receiver:

@@ -7,6 +7,7 @@ A REST server (api.test, registry.test), behind nginx; a git server that wants a
     tests/net/asked.py          all (needs root)
     tests/net/asked.py push     those with the word in their title
 """
+import hashlib
 import json
 import os
 import random
@@ -106,6 +107,14 @@ def ended(box, p, stdout, seconds=lib.PATIENCE):
     return done
 
 
+def body_words(body):
+    return f" with a body of {len(body)} bytes, sha256:{hashlib.sha256(body).hexdigest()}"
+
+
+def ledger(c, kind, box):
+    return [r["data"] for x in c.get(f"/v1/events?kind={kind}").body.splitlines() if (r := json.loads(x))["sandbox"] == box.id]
+
+
 def request_of(box, path):
     return wait_until(lambda: box.records(lambda r: r["kind"] == "request" and r["path"] == path and r["status"]), 5, f"the record of {path}")[0]
 
@@ -120,7 +129,7 @@ def _(api):
     box = make(c, "each")
     p = start(box, CURL + "-d text https://api.test/one?q=1")
     [a] = pending(c)
-    want = {"kind": "secret", "what": "use the secret each for POST api.test:443/one", "sandbox": box.id, "process": p["id"]}
+    want = {"kind": "secret", "what": "use the secret each for POST api.test:443/one?q=1" + body_words(b"text"), "sandbox": box.id, "process": p["id"]}
     same({k: a[k] for k in want}, want, "the question")
     same(said("/one?q=1"), [], "nothing has gone out")
     decide(c, a, "allow")
@@ -144,6 +153,81 @@ def _(api):
         decide(c, a, "allow")
         wait_until(lambda path=path: said(f"/{path}"), 5, path)
     ended(box, p, "200 1200 0")
+    box.remove()
+
+
+MANY = r"""
+import concurrent.futures, subprocess
+def one(i):
+    argv = ["curl", "-sS", "--max-time", "70", "-o", "/dev/null", "-w", "%{http_code}", "-d", BODY % i, "https://" + URL % i]
+    return subprocess.run(argv, capture_output=True, text=True).stdout
+with concurrent.futures.ThreadPoolExecutor(40) as pool: print(*pool.map(one, range(40)))
+"""
+
+
+@test("approve each is each: 40 at once are 40 questions, and one yes releases one of them, with the body that was shown")
+def _(api):
+    c = api.client
+    set_secret(api.daemon, "each", "--host", "api.test", "--approve", "each")
+    box = make(c, "each")
+    for url, body, n_same in (("api.test/pay%.0s", "amount=1", 40), ("api.test/pay?to=%d", "amount=%d000", 1)):
+        before = len([x for x in map(json.loads, said_file().read_text().splitlines()) if x["path"].startswith("/pay")]) if said_file().exists() else 0
+        code = f"URL, BODY = {url!r}, {body + '%.0s' * ('%' not in body)!r}\n{MANY}"
+        p = start(box, ["python3", "-c", code])
+        asked = pending(c, 40, 40)
+        same(len({a["what"] for a in asked}), 40 // n_same, "different ones")
+        check(all("with a body of" in a["what"] and a["detail"]["body_sha256"] in a["what"] for a in asked), asked[0])
+        decide(c, asked[7], "allow")
+        wait_until(lambda before=before: len([x for x in said_file().read_text().splitlines() if '"/pay' in x]) > before, 10, "one arrives")
+        same(len(pending(c, 39)), 39, "the others wait on")
+        for a in asked[:7] + asked[8:]:
+            decide(c, a, "deny")
+        done = wait_end(c, p, 60)
+        same(sorted(done["stdout"].split()), ["200"] + ["403"] * 39, done)
+        came = [x for x in map(json.loads, said_file().read_text().splitlines()) if x["path"].startswith("/pay")][before:]
+        same(len(came), 1, "one was sent")
+        shown = asked[7]["detail"]
+        same((hashlib.sha256(came[0]["body"].encode()).hexdigest(), came[0]["path"].partition("?")[2], came[0]["token"]),
+             (shown["body_sha256"], shown.get("query", ""), f"Bearer {VALUE}"), "the one that was shown")
+        [row] = box.records(lambda r, a=asked[7]: r["kind"] == "request" and r["approval"] == a["id"])
+        same((row["status"], row["decision"]), (200, "ask_allow"), "its record")
+    used = ledger(c, "secret.used", box)
+    same([(u["query_sha256"] if "query_sha256" in u else None, u["body_sha256"]) for u in used][-1],
+         (shown["query_sha256"], shown["body_sha256"]), "the ledger")
+    same(len(used), 2, "uses")
+    box.remove()
+
+
+@test("a body that is too long to be shown is said to be; one that comes late or in chunks is waited for")
+def _(api):
+    c = api.client
+    set_secret(api.daemon, "each", "--host", "api.test", "--approve", "each")
+    box = make(c, "each")
+    box.good("head -c 900000 /dev/zero >/tmp/fits; head -c 3000000 /dev/zero >/tmp/long")
+    for name, size in (("fits", 900000), ("long", 3000000)):
+        for how in ("", "-H Transfer-Encoding:\\ chunked "):
+            p = start(box, CURL + how + f"-T /tmp/{name} https://api.test/{name}")
+            [a] = pending(c)
+            d = a["detail"]
+            same(d.get("body_partial", False), name == "long", a)
+            check(size >= d["body_bytes"] > 890000, a)
+            check(("of which only the first" in a["what"]) == (name == "long"), a)
+            same(d["body_sha256"], hashlib.sha256(bytes(d["body_bytes"])).hexdigest(), "the hash of what was looked at")
+            decide(c, a, "allow")
+            ended(box, p, "200 1")
+    p = start(box, f"(printf a; sleep 1; printf b) | {CURL} -T - https://api.test/slow")
+    [a] = pending(c)
+    same(a["what"], "use the secret each for PUT api.test:443/slow" + body_words(b"ab"), "all of it")
+    decide(c, a, "deny")
+    ended(box, p, "403 1")
+    query = "q=" + "x" * 3000
+    p = start(box, CURL + f"https://api.test/query?{query}")
+    [a] = pending(c)
+    check(a["what"].endswith(f"... (sha256:{hashlib.sha256(query.encode()).hexdigest()})"), a["what"])
+    check(a["detail"].get("cut"), a["detail"])
+    same(c.post(f"/v1/approvals/{a['id']}", {"decision": "allow"}).code, "invalid", "a yes to what nobody has seen whole")
+    decide(c, a, "deny")
+    ended(box, p, "403 1")
     box.remove()
 
 
@@ -338,20 +422,25 @@ def _(api):
     box.good(CURL + "https://api.test/left-pad", "200 1")
     box.good(CURL + "https://api.test/@a%2fb", "200 1")
     for decision, status in (("allow", "200"), ("deny", "403")):
+        hostname = box.good("cat /etc/hostname")[0]["stdout"].encode()
         p = start(box, CURL + f"-T /etc/hostname https://api.test/@a%2f{decision}")
         [a] = pending(c)
-        want = {"kind": "publish", "what": f"send PUT api.test:443/@a%2f{decision}", "process": p["id"]}
+        want = {"kind": "publish", "what": f"send PUT api.test:443/@a%2f{decision}" + body_words(hostname), "process": p["id"]}
         same({k: a[k] for k in want}, want, "the question")
         decide(c, a, decision)
         ended(box, p, f"{status} 1")
         same([r["method"] for r in said(f"/@a%2f{decision}")], ["PUT"] if decision == "allow" else [], decision)
     p = start(box, CURL + "-d release https://echo.test/repos/x/releases")
     [a] = pending(c)
-    same(a["what"], "send POST echo.test:443/repos/x/releases", "the question")
+    same(a["what"], "send POST echo.test:443/repos/x/releases" + body_words(b"release"), "the question")
     decide(c, a, "allow", scope="sandbox")
     ended(box, p, "200 1")
     box.good(CURL + "-d release https://echo.test/repos/x/releases", "200 1")
     box.good(CURL + "-d other https://echo.test/repos/x", "403 1")
+    p = start(box, CURL + "-d other https://echo.test/repos/x/releases")  # what stands is about that body
+    [b] = pending(c)
+    decide(c, b, "deny")
+    ended(box, p, "403 1")
     row = request_of(box, "/repos/x/releases")
     same((row["decision"], row["approval"]), ("ask_allow", a["id"]), "the record")
     box.remove()

@@ -275,6 +275,21 @@ def _(api):
     same(words(lone), ["pass"], "a file without an index")
 
 
+@test("an index that came by plain HTTP has no say for a file that comes by TLS")
+def _(api):
+    path = shop.pip("wired", "genuine")
+    good = shop.pages[("pkg.test", "/simple/wired/")]
+    bad = shops.Page(f'<a href="https://files.test{path}#sha256={"0" * 64}">x</a>'.encode(), "text/html")
+    shop.pages[("pkg.test", "/simple/wired/")] = bad
+    box = box_for(api.client)
+    box.good("curl -sS --fail http://pkg.test/simple/wired/", "0" * 64)  # somebody on the wire could have said that
+    box.good(curl(path) + " | sha256sum", shops.sha256(shop.pages[("files.test", path)].body))
+    get_index(box, "wired")
+    box.bad(curl(path, more="-o /dev/null"), 5)  # the control: the same by TLS counts
+    shop.pages[("pkg.test", "/simple/wired/")] = good
+    box.good(pip("wired"), "genuine")
+
+
 @test("what came from a private address is shown only to those who may dial it")
 def _(api):
     inner = shops.Shop(servers.INNER)

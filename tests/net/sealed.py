@@ -38,7 +38,15 @@ VALUES[FOREIGN] = VALUES[FOREIGN].strip(">?")  # so that curl does not have to e
 CURL = "curl -sS --max-time 60"
 
 REST = r"""
-import base64, http.server, json, sys, urllib.parse
+import base64, gzip, html, http.server, json, sys, time, urllib.parse
+SPELL = {
+    "plain": lambda t: t, "upper": lambda t: t.upper(), "hex": lambda t: t.encode().hex(), "HEX": lambda t: t.encode().hex().upper(),
+    "percent": lambda t: "".join("%%%02x" % ord(c) for c in t), "quote": lambda t: urllib.parse.quote(t).lower(),
+    "json": lambda t: "".join("\\u%04x" % ord(c) if c in ">?-" else c for c in t), "JSON": lambda t: "".join("\\u%04X" % ord(c) for c in t),
+    "html": html.escape, "entities": lambda t: "".join("&#%d;" % ord(c) for c in t), "xentities": lambda t: "".join("&#x%x;" % ord(c) for c in t),
+    "ansi": lambda t: t[:9] + "\x1b[1m" + t[9:], "lines": lambda t: "\n".join(t[i:i + 10] for i in range(0, len(t), 10)),
+    "base64": lambda t: base64.b64encode(t.encode()).decode(), "late": lambda t: "x" * (3 << 19) + t,
+}
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def log_message(self, *_): pass
@@ -55,6 +63,37 @@ class Handler(http.server.BaseHTTPRequestHandler):
         token = (self.headers.get("Authorization") or "").split(" ")[-1].encode()
         if kind == "/echo64":
             return self.say(b"x" + base64.b64encode(b"ab" + token + b"cd") + b"y" + base64.urlsafe_b64encode(token))
+        if kind == "/spell":
+            return self.say(("<" + SPELL[self.path.split("?")[1]](token.decode()) + ">").encode())
+        if kind == "/twice":
+            self.send_response(200)
+            for coding in ("identity", "gzip"):
+                self.send_header("Content-Encoding", coding)
+            data = gzip.compress(token)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            return self.wfile.write(data)
+        if kind == "/range":
+            first, last = self.headers.get("Range", "bytes=0-9999").split("=")[1].split("-")
+            part = token[int(first):int(last) + 1]
+            if self.headers.get("Range") or "always" in self.path:
+                return self.say(part, {"Content-Range": f"bytes {first}-{int(first) + len(part) - 1}/{len(token)}"}, 206)
+            return self.say(token)
+        if kind == "/ws":
+            self.send_response(101)
+            self.send_header("Upgrade", "websocket")
+            self.send_header("Connection", "Upgrade")
+            self.end_headers()
+            half = int(self.path.split("?")[1])
+            for part in (b"<" + token[:half], token[half:] + b">"):
+                self.wfile.write(part)
+                self.wfile.flush()
+                time.sleep(0.08)
+            self.wfile.write(b"end s" if token[:1] == b"s" else b"end " + token[:1])  # what could begin one is not kept for ever
+            self.wfile.flush()
+            self.rfile.read(1)
+            self.close_connection = True
+            return None
         if kind == "/head":
             return self.say(b"see the head\n", {"X-Seen": token.decode()})
         if kind == "/slow":
@@ -68,8 +107,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return None
         return self.say(whole)
     do_POST = do_PUT = do_DELETE = do_HEAD = do_GET
-    def say(self, data, fields=()):
-        self.send_response(200)
+    def say(self, data, fields=(), status=200):
+        self.send_response(status)
         for k, v in dict(fields).items():
             self.send_header(k, v)
         self.send_header("Content-Length", str(len(data)))
@@ -283,6 +322,80 @@ def _(api):
     # Length and the rest of an answer stay what they were.
     plain = box.good(f"{CURL} https://api.test/echo -o /work/a -w '%{{size_download}}'; stat -c %s /work/a")[0]["stdout"]
     check(plain, plain)
+
+
+# Inside: speaks TLS by itself, and prints backwards what came, which no mask of an output knows.
+BACKWARDS = r"""
+import socket, ssl, sys
+path, fields = sys.argv[1], sys.argv[2]
+s = ssl.create_default_context().wrap_socket(socket.create_connection(("api.test", 443), 30), server_hostname="api.test")
+s.sendall(f"GET {path} HTTP/1.1\r\nHost: api.test\r\n{fields}\r\n".encode())
+data = b""
+while (more := s.recv(65536)):
+    data += more
+    if data[-5:-1] == b"end ":
+        s.sendall(b"x")
+        break
+sys.stdout.buffer.write(data[::-1][:3000])
+"""
+
+
+@test("the value does not come back in another spelling, in parts, in a coding that was said twice, or behind 101")
+def _(api):
+    set_secret(api, "bearer", "--host", "api.test")
+    box, value = make(api, "bearer"), VALUES["bearer"]
+
+    def backwards(path, fields="Connection: close\r\n"):
+        return box.good(["python3", "-c", BACKWARDS, path, fields])[0]["stdout"][::-1]
+    for name in ("plain", "upper", "hex", "HEX", "percent", "quote", "json", "JSON", "html", "entities", "xentities", "ansi", "lines", "base64"):
+        text = backwards(f"/spell?{name}")
+        inner = text[text.index("\r\n\r\n<") + 5:-3 if name == "base64" else -1]  # its last digits depend on what follows
+        check(text.endswith(">") and not inner.strip("x*\n").replace("\x1b[1m", "").strip("*\n"), f"{name}: {text[-400:]}")
+    text = backwards("/spell?late")  # behind the first MiB
+    check(text.endswith("x" + "*" * len(value) + ">"), text[-400:])
+    text = backwards("/twice")
+    check(text.startswith("HTTP/1.1 502"), text)
+    parts = ""
+    for first in range(0, len(value), 13):
+        text = backwards("/range", f"Range: bytes={first}-{first + 12}\r\nIf-Range: x\r\nConnection: close\r\n")
+        parts += text.partition("\r\n\r\n")[2]
+        check("range" not in said()[-1]["fields"] and text.startswith("HTTP/1.1 200"), text)
+    check(not parts.strip("*"), parts)
+    check(backwards("/range?always").startswith("HTTP/1.1 502"), "a part that nobody asked for")
+    upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    for half in (1, 3, 4, 20, len(value) - 1, len(value)):
+        text = backwards(f"/ws?{half}", upgrade).partition("\r\n\r\n")[2]
+        stars = "*" * (len(value) - (half if half < 4 else 0))
+        same(text, f"<{value[:half] if half < 4 else ''}{stars}>end {value[0]}", f"behind 101, cut at {half}")
+
+
+@test("what a server could read as another path or method does not arrive; only_bound refuses what no binding covers")
+def _(api):
+    set_secret(api, "bearer", "--host", "api.test", "--path", "/mine/**", "--method", "GET")
+    set_secret(api, "new", "--host", "echo.test", "--path", "/mine/**", "--only-bound")
+    same(api.client.ok("GET", "/v1/secrets/new")["bind"]["only_bound"], True)
+    box = make(api, "bearer", "new")
+    real = f"Bearer {VALUES['bearer']}"
+    code = f"{CURL} --path-as-is -o /dev/null -w '%{{http_code}}' "
+    box.good(code + "https://api.test/mine/x", "200")
+    same(said()[-1]["fields"].get("authorization"), real, "the control")
+    for dots in ("..%3b", "..%20", "..%c2%a0", "..%e2%80%8b", "%ef%bc%8e%ef%bc%8e", "..%3Bx=1"):
+        box.good(code + f"'https://api.test/mine/{dots}/x'", "200")  # it goes, as any other path: without the secret
+        same(said()[-1]["fields"].get("authorization"), None, dots)
+    fields = ("X-HTTP-Method-Override: DELETE", "X-Original-URL: /admin", "X-Rewrite-URL: /admin", "X-Forwarded-Host: evil.test", "X_Note: x",
+              "Content_Length: 5", "X-Fine: 1")
+    box.good(code + " ".join(f"-H '{f}'" for f in fields) + " https://api.test/mine/x", "200")
+    came = said()[-1]["fields"]
+    same((came.get("authorization"), came.get("x-fine")), (real, "1"), came)
+    check(not {f.split(":")[0].lower() for f in fields[:-1]} & set(came), came)
+    box.good(code + f"-H 'Authorization: Bearer {VALUES[FOREIGN]}' https://api.test/mine/x", "403")
+    box.good(code + f"-H 'Authorization: Bearer {VALUES[FOREIGN]}' https://api.test/theirs", "200")  # elsewhere their own tokens live
+    same(said()[-1]["fields"].get("authorization"), f"Bearer {VALUES[FOREIGN]}")
+    before = len(said())
+    box.good(code + "https://echo.test/mine/x", "200")
+    for where in ("https://echo.test/theirs", "http://echo.test/mine/x", "https://echo.test:9443/mine/x", "-d access_token=x https://echo.test/theirs"):
+        box.good(code + where, "403")
+    same(len(said()) - before, 1, "only what is bound")
 
 
 @test("revoked, replaced, over: at once, in sandboxes that run")

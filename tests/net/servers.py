@@ -234,6 +234,7 @@ http {{
       fastcgi_param GIT_HTTP_EXPORT_ALL ""; fastcgi_param PATH_INFO $uri; fastcgi_param REMOTE_USER someone;
       fastcgi_param HTTP_GIT_PROTOCOL $http_git_protocol; }} }}
   server {{ listen {web}:80; listen {web}:443 ssl; listen {web}:9443 ssl; server_name api.test echo.test;
+    location = /ws {{ proxy_pass http://{web}:8200; proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }}
     location / {{ proxy_pass http://{web}:8200; proxy_http_version 1.1; proxy_set_header Host $host:$server_port; proxy_buffering off;
       proxy_set_header X-Scheme $scheme; proxy_pass_request_headers on; }} }}
   server {{ listen {web}:443 ssl http2; server_name forge.test; auth_basic forge; auth_basic_user_file {folder}/forge.users;

@@ -49,8 +49,8 @@ static void start(uint64_t max_up, uint64_t max_down)
 {
 	signal(SIGPIPE, SIG_IGN); /* splice knows no MSG_NOSIGNAL */
 	CHECK_INT(loop_init(&rig.loop), 0);
-	rig.meters[0] = (struct meter){ &rig.used[0], max_up };
-	rig.meters[1] = (struct meter){ &rig.used[1], max_down };
+	rig.meters[0] = (struct meter){ .used = &rig.used[0], .max = max_up };
+	rig.meters[1] = (struct meter){ .used = &rig.used[1], .max = max_down };
 	rig.relay = (struct relay){ .client = { .watch = { .fd = pair(&rig.client) } },
 		                    .server = { .watch = { .fd = pair(&rig.server) } },
 		                    .loop = &rig.loop,

@@ -111,14 +111,76 @@ TEST(trailers_say_nothing_that_frames_or_routes)
 	struct err e = { 0 };
 
 	str_add(&in, "X-Sum: 1\r\nHost: evil.test\r\nContent-Length: 5\r\nSet-Cookie: a=b\r\n\r");
-	CHECK_INT(webhead_last_chunk(&in, &out, &e), 0);
+	CHECK_INT(webhead_last_chunk(&in, NULL, &out, &e), 0);
 	CHECK_STR(str_text(&out), "0\r\nX-Sum: 1\r\n\r\n");
 	str_clear(&out);
 	str_clear(&in);
-	CHECK_INT(webhead_last_chunk(&in, &out, &e), 0);
+	CHECK_INT(webhead_last_chunk(&in, NULL, &out, &e), 0);
 	CHECK_STR(str_text(&out), "0\r\n\r\n");
 	str_add(&in, "no field\r\n\r");
-	CHECK_INT(webhead_last_chunk(&in, &out, &e), -1);
+	CHECK_INT(webhead_last_chunk(&in, NULL, &out, &e), -1);
+}
+
+#define OVERRIDES                                                                                  \
+	"X-HTTP-Method-Override: DELETE\r\nX-Original-URL: /admin\r\nX-Rewrite-URL: /admin\r\n"    \
+	"x-forwarded-host: evil.test\r\nContent_Length: 5\r\nX_Api_Key: b\r\n"
+
+/* http rules for a.test, a binding with a path for b.test, one without for c.test. */
+static const char judged[] =
+    "{\"net\":{\"mode\":\"list\",\"allow\":[\"**\"],\"http\":[{\"host\":\"a.test\",\"methods\":["
+    "\"POST\"]}]},"
+    "\"creds\":[{\"name\":\"b\",\"tenant\":\"t\",\"sealed\":\"AAAA\",\"bind\":"
+    "\"{\\\"hosts\\\":[\\\"b.test\\\"],\\\"paths\\\":[\\\"/x\\\"]}\"},"
+    "{\"name\":\"c\",\"tenant\":\"t\",\"sealed\":\"AAAA\",\"bind\":"
+    "\"{\\\"hosts\\\":[\\\"c.test\\\"],\\\"inject\\\":\\\"header:X-Key\\\"}\"}]}";
+
+TEST(where_method_or_path_decide_nothing_else_says_what_they_are)
+{
+	static const struct {
+		const char *name;
+		bool is_dropped;
+	} rows[] = {
+		{ "a.test", true }, { "b.test", true }, { "c.test", false }, { "d.test", false }
+	};
+	static const char text[] = "POST /x" V H OVERRIDES "A: b\r\n\r\n";
+	AUTO(rules_done) struct rules r = { 0 };
+	struct err e = { 0 };
+
+	CHECK_INT(rules_read(&r, judged, sizeof judged - 1, &e), 0);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		AUTO(str_done) struct str out = { .max = WEB_HEAD_MAX };
+		const struct webhead_to to = { &r, rows[i].name, 443 };
+
+		CHECK_INT(http_proxy_head(text, strlen(text), &head), (long)strlen(text));
+		CHECK_INT(webhead_request(&head, NULL, &to, &out, &e), 0);
+		CHECK(strstr(str_text(&out), "A: b\r\n"));
+		CHECK((strstr(str_text(&out), "Override") == NULL) == rows[i].is_dropped);
+		CHECK((strstr(str_text(&out), "/admin") == NULL) == rows[i].is_dropped);
+		CHECK((strstr(str_text(&out), "evil") == NULL) == rows[i].is_dropped);
+		CHECK((strstr(str_text(&out), "X_Api_Key") == NULL) == rows[i].is_dropped);
+	}
+}
+
+TEST(trailers_carry_no_credential_to_a_bound_host)
+{
+	static const struct {
+		const char *name, *out;
+	} rows[] = { { "c.test", "0\r\nX-Sum: 1\r\n\r\n" },
+		     { "b.test", "0\r\nX-Sum: 1\r\n\r\n" },
+		     { "d.test",
+		       "0\r\nX-Sum: 1\r\nX-Key: EVIL\r\nx_key: EVIL\r\nX-Api-Key: E\r\n\r\n" } };
+	AUTO(rules_done) struct rules r = { 0 };
+	struct err e = { 0 };
+
+	CHECK_INT(rules_read(&r, judged, sizeof judged - 1, &e), 0);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		AUTO(str_done) struct str in = { .max = 1000 }, out = { .max = 1000 };
+		const struct webhead_to to = { &r, rows[i].name, 443 };
+
+		str_add(&in, "X-Sum: 1\r\nX-Key: EVIL\r\nx_key: EVIL\r\nX-Api-Key: E\r\n\r");
+		CHECK_INT(webhead_last_chunk(&in, &to, &out, &e), 0);
+		CHECK_STR(str_text(&out), rows[i].out);
+	}
 }
 
 TEST(a_refusal_is_whole)
