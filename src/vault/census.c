@@ -21,6 +21,7 @@
 #include "vault/blob.h"
 #include "vault/names.h"
 #include "vault/points.h"
+#include "vault/reserve.h"
 #include "vault/trees.h"
 #include "vault/verbs.h"
 
@@ -233,7 +234,7 @@ static int count_blobs(struct census *c, struct err *e)
 		const char *folder = folders.list.at[i].text;
 		struct stat st;
 
-		if (strcmp(folder, "p") == 0)
+		if (strcmp(folder, "p") == 0 || strcmp(folder, RESERVE_FOLDER) == 0)
 			continue;
 		AUTO(fd_close)
 		int fd = os_openat(c->v->blobs_fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);

@@ -187,6 +187,14 @@ static int save(struct vault *v, const struct vault_point *p, struct manifest *n
 	return 0;
 }
 
+/* The last look vouches for the blobs of files that have not changed since: its checkpoint holds
+ * them. When that is gone, a sweep may have taken them along, and every file is read and kept. */
+static void distrust_look(struct vault *v)
+{
+	if (v->index.number && !points_has(v, v->index.number))
+		manifest_done(&v->index);
+}
+
 int verb_checkpoint(struct vault *v, const struct vault_packet *ask, int fd,
                     struct vault_done *done, struct err *e)
 {
@@ -198,6 +206,7 @@ int verb_checkpoint(struct vault *v, const struct vault_packet *ask, int fd,
 		return err_new(e, ERR_INVALID, "a workspace that is read-only has no checkpoints");
 	if (points_lock(v, e) < 0)
 		return -1;
+	distrust_look(v);
 	int r = checkpoint_look(v, ask->point.before, &s, &now, e);
 	if (r >= 0)
 		r = save(v, &ask->point, &now, done, e);

@@ -9,6 +9,7 @@
 #include "os/node.h"
 #include "vault/blob.h"
 #include "vault/names.h"
+#include "vault/reserve.h"
 #include "vault/trees.h"
 
 #define MAGIC "caissonk"
@@ -54,9 +55,22 @@ static const struct packed *find(const struct vault *v, const uint8_t hash[BLOB_
 	return NULL;
 }
 
+/* Another vault, or a sweep, may have unpacked it since: then the blob has to be found by its name.
+ */
+static bool pack_is_there(const struct vault *v, uint64_t number)
+{
+	char name[TREE_NAME_MAX];
+	struct stat st;
+
+	trees_name(number, name);
+	return os_fstatat(v->packs.dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 bool pack_has(const struct vault *v, const uint8_t hash[BLOB_HASH])
 {
-	return find(v, hash) != NULL;
+	const struct packed *p = find(v, hash);
+
+	return p && (p->pack == 0 || pack_is_there(v, p->pack)); /* 0: it is being written */
 }
 
 static int begin(struct vault *v, struct err *e)
@@ -273,6 +287,8 @@ static int remove_pack(const struct vault *v, uint64_t number, struct err *e)
 /* The oldest pack's are first in the list; it goes when its last one is a blob. */
 int pack_unpack_some(struct vault *v, struct err *e)
 {
+	if (reserve_lacks_inodes(v)) /* a pack is one file, its blobs are many */
+		return 0;
 	size_t n = v->packs.list.len < AT_ONCE ? v->packs.list.len : AT_ONCE, done = 0;
 
 	for (; done < n; done++) {
@@ -292,6 +308,9 @@ int pack_unpack_all(struct vault *v, struct err *e)
 {
 	packed_list list = { 0 };
 	int r = read_all(v, 0, &list, e);
+
+	if (r >= 0 && list.len > 0 && reserve_lacks_inodes(v))
+		r = err_sys(e, ENOSPC, "make files of packs");
 
 	for (size_t i = 0; i < list.len && r >= 0; i++) {
 		r = unpack_one(v, &list.at[i], e);

@@ -107,8 +107,7 @@ int points_load(const struct vault *v, uint64_t number, struct manifest *out, st
 	return 0;
 }
 
-/* Another vault may have removed it since. */
-static bool is_there(const struct vault *v, uint64_t number)
+bool points_has(const struct vault *v, uint64_t number)
 {
 	char name[TREE_NAME_MAX];
 	struct stat st;
@@ -124,7 +123,7 @@ int points_save(const struct vault *v, struct manifest *m, const struct manifest
 	char name[TREE_NAME_MAX], temp[TREE_NAME_MAX + 8];
 	bool is_based = before && before->number && before->workspace == m->workspace &&
 	                before->top == m->top && before->chain + 1 < POINTS_CHAIN_MAX &&
-	                is_there(v, before->number);
+	                points_has(v, before->number);
 
 	m->base = is_based ? before->number : 0;
 	m->chain = is_based ? before->chain + 1 : 0;
@@ -136,7 +135,7 @@ int points_save(const struct vault *v, struct manifest *m, const struct manifest
 	AUTO(fd_close)
 	int fd = os_openat(v->points_fd, temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
 	int r = fd < 0 ? fd : os_write_all(fd, bytes.data, bytes.len);
-	if (r >= 0 && is_there(v, m->number)) /* the disk has it: never less than that */
+	if (r >= 0 && points_has(v, m->number)) /* the disk has it: never less than that */
 		r = os_fsync(fd);
 	if (r >= 0)
 		r = os_renameat2((struct os_names){ v->points_fd, temp, v->points_fd, name }, 0);

@@ -17,6 +17,8 @@ int points_lock(const struct vault *v, struct err *e) MUST_USE;       /* shared 
 int points_lock_alone(const struct vault *v, struct err *e) MUST_USE; /* waits for all others */
 void points_unlock(const struct vault *v);
 
+/* Another vault may have removed a checkpoint, or set it aside, since this one has seen it. */
+bool points_has(const struct vault *v, uint64_t number);
 /* 0 is the empty one. `out` is replaced on success. */
 int points_load(const struct vault *v, uint64_t number, struct manifest *out,
                 struct err *e) MUST_USE;

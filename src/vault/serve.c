@@ -47,6 +47,7 @@ static verb *const verbs[V_TYPES] = {
 	[V_REMOVE_TREE]   = verb_remove_tree,
 	[V_REMOVE_VOLUME] = verb_remove_volume,
 	[V_REMOVE_POINTS] = verb_remove_points,
+	[V_RESERVE]       = verb_reserve,
 	[V_SWEEP]         = verb_sweep,
 	[V_VERIFY]        = verb_verify,
 	[V_MEND]          = verb_mend,

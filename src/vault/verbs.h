@@ -14,6 +14,7 @@ verb verb_make_tree, verb_seal_tree, verb_remove_tree, verb_remove_volume;
 verb verb_checkpoint, verb_restore, verb_changes, verb_relayer;
 verb verb_flatten, verb_remove_points, verb_sweep, verb_usage, verb_sync;
 verb verb_verify, verb_mend, verb_census;
+verb verb_reserve;
 
 /* What is to be opened is not; the top is made when it is not there: out->is_new. */
 int open_workspace(struct vault *v, const struct vault_open *o, int userns_fd,
