@@ -119,6 +119,7 @@ static int collect(struct call *c, struct search *s, int dir_fd, const char *sta
 		if (globs_match(&s->globs, span_of(entry.path)))
 			add_hit(c, s, &entry);
 	}
+	s->is_cut |= w.is_too_deep;
 	if (r < 0 && c->stop == STOP_TIME) {
 		s->is_cut = true;
 		return 0;

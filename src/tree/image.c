@@ -29,7 +29,7 @@ static int confine(int root_fd, struct err *e)
 
 	if (abi == -ENOSYS || abi == -EOPNOTSUPP)
 		return 0;
-	AUTO(fd_close) int rules = abi < 0 ? abi : os_landlock_ruleset(os_landlock_all(abi));
+	AUTO(fd_close) int rules = abi < 0 ? abi : os_landlock_ruleset(os_landlock_all(abi), 0);
 	int r = rules < 0 ? rules : os_landlock_allow(rules, root_fd, os_landlock_all(abi));
 	if (r >= 0)
 		r = os_landlock_restrict(rules);

@@ -20,7 +20,9 @@
 #define TREE_ENTRIES_DEFAULT 10000
 #define TREE_ENTRIES_MAX 100000        /* entries of one list or glob */
 #define TREE_NAMES_MAX (64u << 20)     /* bytes of names of one directory, or of one walk's open levels */
-#define TREE_DEPTH_MAX 65536           /* levels of one walk; the kernel has no limit of its own */
+/* Levels of one walk. The kernel has no limit of its own, but Landlock asks every folder above for
+ * each name that is opened: all of n levels cost n * n. No path that is deeper can be named. */
+#define TREE_DEPTH_MAX 4096
 #define TREE_WALK_PATH_MAX (16u << 20) /* bytes of a path in a walk, which PATH_MAX does not bound */
 #define TREE_LINK_HOPS_MAX 40          /* as the kernel: MAXSYMLINKS */
 #define TREE_MATCHES_DEFAULT 200

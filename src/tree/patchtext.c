@@ -56,6 +56,24 @@ struct patch_file *patch_file_new(struct patch *p, size_t line, struct err *e)
 	return &p->files.at[p->files.len - 1];
 }
 
+int patch_check_name(const char *name, size_t line, struct err *e)
+{
+	bool is_nothing = strcmp(name, "/dev/null") == 0;
+	bool is_outside = name[0] == '/' && !is_nothing;
+
+	for (const char *at = name; *at && !is_outside;) {
+		size_t n = strcspn(at, "/");
+
+		is_outside = n == 2 && at[0] == '.' && at[1] == '.';
+		at += n + strspn(at + n, "/");
+	}
+	return is_outside ? fail(e, TREE_INVALID,
+	                         "line %zu: %.200s: names of a patch are relative, without ..; "
+	                         "nothing was changed",
+	                         line, name)
+	                  : 0;
+}
+
 /* Every file needs a name that can be one. */
 static int check(const struct patch *p, struct err *e)
 {
@@ -65,6 +83,9 @@ static int check(const struct patch *p, struct err *e)
 		if (!f->path || !*f->path || (f->new_path && !*f->new_path))
 			return fail(e, TREE_INVALID, "line %zu: a file without a name",
 			            f->patch_line);
+		if (patch_check_name(f->path, f->patch_line, e) < 0 ||
+		    (f->new_path && patch_check_name(f->new_path, f->patch_line, e) < 0))
+			return -1;
 		if (strlen(f->path) >= PATH_TEXT_MAX ||
 		    (f->new_path && strlen(f->new_path) >= PATH_TEXT_MAX))
 			return fail(e, TREE_INVALID, "line %zu: a name that is too long",

@@ -15,6 +15,7 @@
 #include "tree/sys.h"
 #include "tree/verbs.h"
 #include "tree/walk.h"
+#include "wire/later.h"
 
 struct tar {
 	struct call *call;
@@ -130,7 +131,7 @@ static int put_entry(struct tar *t, const struct walk_entry *from)
 	if (count(t, is_file ? (uint64_t)st.st_size : 0, from->path) < 0)
 		return -1;
 	archive_entry_copy_pathname(entry, from->path);
-	archive_entry_set_mode(entry, (st.st_mode & S_IFMT) | (st.st_mode & 0777));
+	archive_entry_set_mode(entry, (st.st_mode & S_IFMT) | later_mode(st.st_mode));
 	archive_entry_set_size(entry, is_file ? st.st_size : 0);
 	archive_entry_set_mtime(entry, st.st_mtim.tv_sec, 0);
 	archive_entry_set_uid(entry, st.st_uid);

@@ -215,6 +215,34 @@ static void names_of_git(struct heads *h, struct arena *arena, struct span s)
 	h->new_name = span_after(s, half + 1);
 }
 
+/* The names of heads as they are written, and without a/ or b/; some are not clear, and all are
+ * looked at. */
+static int check_head_name(struct arena *arena, struct span s, size_t line, struct err *e)
+{
+	const char *name = s.at ? name_of(arena, s) : NULL;
+
+	if (!name || patch_check_name(name, line, e) < 0)
+		return name ? -1 : 0;
+	bool is_prefixed = strncmp(name, "a/", 2) == 0 || strncmp(name, "b/", 2) == 0;
+
+	return is_prefixed ? patch_check_name(name + 2, line, e) : 0;
+}
+
+static int check_git_names(const struct heads *h, struct arena *arena, struct span s, struct err *e)
+{
+	if (!h->old_name
+	         .at) { /* where one ends is not clear: no ".." in all of it, no second "/" */
+		const char *all = arena_strndup(arena, s.at, s.len), *second = strstr(all, " b/");
+
+		return check_head_name(arena, s, h->line, e) < 0
+		           ? -1
+		           : patch_check_name(second ? second + strlen(" b/") : "", h->line, e);
+	}
+	return check_head_name(arena, h->old_name, h->line, e) < 0
+	           ? -1
+	           : check_head_name(arena, h->new_name, h->line, e);
+}
+
 static uint32_t mode_of(struct span s)
 {
 	uint32_t mode = 0;
@@ -236,9 +264,9 @@ static int set_mode(struct heads *h, struct span rest, struct err *e)
 }
 
 /* A line between "diff --git" and the first hunk. */
-static int take_head(struct heads *h, struct span line, struct err *e)
+static int take_head(struct heads *h, struct arena *arena, struct span line, struct err *e)
 {
-	struct span rest;
+	struct span rest, name = { NULL, 0 };
 
 	if (starts(line, "new file mode ", &rest)) {
 		h->is_new = true;
@@ -248,14 +276,15 @@ static int take_head(struct heads *h, struct span line, struct err *e)
 		h->is_deleted = true;
 	else if (starts(line, "new mode ", &rest))
 		return set_mode(h, rest, e);
-	else if (starts(line, "rename from ", &h->old_name) ||
-	         starts(line, "rename to ", &h->new_name))
-		h->is_renamed = true;
-	else if (starts(line, "copy from ", &h->old_name) || starts(line, "copy to ", &h->new_name))
-		h->is_copied = true;
+	else if (starts(line, "rename from ", &name) || starts(line, "copy from ", &name))
+		h->old_name = name;
+	else if (starts(line, "rename to ", &name) || starts(line, "copy to ", &name))
+		h->new_name = name;
 	else if (starts(line, "GIT binary patch", NULL) || starts(line, "Binary files ", NULL))
 		return fail(e, TREE_INVALID, "line %zu: a change of a binary file", h->line);
-	return 0;
+	h->is_renamed |= name.at && starts(line, "rename ", NULL);
+	h->is_copied |= name.at && starts(line, "copy ", NULL);
+	return check_head_name(arena, name, h->line, e);
 }
 
 static bool is_nothing(const char *name)
@@ -319,20 +348,23 @@ static int begin_file(struct patch *p, struct reader *r, struct heads *h, struct
 	*h = (struct heads){ .line = r->number, .file = patch_file_new(p, r->number, e) };
 	if (!h->file)
 		return -1;
-	if (is_git)
-		names_of_git(h, &p->arena, rest);
-	return is_git ? 1 : 0;
+	if (!is_git)
+		return 0;
+	names_of_git(h, &p->arena, rest);
+	return check_git_names(h, &p->arena, rest, e) < 0 ? -1 : 1;
 }
 
 /* A line of the file that is open and that is no hunk's. */
-static int take_line_of_file(struct reader *r, struct heads *h, struct err *e)
+static int take_line_of_file(struct reader *r, struct heads *h, struct arena *arena, struct err *e)
 {
 	if (!starts(r->line, "--- ", &h->old_name))
-		return take_head(h, r->line, e);
+		return take_head(h, arena, r->line, e);
 	if (!reader_next(r) || !starts(r->line, "+++ ", &h->new_name))
 		return fail(e, TREE_INVALID, "line %zu: +++ was expected", r->number);
 	h->has_names = true;
-	return 0;
+	return check_head_name(arena, h->old_name, r->number, e) < 0
+	           ? -1
+	           : check_head_name(arena, h->new_name, r->number, e);
 }
 
 int unified_parse(struct patch *p, struct reader *r, struct err *e)
@@ -349,7 +381,7 @@ int unified_parse(struct patch *p, struct reader *r, struct err *e)
 		if (done == 0 && is_hunk)
 			done = unified_hunk(r, hunks, e);
 		else if (done == 0 && hunks && hunks->at.len == 0)
-			done = take_line_of_file(r, &h, e);
+			done = take_line_of_file(r, &h, &p->arena, e);
 		if (done < 0)
 			return -1;
 	}

@@ -142,14 +142,19 @@ static int go_down(struct walk *w, struct err *e)
 {
 	const struct walk_level *l = &w->levels.at[w->levels.len - 1];
 	const char *name = l->names.at[l->next - 1].text;
-	bool is_too_deep = w->levels.len >= TREE_DEPTH_MAX || w->path.overflow;
+	bool is_too_deep =
+	    (w->levels.len >= TREE_DEPTH_MAX && !w->how.is_endless) || w->path.overflow;
 	int fd =
 	    is_too_deep ? -ELOOP : os_openat(w->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
+	if (is_too_deep && w->how.is_strict)
+		return fail(e, TREE_TOO_LARGE, "more than %d folders, one in the other",
+		            TREE_DEPTH_MAX);
 	if (fd < 0 && w->how.is_strict)
 		return err_sys(e, -fd, "open %s", str_text(&w->path));
 	if (fd < 0) {
 		w->unreadable++;
+		w->is_too_deep |= is_too_deep;
 		return 0;
 	}
 	fd_close(&w->fd);

@@ -24,6 +24,7 @@ struct walk_how {
 	bool with_git;         /* .git and what is in it */
 	bool with_leave;       /* directories come once more, when they are done */
 	bool is_strict;        /* a directory that cannot be opened is an error */
+	bool is_endless;       /* deeper than TREE_DEPTH_MAX too, however long that takes */
 	struct ignore *ignore; /* NULL, or the rules above the start; .gitignore counts */
 };
 
@@ -43,7 +44,8 @@ struct walk {
 	struct str path;
 	int fd; /* the directory of the last level */
 	size_t names_bytes;
-	size_t unreadable; /* directories that could not be opened */
+	size_t unreadable; /* directories that could not be opened, or lie too deep */
+	bool is_too_deep;  /* some do */
 	bool may_go_down;  /* into the entry that was returned last */
 };
 

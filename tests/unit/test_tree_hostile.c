@@ -372,16 +372,13 @@ TEST(long_names_and_many_hops_end_exactly)
 	rig_close(&r);
 }
 
-TEST(nesting_that_no_path_can_name_is_walked_and_deleted)
+/* Names `d`, one in the other, with a file in the last. */
+static void nest(const struct rig *r, const char *top, int depth)
 {
-	enum { DEPTH = 3000 };
-	struct reply reply = { 0 };
-	struct rig r;
+	CHECK(mkdirat(r->dir_fd, top, 0755) == 0);
+	int fd = openat(r->dir_fd, top, O_RDONLY | O_CLOEXEC);
 
-	rig_open(&r);
-	CHECK(mkdirat(r.dir_fd, "top", 0755) == 0);
-	int fd = openat(r.dir_fd, "top", O_RDONLY | O_CLOEXEC);
-	for (int i = 0; i < DEPTH; i++) {
+	for (int i = 0; i < depth; i++) {
 		CHECK(mkdirat(fd, "d", 0755) == 0);
 		int next = openat(fd, "d", O_RDONLY | O_CLOEXEC);
 
@@ -390,6 +387,16 @@ TEST(nesting_that_no_path_can_name_is_walked_and_deleted)
 	}
 	close(openat(fd, "needle", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
 	close(fd);
+}
+
+TEST(nesting_that_no_path_can_name_is_walked_and_deleted)
+{
+	enum { DEPTH = 3000 };
+	struct reply reply = { 0 };
+	struct rig r;
+
+	rig_open(&r);
+	nest(&r, "top", DEPTH);
 	CHECK_CODE(rig_do(&r, TREE_GLOB, 0, "", "{\"pattern\":\"**/needle\"}", &reply), TREE_OK);
 	CHECK_INT((long long)json_array_size(json_object_get(reply.json, "paths")), 1);
 	CHECK_CODE(rig_do(&r, TREE_GREP, 0, "", "{\"pattern\":\"x\"}", &reply), TREE_OK);
@@ -398,6 +405,26 @@ TEST(nesting_that_no_path_can_name_is_walked_and_deleted)
 	CHECK_INT(entries_of(&r, ""), 1);
 	CHECK_CODE(rig_do(&r, TREE_DELETE, TREE_RECURSIVE, "top", "", &reply), TREE_OK);
 	CHECK_INT(reply_number(&reply, "deleted"), DEPTH + 2);
+	CHECK_INT(entries_of(&r, ""), 0);
+	reply_done(&reply);
+	rig_close(&r);
+}
+
+/* However deep: each level is looked at a few times, not once for each one above it. */
+TEST(five_thousand_levels_are_deleted_and_what_lies_too_deep_is_told)
+{
+	enum { DEPTH = 5000 };
+	struct reply reply = { 0 };
+	struct rig r;
+
+	rig_open(&r);
+	nest(&r, "top", DEPTH);
+	CHECK(mkdirat(r.dir_fd, "top/d/beside", 0755) == 0);
+	CHECK_CODE(rig_do(&r, TREE_GLOB, 0, "", "{\"pattern\":\"**/needle\"}", &reply), TREE_OK);
+	CHECK(json_is_true(json_object_get(reply.json, "truncated")));
+	CHECK_CODE(rig_do(&r, TREE_TAR_OUT, 0, "top", "", &reply), TREE_TOO_LARGE);
+	CHECK_CODE(rig_do(&r, TREE_DELETE, TREE_RECURSIVE, "top", "", &reply), TREE_OK);
+	CHECK_INT(reply_number(&reply, "deleted"), DEPTH + 3);
 	CHECK_INT(entries_of(&r, ""), 0);
 	reply_done(&reply);
 	rig_close(&r);

@@ -242,3 +242,75 @@ TEST(a_diff_applied_gives_the_other_text)
 		CHECK_STR(str_text(&out), str_text(&b));
 	}
 }
+
+/* Patches of both formats, with one name in every place that a name can be. */
+static const char *const forms[] = {
+	"--- %s\n+++ %s\n@@ -1 +1 @@\n-a\n+b\n",
+	"--- a/x\n+++ %s\n@@ -1 +1 @@\n-a\n+b\n",
+	"--- %s\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n",
+	"--- a/%s\n+++ b/%s\n@@ -1 +1 @@\n-a\n+b\n",
+	"--- /dev/null\n+++ %s\n@@ -0,0 +1 @@\n+b\n",
+	"--- /dev/null\n+++ b/%s\n@@ -0,0 +1 @@\n+b\n",
+	"--- %s\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n",
+	"--- \"%s\"\n+++ \"%s\"\n@@ -1 +1 @@\n-a\n+b\n",
+	"--- %s\t2026-01-01\n+++ %s\t2026-01-01\n@@ -1 +1 @@\n-a\n+b\n",
+	"diff --git a/%s b/%s\nnew file mode 100644\n",
+	"diff --git a/%s b/%s\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n",
+	"diff --git a/x b/%s\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n",
+	"diff --git \"a/%s\" \"b/%s\"\ndeleted file mode 100644\n",
+	"diff --git a/x b/y\nrename from %s\nrename to y\n",
+	"diff --git a/x b/y\nrename from x\nrename to %s\n",
+	"diff --git a/x b/y\ncopy from x\ncopy to %s\n",
+	"diff --git a/x b/y\ncopy from %s\ncopy to y\n",
+	"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- %s\n+++ %s\n@@ -1 +1 @@\n-a\n+b\n",
+	"*** Begin Patch\n*** Add File: %s\n+a\n*** End Patch\n",
+	"*** Begin Patch\n*** Delete File: %s\n*** End Patch\n",
+	"*** Begin Patch\n*** Update File: %s\n-a\n+b\n*** End Patch\n",
+	"*** Begin Patch\n*** Update File: x\n*** Move to: %s\n*** End Patch\n",
+	"*** Begin Patch\n*** Add File: ok\n+a\n*** Delete File: %s\n*** End Patch\n",
+};
+
+static enum tree_code parse_with(const char *form, const char *name)
+{
+	AUTO(patch_done) struct patch p = { 0 };
+	AUTO(str_done) struct str text = { .max = 4096 };
+	struct err e = { 0 };
+
+	for (const char *at = form; *at;) {
+		const char *mark = strstr(at, "%s");
+
+		str_addn(&text, at, mark ? (size_t)(mark - at) : strlen(at));
+		str_add(&text, mark ? name : "");
+		at = mark ? mark + 2 : at + strlen(at);
+	}
+	return patch_parse(&p, (struct span){ text.data, text.len }, &e) < 0 ? fail_code(&e)
+	                                                                     : TREE_OK;
+}
+
+TEST(names_that_lead_out_refuse_the_whole_patch)
+{
+	static const char *const outside[] = {
+		"../x",        "../../etc/passwd", "x/../../y", "x/../y", "..",
+		"x/..",        "./../x",           "x//..//y",  "/x",     "//x",
+		"/etc/passwd", "/dev/nullx",       "/dev/../x", "/..",
+	};
+	static const char *const inside[] = {
+		"x", "x/y", "..x", "x..", "...", "x/..y/z", "./x", "x/./y", "a/b",
+	};
+
+	/* quoted, as git writes it */
+	CHECK_INT(parse_with("--- \"a/%s\"\n+++ \"b/%s\"\n@@ -1 +1 @@\n-a\n+b\n", "..\\057x"),
+	          TREE_INVALID);
+	for (size_t i = 0; i < COUNT(forms); i++) {
+		for (size_t k = 0; k < COUNT(outside); k++) {
+			if (parse_with(forms[i], outside[k]) != TREE_INVALID)
+				printf("# taken: %s in %s", outside[k], forms[i]);
+			CHECK_INT(parse_with(forms[i], outside[k]), TREE_INVALID);
+		}
+		for (size_t k = 0; k < COUNT(inside); k++) {
+			if (parse_with(forms[i], inside[k]) != TREE_OK)
+				printf("# refused: %s in %s", inside[k], forms[i]);
+			CHECK_INT(parse_with(forms[i], inside[k]), TREE_OK);
+		}
+	}
+}
