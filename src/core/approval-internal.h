@@ -6,8 +6,14 @@
 #include "core/approval.h"
 #include "core/ledger.h"
 
-/* Foreign text as it may stand in a line; NULL of none. */
+/* Foreign text as it may stand in a line; of a long one the beginning, and a hash. NULL of none. */
 const char *approval_plain(struct arena *a, const char *text);
+/* The line that is approved. When it is cut, `detail` says so, and has the whole if that can be
+ * kept. */
+const char *approval_what(struct arena *a, const struct approval_ask *ask, json_t *detail);
+/* -1: the line is cut, and who says yes does not prove by `seen` (a SHA-256, or NULL) that the
+ * whole was shown. */
+int approval_was_seen(const struct approval_row *row, const char *seen, struct fail *f);
 const char *approval_copy(struct arena *a, const char *text); /* NULL of none */
 void approval_copy_row(struct arena *a, struct approval_row *to, const struct approval_row *from);
 

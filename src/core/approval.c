@@ -278,6 +278,7 @@ static bool is_same(const char *a, const char *b)
 
 struct search {
 	const struct approval_row *like;
+	bool is_single;
 	struct approval *same;
 	size_t n_sandbox, n_tenant;
 };
@@ -295,7 +296,8 @@ static void compare(void *entry, void *arg)
 		return;
 	s->n_sandbox += like->sandbox != NULL;
 	if (is_same(a->row.workspace, like->workspace) && strcmp(a->row.kind, like->kind) == 0 &&
-	    strcmp(a->row.what, like->what) == 0)
+	    strcmp(a->row.what, like->what) == 0 &&
+	    (!s->is_single || strcmp(a->row.detail, like->detail) == 0))
 		s->same = a;
 }
 
@@ -326,6 +328,8 @@ static void row_of(const struct approval_ask *ask, struct arena *a, struct appro
 {
 	uint64_t ms = ask->timeout_ms ? ask->timeout_ms : APPROVAL_MS;
 	int64_t now = core_now_ms();
+	AUTO(json_decrefp)
+	json_t *detail = ask->detail ? json_deep_copy(ask->detail) : json_object();
 
 	*out =
 	    (struct approval_row){ .tenant = ask->tenant,
@@ -334,20 +338,17 @@ static void row_of(const struct approval_ask *ask, struct arena *a, struct appro
 		                   .sandbox = approval_copy(a, ask->sandbox),
 		                   .workspace = approval_copy(a, ask->workspace),
 		                   .process = approval_copy(a, ask->process),
-		                   .what = approval_plain(a, ask->what),
+		                   .what = approval_what(a, ask, detail),
 		                   .why = approval_plain(a, ask->why),
 		                   .suggestion = approval_plain(a, ask->suggestion),
-		                   .detail = "{}",
 		                   .lasting = ask->is_lasting,
 		                   .created_ms = now,
 		                   .until_ms =
 		                       now + (int64_t)(ms < APPROVAL_MS_MAX ? ms : APPROVAL_MS_MAX),
 		                   .decided_ms = now };
-	if (ask->detail) {
-		AUTO(freep) char *text = json_dumps(ask->detail, JSON_COMPACT | JSON_ENSURE_ASCII);
+	AUTO(freep) char *text = json_dumps(detail, JSON_COMPACT | JSON_ENSURE_ASCII);
 
-		out->detail = arena_strdup(a, text);
-	}
+	out->detail = arena_strdup(a, text);
 }
 
 /* Somebody decided it before: whoever asks the same gets the same answer. */
@@ -413,7 +414,7 @@ int approval_ask(struct core *c, const struct approval_ask *ask, approval_done_f
 		return fail_set(f, FAIL_INVALID, "what is asked for, and who waits for it?");
 	if (is_covered(c, &row, &w, id))
 		return 0;
-	struct search s = { .like = &row };
+	struct search s = { .like = &row, .is_single = ask->is_single };
 
 	roster_each(&c->approvals->open, compare, &s);
 	if (s.same) {
@@ -486,6 +487,24 @@ void approvals_of_gone(struct core *c, const char *sandbox)
 		return;
 	roster_each(&c->approvals->open, gather_of, &g);
 	end_all(c, &g, "the sandbox is gone");
+}
+
+static void gather_rules_of(void *entry, void *arg)
+{
+	struct approval *a = entry;
+
+	if (strcmp(a->row.kind, approval_kind_name(APPROVAL_POLICY)) == 0)
+		gather_of(entry, arg);
+}
+
+void approvals_of_changed(struct core *c, const char *sandbox)
+{
+	struct gathered g = { .sandbox = sandbox };
+
+	if (!c->approvals || c->is_closing)
+		return;
+	roster_each(&c->approvals->open, gather_rules_of, &g);
+	end_all(c, &g, "the rules have changed since it was asked");
 }
 
 const struct approval_row *approval_find(const struct core *c, const char *id)
@@ -592,7 +611,7 @@ static int check_answer(const struct approval_answer *answer, const struct appro
 		return fail_set(f, FAIL_INVALID, "scope: it is not a sandbox that asks");
 	if (answer->scope == FOR_WORKSPACE && !row->workspace)
 		return fail_set(f, FAIL_INVALID, "scope: who asks has no workspace");
-	return 0;
+	return answer->is_allowed ? approval_was_seen(row, answer->seen, f) : 0;
 }
 
 static int64_t stands_until(const struct approval_answer *answer, int64_t now_ms)

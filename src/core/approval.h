@@ -3,8 +3,9 @@
  *
  * Who asks is told once: allowed, denied, or that nobody answered in time, which is a no. The same
  * `what` of the same sandbox (or of the same workspace, when it is no sandbox that asks) is one
- * question, however many ask it. A decision for the sandbox or the workspace stands until its time
- * is over, and answers the next who asks the same at once.
+ * question, however many ask it, unless each of them wants an answer of its own (`is_single`). A
+ * decision for the sandbox or the workspace stands until its time is over, and answers the next who
+ * asks the same at once.
  *
  * A decision is in the ledger, on disk, before it is in the store, and in the store before anybody
  * acts by it. One that was made, was too late, or came for a question that nobody asks any more
@@ -38,13 +39,15 @@ struct approval_ask {
 	const char *tenant;
 	const char *sandbox, *workspace, *process; /* NULL: none */
 	/* One canonical line that says it all: "connect to example.org:443". What cannot be shown
-	 * is escaped; of a very long one the rest is only hashed. */
+	 * is escaped; of a very long one the rest is hashed, and the whole is in the detail. */
 	const char *what;
 	const char *why;        /* in the asker's words, or NULL */
 	const char *suggestion; /* what would make the question unnecessary, or NULL */
 	const json_t *detail;   /* object, by kind; or NULL */
 	uint64_t timeout_ms;    /* 0: APPROVAL_MS */
 	bool is_lasting;        /* stays, also when nobody waits */
+	bool is_single;         /* joins none but one with the same `detail` */
+	bool is_cut;            /* `what` is not all of it, and nobody has the rest: never a yes */
 };
 
 /* `row` is borrowed for the time of the call. */
@@ -66,6 +69,9 @@ int approval_ask(struct core *c, const struct approval_ask *ask, approval_done_f
 void approval_cancel(struct core *c, const void *arg);
 /* The sandbox is gone, and what it asks. */
 void approvals_of_gone(struct core *c, const char *sandbox);
+/* The rules of a sandbox have changed: what was asked about the old ones shows another difference
+ * than an answer would make. */
+void approvals_of_changed(struct core *c, const char *sandbox);
 
 struct approval_answer {
 	const char *id;
@@ -74,6 +80,7 @@ struct approval_answer {
 	enum approval_scope scope;
 	uint64_t for_ms;   /* how long it stands; 0: APPROVAL_STANDS_MS. Only for more than once */
 	const char *note;  /* or NULL */
+	const char *seen;  /* SHA-256 of the whole text, of a question whose line is cut; or NULL */
 	const char *actor; /* who decides */
 };
 /* f NULL: it is decided like that, now or before. Called once, not before approval_decide()

@@ -5,26 +5,14 @@
 #include "core/approval-internal.h"
 
 #include "core/details.h"
+#include "wire/escape.h"
 #include "wire/hash.h"
-#include "wire/utf8.h"
 
 #define TEXT_MAX (STORE_TEXT_MAX - 128) /* what is cut says so, and what was cut has a hash */
+#define WHOLE_MAX (32u << 10)           /* of a text that is cut: all of it, beside it */
+#define CUT "cut"
 
 /* ---- texts ------------------------------------------------------------------------------- */
-
-static void add_shown(struct str *out, const char *text, bool is_utf8)
-{
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-		if (*p < ' ' || *p == 0x7f || (*p >= 0x80 && !is_utf8)) {
-			str_addf(out, "\\x%02x", *p);
-		} else if (*p == 0xc2 && p[1] < 0xa0) { /* C1: control characters too */
-			str_addf(out, "\\u00%02x", p[1]);
-			p++;
-		} else {
-			str_addn(out, p, 1);
-		}
-	}
-}
 
 /* Bytes of a character that was cut do not stay. */
 static size_t whole(const char *text, size_t n)
@@ -34,26 +22,66 @@ static size_t whole(const char *text, size_t n)
 	return n;
 }
 
-/* Foreign text as it may stand in a line; NULL of none. */
-const char *approval_plain(struct arena *a, const char *text)
+/* Foreign text as a person may see it, on one line. */
+static char *escaped(struct arena *a, const char *text)
 {
-	AUTO(str_done) struct str out = { .max = 8ul * STORE_TEXT_MAX };
-	struct utf8 check = { 0 };
+	AUTO(str_done) struct str out = { .max = 16ul * strlen(text) + 1 };
+
+	escape_text(text, &out);
+	return arena_strdup(a, str_text(&out));
+}
+
+/* The same with a hash of all of `text` in the place of what does not fit into a row. */
+static const char *shortened(struct arena *a, const char *text, const char *shown)
+{
 	char sum[TREE_HASH_TEXT];
+	size_t n = strlen(shown);
 
-	if (!text || !text[0])
-		return NULL;
-	bool is_utf8 = utf8_feed(&check, text, strlen(text)) && utf8_is_whole(&check);
-
-	add_shown(&out, text, is_utf8);
-	if (out.len <= TEXT_MAX && !out.overflow)
-		return arena_strdup(a, str_text(&out));
+	if (n <= TEXT_MAX)
+		return shown;
 	hash_of(span_of(text), sum);
-	size_t n = whole(str_text(&out), TEXT_MAX);
-	char *cut = arena_strndup(a, str_text(&out), n + sizeof sum + 16);
+	n = whole(shown, TEXT_MAX);
+	char *cut = arena_strndup(a, shown, n + sizeof sum + 16);
 
 	snprintf(cut + n, sizeof sum + 16, "... (sha256:%s)", sum);
 	return cut;
+}
+
+const char *approval_plain(struct arena *a, const char *text)
+{
+	return text && text[0] ? shortened(a, text, escaped(a, text)) : NULL;
+}
+
+const char *approval_what(struct arena *a, const struct approval_ask *ask, json_t *detail)
+{
+	if (!ask->what || !ask->what[0])
+		return NULL;
+	const char *shown = escaped(a, ask->what), *what = shortened(a, ask->what, shown);
+
+	if (what != shown || ask->is_cut)
+		json_object_set_new(detail, CUT, json_true());
+	if (what != shown && !ask->is_cut && strlen(shown) <= WHOLE_MAX)
+		json_object_set_new(detail, "what", json_string(shown));
+	return what;
+}
+
+int approval_was_seen(const struct approval_row *row, const char *seen, struct fail *f)
+{
+	AUTO(json_decrefp) json_t *detail = json_loads(row->detail ? row->detail : "{}", 0, NULL);
+	const char *text = json_string_value(json_object_get(detail, "what"));
+	char sum[TREE_HASH_TEXT];
+
+	if (!json_is_true(json_object_get(detail, CUT)))
+		return 0;
+	if (!text)
+		return fail_set(f, FAIL_INVALID,
+		                "%s is too long to be shown whole: it can only be denied", row->id);
+	hash_of(span_of(text), sum);
+	if (!seen || strcmp(seen, sum) != 0)
+		return fail_set(f, FAIL_INVALID,
+		                "seen: what is cut in this question: show detail.what to who "
+		                "decides, and send its SHA-256 with the decision");
+	return 0;
 }
 
 const char *approval_copy(struct arena *a, const char *text)

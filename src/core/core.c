@@ -24,6 +24,7 @@
 #include "core/notes.h"
 #include "core/process.h"
 #include "core/repo.h"
+#include "core/reserve.h"
 #include "core/scanner.h"
 #include "core/secret.h"
 #include "core/template.h"
@@ -254,6 +255,7 @@ int core_open(struct core *c, struct loop *l, const struct core_config *config, 
 	};
 	c->busy_ms = core_mono_ms();
 	c->nudge.fired = nudge_fired;
+	c->pace.begin = sbx_end_begin;
 	int r = timers_init(&c->timers, l);
 	if (r < 0)
 		return err_sys(e, -r, "make the timer");
@@ -339,6 +341,7 @@ void core_close(struct core *c)
 	secrets_close(c);
 	scanners_close(c);
 	trees_close(c);
+	reserve_close(c);
 	maker_close(c);
 	timers_done(&c->timers, c->loop);
 	fd_close(&c->logs_fd);

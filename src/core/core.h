@@ -41,6 +41,7 @@
 #include "base/vec.h"
 #include "core/fail.h"
 #include "core/id.h"
+#include "core/pace.h"
 #include "core/roster.h"
 #include "io/loop.h"
 #include "io/timer.h"
@@ -96,6 +97,7 @@ struct core {
 	struct census *census;        /* the last one; NULL: none yet (census.h) */
 	struct census_op *census_ops; /* under way */
 	struct gc_job *gc_jobs;       /* gc.h */
+	struct reserve *reserve;      /* reserve.h; NULL: no workspace was used yet */
 	struct fsck *fscks;           /* fsck.h */
 	struct flatten *flatten;      /* the one under way, or NULL (flatten.h) */
 	struct image_import *imports; /* image.h */
@@ -107,7 +109,12 @@ struct core {
 	/* Whose request is being worked on, "uid:0" or "token:tk_…": what begins meanwhile is on
 	 * record as begun by him. NULL: nobody's. */
 	const char *actor;
+	/* Told of the id of what that request makes, before it is on its way to the store; NULL:
+	 * nobody asks (core_made()). */
+	void (*made)(void *arg, const char *id);
+	void *made_arg;
 	struct roster sandboxes;  /* by id: every one that is not gone */
+	struct pace pace;         /* how many of them end at once */
 	struct roster processes;  /* by id: those that live, or that somebody waits for */
 	struct roster workspaces; /* by id: those that somebody works with */
 	struct watch store_watch;
@@ -141,3 +148,9 @@ void core_close(struct core *c);
 void core_nudge_soon(struct core *c); /* what is lazy goes on record in a moment */
 int64_t core_now_ms(void);            /* wall clock, for records */
 uint64_t core_mono_ms(void);          /* for deadlines */
+
+static inline void core_made(const struct core *c, const char *id)
+{
+	if (c->made)
+		c->made(c->made_arg, id);
+}

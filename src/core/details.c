@@ -48,7 +48,7 @@ static json_t *violations_of(const struct channel_end *end)
 	} rows[] = {
 		{ "mem", end->oom_kills },         { "pids", end->pids_denied },
 		{ "output", end->dropped_bytes },  { "disk", end->is_disk_full },
-		{ "inodes", end->is_inodes_full },
+		{ "inodes", end->is_inodes_full }, { "filters", end->filters_denied },
 	};
 	json_t *list = json_array();
 

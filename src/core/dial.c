@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "os/pulse.h"
 #include "os/sock.h"
 
 #define LEAVE_MS 2000 /* then the worker is ended: it hangs on somebody who reads nothing */
@@ -93,6 +94,7 @@ struct dial *dial_start(struct sbx *s, uint16_t port, uint32_t time_ms, struct f
 		return NULL;
 	}
 	AUTO(fd_close) int theirs = ends[1];
+	(void)os_refuse_fds(ends[0]);
 	struct dial *d = mem_alloc(sizeof *d);
 
 	*d = (struct dial){ .core = s->core, .fd = ends[0] };

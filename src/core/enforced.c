@@ -67,18 +67,32 @@ static enum host_mode mode_of(const struct core *c)
 	return c->host.is_root ? HOST_ROOT : HOST_ROOTLESS;
 }
 
+static struct enforce_host host_of(const struct core *c, struct cgroup *cg, uint32_t walls)
+{
+	host_cgroup(&c->host, cg);
+	return (struct enforce_host){ .is_root = c->host.is_root,
+		                      .cgroup = cg,
+		                      .walls = walls,
+		                      .has_secrets = true,
+		                      .net_error = (int)c->host.net_error };
+}
+
+void enforced_proved(const struct core *c, const struct spec *s, uint32_t walls,
+                     struct enforced_texts *out)
+{
+	struct cgroup cg;
+	const struct enforce_host host = host_of(c, &cg, walls);
+
+	enforced_print(s, &host, out);
+}
+
 int enforced_judge(const struct core *c, const struct spec *s, struct enforced_texts *out,
                    struct fail *f)
 {
 	struct err e = { 0 };
 	struct cgroup cg;
+	const struct enforce_host host = host_of(c, &cg, WALLS_ALL);
 
-	host_cgroup(&c->host, &cg);
-	struct enforce_host host = { .is_root = c->host.is_root,
-		                     .cgroup = &cg,
-		                     .has_landlock = c->host.landlock_abi > 0,
-		                     .has_secrets = true,
-		                     .net_error = (int)c->host.net_error };
 	if (enforce_check(s, &host, &e) < 0) {
 		const char *field = enforce_lacking(s, &host);
 

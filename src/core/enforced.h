@@ -15,6 +15,10 @@ struct enforced_texts {
 };
 void enforced_print(const struct spec *s, const struct enforce_host *host,
                     struct enforced_texts *out);
+/* Walls that the proof of a launch has seen (engine/proof.h), and no more. */
+void enforced_proved(const struct core *c, const struct spec *s, uint32_t walls,
+                     struct enforced_texts *out);
+/* Before the launch: what has to be proved before anything runs. */
 int enforced_judge(const struct core *c, const struct spec *s, struct enforced_texts *out,
                    struct fail *f) MUST_USE;
 /* Adds to an error of a launch what to type, if this host tells why; when the walls themselves did

@@ -45,6 +45,7 @@ static void look_at(void *entry, void *arg)
 	struct fail f;
 
 	(void)arg;
+	sbx_look_alive(s);
 	if (sbx_end_due(s) || !is_over(s))
 		return;
 	if (s->life & (LIFE_PAUSE | LIFE_STOP))

@@ -33,6 +33,13 @@ int fail_err(struct fail *f, const struct err *e)
 	return fail_set(f, of_kind[e->kind], "%s", e->msg);
 }
 
+int fail_unsent(struct fail *f, const struct err *e)
+{
+	if (e->kind != ERR_LIMIT)
+		return fail_err(f, e);
+	return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded: %s; try again", e->msg);
+}
+
 int fail_unstored(struct fail *f, const char *what, bool is_disk_full)
 {
 	return fail_set(f, FAIL_BACKEND_ERROR, "%s%s%s", what,

@@ -6,6 +6,8 @@
 
 #include "base/fd.h"
 #include "core/workspace.h"
+#include "os/net.h"
+#include "os/pulse.h"
 #include "os/sock.h"
 
 struct worker {
@@ -195,8 +197,8 @@ static void ready(struct watch *watch, uint32_t events)
 			w->job->room(w->job);
 		return; /* the worker may be gone; what else there is comes again */
 	}
-	ssize_t n = recv(watch->fd, packet, sizeof packet, MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	int n = os_recv_some(watch->fd, packet, sizeof packet);
+	if (n == -EAGAIN)
 		return;
 	if (n <= 0 || tree_packet_parse(packet, (size_t)n, &p, &e) < 0)
 		worker_end(w);
@@ -224,6 +226,7 @@ static struct worker *worker_new(struct sbx *s, struct fail *f)
 		return NULL;
 	}
 	struct worker *w = mem_alloc(sizeof *w);
+	(void)os_refuse_fds(ours);
 	*w = (struct worker){ .watch = { .fd = fd_take(&ours), .ready = ready }, .sandbox = s };
 	w->idle.fired = idle_long;
 	(void)fcntl(w->watch.fd, F_SETFL, O_NONBLOCK);

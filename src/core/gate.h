@@ -35,6 +35,7 @@ int gate_answer(struct sbx *s, uint64_t ask, bool is_allowed); /* 0 or -errno */
 
 /* The canonical words of a question (approval.h), and what would make it unnecessary. */
 enum approval_kind gate_words(const struct gate_ask *a, struct str *what, struct str *hint);
+bool gate_words_are_cut(const struct gate_ask *a); /* the gate sent less than all of the request */
 /* What was last asked about a host, or what stands for it; -1: nothing. */
 struct approval_row;
 int gate_asked(struct sbx *s, const char *name, uint16_t port, struct arena *a,

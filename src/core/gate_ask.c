@@ -15,11 +15,15 @@
 
 #define SOONER_MS 1000
 #define WHAT_MAX 4096
+#define ANSWERED_MAX 256 /* questions whose requests may still be told of */
 
+/* A question of the gate; once it is answered, by which approval that was. */
 struct gate_held {
 	struct gate_held *next;
 	struct sbx *sandbox;
 	uint64_t ask;
+	char approval[ID_SIZE];
+	bool is_over;
 };
 
 static void held_free(struct gate_held *h)
@@ -32,6 +36,21 @@ static void held_free(struct gate_held *h)
 	free(h);
 }
 
+/* Kept for the records of what was asked for; the oldest go. */
+static void held_over(struct gate_held *h)
+{
+	struct gate_held *last = NULL;
+	size_t n = 0;
+
+	h->is_over = true;
+	for (struct gate_held *x = h->sandbox->held; x; x = x->next) {
+		n += x->is_over;
+		last = x->is_over ? x : last;
+	}
+	if (n > ANSWERED_MAX)
+		held_free(last);
+}
+
 /* No answer in time is not told: the gate knows, and its record says so. */
 static void decided(void *arg, const struct approval_row *row)
 {
@@ -39,7 +58,7 @@ static void decided(void *arg, const struct approval_row *row)
 
 	if (row->state != APPROVAL_EXPIRED)
 		(void)gate_answer(h->sandbox, h->ask, approval_is_allowed(row)); /* or it is dead */
-	held_free(h);
+	held_over(h);
 }
 
 /* The only one that runs: it is this one that waits. */
@@ -64,12 +83,22 @@ static void say_why(struct str *out, const struct gate_ask *a, const struct px *
 		str_addf(out, ", while it runs %s", p->argv);
 }
 
+/* Asks one question for one request: only a connection, and the first use of a secret, are asked
+ * for once for all that want the same. */
+static bool is_single(const struct gate_ask *a)
+{
+	return a->kind != GATE_ASK_CONNECT && !a->is_first;
+}
+
 static json_t *detail_of(const struct gate_ask *a)
 {
 	const struct {
 		const char *key, *text;
 	} rows[] = { { "method", a->method },
 		     { "path", a->path },
+		     { "query", a->query },
+		     { "query_sha256", a->content.query_hash },
+		     { "body_sha256", a->content.body_hash },
 		     { "secret", a->secret },
 		     { "refs", a->refs } };
 	json_t *o = json_pack("{ss,si,ss}", "host", a->name, "port", (int)a->port, "rule", a->rule);
@@ -77,6 +106,15 @@ static json_t *detail_of(const struct gate_ask *a)
 	for (size_t i = 0; i < COUNT(rows); i++)
 		if (rows[i].text[0])
 			json_object_set_new(o, rows[i].key, json_string(rows[i].text));
+	if (a->content.body_hash[0])
+		json_object_set_new(o, "body_bytes",
+		                    json_integer((json_int_t)a->content.body_bytes));
+	if (a->content.is_partial)
+		json_object_set_new(o, "body_partial", json_true());
+	if (a->content.is_stream)
+		json_object_set_new(o, "stream", json_true());
+	if (is_single(a)) /* so that no two are the same */
+		json_object_set_new(o, "number", json_integer((json_int_t)a->ask));
 	return o;
 }
 
@@ -114,12 +152,13 @@ static int ask_person(struct gate_held *h, const struct gate_ask *a, struct fail
 	struct sbx *s = h->sandbox;
 	AUTO(str_done) struct str why = { .max = STORE_TEXT_MAX };
 	AUTO(str_done) struct str what = { .max = WHAT_MAX }, suggestion = { .max = WHAT_MAX };
-	char id[ID_SIZE];
 	uint32_t sooner = a->timeout_ms / 10 < SOONER_MS ? a->timeout_ms / 10 : SOONER_MS;
 	struct approval_ask ask = asker(s);
 
 	ask.kind = gate_words(a, &what, &suggestion);
 	ask.timeout_ms = a->timeout_ms - sooner;
+	ask.is_single = is_single(a);
+	ask.is_cut = what.overflow || gate_words_are_cut(a);
 	ask.what = str_text(&what);
 	ask.suggestion = str_text(&suggestion);
 	say_why(&why, a, ask.process ? only_process(s) : NULL);
@@ -129,7 +168,7 @@ static int ask_person(struct gate_held *h, const struct gate_ask *a, struct fail
 	json_t *detail = detail_of(a);
 
 	ask.detail = detail;
-	int r = approval_ask(s->core, &ask, decided, h, id, f);
+	int r = approval_ask(s->core, &ask, decided, h, h->approval, f);
 
 	json_decref(detail);
 	return r;
@@ -169,10 +208,10 @@ void gate_on_unask(struct sbx *s, const void *bytes, size_t n)
 	memcpy(&over, bytes, sizeof over);
 	for (struct gate_held *h = s->held, *next; h; h = next) {
 		next = h->next;
-		if (h->ask != over.ask)
+		if (h->ask != over.ask || h->is_over)
 			continue;
 		approval_cancel(s->core, h);
-		held_free(h);
+		held_over(h);
 	}
 }
 
@@ -204,18 +243,16 @@ int gate_asked(struct sbx *s, const char *name, uint16_t port, struct arena *a,
 	return find_decision(s, &ask, a, out);
 }
 
-/* A record does not say what was asked: which of the questions that it could have been there was.
- * The refs of a push are not in it. */
+/* By its number, while this daemon has asked; else by its words, of which a record has enough for
+ * a connection and for the first use of a secret. */
 void gate_approval_of(struct sbx *s, const struct gate_record *r, char id[ID_SIZE])
 {
 	static const struct {
 		enum gate_ask_kind kind;
-		bool is_first, is_request, has_secret;
+		bool is_first, is_request;
 	} questions[] = {
-		{ GATE_ASK_CONNECT, false, false, false },
-		{ GATE_ASK_REQUEST, false, true, false },
-		{ GATE_ASK_SECRET, false, true, true },
-		{ GATE_ASK_SECRET, true, true, true },
+		{ GATE_ASK_CONNECT, false, false },
+		{ GATE_ASK_SECRET, true, true },
 	};
 	AUTO(arena_done) struct arena a = { 0 };
 	struct gate_ask ask = { .port = r->port };
@@ -225,15 +262,17 @@ void gate_approval_of(struct sbx *s, const struct gate_record *r, char id[ID_SIZ
 	id[0] = '\0';
 	if (r->decision != GATE_ASKED_ALLOW && r->decision != GATE_ASKED_DENY)
 		return;
+	for (const struct gate_held *h = s->held; h && r->ask; h = h->next)
+		if (h->ask == r->ask && h->approval[0]) {
+			snprintf(id, ID_SIZE, "%s", h->approval);
+			return;
+		}
 	snprintf(ask.name, sizeof ask.name, "%s", r->name);
-	snprintf(ask.method, sizeof ask.method, "%s", r->method);
-	snprintf(ask.path, sizeof ask.path, "%s", r->path);
 	snprintf(ask.secret, sizeof ask.secret, "%s", r->secret);
 	for (size_t i = 0; i < COUNT(questions) && !id[0]; i++) {
 		ask.kind = (uint8_t)questions[i].kind;
 		ask.is_first = questions[i].is_first;
-		if (questions[i].is_request == is_request &&
-		    (!questions[i].has_secret || r->secret[0]) &&
+		if (questions[i].is_request == is_request && (!is_request || r->secret[0]) &&
 		    find_decision(s, &ask, &a, &found) == 0)
 			snprintf(id, ID_SIZE, "%s", found.id);
 	}

@@ -11,10 +11,15 @@ static void add_where(struct str *out, const struct gate_ask *a)
 	str_addf(out, "%s:%u", a->name, a->port);
 }
 
-/* Of two that are cut nobody can say that they are the same. */
+static bool is_path_cut(const struct gate_ask *a)
+{
+	return strlen(a->path) + 1 >= sizeof a->path || strlen(a->refs) + 1 >= sizeof a->refs;
+}
+
+/* Of two that are cut nobody can say that they are the same. A query that is cut has its hash. */
 static void add_cut(struct str *out, const struct gate_ask *a)
 {
-	if (strlen(a->path) + 1 >= sizeof a->path || strlen(a->refs) + 1 >= sizeof a->refs)
+	if (is_path_cut(a))
 		str_addf(out, " ... (cut; number %llu)", (unsigned long long)a->ask);
 }
 
@@ -26,11 +31,33 @@ static void say_connect(const struct gate_ask *a, struct str *what, struct str *
 	add_where(hint, a);
 }
 
+/* What would be sent besides the path. Bytes that were not looked at make no two requests the
+ * same. */
+static void add_content(struct str *out, const struct gate_ask *a)
+{
+	const struct gate_content *c = &a->content;
+	const unsigned long long n = c->body_bytes;
+
+	if (a->query[0])
+		str_addf(out, "?%s", a->query);
+	if (c->is_partial)
+		str_addf(out,
+		         " with a body of more than %llu bytes, of which only the first %llu were "
+		         "looked at: sha256:%s (number %llu)",
+		         n, n, c->body_hash, (unsigned long long)a->ask);
+	else if (c->body_hash[0])
+		str_addf(out, " with a body of %llu bytes, sha256:%s", n, c->body_hash);
+	if (c->is_stream)
+		str_addf(out, " and a stream behind it that nobody looks at (number %llu)",
+		         (unsigned long long)a->ask);
+}
+
 static void say_request(const struct gate_ask *a, struct str *what, struct str *hint)
 {
 	str_addf(what, "send %s ", a->method);
 	add_where(what, a);
 	str_add(what, a->path);
+	add_content(what, a);
 	add_cut(what, a);
 	str_addf(hint, "net.http: {host: %s, methods: [%s]} without ask", a->name, a->method);
 }
@@ -42,6 +69,7 @@ static void say_secret(const struct gate_ask *a, struct str *what, struct str *h
 		str_addf(what, "%s ", a->method);
 	add_where(what, a);
 	str_add(what, a->is_first ? "" : a->path);
+	add_content(what, a);
 	add_cut(what, a);
 	str_addf(hint, "caisson secret set %s without --approve", a->secret);
 }
@@ -72,6 +100,11 @@ static const struct {
 };
 /* clang-format on */
 _Static_assert(COUNT(kinds) == GATE_ASK_KINDS, "a kind has no words");
+
+bool gate_words_are_cut(const struct gate_ask *a)
+{
+	return is_path_cut(a) || strlen(a->query) + 1 >= sizeof a->query;
+}
 
 enum approval_kind gate_words(const struct gate_ask *a, struct str *what, struct str *hint)
 {

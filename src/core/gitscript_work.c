@@ -160,9 +160,15 @@ const char git_script_push[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
 /* What it was of, where standard output is taken. */
 #define TELL_TREE "echo \"tree $head $(git rev-parse \"$head^{tree}\")\" >&2\n"
 
+/* With refs of its own: git leaves out a ref that has moved since it was read, and a command may
+ * commit meanwhile. */
 const char git_script_bundle[] = PRELUDE OWN OBJECTS_OURS REFS HAS_HEAD
 	"[ -z \"$1\" ] || ! git merge-base --is-ancestor $head \"$1\" || exit 15\n"
-	"git bundle create -q - HEAD $(git symbolic-ref -q HEAD || :) ${1:+^$1}\n"
+	"[ -z \"$1\" ] || set -- \"$(git rev-parse -q --verify \"$1^{commit}\" || echo \"$1\")\"\n"
+	"branch=$(git symbolic-ref -q HEAD || :)\n"
+	"rm -f /tmp/git/refs /tmp/git/packed-refs && mkdir -p /tmp/git/refs/heads\n"
+	"[ -z \"$branch\" ] || git update-ref \"$branch\" $head\n"
+	"git bundle create -q - HEAD $branch ${1:+^$1}\n"
 	TELL_TREE;
 
 /* Of two commits: what was accepted, whatever became of the files. */

@@ -6,6 +6,8 @@
 #include "core/approval.h"
 #include "core/maker.h"
 #include "io/journal.h"
+#include "os/net.h"
+#include "os/pulse.h"
 #include "os/sock.h"
 #include "wire/hook.h"
 
@@ -87,11 +89,10 @@ static void ready(struct watch *w, uint32_t events)
 {
 	struct hook *h = (struct hook *)(void *)w;
 	struct hook_end end;
-	size_t n_fds = 0;
 
 	if (events & EPOLLOUT)
 		flush(h);
-	int n = os_recv(w->fd, &end, sizeof end, NULL, &n_fds);
+	int n = os_recv_some(w->fd, &end, sizeof end);
 
 	if (n == -EAGAIN)
 		return;
@@ -115,6 +116,7 @@ static void given(void *arg, int socket_fd, const struct err *e)
 		timer_set(&h->core->timers, &h->again, 10ull * AGAIN_MS);
 		return;
 	}
+	(void)os_refuse_fds(fd);
 	h->watch = (struct watch){ .fd = fd_take(&fd), .ready = ready };
 	if (loop_add(h->core->loop, &h->watch, EPOLLIN) < 0)
 		fd_close(&h->watch.fd);

@@ -95,7 +95,7 @@ int image_remove(struct core *c, const char *tenant, const char *name, struct st
 	if (store_workspace_by_root(c->store, row.tree, &a, &user, &e) == 0)
 		return fail_set(f, FAIL_BUSY, "image: the root of workspace %s is of it", user.id);
 	if (store_image_drop(c->store, tenant, name, row.tree, call, &e) < 0)
-		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
+		return fail_unsent(f, &e);
 	return 0;
 }
 
@@ -129,7 +129,7 @@ int image_retire(struct core *c, const char *tenant, const char *name, struct fa
 		return fail_set(f, FAIL_BUSY, "image: sandbox %s has it", s->id);
 	if (store_image_drop(c->store, tenant, name, row.tree,
 	                     (struct store_call){ .done = retired, .arg = c }, &e) < 0)
-		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
+		return fail_unsent(f, &e);
 	return 0;
 }
 

@@ -111,7 +111,7 @@ static void sealed(void *arg, uint64_t num, const struct fail *f)
 	                    &e) == 0)
 		return;
 	if (im->fail.code == FAIL_NONE)
-		fail_set(&im->fail, FAIL_BACKEND_ERROR, "the store is overloaded");
+		fail_unsent(&im->fail, &e);
 	end(im);
 }
 

@@ -120,7 +120,7 @@ static void users_read(void *arg, const struct service_end *e)
 	                    (struct store_call){ .done = named, .arg = t, .is_durable = true },
 	                    &full) == 0)
 		return;
-	fail_set(&t->fail, FAIL_BACKEND_ERROR, "the store is overloaded");
+	fail_unsent(&t->fail, &full);
 	end(t);
 }
 

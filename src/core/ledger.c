@@ -8,6 +8,8 @@
 #include "core/maker.h"
 #include "core/spool.h"
 #include "io/journal.h"
+#include "os/net.h"
+#include "os/pulse.h"
 #include "os/sock.h"
 #include "wire/ledger_text.h"
 
@@ -342,8 +344,7 @@ static void ready(struct watch *w, uint32_t events)
 	if (events & EPOLLOUT)
 		flush(l);
 	for (int i = 0; i < LOOP_BATCH && l->watch.fd >= 0; i++) {
-		size_t n_fds = 0;
-		int n = os_recv(w->fd, &p, sizeof p, NULL, &n_fds);
+		int n = os_recv_some(w->fd, &p, sizeof p);
 
 		if (n == -EAGAIN)
 			return;
@@ -364,6 +365,7 @@ static int take_socket(struct ledger *l, int socket_fd)
 
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
 		return -errno;
+	(void)os_refuse_fds(fd);
 	l->watch.fd = fd_take(&fd);
 	int r = loop_add(l->core->loop, &l->watch, EPOLLIN);
 	if (r < 0)

@@ -13,6 +13,8 @@
 #include "core/shells.h"
 #include "core/tripped.h"
 #include "core/workspace.h"
+#include "os/net.h"
+#include "os/pulse.h"
 #include "os/sock.h"
 
 struct link_waiting {
@@ -292,6 +294,9 @@ static void take(struct link *l, const struct channel_packet *m)
 	case CH_END:
 		take_gone(s, m);
 		break;
+	case CH_PROVED:
+		sbx_on_proved(s, m->data, m->head.len);
+		break;
 	case CH_SHELL:
 		shells_on_state(s, m->head.num, m->data, m->head.len);
 		break;
@@ -325,17 +330,17 @@ static void ready(struct watch *w, uint32_t events)
 		flush(l);
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
-	ssize_t n = recv(w->fd, &m, sizeof m, MSG_DONTWAIT);
+	int n = os_recv_some(w->fd, &m, sizeof m);
 
-	if (n < 0 &&
-	    errno == ECONNRESET) /* it left a word of ours unread; its own are still there */
-		n = recv(w->fd, &m, sizeof m, MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -ECONNRESET) /* it left a word of ours unread; its own are still there */
+		n = os_recv_some(w->fd, &m, sizeof m);
+	if (n == -EAGAIN)
 		return;
 	if (n <= 0) {
 		sbx_on_lost(l->sandbox);
 		return;
 	}
+	sbx_heard(l->sandbox);
 	if ((size_t)n >= sizeof m.head && m.head.len == (size_t)n - sizeof m.head)
 		take(l, &m);
 }
@@ -352,6 +357,7 @@ int link_open(struct link *l, int *fd)
 	l->is_expected = false;
 	l->watch = (struct watch){ .fd = *fd, .ready = ready };
 	(void)fcntl(*fd, F_SETFL, O_NONBLOCK);
+	(void)os_refuse_fds(*fd);
 	int r = loop_add(l->sandbox->core->loop, &l->watch, EPOLLIN);
 	if (r < 0) {
 		l->watch.fd = -1;

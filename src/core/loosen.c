@@ -9,6 +9,7 @@
 #include "core/policy.h"
 #include "core/workspace.h"
 #include "io/journal.h"
+#include "wire/jsondiff.h"
 
 #define AGAIN_MS 500
 #define SETTLE_MS 50
@@ -51,6 +52,18 @@ static bool try_later(struct loosening *l, const struct sbx *s, const struct fai
 	return true;
 }
 
+/* A person approved of a difference: it is only made to the rules that it was shown for. */
+static bool is_as_shown(const struct loosening *l, const struct sbx *s, struct fail *f)
+{
+	AUTO(json_decrefp) json_t *spec = json_loads(s->spec_text, 0, NULL);
+	const json_t *now = json_object_get(spec, "net"), *then = json_object_get(l->detail, "now");
+
+	if (json_equal(now, then) || (!now && !then))
+		return true;
+	fail_set(f, FAIL_CONFLICT, "the rules have changed since it was asked");
+	return false;
+}
+
 static void try_rules(struct timer *t)
 {
 	struct loosening *l = (struct loosening *)(void *)t;
@@ -59,7 +72,8 @@ static void try_rules(struct timer *t)
 
 	if (try_later(l, s, &f))
 		return;
-	if (s && policy_change(s, json_object_get(l->detail, "net"), true, changed, l, &f) == 0)
+	if (s && is_as_shown(l, s, &f) &&
+	    policy_change(s, json_object_get(l->detail, "net"), true, changed, l, &f) == 0)
 		return;
 	if (!try_later(l, s, &f))
 		over(l, &f);
@@ -115,21 +129,26 @@ static int ask(struct sbx *s, struct approval_ask *a, char id[ID_SIZE], struct f
 
 int policy_ask(struct sbx *s, const json_t *net, const char *why, char id[ID_SIZE], struct fail *f)
 {
-	AUTO(str_done) struct str what = { .max = SPEC_BYTES_MAX };
-	AUTO(freep) char *text = json_dumps(net, JSON_COMPACT | JSON_SORT_KEYS);
-	json_t *spec = json_loads(s->spec_text, 0, NULL);
-	json_t *detail = json_pack("{sO}", "net", net);
+	AUTO(str_done) struct str what = { .max = 2ul * SPEC_BYTES_MAX };
+	AUTO(json_decrefp) json_t *spec = json_loads(s->spec_text, 0, NULL);
+	AUTO(json_decrefp) json_t *detail = json_pack("{sO}", "net", net);
+	AUTO(json_decrefp) json_t *next = NULL;
+	const json_t *now = json_object_get(spec, "net"), *line;
+	size_t i;
 
-	str_addf(&what, "change the rules of its network to %s", text);
+	if (policy_next(s, net, &next, f) < 0)
+		return -1;
+	json_t *lines = json_difference(now, next);
+
+	str_add(&what, "change the rules of its network: ");
+	json_array_foreach(lines, i, line)
+	    str_addf(&what, "%s%s", i > 0 ? ", " : "", json_string_value(line));
+	json_object_set_new(detail, "difference", lines);
 	json_object_set(detail, "now", json_object_get(spec, "net"));
 	struct approval_ask a = {
 		.kind = APPROVAL_POLICY, .what = str_text(&what), .why = why, .detail = detail
 	};
-	int r = ask(s, &a, id, f);
-
-	json_decref(spec);
-	json_decref(detail);
-	return r;
+	return ask(s, &a, id, f);
 }
 
 int sbx_ask_wall(struct sbx *s, uint64_t wall_ms, const char *why, char id[ID_SIZE], struct fail *f)

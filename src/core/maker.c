@@ -238,6 +238,17 @@ void maker_clean(struct core *c, int slot)
 	clean_again(&l->timer);
 }
 
+void maker_kill(struct core *c, int slot, const char *name)
+{
+	struct launch_packet *p = mem_alloc(sizeof *p);
+
+	p->head = (struct launch_head){ .type = L_KILL, .tag = expect(c->maker, NULL, NULL, NULL) };
+	p->kill = (struct launch_kill){ .slot = slot };
+	snprintf(p->kill.name, sizeof p->kill.name, "%s", name);
+	put(c->maker, p, sizeof p->kill, -1);
+	free(p);
+}
+
 static void cleaning_free(struct cleaning *l)
 {
 	struct cleaning **at = &l->core->maker->cleanings;

@@ -45,3 +45,5 @@ void maker_vault(struct core *c, const struct vault_open *open, given_fn *done, 
 void maker_cancel(struct core *c, const void *arg);
 void maker_clean(struct core *c,
                  int slot); /* its monitor is dead, and was no child of this launcher */
+/* SIGKILL for the monitor of that slot, if it has that name. Its end is told as any other. */
+void maker_kill(struct core *c, int slot, const char *name);

@@ -289,21 +289,21 @@ static json_t *digest_of(const struct px *p)
 static void add_met(const struct channel_end *end, json_t *data)
 {
 	const struct {
-		enum limit_id limit;
+		const char *limit;
 		uint64_t count;
-	} rows[] = { { LIMIT_MEM, end->oom_kills },
-		     { LIMIT_PIDS, end->pids_denied },
-		     { LIMIT_OUTPUT, end->dropped_bytes > 0 },
-		     { LIMIT_DISK, end->is_disk_full },
-		     { LIMIT_INODES, end->is_inodes_full } };
+	} rows[] = { { limit_name(LIMIT_MEM), end->oom_kills },
+		     { limit_name(LIMIT_PIDS), end->pids_denied },
+		     { limit_name(LIMIT_OUTPUT), end->dropped_bytes > 0 },
+		     { limit_name(LIMIT_DISK), end->is_disk_full },
+		     { limit_name(LIMIT_INODES), end->is_inodes_full },
+		     { "filters", end->filters_denied } }; /* not in the spec: FILTERS_MAX */
 	json_t *met = NULL;
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		if (rows[i].count == 0)
 			continue;
 		met = met ? met : json_object();
-		json_object_set_new(met, limit_name(rows[i].limit),
-		                    json_integer((json_int_t)rows[i].count));
+		json_object_set_new(met, rows[i].limit, json_integer((json_int_t)rows[i].count));
 	}
 	if (met)
 		json_object_set_new(data, "limits", met);
@@ -355,6 +355,17 @@ static void set_text(json_t *o, const char *key, const char *text)
 		json_object_set_new(o, key, details_text(text));
 }
 
+/* What a request carried: the hash of its query, and of a body that a person was shown. */
+static void set_content(json_t *data, const struct gate_content *c)
+{
+	set_text(data, "query_sha256", c->query_hash);
+	set_text(data, "body_sha256", c->body_hash);
+	if (c->body_hash[0])
+		json_object_set_new(data, "body_bytes", json_integer((json_int_t)c->body_bytes));
+	if (c->is_partial)
+		json_object_set_new(data, "body_partial", json_true());
+}
+
 void note_net(const struct sbx *s, const char *process, const struct gate_record *r)
 {
 	AUTO(arena_done) struct arena a = { 0 };
@@ -381,6 +392,7 @@ void note_net(const struct sbx *s, const char *process, const struct gate_record
 		set_text(data, texts[i].key, texts[i].text);
 	if (row.status)
 		json_object_set_new(data, "status", json_integer(row.status));
+	set_content(data, &r->content);
 	ledger_note(s->core, net_kinds[r->kind], &who, data);
 }
 
@@ -394,6 +406,7 @@ void note_use(const struct sbx *s, const char *process, const struct gate_record
 
 	set_text(data, "method", r->method);
 	set_text(data, "path", r->path);
+	set_content(data, &r->content);
 	who.process = process;
 	who.actor = NULL;
 	/* Of our own, such as a push: whoever wanted it is told of there. */

@@ -1,6 +1,7 @@
 #include "core/policy.h"
 
 #include "base/limits.h"
+#include "core/approval.h"
 #include "core/gate.h"
 #include "core/notes.h"
 #include "core/secret.h"
@@ -192,6 +193,7 @@ static void finish(struct policy_pending *p, const struct gate_ruled *r)
 	p->changed = (struct policy_changed){ .generation = r->generation,
 		                              .closed = r->closed,
 		                              .is_looser = p->is_looser };
+	approvals_of_changed(s->core, s->id);
 	note_policy(s, p->actor, r->generation, p->is_looser);
 	journal(JOURNAL_INFO, "the rules of a sandbox changed", "sandbox", s->id, "tenant",
 	        s->tenant, "looser", p->is_looser ? "yes" : "no", NULL);
@@ -226,6 +228,20 @@ static int next_spec(const struct sbx *s, const json_t *net, struct spec *spec, 
 	spec_resolve(spec);
 	(void)!spec_bound(spec, c->config.most, &e); /* accepted once: only net is new */
 	secret_fill_env(s, spec);
+	return 0;
+}
+
+int policy_next(const struct sbx *s, const json_t *net, json_t **out, struct fail *f)
+{
+	AUTO(str_done) struct str text = { .max = SPEC_BYTES_MAX };
+	AUTO(spec_done) struct spec next;
+
+	spec_init(&next);
+	if (next_spec(s, net, &next, &text, f) < 0)
+		return -1;
+	AUTO(json_decrefp) json_t *doc = json_loads(str_text(&text), 0, NULL);
+
+	*out = json_incref(json_object_get(doc, "net"));
 	return 0;
 }
 

@@ -44,6 +44,9 @@ int policy_change(struct sbx *s, const json_t *net, bool is_operator, policy_don
                   void *arg, struct fail *f) MUST_USE;
 /* Looser rules, asked for by who may not just have them: a person decides (approval.h), and then
  * they are changed. Only what policy_change() refused with FAIL_APPROVAL_REQUIRED. */
+/* The `net` that the sandbox would have, as its spec is printed; *out is the caller's, NULL: none.
+ */
+int policy_next(const struct sbx *s, const json_t *net, json_t **out, struct fail *f);
 int policy_ask(struct sbx *s, const json_t *net, const char *why, char id[ID_SIZE],
                struct fail *f) MUST_USE;
 struct approval_row;

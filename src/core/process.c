@@ -438,11 +438,17 @@ struct px *px_make(struct sbx *s, const struct px_ask *ask, struct fail *f)
 	const struct quota one = { .of = { [QUOTA_PROCESSES] = !s->is_service } };
 	struct command cmd = { 0 };
 
+	if (ask->cwd && strlen(ask->cwd) >= PATH_TEXT_MAX) {
+		fail_set(f, FAIL_INVALID, "cwd: a path has less than %d bytes", PATH_TEXT_MAX);
+		return NULL;
+	}
 	if (quota_admit(s->core, s->tenant, &one, f) < 0 || ledger_admit(s->core, f) < 0 ||
 	    (ask->shell && shells_check(s, ask, f) < 0) || make_command(s, ask, &cmd, f) < 0)
 		return NULL;
 	struct px *p = px_new(s->core);
 	id_make(p->id, "px");
+	if (!s->is_service)
+		core_made(s->core, p->id);
 	p->entry.key = p->id;
 	p->sandbox = s;
 	p->num = ++s->next_num;
@@ -492,7 +498,7 @@ int px_record(struct px *p, struct fail *f)
 	if (!p->is_service && store_process_insert(s->core->store, &row, call, &e) < 0) {
 		/* What is not on record shall not run. */
 		(void)link_send(&s->link, CH_KILL, p->num, NULL, 0);
-		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
+		return fail_unsent(f, &e);
 	}
 	p->next = s->processes;
 	s->processes = p;

@@ -5,32 +5,25 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "core/approval.h"
-#include "core/canary.h"
 #include "core/enforced.h"
 #include "core/files.h"
 #include "core/gate.h"
 #include "core/image.h"
-#include "core/maker.h"
 #include "core/net.h"
 #include "core/notes.h"
 #include "core/policy.h"
-#include "core/process.h"
 #include "core/quota.h"
 #include "core/secret.h"
 #include "core/shells.h"
 #include "core/tripped.h"
-#include "core/workspace.h"
 #include "engine/plan.h"
 #include "io/journal.h"
-#include "store/ports.h"
 
 #define CHANGE_MS 30000 /* a change that takes longer is given up */
 
 /* ---- the object ---------------------------------------------------------------------- */
 
 static void change_late(struct timer *t);
-static void gone_on_record(void *arg, const struct store_answer *a);
 
 struct sbx *sbx_new(struct core *c)
 {
@@ -47,6 +40,8 @@ struct sbx *sbx_new(struct core *c)
 void sbx_free(struct sbx *s)
 {
 	sbx_tell_askers(s, NULL);
+	sbx_drop_deleters(s);
+	sbx_end_over(s);
 	roster_remove(&s->core->sandboxes, &s->entry);
 	timer_stop(&s->core->timers, &s->timer);
 	files_close(s);
@@ -103,7 +98,7 @@ static void told_later(struct timer *t)
 {
 	struct sbx *s = (struct sbx *)(void *)((char *)t - offsetof(struct sbx, timer));
 
-	gone_on_record(s, &(struct store_answer){ .code = STORE_OK });
+	sbx_gone_on_record(s, &(struct store_answer){ .code = STORE_OK });
 }
 
 /* As if there were a row: an answer that frees it comes in the next turn, as from the store. */
@@ -111,7 +106,7 @@ static void update_service(struct sbx *s, struct store_call call)
 {
 	const struct store_answer ok = { .code = STORE_OK };
 
-	if (call.done == gone_on_record) {
+	if (call.done == sbx_gone_on_record) {
 		s->timer.fired = told_later;
 		timer_set(&s->core->timers, &s->timer, 0);
 	} else if (call.done) {
@@ -188,8 +183,10 @@ void sbx_change_end(struct sbx *s, const struct fail *f)
 	s->change.done = NULL;
 	timer_stop(&s->core->timers, &s->timer);
 	fd_close(&s->change.client_fd);
+	sbx_end_over(s);
 	if (done)
 		done(s->change.arg, s, f);
+	sbx_tell_deleters(s, f);
 }
 
 /* The row is told first: who gets the answer finds what it says. */
@@ -215,7 +212,7 @@ void sbx_change_done(struct sbx *s, enum sandbox_state state, uint32_t fields)
 }
 
 /* Its monitor will say no more, so nobody waits for that. */
-static void hear_no_more(struct sbx *s)
+void sbx_hear_no_more(struct sbx *s)
 {
 	net_on_lost(s);
 	gate_close(s);
@@ -223,6 +220,8 @@ static void hear_no_more(struct sbx *s)
 	link_close(&s->link);
 	wsx_detach(s);
 	s->is_unsettled = false;
+	s->probed_ms = 0;
+	sbx_end_over(s);
 	if (!s->change.is_busy)
 		timer_stop(&s->core->timers, &s->timer);
 }
@@ -236,7 +235,7 @@ void sbx_build_failed(struct sbx *s, const struct fail *f)
 
 	px_lose_all(s, PROCESS_LOST, copy.detail);
 	(void)link_send(&s->link, CH_CLOSE, 0, NULL, 0); /* if there is somebody */
-	hear_no_more(s);
+	sbx_hear_no_more(s);
 	if (is_new) { /* the caller is told when the row says so too */
 		s->change.fail = copy;
 		sbx_be_gone(s, copy.detail);
@@ -251,11 +250,15 @@ static void change_late(struct timer *t)
 	struct sbx *s = (struct sbx *)(void *)((char *)t - offsetof(struct sbx, timer));
 	struct fail f = { 0 };
 
+	if (sbx_end_late(s))
+		return;
 	fail_set(&f, FAIL_SANDBOX_UNAVAILABLE, "the sandbox does not answer");
 	if (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING) {
+		sbx_kill(s);
 		sbx_build_failed(s, &f);
 		return;
 	}
+	s->is_killed = false; /* it may be tried again */
 	sbx_set_state(s, SANDBOX_UNREACHABLE, "its monitor does not answer");
 	sbx_change_end(s, &f);
 }
@@ -307,7 +310,7 @@ static int insert(struct sbx *s, struct store_call call, struct fail *f)
 	if (s->is_service)
 		return 0;
 	if (store_sandbox_insert(s->core->store, &row, call, &e) < 0)
-		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
+		return fail_unsent(f, &e);
 	return 0;
 }
 
@@ -339,7 +342,7 @@ void sbx_made(void *arg, const struct launch_made *m, int channel_fd, const stru
 		return;
 	}
 	s->slot = m->slot;
-	s->is_adopted = s->is_unsettled = false; /* whatever was before it */
+	s->is_adopted = s->is_unsettled = s->is_killed = false; /* whatever was before it */
 	snprintf(s->socket_name, sizeof s->socket_name, "%s", m->name);
 	int r = link_open(&s->link, &fd);
 	if (r < 0) {
@@ -367,7 +370,7 @@ void sbx_made(void *arg, const struct launch_made *m, int channel_fd, const stru
 }
 
 /* It is over: what was nobody else's goes too. */
-static void end_with_work(struct sbx *s, const struct fail *f)
+void sbx_end_with_work(struct sbx *s, const struct fail *f)
 {
 	struct wsx *own = s->life & LIFE_OWNS_WORK ? s->workspace : NULL;
 
@@ -393,7 +396,7 @@ static void inserted(void *arg, const struct store_answer *a)
 	else
 		fail_unstored(&f, "the sandbox could not be stored", a->code == STORE_FULL);
 	f.is_retry_safe = true;
-	end_with_work(s, &f);
+	sbx_end_with_work(s, &f);
 }
 
 /* What may outlive us is on record before it exists. One that dies with us is recorded together
@@ -444,6 +447,7 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	struct sbx *s = sbx_new(c);
 
 	id_make(s->id, "sb");
+	core_made(c, s->id);
 	s->entry.key = s->id;
 	snprintf(s->tenant, sizeof s->tenant, "%s", ask->tenant);
 	snprintf(s->boot_id, sizeof s->boot_id, "%s", c->boot_id);
@@ -485,288 +489,4 @@ struct sbx *sbx_create(struct core *c, const struct sbx_ask *ask, sbx_done_fn *d
 	if (s->is_one_shot || s->is_service)
 		sbx_build(s);
 	return s;
-}
-
-/* ---- what the monitor says ------------------------------------------------------------ */
-
-struct start {
-	struct core *core;
-	char id[ID_SIZE];
-};
-
-static void start_kept(void *arg, struct wsx *w, const struct point_row *point,
-                       const struct fail *f)
-{
-	struct start *o = arg;
-	struct sbx *s = roster_find(&o->core->sandboxes, o->id);
-
-	(void)w;
-	(void)point;
-	free(o);
-	if (!s || !s->change.is_busy || s->change.is_kept)
-		return; /* it has died meanwhile */
-	s->change.is_kept = true;
-	if (f)
-		sbx_build_failed(s, f);
-	else
-		sbx_on_ready(s);
-}
-
-/* The names that its mounts need are in a root that is kept: nobody goes back behind them while it
- * is there (workspace_root.c). */
-static void keep_start(struct sbx *s)
-{
-	const struct wsx_point_ask ask = { .label = "the start of a sandbox",
-		                           .process = s->id,
-		                           .is_start = true };
-	struct start *o = mem_alloc(sizeof *o);
-
-	*o = (struct start){ .core = s->core };
-	memcpy(o->id, s->id, sizeof o->id);
-	wsx_point(s->workspace, &ask, start_kept, o);
-}
-
-void sbx_on_ready(struct sbx *s)
-{
-	bool is_made = s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING;
-
-	if (s->change.is_busy && is_made && !gate_is_up(s)) {
-		s->change.is_ready = true;
-		return;
-	}
-	if (s->change.is_busy && is_made && !s->change.is_kept && !s->is_one_shot &&
-	    wsx_wants_root(s)) {
-		keep_start(s);
-		return;
-	}
-	if (s->change.is_busy && is_made) {
-		s->started_ms = core_now_ms();
-		journal(JOURNAL_INFO, "a sandbox runs", "sandbox", s->id, "tenant", s->tenant,
-		        "key", s->key, NULL);
-		sbx_change_done(s, SANDBOX_RUNNING,
-		                SANDBOX_SET_STARTED | SANDBOX_SET_SLOT | SANDBOX_SET_GENERATION);
-		canary_plant(s);
-		return;
-	}
-	/* Found again after a restart of ours: it tells what happened meanwhile. */
-	(void)link_send(&s->link, CH_SYNC, 0, NULL, 0);
-	gate_found(s);
-}
-
-void sbx_on_gated(struct sbx *s)
-{
-	if (s->change.is_ready)
-		sbx_on_ready(s);
-}
-
-/* Whoever waits gets the sentence. A command that runs already waits for a network in vain. */
-void sbx_on_gate_failed(struct sbx *s, const struct fail *f)
-{
-	struct err e = { 0 };
-
-	err_new(&e, ERR_INTERNAL, "%s", f->detail);
-	if (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING) {
-		sbx_build_failed(s, f);
-		return;
-	}
-	for (struct px *p = s->processes, *next; p && s->is_one_shot; p = next) {
-		next = p->next;
-		px_on_fail(p, &e);
-	}
-	if (s->is_one_shot)
-		(void)link_send(&s->link, CH_CLOSE, 0, NULL, 0);
-}
-
-/* All it knows has been told. Whoever is still called running in the store is nobody's. What was
- * under way when we died goes on. */
-void sbx_on_settled(struct sbx *s)
-{
-	enum sandbox_state is = s->link.ready.is_frozen ? SANDBOX_PAUSED : SANDBOX_RUNNING;
-
-	px_lose_unknown(s);
-	s->is_unsettled = false;
-	timer_stop(&s->core->timers, &s->timer);
-	switch (s->state) {
-	case SANDBOX_STOPPING:
-		(void)link_send(&s->link, CH_STOP, 0, NULL, 0);
-		break;
-	case SANDBOX_DELETING:
-	case SANDBOX_REPLACING:
-		(void)link_send(&s->link, CH_CLOSE, 0, NULL, 0);
-		break;
-	case SANDBOX_CREATING:
-	case SANDBOX_RUNNING:
-	case SANDBOX_PAUSED:
-	case SANDBOX_UNREACHABLE:
-		if (s->state != is)
-			sbx_set_state(s, is, "");
-		break;
-	case SANDBOX_STOPPED:
-	case SANDBOX_FAILED:
-	case SANDBOX_GONE:
-	case SANDBOX_STATE_COUNT:
-		break;
-	}
-}
-
-void sbx_on_fail(struct sbx *s, const struct err *e)
-{
-	struct fail f = { 0 };
-
-	fail_err(&f, e);
-	if (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING) {
-		sbx_build_failed(s, &f);
-		return;
-	}
-	for (struct px *p = s->processes, *next; p; p = next) {
-		next = p->next;
-		px_on_fail(p, e);
-	}
-}
-
-static void gone_on_record(void *arg, const struct store_answer *a)
-{
-	struct sbx *s = arg;
-
-	(void)a;
-	struct fail f = s->change.fail;
-	struct core *c = s->core;
-	bool has_image = s->image_tree != 0;
-
-	end_with_work(s, f.code == FAIL_NONE ? NULL : &f);
-	if (has_image)
-		images_sweep(c);
-}
-
-/* Before its row says gone: whoever dies in between finds rows of a sandbox that still is. */
-static void drop_ports(struct sbx *s)
-{
-	struct err e = { 0 };
-
-	if (!s->has_ports && !s->is_adopted)
-		return;
-	if (store_port_drop(s->core->store, s->id, 0, (struct store_call){ 0 }, &e) < 0)
-		journal(JOURNAL_ERROR, e.msg, "sandbox", s->id, NULL);
-	if (s->core->on_gone.tell)
-		s->core->on_gone.tell(s->core->on_gone.arg, s->id);
-}
-
-/* Nothing of it is left. */
-void sbx_be_gone(struct sbx *s, const char *reason)
-{
-	approvals_of_gone(s->core, s->id);
-	px_lose_all(s, PROCESS_KILLED, reason);
-	drop_ports(s);
-	files_close(s);
-	link_close(&s->link);
-	wsx_detach(s);
-	journal(s->is_one_shot ? JOURNAL_DEBUG : JOURNAL_INFO, "a sandbox is gone", "sandbox",
-	        s->id, "tenant", s->tenant, "reason", reason, NULL);
-	if (s->state != SANDBOX_DELETING)
-		sbx_set_state(s, SANDBOX_DELETING, reason);
-	s->state = SANDBOX_GONE;
-	snprintf(s->reason, sizeof s->reason, "%s", reason);
-	roster_remove(&s->core->sandboxes, &s->entry);
-	sbx_update(s, SANDBOX_SET_STATE | SANDBOX_SET_ENDED,
-	           (struct store_call){ .done = gone_on_record, .arg = s });
-}
-
-void sbx_on_end(struct sbx *s, bool is_expired, const char *reason)
-{
-	hear_no_more(s);
-	if (s->is_adopted)
-		maker_clean(s->core, s->slot);
-	if (s->state == SANDBOX_DELETING && !s->is_adopted && !s->is_one_shot)
-		return; /* the launcher tells when nothing of it is left */
-	if (s->state == SANDBOX_DELETING || s->is_one_shot || is_expired) {
-		sbx_be_gone(s, is_expired ? reason : "deleted");
-		return;
-	}
-	if (s->state == SANDBOX_REPLACING) {
-		px_lose_all(s, PROCESS_KILLED, "the sandbox was replaced");
-		s->generation++;
-		s->next_num = 0;
-		sbx_build(s);
-		return;
-	}
-	px_lose_all(s, PROCESS_LOST, reason);
-	sbx_set_state(s, SANDBOX_STOPPED, reason[0] ? reason : "it ended by itself");
-}
-
-/* The monitor died. Its processes died with it; how they ended nobody saw, unless a log says. */
-void sbx_on_lost(struct sbx *s)
-{
-	struct fail f = { 0 };
-
-	hear_no_more(s);
-	files_close(s);
-	if (s->is_adopted)
-		maker_clean(s->core, s->slot);
-	if (s->state == SANDBOX_CREATING || s->state == SANDBOX_REPLACING) {
-		fail_set(&f, FAIL_SANDBOX_UNAVAILABLE, "the monitor of the sandbox died");
-		f.is_retry_safe = true;
-		sbx_build_failed(s, &f);
-	} else if (s->state == SANDBOX_DELETING || s->is_one_shot) {
-		sbx_be_gone(s, "deleted");
-	} else {
-		px_lose_all(s, PROCESS_LOST, "the monitor of the sandbox died");
-		sbx_set_state(s, SANDBOX_STOPPED, "its monitor died; what was ephemeral is lost");
-		fail_set(&f, FAIL_SANDBOX_UNAVAILABLE, "the monitor of the sandbox died");
-		f.is_retry_safe =
-		    true; /* of what was asked for nothing is left that would be done twice */
-		if (s->change.is_busy)
-			sbx_change_end(s, &f);
-	}
-}
-
-struct gone {
-	const char *socket_name;
-	struct sbx *found;
-};
-
-static void is_it(void *entry, void *arg)
-{
-	struct sbx *s = entry;
-	struct gone *g = arg;
-
-	if (strcmp(s->socket_name, g->socket_name) == 0)
-		g->found = s;
-}
-
-/* Mostly its last word has told already; here whoever could not be reached is known to be dead. */
-void sbx_on_gone(struct core *c, const char *socket_name)
-{
-	struct gone g = { .socket_name = socket_name };
-
-	roster_each(&c->sandboxes, is_it, &g);
-	if (g.found && g.found->state == SANDBOX_DELETING) {
-		sbx_be_gone(g.found, "deleted");
-		return;
-	}
-	if (!g.found || g.found->link.watch.fd >= 0 || g.found->state != SANDBOX_UNREACHABLE)
-		return;
-	px_lose_all(g.found, PROCESS_LOST, "the monitor of the sandbox died");
-	sbx_set_state(g.found, SANDBOX_STOPPED, "its monitor died; what was ephemeral is lost");
-}
-
-void sbx_on_stopped(struct sbx *s)
-{
-	if (s->state == SANDBOX_STOPPING)
-		sbx_change_done(s, SANDBOX_STOPPED, 0);
-}
-
-void sbx_on_frozen(struct sbx *s, bool is_frozen, int error)
-{
-	struct fail f = { 0 };
-
-	/* A paused one is also thawed to be stopped: that is the other change. */
-	if (!s->change.is_busy || s->state != (is_frozen ? SANDBOX_RUNNING : SANDBOX_PAUSED))
-		return;
-	if (error) {
-		fail_set(&f, FAIL_UNENFORCEABLE, "pause: %s",
-		         error == ENOTSUP ? "this host has no freezer for it" : strerror(error));
-		sbx_change_end(s, &f);
-		return;
-	}
-	sbx_change_done(s, is_frozen ? SANDBOX_PAUSED : SANDBOX_RUNNING, 0);
 }

@@ -47,8 +47,10 @@ struct sbx {
 	char *note;         /* lines about defaults without a mechanism; NULL: not known */
 	struct quota needs; /* what it counts for: limits as they were when it was made */
 	uint32_t uid, gid;  /* of its user, inside */
-	bool is_unsettled;  /* after a restart: its monitor has not told yet what happened */
 	char boot_id[40];
+	bool is_unsettled;        /* after a restart: its monitor has not told yet what happened */
+	bool is_killed;           /* the launcher was told to end its monitor */
+	bool has_ports;           /* it has had rows of forwarded ports */
 	bool is_one_shot;         /* made by /v1/run: dies with its command and with its client */
 	bool is_spent;            /* and its command has ended: nobody finds it any more */
 	bool is_service;          /* ours (service.h): nobody finds it, and no row tells of it */
@@ -70,7 +72,6 @@ struct sbx {
 	uint32_t next_num;
 	struct px *processes;   /* that live */
 	struct files *files;    /* the tree worker, or NULL */
-	bool has_ports;         /* it has had rows of forwarded ports */
 	struct gate *gate;      /* of one with a network (gate.h), or NULL */
 	struct gate_held *held; /* connections that wait for a person (gate_ask.c) */
 	struct {                /* the process that ended last: what it did may be told after it */
@@ -85,6 +86,12 @@ struct sbx {
 	bool has_shells;    /* they were read from the store */
 
 	struct sbx_asker *askers; /* who waits for its usage */
+
+	struct paced paced;           /* its end: sandbox_end.c */
+	enum channel_type end_type;   /* CH_CLOSE or CH_STOP */
+	struct sbx_deleter *deleters; /* who wants it deleted besides the one who asked first */
+	uint64_t probed_ms;           /* its monitor was asked for a sign of life; 0: it gave one */
+	uint64_t overdue_ms;          /* when that was last done because its wall time is over */
 
 	uint64_t ttl_ms, idle_ms; /* 0: none */
 	int64_t expires_ms;       /* wall clock; 0: never */
@@ -135,6 +142,9 @@ int sbx_replace(struct sbx *s, int client_fd, sbx_done_fn *done, void *arg,
                 struct fail *f) MUST_USE;
 int sbx_delete(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f);
 int sbx_extend(struct sbx *s, uint64_t wall_ms, uint64_t ttl_ms, struct fail *f) MUST_USE;
+/* Its monitor has a few seconds to say anything, or the launcher ends it. */
+void sbx_probe(struct sbx *s);
+void sbx_probe_all(struct core *c);
 /* More wall time for who may not just take it: a person is asked (approval.h). */
 int sbx_ask_wall(struct sbx *s, uint64_t wall_ms, const char *why, char id[ID_SIZE],
                  struct fail *f) MUST_USE;
@@ -159,6 +169,10 @@ void sbx_touch(struct sbx *s);
 /* ---- for core.c, link.c, expire.c ---- */
 struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row); /* at start, from the store */
 void sbx_set_state(struct sbx *s, enum sandbox_state state, const char *reason);
+void sbx_end_begin(struct paced *p);                       /* of core->pace */
+void sbx_end_order(struct sbx *s, enum channel_type type); /* CH_CLOSE, CH_STOP: in its turn */
+void sbx_heard(struct sbx *s);                             /* its monitor said something */
+void sbx_look_alive(struct sbx *s);                        /* now and then */
 void sbx_on_ready(struct sbx *s); /* the monitor: the walls stand, or it was found again */
 void sbx_on_gated(struct sbx *s); /* its gate has taken its rules */
 void sbx_on_gate_failed(struct sbx *s, const struct fail *f); /* before it ever did */
@@ -169,6 +183,7 @@ void sbx_on_lost(struct sbx *s);                      /* the channel ended witho
 void sbx_on_fail(struct sbx *s, const struct err *e); /* the walls could not be built */
 void sbx_on_end(struct sbx *s, bool is_expired, const char *reason); /* everything inside is dead */
 void sbx_on_usage(struct sbx *s, const void *bytes, size_t n);
+void sbx_on_proved(struct sbx *s, const void *bytes, size_t n); /* walls of its first command */
 void sbx_on_gone(struct core *c, const char *socket_name); /* the launcher: nothing is left of it */
 void sbx_await(struct sbx *s); /* at start: connected, and not heard yet */
 void sbx_settle_dead(struct sbx *s, const char *reason); /* at start: its monitor is no more */

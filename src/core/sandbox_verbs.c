@@ -8,6 +8,7 @@
 #include "core/net.h"
 #include "core/process.h"
 #include "core/quota.h"
+#include "core/reserve.h"
 #include "core/sandbox-internal.h"
 #include "core/secret.h"
 #include "core/workspace.h"
@@ -17,7 +18,7 @@
 
 /* ---- verbs --------------------------------------------------------------------------- */
 
-static int refuse_state(const struct sbx *s, const char *verb, struct fail *f)
+int sbx_refuse_state(const struct sbx *s, const char *verb, struct fail *f)
 {
 	return fail_set(f, FAIL_CONFLICT, "cannot %s: the sandbox is %s%s%s", verb,
 	                sandbox_state_name(s->state), s->reason[0] ? ": " : "", s->reason);
@@ -37,7 +38,7 @@ int sbx_check_running(struct sbx *s, struct fail *f)
 		return -1;
 	}
 	if (s->state != SANDBOX_RUNNING)
-		return refuse_state(s, "work in it", f);
+		return sbx_refuse_state(s, "work in it", f);
 	sbx_touch(s);
 	return 0;
 }
@@ -59,23 +60,29 @@ static int order(struct sbx *s, enum channel_type type, struct fail *f)
 int sbx_stop(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
 {
 	if (s->state != SANDBOX_RUNNING && s->state != SANDBOX_PAUSED)
-		return refuse_state(s, "stop", f);
+		return sbx_refuse_state(s, "stop", f);
 	if (sbx_change_begin(s, done, arg, f) < 0)
 		return -1;
 	if (s->state == SANDBOX_PAUSED)
 		(void)link_send(&s->link, CH_THAW, 0, NULL, 0);
 	sbx_set_state(s, SANDBOX_STOPPING, "");
 	files_close(s);
-	return order(s, CH_STOP, f);
+	if (s->link.watch.fd < 0)
+		return order(s, CH_STOP, f);
+	sbx_end_order(s, CH_STOP);
+	return 0;
 }
 
 /* Its walls still stand, or they are built anew. */
 int sbx_start(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
 {
 	if (s->state != SANDBOX_STOPPED && s->state != SANDBOX_FAILED)
-		return refuse_state(s, "start", f);
-	if (quota_readmit(s, f) < 0 || sbx_change_begin(s, done, arg, f) < 0)
+		return sbx_refuse_state(s, "start", f);
+	if (quota_readmit(s, f) < 0 || (s->workspace && reserve_check(s->workspace, f) < 0) ||
+	    sbx_change_begin(s, done, arg, f) < 0)
 		return -1;
+	if (s->workspace)
+		reserve_watch(s->core);
 	sbx_set_state(s, SANDBOX_CREATING, "");
 	if (s->link.watch.fd >= 0) {
 		sbx_change_done(s, SANDBOX_RUNNING, 0);
@@ -90,7 +97,7 @@ int sbx_start(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
 int sbx_pause(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
 {
 	if (s->state != SANDBOX_RUNNING)
-		return refuse_state(s, "pause", f);
+		return sbx_refuse_state(s, "pause", f);
 	if (!s->link.ready.can_freeze)
 		return fail_set(f, FAIL_UNENFORCEABLE, "pause: this host has no freezer for it");
 	return sbx_change_begin(s, done, arg, f) < 0 ? -1 : order(s, CH_FREEZE, f);
@@ -99,7 +106,7 @@ int sbx_pause(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
 int sbx_resume(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
 {
 	if (s->state != SANDBOX_PAUSED)
-		return refuse_state(s, "resume", f);
+		return sbx_refuse_state(s, "resume", f);
 	return sbx_change_begin(s, done, arg, f) < 0 ? -1 : order(s, CH_THAW, f);
 }
 
@@ -108,36 +115,20 @@ int sbx_replace(struct sbx *s, int client_fd, sbx_done_fn *done, void *arg, stru
 {
 	if (s->state != SANDBOX_RUNNING && s->state != SANDBOX_PAUSED &&
 	    s->state != SANDBOX_STOPPED && s->state != SANDBOX_FAILED)
-		return refuse_state(s, "replace", f);
+		return sbx_refuse_state(s, "replace", f);
 	if (quota_readmit(s, f) < 0 || sbx_change_begin(s, done, arg, f) < 0)
 		return -1;
 	s->change.client_fd = client_fd < 0 ? -1 : fcntl(client_fd, F_DUPFD_CLOEXEC, 3);
 	sbx_set_state(s, SANDBOX_REPLACING, "");
 	files_close(s);
-	if (s->link.watch.fd >= 0)
-		return order(s, CH_CLOSE, f);
+	if (s->link.watch.fd >= 0) {
+		sbx_end_order(s, CH_CLOSE);
+		return 0;
+	}
 	s->generation++;
 	s->next_num = 0;
 	sbx_build(s);
 	return 0;
-}
-
-int sbx_delete(struct sbx *s, sbx_done_fn *done, void *arg, struct fail *f)
-{
-	if (s->state == SANDBOX_CREATING)
-		return refuse_state(s, "delete", f);
-	if (sbx_change_begin(s, done, arg, f) < 0)
-		return -1;
-	files_close(s);
-	if (s->link.watch.fd < 0) {
-		sbx_set_state(s, SANDBOX_DELETING, "");
-		if (s->slot >= 0)
-			maker_clean(s->core, s->slot);
-		sbx_be_gone(s, "deleted");
-		return 0;
-	}
-	sbx_set_state(s, SANDBOX_DELETING, "");
-	return order(s, CH_CLOSE, f);
 }
 
 int sbx_extend(struct sbx *s, uint64_t wall_ms, uint64_t ttl_ms, struct fail *f)

@@ -8,6 +8,8 @@
 #include "core/maker.h"
 #include "core/secret.h"
 #include "os/extent.h"
+#include "os/net.h"
+#include "os/pulse.h"
 #include "os/sock.h"
 #include "wire/marks.h"
 
@@ -63,7 +65,7 @@ static void run(struct scanner *s, struct span in, bool is_end, struct str *out)
 		masking_feed(&s->maskings[i], s->markers[i],
 		             (struct span){ str_text(&text), text.len }, &s->between);
 		if (is_end)
-			masking_flush(&s->maskings[i], &s->between);
+			masking_flush(&s->maskings[i], s->markers[i], &s->between);
 		str_clear(&text);
 		str_addn(&text, str_text(&s->between), s->between.len);
 	}
@@ -171,7 +173,7 @@ static void ready(struct watch *w, uint32_t events)
 {
 	struct scanner_ask *a = (struct scanner_ask *)(void *)w;
 	struct gate_packet p;
-	int n = os_recv(w->fd, &p, sizeof p, NULL, NULL);
+	int n = os_recv_some(w->fd, &p, sizeof p);
 
 	(void)events;
 	if (n == -EAGAIN)
@@ -225,6 +227,7 @@ static void opened(void *arg, int child_fd, const struct err *e)
 	memcpy(ask.look.key, a->key, MARKS_KEY);
 	if (r >= 0)
 		r = fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	(void)os_refuse_fds(fd);
 	if (r >= 0)
 		r = os_send(fd, &ask, gate_size(&ask), &rules, 1);
 	if (r >= 0) {

@@ -9,6 +9,8 @@
 #include "core/sandbox-internal.h"
 #include "core/workspace.h"
 #include "io/journal.h"
+#include "os/net.h"
+#include "os/pulse.h"
 #include "os/sock.h"
 #include "spec/bind.h"
 #include "wire/base64.h"
@@ -51,7 +53,7 @@ static void key_ready(struct watch *w, uint32_t events)
 {
 	struct key_ask *a = (struct key_ask *)(void *)w;
 	struct gate_packet p;
-	int n = os_recv(w->fd, &p, sizeof p, NULL, NULL);
+	int n = os_recv_some(w->fd, &p, sizeof p);
 
 	(void)events;
 	if (n == -EAGAIN)
@@ -80,6 +82,7 @@ static void key_opened(void *arg, int child_fd, const struct err *e)
 	}
 	int r = fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 
+	(void)os_refuse_fds(fd);
 	if (r >= 0)
 		r = os_send(fd, &ask, gate_size(&ask), NULL, 0);
 	if (r >= 0) {
@@ -190,7 +193,7 @@ int secret_put(struct core *c, const struct secret_ask *ask, struct store_call c
 	if (all.n >= SECRETS_MAX && !has_name(&all, ask->name))
 		return fail_set(f, FAIL_QUOTA, "there are %d secrets, the most", SECRETS_MAX);
 	if (store_secret_put(c->store, &row, call, &e) < 0)
-		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
+		return fail_unsent(f, &e);
 	return 0;
 }
 
@@ -204,7 +207,7 @@ int secret_remove(struct core *c, const char *tenant, const char *name, struct s
 	if (secret_find(c, tenant, name, &a, &row, f) < 0)
 		return -1;
 	if (store_secret_drop(c->store, tenant, name, call, &e) < 0)
-		return fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded");
+		return fail_unsent(f, &e);
 	return 0;
 }
 

@@ -245,7 +245,7 @@ int shells_prepare(struct px *p, struct fail *f)
 	sh = add(s, p->shell);
 	sh->generation = s->generation;
 	snprintf(sh->process, sizeof sh->process, "%s", p->id);
-	return put(s, sh, &e) < 0 ? fail_set(f, FAIL_BACKEND_ERROR, "the store is overloaded") : 0;
+	return put(s, sh, &e) < 0 ? fail_unsent(f, &e) : 0;
 }
 
 /* ---- what the monitor says ----------------------------------------------------------- */

@@ -371,6 +371,23 @@ void trees_drop_points(struct core *c, size_t max)
 		         op_new(c, 0, NULL, NULL));
 }
 
+static void drop_range(struct core *c, int64_t workspace, int64_t from)
+{
+	struct vault_packet p = { .head.type = V_REMOVE_POINTS,
+		                  .points = { .workspace = (uint64_t)workspace,
+		                              .from = (uint64_t)from,
+		                              .to = c->trees->next - 1 } };
+
+	if (workspace > 0 && p.points.from <= p.points.to)
+		ask_with(c, &p, point_removed, op_new(c, 0, NULL, NULL));
+}
+
+void trees_drop_after(struct core *c, const struct workspace_row *owner, struct trees_last last)
+{
+	drop_range(c, owner->num, last.num + 1);
+	drop_range(c, owner->root_num, last.root + 1);
+}
+
 /* ---- life ---------------------------------------------------------------------------- */
 
 int trees_open(struct core *c, struct err *e)

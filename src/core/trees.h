@@ -12,6 +12,7 @@
 #pragma once
 
 #include "core/vault.h"
+#include "store/workspaces.h"
 
 /* A number that nothing in this store ever had: of a tree, a point, a workspace. */
 uint64_t trees_number(struct core *c);
@@ -45,6 +46,13 @@ void trees_ask(struct core *c, const struct vault_packet *p, int fd, vault_done_
 
 /* Points that no history needs any more, some of them. */
 void trees_drop_points(struct core *c, size_t max);
+
+/* After a loss of power: what the keeper has of that workspace behind these points (0: any) is half
+ * written, or nobody knows of it. */
+struct trees_last {
+	int64_t num, root;
+};
+void trees_drop_after(struct core *c, const struct workspace_row *owner, struct trees_last last);
 
 bool trees_are_idle(const struct core *c); /* nothing is on its way */
 uint64_t trees_next(const struct core *c); /* the next number, without taking it */

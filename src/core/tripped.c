@@ -141,6 +141,7 @@ static int ask(struct tripped *t, const struct channel_trip *said, const json_t 
 		                        .why = str_text(&why),
 		                        .suggestion = "leave it out of gate.commands in the spec",
 		                        .detail = detail,
+		                        .is_cut = said->flags & TRIP_CUT,
 		                        .timeout_ms = said->left_ms > 0 ? said->left_ms : 1 };
 
 	str_addf(&why, "%s matches gate.commands: %s",

@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "core/maker.h"
+#include "os/net.h"
 #include "os/sock.h"
 
 struct ask {
@@ -90,13 +91,12 @@ static void ready(struct watch *w, uint32_t events)
 {
 	static struct vault_packet p;
 	struct vault *v = (struct vault *)w;
-	size_t n_fds = 0;
 
 	(void)events;
-	int n = os_recv(w->fd, &p, sizeof p, NULL, &n_fds);
-	if (n == -EAGAIN || n == -EINTR)
+	int n = os_recv_some(w->fd, &p, sizeof p);
+	if (n == -EAGAIN)
 		return;
-	bool is_answer = n > 0 && vault_check(&p, (size_t)n, n_fds) && v->is_asked &&
+	bool is_answer = n > 0 && vault_check(&p, (size_t)n, 0) && v->is_asked &&
 	                 (p.head.type == V_DONE || p.head.type == V_FAILED) && p.head.tag == v->tag;
 	if (!is_answer) {
 		died(v);

@@ -92,6 +92,8 @@ void ws_keep_found(struct wsx *w); /* before anything else is done */
 /* Those points are no more, the newest first: the row names others. 1: done() will be told. */
 int wsx_forget_points(struct core *c, const struct workspace_row *row,
                       const struct point_list *lost, ws_stored_fn *done, void *arg);
+/* Records that points up to `num` are on disk; done (or NULL) when that record is, too. */
+int ws_harden(struct wsx *w, int64_t num, ws_stored_fn *done, void *arg, struct err *e) MUST_USE;
 void ws_sync_soon(struct wsx *w, int64_t num);
 void ws_redo_pending(struct wsx *w, ws_stored_fn *done, void *arg); /* the keeper is there */
 void ws_forget_pending(struct wsx *w);

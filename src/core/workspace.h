@@ -54,9 +54,12 @@ struct wsx {
 	bool is_again; /* it begins anew when the keeper is known to be dead */
 	bool is_kept;  /* it was at its head when nobody was there, and nobody came since */
 	unsigned int refs;
-	bool is_scratch; /* nobody will want it out of the trash */
+	bool is_scratch;                 /* nobody will want it out of the trash */
+	uint64_t held_files, held_bytes; /* of its top, when it was counted last (reserve.h) */
 	struct timer idle, sync;
-	int64_t unsynced; /* the last point that may not be on disk; 0: none */
+	int64_t unsynced;   /* the last point that may not be on disk; 0: none */
+	size_t n_hardening; /* records that points are on disk, on their way there themselves */
+	int64_t hard_num;   /* up to this point they have arrived */
 
 	struct { /* sandboxes that stand still for the operation under way */
 		size_t n_waiting;
@@ -66,6 +69,10 @@ struct wsx {
 		uint32_t lease_ms;
 	} freeze;
 };
+
+/* It would survive a loss of power, and so would the record that says so. */
+struct point_row;
+bool wsx_is_durable(const struct wsx *w, const struct point_row *row);
 
 typedef void wsx_done_fn(void *arg, struct wsx *w, const struct fail *f); /* f NULL: it worked */
 

@@ -13,6 +13,8 @@
 #include "core/workspace-internal.h"
 #include "io/journal.h"
 
+#define BOOT_FACT "boot" /* of the last daemon */
+
 #define POINTS_AT_A_TIME 200
 #define SWEEP_MS 60000 /* points that nobody needs are looked for so often */
 
@@ -317,9 +319,48 @@ int wsx_forget_points(struct core *c, const struct workspace_row *row,
 	return 1;
 }
 
+/* The newest points of it that are not lost. */
+static struct trees_last last_kept(struct core *c, const struct workspace_row *row,
+                                   const struct point_list *lost)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	struct store_page page = { .is_all_tenants = true, .limit = STORE_LIST_MAX };
+	struct trees_last last = { 0 };
+	struct point_list list;
+	struct err e = { 0 };
+
+	if (store_point_list(c->store, row->id, &page, &a, &list, &e) < 0)
+		return (struct trees_last){ INT64_MAX - 1, INT64_MAX - 1 }; /* nothing goes */
+	for (size_t i = 0; i < list.n; i++) {
+		if (is_lost(lost, list.rows[i].num))
+			continue;
+		last.num = list.rows[i].num > last.num ? list.rows[i].num : last.num;
+		last.root = list.rows[i].root > last.root ? list.rows[i].root : last.root;
+	}
+	return last;
+}
+
+/* Another boot than that of the last daemon: what was not on disk then is lost. */
+static bool is_new_boot(struct core *c)
+{
+	AUTO(arena_done) struct arena a = { 0 };
+	const char *text = NULL;
+	struct err e = { 0 };
+
+	if (store_meta_get(c->store, BOOT_FACT, &a, &text, &e) < 0)
+		return false;
+	bool is_new = text && strcmp(text, c->boot_id) != 0;
+
+	if (!text || is_new)
+		(void)!store_meta_set(c->store, BOOT_FACT, c->boot_id, (struct store_call){ 0 },
+		                      &e);
+	return is_new;
+}
+
 static void recover_points(struct core *c)
 {
 	AUTO(arena_done) struct arena a = { 0 };
+	bool is_rebooted = is_new_boot(c);
 	struct workspace_query q = { .page = { .is_all_tenants = true,
 		                               .is_oldest_first = true,
 		                               .limit = STORE_LIST_MAX },
@@ -328,15 +369,24 @@ static void recover_points(struct core *c)
 	struct point_list lost;
 	struct err e = { 0 };
 
-	if (store_point_volatile(c->store, c->boot_id, &a, &lost, &e) < 0 || lost.n == 0)
+	if (store_point_volatile(c->store, c->boot_id, &a, &lost, &e) < 0 ||
+	    (lost.n == 0 && !is_rebooted))
 		return;
 	do {
 		if (store_workspace_list(c->store, &q, &a, &list, &e) < 0)
 			return;
-		for (size_t i = 0; i < list.n; i++)
-			(void)wsx_forget_points(c, &list.rows[i], &lost, NULL, NULL);
+		for (size_t i = 0; i < list.n; i++) {
+			const struct workspace_row *row = &list.rows[i];
+
+			if (!row->clean)
+				trees_drop_after(c, row, last_kept(c, row, &lost));
+			(void)wsx_forget_points(c, row, &lost, NULL, NULL);
+		}
 		q.page.cursor = list.next;
 	} while (list.next);
+	/* Behind what the histories are from now on, in the same queue. */
+	for (size_t i = 0; i < lost.n; i++)
+		(void)!store_point_cut(c->store, lost.rows[i].num, (struct store_call){ 0 }, &e);
 }
 
 /* ---- start and end ------------------------------------------------------------------- */

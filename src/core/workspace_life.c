@@ -93,6 +93,7 @@ int wsx_create(struct core *c, const struct wsx_ask *ask, wsx_done_fn *done, voi
 	*o = (struct creating){ .core = c, .done = done, .arg = arg };
 	snprintf(o->actor, sizeof o->actor, "%s", c->actor ? c->actor : "");
 	id_make(o->id, "ws");
+	core_made(c, o->id);
 	stack_of(ask, stack);
 	struct workspace_row row = { .id = o->id,
 		                     .tenant = ask->tenant,
@@ -186,8 +187,7 @@ void ws_end_sandboxes(struct wsx *w)
 		if (s->is_service)
 			(void)sbx_delete(s, NULL, NULL, &f); /* or it is going already */
 		else
-			(void)link_send(&s->link, CH_CLOSE, 0, NULL,
-			                0); /* it says when it is over */
+			sbx_end_order(s, CH_CLOSE); /* it says when it is over */
 	}
 }
 
@@ -350,9 +350,8 @@ static void close_synced(void *arg, const struct vault_done *d, const struct err
 		return;
 	}
 	if (w->row.head > 0)
-		(void)store_point_durable(w->core->store, w->row.id, w->row.head,
-		                          (struct store_call){ 0 }, &full); /* or at the next one */
-	if (!o->is_trash && ws_has_users(w)) { /* since it was asked for */
+		(void)!ws_harden(w, w->row.head, NULL, NULL, &full); /* or at the next one */
+	if (!o->is_trash && ws_has_users(w)) {                       /* since it was asked for */
 		fail_set(&f, FAIL_BUSY, "somebody works with it again");
 		close_end(o, &f);
 		return;

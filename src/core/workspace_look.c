@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "core/gc.h"
 #include "core/process.h"
+#include "core/reserve.h"
 #include "core/workspace-internal.h"
 
 #define SERVICE_IDLE_MS 60000
@@ -28,6 +29,8 @@ static void hang_on(struct wsx *w, struct sbx *s)
 	w->attached = s;
 	s->is_attached = true;
 	w->is_kept = false;
+	if (!s->is_service)
+		reserve_watch(w->core);
 }
 
 static void attach_end(void *arg, const struct fail *f)
@@ -56,7 +59,7 @@ static void attach_run(struct ws_op *op)
 	if (op->w->row.state >= WORKSPACE_TRASH)
 		fail_set(&f, FAIL_NOT_FOUND, "the workspace was deleted meanwhile");
 	else if (o->s && !o->s->is_service) /* ours may, or nobody could remove a file */
-		(void)!gc_check_workspace(op->w, &f);
+		(void)!(gc_check_workspace(op->w, &f) < 0 || reserve_check(op->w, &f) < 0);
 	if (f.code != FAIL_NONE)
 		attach_end(o, &f);
 	else if (o->s && wsx_wants_root(o->s))

@@ -241,6 +241,51 @@ void ws_keep(struct ws_kept *k, struct wsx *w, const struct wsx_point_ask *ask)
 
 #define NO_POINT (-1) /* what there is without one */
 
+struct harden {
+	struct wsx *w;
+	int64_t num;
+	ws_stored_fn *done;
+	void *arg;
+};
+
+static void hardened(void *arg, const struct store_answer *a)
+{
+	struct harden h = *(struct harden *)arg;
+	struct fail f = { 0 };
+
+	free(arg);
+	h.w->n_hardening--;
+	if (a->code != STORE_OK)
+		fail_set(&f, FAIL_BACKEND_ERROR, "the point could not be recorded as durable");
+	else if (h.num > h.w->hard_num)
+		h.w->hard_num = h.num;
+	if (h.done)
+		h.done(h.arg, a->code == STORE_OK ? NULL : &f);
+	wsx_unref(h.w);
+}
+
+int ws_harden(struct wsx *w, int64_t num, ws_stored_fn *done, void *arg, struct err *e)
+{
+	struct harden *h = mem_alloc(sizeof *h);
+
+	*h = (struct harden){ w, num, done, arg };
+	wsx_ref(w);
+	w->n_hardening++;
+	if (store_point_durable(
+		w->core->store, w->row.id, num,
+		(struct store_call){ .done = hardened, .arg = h, .is_durable = true }, e) == 0)
+		return 0;
+	w->n_hardening--;
+	wsx_unref(w);
+	free(h);
+	return -1;
+}
+
+bool wsx_is_durable(const struct wsx *w, const struct point_row *row)
+{
+	return row->durable && (w->n_hardening == 0 || row->num <= w->hard_num);
+}
+
 struct sync_op {
 	struct wsx *w;
 	int64_t num;
@@ -255,9 +300,7 @@ static void synced(void *arg, const struct vault_done *d, const struct err *e)
 	(void)d;
 	if (e)
 		journal(JOURNAL_WARN, e->msg, "workspace", w->row.id, NULL);
-	else if ((s->num == NO_POINT ||
-	          store_point_durable(w->core->store, w->row.id, s->num, (struct store_call){ 0 },
-	                              &full) == 0) &&
+	else if ((s->num == NO_POINT || ws_harden(w, s->num, NULL, NULL, &full) == 0) &&
 	         w->unsynced == s->num) {
 		w->unsynced = 0;
 		ws_forget_pending(w);
@@ -332,6 +375,15 @@ static void point_failed(struct ws_op *op, const struct fail *f)
 	point_drop(op);
 }
 
+static void point_hardened(void *arg, const struct fail *f)
+{
+	struct point_op *o = arg;
+	struct fail copy = f ? *f : (struct fail){ 0 };
+
+	o->kept.row.durable = !f;
+	point_end(o, f ? &copy : NULL);
+}
+
 static void point_synced(void *arg, const struct vault_done *d, const struct err *e)
 {
 	struct point_op *o = arg;
@@ -344,11 +396,12 @@ static void point_synced(void *arg, const struct vault_done *d, const struct err
 		return;
 	if (e)
 		ws_fail(&f, e);
-	else if (store_point_durable(w->core->store, w->row.id, o->kept.row.num,
-	                             (struct store_call){ 0 }, &full) < 0)
+	else if (ws_harden(w, o->kept.row.num, point_hardened, o, &full) == 0)
+		return;
+	else
 		fail_err(&f, &full);
 	f.is_retry_safe = false; /* it is made */
-	point_end(o, f.code == FAIL_NONE ? NULL : &f);
+	point_end(o, &f);
 }
 
 static void put_on_record(const struct point_op *o)

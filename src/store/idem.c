@@ -92,6 +92,7 @@ static int look(struct store *s, struct request *q, struct err *e)
 		const char *boot = (const char *)sqlite3_column_text(st, 2);
 
 		q->idem.state = strcmp(boot, s->boot) == 0 ? IDEM_IN_PROGRESS : IDEM_INTERRUPTED;
+		keep_answer(q, st);
 	}
 	return 0;
 }
@@ -146,12 +147,13 @@ static int refuse(struct request *q, const char *key, struct err *e)
 	return err_new(e, ERR_INVALID, "the idempotency key %s is not in progress", key);
 }
 
+/* Without a status it stays in progress. */
 static int run_finish(struct store *s, struct request *q, struct err *e)
 {
 	const struct idem_result *r = q->args;
 	AUTO(db_release)
 	sqlite3_stmt *st = db_stmt(&s->writer,
-	                           "UPDATE idempotency SET status=?3,body=?4"
+	                           "UPDATE idempotency SET status=nullif(?3,0),body=?4"
 	                           " WHERE tenant=?1 AND key=?2 AND status IS NULL AND boot=?5",
 	                           e);
 
@@ -168,11 +170,10 @@ static int run_finish(struct store *s, struct request *q, struct err *e)
 	return q->answer.rows ? 0 : refuse(q, r->key, e);
 }
 
-int store_idem_finish(struct store *s, const struct idem_result *r, struct store_call call,
-                      struct err *e)
+static int send_result(struct store *s, const struct op *op, const struct idem_result *r,
+                       struct store_call call, struct err *e)
 {
-	static const struct op op = { "finish a request", run_finish, .is_vital = true };
-	AUTO(request_drop) struct request *q = request_new(&op, sizeof *r);
+	AUTO(request_drop) struct request *q = request_new(op, sizeof *r);
 	struct idem_result *args = q->args;
 
 	if (check_names(r->tenant, r->key, e) < 0)
@@ -186,6 +187,24 @@ int store_idem_finish(struct store *s, const struct idem_result *r, struct store
 	args->body = arena_strndup(&q->arena, r->body_bytes ? r->body : "", r->body_bytes);
 	q->bytes += r->body_bytes;
 	return request_send(s, &q, call, e);
+}
+
+int store_idem_finish(struct store *s, const struct idem_result *r, struct store_call call,
+                      struct err *e)
+{
+	static const struct op op = { "finish a request", run_finish, .is_vital = true };
+
+	return send_result(s, &op, r, call, e);
+}
+
+int store_idem_note(struct store *s, const struct idem_result *r, struct store_call call,
+                    struct err *e)
+{
+	static const struct op op = { "note what a request makes", run_finish, .is_vital = true };
+	struct idem_result open = *r;
+
+	open.status = 0;
+	return send_result(s, &op, &open, call, e);
 }
 
 static int run_abandon(struct store *s, struct request *q, struct err *e)

@@ -6,7 +6,7 @@
  *
  * begin is decided by the store thread: of two requests with one key exactly one is new. What
  * was in progress when the daemon died stays so and is called interrupted: nobody knows how far
- * it came, and the caller is told that.
+ * it came, and the caller is told that, with the ids of what it may have made.
  */
 #pragma once
 
@@ -25,7 +25,8 @@ enum idem_state {
 struct idem_found {
 	enum idem_state state;
 	int status;       /* with IDEM_DONE */
-	const void *body; /* with IDEM_DONE; borrowed for the time of the callback */
+	const void *body; /* with IDEM_DONE, and with IDEM_INTERRUPTED what was noted (or nothing);
+	                   * borrowed for the time of the callback */
 	size_t body_bytes;
 	int64_t created_ms;
 };
@@ -49,6 +50,10 @@ int store_idem_begin(struct store *s, const struct idem_request *r, struct store
 /* STORE_CONFLICT when it is not in progress, or was begun by another daemon. */
 int store_idem_finish(struct store *s, const struct idem_result *r, struct store_call call,
                       struct err *e);
+/* What the request has begun to make, for who asks again after a crash: JSON. Sent before the rows
+ * of what it makes, so that none of them is there without it. */
+int store_idem_note(struct store *s, const struct idem_result *r, struct store_call call,
+                    struct err *e);
 int store_idem_abandon(struct store *s, const char *tenant, const char *key, struct store_call call,
                        struct err *e);
 /* Forgets up to STORE_PURGE_ROWS keys that are older than IDEM_KEEP_MS; the answer says how many.

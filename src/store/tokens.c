@@ -67,7 +67,7 @@ static int run_revoke(struct store *s, struct request *q, struct err *e)
 	AUTO(db_release)
 	sqlite3_stmt *st = db_stmt(&s->writer,
 	                           "UPDATE tokens SET revoked_ms=coalesce(revoked_ms,?3)"
-	                           " WHERE tenant=?1 AND id=?2",
+	                           " WHERE (?1 IS NULL OR tenant=?1) AND id=?2",
 	                           e);
 
 	if (!st)

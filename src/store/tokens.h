@@ -27,6 +27,7 @@ bool token_is_valid(const struct token_row *t, int64_t now_ms); /* not expired, 
 
 int store_token_insert(struct store *s, const struct token_row *row, struct store_call call,
                        struct err *e);
+/* `tenant` NULL: of any. */
 int store_token_revoke(struct store *s, const char *tenant, const char *id, int64_t now_ms,
                        struct store_call call,
                        struct err *e); /* NOT_FOUND, or OK also when it was */

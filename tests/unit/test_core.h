@@ -176,6 +176,7 @@ static inline void rig_start(void)
 		rig_keepers[i].watch.fd = -1;
 	CHECK_INT(loop_init(&rig_loop), 0);
 	*c = (struct core){ .loop = &rig_loop, .logs_fd = -1, .sb_fd = -1, .tree_fd = -1 };
+	c->pace.begin = sbx_end_begin;
 	snprintf(c->boot_id, sizeof c->boot_id, "%s", rig_boot);
 	CHECK_INT(timers_init(&c->timers, &rig_loop), 0);
 	c->store = must_open();

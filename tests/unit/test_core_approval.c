@@ -1,6 +1,8 @@
-#include "core/approval.h"
+#include "core/approval-internal.h"
 
 #include "unit/test_core.h"
+#include "wire/hash.h"
+#include "wire/tree.h"
 
 /* Decisions need the ledger: tests/net/approvals.py has them. */
 
@@ -219,9 +221,12 @@ TEST(foreign_text_is_escaped_and_bounded)
 		const char *said, *shown;
 	} rows[] = {
 		{ "plain", "plain" },
-		{ "a\x1b[2Jb\n", "a\\x1b[2Jb\\x0a" },
+		{ "a\x1b[2Jb\n", "a\\x1b[2Jb\\n" },
 		{ "caf\xc3\xa9", "caf\xc3\xa9" },
-		{ "c1 \xc2\x9b", "c1 \\u009b" },
+		{ "c1 \xc2\x9b", "c1 \\u{9b}" },
+		{ "run true '\xe2\x80\xaegnp.exe'", "run true '\\u{202e}gnp.exe'" },
+		{ "\xe2\x80\x8b\xe2\x81\xa6\xc2\xad", "\\u{200b}\\u{2066}\\u{ad}" },
+		{ "\xf3\xa0\x81\x81\xe2\x80\xa8", "\\u{e0041}\\u{2028}" },
 		{ "torn \xc3", "torn \\xc3" },
 	};
 	struct arena arena = { 0 };
@@ -238,19 +243,60 @@ TEST(foreign_text_is_escaped_and_bounded)
 	memset(big, 'x', sizeof big - 1);
 	struct approval_ask one = ask_of(big);
 
-	snprintf(id, sizeof id, "%s", must_ask(&one, 6));
+	snprintf(id, sizeof id, "%s", must_ask(&one, 10));
 	CHECK(strlen(approval_find(&rig_core, id)->what) <= STORE_TEXT_MAX);
-	CHECK_STR(must_ask(&one, 7), id);
+	CHECK_STR(must_ask(&one, 11), id);
 	big[sizeof big - 2] = 'y'; /* another one, beyond what is shown */
-	CHECK(strcmp(must_ask(&one, 8), id) != 0);
+	CHECK(strcmp(must_ask(&one, 12), id) != 0);
 	struct approval_ask none = ask_of("");
 
-	CHECK_INT(approval_ask(&rig_core, &none, be_told, as(9), id, &f), -1);
+	CHECK_INT(approval_ask(&rig_core, &none, be_told, as(13), id, &f), -1);
 	none = ask_of("nobody waits");
 	CHECK_INT(approval_ask(&rig_core, &none, NULL, NULL, id, &f), -1);
 	none.is_lasting = true;
 	CHECK_INT(approval_ask(&rig_core, &none, NULL, NULL, id, &f), 0);
 	arena_done(&arena);
+	finish();
+	dir_remove();
+}
+
+/* What a yes is told that proves to have seen `seen`; NULL: it may be said. */
+static const char *refused(const char *id, const char *seen)
+{
+	static struct fail f;
+
+	f = (struct fail){ 0 };
+	return approval_was_seen(approval_find(&rig_core, id), seen, &f) < 0 ? f.detail : NULL;
+}
+
+TEST(a_line_that_was_cut_is_allowed_only_by_who_saw_all_of_it)
+{
+	static char big[3 * STORE_TEXT_MAX], huge[64 << 10];
+	char id[ID_SIZE], sum[TREE_HASH_TEXT];
+	const char *why;
+
+	dir_make();
+	begin();
+	memset(big, 'x', sizeof big - 1);
+	memset(huge, 'x', sizeof huge - 1);
+	struct approval_ask whole = ask_of("short"), cut = ask_of(big), lost = ask_of(huge),
+			    part = ask_of("run something ... (cut)");
+
+	part.is_cut = true;
+	snprintf(id, sizeof id, "%s", must_ask(&cut, 1));
+	CHECK(strstr(approval_find(&rig_core, id)->detail, big) != NULL);
+	why = refused(id, NULL);
+	CHECK(why && strstr(why, "seen: "));
+	hash_of(span_of(approval_find(&rig_core, id)->what), sum); /* of what was cut */
+	why = refused(id, sum);
+	CHECK(why && strstr(why, "seen: "));
+	hash_of(span_of(big), sum);
+	CHECK(refused(id, sum) == NULL);
+	why = refused(must_ask(&lost, 2), sum);
+	CHECK(why && strstr(why, "can only be denied"));
+	why = refused(must_ask(&part, 3), sum);
+	CHECK(why && strstr(why, "can only be denied"));
+	CHECK(refused(must_ask(&whole, 4), NULL) == NULL);
 	finish();
 	dir_remove();
 }

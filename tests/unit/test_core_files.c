@@ -1,5 +1,7 @@
 #include "core/files.h"
 
+#include "lingering.h"
+#include "os/pulse.h"
 #include "played_worker.h"
 
 struct client {
@@ -107,4 +109,56 @@ TEST(when_all_are_without_room_the_first_that_has_some_is_given_it)
 	CHECK_INT(c.n_over, 1);
 	for (size_t i = 0; i < COUNT(workers); i++)
 		fd_close(&workers[i]);
+}
+
+/* The daemon's end. The watch is the first member of a worker (files.c). */
+static int worker_fd(const struct client *c)
+{
+	return ((const struct watch *)(const void *)c->job.worker)->fd;
+}
+
+/* How long the daemon's loop is held up by a worker that sends a descriptor whose close sleeps. */
+static uint64_t hold_up(int worker, uint32_t id)
+{
+	unsigned char buf[sizeof(struct tree_head) + sizeof(struct tree_answer)] = { 0 };
+	struct tree_head head = {
+		.type = TREE_ANSWER, .flags = TREE_LAST, .id = id, .len = sizeof(struct tree_answer)
+	};
+
+	memcpy(buf, &head, sizeof head);
+	CHECK(linger_send(worker, buf, sizeof buf));
+	uint64_t began = linger_now();
+	turn(20);
+	return linger_now() - began;
+}
+
+TEST(a_worker_that_sends_a_lingering_socket_is_ended_at_once)
+{
+	struct client c = request(TREE_READ), d = request(TREE_READ);
+
+	open_all();
+	CHECK_INT(loop_pulse(&loop), 0);
+	must_start(&c);
+	AUTO(fd_close) int worker = take_worker();
+	linger_allow(worker_fd(&c));
+	CHECK(hold_up(worker, c.job.ask.id) < LINGER_SOON_MS);
+	CHECK_INT(c.n_over, 1);
+	must_start(&d); /* and the next job has another */
+	AUTO(fd_close) int other = take_worker();
+	CHECK_INT(drain(other), d.job.ask.id);
+	if (os_refuse_fds(monitor_fd)) /* a kernel that can: not even sent */
+		CHECK(!linger_send(other, "x", 1));
+	close_all();
+}
+
+TEST(control_without_the_pulse_the_loop_sleeps)
+{
+	struct client c = request(TREE_READ);
+
+	open_all();
+	must_start(&c);
+	AUTO(fd_close) int worker = take_worker();
+	linger_allow(worker_fd(&c));
+	CHECK(hold_up(worker, c.job.ask.id) > LINGER_MS - 500);
+	close_all();
 }
