@@ -9,32 +9,70 @@
 
 #define TOKEN_DAYS_MOST 3650
 
+static bool is_for_all(const struct call *c)
+{
+	return c->is_operator || c->is_admin;
+}
+
+/* Counts that a caller may see: the operator all of them, a tenant its own. */
+struct counts {
+	const char *tenant; /* NULL: all */
+	size_t n, processes, by_state[SANDBOX_STATE_COUNT];
+};
+
+static void count_sandbox(void *entry, void *arg)
+{
+	const struct sbx *s = entry;
+	struct counts *k = arg;
+
+	if (k->tenant && strcmp(s->tenant, k->tenant) != 0)
+		return;
+	k->n++;
+	k->by_state[s->state]++;
+	for (const struct px *p = s->processes; p; p = p->next)
+		k->processes++;
+}
+
+static struct counts count_all(const struct call *c)
+{
+	struct counts k = { .tenant = is_for_all(c) ? NULL : c->tenant };
+
+	roster_each(&c->api->core->sandboxes, count_sandbox, &k);
+	return k;
+}
+
+/* Needs no token, so that whatever watches the daemon can ask; only who has one is told more than
+ * that it lives. */
 void health_get(struct call *c)
 {
-	struct core *core = c->api->core;
-	bool is_ready = core_is_ready(core);
+	bool is_ready = core_is_ready(c->api->core);
+	struct fail unused = { 0 };
+	json_t *o = json_pack("{ss,sb,sb}", "status", is_ready ? "ready" : "starting", "live", 1,
+	                      "ready", is_ready);
 
-	answer_json(c, is_ready ? 200 : 503,
-	            json_pack("{ss,sb,sb,sI,ss}", "status", is_ready ? "ready" : "starting", "live",
-	                      1, "ready", is_ready, "sandboxes", (json_int_t)core->sandboxes.n,
-	                      "version", CAISSON_VERSION));
+	if (c->is_operator || auth_check(c, SCOPE_READ, &unused) == 0) {
+		json_object_set_new(o, "sandboxes", json_integer((json_int_t)count_all(c).n));
+		json_object_set_new(o, "version", json_string(CAISSON_VERSION));
+	}
+	answer_json(c, is_ready ? 200 : 503, o);
 }
 
-static void count_state(void *entry, void *arg)
-{
-	size_t *counts = arg;
+struct metric {
+	const char *name, *help, *type;
+	uint64_t value;
+};
 
-	counts[((struct sbx *)entry)->state]++;
+static void add_metric(struct str *out, const struct metric *m)
+{
+	str_addf(out, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", m->name, m->help, m->name, m->type,
+	         m->name, (unsigned long long)m->value);
 }
 
-void metrics_get(struct call *c)
+/* Those of the whole daemon: they tell what other tenants do. */
+static void add_host_metrics(const struct call *c, struct str *out)
 {
-	struct core *core = c->api->core;
-	size_t counts[SANDBOX_STATE_COUNT] = { 0 };
-	const struct {
-		const char *name, *help, *type;
-		uint64_t value;
-	} rows[] = {
+	const struct core *core = c->api->core;
+	const struct metric rows[] = {
 		{ "caisson_sandboxes_created_total", "Sandboxes made", "counter",
 		  core->stats.creates },
 		{ "caisson_execs_total", "Commands started", "counter", core->stats.execs },
@@ -42,24 +80,31 @@ void metrics_get(struct call *c)
 		  core->stats.failures },
 		{ "caisson_output_bytes_total", "Bytes written by commands", "counter",
 		  core->stats.bytes_out },
-		{ "caisson_processes", "Processes in memory", "gauge", core->processes.n },
 		{ "caisson_connections", "Open connections", "gauge",
 		  server_connections(c->api->server) },
 		{ "caisson_store_waiting", "Writes not yet answered", "gauge",
 		  store_waiting(core->store) },
 	};
-	AUTO(str_done) struct str text = { .max = 64u << 10 };
 
 	for (size_t i = 0; i < COUNT(rows); i++)
-		str_addf(&text, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", rows[i].name, rows[i].help,
-		         rows[i].name, rows[i].type, rows[i].name,
-		         (unsigned long long)rows[i].value);
-	roster_each(&core->sandboxes, count_state, counts);
+		add_metric(out, &rows[i]);
+}
+
+void metrics_get(struct call *c)
+{
+	const struct counts k = count_all(c);
+	const struct metric processes = { "caisson_processes", "Processes in memory", "gauge",
+		                          is_for_all(c) ? c->api->core->processes.n : k.processes };
+	AUTO(str_done) struct str text = { .max = 64u << 10 };
+
+	if (is_for_all(c))
+		add_host_metrics(c, &text);
+	add_metric(&text, &processes);
 	str_add(&text,
 	        "# HELP caisson_sandboxes Sandboxes by state\n# TYPE caisson_sandboxes gauge\n");
 	for (enum sandbox_state s = 0; s < SANDBOX_STATE_COUNT; s++)
 		str_addf(&text, "caisson_sandboxes{state=\"%s\"} %zu\n", sandbox_state_name(s),
-		         counts[s]);
+		         k.by_state[s]);
 	c->is_answered = true;
 	reply(c->r, 200, "text/plain; version=0.0.4", str_text(&text), text.len, NULL);
 }
@@ -200,8 +245,16 @@ void token_create(struct call *c)
 		answer_fail(c, &f);
 		return;
 	}
-	if (!key_is(tenant, strlen(tenant)) || strlen(tenant) >= TENANT_SIZE ||
-	    strlen(name) > 128 || (!c->is_operator && strcmp(tenant, c->tenant) != 0) ||
+	if (auth_names_admin(str_text(&scopes)) && strcmp(tenant, AUTH_OPERATOR) != 0) {
+		fail_set(&f, FAIL_FORBIDDEN,
+		         "scope: admin is the operator's, not a tenant's; a tenant's are read, "
+		         "exec, manage and approve");
+		answer_fail(c, &f);
+		return;
+	}
+	if (!key_is(tenant, strlen(tenant)) || strchr(tenant, ':') ||
+	    strlen(tenant) >= TENANT_SIZE || strlen(name) > 128 ||
+	    (!is_for_all(c) && strcmp(tenant, c->tenant) != 0) ||
 	    (*form ? auth_token_hex(TOKEN_E2B_PREFIX, text) : auth_token(TOKEN_PREFIX, text)) < 0) {
 		fail_set(&f, FAIL_FORBIDDEN, "tenant, name: not this one");
 		answer_fail(c, &f);
@@ -234,17 +287,21 @@ void token_list(struct call *c)
 	struct fail f = { 0 };
 	struct err e = { 0 };
 
-	if (take_page(c, &page, &f) < 0 ||
-	    (store_token_list(c->api->core->store, &page, &c->arena, &list, &e) < 0 &&
-	     fail_err(&f, &e) < 0)) {
+	bool is_bad = take_page(c, &page, &f) < 0;
+
+	page.is_all_tenants = is_for_all(c);
+	page.tenant = is_for_all(c) ? NULL : c->tenant;
+	if (is_bad || (store_token_list(c->api->core->store, &page, &c->arena, &list, &e) < 0 &&
+	               fail_err(&f, &e) < 0)) {
 		answer_fail(c, &f);
 		return;
 	}
 	json_t *rows = json_array();
 	for (size_t i = 0; i < list.n; i++) {
 		const struct token_row *t = &list.rows[i];
-		json_t *o = json_pack("{ss,ss,ss,sI}", "id", t->id, "name", t->name ? t->name : "",
-		                      "scope", t->scopes, "created_ms", (json_int_t)t->created_ms);
+		json_t *o = json_pack("{ss,ss,ss,ss,sI}", "id", t->id, "tenant", t->tenant, "name",
+		                      t->name ? t->name : "", "scope", t->scopes, "created_ms",
+		                      (json_int_t)t->created_ms);
 
 		json_object_set_new(o, "expires_ms",
 		                    t->expires_ms ? json_integer(t->expires_ms) : json_null());
@@ -266,7 +323,7 @@ void token_delete(struct call *c)
 
 	*o = (struct token_op){ .call = call_ref(c) };
 	if (store_token_revoke(
-		c->api->core->store, c->tenant, c->params[0], core_now_ms(),
+		c->api->core->store, is_for_all(c) ? NULL : c->tenant, c->params[0], core_now_ms(),
 		(struct store_call){ .done = token_stored, .arg = o, .is_durable = true }, &e) < 0)
 		token_stored(o, &(struct store_answer){ .code = STORE_BROKEN });
 }

@@ -178,6 +178,7 @@ void answer_fail_with(struct call *c, const struct fail *f, const char *key, jso
 	c->api->core->stats.failures++;
 	note(c, fail_status(f->code), f->detail);
 	if (c->annex && c->annex->fail) {
+		json_decref(value);
 		c->annex->fail(c, f);
 		return;
 	}

@@ -60,6 +60,29 @@ static bool is_hash(const char *text)
 	       strspn(text, "0123456789abcdef") == TREE_HASH_TEXT - 1;
 }
 
+static const char *why_of(const json_t *files, size_t i)
+{
+	return json_string_value(json_object_get(json_array_get(files, i), "why"));
+}
+
+/* "REASON: NAME, NAME", when `first` is the first file with that reason. */
+static void say_group(const json_t *files, size_t first, struct str *what)
+{
+	const char *why = why_of(files, first), *between = ": ";
+
+	for (size_t i = 0; i < first; i++)
+		if (strcmp(why_of(files, i), why) == 0)
+			return;
+	str_addf(what, "%s%s", first > 0 ? "; " : "", why);
+	for (size_t i = first; i < json_array_size(files); i++) {
+		if (strcmp(why_of(files, i), why) != 0)
+			continue;
+		str_addf(what, "%s%s", between,
+		         json_string_value(json_object_get(json_array_get(files, i), "path")));
+		between = ", ";
+	}
+}
+
 static int take_files(const json_t *files, struct str *what, struct fail *f)
 {
 	size_t n = json_array_size(files), i;
@@ -74,8 +97,8 @@ static int take_files(const json_t *files, struct str *what, struct fail *f)
 		if (!path || !json_is_string(json_object_get(file, "why")) ||
 		    json_object_size(file) != 2)
 			return fail_set(f, FAIL_INVALID, "files[%zu]: path and why", i);
-		str_addf(what, "%s%s", i > 0 ? ", " : "", path);
 	}
+	json_array_foreach(files, i, file) say_group(files, i, what);
 	return what->overflow ? fail_set(f, FAIL_TOO_LARGE, "files: too many names") : 0;
 }
 

@@ -368,13 +368,14 @@ static void decided(void *arg, const struct approval_row *row, const struct fail
 
 static int take_answer(struct call *c, struct approval_answer *a, struct fail *f)
 {
-	static const char *const known[] = { "decision", "scope", "for", "note", NULL };
+	static const char *const known[] = { "decision", "scope", "for", "note", "seen", NULL };
 	const char *decision = "", *scope = "once";
 
 	if (members_known(c->body, known, f) < 0 ||
 	    member_text(c->body, "decision", &decision, f) < 0 ||
 	    member_text(c->body, "scope", &scope, f) < 0 ||
 	    member_text(c->body, "note", &a->note, f) < 0 ||
+	    member_text(c->body, "seen", &a->seen, f) < 0 ||
 	    member_duration(c->body, "for", &a->for_ms, f) < 0)
 		return -1;
 	a->is_allowed = strcmp(decision, "allow") == 0;

@@ -8,7 +8,9 @@
 #include "api/routes.h"
 
 #define TOKEN_PREFIX "cst_"
+#define AUTH_OPERATOR "local" /* the tenant of the UNIX socket, and the only one of admins */
 
+bool auth_names_admin(const char *scopes); /* of a token that is to be made */
 /* Fills in tenant, is_operator and is_admin. */
 int auth_check(struct call *c, enum scope scope, struct fail *f) MUST_USE;
 /* The two parts of it, for who brings his token elsewhere: the Host and the Origin; the token. */

@@ -4,12 +4,18 @@
  *
  * Its walls have to stand after its command, so it is an ordinary sandbox for that long. A client
  * that leaves ends the command; what a daemon leaves that dies meanwhile expires by itself.
+ *
+ * What goes back is a promotion: files that execute later (wire/later.h) stay unless `allow_exec`
+ * names them, and the rest is on record (run.collected) before it is answered.
  */
 #include "api/handlers.h"
 #include "api/print.h"
 #include "core/files.h"
+#include "core/ledger.h"
 #include "engine/command.h"
 #include "wire/base64.h"
+#include "wire/hash.h"
+#include "wire/later.h"
 
 #define IDLE_MS 60000
 #define PATTERNS_MAX 64
@@ -32,6 +38,10 @@ struct collect {
 	void (*then)(struct collect *o);
 
 	json_t *files, *names, *found, *missing;
+	json_t *kept; /* of `found`, as the ledger has them: without contents */
+	struct hash hash;
+	const char *allow[PATTERNS_MAX]; /* patterns of allow_exec */
+	size_t n_allow, n_left_out;
 	size_t pattern, name; /* the next ones */
 	uint64_t total;
 };
@@ -54,6 +64,7 @@ static void drop(struct collect *o)
 	json_decref(o->names);
 	json_decref(o->found);
 	json_decref(o->missing);
+	json_decref(o->kept);
 	str_done(&o->got);
 	call_unref(o->call);
 	free(o);
@@ -169,6 +180,42 @@ static void finish(struct collect *o)
 	drop(o);
 }
 
+static void recorded(void *arg, bool is_on_disk)
+{
+	struct collect *o = arg;
+	struct fail f = { 0 };
+
+	if (is_on_disk) {
+		finish(o);
+		return;
+	}
+	fail_set(&f, FAIL_BACKEND_ERROR,
+	         "collect: the command has run; its files stay, since the ledger could not record "
+	         "that they leave");
+	give_up(o, &f);
+}
+
+/* Files leave only when the ledger has them. */
+static void put_on_record(struct collect *o)
+{
+	const struct ledger_who who = { .tenant = o->call->tenant,
+		                        .sandbox = o->sandbox,
+		                        .process = o->p->id,
+		                        .actor = o->call->actor };
+	char sha256[TREE_HASH_TEXT];
+
+	if (json_array_size(o->found) == 0 || (!o->call->r && !o->call->idem_key)) {
+		finish(o);
+		return;
+	}
+	hash_text(&o->hash, sha256);
+	json_t *data = json_pack("{sI,ss,sI}", "bytes", (json_int_t)o->total, "sha256", sha256,
+	                         "left_out", (json_int_t)o->n_left_out);
+
+	print_names(data, o->kept);
+	ledger_commit(o->call->api->core, LEDGER_COLLECTED, &who, data, recorded, o);
+}
+
 static void put_name(json_t *entry, const json_t *name)
 {
 	if (json_is_object(name))
@@ -177,39 +224,88 @@ static void put_name(json_t *entry, const json_t *name)
 		json_object_set(entry, "path", (json_t *)(uintptr_t)name);
 }
 
+/* Fate of one file. */
+struct verdict {
+	const char *path; /* as it is, from the working folder or the root */
+	const char *why;  /* it would execute later */
+	uint32_t mode;
+	bool stays;
+};
+
+/* A file that is only executable comes without that. */
+static void judge_file(const struct collect *o, struct verdict *v)
+{
+	uint32_t mode = later_mode(o->said.mode);
+	struct span bytes = { str_text(&o->got), o->got.len };
+	struct span path = span_of(v->path + strspn(v->path, "/"));
+	struct later_file f = { .path = path, .mode = mode & ~0111u, .is_new = true };
+
+	if (later_reads(path))
+		f.after = bytes;
+	v->mode = mode;
+	v->why = later_why(&f);
+	v->stays = v->why != NULL;
+	f.mode = mode;
+	v->why = v->why ? v->why : later_why(&f);
+	if (!v->why || later_is_allowed(path.at, o->allow, o->n_allow))
+		v->stays = false;
+	else
+		v->mode &= ~0111u;
+}
+
+static void keep_file(struct collect *o, json_t *entry, const struct verdict *v)
+{
+	AUTO(str_done) struct str text = { .max = 4ul * TOTAL_MAX };
+	AUTO(str_done) struct str head = { .max = 2ul * PATH_TEXT_MAX };
+
+	str_addf(&head, "%04o %zu %s", v->mode, o->got.len, v->path);
+	str_addn(&head, "", 1);
+	hash_add(&o->hash, (struct span){ str_text(&head), head.len });
+	hash_add(&o->hash, (struct span){ str_text(&o->got), o->got.len });
+	o->total += o->got.len;
+	json_array_append_new(o->kept, json_copy(entry));
+	base64_encode(o->got.data, o->got.len, &text);
+	json_object_set_new(entry, "base64", json_string(str_text(&text)));
+}
+
+static const char *name_bytes(struct collect *o, const json_t *name, size_t *n);
+
 static void file_read(struct collect *o)
 {
 	json_t *name = json_array_get(o->names, o->name++), *entry;
-	AUTO(str_done) struct str text = { .max = 4ul * TOTAL_MAX };
+	struct verdict v = { 0 };
 	char mode[8];
+	size_t n;
 
 	if (o->said.code == TREE_IS_DIRECTORY) { /* what is in it has names of its own */
 		next_file(o);
 		return;
 	}
-	if (o->said.code != TREE_OK) { /* it is gone, or may not be read */
+	v.path = name_bytes(o, name, &n);
+	if (o->said.code != TREE_OK || !v.path) { /* it is gone, or may not be read */
 		json_array_append(o->missing,
 		                  json_is_object(name) ? json_object_get(name, "path") : name);
 		next_file(o);
 		return;
 	}
+	judge_file(o, &v);
 	entry = json_pack("{sI}", "bytes", (json_int_t)o->said.size);
 	put_name(entry, name);
-	snprintf(mode, sizeof mode, "%04o", o->said.mode & 07777);
+	snprintf(mode, sizeof mode, "%04o", v.mode);
 	json_object_set_new(entry, "mode", json_string(mode));
-	if (o->said.size > TOTAL_MAX - o->total) {
+	if (v.why)
+		json_object_set_new(entry, "executes_later", json_string(v.why));
+	o->n_left_out += v.stays;
+	if (v.stays || o->said.size > TOTAL_MAX - o->total)
 		json_object_set_new(entry, "skipped", json_true());
-	} else {
-		o->total += o->got.len;
-		base64_encode(o->got.data, o->got.len, &text);
-		json_object_set_new(entry, "base64", json_string(str_text(&text)));
-	}
+	else
+		keep_file(o, entry, &v);
 	json_array_append_new(o->found, entry);
 	next_file(o);
 }
 
-/* Where a name of the list is; NULL: it cannot be. */
-static const char *path_of(struct collect *o, const json_t *name, size_t *n)
+/* A name of the list as it is; NULL: it cannot be. */
+static const char *name_bytes(struct collect *o, const json_t *name, size_t *n)
 {
 	const json_t *coded = json_object_get(name, "path_base64");
 	AUTO(str_done) struct str bytes = { .max = PATH_TEXT_MAX };
@@ -218,12 +314,24 @@ static const char *path_of(struct collect *o, const json_t *name, size_t *n)
 		str_add(&bytes, json_string_value(name));
 	else if (!base64_decode(json_string_value(coded), json_string_length(coded), &bytes))
 		return NULL;
+	*n = bytes.len;
+	return bytes.overflow || bytes.len == 0
+	           ? NULL
+	           : arena_strndup(&o->call->arena, str_text(&bytes), bytes.len);
+}
+
+/* Where that is; NULL: it cannot be. */
+static const char *path_of(struct collect *o, const json_t *name, size_t *n)
+{
+	const char *bytes = name_bytes(o, name, n);
 	AUTO(str_done) struct str path = { .max = 2ul * PATH_TEXT_MAX };
 	struct span folder = folder_of(o);
 
-	if (bytes.len > 0 && bytes.data[0] != '/')
+	if (!bytes)
+		return NULL;
+	if (bytes[0] != '/')
 		str_addf(&path, "%.*s/", (int)folder.len, folder.at);
-	str_addn(&path, str_text(&bytes), bytes.len);
+	str_addn(&path, bytes, *n);
 	*n = path.len;
 	return path.overflow ? NULL : arena_strndup(&o->call->arena, str_text(&path), path.len);
 }
@@ -234,7 +342,7 @@ static void next_file(struct collect *o)
 	size_t n = 0;
 
 	if (!name) {
-		finish(o);
+		put_on_record(o);
 		return;
 	}
 	const char *path = path_of(o, name, &n);
@@ -419,21 +527,33 @@ static int take_files(struct collect *o, json_t *files, struct fail *f)
 	return 0;
 }
 
-static int check_patterns(const json_t *patterns, struct fail *f)
+static int check_patterns(const json_t *body, const char *key, struct fail *f)
 {
-	const json_t *one;
+	const json_t *patterns = json_object_get(body, key), *one;
 	size_t i;
 
 	if (!patterns || json_is_null(patterns))
 		return 0;
 	if (!json_is_array(patterns) || json_array_size(patterns) > PATTERNS_MAX)
-		return fail_set(f, FAIL_INVALID, "collect: a list of at most %d patterns",
+		return fail_set(f, FAIL_INVALID, "%s: a list of at most %d patterns", key,
 		                PATTERNS_MAX);
 	json_array_foreach(patterns, i, one)
 	{
 		if (json_string_length(one) == 0)
-			return fail_set(f, FAIL_INVALID, "collect: a text is expected");
+			return fail_set(f, FAIL_INVALID, "%s: a text is expected", key);
 	}
+	return 0;
+}
+
+static int take_patterns(struct collect *o, const json_t *body, struct fail *f)
+{
+	const json_t *one;
+	size_t i;
+
+	if (check_patterns(body, "collect", f) < 0 || check_patterns(body, "allow_exec", f) < 0)
+		return -1;
+	json_array_foreach(json_object_get(body, "allow_exec"), i, one) o->allow[o->n_allow++] =
+	    json_string_value(one);
 	return 0;
 }
 
@@ -453,7 +573,9 @@ void collect_run(struct call *c, struct sbx_ask *want, const struct exec_ask *co
 		               .files = json_array(),
 		               .names = json_array(),
 		               .found = json_array(),
-		               .missing = json_array() };
+		               .missing = json_array(),
+		               .kept = json_array() };
+	hash_init(&o->hash);
 	o->step.fired = step;
 	o->ask.px.env = &o->ask.env;
 	o->ask.px.is_final = false;
@@ -464,7 +586,7 @@ void collect_run(struct call *c, struct sbx_ask *want, const struct exec_ask *co
 	if (live_is_asked(c))
 		fail_set(&f, FAIL_INVALID, "files and collect: not over a live connection");
 	else if (take_files(o, json_object_get(c->body, "files"), &f) == 0)
-		(void)check_patterns(json_object_get(c->body, "collect"), &f);
+		(void)take_patterns(o, c->body, &f);
 	if (f.code != FAIL_NONE || !sbx_create(c->api->core, want, made, o, &f))
 		give_up(o, &f);
 }

@@ -18,7 +18,7 @@ static void exchange_free(struct conn *c)
 	if (c->server->ops.on_end)
 		c->server->ops.on_end(&x->r);
 	c->x = NULL;
-	c->server->held -= x->body.len;
+	share_leave(x);
 	str_done(&x->body);
 	arena_done(&x->r.arena);
 	free(x);
@@ -102,7 +102,19 @@ static enum wait wait_of(const struct conn *c)
 	return WAIT_NONE;
 }
 
-/* A head, an idle time and lingering are bounded as a whole; the others by their pauses. */
+/* For the next bytes of a body, and for all of it. */
+static uint64_t body_wait_ms(const struct conn *c)
+{
+	uint64_t pause = c->server->wait_ms[WAIT_BODY], now = timer_now_ms();
+	uint64_t until = c->x ? c->x->body_until_ms : 0;
+
+	if (until == 0 || until > now + pause)
+		return pause;
+	return until > now ? until - now : 0;
+}
+
+/* A head, an idle time and lingering are bounded as a whole, a body that is kept whole by its
+ * pauses and as a whole; the others by their pauses. */
 static void set_deadline(struct conn *c)
 {
 	struct timers *ts = &c->server->timers;
@@ -117,7 +129,8 @@ static void set_deadline(struct conn *c)
 	if (wait == WAIT_NONE)
 		timer_stop(ts, &c->timer);
 	else
-		timer_set(ts, &c->timer, c->server->wait_ms[wait]);
+		timer_set(ts, &c->timer,
+		          wait == WAIT_BODY ? body_wait_ms(c) : c->server->wait_ms[wait]);
 }
 
 /* Input stays watched while a request is worked on, so that nothing changes for most of them; who
@@ -322,6 +335,9 @@ static void on_routed(struct conn *c)
 		fail_http(c, c->body.error);
 		return;
 	}
+	share_join(x);
+	if (x->r.body_mode == BODY_WHOLE)
+		x->body_until_ms = timer_now_ms() + c->server->body_ms;
 	conn_phase(c, PHASE_BODY);
 	if (x->r.body_mode == BODY_STREAM && !start(c))
 		return;
@@ -375,15 +391,13 @@ static void give(struct conn *c, struct span data)
 		goes_on(c);
 		return;
 	}
-	if (data.len > c->server->memory_max ||
-	    c->server->held > c->server->memory_max - data.len) {
+	if (!share_take(x, data.len)) {
 		fail(c, (struct problem){ 503, "busy",
 		                          "too many requests with large bodies at once" });
 		return;
 	}
 	x->body.max = SIZE_MAX / 4; /* http_body_feed() counts */
 	str_addn(&x->body, data.at, data.len);
-	c->server->held += data.len;
 }
 
 static bool take_body(struct conn *c, struct span *in)

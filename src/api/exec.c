@@ -330,7 +330,11 @@ static void exec_now(struct call *c, struct sbx *s)
 	if (exec_parse(c, c->body, &a, &f) == 0 && sbx_check_running(s, &f) == 0) {
 		if (live_is_asked(c))
 			a.px.window = WINDOW;
+		bool is_later = call_enter(c);
+
 		p = px_start(s, &a.px, &f);
+		if (is_later)
+			call_leave(c);
 	}
 	if (!p) {
 		answer_fail(c, &f);
@@ -420,8 +424,12 @@ static void run_done(struct run_op *o)
 
 static void run_try(struct run_op *o, struct sbx *s)
 {
+	bool is_later = call_enter(o->call);
+
 	o->is_tried = true;
 	o->p = px_make(s, &o->ask.px, &o->fail);
+	if (is_later)
+		call_leave(o->call);
 }
 
 /* The process, on record. */
@@ -479,7 +487,7 @@ static int run_parse(struct call *c, struct run_op *o, struct spec *spec, struct
 	                      (const char *const[]){ "spec", "cmd", "cwd", "env", "stdin", "user",
 	                                             "timeout", "tty", "output", "rows", "cols",
 	                                             "label", "inline", "brief", "files", "collect",
-	                                             NULL },
+	                                             "allow_exec", NULL },
 	                      f);
 
 	if (r == 0)
@@ -495,6 +503,7 @@ static int run_parse(struct call *c, struct run_op *o, struct spec *spec, struct
 	json_object_del(rest, "brief");
 	json_object_del(rest, "files");
 	json_object_del(rest, "collect");
+	json_object_del(rest, "allow_exec");
 	if (r == 0)
 		r = exec_parse(c, rest, &o->ask, f);
 	json_decref(rest); /* its values are the body's too */

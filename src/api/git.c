@@ -299,9 +299,6 @@ void workspace_export(struct call *c)
 
 /* ---- applied somewhere --------------------------------------------------------------- */
 
-#define APPLIED_NAMES_MAX 100
-#define APPLIED_BYTES_MAX (12u << 10)
-
 static void tree_known(void *arg, const struct git_end *end)
 {
 	struct call *c = arg;
@@ -311,25 +308,6 @@ static void tree_known(void *arg, const struct git_end *end)
 	else
 		answer_json(c, 200, json_pack("{ss}", "tree", end->tree));
 	call_unref(c);
-}
-
-/* What he says that he changes there: the first of it, and how much more there is. */
-static void add_changes(json_t *record, const json_t *changes)
-{
-	json_t *names = json_array(), *one;
-	size_t i, room = APPLIED_BYTES_MAX;
-
-	json_array_foreach(changes, i, one)
-	{
-		AUTO(freep) char *text = json_dumps(one, JSON_COMPACT | JSON_ENSURE_ASCII);
-
-		if (i >= APPLIED_NAMES_MAX || strlen(text) > room)
-			break;
-		room -= strlen(text);
-		json_array_append(names, one);
-	}
-	json_object_set_new(record, "files", json_integer((json_int_t)json_array_size(changes)));
-	json_object_set_new(record, "names", names);
 }
 
 static int check_changes(const json_t *changes, struct fail *f)
@@ -380,7 +358,7 @@ static int applied_parse(const struct call *c, json_t *record, const char **at, 
 	if (changes && check_changes(changes, f) < 0)
 		return -1;
 	if (changes)
-		add_changes(record, changes);
+		print_names(record, changes);
 	return 0;
 }
 

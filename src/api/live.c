@@ -57,8 +57,8 @@ static void greet(struct live *l)
 
 		add_member(&hello, "process", process);
 	}
-	/* Texts that were JSON before. Whoever gets his output as it comes shows no result. */
-	if (s && (l->opts.is_inline || !l->opts.is_owner))
+	/* Texts that were JSON before. A result is shown at the end, when the proof is known. */
+	if (s && !l->opts.is_inline && !l->opts.is_owner)
 		add_member(&hello, "enforced", s->enforced);
 	if (s && s->note && s->note[0] && l->opts.is_owner && !l->opts.is_inline)
 		l->dialect->json(l, STREAM_NOTE, s->note);
@@ -75,6 +75,19 @@ static bool is_plain(const struct px *p)
 	       p->end.dropped_bytes == 0;
 }
 
+/* For a client that shows a result: with what was proved before the command ran. */
+static json_t *whole_end(const struct live *l)
+{
+	json_t *o = print_process(l->p, l->opts.is_inline ? l->kept : NULL, l->scan.at);
+	json_t *by = l->opts.is_inline && l->p->sandbox
+	                 ? json_loads(l->p->sandbox->enforced, 0, NULL)
+	                 : NULL;
+
+	if (by)
+		json_object_set_new(o, "enforced", by);
+	return o;
+}
+
 static void finish(struct live *l)
 {
 	struct fail f = { 0 };
@@ -89,9 +102,7 @@ static void finish(struct live *l)
 		l->dialect->json(l, STREAM_EXITED, code);
 	} else {
 		say(l, STREAM_END,
-		    l->opts.is_owner && !l->opts.is_inline
-		        ? print_end(l->p)
-		        : print_process(l->p, l->opts.is_inline ? l->kept : NULL, l->scan.at));
+		    l->opts.is_owner && !l->opts.is_inline ? print_end(l->p) : whole_end(l));
 	}
 	l->dialect->end(l);
 	l->call->is_answered = true;

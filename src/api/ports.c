@@ -292,13 +292,30 @@ static int take_ask(const json_t *body, struct forward_ask *ask, uint64_t *wait_
 	return 0;
 }
 
+/* Ports of the host are the operator's: a token that takes 5432 would be in the way of a program
+ * that comes later. */
+static int check_local(const struct call *c, uint16_t port, struct fail *f)
+{
+	const struct config_ports *own = &c->api->ports;
+
+	if (port == 0 || c->is_operator || c->is_admin || (port >= own->first && port <= own->last))
+		return 0;
+	if (own->first == 0)
+		return fail_set(f, FAIL_PERMISSION_DENIED,
+		                "local_port: tokens name none here; leave it out");
+	return fail_set(f, FAIL_PERMISSION_DENIED,
+	                "local_port: a token may name %u to %u (ports of the config); leave it out "
+	                "for any that is free",
+	                (unsigned int)own->first, (unsigned int)own->last);
+}
+
 void port_forward(struct call *c)
 {
 	struct forward_ask ask = { .port = 0 };
 	struct fail f = { 0 };
 	uint64_t wait_ms = 0;
 
-	if (take_ask(c->body, &ask, &wait_ms, &f) == 0)
+	if (take_ask(c->body, &ask, &wait_ms, &f) == 0 && check_local(c, ask.local_port, &f) == 0)
 		ask.sandbox = sbx_find(c->api->core, c->tenant, c->params[0], &f);
 	if (!ask.sandbox || sbx_check_running(ask.sandbox, &f) < 0) {
 		answer_fail(c, &f);

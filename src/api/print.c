@@ -29,6 +29,27 @@ static void set(json_t *o, const char *key, json_t *v)
 	json_object_set_new(o, key, v);
 }
 
+#define NAMES_MAX 100
+#define NAMES_BYTES_MAX (12u << 10)
+
+void print_names(json_t *record, const json_t *files)
+{
+	json_t *names = json_array(), *one;
+	size_t i, room = NAMES_BYTES_MAX;
+
+	json_array_foreach(files, i, one)
+	{
+		AUTO(freep) char *text = json_dumps(one, JSON_COMPACT | JSON_ENSURE_ASCII);
+
+		if (i >= NAMES_MAX || strlen(text) > room)
+			break;
+		room -= strlen(text);
+		json_array_append(names, one);
+	}
+	json_object_set_new(record, "files", json_integer((json_int_t)json_array_size(files)));
+	json_object_set_new(record, "names", names);
+}
+
 json_t *print_problem(const struct fail *f)
 {
 	int status = fail_status(f->code);

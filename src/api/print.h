@@ -32,6 +32,8 @@ json_t *print_history(const struct wsx *w, const struct point_list *own,
                       const struct point_list *chain);
 /* Lines of JSON, one for each file that differs. */
 json_t *print_changes(const char *text, size_t len, bool is_stat);
+/* A bounded list of files for a record: `files` says how many there are, `names` has the first. */
+void print_names(json_t *record, const json_t *files);
 json_t *print_problem(const struct fail *f);
 /* Bytes as text, or in base64 under another name: "data" or "base64". */
 void print_bytes(json_t *o, const char *key, const void *bytes, size_t n);

@@ -109,7 +109,7 @@ json_t *print_point(const struct wsx *w, const struct point_row *row)
 	set(o, "before", print_point_name(w, row->before));
 	set(o, "files", json_integer(row->files));
 	set(o, "bytes", json_integer(row->bytes));
-	set(o, "durable", json_boolean(row->durable != 0));
+	set(o, "durable", json_boolean(wsx_is_durable(w, row)));
 	set(o, "created_ms", json_integer(row->created_ms));
 	add_process(o, w, row->process);
 	return o;

@@ -201,7 +201,10 @@ static void opened(struct duct *d)
 	struct err e = { 0 };
 
 	if (forward_request(d->r->head, &x->how.way, &head, &e) < 0) {
-		refuse(x, 431, "too_large", "the head is too long");
+		bool is_bad = e.kind == ERR_INVALID;
+
+		refuse(x, is_bad ? 400 : 431, is_bad ? "invalid" : "too_large",
+		       is_bad ? e.msg : "the head is too long");
 		return;
 	}
 	x->phase = PHASE_HEAD;
@@ -256,13 +259,14 @@ void relay_start(struct request *r, const struct relay_how *how)
 	static const struct duct_ops ops = {
 		.opened = opened, .failed = failed, .got = got, .ended = ended
 	};
-	static const char *const prefixes[] = { TOKEN_PREFIX, TOKEN_E2B_PREFIX, NULL };
+	static const char *const prefixes[] = { TOKEN_PREFIX, TOKEN_E2B_PREFIX, PORT_TOKEN_PREFIX,
+		                                NULL };
 	struct relay *x = mem_alloc(sizeof *x);
 	struct fail fail = { 0 };
 
 	*x = (struct relay){ .duct = { .ops = &ops, .r = r, .idle_ms = ANSWER_IDLE_MS },
 		             .how = *how };
-	x->how.way.token_prefixes = prefixes;
+	x->how.way.carry.prefixes = prefixes;
 	r->state = x;
 	r->gone = gone;
 	r->on_data = on_data;
@@ -363,6 +367,7 @@ static void on_head(struct request *r)
 		r->route = f;
 		r->body_mode = BODY_STREAM;
 		r->body_max = UINT64_MAX;
+		r->owner = f->tenant;
 	}
 }
 

@@ -150,6 +150,7 @@ void call_unref(struct call *c)
 		call_keep_nothing(c);
 	json_decref(c->body);
 	json_decref(c->recording.body);
+	json_decref(c->made);
 	arena_done(&c->arena);
 	free(c);
 }
@@ -194,6 +195,7 @@ static void on_head(struct request *r)
 		return;
 	}
 	r->body_mode = c->route->body;
+	r->owner = c->is_operator ? NULL : c->tenant;
 	/* What is streamed has the worker's ceiling, and the sandbox's disk. */
 	r->body_max = c->route->body == BODY_STREAM ? UINT64_MAX : BODY_JSON_MAX;
 }
@@ -234,14 +236,56 @@ static void replay(struct call *c, const struct idem_found *found)
 		      found->body_bytes > 0 ? type : NULL, found->body, found->body_bytes, extra);
 }
 
-/* What it begins is begun by whoever asked. */
-static void run(struct call *c)
+/* What the request makes is noted before it is stored: who repeats the request after a crash is
+ * told where to look. */
+static void note_made(void *arg, const char *id)
+{
+	struct call *c = arg;
+	struct err e = { 0 };
+
+	if (!c->made)
+		c->made = json_array();
+	json_array_append_new(c->made, json_string(id));
+	AUTO(freep) char *text = json_dumps(c->made, JSON_COMPACT);
+	const struct idem_result r = {
+		.tenant = c->tenant, .key = c->idem_key, .body = text, .body_bytes = strlen(text)
+	};
+
+	(void)store_idem_note(c->api->core->store, &r, (struct store_call){ .is_lazy = true },
+	                      &e); /* then nobody is told */
+}
+
+bool call_enter(struct call *c)
 {
 	struct core *core = c->api->core;
 
+	if (core->made_arg == c)
+		return false;
 	core->actor = c->actor;
-	c->route->run(c);
+	core->made = c->idem_key ? note_made : NULL;
+	core->made_arg = c;
+	return true;
+}
+
+static void leave_core(struct core *core)
+{
 	core->actor = NULL;
+	core->made = NULL;
+	core->made_arg = NULL;
+}
+
+void call_leave(struct call *c)
+{
+	leave_core(c->api->core);
+}
+
+static void run(struct call *c)
+{
+	struct core *core = c->api->core; /* the handler may let go of the call */
+
+	(void)call_enter(c);
+	c->route->run(c);
+	leave_core(core);
 }
 
 void call_forget(struct call *c)
@@ -260,7 +304,7 @@ static void begun(void *arg, const struct store_answer *a)
 		[IDEM_IN_PROGRESS] = "the same request is being worked on",
 		[IDEM_MISMATCH] = "it was used for another request",
 		[IDEM_INTERRUPTED] =
-		    "interrupted by a restart; look before you repeat it under a new key",
+		    "interrupted by a restart; look at `made` before you repeat it",
 	};
 	struct call *c = arg;
 	struct fail f = { 0 };
@@ -277,11 +321,16 @@ static void begun(void *arg, const struct store_answer *a)
 	if (a->code == STORE_OK && a->idem->state == IDEM_DONE) {
 		replay(c, a->idem);
 	} else {
+		bool is_cut = a->code == STORE_OK && a->idem->state == IDEM_INTERRUPTED;
+		json_t *made =
+		    is_cut ? json_loadb(a->idem->body, a->idem->body_bytes, 0, NULL) : NULL;
+
 		if (a->code == STORE_OK)
 			fail_set(&f, FAIL_CONFLICT, "Idempotency-Key: %s", why[a->idem->state]);
 		else
 			fail_set(&f, FAIL_BACKEND_ERROR, "the store does not answer");
-		answer_fail(c, &f);
+		answer_fail_with(c, &f, is_cut ? "made" : NULL,
+		                 is_cut && !made ? json_array() : made);
 	}
 	call_unref(c);
 }
@@ -302,7 +351,7 @@ static void begin_once(struct call *c)
 	if (store_idem_begin(c->api->core->store, &q,
 	                     (struct store_call){ .done = begun, .arg = call_ref(c) }, &e) < 0) {
 		c->idem_key = NULL;
-		fail_set(&f, FAIL_BACKEND_ERROR, "the store is overloaded");
+		fail_unsent(&f, &e);
 		f.is_retry_safe = true;
 		answer_fail(c, &f);
 		call_unref(c);

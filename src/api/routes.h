@@ -27,6 +27,7 @@ struct api {
 	struct server *server;
 	const char *tcp_host; /* names that a Host header may have, besides addresses; NULL: none */
 	const struct annex *const *annexes; /* ends with NULL; NULL: none */
+	struct config_ports ports;          /* of the host that tokens may name */
 };
 
 /* One request on its way through a handler. The request ends when its client leaves; a call lives
@@ -52,6 +53,7 @@ struct call {
 	/* Idempotency-Key: the answer is kept under it. */
 	const char *idem_key;
 	bool is_kept; /* it is */
+	json_t *made; /* ids of what it has begun to make, with a key; or NULL */
 	/* Records that have to be on disk before the answer, and the answer. */
 	struct {
 		unsigned int n;
@@ -96,6 +98,10 @@ void call_unref(struct call *c);
 void answer_json(struct call *c, int status, json_t *body); /* takes the reference */
 void answer_fail(struct call *c, const struct fail *f);
 /* With a member more than every problem has; takes the reference. */
+/* Between these core->actor is the caller, and what is made is noted under the call's key: around a
+ * handler, and what it begins later. False: it is between them already, and does not leave. */
+bool call_enter(struct call *c);
+void call_leave(struct call *c);
 void answer_fail_with(struct call *c, const struct fail *f, const char *key, json_t *value);
 void answer_empty(struct call *c, int status);
 void answer_body(struct call *c, int status, bool is_problem, const char *text);

@@ -15,10 +15,10 @@ static const struct member approval_members[] = {
 	{ "sandbox",    NEEDED, "text|null", "that asks" },
 	{ "workspace",  NEEDED, "text|null", "in which, or of which" },
 	{ "process",    NEEDED, "text|null", "the command that waits, when it is known" },
-	{ "what",       NEEDED, "text",      "what is asked for, in one line; who asks the same asks this" },
+	{ "what",       NEEDED, "text",      "what is asked for, in one line; who asks the same asks this. A long one is cut, with a hash of all of it at its end" },
 	{ "why",        NEEDED, "text|null", "as who asks says it" },
 	{ "suggestion", NEEDED, "text|null", "what would make the question unnecessary" },
-	{ "detail",     NEEDED, "{any}",     "the same for programs, by kind" },
+	{ "detail",     NEEDED, "{any}",     "the same for programs, by kind. `difference`, of policy: what the rules gain and lose, a line each. `cut`: `what` is not all of it; `what` in here is, and is what has to be shown. Without it the question can only be denied" },
 	{ "created_ms", NEEDED, "time",      "when it was first asked" },
 	{ "until_ms",   NEEDED, "time",      "when no answer is a no" },
 	{ "scope",      NEEDED, "=once|=sandbox|=workspace|null", "for what it was decided" },
@@ -34,6 +34,7 @@ static const struct member approval_decision[] = {
 	{ "scope",    0, "=once|=sandbox|=workspace|null", "for these alone, or also for who asks the same later: in the same sandbox, or the same workspace; once unless given" },
 	{ "for",      0, "Duration|null", "how long a decision for sandbox or workspace stands; a day unless given" },
 	{ "note",     0, "text|null",     "for the record" },
+	{ "seen",     0, "text|null",     "of a question that is `cut`, to allow it: the SHA-256 of `detail.what` as it was shown, in hex" },
 };
 static const struct member approval_list_members[] = {
 	{ "approvals", NEEDED, "[Approval]", "newest first" },

@@ -15,6 +15,7 @@ static const struct member problem[] = {
 	{ "detail",     NEEDED, "text",       "one sentence for a person" },
 	{ "retry_safe", 0,      "bool",       "with a status from 500 on: nothing was done, ask again" },
 	{ "state",      0,      "text",       "of an approval that was decided, or is over: what it is" },
+	{ "made",       0,      "[text]",     "of an Idempotency-Key whose request a restart interrupted: ids of what it may have made; one that is not found was not" },
 	{ "lines",      0,      "[count]",    "of an edit or a patch: where it matches, or nearly does" },
 };
 
@@ -22,8 +23,8 @@ static const struct member health[] = {
 	{ "status",    NEEDED, "=ready|=starting", "in one word" },
 	{ "live",      NEEDED, "bool",  "the daemon answers" },
 	{ "ready",     NEEDED, "bool",  "it has found its sandboxes again and takes work" },
-	{ "sandboxes", NEEDED, "count", "that it has" },
-	{ "version",   NEEDED, "text",  "of the daemon" },
+	{ "sandboxes", 0,      "count", "of the caller's tenant, the operator's: of all; for who has a token" },
+	{ "version",   0,      "text",  "of the daemon; for who has a token" },
 };
 
 static const struct member backends[] = {
@@ -55,9 +56,9 @@ static const struct member quota_sums[] = {
 
 static const struct member token_ask[] = {
 	{ "name",   0, "text|null",            "to know it by; at most 128 bytes" },
-	{ "scope",  0, "scope|[scope]|null",   "what it may: exec includes read, manage includes exec, approve includes read, admin all; exec unless given" },
+	{ "scope",  0, "scope|[scope]|null",   "what it may: exec includes read, manage includes exec, approve includes read, admin all; exec unless given. admin is the operator's: of the tenant local only" },
 	{ "ttl",    0, "Duration|null",        "life of the token; for ever unless given" },
-	{ "tenant", 0, "text|null",            "whose sandboxes it sees; the caller's own unless given" },
+	{ "tenant", 0, "text|null",            "whose sandboxes it sees: letters, digits and ._@-; the caller's own unless given" },
 	{ "form",   0, "text|null",            "e2b: in the form of E2B's keys, for their SDKs" },
 };
 static const struct member token_made[] = {
@@ -70,6 +71,7 @@ static const struct member token_made[] = {
 };
 static const struct member token[] = {
 	{ "id",           NEEDED, "text",      "names it, proves nothing" },
+	{ "tenant",       NEEDED, "text",      "whose sandboxes it sees" },
 	{ "name",         NEEDED, "text",      "as given" },
 	{ "scope",        NEEDED, "text",      "scopes, with spaces between" },
 	{ "created_ms",   NEEDED, "time",      "when it was made" },
@@ -188,6 +190,7 @@ static const struct member run_ask[] = {
 	{ "spec",   0, "Spec",      "of the sandbox; all defaults unless given" },
 	{ "files",  0, "{text|Coded}|null", "what it begins with: paths from the working folder, and what is in them" },
 	{ "collect", 0, "[text]|null", "what is brought back before it is removed: patterns from the working folder, ** is any depth" },
+	{ "allow_exec", 0, "[text]|null", "with collect: patterns of files that come although they would execute on the host later (hooks, build files, settings of tools, executables); * matches / too" },
 	{ "inline", 0, "bool|null", "over a live connection: output comes with the end" },
 	{ "brief", 0, "bool|null", "over a live connection: no greeting that says nothing, and of a plain end the code only" },
 };
@@ -350,7 +353,8 @@ static const struct member collected[] = {
 	{ "mode",    NEEDED, "text",   "four octal digits" },
 	{ "bytes",   NEEDED, "count",  "its size" },
 	{ "base64",  0,      "base64", "what is in it" },
-	{ "skipped", 0,      "bool",   "it is too large: 8 MiB are brought back in all" },
+	{ "skipped", 0,      "bool",   "it is too large (8 MiB are brought back in all), or executes_later says why it stays" },
+	{ "executes_later", 0, "text", "why it would execute on the host; unless allow_exec names it, it is skipped, or, if it is only executable, comes without that" },
 };
 static const struct member coded[] = {
 	{ "base64", NEEDED, "base64", "bytes" },

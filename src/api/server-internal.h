@@ -4,6 +4,7 @@
  *   server.c   its life; listening, accepting, shedding
  *   conn.c     one connection: events, phases, deadlines
  *   out.c      what waits to be sent
+ *   share.c    whose bodies are in memory
  *   reply.c    answers
  *   tls.c      OpenSSL
  *
@@ -91,7 +92,10 @@ struct server {
 	struct ring idle;             /* the oldest first: HEAD and LINGER */
 	struct ring busy;
 	size_t n_conns;
-	size_t held; /* bytes of bodies and unsent answers */
+	size_t held;          /* bytes of bodies and unsent answers */
+	size_t bodies;        /* of bodies alone */
+	struct share *shares; /* of those that send bodies now */
+	uint64_t body_ms;     /* for a whole one */
 	bool is_draining, is_single;
 
 	/* One connection at a time uses these. */
@@ -108,8 +112,10 @@ struct exchange {
 	struct conn *conn;
 	struct http_head head;
 	struct str body;
-	bool has_begun; /* the head of the answer is out */
-	bool is_over;   /* the handler has forgotten it */
+	struct share *share;    /* whose the body is; NULL: the operator's, or not known yet */
+	uint64_t body_until_ms; /* monotonic, of a body that is kept whole; 0: it has no end */
+	bool has_begun;         /* the head of the answer is out */
+	bool is_over;           /* the handler has forgotten it */
 	bool is_paused;
 	bool is_held; /* its answer: more of it follows at once */
 	bool wants_room;
@@ -174,6 +180,11 @@ bool conn_body_done(const struct conn *c);
 /* The body that is missing is little, and surely on its way. */
 bool conn_can_skip(const struct conn *c);
 void conn_phase(struct conn *c, enum phase phase);
+
+/* ---- share.c ---- */
+void share_join(struct exchange *x);           /* once its owner is known */
+bool share_take(struct exchange *x, size_t n); /* false: there is no room for n bytes of body */
+void share_leave(struct exchange *x);          /* before its body is freed */
 
 /* ---- out.c ---- */
 /* Sends or queues; `hold`: queues what is small, since more follows at once. */

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "os/file.h"
+#include "os/pulse.h"
 #include "os/unix.h"
 
 #define ACCEPTS_MAX 64 /* of one event; others wait */
@@ -144,6 +145,7 @@ static int listen_on(struct server *s, int fd, struct listener how, struct err *
 
 int server_listen_unix(struct server *s, int fd, struct err *e)
 {
+	(void)os_refuse_fds(fd); /* a request is bytes */
 	return listen_on(s, fd, (struct listener){ .door = DOOR_UNIX }, e);
 }
 
@@ -367,6 +369,7 @@ struct server *server_new(struct loop *l, const struct server_ops *ops, struct s
 	s->wait_ms[WAIT_HEAD] = or_default(limits.head_ms, 10000);
 	s->wait_ms[WAIT_IDLE] = or_default(limits.keep_alive_ms, 75000);
 	s->wait_ms[WAIT_BODY] = or_default(limits.body_idle_ms, 30000);
+	s->body_ms = or_default(limits.body_ms, 120000);
 	s->wait_ms[WAIT_SEND] = or_default(limits.send_idle_ms, 30000) / 2; /* looked at twice */
 	s->wait_ms[WAIT_LINGER] = 2000;
 	s->is_single = limits.is_single;

@@ -55,6 +55,8 @@ struct request {
 	/* Set by on_head(), */
 	enum body_mode body_mode;
 	uint64_t body_max; /* WHOLE and STREAM; UINT64_MAX: no ceiling */
+	const char *owner; /* whose body it is, read once on_head() returns; NULL: by the UNIX
+	                    * socket the operator's, else nobody's */
 	void *route;
 	/* and by the handler. All may be NULL. */
 	void *state;
@@ -75,8 +77,10 @@ struct server_ops {
 struct server_limits {
 	size_t connections_max;                                      /* 0: 16384 */
 	uint32_t head_ms, body_idle_ms, send_idle_ms, keep_alive_ms; /* 0: 10 s, 30 s, 30 s, 75 s */
-	size_t memory_max; /* of bodies and unsent answers together; 0: 256 MiB. Beyond half of it,
-	                    * answers are held back sooner; beyond it, bodies are refused (503) */
+	uint32_t body_ms;  /* for a whole body, BODY_WHOLE; 0: 120 s */
+	size_t memory_max; /* of bodies; 0: 256 MiB. One owner has an eighth of it, an eighth is
+	                    * left to the operator (share.c), and more is refused (503). Beyond half
+	                    * of it, unsent answers counted too, answers are held back sooner */
 	bool is_single;    /* one request per connection */
 };
 

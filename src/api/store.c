@@ -5,6 +5,7 @@
 #include "core/census.h"
 #include "core/fsck.h"
 #include "core/gc.h"
+#include "core/sandbox.h"
 
 static json_t *text_or_null(const char *text)
 {
@@ -59,10 +60,13 @@ void store_gc(struct call *c)
 	struct fail f = { 0 };
 
 	if (c->body && (members_known(c->body, known, &f) < 0 ||
-	                member_bool(c->body, "dry_run", &is_dry, &f) < 0))
+	                member_bool(c->body, "dry_run", &is_dry, &f) < 0)) {
 		answer_fail(c, &f);
-	else
-		gc_run(c->api->core, is_dry, gc_answered, call_ref(c));
+		return;
+	}
+	if (!is_dry)
+		sbx_probe_all(c->api->core); /* monitors that do not answer are ended */
+	gc_run(c->api->core, is_dry, gc_answered, call_ref(c));
 }
 
 static void fsck_answered(void *arg, json_t *report, const struct fail *f)

@@ -11,7 +11,7 @@
 const struct route routes[] = {
 	{ "GET",    "/v1/health",          health_get,      SCOPE_NONE,   BODY_NONE,   "Alive and ready?", NULL, "Health", NULL },
 	{ "GET",    "/v1/openapi.json",    openapi_get,     SCOPE_READ,   BODY_NONE,   "This API, described", NULL, NULL, NULL },
-	{ "GET",    "/metrics",            metrics_get,     SCOPE_READ,   BODY_NONE,   "Counters, for Prometheus", NULL, NULL, NULL },
+	{ "GET",    "/metrics",            metrics_get,     SCOPE_READ,   BODY_NONE,   "Counters, for Prometheus: of the caller's tenant, an admin's of the whole daemon", NULL, NULL, NULL },
 	{ "GET",    "/v1/backends",        backends_get,    SCOPE_READ,   BODY_NONE,   "What can be enforced here", NULL, "Backends", NULL },
 	{ "GET",    "/v1/quota",           quota_get,       SCOPE_READ,   BODY_NONE,   "What the tenant has, and may have at once", NULL, "Quota", NULL },
 

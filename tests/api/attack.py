@@ -12,6 +12,7 @@ import json
 import os
 import random
 import re
+import select
 import socket
 import sys
 import threading
@@ -19,7 +20,7 @@ import time
 
 import corpus
 import lib
-from lib import HOST, SECRET, Client, Daemon, Stream, WebSocket, check, connect, raw, same, status_of, wait_until
+from lib import HOST, SECRET, Client, Daemon, Stream, WebSocket, check, connect, raw, same, status_of, test, wait_until
 from corpus import as_user, row
 import hostile  # noqa: F401  # the rows FSX
 import store  # noqa: F401  # those about workspaces
@@ -96,11 +97,11 @@ def _(_api):
 def _(_api):
     d = Daemon("tenants", options=["--listen", "127.0.0.1:0"]).start()
     local = d.client()
-    a, b = (d.tcp(local.ok("POST", "/v1/tokens", {"scope": ["admin"], "tenant": t})["token"]) for t in "ab")
+    a, b = (d.tcp(local.ok("POST", "/v1/tokens", {"scope": ["manage", "approve"], "tenant": t})["token"]) for t in "ab")
     theirs = a.create(key="private", labels={"secret": "label"})
     a.put(a.file(theirs, "/work/file"), SECRET.encode())
     p = a.execute(theirs, ["sleep", "60"], wait=0, label="private")
-    token = a.ok("POST", "/v1/tokens", {"scope": ["read"]})
+    token = local.ok("POST", "/v1/tokens", {"scope": ["read"], "tenant": "a"})
     for name in (theirs["id"], "private"):
         for method, pattern in routes(local):
             if "{id}" not in pattern:
@@ -211,6 +212,38 @@ BAD_NAMES = ["../x", "..", ".", "a/b", "", "-x", "x" * 300, "ünïcode", "a b", 
 
 def tree_of(folder):
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
+
+
+@test("bodies that never end, by one token that may only read: every other tenant and the operator still send theirs", own=True)
+def _(_api):
+    d = Daemon("hoard", options=["--listen", "127.0.0.1:0"]).start()
+    c = d.client()
+    reader = c.ok("POST", "/v1/tokens", {"tenant": "a", "scope": "read"})["token"]
+    manager = d.tcp(c.ok("POST", "/v1/tokens", {"tenant": "b", "scope": "manage"})["token"])
+    own = d.tcp(c.ok("POST", "/v1/tokens", {"tenant": "a", "scope": "manage"})["token"])
+    s = own.create()
+    ask = [lambda: c.post("/v1/sandboxes", {}).status, lambda: manager.post("/v1/sandboxes", {}).status]
+    same([x() for x in ask], [201, 201], "before")
+    socks, n = [], 5 << 20
+    while n > 0 and len(socks) < 120:  # as much as is taken, down to the last byte
+        x = lib.connect(("127.0.0.1", d.port()))
+        x.sendall(f"POST /v1/sandboxes/{s['id']}/grep HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {reader}\r\n"
+                  f"Content-Type: application/json\r\nContent-Length: {n + 1}\r\n\r\n".encode())
+        with contextlib.suppress(OSError):
+            x.sendall(b" " * n)
+        is_refused = bool(select.select([x], [], [], 0.01 if len(socks) < 5 else 0.1)[0])
+        if is_refused:
+            x.close()
+            n //= 2
+        else:
+            socks.append(x)
+    same([x() for x in ask], [201, 201], f"beside {len(socks)} bodies that do not end")
+    _ = [x.close() for x in socks]
+    wait_until(lambda: own.post("/v1/sandboxes", {}).status == 201, what="its own tenant again")
+    for x in (c, manager, own):
+        x.remove_all()
+        x.close()
+    d.stop()
 
 
 @row("API-06", "ids and names: '../x', 'a/b', '', '.', 300 letters, '-x', %2f, NUL")

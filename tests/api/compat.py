@@ -253,14 +253,15 @@ def _(_api):
             time.sleep(0.3)
             client.close()
             wait_until(is_clean, 5, f"after a client that left with {n} bytes sent")
-        d.ok("execute", {"command": "yes 'a line of a text' | head -c 30000000 >/work/text; truncate -s 5M /work/zeros", "shell": True})
+        d.ok("execute", {"command": "yes 'a line of a text' | head -c 30000000 >/work/text; head -c 1100000 /work/text >/work/probe; truncate -s 5M /work/zeros", "shell": True})
         same(d.rex("read_file", {"path": "/work/zeros"}).status, 413, "no text")
         slow = [Client(("127.0.0.1", d.daemon.port())) for _ in range(6)]
         for client in slow:
             client.connection.connect()
             client.connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.connection.request("POST", f"{REX}/given/read_file", json.dumps({"path": "/work/text"}), {"X-API-Key": d.key})
-        wait_until(lambda: d.rex("read_file", {"path": "/work/text"}).status == 409, 25, "another one is refused")
+        # Asked for with a file that is just large enough: one of 30 MB each time would keep the daemon from the others.
+        wait_until(lambda: d.rex("read_file", {"path": "/work/probe"}).status == 409, 25, "another one is refused")
         d.ok("write_file", {"path": "/work/small", "content": "s"})
         same(d.ok("read_file", {"path": "/work/small"})["content"], "s", "a small one is not")
         for client in slow:

@@ -6,6 +6,7 @@
     CYCLES=1000 tests/api/crash.py kill    as long as tests/soak/daemon does it
 """
 import contextlib
+import http.client
 import json
 import os
 import random
@@ -215,6 +216,42 @@ def _(_api):
     for s, state in zip(made, ("running", "stopped", "gone")):
         wait_until(lambda: c.get(f"/v1/sandboxes/{s}").json["state"] == state, 5, state)  # pylint: disable=cell-var-from-loop
     wait_until(lambda: [w["id"] for w in c.ok("GET", "/v1/workspaces")["workspaces"]] == [other], 5, "its workspace")
+    c.remove_all()
+    c.close()
+    d.wait_clean()
+    d.stop()
+
+
+@test("restart: a request that is repeated under its Idempotency-Key is told what the first one made", own=True)
+def _(_api):
+    d = Daemon("again").start()
+    c = d.client()
+    s = c.create()
+    w = c.ok("PUT", "/v1/workspaces/again", {})
+    paths = {f"/v1/sandboxes/{s['id']}/exec": ("px",), f"/v1/workspaces/{w['id']}/exec": ("sb", "px"), "/v1/run": ("sb", "px")}
+    ask = {"cmd": ["sleep", "3600"]}
+
+    def post(path):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            d.client().call("POST", path, ask, {"Idempotency-Key": f"key {path}"})
+    threads = [threading.Thread(target=post, args=(path,), daemon=True) for path in paths]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: len([p for p in c.ok("GET", "/v1/processes?state=running")["processes"]]) == len(paths), what="they run")
+    c.close()
+    os.kill(d.pid, signal.SIGKILL)
+    for thread in threads:
+        thread.join(lib.PATIENCE)
+    d.wait_ready()
+    c = d.client()
+    for path, kinds in paths.items():
+        answer = c.call("POST", path, ask, {"Idempotency-Key": f"key {path}"})
+        same((answer.status, answer.code), (409, "conflict"), path)
+        made = answer.json["made"]
+        check({"px"} <= {x[:2] for x in made} <= set(kinds), f"{path}: {made}")
+        process = c.ok("GET", f"/v1/processes/{next(x for x in made if x.startswith('px_'))}")
+        check("sleep" in json.dumps(process), process)
+    same(c.call("POST", "/v1/sandboxes", {}, {"Idempotency-Key": "new"}).status, 201, "another key")
     c.remove_all()
     c.close()
     d.wait_clean()

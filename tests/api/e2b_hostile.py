@@ -5,10 +5,14 @@
     tests/api/e2b_hostile.py watch   those with the word in their title
 """
 import base64
+import contextlib
+import io
 import json
 import socket
+import sqlite3
 import struct
 import sys
+import tarfile
 import threading
 import time
 import urllib.parse
@@ -97,6 +101,45 @@ def _(_api):
         for expiry in ("", "x", "-1", "9" * 16, "9" * 25, f"{int(time.time()) + 60}x", " 99999999999"):
             query = urllib.parse.urlencode({"path": "f", "signature": signature("f", "read", "", s.token, expiry), "signature_expiration": expiry})
             same(d.call("GET", f"/files?{query}", key="none").status, 401, repr(expiry))
+
+
+@test("signed URLs: a URL for files of one tenant is none for another, whatever their names are", own=True)
+def _(_api):
+    with door("apart") as d:
+        acme = d.token("manage", tenant="acme")
+        other = d.token("manage", tenant="other")
+        d.daemon.stop()
+        with contextlib.closing(sqlite3.connect(d.daemon.state / "caisson.db")) as db, db:  # a token from before such names were refused
+            db.execute("UPDATE tokens SET tenant='acme:prod' WHERE tenant='other'")
+        d.daemon.start()
+        digest = "ab" * 32
+        theirs = d.ok("POST", "/v3/templates", {"name": "web"}, status=202, key=other)["templateID"]
+        same(d.ok("GET", f"/templates/web/files/{digest}", status=201, key=other)["present"], False, "before; and such a tenant's token works still")
+        ours = d.ok("POST", "/v3/templates", {"name": "prod"}, status=202, key=acme)["templateID"]
+        url = urllib.parse.urlsplit(d.ok("GET", f"/templates/prod:web/files/{digest}", status=201, key=acme)["url"])
+        query = {**dict(urllib.parse.parse_qsl(url.query)), "tenant": "acme:prod"}
+        data = io.BytesIO()
+        with tarfile.open(fileobj=data, mode="w") as tar:
+            tar.addfile(tarfile.TarInfo("evil"))
+        for name in ("web", theirs, "prod:web", "prod", ours):
+            same(d.call("PUT", f"/templates/{name}/files/{digest}?{urllib.parse.urlencode(query)}", data.getvalue(), key="none").status, 401, name)
+        same(d.ok("GET", f"/templates/web/files/{digest}", status=201, key=other)["present"], False, "after")
+        same(d.call("PUT", f"{url.path}?{url.query}", data.getvalue(), key="none").status, 200, "the URL itself")
+        same(d.ok("GET", f"/templates/{ours}/files/{digest}", status=201, key=acme)["present"], True, "where it was for")
+        same(url.path, f"/templates/{ours}/files/{digest}", "by the id of the template, however it was spelt")
+        same(d.daemon.client().post("/v1/tokens", {"tenant": "acme:prod", "scope": "read"}).code, "forbidden", "no new token of such a tenant")
+
+
+@test("signed URLs: a name with colons does not make a signature for reading one for writing", own=True)
+def _(_api):
+    with door("colons") as d:
+        s = d.create()
+        s.files("POST", {"path": "a:write:user"}, b"mine", **OCTETS)
+        sign = signature("a:write:user", "read", "", s.token)
+        query = urllib.parse.urlencode({"path": "a:write:user", "signature": sign})
+        same(d.call("GET", f"/files?{query}", key="none").body, b"mine", "what was signed")
+        query = urllib.parse.urlencode({"path": "a", "username": "user:read:", "signature": sign})
+        same(d.call("POST", f"/files?{query}", b"evil", OCTETS, key="none").status, 401, "what was not")
 
 
 class Watch:

@@ -117,9 +117,9 @@ def _(_api):
         s.run("nohup python3 own.py >/dev/null 2>&1 &")
         ask = lambda port: d.call("POST", "/execute", b"x", {**s.headers, "E2b-Sandbox-Port": str(port), "X-Other": "1"})
         lib.wait_until(lambda: ask(8000).status == 200, 10)
-        check(s.token.encode() in ask(8000).body, "what is for another port is an application's")
-        seen = ask(49999)
-        check(seen.status == 200 and b"X-Other" in seen.body and s.token.encode() not in seen.body, seen)
+        for port in (8000, 49999):
+            seen = ask(port)
+            check(seen.status == 200 and b"X-Other" in seen.body and s.token.encode() not in seen.body, seen)
 
 
 @test("interrupted: a client that leaves stops what it ran, and the context stays", own=True)

@@ -27,8 +27,11 @@ import urllib.parse
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fault"))
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "sdk/python"))
+
 import cell  # noqa: E402
 import census  # noqa: E402
+from caisson import _lend  # noqa: E402
 
 cell.PROGRAMS = ("caissond", "caisson-launcher", "caisson-tree", "caisson-init", "caisson-gate", "caisson-vault", "caisson-cache", "caisson-ledger", "caisson-hook")
 HOME = pathlib.Path("/run/api")        # state and run folders of the daemons of this cell
@@ -156,6 +159,18 @@ def quote(path):
     return urllib.parse.quote(path, safe="/")
 
 
+def lend(address, target, body):
+    """As every client does before it names host paths (src/wire/lend.h); closed, what is lent once is lent no more."""
+    folder = pathlib.Path(str(address)).parent
+    said = None if isinstance(address, tuple) else _lend.message(target, body)
+    if said is None or not (folder / "lend.sock").exists():
+        return contextlib.nullcontext()
+    s = connect(folder / "lend.sock")
+    s.sendall(said)
+    s.recv(1)
+    return s
+
+
 class Client:
     """Not for several threads at once. What was refused is remembered for API-16."""
 
@@ -174,9 +189,10 @@ class Client:
             body = json.dumps(body).encode()
             headers.setdefault("Content-Type", "application/json")
         try:
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused early: the answer is there
-                self.connection.request(method, path, body, headers)
-            return self.connection.getresponse()
+            with lend(self.address, path, body):
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused early: the answer is there
+                    self.connection.request(method, path, body, headers)
+                return self.connection.getresponse()
         except (OSError, http.client.HTTPException):
             self.close()
             raise
@@ -288,6 +304,7 @@ class Stream:
         text = json.dumps(body).encode() if body is not None else b""
         lines = [f"{method} {target} HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: caisson-stream",
                  f"Content-Length: {len(text)}"] + ([f"Authorization: Bearer {token}"] if token else [])
+        self.lent = lend(address, target, text)
         self.socket = connect(address)
         self.socket.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + text)
         self.ahead = b""
@@ -326,6 +343,8 @@ class Stream:
 
     def close(self):
         self.socket.close()
+        with self.lent:
+            pass
 
 
 class WebSocket:
@@ -422,8 +441,9 @@ class Canary:
 class Daemon:
     """caisson-launcher with folders of its own; also started again on what a dead one left."""
 
-    def __init__(self, name="main", uid=None, options=(), rlimits=()):
+    def __init__(self, name="main", uid=None, options=(), rlimits=(), program="caisson-launcher", env=None):
         self.home, self.uid, self.options, self.rlimits = HOME / name, uid, list(options), rlimits
+        self.program, self.env = program, env or {}
         self.state, self.run = self.home / "state", self.home / "run"
         self.socket = self.run / "api.sock"
         self.log = self.home / "log"
@@ -438,11 +458,11 @@ class Daemon:
         def limit():
             for which, value in self.rlimits:
                 resource.setrlimit(which, (value, value))
-        argv = [cell.BIN / "caisson-launcher", "--state", self.state, "--run", self.run, *self.options]
+        argv = [cell.BIN / self.program, "--state", self.state, "--run", self.run, *self.options]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/",
-                env={"PATH": os.environ["PATH"], "HOME": "/nowhere",
+                env={"PATH": os.environ["PATH"], "HOME": "/nowhere", **self.env,
                      **{k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}},
                 preexec_fn=limit if self.rlimits else None, **extra)
 

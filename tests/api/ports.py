@@ -21,7 +21,7 @@ from lib import Client, Daemon, check, connect, memory_kib, raw, read_all, same,
 
 # What runs inside. It shows what reached it, and misbehaves on request.
 APP = r'''
-import base64, hashlib, http.server, json, socket, socketserver, struct, sys, time
+import base64, ctypes, hashlib, http.server, json, socket, socketserver, struct, sys, time
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
     address_family = socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET
@@ -75,7 +75,7 @@ class App(http.server.BaseHTTPRequestHandler):
     def at_reset(self, rest):
         self.connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nhalf")
         time.sleep(0.5)
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        ctypes.CDLL(None).connect(self.connection.fileno(), bytes(16), 16)  # AF_UNSPEC resets it; SO_LINGER is no wish inside
         socket.socket(fileno=self.connection.detach()).close(); self.close_connection = True
     def at_ws(self, rest):
         key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -482,11 +482,32 @@ def _(api):
     same(g.get("/", token=False, Cookie=own.partition(";")[0]).status, 401, "it opens no other forward")
     for name, value, expected in (("Authorization", "Bearer cst_abc", None), ("Authorization", "Basic " + base64.b64encode(b"u:cst_abc").decode(), None),
                                   ("Authorization", "Bearer theirs", "Bearer theirs"), ("Proxy-Authorization", "Basic eA==", None),
-                                  ("X-Forwarded-For", "10.0.0.1", "127.0.0.1"), ("Forwarded", "for=10.0.0.1", None)):
+                                  ("X-Forwarded-For", "10.0.0.1", "127.0.0.1"), ("Forwarded", "for=10.0.0.1", None),
+                                  ("X-API-Key", "cst_abc", None), ("X-Access-Token", "e2b_abc", None), ("X-API-Key", "theirs", "theirs"),
+                                  ("Referer", f"http://127.0.0.1/.caisson/open?token={f.token}", None), ("Referer", "http://127.0.0.1/", "http://127.0.0.1/"),
+                                  ("X-Real-Ip", "10.0.0.1", None), ("X-Forwarded-User", "root", None), ("Via", "1.1 proxy", None)):
         same(f.seen("/", **{name.replace("-", "_"): value})["headers"].get(name.lower()), expected, f"{name}: {value}")
     # What Connection names is for us.
     data = f.raw(HEAD.format(target="/") + "Connection: close, X-Hop\r\nX-Hop: 1\r\nX-Stay: 1\r\n\r\n")
     check(b"X-Hop" not in data and b"X-Stay" in data, data)
+
+
+@test("local_port: a token names those of the operator's range, the operator and an admin any from 1024 on", own=True)
+def _(_api):
+    for option, rows in ((None, (("exec", 5432, False), ("exec", 19999, False), ("exec", 30000, False), ("exec", 29998, True), ("admin", 31998, True), (None, 31999, True))),
+                         ("4100-4101", (("exec", 4100, True), ("exec", 20000, False))), ("none", (("exec", 20000, False), ("exec", None, True), (None, 20000, True)))):
+        d = lib.Daemon("range", options=["--listen", "127.0.0.1:0", *(("--ports", option) if option else ())]).start()
+        c = d.client()
+        s = c.create()
+        path = f"/v1/sandboxes/{s['id']}/ports"
+        for scope, n, is_taken in rows:
+            who = d.tcp(c.ok("POST", "/v1/tokens", {"scope": scope})["token"]) if scope else c
+            answer = who.post(path, {"port": 4002, **({"local_port": n} if n else {})})
+            same(answer.code, None if is_taken else "permission_denied", f"{n} by {scope}: {answer}")
+            c.delete(f"{path}/4002")
+        c.remove(s)
+        c.close()
+        d.stop()
 
 
 @test("attack: a page of another forward cannot use the browser's cookie")

@@ -442,6 +442,10 @@ static inline void on_head(struct request *r)
 		r->route = (void *)(uintptr_t)&test_routes[i];
 		r->body_mode = test_routes[i].mode;
 		r->body_max = test_routes[i].max;
+		const struct span *owner = http_header(r->head, "X-Owner");
+
+		if (owner)
+			r->owner = arena_strndup(&r->arena, owner->at, owner->len);
 		return;
 	}
 	reply(r, 404, "text/plain", "no", 2, NULL);

@@ -335,6 +335,69 @@ TEST(bodies_share_a_ceiling)
 	serve(send_large_bodies);
 }
 
+/* A body of 100,001 bytes of which the last is missing. */
+static int hoard(const char *field, const char *big)
+{
+	int fd = dial();
+
+	put(fd, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 100001\r\n");
+	put(fd, field);
+	put(fd, "\r\n");
+	(void)put_bytes(fd, big, 100000);
+	return fd;
+}
+
+/* Of 1,600,128 bytes each owner has 200,016, and all of them 1,400,112. */
+static void send_bodies_of_owners(void)
+{
+	static const char *const owners[] = {
+		"X-Owner: b\r\n", "X-Owner: c\r\n", "X-Owner: d\r\n",
+		"X-Owner: e\r\n", "X-Owner: f\r\n", "X-Owner: g\r\n"
+	};
+	AUTO(freep) char *big = mem_alloc(100000);
+	int fds[2], last, others[2 * COUNT(owners)];
+
+	for (int i = 0; i < 2; i++)
+		await_read(fds[i] = hoard("X-Owner: a\r\n", big));
+	want(hoard("X-Owner: a\r\n", big), 503, NULL);
+	for (size_t i = 0; i < COUNT(others); i++) /* the same is there for each other owner */
+		await_read(others[i] = hoard(owners[i / 2], big));
+	want(hoard("X-Owner: h\r\n", big), 503, NULL);
+	await_read(last = hoard("", big)); /* and what is left is the operator's */
+	put(last, "x");
+	want(last, 200, NULL);
+	put(fds[0], "x");
+	want(fds[0], 200, NULL);
+	await_read(last = hoard("X-Owner: a\r\n", big)); /* what is given back can be had again */
+	put(last, "x");
+	want(last, 200, NULL);
+}
+
+TEST(an_owner_has_its_share_of_memory_and_the_operator_a_reserve)
+{
+	limits = (struct server_limits){ .memory_max = 1600128 };
+	serve(send_bodies_of_owners);
+}
+
+static void trickle(void)
+{
+	int fd = dial();
+
+	put(fd, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n");
+	for (int i = 0; i < 30; i++) {
+		usleep(20000);
+		if (send(fd, "x", 1, MSG_NOSIGNAL) < 0)
+			break;
+	}
+	want(fd, 408, NULL);
+}
+
+TEST(a_body_that_never_ends_is_given_up)
+{
+	limits = (struct server_limits){ .body_idle_ms = 20000, .body_ms = 300 };
+	serve(trickle);
+}
+
 /* ---- the end ----------------------------------------------------------------------- */
 
 static void drain_all(void)
