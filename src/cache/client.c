@@ -205,8 +205,8 @@ void client_pass(struct client *c)
 
 /* ---- requests ------------------------------------------------------------------------ */
 
-/* The digest that counts for this sandbox: one of an index that its own rules name as such. What is
- * there already comes first. */
+/* The digest that counts for this sandbox: one of an index that its own rules name as such, and for
+ * what comes by TLS one that came by TLS too. What is there already comes first. */
 static bool find_claim(struct client *c, const char *key, struct wanted *w)
 {
 	const struct store *s = &c->cache->store;
@@ -216,6 +216,7 @@ static bool find_claim(struct client *c, const char *key, struct wanted *w)
 		uint8_t id[STORE_ID_SIZE];
 
 		if (claim->by->kind != c->kind || !claim->by->host ||
+		    (c->server.is_tls && !claim->by->is_tls) ||
 		    rules_cached(&c->view->rules, claim->by->host, claim->by->port) != c->kind)
 			continue;
 		store_file_id(key, &claim->digest, id);

@@ -145,6 +145,8 @@ static int start(struct cache *c, const struct serve_opts *o, struct err *e)
 		return -1;
 	int r = loop_init(&c->loop);
 	if (r >= 0)
+		r = loop_pulse(&c->loop);
+	if (r >= 0)
 		r = timers_init(&c->timers, &c->loop);
 	if (r < 0)
 		return err_sys(e, -r, "start");
@@ -162,7 +164,7 @@ int serve_run(const struct serve_opts *o, struct err *e)
 	signal(SIGPIPE, SIG_IGN);
 	json_set_alloc_funcs(mem_alloc, free);
 	c.proxy = o->proxy;
-	c.meter = (struct meter){ &c.metered, UINT64_MAX };
+	c.meter = (struct meter){ .used = &c.metered, .max = UINT64_MAX };
 	if (start(&c, o, e) < 0)
 		return -1;
 	journal(JOURNAL_INFO, "the package cache is there", NULL);

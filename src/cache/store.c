@@ -218,6 +218,7 @@ static void note_host(struct entry *n)
 		return;
 	n->host = mem_strdup(u.host);
 	n->port = u.port;
+	n->is_tls = u.is_tls;
 }
 
 static void entry_enter(struct store *s, struct entry *n, const store_claims *claims)

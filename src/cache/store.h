@@ -56,6 +56,7 @@ struct entry {
 	char *etag, *modified, *control; /* of an index; NULL: not said */
 	char *host;                      /* that said it */
 	uint16_t port;
+	bool is_tls;
 	struct claim *claims;
 	size_t n_claims;
 };

@@ -2,6 +2,10 @@
  * context.c - what the COPY steps of a template copy: an archive, by a hash that the client makes
  * of it. It is unpacked behind walls into a tree of its own, as an image is (core/image.h), and the
  * build sees that. Who sends it has no key but a signed URL.
+ *
+ * The hash is a name and proves nothing about the bytes: clients make it of the COPY line and of
+ * names, modes and contents of the files, not of the archive, and each version in a way of its own.
+ * An upload is bound to its tenant, template and hash by the signature instead.
  */
 #include <openssl/crypto.h>
 
@@ -13,6 +17,7 @@
 #define URL_MS (3600ll * 1000)
 #define WAIT_MS 100 /* when as many come already as can */
 #define HASH_MAX 128
+#define UNTIL_MAX 20 /* digits */
 
 static bool hash_is(const char *text)
 {
@@ -21,18 +26,17 @@ static bool hash_is(const char *text)
 	return n > 0 && n <= HASH_MAX && strspn(text, "0123456789abcdef") == n;
 }
 
-static void sign(const struct call *c, const char *until, char out[E2B_TOKEN_SIZE])
+/* `template` is an id: a name may be another template's tomorrow. */
+static void sign(const struct call *c, const char *template, const char *until,
+                 char out[E2B_TOKEN_SIZE])
 {
-	char text[512];
-
-	snprintf(text, sizeof text, "files:%s:%.64s:%.*s:%.32s", c->tenant, c->params[0], HASH_MAX,
-	         c->params[1], until);
-	ident_sign(text, out);
+	ident_sign((const char *[]){ "files", c->tenant, template, c->params[1], until, NULL },
+	           out);
 }
 
 /* ---- where it goes ------------------------------------------------------------------- */
 
-static const char *url_of(struct call *c)
+static const char *url_of(struct call *c, const char *template)
 {
 	const struct span host = c->r->head->host;
 	char until[24], port[8] = "", signature[E2B_TOKEN_SIZE];
@@ -40,11 +44,11 @@ static const char *url_of(struct call *c)
 	char *url = arena_alloc(&c->arena, size);
 
 	snprintf(until, sizeof until, "%lld", (long long)(core_now_ms() + URL_MS));
-	sign(c, until, signature);
+	sign(c, template, until, signature);
 	if (c->r->head->port)
 		snprintf(port, sizeof port, ":%u", c->r->head->port);
 	snprintf(url, size, "%s://%.*s%s/templates/%s/files/%s?tenant=%s&until=%s&signature=%s",
-	         c->r->is_tls ? "https" : "http", (int)host.len, host.at, port, c->params[0],
+	         c->r->is_tls ? "https" : "http", (int)host.len, host.at, port, template,
 	         c->params[1], c->tenant, until, signature);
 	return url;
 }
@@ -68,7 +72,8 @@ void e2b_context_get(struct call *c)
 	snprintf(name, sizeof name, TEMPLATE_FILES "%s", c->params[1]);
 	bool is_there =
 	    store_image_get(c->api->core->store, c->tenant, name, &c->arena, &row, &e) == 0;
-	e2b_answer(c, 201, json_pack("{sb,ss}", "present", is_there, "url", url_of(c)));
+	e2b_answer(c, 201,
+	           json_pack("{sb,ss}", "present", is_there, "url", url_of(c, template.id)));
 }
 
 int context_check(struct call *c, struct fail *f)
@@ -78,10 +83,11 @@ int context_check(struct call *c, struct fail *f)
 	char expected[E2B_TOKEN_SIZE];
 
 	if (!tenant || !until || !signature || strlen(tenant) >= sizeof c->tenant ||
-	    !hash_is(c->params[1]))
+	    !hash_is(c->params[1]) || !id_is(c->params[0], strlen(c->params[0]), "tp") ||
+	    strlen(until) > UNTIL_MAX)
 		return fail_set(f, FAIL_UNAUTHORIZED, "the URL is not signed");
 	snprintf(c->tenant, sizeof c->tenant, "%s", tenant);
-	sign(c, until, expected);
+	sign(c, c->params[0], until, expected);
 	if (strlen(signature) != strlen(expected) ||
 	    CRYPTO_memcmp(signature, expected, strlen(expected)) != 0 ||
 	    strtoll(until, NULL, 10) < core_now_ms())

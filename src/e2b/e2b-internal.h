@@ -28,7 +28,8 @@ void ident_out(const char *id, char out[E2B_ID_SIZE]); /* sb_x is their ix */
 bool ident_in(struct span text, char out[ID_SIZE]);    /* false: none of ours */
 /* The token of a sandbox for one use of it: "envd", "traffic". */
 void ident_token(const struct sbx *s, const char *use, char out[E2B_TOKEN_SIZE]);
-void ident_sign(const char *text, char out[E2B_TOKEN_SIZE]); /* uses have names of their own */
+/* Up to a NULL; the first names the use, each use has another. Together less than 2 KiB. */
+void ident_sign(const char *const *fields, char out[E2B_TOKEN_SIZE]);
 bool ident_takes(const struct sbx *s, const char *use, struct span token); /* in constant time */
 struct sbx *ident_by_token(struct core *c, struct span token);             /* of envd; or NULL */
 

@@ -105,10 +105,17 @@ static void relay(struct call *c, const struct sbx *s)
 {
 	static const char *const drops[] = { TOKEN_FIELD, NULL };
 	static const char *const more[] = { TOKEN_FIELD, AGENT_FIELD, NULL };
+	char envd[E2B_TOKEN_SIZE], traffic[E2B_TOKEN_SIZE];
 	json_t *door = e2b_door(s);
+	const char **wholes = arena_alloc(&c->arena, 3 * sizeof *wholes);
 	struct span id;
 	uint16_t port = 0;
 
+	ident_token(s, "envd", envd);
+	ident_token(s, "traffic", traffic);
+	wholes[0] = arena_strdup(&c->arena, envd);
+	wholes[1] = arena_strdup(&c->arena, traffic);
+	wholes[2] = NULL;
 	(void)meant(c->r->head, &port, &id);
 	c->params[0] = arena_strdup(&c->arena, s->id);
 	relay_start(c->r, &(struct relay_how){
@@ -116,7 +123,8 @@ static void relay(struct call *c, const struct sbx *s)
 			      .tenant = c->tenant,
 			      .sandbox = c->params[0],
 			      .port = port,
-			      .way = { .host = masked(c, door, port),
+			      .way = { .carry.wholes = wholes,
+	                               .host = masked(c, door, port),
 	                               .proto = c->r->is_tls ? "https" : "http",
 	                               .drops = port == E2B_INTERPRETER_PORT ? more : drops },
 			      .refuse = refuse });

@@ -2,6 +2,9 @@
  * sign.c - requests for files that are signed: v1_ and the SHA-256, in base64 without padding, of
  * PATH:read|write:USER:TOKEN, and :EXPIRY where there is one. Clients that have one address for all
  * sandboxes do not say which one is meant: then it is the one whose token signed it.
+ *
+ * The form is theirs. Without a colon in USER it can be read from its end in one way only: a path
+ * with colons cannot turn a signature for reading into one for writing.
  */
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -59,7 +62,9 @@ struct sbx *sign_check(struct call *c, const char *operation, struct sbx *known,
 		                .expiry = call_query(c, "signature_expiration"),
 		                .signature = call_query(c, "signature") };
 
-	if (known)
+	if (strchr(q.user, ':'))
+		q.found = NULL;
+	else if (known)
 		look_at(known, &q);
 	else
 		roster_each(&c->api->core->sandboxes, look_at, &q);

@@ -35,10 +35,9 @@ static bool is_volume(const struct workspace_row *row)
 /* HMAC "." TENANT */
 static void token_of(const char *tenant, const char *id, char out[TOKEN_SIZE])
 {
-	char subject[ID_SIZE + TENANT_SIZE + 16], mac[E2B_TOKEN_SIZE];
+	char mac[E2B_TOKEN_SIZE];
 
-	snprintf(subject, sizeof subject, "volume:%s:%s", id, tenant);
-	ident_sign(subject, mac);
+	ident_sign((const char *[]){ "volume", id, tenant, NULL }, mac);
 	snprintf(out, TOKEN_SIZE, "%s.%s", mac, tenant);
 }
 

@@ -142,7 +142,7 @@ static void dialled(void *owner, int fd, enum gate_reason why, const struct rule
 		return;
 	}
 	p->relay.client.watch = (struct watch){ .fd = fd, .ready = ready };
-	p->meter = (struct meter){ &p->used, UINT64_MAX };
+	p->meter = (struct meter){ .used = &p->used, .max = UINT64_MAX };
 	p->leg = (struct leg){ .end = &p->relay.client,
 		               .flow = &p->flow,
 		               .meter = &p->meter,

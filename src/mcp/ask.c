@@ -229,6 +229,13 @@ json_t *ask_decision(const json_t *response)
 	                 is_yes && strcmp(choice, choices[1]) == 0 ? "workspace" : "once");
 }
 
+/* A window of somebody's program may not show a long text: what is cut is left to caisson approve.
+ */
+bool ask_is_whole(const json_t *approval)
+{
+	return !json_is_true(json_object_get(json_object_get(approval, "detail"), "cut"));
+}
+
 json_t *ask_question(const struct mcp *m, const json_t *approval)
 {
 	AUTO(str_done) struct str text = { .max = 8192 };
@@ -320,7 +327,7 @@ static void looked(void *arg, int status, struct span body)
 	json_t *answer = status == 200 ? json_loadb(body.at, body.len, 0, NULL) : NULL;
 	const json_t *list = json_object_get(answer, "approvals"), *one = pick(m, list);
 	bool can = m->caps & CAP_ELICITATION && (m->is_modern ? has_room(m) : m->has_stream) &&
-	           !m->will_not;
+	           !m->will_not && ask_is_whole(one);
 
 	m->side = NULL;
 	if (!one) {

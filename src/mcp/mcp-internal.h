@@ -177,6 +177,7 @@ bool ask_again(struct mcp *m);          /* a call again with an answer; takes m 
 
 void ask_list(struct mcp *m, const char *sandbox, mcp_then *then); /* what is pending */
 bool ask_is_of(const json_t *approval, const char *process);
+bool ask_is_whole(const json_t *approval); /* else it is not offered to who cannot see all of it */
 json_t *ask_question(const struct mcp *m, const json_t *approval); /* params of an elicitation */
 json_t *ask_decision(const json_t *response); /* for the queue; NULL: it is left to others */
 

@@ -116,7 +116,7 @@ static void add_questions(const struct mcp *m, json_t *o, const json_t *list)
 			continue;
 		json_object_set_new(o, "statusMessage",
 		                    json_sprintf("approval %s is pending", json_text(one, "id")));
-		if (m->caps & CAP_ELICITATION)
+		if (m->caps & CAP_ELICITATION && ask_is_whole(one))
 			json_object_set_new(requests, json_text(one, "id"),
 			                    json_pack("{ss,so}", "method", "elicitation/create",
 			                              "params", ask_question(m, one)));
