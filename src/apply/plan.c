@@ -2,21 +2,31 @@
 
 #include <sys/stat.h>
 
-#define SPECIAL 07000 /* setuid, setgid, sticky */
+#include "wire/fold.h"
+#include "wire/later.h"
 
 /* ---- names --------------------------------------------------------------------------- */
 
-bool apply_path_is(const char *path)
+/* Our own folder, however a file system spells it. */
+static bool is_stage_name(struct span part)
 {
 	static const char own[] = APPLY_STAGE;
+	struct fold_name name;
 
+	if (part.len > FOLD_NAME_MAX)
+		return false;
+	fold_name(part, &name);
+	return name.n >= sizeof own - 1 && memcmp(name.text, own, sizeof own - 1) == 0;
+}
+
+bool apply_path_is(const char *path)
+{
 	for (const char *part = path;; part++) {
 		size_t n = strcspn(part, "/");
 
 		if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && memcmp(part, "..", 2) == 0))
 			return false;
-		if (n >= sizeof own - 1 &&
-		    span_same_nocase((struct span){ part, sizeof own - 1 }, span_of(own)))
+		if (is_stage_name((struct span){ part, n }))
 			return false;
 		part += n;
 		if (!*part)
@@ -75,8 +85,7 @@ bool apply_is_same(const struct apply_node *a, const struct apply_node *host, bo
 	if (a->type == NODE_LINK)
 		return strcmp(a->target, host->target) == 0;
 	if (a->type == NODE_FILE)
-		return has_bytes && is_x(a->mode) == is_x(host->mode) &&
-		       (a->mode & SPECIAL) == (host->mode & SPECIAL);
+		return has_bytes && is_x(a->mode) == is_x(host->mode);
 	return true;
 }
 
@@ -85,21 +94,19 @@ static mode_t with_x(mode_t mode, bool is_executable)
 	return is_executable ? mode | 0100 | ((mode & 0444) >> 2) : mode & ~(mode_t)0111;
 }
 
-/* Whichever side has changed it; of one that is new, what the caller's umask leaves. */
+/* Mode of a file whose bytes come from the workspace: executable as whichever side has changed that
+ * says; a new file gets what the caller's umask leaves. The host's own setuid bit does not stay on
+ * bytes that a sandbox wrote. */
 static mode_t final_mode(const struct apply_entry *e, mode_t umask)
 {
 	bool has_host = e->host.type == NODE_FILE, has_base = e->base.type == NODE_FILE;
 	bool is_executable = is_x(e->head.mode);
-	mode_t special = e->head.mode & SPECIAL;
 
 	if (!has_host)
-		return (((is_executable ? 0777u : 0666u) & ~umask) | (is_executable ? 0100u : 0)) |
-		       special;
+		return ((is_executable ? 0777u : 0666u) & ~umask) | (is_executable ? 0100u : 0);
 	if (has_base && is_x(e->base.mode) == is_executable)
 		is_executable = is_x(e->host.mode);
-	if (has_base && (e->base.mode & SPECIAL) == special)
-		special = e->host.mode & SPECIAL;
-	return with_x(e->host.mode & 0777, is_executable) | special;
+	return later_mode(with_x(e->host.mode, is_executable));
 }
 
 static void set(struct apply_entry *e, enum apply_act act, const char *why)
@@ -132,13 +139,16 @@ static void decide_dir(struct apply_entry *e)
 		set(e, ACT_CONFLICT, "something else is here, a folder there");
 }
 
-/* All three are files, and the host has neither the one nor the other. */
+/* All three are files, and the host has neither the one nor the other. A file that keeps the host's
+ * bytes keeps the host's special bits too. */
 static void decide_files(struct apply_entry *e)
 {
-	if (e->has_head_bytes || e->is_mode_only)
-		set(e, e->mode == (e->host.mode & 07777) ? ACT_NONE : ACT_MODE, NULL);
-	else
+	if (!e->has_head_bytes && !e->is_mode_only) {
 		set(e, e->has_base_bytes ? ACT_REPLACE : ACT_MERGE, NULL);
+		return;
+	}
+	e->mode |= e->host.mode & ~later_mode(e->host.mode) & 07777;
+	set(e, e->mode == (e->host.mode & 07777) ? ACT_NONE : ACT_MODE, NULL);
 }
 
 static void decide_file(struct apply_entry *e)

@@ -6,8 +6,8 @@
  * what it is, merged when all three are files; everything else is a conflict, and then nothing at
  * all is applied.
  *
- * Modes are taken as git does: whether the owner may execute it, and the three bits of setuid and
- * its like. The rest is the folder's own affair.
+ * Modes are taken as git does: whether the owner may execute it. The rest is the folder's own
+ * affair; setuid, setgid and sticky bits of the workspace never cross (later_mode()).
  */
 #pragma once
 

@@ -46,6 +46,8 @@ static const char *const texts[] = {
 	[ADVICE_NO_ADDRESS]     = "`ip -br addr` lists the addresses of this host; 0.0.0.0 stands for all",
 	[ADVICE_PROGRAMS]       = "`make install` puts all programs in place",
 	[ADVICE_DISK_FULL]      = "make room there (df -h; caisson gc), or use another disk: caisson serve --state DIR",
+	[ADVICE_FILTERS]        = "bound how many sandboxes live at once (`quota: {sandboxes: N}` in the config), and "
+				  "keep other services with many seccomp or socket filters off this host",
 };
 /* clang-format on */
 _Static_assert(COUNT(texts) == ADVICES, "an advice has no text");

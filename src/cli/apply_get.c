@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 
 #include "base/limits.h"
-#include "cli/escape.h"
 #include "cli/verb.h"
 #include "wire/base64.h"
+#include "wire/escape.h"
 #include "wire/utf8.h"
 
 #define PATH_BYTES_MAX 8192

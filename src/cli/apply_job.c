@@ -1,6 +1,5 @@
 #include "cli/apply_job.h"
 
-#include <fnmatch.h>
 #include <unistd.h>
 
 #include "apply/host.h"
@@ -42,17 +41,9 @@ void apply_leave(struct apply_job *j, size_t i, const char *why)
 	j->change.at[i].why = why;
 }
 
-/* A * of a pattern matches slashes too. Who means a git folder says so: its index and branches are
- * those of the workspace. */
 static bool is_allowed(const struct apply_job *j, const char *path)
 {
-	bool is_git = later_is_git(span_of(path));
-
-	for (size_t i = 0; i < j->allow->len; i++)
-		if (fnmatch(j->allow->at[i], path, 0) == 0 &&
-		    (!is_git || strstr(j->allow->at[i], ".git")))
-			return true;
-	return false;
+	return later_is_allowed(path, j->allow->at, j->allow->len);
 }
 
 /* ---- what is left out ---------------------------------------------------------------- */
@@ -389,7 +380,8 @@ static void look_later(struct apply_job *j, struct apply_entry *entry)
 	bool is_file = entry->head.type == NODE_FILE;
 	struct later_file f = {
 		.path = span_of(entry->act == ACT_MODE ? "-" : entry->path),
-		.mode = is_file ? entry->mode : 0,
+		.mode = is_file ? later_mode(entry->mode) : 0,
+		.is_new = entry->host.type == NODE_NONE,
 		.was_executable = entry->host.type == NODE_FILE && (entry->host.mode & 0100),
 		.target = is_file ? NULL : entry->head.target,
 		.before = text_of_side(note, note->is_seen[APPLY_THEN] ? APPLY_THEN : APPLY_BASE),
@@ -400,8 +392,6 @@ static void look_later(struct apply_job *j, struct apply_entry *entry)
 
 	if (!apply_act_writes(entry->act))
 		return;
-	if (entry->act == ACT_MODE && (entry->host.mode & 06000) == (entry->mode & 06000))
-		f.mode &= 01777; /* it has them already */
 	note->later = later_why(&f);
 	note->is_allowed = note->later && is_allowed(j, entry->path);
 }

@@ -58,4 +58,6 @@ int apply_finish(struct apply_job *j, struct err *e) MUST_USE;
 json_t *apply_json(const struct apply_job *j);
 bool apply_is_empty(const struct apply_job *j);              /* nothing is written */
 void apply_text(const struct apply_job *j, struct str *out); /* what it does, name by name */
+/* Files that execute later and that nothing has said yes to, by reason. */
+void apply_later_text(const struct apply_job *j, struct str *out);
 void apply_complaints(const struct apply_job *j, struct str *out);

@@ -2,8 +2,9 @@
  * apply_report.c - what an apply does, or why it does not. Names are of any bytes.
  */
 #include "cli/apply_job.h"
-#include "cli/escape.h"
 #include "wire/base64.h"
+#include "wire/escape.h"
+#include "wire/later.h"
 
 static bool is_told(const struct apply_entry *e)
 {
@@ -71,6 +72,12 @@ bool apply_is_empty(const struct apply_job *j)
 	return true;
 }
 
+/* Files that execute later, and that nothing has allowed yet. */
+static bool is_asked(const struct apply_job *j, size_t i)
+{
+	return j->change.at[i].act != ACT_LEAVE && j->notes[i].later && !j->notes[i].is_allowed;
+}
+
 json_t *apply_json(const struct apply_job *j)
 {
 	json_t *changes = json_array(), *conflicts = json_array(), *refused = json_array(),
@@ -86,7 +93,7 @@ json_t *apply_json(const struct apply_job *j)
 			json_array_append_new(left, reason_json(e->path, e->why));
 		else if (is_told(e))
 			json_array_append_new(changes, change_json(e, n));
-		if (e->act != ACT_LEAVE && n->later && !n->is_allowed)
+		if (is_asked(j, i))
 			json_array_append_new(refused, reason_json(e->path, n->later));
 	}
 	return json_pack("{so,so,so,so}", "changes", changes, "conflicts", conflicts, "refused",
@@ -118,6 +125,36 @@ static void complain(struct str *out, const char *path, const char *why)
 	str_addf(out, ": %s\n", why);
 }
 
+static bool is_asked_for(const struct apply_job *j, size_t i, const char *why)
+{
+	return is_asked(j, i) && strcmp(j->notes[i].later, why) == 0;
+}
+
+/* All names of one reason, when `first` is the first of them. */
+static void group_later(const struct apply_job *j, size_t first, struct str *out)
+{
+	const char *why = j->notes[first].later;
+
+	for (size_t i = 0; i < first; i++)
+		if (is_asked_for(j, i, why))
+			return;
+	str_addf(out, "caisson: %s:\n", why);
+	for (size_t i = first; i < j->change.n; i++) {
+		if (!is_asked_for(j, i, why))
+			continue;
+		str_add(out, "    ");
+		escape_text(j->change.at[i].path, out);
+		str_add(out, "\n");
+	}
+}
+
+void apply_later_text(const struct apply_job *j, struct str *out)
+{
+	for (size_t i = 0; i < j->change.n; i++)
+		if (is_asked(j, i))
+			group_later(j, i, out);
+}
+
 static bool is_left(const struct apply_job *j, size_t i, const char *why)
 {
 	return j->change.at[i].act == ACT_LEAVE && j->change.at[i].why == why;
@@ -142,11 +179,13 @@ void apply_complaints(const struct apply_job *j, struct str *out)
 	for (size_t i = 0; i < j->change.n; i++) {
 		const struct apply_entry *e = &j->change.at[i];
 
+		if (has_mode(e) && e->head.mode != later_mode(e->head.mode))
+			complain(out, e->path,
+			         "its setuid, setgid and sticky bits stay in the workspace");
 		if (e->act == ACT_LEAVE)
 			count_left(j, i, out);
 		else if (e->act == ACT_CONFLICT)
 			complain(out, e->path, e->why);
-		else if (j->notes[i].later && !j->notes[i].is_allowed)
-			complain(out, e->path, j->notes[i].later);
 	}
+	apply_later_text(j, out);
 }

@@ -6,6 +6,7 @@
 
 #include "base/advice.h"
 #include "base/fd.h"
+#include "cli/lend.h"
 #include "cli/ondemand.h"
 #include "cli/progress.h"
 #include "wire/stream.h"
@@ -18,7 +19,7 @@
 
 void client_init(struct client *c)
 {
-	*c = (struct client){ .fd = -1, .in = { .max = ANSWER_MAX } };
+	*c = (struct client){ .fd = -1, .lend_fd = -1, .in = { .max = ANSWER_MAX } };
 }
 
 static void hang_up(struct client *c)
@@ -31,6 +32,7 @@ static void hang_up(struct client *c)
 void client_done(struct client *c)
 {
 	fd_close(&c->fd);
+	fd_close(&c->lend_fd);
 	str_done(&c->in);
 	json_decref(c->problem);
 	c->problem = NULL;
@@ -237,7 +239,7 @@ static int send_request(struct client *c, const struct client_ask *ask, struct e
 		c->is_asked = false;
 		return 0;
 	}
-	if (client_connect(c, e) < 0 || print_head(c, ask, &head, e) < 0)
+	if (client_connect(c, e) < 0 || lend_for(c, ask, e) < 0 || print_head(c, ask, &head, e) < 0)
 		return -1;
 	/* In one piece: each would wake the daemon. */
 	bool is_whole = !ask->source && head.len + ask->body.len <= head.max;

@@ -15,6 +15,7 @@
 struct client {
 	struct address address;
 	int fd;        /* -1: not connected; { 0 } is no client, see client_init() */
+	int lend_fd;   /* what keeps the paths of the last request lent (cli/lend.h); -1: none */
 	struct str in; /* read, and from `in_from` on not yet used */
 	size_t in_from;
 	const char *doing; /* for the line of progress; NULL: "waiting for the daemon" */

@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "cli/docker-internal.h"
-#include "cli/escape.h"
+#include "wire/escape.h"
 
 static const struct verb *const plain[] = {
 	&docker_run_cmd,     &docker_exec_cmd,   &docker_ps_cmd,      &docker_create_cmd,

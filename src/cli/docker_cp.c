@@ -13,6 +13,7 @@
 #include "cli/docker-internal.h"
 #include "cli/pack.h"
 #include "cli/verbs.h"
+#include "wire/later.h"
 
 struct cp {
 	struct verb_opts common;
@@ -86,6 +87,11 @@ static int stat_inside(struct client *c, const struct side *s, const char *path,
 	*out = unused == behind ? *out : behind;
 	json_decref(unused);
 	return 0;
+}
+
+static mode_t mode_of(const json_t *stat)
+{
+	return later_mode((mode_t)strtoul(text_of(stat, "mode"), NULL, 8));
 }
 
 static bool is_folder(const json_t *stat)
@@ -172,6 +178,7 @@ static int copy_entry(struct stream *s, struct archive_entry *entry)
 		return err_new(s->e, ERR_INTERNAL, "the daemon's archive is malformed");
 	rename_to(name, s->base, was);
 	archive_entry_set_pathname(entry, name);
+	archive_entry_set_perm(entry, later_mode(archive_entry_perm(entry)));
 	/* A warning says that a name is not ASCII: it is then stored as bytes. */
 	if (archive_write_header(s->out, entry) < ARCHIVE_WARN)
 		return library_fails(s, s->out);
@@ -188,7 +195,7 @@ static int put_folder(struct stream *s, const json_t *stat)
 
 	archive_entry_set_pathname(entry, *s->base ? s->base : ".");
 	archive_entry_set_filetype(entry, AE_IFDIR);
-	archive_entry_set_perm(entry, (mode_t)strtoul(text_of(stat, "mode"), NULL, 8));
+	archive_entry_set_perm(entry, mode_of(stat));
 	archive_entry_set_mtime(entry, (time_t)(number_of(stat, "mtime_ms") / 1000), 0);
 	int r = archive_write_header(s->out, entry);
 
@@ -225,7 +232,7 @@ static int copy_file(struct stream *s, const json_t *stat)
 	}
 	archive_entry_set_pathname(entry, s->base);
 	archive_entry_set_filetype(entry, AE_IFREG);
-	archive_entry_set_perm(entry, (mode_t)strtoul(text_of(stat, "mode"), NULL, 8));
+	archive_entry_set_perm(entry, mode_of(stat));
 	archive_entry_set_size(entry, (la_int64_t)s->answer.length);
 	archive_entry_set_mtime(entry, (time_t)(number_of(stat, "mtime_ms") / 1000), 0);
 	r = archive_write_header(s->out, entry) < ARCHIVE_WARN ? library_fails(s, s->out) : 1;

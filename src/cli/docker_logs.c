@@ -5,8 +5,8 @@
 
 #include "base/vec.h"
 #include "cli/docker-internal.h"
-#include "cli/escape.h"
 #include "wire/base64.h"
+#include "wire/escape.h"
 
 #define EVENT_BYTES_MAX (4u << 20)
 #define TAIL_MAX (1u << 30) /* more lines than any log has: all of them */

@@ -6,7 +6,7 @@
 #include "base/vec.h"
 #include "cli/docker-internal.h"
 #include "cli/docker_template.h"
-#include "cli/escape.h"
+#include "wire/escape.h"
 #include "wire/utf8.h"
 
 #define WIDTH_LEAST 10 /* of a column, with the space behind it */

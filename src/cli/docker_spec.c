@@ -261,10 +261,14 @@ static int take_ulimit(const char *text, json_t *limits, struct err *e)
 	static const char files[] = "nofile=";
 	char *end = NULL;
 
-	if (strncmp(text, files, strlen(files)) != 0) {
-		fprintf(stderr, "WARNING: --ulimit %s: only nofile is set here\n", text);
-		return 0;
-	}
+	if (strcmp(text, "core=0") == 0 || strcmp(text, "core=0:0") == 0)
+		return 0; /* nothing inside leaves one */
+	if (strncmp(text, files, strlen(files)) != 0)
+		return err_new(
+		    e, ERR_INVALID,
+		    "--ulimit %s is refused: nofile can be set; memory and processes are "
+		    "bounded by --memory and --pids-limit",
+		    text);
 	unsigned long n = strtoul(text + strlen(files), &end, 10);
 	if (n == 0 || (*end && *end != ':'))
 		return err_new(e, ERR_INVALID, "invalid argument \"%s\" for \"--ulimit\" flag",

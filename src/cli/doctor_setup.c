@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "cli/address.h"
 #include "cli/doctor.h"
-#include "cli/ondemand.h"
+#include "io/program.h"
 
 #define ROOM_BYTES_MIN (256ull << 20) /* some runs, their logs and the ledger */
 
@@ -33,11 +33,11 @@ static void add_programs(struct doctor_report *r)
 	struct err e = { 0 };
 
 	for (size_t i = 0; i < COUNT(programs) && !row.detail; i++)
-		if (ondemand_find(programs[i], path, &e) < 0)
+		if (program_find(programs[i], path, &e) < 0)
 			row = (struct doctor_row){ .name = row.name,
 				                   .state = DOCTOR_MISSING,
 				                   .by = programs[i],
-				                   .detail = "not beside this program" };
+				                   .detail = arena_strdup(&r->arena, e.msg) };
 	add(r, row, ADVICE_PROGRAMS);
 }
 

@@ -2,9 +2,9 @@
 
 #include <unistd.h>
 
-#include "cli/escape.h"
 #include "cli/table.h"
 #include "cli/verb.h"
+#include "wire/escape.h"
 
 #define TEXT_MAX (64u << 20)
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cli/ondemand.h"
+#include "io/program.h"
 
 /* In the child: the caller's rights; what it prints goes to the pipe. */
 static _Noreturn void become(const char *program, const char *const *argv, int out_fd)
@@ -36,7 +36,7 @@ int helper_ask(const char *const *argv, struct str *out, struct err *e)
 	char program[PATH_TEXT_MAX];
 	int fds[2], status = 0;
 
-	if (ondemand_find(argv[0], program, e) < 0)
+	if (program_find(argv[0], program, e) < 0)
 		return -1;
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return err_sys(e, errno, "pipe");

@@ -10,9 +10,10 @@
 #include "base/advice.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "cli/escape.h"
 #include "cli/progress.h"
 #include "cli/settings.h"
+#include "io/program.h"
+#include "wire/escape.h"
 
 #define START_MS 30000 /* of a busy machine */
 #define LOOK_MS 2
@@ -32,27 +33,6 @@ static int64_t now_ms(void)
 static void pause_ms(long ms)
 {
 	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
-}
-
-int ondemand_find(const char *name, char out[PATH_TEXT_MAX], struct err *e)
-{
-	static const char *const places[] = { "", "../libexec/caisson/" };
-	char self[PATH_TEXT_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-
-	if (n < 0)
-		return err_sys(e, errno, "find this program");
-	self[n] = '\0';
-	int dir = (int)(strrchr(self, '/') - self);
-	for (size_t i = 0; i < COUNT(places); i++) {
-		int len = snprintf(out, PATH_TEXT_MAX, "%.*s/%s%s", dir, self, places[i], name);
-
-		if (len > 0 && len < PATH_TEXT_MAX && access(out, X_OK) == 0)
-			return 0;
-	}
-	err_new(e, ERR_INTERNAL, "%s is neither beside this program nor in ../libexec/caisson",
-	        name);
-	return err_advise(e, ADVICE_PROGRAMS);
 }
 
 /* ---- one starter at a time ----------------------------------------------------------- */
@@ -93,6 +73,7 @@ struct start {
 	int run_fd, log_fd;
 	char program[PATH_TEXT_MAX];
 	char *args[SETTINGS_ARGS_MAX + 1];
+	const char *key_variable; /* that the config names for the key of secrets; NULL: none */
 	pid_t pid;
 };
 
@@ -111,6 +92,7 @@ static _Noreturn void become_launcher(struct start *s)
 	if (setsid() < 0 || chdir("/") < 0 || null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
 	    dup2(null_fd, STDOUT_FILENO) < 0 || dup2(s->log_fd, STDERR_FILENO) < 0)
 		_exit(125);
+	program_clean_environment(s->key_variable);
 	execv(s->program, s->args);
 	dprintf(STDERR_FILENO, "execute %s: %s\n", s->program, strerror(errno));
 	_exit(125);
@@ -215,6 +197,14 @@ static int await_socket(struct start *s, int64_t until_ms, struct err *e)
 	               s->address->path, START_MS / 1000, s->address->run_dir, LOG_NAME);
 }
 
+static void take_args(struct start *s, struct settings *x)
+{
+	const char *key = x->all.net.key;
+
+	s->key_variable = key && strncmp(key, "env:", 4) == 0 ? key + 4 : NULL;
+	settings_args(x, s->program, s->args);
+}
+
 /* The config counts here too; but a client looks for the socket in one place only. */
 static int take_settings(struct start *s, struct settings *x, struct err *e)
 {
@@ -227,7 +217,7 @@ static int take_settings(struct start *s, struct settings *x, struct err *e)
 		               "%s has run: %s, where no command looks for a daemon; start it with "
 		               "`caisson serve`, and set CAISSON_SOCKET=%s/api.sock",
 		               x->path, x->all.run, x->all.run);
-	settings_args(x, s->program, s->args);
+	take_args(s, x);
 	size_t n = 0;
 
 	while (s->args[n])
@@ -251,7 +241,7 @@ int ondemand_connect(const struct address *a, struct err *e)
 	int fd = address_connect(a, e); /* somebody was faster */
 	if (fd >= 0)
 		return fd;
-	if (ondemand_find("caisson-launcher", s.program, e) == 0 && take_settings(&s, &x, e) == 0 &&
+	if (program_find("caisson-launcher", s.program, e) == 0 && take_settings(&s, &x, e) == 0 &&
 	    start(&s, e) == 0)
 		fd = await_socket(&s, until_ms, e);
 	fd_close(&s.log_fd);
@@ -280,9 +270,9 @@ int ondemand_serve(struct settings *x, struct address *out, struct err *e)
 		return err_advise(e, ADVICE_RUNS_ALREADY);
 	}
 	s.run_fd = run_fd;
-	if (ondemand_find("caisson-launcher", s.program, e) < 0)
+	if (program_find("caisson-launcher", s.program, e) < 0)
 		return -1;
-	settings_args(x, s.program, s.args);
+	take_args(&s, x);
 	int fd = start(&s, e) < 0 ? -1 : await_socket(&s, until_ms, e);
 	fd_close(&s.log_fd);
 	progress_end();

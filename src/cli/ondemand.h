@@ -20,6 +20,3 @@ int ondemand_dismiss(const char *run_dir, struct err *e) MUST_USE;
 #define ONDEMAND_SAID_MAX 400
 /* The last words of a launcher or daemon that gave up; false: none did. */
 bool ondemand_said(const struct address *a, char out[ONDEMAND_SAID_MAX]);
-
-/* The path of a program of ours: beside this one, or in ../libexec/caisson. */
-int ondemand_find(const char *name, char out[PATH_TEXT_MAX], struct err *e) MUST_USE;

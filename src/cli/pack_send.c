@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cli/escape.h"
 #include "cli/pack.h"
+#include "wire/escape.h"
 
 ssize_t file_source(void *arg, char *buf, size_t size, struct err *e)
 {

@@ -2,8 +2,8 @@
 
 #include <assert.h>
 
-#include "cli/escape.h"
 #include "wire/base64.h"
+#include "wire/escape.h"
 #include "wire/hash.h"
 
 #define CELL_MAX (64u << 10)

@@ -5,10 +5,10 @@
 
 #include "base/fd.h"
 #include "base/limits.h"
-#include "cli/escape.h"
 #include "cli/import.h"
 #include "cli/mocks.h"
 #include "cli/registry.h"
+#include "wire/escape.h"
 
 enum { EXIT_INVALID = 1, EXIT_OURS = 125 };
 

@@ -4,10 +4,10 @@
 #include <signal.h>
 
 #include "base/limits.h"
-#include "cli/escape.h"
 #include "cli/policy.h"
 #include "cli/registry.h"
 #include "cli/verb.h"
+#include "wire/escape.h"
 
 struct set {
 	struct spec spec;

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cli/escape.h"
 #include "cli/remote.h"
 #include "cli/terminal.h"
+#include "wire/escape.h"
 
 #define LEAVE_KEY 0x1d /* Ctrl-], as in telnet */
 #define STATUS_OURS 125

@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "cli/registry-internal.h"
 #include "cli/toml.h"
+#include "io/program.h"
 #include "spec/netdoc.h"
 
 #define ANSWER_MS 20000 /* a client that takes longer is not asked further */
@@ -64,19 +65,39 @@ static bool is_of_project(const char *path)
 	return n > 1 && strncmp(real, cwd, n) == 0 && (real[n] == '/' || !real[n]);
 }
 
-static bool find_program(const char *name, struct path *out)
+/* The folders of PATH that nobody but root and the caller may write. A client of ours may be a
+ * script that looks for its interpreter there, so it gets the same list. */
+static void safe_path(struct str *out)
 {
 	const char *path = getenv("PATH");
 	struct arena a = { 0 };
 	char *rest = arena_strdup(&a, path ? path : "/usr/local/bin:/usr/bin:/bin");
+
+	while (rest) {
+		const char *dir = strsep(&rest, ":");
+
+		if (program_is_safe_dir(dir))
+			str_addf(out, "%s%s", out->len ? ":" : "", dir);
+	}
+	arena_done(&a);
+}
+
+static bool find_program(const char *name, const char *path, char out[PATH_TEXT_MAX])
+{
+	struct arena a = { 0 };
+	char *rest = arena_strdup(&a, path);
 	bool is_found = false;
 
 	while (rest && !is_found) {
 		const char *dir = strsep(&rest, ":");
+		struct path p;
+		struct err e;
 
-		snprintf(out->text, sizeof out->text, "%s/%s", dir, name);
-		is_found =
-		    dir[0] == '/' && access(out->text, X_OK) == 0 && !is_of_project(out->text);
+		snprintf(p.text, sizeof p.text, "%s/%s", dir, name);
+		is_found = dir[0] && program_check(p.text, out, &e) == 0 && !is_of_project(out);
+		/* By its own name: a client that is one of many names of a program needs it. */
+		if (is_found)
+			snprintf(out, PATH_TEXT_MAX, "%s", p.text);
 	}
 	arena_done(&a);
 	return is_found;
@@ -84,7 +105,8 @@ static bool find_program(const char *name, struct path *out)
 
 /* In the child: nothing of a project, no terminal, and a client that does not begin to install
  * another version of itself. */
-static _Noreturn void become_client(const char *path, char *const *argv, int out_fd)
+static _Noreturn void become_client(const char *program, const char *path, char *const *argv,
+                                    int out_fd)
 {
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -95,11 +117,12 @@ static _Noreturn void become_client(const char *path, char *const *argv, int out
 		if (strncmp(name, "npm_", 4) != 0 || unsetenv(name) < 0)
 			e++;
 	}
-	if (setenv("GOTOOLCHAIN", "local", 1) < 0 || unsetenv("GOFLAGS") < 0 || chdir("/") < 0 ||
-	    null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(out_fd, STDOUT_FILENO) < 0 ||
+	if (setenv("PATH", path, 1) < 0 || setenv("GOTOOLCHAIN", "local", 1) < 0 ||
+	    unsetenv("GOFLAGS") < 0 || chdir("/") < 0 || null_fd < 0 ||
+	    dup2(null_fd, STDIN_FILENO) < 0 || dup2(out_fd, STDOUT_FILENO) < 0 ||
 	    dup2(null_fd, STDERR_FILENO) < 0)
 		_exit(125);
-	execv(path, argv);
+	execv(program, argv);
 	_exit(125);
 }
 
@@ -117,10 +140,12 @@ static bool read_answer(int fd, struct str *out)
 /* What a client prints. False: it is not here, or it does not say. */
 static bool ask_client(const char *const *argv, struct str *out)
 {
-	struct path program;
+	char program[PATH_TEXT_MAX];
+	AUTO(str_done) struct str path = { .max = SPEC_BYTES_MAX };
 	int fds[2], status = -1;
 
-	if (!find_program(argv[0], &program) || pipe2(fds, O_CLOEXEC) < 0)
+	safe_path(&path);
+	if (!find_program(argv[0], str_text(&path), program) || pipe2(fds, O_CLOEXEC) < 0)
 		return false;
 	AUTO(fd_close) int read_fd = fds[0];
 	AUTO(fd_close) int write_fd = fds[1];
@@ -129,7 +154,7 @@ static bool ask_client(const char *const *argv, struct str *out)
 	if (pid < 0)
 		return false;
 	if (pid == 0)
-		become_client(program.text, (char *const *)(uintptr_t)argv, write_fd);
+		become_client(program, str_text(&path), (char *const *)(uintptr_t)argv, write_fd);
 	fd_close(&write_fd);
 	bool is_whole = read_answer(read_fd, out);
 
@@ -327,13 +352,16 @@ static bool cargo_default(struct str *out)
 	static const char *const ask[] = { "rustc", "--print", "sysroot", NULL };
 	static const char mark[] = "sparse+https://";
 	AUTO(str_done) struct str root = { .max = PATH_TEXT_MAX };
+	AUTO(str_done) struct str path = { .max = SPEC_BYTES_MAX };
 	struct path program;
 	struct stat st;
 
+	safe_path(&path);
 	if (ask_client(ask, &root)) /* cargo itself, not a front for several versions of it */
 		snprintf(program.text, sizeof program.text, "%.*s/bin/cargo",
 		         (int)strcspn(str_text(&root), "\n"), str_text(&root));
-	if ((root.len == 0 || access(program.text, R_OK) < 0) && !find_program("cargo", &program))
+	if ((root.len == 0 || access(program.text, R_OK) < 0) &&
+	    !find_program("cargo", str_text(&path), program.text))
 		return false;
 	AUTO(fd_close) int fd = open(program.text, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size == 0)

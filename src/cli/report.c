@@ -173,7 +173,8 @@ bool report_is_promotion(const char *kind)
 {
 	static const char *const kinds[] = { "git.committed",     "git.merged",
 		                             "git.pushed",        "git.proposed",
-		                             "workspace.applied", "workspace.exported" };
+		                             "workspace.applied", "workspace.exported",
+		                             "run.collected" };
 
 	for (size_t i = 0; i < COUNT(kinds); i++)
 		if (strcmp(kind, kinds[i]) == 0)
@@ -342,7 +343,8 @@ static const char *later_of(const json_t *file)
 {
 	const char *path = report_text(file, "path");
 	struct later_file f = { .path = span_of(path[0] == '/' ? path + 1 : path),
-		                .mode = (uint32_t)strtoul(report_text(file, "mode"), NULL, 8) };
+		                .mode = (uint32_t)strtoul(report_text(file, "mode"), NULL, 8),
+		                .is_new = strcmp(report_text(file, "status"), "A") == 0 };
 
 	if (strcmp(report_text(file, "status"), "D") == 0)
 		return NULL;

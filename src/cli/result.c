@@ -23,7 +23,9 @@ void result_print(const json_t *hello, const json_t *process, struct str *out)
 
 		json_object_set_new(o, fields[i], v ? json_incref(v) : json_null());
 	}
-	json_object_set(o, "enforced", json_object_get(hello, "enforced"));
+	json_t *proved = json_object_get(process, "enforced");
+
+	json_object_set(o, "enforced", proved ? proved : json_object_get(hello, "enforced"));
 	dump(o, out);
 }
 

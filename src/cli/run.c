@@ -63,6 +63,8 @@ static int take_collect(struct run *r, int argc, char **argv, int *i, struct err
 
 	if (taken > 0)
 		vec_push(&r->collect.patterns, value);
+	if (taken == 0 && (taken = take_named("--allow-exec", argc, argv, i, &value, e)) > 0)
+		vec_push(&r->collect.allow, value);
 	if (taken == 0)
 		taken = take_named("--into", argc, argv, i, &r->collect.into, e);
 	return taken;
@@ -97,9 +99,10 @@ static int take_own(struct run *r, int argc, char **argv, int *i, struct err *e)
 static int unknown(const char *word, struct err *e)
 {
 	const char *name = word + strspn(word, "-");
-	const char *words[] = { "cwd",  "timeout", "collect",
-		                "into", "json",    spec_nearest_flag(name),
-		                NULL };
+	const char *words[] = {
+		"cwd", "timeout", "collect", "allow-exec", "into", "json", spec_nearest_flag(name),
+		NULL
+	};
 	const char *near = nearest(name, words);
 
 	if (near)
@@ -196,8 +199,9 @@ static int run_command(struct run *r, const struct driver *driver, struct err *e
 	struct run_session session = { .poll_fd = -1 };
 
 	terminal_size(&setup.rows, &setup.cols);
-	if (r->collect.into && r->collect.patterns.len == 0) {
-		err_new(e, ERR_INVALID, "--into says where --collect puts things; there is none");
+	if ((r->collect.into || r->collect.allow.len > 0) && r->collect.patterns.len == 0) {
+		err_new(e, ERR_INVALID, "%s is about what --collect brings back; there is none",
+		        r->collect.into ? "--into" : "--allow-exec");
 		return fail(r, e);
 	}
 	if (r->collect.patterns.len > 0) {
@@ -229,5 +233,6 @@ int run_main(int argc, char **argv, const struct driver *driver)
 	spec_done(&r.spec);
 	str_done(&r.asked);
 	vec_done(&r.collect.patterns);
+	vec_done(&r.collect.allow);
 	return status;
 }

@@ -11,10 +11,11 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "cli/client.h"
-#include "cli/escape.h"
 #include "cli/pack.h"
 #include "cli/remote.h"
 #include "wire/base64.h"
+#include "wire/escape.h"
+#include "wire/later.h"
 
 #define BODY_MAX (8u << 20)
 #define FILE_MAX (64u << 20)
@@ -22,25 +23,33 @@
 
 /* ---- what is asked ------------------------------------------------------------------- */
 
+static int put_patterns(json_t *body, const char *key, const struct flag_list *patterns,
+                        struct err *e)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < patterns->len; i++)
+		json_array_append_new(list, json_string(patterns->at[i]));
+	bool is_whole = json_array_size(list) == patterns->len;
+
+	json_object_set_new(body, key, list);
+	return is_whole ? 0 : err_new(e, ERR_INVALID, "%s: a pattern is not UTF-8", key);
+}
+
 static int body_of(const struct run_setup *setup, const struct run_collect *want, json_t **out,
                    struct err *e)
 {
 	AUTO(str_done) struct str text = { .max = BODY_MAX };
-	json_t *list = json_array();
 
-	if (remote_run_body(setup, &text, e) < 0) {
-		json_decref(list);
+	if (remote_run_body(setup, &text, e) < 0)
 		return -1;
-	}
-	for (size_t i = 0; i < want->patterns.len; i++)
-		json_array_append_new(list, json_string(want->patterns.at[i]));
-	if (json_array_size(list) < want->patterns.len) {
-		json_decref(list);
-		return err_new(e, ERR_INVALID, "--collect: not UTF-8");
-	}
-	*out = json_loads(str_text(&text), 0, NULL);
-	json_object_set_new(*out, "collect", list);
-	json_object_set_new(*out, "output", json_pack("{ss}", "inline", "4m"));
+	AUTO(json_decrefp) json_t *body = json_loads(str_text(&text), 0, NULL);
+
+	if (put_patterns(body, "collect", &want->patterns, e) < 0 ||
+	    put_patterns(body, "allow_exec", &want->allow, e) < 0)
+		return -1;
+	json_object_set_new(body, "output", json_pack("{ss}", "inline", "4m"));
+	*out = json_incref(body);
 	return 0;
 }
 
@@ -66,10 +75,11 @@ static int put_file(struct archive *a, const json_t *file, struct err *e)
 
 	archive_entry_copy_pathname(entry, path + strspn(path, "/"));
 	archive_entry_set_filetype(entry, S_IFREG);
-	archive_entry_set_perm(entry, mode ? (mode_t)strtoul(mode, NULL, 8) & 0777 : 0644);
+	archive_entry_set_perm(entry, mode ? later_mode((mode_t)strtoul(mode, NULL, 8)) : 0644);
 	archive_entry_set_mtime(entry, time(NULL), 0);
 	archive_entry_set_size(entry, (la_int64_t)bytes.len);
-	bool is_done = archive_write_header(a, entry) == ARCHIVE_OK &&
+	/* A warning says that a name is not ASCII: it is then stored as bytes. */
+	bool is_done = archive_write_header(a, entry) >= ARCHIVE_WARN &&
 	               archive_write_data(a, str_text(&bytes), bytes.len) == (la_ssize_t)bytes.len;
 
 	archive_entry_free(entry);
@@ -140,6 +150,22 @@ static int show(const json_t *process, const char *stream, int fd, struct err *e
 	return write_all(fd, str_text(&bytes), bytes.len, e);
 }
 
+static void tell_one(const json_t *file)
+{
+	const char *path = json_string_value(json_object_get(file, "path"));
+	const char *why = json_string_value(json_object_get(file, "executes_later"));
+	bool is_left = json_is_true(json_object_get(file, "skipped"));
+	unsigned long mode = strtoul(json_string_value(json_object_get(file, "mode")), NULL, 8);
+
+	if (!why && is_left)
+		fprintf(stderr, "caisson: too large to collect: %s\n", escape_brief(path));
+	if (!why || (!is_left && (mode & 0111)))
+		return;
+	fprintf(stderr, "caisson: %s: %s", is_left ? "left out" : "not executable here",
+	        escape_brief(path));
+	fprintf(stderr, ": %s (--allow-exec PATTERN)\n", escape_brief(why));
+}
+
 static void tell_missing(const json_t *process)
 {
 	const json_t *one;
@@ -147,12 +173,7 @@ static void tell_missing(const json_t *process)
 
 	json_array_foreach(json_object_get(process, "missing"), i, one) fprintf(
 	    stderr, "caisson: nothing to collect: %s\n", escape_brief(json_string_value(one)));
-	json_array_foreach(json_object_get(process, "collected"), i, one)
-	{
-		if (json_is_true(json_object_get(one, "skipped")))
-			fprintf(stderr, "caisson: too large to collect: %s\n",
-			        escape_brief(json_string_value(json_object_get(one, "path"))));
-	}
+	json_array_foreach(json_object_get(process, "collected"), i, one) tell_one(one);
 }
 
 static int tell(const json_t *process, bool is_json, struct err *e)

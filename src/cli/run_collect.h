@@ -9,6 +9,7 @@
 
 struct run_collect {
 	struct flag_list patterns; /* from the working folder; none: not asked for */
+	struct flag_list allow;    /* patterns of files that may come although they execute later */
 	const char *into;          /* a folder of ours, which is made; NULL: where we are */
 	bool is_json;              /* the result as an object, without what is in the files */
 };

@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "cli/client.h"
-#include "cli/ondemand.h"
+#include "io/program.h"
 
 #define PIECE 4096
 
@@ -58,7 +58,7 @@ int sealer_run(const uint8_t key[SEAL_KEY_BYTES], struct span aad, struct span v
 	int in[2], answer[2], status = 0;
 
 	memcpy(head.key, key, sizeof head.key);
-	if (ondemand_find("caisson-gate", program, e) < 0)
+	if (program_find("caisson-gate", program, e) < 0)
 		return -1;
 	if (pipe2(in, O_CLOEXEC) < 0)
 		return err_sys(e, errno, "pipe");

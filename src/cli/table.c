@@ -4,7 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/escape.h"
+#include "wire/escape.h"
 
 #define CELL_BYTES_MAX 4096
 #define LINE_BYTES_MAX ((size_t)2 * TABLE_COLUMNS_MAX * CELL_BYTES_MAX)
@@ -145,9 +145,21 @@ struct brief brief_age(int64_t since_ms)
 	return brief_duration(ms < 0 ? 0 : (uint64_t)ms);
 }
 
+static struct winsize terminal_size(void)
+{
+	struct winsize ws = { 0 };
+
+	if (isatty(STDOUT_FILENO))
+		(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws);
+	return ws;
+}
+
 size_t terminal_width(void)
 {
-	struct winsize ws;
+	return terminal_size().ws_col;
+}
 
-	return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 ? ws.ws_col : 0;
+size_t terminal_height(void)
+{
+	return terminal_size().ws_row;
 }

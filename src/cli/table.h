@@ -28,3 +28,4 @@ struct brief brief_bytes(uint64_t n);     /* "1.5G" */
 struct brief brief_duration(uint64_t ms); /* "850ms", "12s", "3m", "5h", "2d" */
 struct brief brief_age(int64_t since_ms); /* of a moment by the clock; "" when it is none */
 size_t terminal_width(void);              /* of standard output; 0: it is no terminal */
+size_t terminal_height(void);

@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/limits.h"
+#include "wire/later.h"
 
 #define PIECE (64u << 10)
 
@@ -138,7 +139,7 @@ static int make_file(struct unpack *u, int dir_fd, const char *last, struct arch
 		return err_sys(u->e, errno, "replace %s", name);
 	AUTO(fd_close)
 	int fd = openat(dir_fd, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-	                archive_entry_perm(entry) & 0777);
+	                later_mode(archive_entry_perm(entry)));
 	if (fd < 0)
 		return err_sys(u->e, errno, "make %s", name);
 	if (fill(u, fd, name) < 0)
@@ -151,7 +152,8 @@ static int make_file(struct unpack *u, int dir_fd, const char *last, struct arch
 static int make_folder(struct unpack *u, int dir_fd, const char *last, struct archive_entry *entry)
 {
 	/* The owner can always go in: the rest of the archive has to. */
-	if (mkdirat(dir_fd, last, (archive_entry_perm(entry) & 0777) | 0700) < 0 && errno != EEXIST)
+	if (mkdirat(dir_fd, last, later_mode(archive_entry_perm(entry)) | 0700) < 0 &&
+	    errno != EEXIST)
 		return err_sys(u->e, errno, "make %s", archive_entry_pathname(entry));
 	return 0;
 }

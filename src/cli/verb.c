@@ -3,8 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "cli/escape.h"
 #include "spec/opts.h"
+#include "wire/escape.h"
 
 #define PATH_MAX_BYTES (64u << 10)
 #define ROWS_MAX 100000

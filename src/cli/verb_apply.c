@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "cli/apply_job.h"
-#include "cli/escape.h"
 #include "cli/verbs.h"
+#include "wire/escape.h"
 
 #define TEXT_MAX (64u << 20)
 
@@ -80,14 +80,14 @@ static char read_letter(void)
 }
 
 /* One by one: yes, no (it is left out), or none of it. */
-static bool ask_later(struct apply_job *j)
+static bool ask_each(struct apply_job *j)
 {
 	for (size_t i = 0; i < j->change.n; i++) {
 		struct apply_note *n = &j->notes[i];
 
 		if (j->change.at[i].act == ACT_LEAVE || !n->later || n->is_allowed)
 			continue;
-		fprintf(stderr, "%s %s: %s. Take it? [y]es, [n]o, leave it out, [q]uit: ",
+		fprintf(stderr, "%s %s: %s. Take it? [y]es, [n]o: leave it out, [q]uit: ",
 		        apply_act_name(j->change.at[i].act), escape_brief(j->change.at[i].path),
 		        n->later);
 		char c = read_letter();
@@ -98,8 +98,40 @@ static bool ask_later(struct apply_job *j)
 		else
 			return false;
 	}
-	apply_count(j);
 	return true;
+}
+
+static void answer_all(struct apply_job *j, bool is_yes)
+{
+	for (size_t i = 0; i < j->change.n; i++) {
+		struct apply_note *n = &j->notes[i];
+
+		if (j->change.at[i].act == ACT_LEAVE || !n->later || n->is_allowed)
+			continue;
+		n->is_allowed = is_yes;
+		if (!is_yes)
+			apply_leave(j, i, "you said no");
+	}
+}
+
+/* Asks one question for all files that execute later, listed by reason. False: none of it. */
+static bool ask_later(struct apply_job *j)
+{
+	AUTO(str_done) struct str list = { .max = TEXT_MAX };
+
+	if (j->n_refused == 0)
+		return true;
+	apply_later_text(j, &list);
+	fprintf(stderr,
+	        "%sTake these %zu? [y]es, [n]o: leave them out, [e]ach: one by one, [q]uit: ",
+	        str_text(&list), j->n_refused);
+	char c = read_letter();
+	bool is_answered = c == 'y' || c == 'n' || (c == 'e' && ask_each(j));
+
+	if (c == 'y' || c == 'n')
+		answer_all(j, c == 'y');
+	apply_count(j);
+	return is_answered;
 }
 
 static bool ask_all(const struct apply_job *j, const char *to)
@@ -217,7 +249,7 @@ static void complain(const struct apply_job *j, const struct apply_opts *x)
 	fputs(str_text(&out), stderr);
 	if (j->n_refused > 0)
 		fprintf(stderr,
-		        "caisson: %zu files execute later and need a yes of their own: "
+		        "caisson: %zu of them execute later and need a yes: "
 		        "--allow-exec PATTERN\n",
 		        j->n_refused);
 	if (j->n_conflicts > 0)
@@ -362,9 +394,10 @@ const struct verb cmd_apply = {
 	    "workspace began, or what an earlier apply made of it; one that you have changed as "
 	    "well "
 	    "is merged, if it is text and not the same lines. Files that execute later (hooks, CI, "
-	    "build files, settings of editors and agents, links that lead out, what becomes "
-	    "executable) need a yes of their own: on a terminal you are asked, else name them with "
-	    "--allow-exec, or let somebody else decide with --ask (caisson approve). The "
+	    "build files, settings of tools, editors and agents, new names with a dot in front, "
+	    "links that lead out, what becomes executable) need a yes of their own: on a terminal "
+	    "you are asked once for all of them, else name them with --allow-exec, or let somebody "
+	    "else decide with --ask (caisson approve). The "
 	    "workspace's git folder and what git ignores stay where they are. "
 	    "Nothing of it is executed. With conflicts, or without a yes, nothing is done, and the "
 	    "status is 1. An apply that was killed is undone by the next one.",

@@ -7,9 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/escape.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
+#include "wire/escape.h"
+#include "wire/hash.h"
+#include "wire/tree.h"
 
 #define PATH_BYTES_MAX 8192
 #define TEXT_MAX (64u << 20)
@@ -171,7 +173,7 @@ const struct verb cmd_approvals = { .name = "approvals",
 struct approve_opts {
 	struct verb_opts common;
 	bool is_allowed, is_denied;
-	const char *scope, *for_text, *note;
+	const char *scope, *for_text, *note, *seen;
 };
 
 static int decide(struct verb_call *c, const char *id, json_t *body, struct err *e)
@@ -200,15 +202,91 @@ static int decide_said(struct verb_call *c, const char *id, struct err *e)
 	set_text(body, "scope", x->scope);
 	set_text(body, "for", x->for_text);
 	set_text(body, "note", x->note);
+	set_text(body, "seen", x->seen);
 	return decide(c, id, body, e);
 }
 
+/* The whole text of a question whose line is cut, or NULL. */
+static const char *whole_of(const json_t *row)
+{
+	return json_string_value(json_object_get(json_object_get(row, "detail"), "what"));
+}
+
+/* A line that is cut and whose rest nobody has is no question that a person can say yes to. */
+static bool can_be_allowed(const json_t *row)
+{
+	return !json_is_true(json_object_get(json_object_get(row, "detail"), "cut")) ||
+	       whole_of(row);
+}
+
+static void add_what(struct str *out, const json_t *row)
+{
+	const json_t *lines = json_object_get(json_object_get(row, "detail"), "difference"), *line;
+	size_t i;
+
+	if (json_array_size(lines) == 0) {
+		add_line(out, "what", whole_of(row) ? whole_of(row) : text_of(row, "what"));
+		return;
+	}
+	add_line(out, "what", "change the rules of its network:");
+	json_array_foreach(lines, i, line) add_line(out, "", json_string_value(line));
+}
+
+/* Prints a screen at a time: the question comes after the last of it, and nothing of it has left
+ * the screen unseen. False: the terminal is gone. */
+static bool print_pages(const struct str *text, struct err *e)
+{
+	size_t height = terminal_height(), width = terminal_width(), used = 0;
+	char line[64];
+
+	for (const char *at = str_text(text); *at;) {
+		size_t n = strcspn(at, "\n"), rows = width ? n / width + 1 : 1;
+
+		if (height > 2 && used > 0 && used + rows > height - 2) {
+			fprintf(stderr, "-- Enter shows more --");
+			if (fflush(stdout) != 0 || !fgets(line, sizeof line, stdin))
+				return false;
+			used = 0;
+		}
+		struct str one = { .data = (char *)(uintptr_t)at, .len = n + (at[n] == '\n') };
+
+		if (print_text(&one, e) < 0)
+			return false;
+		used += rows;
+		at += one.len;
+	}
+	return true;
+}
+
+/* Files of an apply, by reason and whole: `what` may be cut. */
+static void add_files(struct str *out, const json_t *files)
+{
+	const json_t *file, *other;
+	size_t i, k;
+
+	json_array_foreach(files, i, file)
+	{
+		bool is_first = true;
+
+		for (k = 0; k < i && is_first; k++)
+			is_first = strcmp(text_of(json_array_get(files, k), "why"),
+			                  text_of(file, "why")) != 0;
+		if (!is_first)
+			continue;
+		add_line(out, "because", text_of(file, "why"));
+		json_array_foreach(files, k, other)
+		{
+			if (strcmp(text_of(other, "why"), text_of(file, "why")) == 0)
+				add_line(out, "", text_of(other, "path"));
+		}
+	}
+}
+
+/* 1: the terminal is gone. */
 static int show(const json_t *row, struct err *e)
 {
 	AUTO(str_done) struct str text = { .max = 1u << 20 };
 	AUTO(str_done) struct str who = { .max = 4096 };
-	const json_t *now = json_object_get(json_object_get(row, "detail"), "now");
-	AUTO(freep) char *rules = now ? json_dumps(now, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
 
 	str_addf(&who, "%s %s %s", text_of(row, "sandbox"), text_of(row, "workspace"),
 	         text_of(row, "process"));
@@ -216,14 +294,18 @@ static int show(const json_t *row, struct err *e)
 		str_addf(&who, " of tenant %s", text_of(row, "tenant"));
 	str_addf(&text, "%s  %s\n", text_of(row, "id"), text_of(row, "kind"));
 	add_line(&text, "who", str_text(&who));
-	add_line(&text, "what", text_of(row, "what"));
-	add_line(&text, "now", rules ? rules : "");
+	add_what(&text, row);
+	add_files(&text, json_object_get(json_object_get(row, "detail"), "files"));
 	add_line(&text, "why", text_of(row, "why"));
 	str_addf(&text, "  %-9s %s ago, denied in %s\n", "seen",
 	         brief_age(number_of(row, "created_ms")).text,
 	         brief_left(number_of(row, "until_ms")).text);
 	add_line(&text, "instead", text_of(row, "suggestion"));
-	return print_text(&text, e);
+	if (!can_be_allowed(row))
+		add_line(&text, "cut", "too long to be shown whole: it can only be denied");
+	if (text.overflow)
+		return err_new(e, ERR_LIMIT, "%s is too long for a terminal", text_of(row, "id"));
+	return print_pages(&text, e) ? 0 : e->kind ? -1 : 1;
 }
 
 static const struct choice {
@@ -235,19 +317,32 @@ static const struct choice {
 };
 
 /* NULL: the terminal is gone. */
-static const struct choice *ask(void)
+static const struct choice *ask(bool is_whole)
 {
 	char line[64];
 
 	for (;;) {
-		fprintf(stderr, "[a]llow once, for this [s]andbox, for this [w]orkspace, [d]eny, "
-		                "[n]ext, [q]uit? ");
+		fprintf(stderr, "%s[d]eny, [n]ext, [q]uit? ",
+		        is_whole ? "[a]llow once, for this [s]andbox, for this [w]orkspace, " : "");
 		if (!fgets(line, sizeof line, stdin))
 			return NULL;
 		for (size_t i = 0; i < COUNT(choices); i++)
-			if (line[0] == choices[i].letter && (line[1] == '\n' || !line[1]))
+			if (line[0] == choices[i].letter && (line[1] == '\n' || !line[1]) &&
+			    (is_whole || !choices[i].decision ||
+			     strcmp(choices[i].decision, "allow") != 0))
 				return &choices[i];
 	}
+}
+
+/* Proves to the daemon that the whole was on this screen. */
+static void set_seen(json_t *body, const json_t *row)
+{
+	char sum[TREE_HASH_TEXT];
+
+	if (!whole_of(row))
+		return;
+	hash_of(span_of(whole_of(row)), sum);
+	set_text(body, "seen", sum);
 }
 
 /* 1: on to the next, 0: enough. What the daemon refuses is said, and the list goes on: it may be
@@ -256,9 +351,11 @@ static int ask_about(struct verb_call *c, const json_t *row, struct err *e)
 {
 	const struct approve_opts *x = c->opts;
 
-	if (show(row, e) < 0)
-		return -1;
-	const struct choice *choice = ask();
+	int r = show(row, e);
+
+	if (r != 0)
+		return r < 0 ? -1 : 0;
+	const struct choice *choice = ask(can_be_allowed(row));
 
 	if (!choice || choice->letter == 'q')
 		return 0;
@@ -269,6 +366,7 @@ static int ask_about(struct verb_call *c, const json_t *row, struct err *e)
 	if (strcmp(choice->scope, "once") != 0)
 		set_text(body, "for", x->for_text);
 	set_text(body, "note", x->note);
+	set_seen(body, row);
 	if (decide(c, text_of(row, "id"), body, e) == 0)
 		return 1;
 	if (!c->client.problem)
@@ -320,8 +418,8 @@ static int approve_run(struct verb_call *c, struct err *e)
 	if (x->is_allowed || x->is_denied)
 		return id ? decide_said(c, id, e)
 		          : err_new(e, ERR_INVALID, "which one? caisson approvals lists them");
-	if (x->scope)
-		return err_new(e, ERR_INVALID, "--scope goes with --allow or --deny");
+	if (x->scope || x->seen)
+		return err_new(e, ERR_INVALID, "--scope and --seen go with --allow or --deny");
 	if (!isatty(STDIN_FILENO))
 		return err_new(e, ERR_INVALID,
 		               "the input is no terminal: --allow or --deny has to be said");
@@ -335,6 +433,7 @@ static const struct flag approve_flags[] = {
 	{ '\0', FLAG_TEXT,   "scope", offsetof(struct approve_opts, scope), "SCOPE", "for what: once unless given", "once sandbox workspace" },
 	{ '\0', FLAG_TEXT,   "for",   offsetof(struct approve_opts, for_text), "TIME", "how long that stands for a sandbox or workspace: 10m, 8h; a day unless given", NULL },
 	{ '\0', FLAG_TEXT,   "note",  offsetof(struct approve_opts, note), "TEXT", "for the record", NULL },
+	{ '\0', FLAG_TEXT,   "seen",  offsetof(struct approve_opts, seen), "SHA256", "with --allow, of a question that is cut: the hash of detail.what", NULL },
 	{ '\0', FLAG_SWITCH, "json",  offsetof(struct verb_opts, is_json), NULL, "print the API's object", NULL },
 };
 /* clang-format on */

@@ -6,8 +6,8 @@
 
 #include "base/fd.h"
 #include "cli/address.h"
-#include "cli/ondemand.h"
 #include "cli/verbs.h"
+#include "io/program.h"
 
 #define PATH_BYTES_MAX 8192
 #define ENVELOPE_MAX (2u << 20)
@@ -29,7 +29,7 @@ static int verify_run(const struct verb_call *c, struct err *e)
 		return err_new(e, ERR_INVALID, "-o, --record: not with verify");
 	if (!x->key && address_find(&a, e) < 0)
 		return -1;
-	if (ondemand_find("caisson-ledger", program, e) < 0)
+	if (program_find("caisson-ledger", program, e) < 0)
 		return -1;
 	if (!x->key)
 		snprintf(own, sizeof own, "%s/ledger/key.pub", a.state_dir);

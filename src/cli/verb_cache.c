@@ -1,9 +1,9 @@
 /*
  * verb_cache.c - the package cache: ls, gc, verify.
  */
-#include "cli/escape.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
+#include "wire/escape.h"
 
 #define TEXT_MAX (64u << 20)
 

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "cli/pack.h"
+#include "wire/later.h"
 
 #define PATH_BYTES_MAX (32u << 10)
 
@@ -83,7 +84,7 @@ static int look_remote(struct cp *p, struct err *e)
 	snprintf(p->type, sizeof p->type, "%s", text_of(stat, "type"));
 	/* A link's own mode says nothing of the file behind it. */
 	p->mode = strcmp(p->type, "file") == 0
-	              ? (mode_t)strtoul(text_of(stat, "mode"), NULL, 8) & 0777
+	              ? later_mode((mode_t)strtoul(text_of(stat, "mode"), NULL, 8))
 	              : 0666;
 	return 0;
 }

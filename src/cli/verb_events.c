@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "cli/address.h"
-#include "cli/ondemand.h"
 #include "cli/otlp.h"
 #include "cli/verbs.h"
+#include "io/program.h"
 #include "wire/ledger_export.h"
 #include "wire/ledger_text.h"
 
@@ -179,7 +179,7 @@ static int verify_run(const struct events_opts *x, struct err *e)
 
 	if (!x->ledger && address_find(&a, e) < 0)
 		return -1;
-	if (ondemand_find("caisson-ledger", program, e) < 0)
+	if (program_find("caisson-ledger", program, e) < 0)
 		return -1;
 	snprintf(dir, sizeof dir, "%s%s", x->ledger ? x->ledger : a.state_dir,
 	         x->ledger ? "" : "/ledger");

@@ -7,8 +7,8 @@
 
 #include "base/limits.h"
 #include "cli/daemon.h"
-#include "cli/escape.h"
 #include "cli/terminal.h"
+#include "wire/escape.h"
 #include "wire/utf8.h"
 
 #define BODY_MAX (4u << 20)

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cli/escape.h"
 #include "cli/table.h"
 #include "wire/base64.h"
+#include "wire/escape.h"
 
 #define PATH_BYTES_MAX (32u << 10)
 #define TEXT_MAX (256u << 20)

@@ -1,9 +1,9 @@
 /*
  * verb_fsck.c - fsck: is the store of workspaces whole?
  */
-#include "cli/escape.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
+#include "wire/escape.h"
 
 #define TEXT_MAX (64u << 20)
 

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cli/escape.h"
 #include "cli/verbs.h"
+#include "wire/escape.h"
 
 #define PATH_BYTES_MAX 8192
 #define TEXT_MAX (4u << 20)

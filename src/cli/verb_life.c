@@ -5,10 +5,10 @@
 #include "cli/verbs.h"
 
 #include "base/limits.h"
-#include "cli/escape.h"
 #include "cli/policy.h"
 #include "cli/registry.h"
 #include "cli/table.h"
+#include "wire/escape.h"
 
 #define TEXT_MAX (64u << 20)
 #define PATH_BYTES_MAX 8192

@@ -3,9 +3,9 @@
  */
 #include <time.h>
 
-#include "cli/escape.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
+#include "wire/escape.h"
 
 #define TEXT_MAX (64u << 20)
 #define PATH_BYTES_MAX 8192

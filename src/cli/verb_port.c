@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cli/escape.h"
 #include "cli/table.h"
+#include "wire/escape.h"
 #include "wire/forward.h"
 
 #define PATH_BYTES_MAX 8192

@@ -5,9 +5,9 @@
 
 #include <unistd.h>
 
-#include "cli/escape.h"
 #include "cli/table.h"
 #include "wire/base64.h"
+#include "wire/escape.h"
 
 #define PATH_BYTES_MAX 8192
 #define TEXT_MAX (64u << 20)

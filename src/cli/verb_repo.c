@@ -3,10 +3,10 @@
  */
 #include <stdlib.h>
 
-#include "cli/escape.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
+#include "wire/escape.h"
 #include "wire/git.h"
 
 #define PATH_BYTES_MAX 8192

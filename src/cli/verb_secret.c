@@ -25,7 +25,7 @@
 struct secret {
 	struct verb_opts common;
 	const char *file, *inject, *format, *env, *ttl, *like, *at, *approve, *api;
-	bool is_stdin, is_config;
+	bool is_stdin, is_config, is_only_bound;
 	struct flag_list hosts, methods, paths, git, push, push_ask, workspaces;
 };
 
@@ -158,6 +158,8 @@ static int describe(const struct secret *x, json_t *o, struct err *e)
 	for (size_t i = 0; i < COUNT(texts); i++)
 		if (put_text(o, texts[i].key, texts[i].text, e) < 0)
 			return -1;
+	if (x->is_only_bound)
+		json_object_set_new(o, "only_bound", json_true());
 	return 0;
 }
 
@@ -362,6 +364,7 @@ static const struct flag secret_flags[] = {
 	{ '\0', FLAG_LIST, "git",       offsetof(struct secret, git), "REPO", "set: only this repository, by git's protocol: acme/app", NULL },
 	{ '\0', FLAG_LIST, "push",      offsetof(struct secret, push), "REF", "set: refs that may be pushed to it: refs/heads/agent/*", NULL },
 	{ '\0', FLAG_LIST, "push-ask",  offsetof(struct secret, push_ask), "REF", "set: refs that may be pushed to it once a person has said yes: refs/heads/main", NULL },
+	{ '\0', FLAG_SWITCH, "only-bound", offsetof(struct secret, is_only_bound), NULL, "set: refuse every request to its hosts that no binding covers", NULL },
 	{ '\0', FLAG_TEXT, "approve",   offsetof(struct secret, approve), "WHEN", "set: a person is asked for each request, or for the first one of a sandbox", "each first" },
 	{ '\0', FLAG_TEXT, "env",       offsetof(struct secret, env), "NAME", "set, canary: the variable inside that has the placeholder, or the canary", NULL },
 	{ '\0', FLAG_TEXT, "ttl",       offsetof(struct secret, ttl), "DURATION", "set: usable for this long of a sandbox's life", NULL },

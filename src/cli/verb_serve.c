@@ -8,10 +8,11 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "cli/escape.h"
 #include "cli/ondemand.h"
 #include "cli/settings.h"
 #include "cli/table.h"
+#include "io/program.h"
+#include "wire/escape.h"
 
 #define GIVEN_FD 3 /* sd_listen_fds(3) */
 #define TEXT_MAX (1u << 20)
@@ -123,7 +124,7 @@ static int serve_run(struct verb_call *c, struct err *e)
 	struct serve *x = c->opts;
 	char program[PATH_TEXT_MAX], *args[SETTINGS_ARGS_MAX];
 
-	if (load(x, e) < 0 || ondemand_find("caisson-launcher", program, e) < 0 ||
+	if (load(x, e) < 0 || program_find("caisson-launcher", program, e) < 0 ||
 	    ondemand_dismiss(x->settings.all.run, e) < 0)
 		return -1;
 	if (x->is_detached)

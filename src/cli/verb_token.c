@@ -63,6 +63,7 @@ static void add_token(struct table *t, const json_t *token)
 	int64_t expires = number_of(token, "expires_ms");
 
 	table_cell(t, text_of(token, "id"));
+	table_cell(t, text_of(token, "tenant"));
 	table_cell(t, text_of(token, "name"));
 	table_cell(t, text_of(token, "scope"));
 	table_cell(t, brief_age(number_of(token, "created_ms")).text);
@@ -75,7 +76,8 @@ static void add_token(struct table *t, const json_t *token)
 
 static int list(struct verb_call *c, struct err *e)
 {
-	static const char *const heads[] = { "ID", "NAME", "SCOPE", "AGE", "USED", "STATE", NULL };
+	static const char *const heads[] = { "ID",  "TENANT", "NAME",  "SCOPE",
+		                             "AGE", "USED",   "STATE", NULL };
 	const struct token *x = c->opts;
 	AUTO(table_clear) struct table t = { 0 };
 	AUTO(str_done) struct str out = { .max = TEXT_MAX };

@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
-#include "cli/escape.h"
 #include "cli/table.h"
+#include "wire/escape.h"
 
 #define PATH_BYTES_MAX 8192
 #define TEXT_MAX (64u << 20)

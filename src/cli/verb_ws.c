@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cli/escape.h"
 #include "cli/pack.h"
 #include "cli/policy.h"
 #include "cli/registry.h"
 #include "cli/table.h"
+#include "wire/escape.h"
 
 #define PATH_BYTES_MAX 8192
 #define TEXT_MAX (64u << 20)

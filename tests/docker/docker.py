@@ -166,6 +166,9 @@ def _(api):
         same(docker.out("inspect", "-f", "{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{.HostConfig.PidsLimit}} {{index .Config.Labels \"a.b/c\"}}",
                         name), "268435456 500000000 64 d e\n")
         same(docker.out("exec", "limited_one", "sh", "-c", "ulimit -n"), "333\n")
+        for words in (("--runtime", "runc"), ("--runtime", "nvidia"), ("--oom-score-adj", "500"), ("--ulimit", "memlock=-1:-1"), ("--ulimit", "nproc=10")):
+            docker.fails(125, f"{' '.join(words)} is refused", "run", "--rm", *words, IMAGE, "true")
+        docker.out("run", "--rm", "--oom-score-adj", "0", "--ulimit", "core=0", IMAGE, "true")
         docker.fails(125, 'Conflict. The container name "/limited_one" is already in use', "run", "--name", "limited_one", IMAGE, "true")
         docker.fails(125, 'Conflict. The container name "/limited_one" is already in use', "run", "--name", "limited_one", "-d", "-m", "256m", "--cpus",
                      "0.5", "--pids-limit", "64", IMAGE, "sleep", "100")

@@ -109,7 +109,7 @@ TEST(flags_over_file_over_defaults)
 	CHECK_STR(str_text(&line),
 	          "launcher --state /s --run /r --service-id 1879047936 --ttl 1h "
 	          "--keep-records 30d --keep-trash 1d --keep-ledger 4g --ledger-burst 20000 "
-	          "--process-events on --log info --quota mem=1g "
+	          "--process-events on --ports 20000-29999 --log info --quota mem=1g "
 	          "--quota pids=5 --tls /c /k");
 	remove_dir();
 }

@@ -4,7 +4,10 @@
     tests/ws/apply.py             all (needs root)
     tests/ws/apply.py kill        those with the word in their title
 """
+import base64
 import contextlib
+import hashlib
+import io
 import json
 import os
 import pathlib
@@ -13,6 +16,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tarfile
 
 import place
 from place import Work, check, lib, main, same
@@ -192,10 +196,104 @@ def _(p):
     same((acts(done)["plain"], acts(done)["build/o"], p.tree()), ("delete", "create", before), "nothing was done")
     same(len(p.report("--allow-exec", ".*", "--allow-exec", "?*/*", status=1)["refused"]), 10, "some")
     p.report("--allow-exec", "*", "--allow-exec", ".git/*")
-    same(oct((p.host / "suid").stat().st_mode & 0o7777), "0o4755", "with a yes")
+    same(oct((p.host / "suid").stat().st_mode & 0o7777), "0o755", "with a yes, without its setuid bit")
     same(os.readlink(p.host / "out"), "/etc/passwd", "a link that leads out")
     same((p.host / ".git/config").read_text(), "[core] fsmonitor = x\n", ".git, with a yes")
     p.is_clean()
+
+
+def program(p, name, *words, stdin=None):
+    """Another program of ours, in the place of the host; what it wrote."""
+    link = lib.HOME / "docker"
+    if not link.is_symlink():
+        link.symlink_to(lib.cell.BIN / "caisson")
+    done = subprocess.run([str(link if name == "docker" else lib.cell.BIN / name), *words], capture_output=True, timeout=100, cwd=p.host, stdin=stdin or subprocess.DEVNULL, check=False,
+                          umask=0o022, **p.who, env={"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "XDG_STATE_HOME": str(p.state), "CAISSON_SOCKET": str(p.daemon.socket)})
+    check(done.returncode == 0, f"{name} {words}: {done}")
+    return done.stdout
+
+
+MAKE_SPECIAL = "mkdir d; for f in d/new changed; do printf '#!/bin/sh\\nid\\n' > $f; chmod 6755 $f; done; chmod 7777 d"
+
+
+@each("setuid, setgid and sticky bits never cross: apply with every yes, collect, cp, docker cp, archives")
+def _(p):
+    p.begin("echo old > changed; echo mine > kept; chmod 755 changed kept")
+    p.on_host("chmod 4755 changed kept")
+    p.w.shell(MAKE_SPECIAL + "; chmod 700 kept")
+    box = p.c.ok("POST", "/v1/sandboxes", {"workspace": p.w.key})["id"]
+    inside = p.c.ok("POST", f"/v1/sandboxes/{box}/exec", {"cmd": "stat -c %a d/new changed d", "wait": "20s"})["stdout"]
+    same(inside.split(), ["6755", "6755", "7777"], "control: the workspace has the bits")
+    report = p.apply("--allow-exec", "*")
+    same(oct((p.host / "kept").stat().st_mode & 0o7777), "0o4755", "a file of the host's own bytes keeps its bits")
+    (p.host / "kept").unlink()
+    for folder in ("cp", "docker", "tar", "api"):
+        (p.host / folder).mkdir()
+        if p.who:
+            os.chown(p.host / folder, p.daemon.uid, p.daemon.uid)
+    program(p, "caisson", "run", "--allow-exec", "*", "--collect", "**", "--into", "collected", "--", "sh", "-c", MAKE_SPECIAL)
+    for source, into in ((p.w.key, "cp"), (box, "cp/box")):
+        program(p, "caisson", "cp", f"{source}:/work/d" if source == box else f"{source}:d", into)
+        program(p, "caisson", "cp", f"{source}:/work/changed" if source == box else f"{source}:changed", "cp/" + source.replace("_", ""))
+    name = box
+    program(p, "docker", "cp", f"{name}:/work/d", "docker/d")
+    program(p, "docker", "cp", f"{name}:/work/changed", "docker/changed")
+    streams = [program(p, "docker", "cp", f"{name}:/work/{what}", "-") for what in ("d", "changed")]
+    streams.append(p.c.get(f"/v1/sandboxes/{box}/archive?path=/work").body)
+    for i, stream in enumerate(streams):
+        with tarfile.open(fileobj=io.BytesIO(stream)) as archive:
+            same([m.name for m in archive if m.mode & 0o7000], [], f"archive {i}")
+            check(any(m.isreg() for m in archive), f"archive {i} has files")
+    for one in p.c.ok("POST", "/v1/run", {"cmd": MAKE_SPECIAL, "collect": ["**"], "allow_exec": ["*"]})["collected"]:
+        same(int(one["mode"], 8) & 0o7000, 0, f"collected by the API: {one['path']}")
+    seen = {k: oct(v[1]) for k, v in p.tree().items() if v[1] is not None}
+    check({b"d/new", b"changed", b"collected/d/new", b"collected/changed", b"cp/d/new", b"docker/d/new", b"docker/changed"} <= set(seen), f"{seen}")
+    same({k: v for k, v in seen.items() if int(v, 8) & 0o7000}, {}, "on the host")
+    check(b"setuid, setgid and sticky bits stay" in report.stderr, report.stderr)
+
+
+def collected_records(p):
+    return [json.loads(line) for line in p.c.get("/v1/events?kind=run.collected").body.splitlines()]
+
+
+@each("run --collect: what executes later stays and is named, unless --allow-exec; what comes is on record")
+def _(p):
+    (p.host / "into").mkdir(mode=0o777)
+    (p.host / "into").chmod(0o777)
+    make = ("mkdir -p .vscode .github/workflows src; echo x | tee .envrc .vscode/tasks.json Makefile .github/workflows/ci.yml .new WARP.md >/dev/null; echo c > src/main.c; echo d > readme.md; "
+            "echo '{\"name\": \"x\"}' > package.json; mkdir sub; echo '{\"scripts\": {\"test\": \"x\"}}' > sub/package.json; echo r > tool; chmod 755 tool; printf o > \"$(printf 'odd\\377')\"")
+    asked = {".envrc", ".vscode/tasks.json", "Makefile", ".github/workflows/ci.yml", ".new", "WARP.md", "sub/package.json"}
+    plain = {"src/main.c", "readme.md", "package.json", "tool", "odd\udcff"}
+    before = collected_records(p)
+
+    def collect(*words):
+        answer = subprocess.run([lib.cell.BIN / "caisson", "run", "--collect", "**", *words, "--into", "into", "--", "sh", "-c", make], cwd=p.host, capture_output=True, check=False,
+                                umask=0o022, env={"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "CAISSON_SOCKET": str(p.daemon.socket)}, **p.who)
+        same(answer.returncode, 0, answer)
+        return answer
+    done = collect()
+    got = {os.path.relpath(os.path.join(root, f), p.host / "into") for root, _, files in os.walk(p.host / "into") for f in files}
+    same(got, plain, done.stderr)
+    check(all(f"left out: {name}: ".encode() in done.stderr for name in asked) and b"not executable here: tool" in done.stderr, done.stderr)
+    same(oct((p.host / "into/tool").stat().st_mode & 0o777), "0o644", "it comes without being executable")
+    record = [e for e in collected_records(p) if e not in before]
+    same(len(record), 1, record)
+    data = record[0]["data"]
+    same((data["files"], data["left_out"], {n["path"] for n in data["names"]} >= plain - {"odd\udcff"}), (5, len(asked), True), data)
+    digest = hashlib.sha256()
+    for name in data["names"]:
+        path = base64.b64decode(name["path_base64"]) if "path_base64" in name else name["path"].encode()
+        body = (p.host / "into" / os.fsdecode(path)).read_bytes()
+        digest.update(f"{name['mode']} {len(body)} ".encode() + path + b"\0" + body)
+    same((data["sha256"], data["bytes"]), (digest.hexdigest(), sum((p.host / "into" / n).stat().st_size for n in plain)), "the hash is of what came")
+    check(record[0]["sandbox"].startswith("sb_") and record[0]["process"].startswith("px_") and record[0]["actor"].startswith("uid:"), record)
+    done = collect("--allow-exec", "*")
+    check(all((p.host / "into" / name).exists() for name in asked) and os.access(p.host / "into/tool", os.X_OK), done.stderr)
+    answer = p.c.ok("POST", "/v1/run", {"cmd": make, "collect": ["**"], "allow_exec": [".e*"]})
+    same({one["path"] for one in answer["collected"] if "base64" not in one}, asked - {".envrc"}, "by the API")
+    check(all("executes_later" in one for one in answer["collected"] if "base64" not in one), answer)
+    for bad in ("x", [""], [1], ["x"] * 65):
+        same(p.c.post("/v1/run", {"cmd": "true", "collect": ["*"], "allow_exec": bad}).status, 400, bad)
 
 
 @each("names of any bytes; a folder that became a link to elsewhere is a conflict and nothing is written through it")
@@ -274,6 +372,44 @@ def _(p):
     same((p.host / "ro/f").read_text(), "3\n", "and then it works")
 
 
+@contextlib.contextmanager
+def casefold():
+    """A folder that finds names without regard to case and to characters that nobody sees."""
+    image, top = pathlib.Path("/run/casefold.img"), pathlib.Path("/run/casefold")  # beside the disk of the daemons, not on it
+    top.mkdir()
+    try:
+        with open(image, "wb") as f:
+            f.truncate(16 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-O", "casefold", "-E", "encoding=utf8", image], check=True)
+        if subprocess.run(["mount", "-o", "loop", image, top], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            raise lib.Skip("this kernel has no casefold (CONFIG_UNICODE)")
+        try:
+            (top / "h").mkdir()
+            subprocess.run(["chattr", "+F", top / "h"], check=True)
+            yield top / "h"
+        finally:
+            subprocess.run(["umount", "-d", top], check=True)
+    finally:
+        image.unlink()
+        top.rmdir()
+
+
+@test("on a folder that folds case, no other spelling of a name that executes later comes without a yes")
+def _(api):
+    with casefold() as folder:
+        p = Place(api.daemon, api.client)
+        p.host = folder
+        p.begin("mkdir .claude; echo mine > .claude/settings.json; echo all: > Makefile")
+        check((folder / ".CL\u2060aude/settings.json").exists() and (folder / "make\ufb01le").exists(), "control: the file system takes them for the same")
+        names = (".cl\u2060aude/settings.local.json", ".clau\u00adde/agents.md", "make\ufb01le", "\ufeffmakefile", ".\u200bENVRC", ".mcp.j\u017fon")
+        for name in names:
+            p.w.write(lib.quote(name), b"evil")
+        before = p.tree()
+        report = p.report(status=1)
+        asked = {r["path"] for r in report["refused"]} | {r["path"] for r in report["conflicts"]}
+        same((set(names) - asked, report["applied"], p.tree()), (set(), False, before), report)
+
+
 def on_terminal(p, answers, *words):
     """The command with a terminal, and what it is told line by line: its status, and all that it wrote."""
     pid, fd = pty.fork()
@@ -289,21 +425,24 @@ def on_terminal(p, answers, *words):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), out
 
 
-@test("on a terminal: asked for each that executes later, then for all; no leaves it out, anything else ends it")
+@test("on a terminal: one question for all that execute later, by reason, or one for each; no leaves them out, anything else ends it")
 def _(api):
     p = Place(api.daemon, api.client)
     p.begin("echo 1 > a")
     p.w.shell("echo 2 > a; echo x > .envrc; echo y > Makefile; printf z > \"$(printf '\\033[2Jz.mk')\"")
     before = p.tree()
-    for answers in (["q"], ["y", "y", ""], ["y", "n", "y", "n"]):
+    for answers in (["q"], ["e", "y", "q"], ["e", "y", "y", ""], ["e", "y", "n", "y", "n"], ["y", "n"], [""]):
         status, out = on_terminal(p, answers)
         check(status == 1 and b"nothing was applied" in out, f"{answers}: {status} {out}")
         same(p.tree(), before, f"{answers}")
     check(b"\x1b" not in out and b"\\x1b[2Jz.mk" in out, f"{out}")
-    status, out = on_terminal(p, ["n", "y", "n", "y"])
+    check(out.count(b"Take these 3?") == 1 and out.count(b"a build executes it:") == 1, f"{out}")
+    status, out = on_terminal(p, ["n", "y"])
+    same((status, sorted(p.tree())), (0, [b"a"]), f"{out}")
+    status, out = on_terminal(p, ["e", "n", "y", "n", "y"])
     same((status, sorted(p.tree())), (0, [b".envrc", b"a"]), f"{out}")
-    status, out = on_terminal(p, ["n", "y"], "--yes")
-    same((status, sorted(p.tree())), (0, [b".envrc", b"Makefile", b"a"]), f"{out}")
+    status, out = on_terminal(p, ["y"], "--yes")
+    same((status, sorted(p.tree())), (0, sorted([b".envrc", b"Makefile", b"\x1b[2Jz.mk", b"a"])), f"{out}")
     p.is_clean()
 
 
@@ -405,7 +544,7 @@ def _(p):
     files = {f["path"]: f["why"] for f in a["detail"]["files"]}
     same((a["kind"], a["workspace"], set(files), a["detail"]["to"]), ("apply", p.w.made["id"], {"Makefile", "run"}, str(p.host)), a)
     tree_hash = a["detail"]["tree"]
-    check(tree_hash in a["what"] and "Makefile" in a["what"] and "run" in a["what"], a["what"])
+    check(tree_hash in a["what"] and "a build executes it: Makefile; it becomes executable: run" in a["what"], a["what"])
     same(p.tree(), before, "nothing is done before")
     decide(p, a, "deny", note="no")
     same(done.wait(100), 1, "denied")
@@ -434,6 +573,28 @@ def _(p):
     decide(p, a, "deny")
     same(done.wait(100), 1, "denied")
     same((p.host / "Makefile").read_text(), "all:\n", "as it was")
+
+
+@each("--ask: new names with a dot in front and settings of tools, however many, are one question, by reason")
+def _(p):
+    p.begin("echo 1 > .mine; mkdir .tools; echo 1 > .tools/x; echo 1 > plain")
+    p.w.shell("echo 2 > .mine; echo 2 > .tools/x; echo 2 > plain; mkdir src docs; echo c > src/main.c; echo d > docs/x.md")
+    same(set(acts(p.report())), {".mine", ".tools/x", "plain", "src", "src/main.c", "docs", "docs/x.md"}, "control: what is there already, and ordinary names, ask nobody")
+    p.base = p.w.post("snapshots", {})["id"]
+    p.w.shell("for i in $(seq 100); do mkdir -p new/$i; echo x > new/$i/.tool; echo x > new/$i/tool.config.js; done; echo x > .tools/y; echo x > WARP.md")
+    done = asking(p)
+    a = question(p)
+    by_reason = {}
+    for f in a["detail"]["files"]:
+        by_reason.setdefault(f["why"], []).append(f["path"])
+    same(sorted(map(len, by_reason.values())), [1, 100, 101], by_reason.keys())
+    check(all(a["what"].count(why) == 1 for why in list(by_reason)[:2]), a["what"])
+    shown = subprocess.run(["script", "-qec", f"{lib.cell.BIN / 'caisson'} approve", "/dev/null"], input=b"q\n", capture_output=True, check=False,
+                           **p.who, env={"PATH": "/usr/bin:/bin", "TERM": "dumb", "HOME": "/nowhere", "CAISSON_SOCKET": str(p.daemon.socket)}).stdout.decode()
+    check(all(f["path"] in shown for f in a["detail"]["files"]) and all(shown.count(f"because   {why}") == 1 for why in by_reason), shown[-3000:])
+    decide(p, a, "allow")
+    same(done.wait(100), 0, "allowed")
+    check((p.host / "new/100/.tool").exists() and (p.host / "WARP.md").exists(), "all of them")
 
 
 @each("--ask: nobody answers, or the caller is killed: nothing is done, and nobody waits")

@@ -61,7 +61,7 @@ def finish(c, *works):
 def _(_api, arms):
     d = Daemon("ids", options=["--listen", "127.0.0.1:0"]).start()
     local = d.client()
-    a, b = (d.tcp(local.ok("POST", "/v1/tokens", {"scope": ["admin"], "tenant": t})["token"]) for t in "ab")
+    a, b = (d.tcp(local.ok("POST", "/v1/tokens", {"scope": ["manage", "approve"], "tenant": t})["token"]) for t in "ab")
     theirs, mine = Work(a, "w"), Work(b, "w")
     theirs.write("secret", SECRET.encode())
     point, snapshot = theirs.history()["points"][0]["id"], theirs.post("snapshots", {"label": "kept"})["id"]

@@ -333,8 +333,10 @@ def _(_api, arms):
     (home / ".netrc").write_text(f"machine git.test login user password {TOKEN}\n")
     daemon = lib.Daemon("tokens", options=place.OPTIONS)
     spawn = subprocess.Popen
+    given = []
 
     def with_token(*words, env=None, **options):  # the environment of an operator who was careless
+        given.append(words[0])
         return spawn(*words, env={**(env or {}), "GIT_TOKEN": TOKEN, "GITHUB_TOKEN": TOKEN, "HOME": str(home), "GIT_ASKPASS": f"/bin/echo {TOKEN}",
                                   "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "http.extraHeader", "GIT_CONFIG_VALUE_0": f"X-Token: {TOKEN}"}, **options)
     subprocess.Popen = with_token
@@ -342,7 +344,8 @@ def _(_api, arms):
         daemon.start()
     finally:
         subprocess.Popen = spawn
-    check(TOKEN in pathlib.Path(f"/proc/{daemon.process.pid}/environ").read_text(), "control: the launcher does not have it")
+    arms.control(given != [], "what started the daemon has it")
+    check(TOKEN not in pathlib.Path(f"/proc/{daemon.process.pid}/environ").read_text(), "the launcher has it, OPEN")
     client = daemon.client()
     g.refused(client.put("/v1/repos/bad", {"url": f"https://user:{TOKEN}@git.test/tokens.git"}), "invalid")
     g.caisson(daemon, "repo", "add", source, "folder")
