@@ -39,6 +39,8 @@ export interface RunOptions {
   files?: Record<string, Bytes>;
   /** Patterns of what is brought back: `result.files`. */
   collect?: string[];
+  /** Patterns of files that come although they would execute on the host later; others of that kind stay and are in `missing`. */
+  allow_exec?: string[];
   stdin?: string;
   cwd?: string;
   env?: Record<string, string>;
@@ -108,7 +110,7 @@ export class Client {
   followApprovals(options?: { after?: number; kind?: string; sandbox?: string; workspace?: string; signal?: AbortSignal }): AsyncGenerator<models.Approval>;
   /** One question; with `wait` when it is decided. */
   approval(id: string, options?: { wait?: Duration }): Promise<models.Approval>;
-  decide(id: string, decision: "allow" | "deny", options?: { scope?: "once" | "sandbox" | "workspace"; lasts?: Duration; note?: string }): Promise<models.Approval>;
+  decide(id: string, decision: "allow" | "deny", options?: { scope?: "once" | "sandbox" | "workspace"; lasts?: Duration; note?: string; seen?: string }): Promise<models.Approval>;
 
   /** A tar of a root file system, or with `oci` of an OCI layout. */
   importImage(name: string, archive: Uint8Array | Readable, options?: { oci?: boolean; ref?: string; replace?: boolean }): Promise<models.Image>;

@@ -9,6 +9,7 @@ export interface Problem {
   detail: string;
   retry_safe?: boolean;
   state?: string;
+  made?: Array<string>;
   lines?: Array<number>;
 }
 
@@ -27,8 +28,8 @@ export interface Health {
   status: "ready" | "starting";
   live: boolean;
   ready: boolean;
-  sandboxes: number;
-  version: string;
+  sandboxes?: number;
+  version?: string;
 }
 
 /** What can be enforced here. */
@@ -86,6 +87,7 @@ export interface TokenMade {
 /** A token without its text. */
 export interface Token {
   id: string;
+  tenant: string;
   name: string;
   scope: string;
   created_ms: number;
@@ -241,6 +243,7 @@ export interface ApprovalDecision {
   scope?: "once" | "sandbox" | "workspace" | null;
   for?: Duration | null;
   note?: string | null;
+  seen?: string | null;
 }
 
 /** A page of approvals. */
@@ -894,6 +897,7 @@ export interface RunAsk {
   spec?: Spec;
   files?: { [key: string]: string | Coded } | null;
   collect?: Array<string> | null;
+  allow_exec?: Array<string> | null;
   inline?: boolean | null;
   brief?: boolean | null;
 }
@@ -976,6 +980,7 @@ export interface Collected {
   bytes: number;
   base64?: string;
   skipped?: boolean;
+  executes_later?: string;
 }
 
 /** What is no text. */

@@ -26,6 +26,7 @@ from lib import check, same, test, wait_until
 
 import caisson
 from caisson import Client, Process, Sandbox, Workspace, _seal, aio, errors
+from caisson.adapters._run import run_whole  # now: the cell hides a tree below /tmp
 
 FILES = place.load("sdk/python")
 ONE_LINER = dict(net="deny", fs="ephemeral:/work", creds=None, limits=dict(cpu=2, mem="4g", pids=512, wall="10m"))
@@ -65,6 +66,15 @@ def _(api):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         same({r.sandbox for r in pool.map(s.exec, ["true"] * 8)}, {s.id}, "one for all threads")
     s.close()
+
+
+@test("folders of the host are lent before they are named")
+def _(api):
+    (lib.SOURCE / "lent").mkdir(exist_ok=True)
+    (lib.SOURCE / "lent/file").write_text("of the host")
+    for fs in (f"ro:{lib.SOURCE}/lent:/data", [dict(kind="overlay", src=f"{lib.SOURCE}/lent", at="/data")]):
+        with Sandbox(fs=fs, client=client_of(api)) as s:
+            same(s.read("/data/file"), "of the host")
 
 
 @test("typos and holes of a spec are refused")
@@ -359,13 +369,15 @@ def _(api):
     done = cli("--collect", "out/**", "--collect=none", "--into", str(into), "--", "sh", "-c",
                "mkdir -p out/d; echo 1 >out/d/x; chmod 755 out/d/x; ln -s /etc/passwd out/link; echo said; exit 3")
     same((done.returncode, done.stdout), (3, "said\n"))
-    check("nothing to collect: none" in done.stderr and "out/d" not in done.stderr, done.stderr)
-    check(os.access(into / "out/d/x", os.X_OK) and not (into / "out/link").is_symlink(), sorted(into.rglob("*")))
+    check("nothing to collect: none" in done.stderr and "not executable here: out/d/x" in done.stderr, done.stderr)
+    check((into / "out/d/x").stat().st_mode & 0o777 == 0o644 and not (into / "out/link").is_symlink(), sorted(into.rglob("*")))
     done = cli("--collect", "link/**", "--into", str(into), "--", "sh", "-c", "mkdir link; echo bad >link/planted")
     check(not (lib.HOME / "planted").exists(), done.stderr)
     done = cli("--json", "--collect", "a", "--into", str(into), "--", "sh", "-c", "echo 1 >a")
     same([one["path"] for one in json.loads(done.stdout)["collected"]], ["a"])
-    same([cli("--collect", "a", "-i", "--", "true").returncode, cli("--into", "a", "--", "true").returncode], [125, 125])
+    done = cli("--collect", "**", "--allow-exec", "x", "--into", str(into), "--", "sh", "-c", "echo 1 >x; echo 1 >y; chmod 755 x y")
+    same([oct((into / n).stat().st_mode & 0o777) for n in "xy"], ["0o755", "0o644"], done.stderr)
+    same([cli("--collect", "a", "-i", "--", "true").returncode, cli("--into", "a", "--", "true").returncode, cli("--allow-exec", "a", "--", "true").returncode], [125, 125, 125])
     shutil.rmtree(into)
 
 
@@ -603,8 +615,6 @@ def _(api):
 
 @test("adapters: whoever is cancelled again while the command is ended has ended it")
 def _(api):
-    from caisson.adapters._run import run_whole
-
     class Far(aio.Sandbox):
         """By a slow network."""
         async def spawn(self, *words, **options):

@@ -46,6 +46,13 @@ const TESTS = {
     assert.equal(typeof Sandbox.prototype[Symbol.asyncDispose], "function");
   },
 
+  async "folders of the host are lent before they are named"() {
+    const folder = process.env.LENT;
+    for (const fs of [`ro:${folder}:/data`, [{ kind: "overlay", src: folder, at: "/data" }]]) {
+      await withSandbox({ fs }, async (s) => assert.equal(await s.read("/data/file"), "of the host"));
+    }
+  },
+
   async "exec: results, streams, input, timeouts, abort"() {
     await withSandbox({}, async (s) => {
       let heard = "";

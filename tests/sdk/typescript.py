@@ -36,10 +36,13 @@ def script(text, **options):
 def _(api):
     target = lib.HOME / "target"
     target.mkdir()
-    done = node(place.COPY / "tests/sdk/typescript.mjs", MODULE, CAISSON_SOCKET=str(api.daemon.socket), TARGET=str(target))
+    (lib.SOURCE / "lent").mkdir()
+    (lib.SOURCE / "lent/file").write_text("of the host")
+    done = node(place.COPY / "tests/sdk/typescript.mjs", MODULE, CAISSON_SOCKET=str(api.daemon.socket), TARGET=str(target),
+                LENT=str(lib.SOURCE / "lent"))
     shutil.rmtree(target)
     results = [line for line in done.stdout.splitlines() if line.startswith(("ok", "not ok"))]
-    check(done.returncode == 0 and len(results) == 12 and all(line.startswith("ok") for line in results), done.stdout + done.stderr)
+    check(done.returncode == 0 and len(results) == 13 and all(line.startswith("ok") for line in results), done.stdout + done.stderr)
 
 
 @test("at the end of a program its sandboxes are deleted, also by exit()")

@@ -16,6 +16,7 @@ class Problem(_Problem, total=False):
     title: str
     retry_safe: bool
     state: str
+    made: List[str]
     lines: List[int]
 
 
@@ -29,11 +30,14 @@ class Nothing(TypedDict):
     """Nothing is said with it."""
 
 
-class Health(TypedDict):
-    """Whether the daemon lives and is ready."""
+class _Health(TypedDict):
     status: Literal["ready", "starting"]
     live: bool
     ready: bool
+
+
+class Health(_Health, total=False):
+    """Whether the daemon lives and is ready."""
     sandboxes: int
     version: str
 
@@ -93,6 +97,7 @@ class TokenMade(TypedDict):
 class Token(TypedDict):
     """A token without its text."""
     id: str
+    tenant: str
     name: str
     scope: str
     created_ms: int
@@ -248,7 +253,7 @@ class Approval(TypedDict):
     applied_ms: Optional[int]
 
 
-ApprovalDecision = TypedDict("ApprovalDecision", {"decision": Literal["allow", "deny"], "scope": Optional[Literal["once", "sandbox", "workspace"]], "for": Optional["Duration"], "note": Optional[str]}, total=False)
+ApprovalDecision = TypedDict("ApprovalDecision", {"decision": Literal["allow", "deny"], "scope": Optional[Literal["once", "sandbox", "workspace"]], "for": Optional["Duration"], "note": Optional[str], "seen": Optional[str]}, total=False)
 
 
 class ApprovalList(TypedDict):
@@ -946,6 +951,7 @@ class RunAsk(_RunAsk, total=False):
     spec: "Spec"
     files: Optional[Dict[str, Union[str, "Coded"]]]
     collect: Optional[List[str]]
+    allow_exec: Optional[List[str]]
     inline: Optional[bool]
     brief: Optional[bool]
 
@@ -1037,6 +1043,7 @@ class Collected(_Collected, total=False):
     path_base64: str
     base64: str
     skipped: bool
+    executes_later: str
 
 
 class Coded(TypedDict):

@@ -156,9 +156,10 @@ export class Client {
   /** One question; with `wait` when it is decided. */
   approval(id, { wait } = {}) { return this.call("GET", "/v1/approvals/{id}", { values: { id }, query: given({ wait }) }); }
 
-  /** `allow` or `deny`, for this once, or for the sandbox or workspace and so long. */
-  decide(id, decision, { scope, lasts, note } = {}) {
-    return this.call("POST", "/v1/approvals/{id}", { values: { id }, body: given({ decision, scope, note, for: lasts }) });
+  /** `allow` or `deny`, for this once, or for the sandbox or workspace and so long. A question whose `detail` has `cut`
+   * is allowed only with `seen`, the SHA-256 of `detail.what` as it was shown to who decides. */
+  decide(id, decision, { scope, lasts, note, seen } = {}) {
+    return this.call("POST", "/v1/approvals/{id}", { values: { id }, body: given({ decision, scope, note, seen, for: lasts }) });
   }
 
   // ---- images

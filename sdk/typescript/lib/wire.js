@@ -5,6 +5,7 @@ import http from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { hostText, mayStart, startDaemon } from "./address.js";
 import { errorOf, SandboxUnavailable } from "./errors.js";
+import { lend } from "./lend.js";
 
 const REPEAT_MS = 15000; // as long as a daemon needs to come back
 const PAUSE_MAX_MS = 1000;
@@ -76,7 +77,13 @@ export class Wire {
       signal?.throwIfAborted();
       let isSent = true;
       try {
-        const response = await this.once(method, path, headers, body, signal);
+        const lent = await lend(this.address, path, body);
+        let response;
+        try {
+          response = await this.once(method, path, headers, body, signal);
+        } finally {
+          lent?.destroy();
+        }
         if (response.statusCode !== 503 || Date.now() > until || !isWhole) return response;
         const said = await readProblem(response);
         if (!said.retrySafe) throw said;

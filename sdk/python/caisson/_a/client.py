@@ -210,10 +210,11 @@ class Client:
         return await self.call("GET", "/v1/approvals/{id}", values={"id": id}, query=given(wait=wait))
 
     async def decide(self, id: str, decision: str, *, scope: Optional[str] = None, lasts: Optional[Duration] = None,
-                     note: Optional[str] = None) -> models.Approval:
-        """`allow` or `deny`, for this once, or for the sandbox or workspace and so long."""
+                     note: Optional[str] = None, seen: Optional[str] = None) -> models.Approval:
+        """`allow` or `deny`, for this once, or for the sandbox or workspace and so long. A question whose `detail` has
+        `cut` is allowed only with `seen`, the SHA-256 of `detail["what"]` as it was shown to who decides."""
         return await self.call("POST", "/v1/approvals/{id}", values={"id": id}, body=given(
-            decision=decision, scope=scope, note=note, **{"for": lasts}))
+            decision=decision, scope=scope, note=note, seen=seen, **{"for": lasts}))
 
     # ---- images -------------------------------------------------------------------------
 
@@ -278,14 +279,15 @@ class Client:
 
     async def run(self, cmd: Union[str, Sequence[str]], *, spec: Optional[Mapping[str, Any]] = None,
                   files: Optional[Mapping[str, Union[str, bytes]]] = None, collect: Optional[Sequence[str]] = None,
-                  stdin: Optional[str] = None, check: bool = False, **options: Any) -> Result:
+                  allow_exec: Optional[Sequence[str]] = None, stdin: Optional[str] = None, check: bool = False, **options: Any) -> Result:
         """Makes a sandbox, runs one command in it, and removes it. `files` are there before it; what the patterns
-        of `collect` match is brought back: `result.files` has it by name."""
+        of `collect` match is brought back: `result.files` has it by name. Files that would execute on the host later
+        stay and are in `result.missing`, unless a pattern of `allow_exec` names them."""
         given_files = None if files is None else {
             path: data if isinstance(data, str) else {"base64": base64.b64encode(data).decode()}
             for path, data in files.items()}
         body, later = exec_body(cmd, stdin, spec=spec, files=given_files, collect=list(collect) if collect else None,
-                                **options)
+                                allow_exec=list(allow_exec) if allow_exec else None, **options)
         if later:
             raise Invalid("stdin: text of at most 60 KiB here; a Sandbox takes more")
         result = Result(await self.call("POST", "/v1/run", body=body))

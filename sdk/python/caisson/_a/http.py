@@ -8,7 +8,7 @@ import struct
 import time
 from typing import Any, AsyncIterator, BinaryIO, Dict, List, Optional, Tuple, Union
 
-from .. import _address
+from .. import _address, _lend
 from .._pipe import AsyncPipe, async_context, async_make_lock, async_pause, async_start_daemon
 from ..errors import SandboxUnavailable, error_of
 
@@ -243,6 +243,24 @@ class Wire:
             raise
         return Response(self, connection, status, headers)
 
+    async def _lend(self, target: str, body: Body) -> Optional[AsyncPipe]:
+        """Keeps the paths of a request lent until it is closed; None: there is nothing to lend, or nobody to lend it to."""
+        said = None if self.address.tcp else _lend.message(target, body)
+        if said is None:
+            return None
+        try:
+            pipe = await AsyncPipe.open(_lend.address(self.address))
+        except OSError:
+            return None  # a daemon of the caller's own needs nobody's word
+        try:
+            await pipe.send(said)
+            if await pipe.recv() == _lend.OK:
+                return pipe
+        except OSError:
+            pass
+        pipe.close()
+        return None  # the daemon says what it could not open
+
     async def ask(self, method: str, target: str, headers: Dict[str, str], body: Body, can_repeat: bool) -> Response:
         """The answer to a request. Repeated when nobody answers and twice does no harm."""
         head = self.head_of(method, target, {**headers, "Content-Length": str(_size_of(body))} if body is not None
@@ -254,7 +272,12 @@ class Wire:
             is_kept = connection is not None
             try:
                 connection = connection or await self.connect()
-                response = await self._try(connection, head, body)
+                lent = await self._lend(target, body)
+                try:
+                    response = await self._try(connection, head, body)
+                finally:
+                    if lent:
+                        lent.close()
                 if response.status != 503 or time.monotonic() > until or not is_whole:
                     return response
                 said = await self.read_problem(response)

@@ -9,7 +9,7 @@ import struct
 import time
 from typing import Any, Iterator, BinaryIO, Dict, List, Optional, Tuple, Union
 
-from .. import _address
+from .. import _address, _lend
 from .._pipe import Pipe, context, make_lock, pause, start_daemon
 from ..errors import SandboxUnavailable, error_of
 
@@ -244,6 +244,24 @@ class Wire:
             raise
         return Response(self, connection, status, headers)
 
+    def _lend(self, target: str, body: Body) -> Optional[Pipe]:
+        """Keeps the paths of a request lent until it is closed; None: there is nothing to lend, or nobody to lend it to."""
+        said = None if self.address.tcp else _lend.message(target, body)
+        if said is None:
+            return None
+        try:
+            pipe = Pipe.open(_lend.address(self.address))
+        except OSError:
+            return None  # a daemon of the caller's own needs nobody's word
+        try:
+            pipe.send(said)
+            if pipe.recv() == _lend.OK:
+                return pipe
+        except OSError:
+            pass
+        pipe.close()
+        return None  # the daemon says what it could not open
+
     def ask(self, method: str, target: str, headers: Dict[str, str], body: Body, can_repeat: bool) -> Response:
         """The answer to a request. Repeated when nobody answers and twice does no harm."""
         head = self.head_of(method, target, {**headers, "Content-Length": str(_size_of(body))} if body is not None
@@ -255,7 +273,12 @@ class Wire:
             is_kept = connection is not None
             try:
                 connection = connection or self.connect()
-                response = self._try(connection, head, body)
+                lent = self._lend(target, body)
+                try:
+                    response = self._try(connection, head, body)
+                finally:
+                    if lent:
+                        lent.close()
                 if response.status != 503 or time.monotonic() > until or not is_whole:
                     return response
                 said = self.read_problem(response)
