@@ -16,6 +16,10 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent / "sdk/python"))
+
+from caisson import _lend  # noqa: E402
+
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD", HERE.parent.parent / "build")).resolve()
 PROGRAMS = ["caisson-launcher", "caissond", "caisson-tree", "caisson-init"]
 ANSWER_S = 200
@@ -124,6 +128,7 @@ class Daemon:
         connection = self.connect()
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
+        lent = self.lend(target, body)
         try:
             try:
                 connection.request(method, target, body, headers or {})
@@ -132,6 +137,19 @@ class Daemon:
             return Answer(connection.getresponse())
         finally:
             connection.close()
+            if lent:
+                lent.close()
+
+    def lend(self, target, body):
+        """Host paths of a request, as every client does before it names them (docs/operating.md)."""
+        said, path = _lend.message(target, body), os.path.join(os.path.dirname(self.socket), "lend.sock")
+        if said is None or not os.path.exists(path):
+            return None
+        lent = socket.socket(socket.AF_UNIX)
+        lent.connect(path)
+        lent.sendall(said)
+        lent.recv(1)
+        return lent
 
     # The processes that are ours: the launcher, and what it started.
 

@@ -18,7 +18,7 @@ else
 fi
 t_is "it cleans up" "$(find "$TMPDIR" -maxdepth 1 -name 'caisson-demo*')" ""
 
-CAISSON=$E2E_BASE/bin/caisson-test CAISSON_LAYER_OFF=netns bounded "$E2E_BASE/bin/demo" >out 2>err
+CAISSON=$E2E_BASE/bin/caisson-test CAISSON_LAYER_OFF=netns,proof bounded "$E2E_BASE/bin/demo" >out 2>err
 t_is "with a hole in a wall it fails" "$? $(grep -c 'loopback .* GOT IN ' out)" "1 1"
 CAISSON=/bin/false bounded "$E2E_BASE/bin/demo" >out 2>err
 t_is "without a sandbox it fails" "$?" 1

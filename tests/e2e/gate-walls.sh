@@ -143,9 +143,9 @@ bad/caisson-launcher --state "$T/bad/state" --run "$T/bad/run/d" </dev/null >"$T
 bad=$!
 served() { CAISSON_SOCKET=$T/bad/run/d/api.sock bounded "$caisson" list -q >/dev/null 2>&1; }
 t_ok "a daemon without a gate" eventually served
-CAISSON_SOCKET=$T/bad/run/d/api.sock t_says "a run is refused with one sentence" 125 "caisson-gate is neither in *" --net allow:example.org -- true
+CAISSON_SOCKET=$T/bad/run/d/api.sock t_says "a run is refused with one sentence" 125 "caisson-gate is neither beside *" --net allow:example.org -- true
 out=$(CAISSON_SOCKET=$T/bad/run/d/api.sock bounded "$caisson" create --net allow:example.org 2>&1 | grep -v '^caisson: not enforced')
-t_like "and so is a sandbox" "$out" "caisson: caisson-gate is neither in *"
+t_like "and so is a sandbox" "$out" "caisson: caisson-gate is neither beside *"
 CAISSON_SOCKET=$T/bad/run/d/api.sock t_run "without a network all is well" 0 -- true
 printf '#!/bin/sh\nexit 1\n' >bad/caisson-gate
 chmod 755 bad/caisson-gate

@@ -13,7 +13,8 @@ import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PROGRAMS = ("caisson-test", "caisson-gate", "caisson-init")
+PROGRAMS = ("caisson-test", "caisson-gate", "caisson-init", "caisson", "caisson-launcher-test", "caissond", "caisson-tree",
+            "caisson-ledger", "caisson-cache", "caisson-hook", "caisson-vault")
 BIN = pathlib.Path("/run/bin")
 NOTES = pathlib.Path("/run/notes")  # anybody may write: counts and traces of test builds
 PREFIX = "caisson-cell-"

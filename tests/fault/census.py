@@ -34,13 +34,25 @@ def read(path):
         return ""  # gone meanwhile
 
 
+SERVERS = []  # functions that return pids of a daemon: they are no leftovers while it runs (chain.py)
+
+
+def all_pids():
+    return [int(p) for p in os.listdir("/proc") if p.isdigit()]
+
+
 def pids(but=()):
-    known = {os.getpid(), *but}
-    return [int(p) for p in os.listdir("/proc") if p.isdigit() and int(p) not in known]
+    known = {os.getpid(), *but, *(pid for servers in SERVERS for pid in servers())}
+    return [pid for pid in all_pids() if pid not in known]
+
+
+def status_of(pid):
+    lines = read(f"/proc/{pid}/status").splitlines()
+    return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
 
 
 def describe(pid):
-    status = dict(line.split(":\t", 1) for line in read(f"/proc/{pid}/status").splitlines() if ":\t" in line)
+    status = status_of(pid)
     command = " ".join(read(f"/proc/{pid}/cmdline").replace("\0", " ").split())[:60] or f"({status.get('Name')})"
     inside = status.get("NSpid", "?").split()[1:]
     return f"process [{command}] {status.get('State')}" + (f", pid {inside[-1]} inside" if inside else "")
@@ -67,7 +79,8 @@ def cgroups():
 
 
 def files():
-    places = ["/run", "/run/caisson", "/tmp", *pathlib.Path("/tmp").glob("caisson-*")]
+    places = ["/run", "/run/caisson", "/tmp", *pathlib.Path("/tmp").glob("caisson-*"),
+              *pathlib.Path("/run/chain").glob("*/run/sb")]
     return {f"file {entry.path}" for place in places if os.path.isdir(place)
             for entry in os.scandir(place) if entry.path != str(cell.NOTES)}
 
@@ -100,6 +113,16 @@ def take():
     found |= {f"mount {line}" for line in read("/proc/self/mountinfo").splitlines()}
     found |= {f"namespace {n}" for pid in pids() for n in namespaces(pid) - namespaces("self")}
     return found | cgroups() | files() | loops()
+
+
+def left(before, seconds):
+    """What is there and was not before, if it does not go in so many seconds."""
+    deadline = time.monotonic() + seconds
+    found = take() - before
+    while found and time.monotonic() < deadline:
+        time.sleep(0.005)
+        found = take() - before
+    return found
 
 
 def wait_empty(seconds):

@@ -1,4 +1,6 @@
-"""launch.py - one launch of a test build with a fault in it, and everything that came out."""
+"""launch.py - one launch of a test build with a fault in it, and everything that came out.
+
+Launch is the CLI without a daemon (caisson-test), Shipped the chain that ships (chain.py), Kept a sandbox that lives on."""
 import contextlib
 import fcntl
 import json
@@ -8,6 +10,7 @@ import pty
 import re
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import termios
@@ -15,6 +18,7 @@ import time
 
 import cell
 import census
+import chain
 
 SECONDS_MAX = 40    # a launch that takes longer hangs, also on a busy machine
 SECONDS_MAX_SLOW = 60
@@ -23,6 +27,7 @@ PACE_MAX = 8
 ROOTLESS_ID = 64002  # of nobody; as good as any ordinary user
 READY = "the walls stand"
 GATE = 4095  # src/launcher/slot.c: the byte after the slots
+CLEAN_SECONDS = 2
 COLD = set()        # the census of the cell before its first suite
 
 # What the command sees of its walls, in a form that is the same in each launch; then it waits for
@@ -83,12 +88,11 @@ class Result:
         return " ".join(self.calls[n - 1]) if 0 < n <= len(self.calls) else "unknown call"
 
 
-def roles(lines):
-    """Numbers of processes to names: in a new pid namespace 1 is init, 2 the command."""
-    names, others = {"1": "init", "2": "command"}, ["cli", "monitor", "helper"]
+def roles(made, first="cli"):
+    """(pid, call) to (name, call): in a new pid namespace 1 is init, 2 the command."""
+    names, others = {"1": "init", "2": "command"}, [first, "monitor", "helper"]
     calls = []
-    for line in lines:
-        _, pid, name = line.split()
+    for pid, name in made:
         if pid not in names:
             names[pid] = others.pop(0) if others else "other"
         calls.append((names[pid], name))
@@ -165,8 +169,13 @@ class Launch:
 
     def read_notes(self, result):
         trace = cell.NOTES / "trace"
-        result.calls = roles(census.read(trace).splitlines())
+        # Who is killed at a call may have been counted and not named.
+        lines = [line.split() for line in census.read(trace).splitlines()]
+        result.calls = roles((words[1], words[2] if len(words) > 2 else "unnamed") for words in lines)
         trace.unlink(missing_ok=True)
+        self.read_output(result)
+
+    def read_output(self, result):
         text = result.out
         if "--json" in self.flags:
             with contextlib.suppress(ValueError):
@@ -178,6 +187,99 @@ class Launch:
             for pattern, word in VARYING:
                 text = pattern.sub(word, text)
             result.seen = text.splitlines() + (result.seen or [])
+
+
+    # What surrounds a loop of launches, and removes what they left.
+
+    @contextlib.contextmanager
+    def warm(self):
+        with kept_warm(self.is_root):
+            gc(self.is_root)
+            yield
+
+    def gc(self):
+        return gc(self.is_root)
+
+    def recover(self):
+        """Before anybody is called a survivor."""
+
+    def stays(self):
+        """What is there for good after its first use."""
+        return set()
+
+    def end(self):
+        """With the last sandbox gone, what they shared."""
+        census.wait_empty(CLEAN_SECONDS)
+        return gc(self.is_root)
+
+
+class Shipped(Launch):
+    """Through the CLI and a daemon, as users do. Signals and limits of the caller are not the launcher's."""
+
+    CHAINS = {True: chain.Chain(), False: chain.Chain(ROOTLESS_ID)}
+
+    @property
+    def chain(self):
+        return self.CHAINS[self.is_root]
+
+    def words(self):
+        return [cell.BIN / "caisson", "run", *self.flags, "--", *self.command]
+
+    def start(self, environment, program=None, **streams):
+        self.chain.ensure()
+        self.chain.plan({name: value for name, value in environment.items() if name != "CAISSON_TRACE"})
+        env = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "CAISSON_SOCKET": str(self.chain.socket)}
+        return subprocess.Popen(self.words(), env=env, restore_signals=True, **streams, **self.options())
+
+    def read_notes(self, result):
+        """Once the launcher has removed what was left: these calls fail too."""
+        deadline = time.monotonic() + CLEAN_SECONDS
+        while time.monotonic() < deadline and (census.processes() or list((self.chain.run / "sb").glob("*"))):
+            time.sleep(0.002)
+        result.calls = roles(self.chain.calls(), "launcher")
+        self.chain.disarm()
+        self.read_output(result)
+
+    @contextlib.contextmanager
+    def warm(self):
+        self.chain.ensure()
+        census.SERVERS.append(chain.families)
+        try:
+            self.run()
+            yield
+        finally:
+            census.SERVERS.remove(chain.families)
+
+    def stays(self):
+        """Of both: a suite may have had both in its cell."""
+        return {f"file {run_folder(is_root)}/monitors" for is_root in (True, False)}
+
+    def gc(self):
+        """A launcher removes what it finds when it starts."""
+        self.chain.end()
+        self.chain.start()
+
+    def end(self):
+        self.chain.end()
+        deadline = time.monotonic() + CLEAN_SECONDS
+        while census.processes() and time.monotonic() < deadline:  # its helpers end after it
+            time.sleep(0.005)
+        shutil.rmtree(chain.HOME, ignore_errors=True)
+        return gc(self.is_root)
+
+
+class Kept(Shipped):
+    """A sandbox that lives on, one command in it, and its end; the fault may be in any of these."""
+
+    SCRIPT = """sandbox=$("$0" create) || exit; "$0" exec -i "$sandbox" -- "$@"; status=$?
+"$0" rm "$sandbox" >/dev/null 2>&1; exit $status"""
+
+    def recover(self):
+        """It outlives its launcher; the next one ends what nobody knows of."""
+        self.chain.ensure()
+
+    def words(self):
+        return ["sh", "-c", self.SCRIPT, cell.BIN / "caisson", *self.command]
 
 
 def termios_of(fd):

@@ -17,6 +17,7 @@ CALLS_MAX = 5000        # of a launch: some 400, and 3000 when the skeleton has 
 GC_CALLS_BEGIN = 120    # afterwards it mostly asks for locks
 GC_STEP = 400
 LEFTOVER = "77"         # a slot that no launch has
+LEFTOVER_ID = 0x70000000 + 77 * 65536  # and an id of it: src/launcher/slot.h
 DIFFERENCES_MAX = 12
 ALIKE_MIN = 10
 
@@ -112,14 +113,15 @@ def survivors():
 
 def after(tally, how, before):
     """No process after some seconds; nothing at all after gc."""
+    how.recover()
     yield from survivors()
     if census.take() <= before:
         return
     tally.left += 1
-    problem = launch.gc(how.is_root)
+    problem = how.gc()
     if problem:
         yield problem
-    remains = census.take() - before
+    remains = census.left(before, SURVIVAL_SECONDS * launch.Pace.times)
     before |= remains  # said once
     for text in sorted(remains):
         yield f"after gc: {text}"
@@ -134,13 +136,13 @@ def next_start(how, whole):
                difference(result.seen or [], whole.seen or []))
 
 
-def cold_again(is_root):
+def cold_again(how):
     """With the last sandbox gone gc removes also what they shared."""
+    problem = how.end()
     yield from survivors()
-    problem = launch.gc(is_root)
     if problem:
         yield problem
-    yield from (f"after the last gc: {text}" for text in sorted(census.take() - launch.COLD))
+    yield from (f"after the last gc: {text}" for text in sorted(census.take() - launch.COLD - how.stays()))
 
 
 class Fault:
@@ -174,8 +176,9 @@ def loop(name, how, fault, step=1, is_cold=False):
     """One launch for each n, until a launch makes fewer calls than n. A cold one has to make what
     all launches share, and what it leaves of that is used by the next."""
     tally = Tally(name)
-    with contextlib.nullcontext() if is_cold else launch.kept_warm(how.is_root):
-        launch.gc(how.is_root)
+    with contextlib.nullcontext() if is_cold else how.warm():
+        if is_cold:
+            how.gc()
         before = census.take()
         whole = how.run()
         if whole.is_hung or not whole.calls:
@@ -183,7 +186,7 @@ def loop(name, how, fault, step=1, is_cold=False):
             return tally
         for n in unlike(whole.calls, step) if is_cold else range(1, CALLS_MAX, step):
             if is_cold:
-                launch.gc(how.is_root)
+                how.gc()
             result = how.run(fault.at(n))
             if result.calls and len(result.calls) < n:
                 break
@@ -193,13 +196,13 @@ def loop(name, how, fault, step=1, is_cold=False):
             problems += after(tally, how, before)
             tally.count(result.status)
             tally.add(f"n={n} ({(result if result.calls else whole).call(n)})", problems)
-    tally.add("the end", cold_again(how.is_root))
+    tally.add("the end", cold_again(how))
     return tally
 
 
 def plant_leftover():
     """As of a launcher and a monitor that were killed at once: cgroups, and somebody in them."""
-    sleeper = subprocess.Popen(["sleep", "60"])
+    sleeper = subprocess.Popen(["sleep", "60"], user=LEFTOVER_ID)  # gc ends nobody with another id
     for top in cell.hierarchies():
         base = top / "caisson"
         if any((base / file).exists() for file in launch.LIMIT_FILES if file != "devices.list"):
@@ -220,5 +223,5 @@ def gc_loop(name, variable, step):
             tally.count(0)
             problems += [launch.gc(how.is_root)]
             tally.add(f"n={n}", [*filter(None, problems), *after(tally, how, before)])
-    tally.add("the end", cold_again(how.is_root))
+    tally.add("the end", cold_again(how))
     return tally

@@ -1,5 +1,8 @@
 """suites.py - what runs in which cell. Each suite is a list of (function, arguments), a test each.
 
+Loops go through the chain that ships, with one daemon for each. On caisson-test are: a first launch (its daemon would have
+to be new each time), a crowd, kills from outside and exhaustion (of the caller, who is the launcher there), and gc.
+
 The step of a loop is 1 where it matters most; FULL=1 in the environment makes it 1 everywhere, adds
 stubborn commands to the kill loops and more rounds to the crowds.
 """
@@ -14,7 +17,7 @@ import exhaust
 import launch
 import outside
 import traced
-from launch import Launch
+from launch import Kept, Launch, Shipped
 from loops import FAILS, KILLS, fails_with, gc_loop, loop
 
 FULL = bool(os.environ.get("FULL"))
@@ -59,16 +62,16 @@ def step(n):
     return 1 if FULL else n * launch.Pace.times
 
 
-def look(*flags, **options):
+def look(*flags, how=Shipped, **options):
     """A command that shows its walls."""
-    return Launch("-i", *flags, **options)
+    return how("-i", *flags, **options)
 
 
 def forks(*flags, **options):
     """A command that would stay for a minute."""
     if FULL:
-        return Launch("--timeout", "200ms", *flags, command=["sh", "-c", outside.STUBBORN], stdin="null", **options)
-    return Launch("--timeout", "100ms", *flags, command=["sh", "-c", FORKS], stdin="null", **options)
+        return Shipped("--timeout", "200ms", *flags, command=["sh", "-c", outside.STUBBORN], stdin="null", **options)
+    return Shipped("--timeout", "100ms", *flags, command=["sh", "-c", FORKS], stdin="null", **options)
 
 
 def stays(**options):
@@ -113,17 +116,21 @@ SUITES = {
     "kills-rootless": lambda: [(loop, ("caller is killed", forks(**ROOTLESS), KILLS, step(1)))],
     "fails-variants": lambda: variants("call fails", FAILS, 3),
     "kills-cold": lambda: [
-        (loop, ("caller is killed, first launch", look(), KILLS, step(50), True)),
-        (loop, ("caller is killed, first launch, rootless", look(**ROOTLESS), KILLS, step(50), True))],
+        (loop, ("caller is killed, first launch", look(how=Launch), KILLS, step(50), True)),
+        (loop, ("caller is killed, first launch, rootless", look(how=Launch, **ROOTLESS), KILLS, step(50), True))],
     "fails-cold": lambda: [
-        (loop, ("call fails, first launch", look(), FAILS, step(50), True)),
-        (loop, ("call fails, first launch, rootless", look(**ROOTLESS), FAILS, step(50), True))],
+        (loop, ("call fails, first launch", look(how=Launch), FAILS, step(50), True)),
+        (loop, ("call fails, first launch, rootless", look(how=Launch, **ROOTLESS), FAILS, step(50), True))],
     "fails": lambda: [(loop, ("call fails", look(), FAILS, step(1)))],
     "fails-rootless": lambda: [(loop, ("call fails", look(**ROOTLESS), FAILS, step(1))), *other_errors(**ROOTLESS)],
     "fails-otherwise": other_errors,
     "fails-variants-rootless": lambda: variants("call fails", FAILS, 9, IN_ROOTLESS, **ROOTLESS),
     "kills-variants": lambda: variants("caller is killed", KILLS, 7),
     "kills-variants-rootless": lambda: variants("caller is killed", KILLS, 13, IN_ROOTLESS, **ROOTLESS),
+    "kept": lambda: [
+        (loop, ("call fails, kept", Kept(), FAILS, step(5))), (loop, ("caller is killed, kept", Kept(), KILLS, step(7))),
+        (loop, ("call fails, kept, rootless", Kept(**ROOTLESS), FAILS, step(11))),
+        (loop, ("caller is killed, kept, rootless", Kept(**ROOTLESS), KILLS, step(17)))],
     "crowd": lambda: crowds(short(), 20 if FULL else 2) + crowds(short(**ROOTLESS), 20 if FULL else 2),
     "outside": lambda: [
         (outside.one_killed, ("killed from outside", stays())),

@@ -66,5 +66,5 @@ def loop(name, is_root):
                 problems += after(tally, how, before)
                 # A file of /etc that cannot be looked at makes another skeleton; unused ones go when nobody runs.
                 tally.add(f"{call} {n}", [p for p in problems if "/skeleton-" not in p])
-    tally.add("the end", cold_again(is_root))
+    tally.add("the end", cold_again(how))
     return tally

@@ -22,7 +22,12 @@ CFLAGS = ("-std=gnu17 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -Wshadow -Wstrict-
 
 # Who attacks: flags of caisson run, and who starts it. Each row is tried as all unless it says otherwise.
 VARIANTS = {"agent": (), "root": ("-u", "root"), "rootful": ("-u", "root", "--profile", "rootful"), "rootless": ()}
-CALLER = {"rootless": ("setpriv", "--reuid=65533", "--regid=65533", "--clear-groups")}
+ROOTLESS_ID = 65533
+CALLER = {"rootless": ("setpriv", f"--reuid={ROOTLESS_ID}", f"--regid={ROOTLESS_ID}", "--clear-groups")}
+# The launch proof refuses to start without a wall, so an arm without one is without the proof too. Rows call these one.
+# A folder of the host that is shown by an overlay has no devices whatever its mount says: only the other way can miss that.
+TOGETHER = {"masks": "masks,procro", "proof": "proof", "nodev": "nodev,inodes"}
+REFUSED = 125
 ABSENT = ("ENOSYS", "ENOENT", "ENODEV", "ENXIO", "ENOTTY", "EAFNOSUPPORT", "EPROTONOSUPPORT")
 TIMEOUT, START_TIMEOUT = 80, 60
 
@@ -36,22 +41,68 @@ def build(host):
     return probe
 
 
-@contextlib.contextmanager
-def daemon(host):
-    """The product as it ships: a daemon of our own. Gives the path of its socket."""
-    folder = tempfile.mkdtemp(prefix="daemon-", dir=host.tmp)
-    os.chmod(folder, 0o711)
-    with open(f"{folder}/out", "wb") as out:
-        process = subprocess.Popen([f"{BUILD}/caisson-launcher", "--state", f"{folder}/state", "--run", f"{folder}/run"],
-                                   stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={"PATH": os.environ["PATH"]})
-    try:
+class Daemon:
+    """The product as it ships, with state and run folder of its own. `before`: words before the launcher's."""
+
+    def __init__(self, host, program="caisson-launcher", before=(), uid=0, env=None, **options):
+        self.folder = tempfile.mkdtemp(prefix="daemon-", dir=host.tmp)
+        os.chmod(self.folder, 0o711)
+        os.chown(self.folder, uid, uid)
+        self.socket = f"{self.folder}/run/api.sock"
+        if uid:
+            options.update(user=uid, group=uid, extra_groups=[])
+        with open(f"{self.folder}/out", "wb") as out:
+            self.process = subprocess.Popen(
+                [*before, f"{BUILD}/{program}", "--state", f"{self.folder}/state", "--run", f"{self.folder}/run"],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={"PATH": os.environ["PATH"], **(env or {})}, **options)
         deadline = time.monotonic() + START_TIMEOUT
-        while not os.path.exists(f"{folder}/run/api.sock") and time.monotonic() < deadline:
-            time.sleep(0.05)
-        yield f"{folder}/run/api.sock"
-    finally:
-        process.terminate()
-        process.wait()
+        while not os.path.exists(self.socket) and self.process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def said(self):
+        return oracle.read(f"{self.folder}/out")
+
+    def run(self, argv, env=None, **options):
+        """What a client of it sees; when it did not even start, what it said itself."""
+        if self.process.poll() is not None:
+            return Outcome(REFUSED, "", self.said())
+        return execute(argv, env={**(env or {}), "CAISSON_SOCKET": self.socket}, **options)
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Daemons:
+    """Those that all rows share, each started when it is first needed."""
+
+    def __init__(self, host):
+        self.host, self.running = host, {}
+        self.faults = f"{host.tmp}/faults"    # of the test build: which walls the next launch leaves out
+
+    def _get(self, name, **options):
+        if name not in self.running:
+            self.running[name] = Daemon(self.host, **options)
+        return self.running[name]
+
+    def of(self, variant, layer=None):
+        if layer:
+            with open(self.faults, "w", encoding="ascii") as f:
+                f.write(f"LAYER_OFF={TOGETHER.get(layer, layer)},proof\n")
+            return self._get("test", program="caisson-launcher-test", env={"CAISSON_FAULTS": self.faults})
+        if variant == "rootless":
+            return self._get("rootless", uid=ROOTLESS_ID)
+        return self._get("root")
+
+    def close(self):
+        for d in self.running.values():
+            d.close()
 
 
 class Outcome:
@@ -100,16 +151,28 @@ def on_terminal(argv):
     return Outcome(os.waitstatus_to_exitcode(state), out.decode(errors="replace").replace("\r", ""), "")
 
 
-def caisson(host, flags, command, layer=None, variant="agent"):
-    """(argv, env) of one launch; the probe's folder is at /mnt/probe, fixtures at /mnt/ws."""
-    mounts = ["--fs", "ephemeral:/work", "--fs", f"ro:{host.tmp}/bin:/mnt/probe", "--fs", f"ro:{host.tmp}/ws:/mnt/ws"]
+def places(host, flags):
+    """The probe's folder is at /mnt/probe, fixtures at /mnt/ws."""
     if any(f.startswith("dir:") for f in flags):
-        mounts = []
-    env = {"PATH": os.environ["PATH"]}
-    if layer:
-        env["CAISSON_LAYER_OFF"] = layer
-    program = f"{BUILD}/caisson-test"  # all in one process tree, and a wall can be left out
-    return [*CALLER.get(variant, ()), program, "run", *mounts, *VARIANTS[variant], *flags, "--", *command], env
+        return []
+    return ["--fs", "ephemeral:/work", "--fs", f"ro:{host.tmp}/bin:/mnt/probe", "--fs", f"ro:{host.tmp}/ws:/mnt/ws"]
+
+
+def client(host, words, variant="agent", layer=None):
+    """(argv, env) of the CLI, to be run at once: a layer is left out by the next launch of its daemon."""
+    env = {"PATH": os.environ["PATH"], "CAISSON_SOCKET": host.daemons.of(variant, layer).socket}
+    return [*CALLER.get(variant, ()), f"{BUILD}/caisson", *words], env
+
+
+def caisson(host, flags, command, layer=None, variant="agent"):
+    """(argv, env) of one launch."""
+    return client(host, ["run", *places(host, flags), *VARIANTS[variant], *flags, "--", *command], variant, layer)
+
+
+def alone(host, flags, command, variant="agent"):
+    """(argv, env) of one launch by the test build without a daemon, which listens to src/os/fault.h's variables."""
+    argv = ["run", *places(host, flags), *VARIANTS[variant], *flags, "--", *command]
+    return [*CALLER.get(variant, ()), f"{BUILD}/caisson-test", *argv], {"PATH": os.environ["PATH"]}
 
 
 def sandbox(host, flags, command, layer=None, variant="agent", tty=False, **options):
@@ -118,6 +181,31 @@ def sandbox(host, flags, command, layer=None, variant="agent", tty=False, **opti
         return on_terminal(["env", *(f"{k}={v}" for k, v in env.items()), *argv])
     options.setdefault("env", {}).update(env)
     return execute(argv, **options)
+
+
+class Kept:
+    """Sandboxes that live on, one for each set of flags: rows are tried in them too, each as one more command."""
+
+    def __init__(self, host):
+        self.host, self.ids = host, {}
+
+    def get(self, flags, variant, layer=None):
+        key = (tuple(flags), variant, layer)
+        if key not in self.ids:
+            words = ["create", *places(self.host, flags), *VARIANTS[variant], *flags]
+            argv, env = client(self.host, words, variant, layer)
+            made = execute(argv, env=env)
+            if made.code != 0:
+                raise RuntimeError(f"create: exit {made.code}: {made.err.strip()[:160]}")
+            self.ids[key] = made.text.strip()
+        return self.ids[key]
+
+    def run(self, command, flags, variant, layer=None, tty=False):
+        words = ["exec", *(("-t",) if tty else ()), self.get(flags, variant, layer), "--", *command]
+        argv, env = client(self.host, words, variant, layer)
+        if tty:
+            return on_terminal(["env", *(f"{k}={v}" for k, v in env.items()), *argv])
+        return execute(argv, env=env)
 
 
 class Held:
@@ -190,21 +278,21 @@ def judge_control(row, outcome):
     return ("open" if opened else "absent"), problems, absent
 
 
-def judge_sandbox(row, outcome, variant):
-    problems = []
+def judge_sandbox(row, outcome, variant, where=""):
+    problems, label = [], f"{variant} {where}".strip()
     if outcome.code not in (0, 1):
-        return [f"{variant}: exit {outcome.code}: {outcome.err.strip()[:160]}"]
+        return [f"{label}: exit {outcome.code}: {outcome.err.strip()[:160]}"]
     for a in outcome.attempts:
         op, errno, detail = a["op"], a["errno"], a["detail"].strip()
         if matches(op, row.allow) or matches(f"{variant}:{op}", row.allow):
             if not a["open"] and op.startswith("use-"):
-                problems.append(f"{variant}: {op} must work: {errno}")
+                problems.append(f"{label}: {op} must work: {errno}")
         elif a["open"]:
-            problems.append(f"{variant}: {op} is OPEN ({detail})")
+            problems.append(f"{label}: {op} is OPEN ({detail})")
         elif not re.fullmatch(expected(row, op, variant), errno):
-            problems.append(f"{variant}: {op} gave {errno}, expected {expected(row, op, variant)} ({detail})")
+            problems.append(f"{label}: {op} gave {errno}, expected {expected(row, op, variant)} ({detail})")
     if not outcome.attempts:
-        problems.append(f"{variant}: no attempts reported")
+        problems.append(f"{label}: no attempts reported")
     return problems
 
 

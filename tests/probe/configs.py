@@ -11,7 +11,7 @@ import arms
 import oracle
 from rows import ROWS
 
-REFUSED = 125
+REFUSED = arms.REFUSED
 ENOSYS, EPERM, EACCES, EINVAL = 38, 1, 13, 22
 WALLS = ("seccomp", "landlock", "masks", "caps", "netns", "netwalls", "cgroup", "hidepid", "nodev", "notify", "proof")
 
@@ -108,16 +108,18 @@ def missing_layers(corpus, row, result):
     argv, env = arms.caisson(corpus.host, (), ["/bin/echo", "payload-ran"])
     result.control = "open" if "payload-ran" in arms.execute(argv, env=env).text else "stopped"
     for name, (calls, word) in LACKING.items():
-        refused(result, f"no {name}", arms.execute([corpus.probe, "mask", *calls, "--", *argv], env=env), word)
+        with arms.Daemon(corpus.host, before=(corpus.probe, "mask", *calls, "--")) as d:
+            refused(result, f"no {name}", d.run(argv), word)
     hide = ["unshare", "-m", "sh", "-c", 'umount -l /sys/fs/cgroup; exec "$@"', "sh"]
     named, _ = arms.caisson(corpus.host, ("--mem", "64m"), ["/bin/echo", "payload-ran"])
-    refused(result, "no cgroups, mem named", arms.execute([*hide, *named], env=env), "unenforceable: mem")
-    outcome = arms.execute([*hide, *argv], env=env)
+    with arms.Daemon(corpus.host, before=hide) as d:
+        refused(result, "no cgroups, mem named", d.run(named), "unenforceable: mem")
+        outcome = d.run(argv)
     if outcome.code != 0 or "mem" not in outcome.err:
         result.problems.append(f"no cgroups, nothing named: exit {outcome.code}, said: {outcome.err.strip()[:120]}")
-    user = {"user": 65533, "group": 65533, "extra_groups": []}
     if os.path.isdir("/sys/fs/cgroup/memory"):    # v1 cannot be handed to a user
-        refused(result, "rootless, mem named", arms.execute(named, env=env, **user), "unenforceable: mem")
+        refused(result, "rootless, mem named", corpus.run(["/bin/echo", "payload-ran"], ("--mem", "64m"), "rootless"),
+                "unenforceable: mem")
 
 
 def _with_spec(corpus, text):
@@ -192,14 +194,17 @@ def hostile_environment(corpus, row, result):
     del row
     result.control = "-"
     words = ("NET-02", "tcp/127.0.0.1/80"), ("SYS-05",), ("CAP-01",)
-    with arms.daemon(corpus.host) as socket:
-        for name, value in {**HOSTILE_ENV, "LD_LIBRARY_PATH": corpus.host.tmp}.items():
-            for w in words:
-                argv, env = arms.caisson(corpus.host, (), ["/mnt/probe/probe", *w])
-                argv = [f"{arms.BUILD}/caisson", *argv[1:]]    # what ships knows none of the test build's variables
-                outcome = arms.execute(argv, env={**env, "CAISSON_SOCKET": socket, name: value})
-                if outcome.code not in (1, REFUSED):
-                    result.problems.append(f"{name}={value}: {w[0]} exit {outcome.code} {outcome.err.strip()[:100]}")
+    for name, value in {**HOSTILE_ENV, "LD_LIBRARY_PATH": corpus.host.tmp}.items():
+        for w in words:
+            argv, env = arms.caisson(corpus.host, (), ["/mnt/probe/probe", *w])
+            outcome = arms.execute(argv, env={**env, name: value})
+            if outcome.code not in (1, REFUSED):
+                result.problems.append(f"{name}={value}: {w[0]} exit {outcome.code} {outcome.err.strip()[:100]}")
+    with arms.Daemon(corpus.host, env={**HOSTILE_ENV, "PATH": os.environ["PATH"]}) as d:    # of the launcher's caller
+        for w in words:
+            outcome = d.run(arms.caisson(corpus.host, (), ["/mnt/probe/probe", *w])[0])
+            if outcome.code not in (1, REFUSED):
+                result.problems.append(f"the launcher's: {w[0]} exit {outcome.code} {outcome.err.strip()[:100]}")
 
 
 def doctor(corpus, row, result):
@@ -228,18 +233,24 @@ def _notices_notify(corpus):
         token = "notify-" + corpus.host.token
         argv, env = arms.caisson(corpus.host, ("-i",), ["/mnt/probe/probe", "hold", token], layer)
         with arms.Held(argv, env, token) as h:
-            links = [p for pid in oracle.descendants(h.process.pid) | {h.process.pid}
-                     for p in glob.glob(f"/proc/{pid}/fd/*")]
+            links = glob.glob(f"/proc/{oracle.parent(h.pid)}/fd/*")
             return sum("seccomp notify" in os.readlink(p) for p in links if os.path.islink(p))
     return listeners(None) > 0 and listeners("notify") == 0
 
 
 def _notices_proof(corpus):
     """An outer filter that answers a call otherwise is the kind of surprise that the proof is for."""
-    def start(layer):
-        argv, env = arms.caisson(corpus.host, (), ["/bin/true"], layer)
-        return arms.execute([corpus.probe, "mask", f"42:{EACCES}", "--", *argv], env=env).code
-    return start(None) == REFUSED and start("proof") == 0
+    faults = f"{corpus.host.tmp}/faults-of-proof"
+    codes = []
+    with open(faults, "w", encoding="ascii"):
+        pass
+    with arms.Daemon(corpus.host, "caisson-launcher-test", (corpus.probe, "mask", f"42:{EACCES}", "--"),
+                     env={"CAISSON_FAULTS": faults}) as d:
+        for off in ("", "LAYER_OFF=proof\n"):
+            with open(faults, "w", encoding="ascii") as f:
+                f.write(off)
+            codes.append(d.run(arms.caisson(corpus.host, (), ["/bin/true"])[0]).code)
+    return codes == [REFUSED, 0]
 
 
 def mutants(corpus, row, result):

@@ -1,6 +1,7 @@
 """Looks at a sandbox from outside, and what is inherited: CAP, SYS, NSP, PRC, DEV, FDS, NET."""
 
 import difflib
+import errno
 import os
 import random
 import re
@@ -194,8 +195,7 @@ def supervisors(corpus, row, result):
     for variant in row.variants:
         token = "supervised-" + corpus.host.token
         with corpus.hold(variant=variant, words=(row.id, "-", token), token=token) as h:
-            tree = oracle.descendants(h.process.pid) | {h.process.pid}
-            outside = [p for p in tree if len(oracle.status(p, "NSpid")) == 1]
+            outside = sorted(oracle.supervisors(h.pid) | {h.process.pid})
             targets = [str(p) for p in (*outside, corpus.host.canary.pid, int(corpus.values["other"])) if p > 200]
             limits = [oracle.read(f"/proc/{p}/limits") for p in outside]
             outcome = h.finish((" ".join(targets) + "\n").encode())
@@ -259,16 +259,18 @@ def propagation(corpus, row, result):
     argv, env = arms.caisson(corpus.host, ("-i", "--fs", f"ro:{folder}:/mnt/prop"),
                              ["/mnt/probe/probe", row.id, "/mnt/prop/flag"])
     bare = ["unshare", "-m", "--propagation", "slave", corpus.probe, row.id, f"{folder}/flag"]
-    for name, command in (("control", bare), ("agent", argv)):
-        with arms.Held([*shared, *command], env) as h:
-            subprocess.run(["nsenter", "-t", str(h.process.pid), "-m", "sh", "-c",
+    def looked(held, holder):
+        """`holder` is in the namespace whose mounts spread."""
+        with held as h:
+            subprocess.run(["nsenter", "-t", str(holder or h.process.pid), "-m", "sh", "-c",
                             f"mount -t tmpfs none {folder} && touch {folder}/flag"], check=True)
-            outcome = h.finish()
-        if name == "control":
-            result.control, problems, _ = arms.judge_control(row, outcome)
-        else:
-            problems = arms.judge_sandbox(row, outcome, name)
-        result.problems += problems
+            return h.finish()
+
+    result.control, problems, _ = arms.judge_control(row, looked(arms.Held([*shared, *bare], env), None))
+    result.problems += problems
+    with arms.Daemon(corpus.host, before=shared[:4]) as d:
+        held = arms.Held(argv, {**env, "CAISSON_SOCKET": d.socket})
+        result.problems += arms.judge_sandbox(row, looked(held, d.process.pid), "agent")
 
 
 def hostile_images(corpus, row, result):
@@ -373,14 +375,32 @@ def inherited_state(corpus, row, result):
     result.control = "open" if usual.text != odd.text else "stopped"
     argv, env = arms.caisson(corpus.host, ("--files", "256"), ["/mnt/probe/probe", "state"])
     compare_golden(corpus, "state", arms.execute(argv, env=env).text, result)
-    seen = arms.execute(["setarch", "-R", *argv], env=env, preexec_fn=_odd_parent)
+    with arms.Daemon(corpus.host, before=("setarch", "-R"), preexec_fn=_odd_parent) as d:
+        seen = d.run(["setarch", "-R", *argv], preexec_fn=_odd_parent)
     for line in sorted(set(seen.text.splitlines()) - set(oracle.read(f"{arms.HERE}/golden/state").splitlines())):
         result.problems.append(f"comes from the caller: {line}, OPEN")
-    strict = arms.execute(argv, env=env, preexec_fn=lambda: os.umask(0o777))
+    with arms.Daemon(corpus.host, preexec_fn=lambda: os.umask(0o777)) as d:
+        strict = d.run(argv, preexec_fn=lambda: os.umask(0o777))
     for name, outcome in (("odd parent", seen), ("umask 0777", strict)):
         if outcome.code not in (0, 1):
             result.problems.append(f"{name}: exit {outcome.code} {outcome.err.strip()[:120]}")
     del row
+
+
+def keyring_quota(corpus, row, result):
+    """No command runs with the session keyring of whoever started it: not even where none other can be made."""
+    del row
+    faults = f"{corpus.host.tmp}/faults-of-keys"
+    for error, code in ((errno.ENOSYS, 0), (errno.EDQUOT, 125)):    # built without keys: there is none to leave
+        with open(faults, "w", encoding="ascii") as f:
+            f.write(f"FAIL_AT=keyctl:{error}\n")
+        argv, env = arms.caisson(corpus.host, (), ["/bin/true"])
+        with arms.Daemon(corpus.host, "caisson-launcher-test", env={"CAISSON_FAULTS": faults}) as d:
+            outcome = d.run(argv, env=env)
+        if outcome.code != code:
+            result.problems.append(f"{errno.errorcode[error]}: exit {outcome.code}, not {code}"
+                                   + (", OPEN" if outcome.code == 0 else f": {outcome.err.strip()[:120]}"))
+    result.control = "-"
 
 
 def uplink_silent(corpus, row, result):

@@ -107,6 +107,17 @@ def descendants(root):
     return found - {root}
 
 
+def parent(pid):
+    """Of a command in a sandbox: its monitor."""
+    return int((status(pid, "PPid") or ["0"])[0])
+
+
+def supervisors(pid):
+    """Everybody above a command in a sandbox: monitor, launcher, and who is beside them (daemon)."""
+    launcher = parent(parent(pid))
+    return {launcher, *(p for p in descendants(launcher) if len(status(p, "NSpid")) == 1)}
+
+
 def cgroup_of(pid):
     """{controller: (path in its hierarchy)} as the host sees it."""
     groups = {}
@@ -247,6 +258,7 @@ class Host:
         self._make_ipc()
         self._make_key()
         self.canary = None
+        self.daemons = None    # arms.Daemons
         self._loaded = set()
 
     def start_canary(self, probe):
@@ -283,6 +295,8 @@ class Host:
                 "canary limits": read(f"/proc/{self.canary.pid}/limits")}
 
     def close(self):
+        if self.daemons:
+            self.daemons.close()
         if self.canary:
             self.canary.kill()
             self.canary.wait()

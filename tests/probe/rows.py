@@ -25,9 +25,11 @@ class Row:
     silent: bool = False          # no canary listener may hear of it
     special: str = ""             # function that judges, alone or after the probe
     probe: bool = True
+    kept: tuple = None            # variants to try as a command of a kept sandbox, if not all: one where a run is long
 
 
 ROOT_MODE = ("agent", "root", "rootful")   # rows about limits that rootless refuses on some hosts: CFG-01
+AGENT = ("agent",)
 NONE = "0"                        # the call is answered, with nothing in it
 WRITE = "EACCES|EROFS"            # by file mode, or by the read-only mount when the mode allows
 PUBLIC = "198.51.100.7"
@@ -77,7 +79,7 @@ ROWS = (
         control=("{tmp}/scratch/made",), allow=("rootful:*-paths",)),
     # System calls
     Row("SYS-01", "census of all numbers, and no foreign ABI", ("/mnt/probe/abi32",), expect="SIGSYS", off=("seccomp",),
-        control=("{tmp}/bin/abi32",), maybe=("x32-number",), special="census"),
+        control=("{tmp}/bin/abi32",), maybe=("x32-number",), special="census", kept=AGENT),
     Row("SYS-03", "mounts, by the old calls and the new", off=("seccomp",)),
     Row("SYS-04", "no new namespace, no other namespace", off=("seccomp",), ops={"clone3-*": "ENOSYS"},
         bare=("unshare", "-u")),
@@ -98,6 +100,14 @@ ROWS = (
     Row("SYS-21", "rare calls that were often the way in", off=("seccomp",)),
     Row("SYS-24", "tools of the host still work", special="toolchains", probe=False),
     Row("SYS-25", "doctor names weak settings", special="doctor", probe=False),
+    Row("SYS-26", "programs that sockets run", off=("seccomp",)),
+    Row("SYS-27", "sockets that make who closes them wait", expect=NONE, off=("seccomp",)),
+    Row("SYS-28", "requests that load a module before rights are looked at", off=("seccomp",),
+        maybe=("tcp-md5", "tcp-ao")),
+    Row("SYS-29", "urgent bytes and shared pages", expect="EOPNOTSUPP", off=("seccomp",), allow=("use-*",),
+        maybe=("urgent*",)),
+    Row("SYS-30", "filters of its own, up to a bound", ("12", "8"), expect="ENOMEM", special="filter_bound",
+        allow=("use-*",), probe=False),
     # Namespaces
     Row("NSP-01", "seven namespaces of its own", ("{namespaces}",), expect=NONE, special="namespaces_differ",
         off=("netns",),
@@ -110,14 +120,15 @@ ROWS = (
         silent=True,
         off=("netns",), ops={"sockets-found": NONE, "canary-abstract": "ECONNREFUSED"},
         control=("{tmp}", "{tmp}/canary.sock", "{token}"),
-        maybe=("known-names",)),
+        maybe=("known-names",), kept=AGENT),
     Row("NSP-08", "no control plane by any address", tcp(("127.0.0.1", "::1"), 8080) + tcp(HOSTS, 2375), expect=LOCAL,
         silent=True,
         off=("netns",), ops={"tcp/127*": LOCAL, "tcp/1[0-9]*": NO_ROUTE, "tcp/fd*": NO_ROUTE}, special="no_api_socket"),
     Row("NSP-09", "the host's name", off=("seccomp",), ops={"proc-*": WRITE}, bare=("unshare", "-u")),
     Row("NSP-10", "nothing of a neighbour", special="neighbour", probe=False),
     Row("NSP-11", "no process survives the end", special="survivors", probe=False),
-    Row("NSP-12", "orphans are reaped", ("3000",), expect=NONE, flags=("--pids", "64"), control=("200", "adopt")),
+    Row("NSP-12", "orphans are reaped", ("3000",), expect=NONE, flags=("--pids", "64"), control=("200", "adopt"),
+        kept=AGENT),
     Row("NSP-14", "no mount crosses in either direction", special="propagation", probe=False),
     Row("NSP-16", "no namespace to enter or to make", ("1",), expect="ENOENT", ops={"max-*": NONE},
         control=("{canary}",)),
@@ -140,6 +151,8 @@ ROWS = (
     Row("PRC-11", "identity of the host", ("{identity}",), expect="0|ENOENT|EACCES", maybe=("*",), off=("masks",)),
     Row("PRC-12", "no path, name or id of the outside", ("{paths}",), expect="0|ENOENT|EACCES", maybe=("*",),
         flags=("--fs", "overlay:{tmp}/home/canaryuser/tc:/mnt/tc"), allow=("uname", "mac-address")),
+    Row("PRC-13", "the core limit stays", expect=NONE, ops={"core-prlimit-old": "EPERM"}, off=("seccomp",),
+        allow=("use-*",)),
     # Devices and terminals
     Row("DEV-01", "no device made or brought along", ("/tmp", "/mnt/ws/node-null", "/mnt/ws/node-kmsg"),
         off=("seccomp", "nodev", "cgroup"),
@@ -157,6 +170,7 @@ ROWS = (
     Row("FDS-05", "environment", special="environment", probe=False),
     Row("FDS-06", "umask, limits, signals, priorities are reset", special="inherited_state", probe=False),
     Row("FDS-07", "session keyring", ("{token}",), ops={"proc-keys": "0|ENOENT|EACCES"}, off=("seccomp", "masks")),
+    Row("FDS-08", "the launcher's keyring when the quota of keys is used up", special="keyring_quota", probe=False),
     # Resources
     Row("CGR-01", "fork bomb", ("200",), expect="EAGAIN", flags=("--pids", "64"), off=("cgroup",),
         special="bomb_with_neighbour"),
@@ -165,10 +179,10 @@ ROWS = (
     Row("CGR-05", "disk and inode fill", ("48", "2500", "/work", "/tmp", "/home/agent", "/dev/shm", "/run"),
         expect="ENOSPC",
         flags=("--disk", "32m", "--inodes", "2000"), control=("48", "2500", "{tmp}/scratch"),
-        ops={"root*:*:/home/agent": "ENOSPC|EACCES"}),
+        ops={"root*:*:/home/agent": "ENOSPC|EACCES"}, kept=AGENT),
     Row("CGR-07", "processor hog", ("600", "80"), flags=("--cpu", "0.5"), ops={"cpu-share": NONE}, maybe=("cpu-share",),
         variants=ROOT_MODE,
-        special="cpu_quota"),
+        special="cpu_quota", kept=AGENT),
     Row("CGR-09", "output flood", special="output_flood", probe=False),
     Row("CGR-10", "input and output hog", special="io_hog", probe=False),
     Row("CGR-11", "cgroup file systems", ("/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory",
@@ -181,6 +195,11 @@ ROWS = (
     Row("CGR-14", "sparse and preallocated files", ("/work", "64"), expect="0|EFBIG", ops={"fallocate": "ENOSPC"},
         flags=("--disk", "32m"),
         control=("{tmp}/scratch", "64"), maybe=("truncate-8-eib",)),
+    Row("CGR-15", "real-time classes and priorities that the caller's limits allow", special="generous_limits",
+        ops={"sched-fifo-by-attr": "ENOSYS", "nice-lowest": "EACCES", "core-sharing": "EINVAL"},
+        maybe=("core-sharing",), probe=False),
+    Row("CGR-18", "limits that the caller has and code inside must not", special="generous_limits", expect=NONE,
+        probe=False),
     Row("CGR-17", "clients that die", special="dead_clients", probe=False),
     Row("CGR-19", "frozen, then ended", special="frozen", probe=False),
     Row("CGR-21", "hostile and benign side by side", special="mixed_load", probe=False),
