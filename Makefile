@@ -7,7 +7,7 @@ ONLY ?=
 SECONDS ?= 60
 HELPERS = caissond caisson-launcher caisson-cache caisson-gate caisson-hook caisson-init caisson-ledger caisson-tree caisson-vault
 
-.PHONY: build help demo drill check check-doors check-gate check-v2 bench fmt fuzz soak install clean
+.PHONY: build help demo drill check check-doors check-gate check-kernel check-v2 check-power bench fmt fuzz soak install clean
 
 build: ## the programs, to build/ (this is what plain `make` does)
 	@tools/setup build
@@ -40,6 +40,16 @@ check-v2: ## the engine's tests on pure cgroup v2 and our oldest kernel, in QEMU
 	@tools/setup build check v2
 	@tools/build plain
 	@tests/v2/run
+
+check-kernel: ## what could harm a kernel, in QEMU: closes that linger, 2,000 sandboxes removed at once; an hour
+	@tools/setup build check v2
+	@tools/build plain
+	@V2_MEMORY=8G V2_LIMIT_S=7200 tests/v2/run --shell 'exec tests/v2/kernel'
+
+check-power: ## a guest works, and its disk is looked at as after a loss of power at many moments; minutes
+	@tools/setup build check v2
+	@tools/build plain
+	@tests/v2/powerloss
 
 bench: ## our figures beside those of the neighbours
 	@tools/setup build bench
