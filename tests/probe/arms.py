@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import socket
 import subprocess
 import tempfile
 import time
@@ -56,8 +57,19 @@ class Daemon:
                 [*before, f"{BUILD}/{program}", "--state", f"{self.folder}/state", "--run", f"{self.folder}/run"],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={"PATH": os.environ["PATH"], **(env or {})}, **options)
         deadline = time.monotonic() + START_TIMEOUT
-        while not os.path.exists(self.socket) and self.process.poll() is None and time.monotonic() < deadline:
+        while not self._answers() and self.process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
+
+    def _answers(self):
+        """The launcher makes the socket before it starts the daemon: only an answer says that there is one."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(5)
+            try:
+                client.connect(self.socket)
+                client.sendall(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                return client.recv(64).startswith(b"HTTP/1.1 200")
+            except OSError:
+                return False
 
     def said(self):
         return oracle.read(f"{self.folder}/out")
