@@ -17,7 +17,7 @@
 #define EVENTS_MOST 4096           /* that wait; more than that are forgotten, the oldest first */
 #define KEPT_MOST 64               /* watchers of one sandbox that nobody is connected to */
 #define PING_MS 50000
-#define SETTLE_MS 60 /* workers merge for a moment: what was done before is told then */
+#define SETTLE_MS 5000 /* a worker that does not say that it has told all: then what there is */
 
 struct watcher {
 	struct job job; /* first */
@@ -27,8 +27,9 @@ struct watcher {
 	char sandbox[ID_SIZE], id[ID_SIZE];
 	char *path;
 	struct str line;
-	json_t *events; /* that wait */
-	json_t *event;  /* whose entry is looked for; NULL: none */
+	json_t *events;          /* that wait */
+	json_t *event;           /* whose entry is looked for; NULL: none */
+	struct gathering *asked; /* wait until the worker has told all; first come, first served */
 	struct timer ping;
 	unsigned int refs;
 	bool has_entry, is_ready, is_gone;
@@ -52,13 +53,17 @@ static void watcher_unref(struct watcher *w)
 	free(w);
 }
 
+static void settled(struct watcher *w);
+
 static void forget(struct watcher *w)
 {
 	for (struct watcher **at = &kept; *at; at = &(*at)->next)
 		if (*at == w) {
 			*at = w->next;
-			return;
+			break;
 		}
+	while (w->asked)
+		settled(w); /* there is no such watcher any more */
 }
 
 /* ---- events -------------------------------------------------------------------------- */
@@ -87,6 +92,8 @@ static void take_event(struct watcher *w, const json_t *line)
 
 	if (event && strcmp(event, "ready") == 0)
 		w->is_ready = true;
+	if (event && strcmp(event, "settled") == 0 && w->asked)
+		settled(w);
 	for (size_t i = 0; event && path && i < COUNT(kinds); i++) {
 		if (strcmp(event, kinds[i].event) != 0)
 			continue;
@@ -404,8 +411,9 @@ static struct watcher *named(struct call *c)
 /* ---- events that were kept ----------------------------------------------------------- */
 
 struct gathering {
+	struct gathering *next;
 	struct call *call;
-	struct timer settled;
+	struct timer late;
 	json_t *events;
 	char *path;
 	size_t at;
@@ -456,10 +464,8 @@ static void gather_next(struct gathering *g)
 	gather_end(g);
 }
 
-static void gather(struct timer *t)
+static void gather(struct gathering *g)
 {
-	struct gathering *g =
-	    (struct gathering *)(void *)((char *)t - offsetof(struct gathering, settled));
 	struct watcher *w = g->call->r ? named(g->call) : NULL;
 
 	if (!w) {
@@ -473,15 +479,45 @@ static void gather(struct timer *t)
 	gather_next(g);
 }
 
+static void settled(struct watcher *w)
+{
+	struct gathering *g = w->asked;
+
+	w->asked = g->next;
+	timer_stop(&g->call->api->core->timers, &g->late);
+	gather(g);
+}
+
+static void late(struct timer *t)
+{
+	struct gathering *g =
+	    (struct gathering *)(void *)((char *)t - offsetof(struct gathering, late));
+
+	for (struct watcher *w = kept; w; w = w->next)
+		for (struct gathering **at = &w->asked; *at; at = &(*at)->next)
+			if (*at == g) {
+				*at = g->next;
+				gather(g);
+				return;
+			}
+}
+
+/* The worker is asked, so that all is in the answer that was done before the question. */
 void e2b_watch_events(struct call *c)
 {
-	if (!e2b_enter(c) || !named(c))
+	struct watcher *w = e2b_enter(c) ? named(c) : NULL;
+
+	if (!w)
 		return;
 	struct gathering *g = mem_alloc(sizeof *g);
+	struct gathering **at = &w->asked;
 
-	*g = (struct gathering){ .call = call_ref(c) };
-	g->settled.fired = gather;
-	timer_set(&c->api->core->timers, &g->settled, SETTLE_MS);
+	*g = (struct gathering){ .call = call_ref(c), .late.fired = late };
+	while (*at)
+		at = &(*at)->next;
+	*at = g;
+	timer_set(&c->api->core->timers, &g->late, SETTLE_MS);
+	(void)files_body(&w->job, "", 0, false); /* no room: it is late then */
 }
 
 void e2b_watch_remove(struct call *c)

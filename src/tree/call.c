@@ -11,7 +11,8 @@
 
 #define LOOK_EVERY_MS 5
 
-/* A packet that comes while we are at work: CANCEL, or the rest of a body that nobody wants. */
+/* A packet that comes while we are at work: CANCEL, or the rest of a body that nobody wants but a
+ * watch, which is asked something by it. */
 static void take_packet(struct call *c)
 {
 	struct conn *conn = c->conn;
@@ -26,8 +27,10 @@ static void take_packet(struct call *c)
 	struct tree_head head = { .type = TREE_TYPES };
 	if (n >= (int)sizeof head)
 		memcpy(&head, buf, sizeof head);
-	if (head.type == TREE_BODY)
+	if (head.type == TREE_BODY) {
+		c->asked += head.id == c->id;
 		return;
+	}
 	if (n <= 0 || tree_packet_parse(buf, (size_t)n, &p, &e) < 0 || p.head.type != TREE_CANCEL)
 		conn->is_gone = true;
 	else if (p.head.id == c->id)

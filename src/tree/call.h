@@ -32,6 +32,7 @@ struct call {
 	uint64_t deadline_ms; /* 0: none */
 	uint64_t looked_ms;   /* at the socket, last */
 	enum call_stop stop;
+	uint32_t asked; /* packets of the body that came while nobody read it: TREE_WATCH */
 
 	struct span inline_body; /* in conn->in */
 	bool is_body_whole;      /* nothing more comes */

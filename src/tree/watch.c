@@ -4,6 +4,8 @@
  *   {"event":"create|modify|delete|move_from|move_to","path":…,"dir":…}
  *   {"event":"overflow","why":"kernel|queue|watches"}   something was missed: look again
  *   {"event":"ready"}                                   first, when all watches are in place
+ *   {"event":"settled"}                                 for each packet of a body: all that was
+ * done before that packet has been said
  *   {"event":"gone"}                                    the watched directory itself is gone; last
  *
  * Equal events within a few milliseconds are one. Memory has a ceiling whatever happens: events
@@ -352,6 +354,19 @@ static int time_left(const struct call *c)
 	return c->deadline_ms > now ? (int)(c->deadline_ms - now) : 0;
 }
 
+/* What was asked before this was read is answered behind what was read. */
+static int settle(struct watcher *w, uint32_t *asked, struct err *e)
+{
+	struct call *c = w->call;
+
+	if (*asked == 0)
+		return 0;
+	for (; *asked > 0; --*asked)
+		if (send_word(c, "settled", NULL, e) < 0)
+			return -1;
+	return call_flush(c, e);
+}
+
 /* Waits for events; the first waits a little for more, which then go with it. */
 static int wait_for(struct watcher *w, struct err *e)
 {
@@ -371,6 +386,7 @@ static int wait_for(struct watcher *w, struct err *e)
 static int run(struct watcher *w, struct err *e)
 {
 	struct call *c = w->call;
+	uint32_t asked = 0;
 
 	for (bool is_over = false; !is_over;) {
 		int has_some = wait_for(w, e);
@@ -382,13 +398,17 @@ static int run(struct watcher *w, struct err *e)
 			return call_check(c, e);
 		if (stop == STOP_TIME)
 			call_forgive(c);
+		asked += c->asked;
+		c->asked = 0;
 		int is_full = read_events(w, e);
 
 		if (is_full < 0)
 			return -1;
 		is_over = stop == STOP_TIME || w->is_gone;
-		if ((has_some || is_full || is_over) &&
+		if ((has_some || is_full || is_over || asked) &&
 		    (send_events(w, e) < 0 || start_again(w, e) < 0))
+			return -1;
+		if (!is_full && settle(w, &asked, e) < 0)
 			return -1;
 	}
 	return w->is_gone ? send_word(c, "gone", NULL, e) : 0;

@@ -69,7 +69,8 @@ enum tree_verb {
 	               * ignored?} → {matches:[{path,line,col,text,cut?,before?,after?}],truncated,
 	               * why,scanned,scanned_bytes,skipped} */
 	TREE_GLOB,    /* {pattern,path?,max?,sort?,ignored?} → {paths,truncated} */
-	TREE_WATCH,   /* RECURSIVE, time_ms → NDJSON {event,path?,dir?,why?}, until cancelled */
+	TREE_WATCH,   /* RECURSIVE, time_ms → NDJSON {event,path?,dir?,why?}, until cancelled;
+	               * a BODY packet meanwhile asks for {event:"settled"} */
 	TREE_TAR_OUT, /* → TAR */
 	TREE_TAR_IN,  /* a tar archive → {path,files,bytes} */
 	TREE_IMAGE, /* OCI, OWNERS, path: the name of the image in a layout, or "", count: bytes at

@@ -143,6 +143,15 @@ static inline void rig_cancel(struct rig *r)
 	rig_send(r, buf, tree_piece_build(head, NULL, buf), -1);
 }
 
+/* Something is asked of a verb that is at work. */
+static inline void rig_prod(struct rig *r)
+{
+	unsigned char buf[sizeof(struct tree_head)];
+	struct tree_head head = { TREE_BODY, 0, r->id, 0 };
+
+	rig_send(r, buf, tree_piece_build(head, NULL, buf), -1);
+}
+
 /* One packet of the answer; false when it was the last. The error of a stream that broke takes the
  * place of what came before it. */
 static inline bool rig_packet(struct rig *r, struct reply *out)

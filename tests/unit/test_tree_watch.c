@@ -73,6 +73,36 @@ TEST(changes_arrive_from_directories_old_and_new)
 	rig_close(&r);
 }
 
+TEST(what_was_done_before_the_question_is_said_before_its_answer)
+{
+	struct rig r;
+	struct watching w = { .rig = &r };
+
+	rig_open(&r);
+	start(&w, 0);
+	rig_prod(&r);
+	expect(&w, "{\"event\":\"settled\"}\n");
+	CHECK_INT(count(&w, "create"), 0);
+	for (int i = 0; i < 20; i++) {
+		char name[16];
+
+		reply_done(&w.reply);
+		w.reply.data = (struct str){ .max = SIZE_MAX };
+		snprintf(name, sizeof name, "f%d", i);
+		put(&r, name, "x");
+		rig_prod(&r);
+		rig_prod(&r);
+		expect(&w, "{\"event\":\"settled\"}\n{\"event\":\"settled\"}\n");
+		CHECK(strstr(str_text(&w.reply.data), name));
+		CHECK(strstr(str_text(&w.reply.data), name) <
+		      strstr(str_text(&w.reply.data), "settled"));
+	}
+	rig_cancel(&r);
+	expect(&w, "cancelled");
+	reply_done(&w.reply);
+	rig_close(&r);
+}
+
 TEST(many_changes_of_one_file_are_few_events)
 {
 	struct rig r;
