@@ -90,7 +90,7 @@ json_t *print_sandbox(const struct sbx *s)
 	struct sandbox_row row = { .id = s->id,
 		                   .key = s->key,
 		                   .generation = s->generation,
-		                   .state = s->state,
+		                   .state = sbx_state_on_record(s),
 		                   .state_reason = s->reason,
 		                   .backend = s->spec.backend,
 		                   .labels = s->labels,

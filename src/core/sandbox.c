@@ -145,6 +145,7 @@ void sbx_update(struct sbx *s, uint32_t fields, struct store_call call)
 
 void sbx_set_state(struct sbx *s, enum sandbox_state state, const char *reason)
 {
+	s->change.is_recorded_last = false;
 	s->state = state;
 	snprintf(s->reason, sizeof s->reason, "%s", reason);
 	if (state == SANDBOX_STOPPED || state == SANDBOX_FAILED || state == SANDBOX_UNREACHABLE)
@@ -179,7 +180,7 @@ void sbx_change_end(struct sbx *s, const struct fail *f)
 {
 	sbx_done_fn *done = s->change.done;
 
-	s->change.is_busy = false;
+	s->change.is_busy = s->change.is_recorded_last = false;
 	s->change.done = NULL;
 	timer_stop(&s->core->timers, &s->timer);
 	fd_close(&s->change.client_fd);
@@ -203,8 +204,15 @@ static void on_record(void *arg, const struct store_answer *a)
 	sbx_change_end(s, &f);
 }
 
+enum sandbox_state sbx_state_on_record(const struct sbx *s)
+{
+	return s->change.is_recorded_last ? s->change.before : s->state;
+}
+
 void sbx_change_done(struct sbx *s, enum sandbox_state state, uint32_t fields)
 {
+	s->change.before = s->state;
+	s->change.is_recorded_last = true;
 	s->state = state;
 	s->reason[0] = '\0';
 	sbx_update(s, fields | SANDBOX_SET_STATE,

@@ -107,6 +107,8 @@ struct sbx {
 		struct fail fail;                     /* why it came to nothing */
 		char actor[ACTOR_SIZE];               /* whose request it was, or "" */
 		bool is_busy;
+		bool is_recorded_last; /* all is done but the record: sbx_state_on_record() */
+		enum sandbox_state before;
 		bool is_ready; /* but for its gate */
 		bool is_kept;  /* what its walls wrote to the workspace's root is a point */
 	} change;
@@ -168,6 +170,9 @@ void sbx_touch(struct sbx *s);
 
 /* ---- for core.c, link.c, expire.c ---- */
 struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row); /* at start, from the store */
+/* What clients are shown. While a change waits for its record, the state before: whoever saw the
+ * new one would be told that the sandbox is busy. */
+enum sandbox_state sbx_state_on_record(const struct sbx *s);
 void sbx_set_state(struct sbx *s, enum sandbox_state state, const char *reason);
 void sbx_end_begin(struct paced *p);                       /* of core->pace */
 void sbx_end_order(struct sbx *s, enum channel_type type); /* CH_CLOSE, CH_STOP: in its turn */
