@@ -51,6 +51,7 @@ struct box {
 	bool is_plain;        /* the root is the skeleton itself, read-only */
 	int skeleton_tree_fd; /* root mode: a detached clone of it; else -1 */
 	int image_tree_fd;    /* root mode: detached clones, ids mapped; else -1 */
+	int nodes_tree_fd;    /* root mode: device nodes, detached; else -1 */
 	int mount_tree_fds[FS_ENTRIES_MAX];
 };
 

@@ -12,10 +12,10 @@ struct build {
 	int skeleton_fd; /* engine/skeleton.h, by inodes of this sandbox's own */
 	int layer_fd; /* the skeleton itself, which all sandboxes share: a lower layer, no mount */
 	int empty_fd; /* a folder of the scratch that stays empty: the second lower layer */
-	int host_dev_fd; /* a clone of the host's /dev: nodes are cloned from it */
-	int scratch_fd;  /* the one bounded tmpfs: every writable place lies in it */
-	int root_fd;     /* the root to be */
-	uid_t uid;       /* of files that belong to nobody in particular, inside */
+	int nodes_fd; /* device nodes, to be cloned one by one: engine/dev.h */
+	int scratch_fd; /* the one bounded tmpfs: every writable place lies in it */
+	int root_fd;    /* the root to be */
+	uid_t uid;      /* of files that belong to nobody in particular, inside */
 	gid_t gid;
 	unsigned int n_dirs; /* names for folders of the scratch */
 	uint32_t proved;     /* walls: engine/proof.h */
@@ -50,7 +50,7 @@ int show_mount(struct build *b, size_t i, int target_fd, struct err *e) MUST_USE
 int procfs_make(struct build *b, struct err *e) MUST_USE;
 int procfs_masks_hold(struct err *e) MUST_USE; /* in the new root */
 int sysfs_make(struct build *b, struct err *e) MUST_USE;
-int dev_take_host(struct build *b, struct err *e) MUST_USE;
+int dev_take_nodes(struct build *b, struct err *e) MUST_USE;
 int dev_make(struct build *b, struct err *e) MUST_USE;
 
 #define PLACE_SAFE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)

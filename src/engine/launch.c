@@ -255,7 +255,7 @@ static const struct {
 	{ "take the skeleton",            root_skeleton },
 	{ "lay the image",                root_image },
 	{ "show the system folders",      root_system },
-	{ "take the devices",             dev_take_host },
+	{ "take the devices",             dev_take_nodes },
 	{ "mount proc",                   procfs_make },
 	{ "make sys",                     sysfs_make },
 	{ "make dev",                     dev_make },
@@ -331,7 +331,7 @@ void launch_inside(const struct box *box, struct inside_io io)
 		           .skeleton_fd = -1,
 		           .layer_fd = -1,
 		           .empty_fd = -1,
-		           .host_dev_fd = -1,
+		           .nodes_fd = -1,
 		           .scratch_fd = -1,
 		           .root_fd = -1 };
 	struct err e = { 0 };

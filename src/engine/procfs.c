@@ -40,7 +40,7 @@ static int mask_files(struct build *b, int proc_fd, struct err *e)
 			continue;
 		if (target < 0)
 			return err_sys(e, -target, "open /proc/%s", masked_files[i]);
-		if (place_clone(b->host_dev_fd, "null", target, 0, e) < 0)
+		if (place_clone(b->nodes_fd, "null", target, 0, e) < 0)
 			return err_wrap(e, "mask /proc/%s", masked_files[i]);
 	}
 	return 0;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "engine/dev.h"
 #include "engine/hostpath.h"
 #include "engine/skeleton.h"
 #include "engine/userns.h"
@@ -267,6 +268,8 @@ static int make_trees(struct sandbox *s, struct err *e)
 		if (box->image_tree_fd < 0)
 			return err_wrap(e, "image");
 	}
+	if (box->is_root && dev_make_nodes(&box->nodes_tree_fd, e) < 0)
+		return -1;
 	return make_mount_trees(s, all, e);
 }
 
@@ -275,6 +278,7 @@ static void undo_trees(struct sandbox *s)
 	fd_close(&s->box.skeleton_fd);
 	fd_close(&s->box.skeleton_tree_fd);
 	fd_close(&s->box.image_tree_fd);
+	fd_close(&s->box.nodes_tree_fd);
 	for (size_t i = 0; i < COUNT(s->box.mount_tree_fds); i++)
 		fd_close(&s->box.mount_tree_fds[i]);
 }
@@ -296,6 +300,7 @@ static int keep_own(struct sandbox *s, int control_fd)
 		             box->skeleton_fd,
 		             box->skeleton_tree_fd,
 		             box->image_tree_fd,
+		             box->nodes_tree_fd,
 		             box->plan->image_fd,
 		             box->cgroup.mon_fd };
 
@@ -404,7 +409,8 @@ static int run_stages(struct sandbox *s, const struct launcher_order *o, struct 
 		               .init_exe_fd = -1,
 		               .skeleton_fd = -1,
 		               .skeleton_tree_fd = -1,
-		               .image_tree_fd = -1 };
+		               .image_tree_fd = -1,
+		               .nodes_tree_fd = -1 };
 	for (size_t i = 0; i < COUNT(s->box.mount_tree_fds); i++)
 		s->box.mount_tree_fds[i] = -1;
 	s->box.cgroup = o->host->cgroup;

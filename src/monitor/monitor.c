@@ -343,7 +343,7 @@ static void init_ready(struct watch *w, uint32_t events)
 static void release(struct box *box)
 {
 	int *own[] = { &box->init_exe_fd, &box->skeleton_fd, &box->skeleton_tree_fd,
-		       &box->image_tree_fd };
+		       &box->image_tree_fd,   &box->nodes_tree_fd };
 	int image_fd = box->plan->image_fd;
 
 	for (size_t i = 0; i < COUNT(own); i++)

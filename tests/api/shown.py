@@ -327,6 +327,21 @@ def _(_api):
         same(os.stat("/dev/null").st_mtime_ns, before, "its time")
 
 
+@test("two sandboxes, and the host, do not meet at the nodes of /dev")
+def _(_api):
+    nodes = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")    # tty: there is none to open
+    with daemon("meet", None, SOURCE / "meet") as (d, c):
+        a, b = c.create(), c.create()
+        holder = Inside(c, a, LOCK, "hold", *nodes, socket_path=d.socket)
+        holder.wait("locked")
+        same(word(c, b, LOCK, "try", *nodes), "locked", "the other sandbox")
+        host = Outside(LOCK, "try", *nodes)
+        host.wait("locked")
+        same(word(c, a, LOCK, "try", *nodes)[:15], "BlockingIOError", "control: the same sandbox")
+        host.end()
+        holder.end()
+
+
 @test("a set-id file of root's in a workspace is out of every user's reach, and an open store is not served", own=True)
 def _(_api):
     with daemon("setid", None, SOURCE / "setid") as (d, c):

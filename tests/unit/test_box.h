@@ -129,7 +129,8 @@ static inline void box_start_with(struct test_box *t, bool is_kept, const char *
 		               .listen_fd = -1,
 		               .init_exe_fd = box_init_program(),
 		               .skeleton_tree_fd = -1,
-		               .image_tree_fd = -1 };
+		               .image_tree_fd = -1,
+		               .nodes_tree_fd = -1 };
 	if (t->box.init_exe_fd < 0)
 		SKIP("needs caisson-init beside the test");
 	for (size_t i = 0; i < FS_ENTRIES_MAX; i++)
