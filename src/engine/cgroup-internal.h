@@ -20,7 +20,8 @@ void cgroup_sweep(const struct cgroup *cg, const struct cgroup_tree *t);
 /* The hierarchy with the leaves, or NULL: none, or not a sandbox that is kept. */
 const struct cgroup_tree *cgroup_leaf_tree(const struct cgroup *cg);
 /* Pids in `folder`/cgroup.procs, as many as there is room for. */
-size_t cgroup_list(const char *folder, pid_t *out, size_t max);
+size_t cgroup_list(const char *folder, pid_t except, pid_t *out,
+                   size_t max); /* except: 0 for none */
 /* SIGKILL for those of `pids` that list() still names when a pidfd holds them, but nobody with a
  * uid below least_uid. */
 typedef size_t cgroup_list_fn(const void *arg, pid_t *out, size_t max);

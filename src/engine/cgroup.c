@@ -595,6 +595,25 @@ int cgroup_join(const struct cgroup *cg, const struct cgroup_leaf *leaf, struct 
 	return 0;
 }
 
+size_t cgroup_lend(const struct cgroup *cg, int *fds, size_t max)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < cg->n_trees && n < max; i++)
+		if (cg->trees[i].controllers && !cg->trees[i].is_v2)
+			fds[n++] = cg->trees[i].tasks_fd;
+	return n;
+}
+
+int cgroup_join_lent(const int *fds, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = os_write_all(fds[i], "0", 1);
+	return r < 0 ? r : 0;
+}
+
 int cgroup_move(const struct cgroup *cg, const struct cgroup_leaf *leaf)
 {
 	return os_write_file(leaf->num ? leaf->fd : cg->box_fd, "cgroup.procs", "0");

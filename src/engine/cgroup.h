@@ -2,11 +2,11 @@
  * cgroup.h - limits that hold for a whole sandbox, on cgroup v1, hybrid and v2 hosts.
  *
  * Below the base of each hierarchy lies caisson/. A hierarchy with a limit has a folder per
- * sandbox there; on v2 with two leaves, mon (the monitor and pid 1) and box (the commands, with
- * the limits): a process without rights may only be moved below a folder that was handed to it,
- * so the monitor has to live in there too. A hierarchy without limits (devices, freezer, ...)
- * is shared: the monitor joins caisson/ itself, or a launcher that makes many lives there, and what
- * it starts is born there.
+ * sandbox there; on v2 with two leaves, mon (the monitor and pid 1, with limits of their own) and
+ * box (the commands, with the sandbox's): a process without rights may only be moved below a folder
+ * that was handed to it, so the monitor has to live in there too. A hierarchy without limits
+ * (devices, freezer, ...) is shared: the monitor joins caisson/ itself, or a launcher that makes
+ * many lives there, and what it starts is born there.
  *
  * A sandbox that is kept has a freezer of its own, and every command of it a leaf: a group with
  * the command and all it started, however it detached itself. Leaves lie in one hierarchy, that of
@@ -49,6 +49,7 @@ struct cgroup {
 	int mon_fd; /* v2: where the monitor is cloned into; else -1 */
 	bool is_kept;
 	uid_t least_uid; /* v1: a member with a lower one is not ours, and is never killed */
+	pid_t init_pid;  /* in the monitor: pid 1, of v1 a member like all others */
 	bool is_born_in; /* this process is in the shared groups of v1, and so is what it starts */
 };
 
@@ -96,6 +97,11 @@ struct cgroup_leaf {
 };
 /* The calling process into the v1 hierarchies with limits, and into the leaf if there is one. */
 int cgroup_join(const struct cgroup *cg, const struct cgroup_leaf *leaf, struct err *e) MUST_USE;
+/* Pid 1, which is born before the groups are there and has lost the id that they were handed to:
+ * the first process lends it the tasks of v1, and it joins for processor, memory and pids. Of v2 it
+ * is born in its group. Returns how many. */
+size_t cgroup_lend(const struct cgroup *cg, int *fds, size_t max);
+int cgroup_join_lent(const int *fds, size_t n); /* the calling process; 0 or -errno */
 /* v2: where a new process may not be born because the pids are used up, it may still be moved. It
  * waits for that (see above). The calling process; 0 or -errno. */
 int cgroup_move(const struct cgroup *cg, const struct cgroup_leaf *leaf);
@@ -134,7 +140,7 @@ uint64_t cgroup_oom_kills(const struct cgroup *cg);
 /* The same for whoever asks often: the file, or -errno; what it says now. */
 int cgroup_oom_open(const struct cgroup *cg);
 uint64_t cgroup_oom_read(int fd);
-/* Pids of the members, as this process sees them; returns how many (at most max). */
+/* Pids of the members but pid 1, as this process sees them; returns how many (at most max). */
 size_t cgroup_members(const struct cgroup *cg, pid_t *out, size_t max);
 
 /* Somebody's folder lies below caisson/: a living sandbox's or a leftover. Cheap. */

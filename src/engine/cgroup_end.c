@@ -29,7 +29,7 @@ static int read_leaf(const struct cgroup *cg, const struct cgroup_tree *t, const
 	return os_read_file(AT_FDCWD, path, buf, size);
 }
 
-size_t cgroup_list(const char *folder, pid_t *out, size_t max)
+size_t cgroup_list(const char *folder, pid_t except, pid_t *out, size_t max)
 {
 	char path[CGROUP_PATH_MAX], text[4096];
 	size_t n = 0;
@@ -44,7 +44,8 @@ size_t cgroup_list(const char *folder, pid_t *out, size_t max)
 				pid = pid * 10 + (text[i] - '0');
 				continue;
 			}
-			out[n++] = pid;
+			if (except == 0 || pid != except)
+				out[n++] = pid;
 			pid = 0;
 		}
 	return n;
@@ -63,7 +64,7 @@ static size_t members_of(const struct cgroup *cg, const struct cgroup_tree *t, p
 	struct stat st;
 
 	cgroup_folder(cg, t, folder);
-	size_t n = cgroup_list(folder, out, max);
+	size_t n = cgroup_list(folder, cg->init_pid, out, max);
 	if (os_fstatat(AT_FDCWD, folder, &st, 0) < 0 || st.st_nlink <= 2)
 		return n;
 	DIR *dir = opendir(folder);
@@ -71,7 +72,7 @@ static size_t members_of(const struct cgroup *cg, const struct cgroup_tree *t, p
 		if (d->d_type != DT_DIR || d->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof path, "%s%s", folder, d->d_name);
-		n += cgroup_list(path, out + n, max - n);
+		n += cgroup_list(path, cg->init_pid, out + n, max - n);
 	}
 	if (dir)
 		closedir(dir);
@@ -237,6 +238,9 @@ void cgroup_now(const struct cgroup *cg, struct cgroup_now *out)
 {
 	out->mem = read_number(cg, CG_MEMORY, "memory.usage_in_bytes", "memory.current", NULL);
 	out->pids = read_number(cg, CG_PIDS, "pids.current", "pids.current", NULL);
+	const struct cgroup_tree *t = cgroup_tree_of(cg, CG_PIDS);
+	if (t && !t->is_v2 && out->pids > 0)
+		out->pids--; /* pid 1 is nobody's command */
 }
 
 uint64_t cgroup_number_at(int fd, const char *key)

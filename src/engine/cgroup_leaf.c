@@ -67,7 +67,7 @@ size_t cgroup_leaf_members(const struct cgroup *cg, uint32_t num, pid_t *out, si
 	char path[CGROUP_PATH_MAX];
 
 	leaf_path(cg, num, "", path);
-	return cgroup_list(path, out, max);
+	return cgroup_list(path, 0, out, max);
 }
 
 /* proc(5): "5:pids:/path" or "4:cpu,pids:/path" on v1, "0::/path" on v2. */
@@ -112,7 +112,7 @@ uint64_t cgroup_leaf_denied(const struct cgroup_leaf *leaf)
 
 static size_t list_leaf(const void *arg, pid_t *out, size_t max)
 {
-	return cgroup_list(arg, out, max);
+	return cgroup_list(arg, 0, out, max);
 }
 
 void cgroup_leaf_kill(const struct cgroup *cg, uint32_t num)

@@ -7,7 +7,7 @@
 #include "os/fault.h"
 #include "os/file.h"
 
-enum control_value { AS_IS, CPU_QUOTA, ZERO, ONE };
+enum control_value { AS_IS, CPU_QUOTA, ZERO, ONE, PIDS };
 
 #define CONTROL_TEXT 64
 
@@ -15,7 +15,7 @@ struct control {
 	enum limit_id limit;
 	enum cgroup_controller controller;
 	const char *v1, *v2;
-	enum control_value value; /* on v2; v1 knows AS_IS and CPU_QUOTA */
+	enum control_value value; /* ZERO and ONE on v2 only; v1 takes it as it is */
 	bool is_optional; /* absent where the kernel was built without swap, or TCP, accounting */
 };
 
@@ -25,7 +25,7 @@ static const struct control controls[] = {
 	{ LIMIT_MEM,  CG_MEMORY, "memory.memsw.limit_in_bytes", "memory.swap.max",  ZERO,      true  },
 	{ LIMIT_MEM,  CG_MEMORY, "memory.kmem.tcp.limit_in_bytes", NULL,            AS_IS,     true  },
 	{ LIMIT_MEM,  CG_MEMORY, NULL,                          "memory.oom.group", ONE,       false },
-	{ LIMIT_PIDS, CG_PIDS,   "pids.max",                    "pids.max",         AS_IS,     false },
+	{ LIMIT_PIDS, CG_PIDS,   "pids.max",                    "pids.max",         PIDS,      false },
 	{ LIMIT_CPU,  CG_CPU,    "cpu.cfs_quota_us",            "cpu.max",          CPU_QUOTA, false },
 };
 /* clang-format on */
@@ -36,6 +36,8 @@ static void control_text(const struct control *c, bool is_v2, uint64_t value, ch
 	if (c->value == CPU_QUOTA) /* thousandths of a core per period of 100 ms */
 		snprintf(out, size, is_v2 ? "%llu 100000" : "%llu",
 		         (unsigned long long)value * 100);
+	else if (c->value == PIDS) /* v1 counts pid 1 too, who is nobody's command */
+		snprintf(out, size, "%llu", (unsigned long long)value + !is_v2);
 	else if (is_v2 && c->value != AS_IS)
 		snprintf(out, size, "%d", c->value == ONE);
 	else
@@ -60,22 +62,39 @@ static bool control_file(const struct cgroup *cg, const struct control *c,
 }
 
 #define MONITOR_CPU_MIN 500 /* thousandths of a core: its deadlines must not wait for it */
+#define MONITOR_MEM "268435456"
+#define MONITOR_PIDS "256" /* helpers of commands that start at the same time */
 
-/* The monitor works for its sandbox, in a group beside it: a sandbox with little processor time
- * does not get a whole processor by way of its monitor. v1 has no such group. */
+/* Monitor and pid 1 work for their sandbox, in a group beside it: a sandbox with little processor
+ * time does not get a whole processor by way of its monitor, nor a fallen pid 1 the memory of the
+ * host. v1 has no such group: pid 1 is in the sandbox's. */
 static int limit_monitor(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT], struct err *e)
 {
-	const struct cgroup_tree *t = cgroup_tree_of(cg, CG_CPU);
-	uint64_t cpu = limits[LIMIT_CPU];
-	char text[64], path[CGROUP_PATH_MAX];
+	uint64_t cpu = limits[LIMIT_CPU] < MONITOR_CPU_MIN ? MONITOR_CPU_MIN : limits[LIMIT_CPU];
+	char quota[64];
+	const struct {
+		enum limit_id limit;
+		enum cgroup_controller controller;
+		const char *file, *text;
+	} rows[] = {
+		{ LIMIT_CPU, CG_CPU, "mon/cpu.max", quota },
+		{ LIMIT_MEM, CG_MEMORY, "mon/memory.max", MONITOR_MEM },
+		{ LIMIT_PIDS, CG_PIDS, "mon/pids.max", MONITOR_PIDS },
+	};
 
-	if (!t || !t->is_v2 || cpu == 0)
-		return 0;
-	snprintf(text, sizeof text, "%llu 100000",
-	         (unsigned long long)(cpu < MONITOR_CPU_MIN ? MONITOR_CPU_MIN : cpu) * 100);
-	cgroup_path(cg, t, "mon/cpu.max", path);
-	int r = os_write_file(AT_FDCWD, path, text);
-	return r < 0 ? err_sys(e, -r, "write %s to mon/cpu.max", text) : 0;
+	snprintf(quota, sizeof quota, "%llu 100000", (unsigned long long)cpu * 100);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const struct cgroup_tree *t = cgroup_tree_of(cg, rows[i].controller);
+		char path[CGROUP_PATH_MAX];
+
+		if (!t || !t->is_v2 || limits[rows[i].limit] == 0)
+			continue;
+		cgroup_path(cg, t, rows[i].file, path);
+		int r = os_write_file(AT_FDCWD, path, rows[i].text);
+		if (r < 0)
+			return err_sys(e, -r, "write %s to %s", rows[i].text, rows[i].file);
+	}
+	return 0;
 }
 
 int cgroup_limit(const struct cgroup *cg, const uint64_t limits[LIMIT_COUNT], struct err *e)

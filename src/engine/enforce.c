@@ -8,7 +8,7 @@ static bool has(const struct enforce_host *h, uint32_t walls)
 
 static const char *by_cgroup(const struct enforce_host *h, enum cgroup_controller c)
 {
-	return has(h, WALL_BIT(WALL_CGROUP) | WALL_BIT(WALL_LIMITS))
+	return has(h, WALL_BIT(WALL_CGROUP) | WALL_BIT(WALL_INIT_CGROUP) | WALL_BIT(WALL_LIMITS))
 	           ? cgroup_mechanism(h->cgroup, c)
 	           : NULL;
 }

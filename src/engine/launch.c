@@ -80,7 +80,7 @@ static int step_ids(struct build *b, struct err *e)
 	b->uid = b->box->is_root ? 0 : b->box->plan->uid;
 	b->gid = b->box->is_root ? 0 : b->box->plan->gid;
 	/* Overlay asks for the rights of the mounter's ids, which are unmapped until now. */
-	int r = os_set_ids(b->uid, b->gid);
+	int r = os_set_ids_but_saved(b->uid, b->gid); /* join_groups() needs it */
 	if (r >= 0)
 		r = os_setsid(); /* not a process of the caller's terminal */
 	if (r >= 0) /* the change of ids closed us to the command's process, which enters by us */
@@ -147,22 +147,41 @@ static int step_proof_of_tree(struct build *b, struct err *e)
 }
 
 /* When the command starts, pid 1 has no right either. What it still does needs none. */
+static int step_proof_of_group(struct build *b, struct err *e)
+{
+	return proof_cgroup(b->box, WALL_INIT_CGROUP, &b->proved, e);
+}
+
 static int step_drop_all(struct build *b, struct err *e)
 {
 	return caps_drop_all(b->uid, b->gid, e);
 }
 
+/* What the first process says when it has entered, with descriptors: the tasks of pid 1's groups,
+ * and before them the network namespace, if it made that. */
+#define ENTERED 'e'
+#define ENTERED_WITH_NET 'n'
+#define ENTERED_FDS (1 + CGROUP_KEYS_MAX)
+
 static int step_await_first(struct build *b, struct err *e)
 {
-	AUTO(fd_close) int net = -1;
-	size_t n_fds = 1;
+	int fds[ENTERED_FDS];
+	size_t n_fds = COUNT(fds);
 	char byte;
 
-	if (os_recv(b->io.entered_fd, &byte, 1, &net, &n_fds) != 1)
+	if (os_recv(b->io.entered_fd, &byte, 1, fds, &n_fds) != 1)
 		return err_sys(e, EPIPE, "the first process is gone"); /* it says why */
-	int r = n_fds ? os_setns(net, CLONE_NEWNET) : 0;
+	size_t n_net = byte == ENTERED_WITH_NET && n_fds > 0;
+	int r = n_net ? os_setns(fds[0], CLONE_NEWNET) : 0;
+	int joined = fault_layer_off(wall_name(WALL_INIT_CGROUP))
+	                 ? 0
+	                 : cgroup_join_lent(fds + n_net, n_fds - n_net);
+	for (size_t i = 0; i < n_fds; i++)
+		fd_close(&fds[i]);
 	if (r < 0)
 		return err_sys(e, -r, "enter the network");
+	if (joined < 0)
+		return err_sys(e, -joined, "enter the cgroup");
 	if (raise_network(b, e) < 0)
 		return -1;
 	/* It has entered by us, which takes the right to look at us. Nobody else shall have it. */
@@ -267,6 +286,7 @@ static const struct {
 	{ "bound the watches",            step_watches },
 	{ "forbid nested namespaces",     step_no_namespaces },
 	{ "await the first process",      step_await_first },
+	{ "prove the walls",              step_proof_of_group }, /* the host's /proc is still there */
 	{ "forbid the other namespaces",  step_no_others },
 	{ "switch the root",              root_pivot },
 	{ "show the root",                step_show_root },
@@ -387,7 +407,7 @@ static int step_cgroup(struct payload *p, struct err *e)
 /* The process sees the host's /proc only now, and nobody moves it later. */
 static int step_proof_of_cgroup(struct payload *p, struct err *e)
 {
-	return proof_cgroup(p->box, &p->proved, e);
+	return proof_cgroup(p->box, WALL_CGROUP, &p->proved, e);
 }
 
 static bool is_first(const struct payload *p)
@@ -395,13 +415,16 @@ static bool is_first(const struct payload *p)
 	return p->io.cgroup_ns_fd < 0;
 }
 
-/* With the network namespace, if it made that. */
 static int tell_entered(struct payload *p, int net_fd, struct err *e)
 {
-	int r = p->io.entered_fd < 0
-	            ? 0
-	            : os_send(p->io.entered_fd, "e", 1, &net_fd, net_fd < 0 ? 0 : 1);
+	int fds[ENTERED_FDS] = { net_fd };
+	size_t n_net = net_fd >= 0;
+	const char word = n_net ? ENTERED_WITH_NET : ENTERED;
 
+	if (p->io.entered_fd < 0)
+		return 0;
+	size_t n = n_net + cgroup_lend(&p->box->cgroup, fds + n_net, COUNT(fds) - n_net);
+	int r = os_send(p->io.entered_fd, &word, 1, fds, n);
 	return r < 0 ? err_sys(e, -r, "tell pid 1") : 0;
 }
 

@@ -30,6 +30,7 @@ static const char *const names[] = {
 	[WALL_NODEV] = "nodev",         [WALL_DISK] = "disk",             [WALL_PROC_READ_ONLY] = "procro",
 	[WALL_MASKS] = "masks",         [WALL_HIDEPID] = "hidepid",       [WALL_NESTED] = "nested",
 	[WALL_NETWALLS] = "netwalls",   [WALL_CGROUP] = "cgroup",         [WALL_LIMITS] = "limits",
+	[WALL_INIT_CGROUP] = "initcgroup",
 	[WALL_IDS] = "ids",             [WALL_CAPS] = "caps",             [WALL_SECUREBITS] = "securebits",
 	[WALL_NO_NEW_PRIVS] = "nnp",    [WALL_RLIMITS] = "rlimits",       [WALL_DESCRIPTORS] = "descriptors",
 	[WALL_SECCOMP] = "seccomp",     [WALL_NOTIFY] = "notify",         [WALL_LANDLOCK] = "landlock",
@@ -415,12 +416,12 @@ int proof_limits(const struct box *box, uint32_t *proved, struct err *e)
 	return 0;
 }
 
-int proof_cgroup(const struct box *box, uint32_t *proved, struct err *e)
+int proof_cgroup(const struct box *box, enum wall w, uint32_t *proved, struct err *e)
 {
 	if (fault_layer_off("proof") || box->promised == 0)
 		return 0;
 	if (cgroup_membership_holds(&box->cgroup, box->promised, e) < 0)
-		return err_wrap(e, "%s", names[WALL_CGROUP]);
-	*proved |= WALL_BIT(WALL_CGROUP);
+		return err_wrap(e, "%s", names[w]);
+	*proved |= WALL_BIT(w);
 	return 0;
 }

@@ -4,7 +4,7 @@
  * A check asks for something that its wall alone refuses, or looks at a fact that its wall alone
  * makes: with that wall left out and all others standing, the check fails. The four parts run
  * where the wall can be seen:
- *   pid 1              the file system that it has built, once per sandbox
+ *   pid 1              its cgroup, and the file system that it has built, once per sandbox
  *   monitor            the limits of the cgroup, once per sandbox
  *   command's process  its cgroup, before it loses sight of the host
  *   command's process  everything else, after the last wall and before its first instruction
@@ -39,6 +39,7 @@ enum wall {
 	WALL_NESTED,
 	WALL_NETWALLS,
 	WALL_CGROUP,
+	WALL_INIT_CGROUP,
 	WALL_LIMITS,
 	WALL_IDS,
 	WALL_CAPS,
@@ -76,8 +77,9 @@ int proof_look_at_host(struct proof_host *out, struct err *e) MUST_USE;
 int proof_tree(const struct build *b, uint32_t *proved, struct err *e) MUST_USE;
 /* In the monitor, when the cgroup is ready. */
 int proof_limits(const struct box *box, uint32_t *proved, struct err *e) MUST_USE;
-/* In the command's process, which still sees the host's /proc. */
-int proof_cgroup(const struct box *box, uint32_t *proved, struct err *e) MUST_USE;
+/* In the command's process and in pid 1, which still see the host's /proc; `w` is the wall of whose
+ * it is. */
+int proof_cgroup(const struct box *box, enum wall w, uint32_t *proved, struct err *e) MUST_USE;
 /* In the command's process, inside. `n_fds`: how many descriptors are open, from 0 on. */
 struct proof_at {
 	const struct box *box;

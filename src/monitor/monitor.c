@@ -267,7 +267,10 @@ static int step_keyring(struct monitor *m, struct err *e)
 
 static int step_init(struct monitor *m, struct err *e)
 {
-	return spawn_init(m->box, &m->init, e);
+	if (spawn_init(m->box, &m->init, e) < 0)
+		return -1;
+	m->box->cgroup.init_pid = m->init.pid;
+	return 0;
 }
 
 /* From here on no right is left, and nobody of this user may look into the process: a command
@@ -343,7 +346,7 @@ static void init_ready(struct watch *w, uint32_t events)
 static void release(struct box *box)
 {
 	int *own[] = { &box->init_exe_fd, &box->skeleton_fd, &box->skeleton_tree_fd,
-		       &box->image_tree_fd,   &box->nodes_tree_fd };
+		       &box->image_tree_fd, &box->nodes_tree_fd };
 	int image_fd = box->plan->image_fd;
 
 	for (size_t i = 0; i < COUNT(own); i++)

@@ -143,6 +143,14 @@ int os_set_ids(uid_t uid, gid_t gid)
 	return os_ret(setresuid(uid, uid, uid));
 }
 
+int os_set_ids_but_saved(uid_t uid, gid_t gid)
+{
+	OS_FAULT("setresuid");
+	if (setresgid(gid, gid, gid) < 0)
+		return -errno;
+	return os_ret(setresuid(uid, uid, (uid_t)-1));
+}
+
 int os_set_fsids(uid_t uid, gid_t gid)
 {
 	OS_FAULT("setfsuid");

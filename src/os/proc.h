@@ -45,6 +45,9 @@ int os_try_wait(pid_t pid, int *status, struct rusage *usage); /* 0: still runni
 int os_trace_stop(pid_t tid);
 
 int os_set_ids(uid_t uid, gid_t gid); /* real, effective, saved: gid first */
+/* The saved user id stays: v1 lets whoever has opened a cgroup move processes that have his id as
+ * theirs or saved. */
+int os_set_ids_but_saved(uid_t uid, gid_t gid);
 /* Who makes files. Capabilities stay only with SECBIT_NO_SETUID_FIXUP. */
 int os_set_fsids(uid_t uid, gid_t gid);
 int os_drop_groups(void);

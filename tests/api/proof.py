@@ -38,7 +38,10 @@ NOT_ROOTLESS = {
     "userns": "without it there is no right to make another namespace", "mountns": "the same", "pidns": "the same",
     "utsns": "the same", "ipcns": "the same", "netns": "the same", "cgroupns": "the same",
     "ids": "the one id is the caller's from the beginning",
-    "cgroup": "version 1 has none for users", "limits": "version 1 has none for users"}
+    "cgroup": "version 1 has none for users", "initcgroup": "version 1 has none for users",
+    "limits": "version 1 has none for users"}
+# Without any group pid 1 of a kept sandbox is the first to miss it.
+SAID = {"cgroup": "(init)?cgroup"}
 
 
 # Read now: the cell hides a tree below /tmp.
@@ -105,7 +108,7 @@ def judge(problems, what, wall, outcome, steps):
     code, out, said = outcome
     if "it ran" in out:
         problems.append(f"{what} without {wall}: the command ran")
-    elif code != REFUSED or not re.search(steps.get(wall, rf"prove the walls: {wall}: "), said):
+    elif code != REFUSED or not re.search(steps.get(wall, rf"prove the walls: {SAID.get(wall, wall)}: "), said):
         problems.append(f"{what} without {wall}: exit {code}, said: {said}")
 
 

@@ -97,6 +97,12 @@ def companions(pid):
     return [p for p in pids() if namespace(p, "pid") == own]
 
 
+def pid_1_of(pid):
+    """Of the sandbox that it is in."""
+    own = namespace(pid, "pid")
+    return next(p for p in pids() if namespace(p, "pid") == own and (status(p, "NSpid") or [""])[-1] == "1")
+
+
 def descendants(root):
     parents = {p: int((status(p, "PPid") or ["0"])[0]) for p in pids()}
     found, grew = {root}, True

@@ -273,6 +273,27 @@ static size_t count_folders(const struct cgroup *cg)
 	return n;
 }
 
+static void check_monitors_bounds(const struct cgroup *cg)
+{
+	static const char *const rows[][2] = { { "mon/cpu.max", "150000 100000\n" },
+		                               { "mon/memory.max", "268435456\n" },
+		                               { "mon/pids.max", "256\n" } };
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		char path[CGROUP_PATH_MAX], text[64];
+
+		cgroup_path(cg, cgroup_tree_of(cg, CG_CPU), rows[i][0], path);
+		read_text(path, text, sizeof text);
+		CHECK_STR(text, rows[i][1]);
+	}
+}
+
+/* Pid 1 of a sandbox is in this group of v1 and counted beside the commands. */
+static uint64_t and_pid_1(const struct cgroup *cg, uint64_t pids)
+{
+	return pids + !cgroup_tree_of(cg, CG_PIDS)->is_v2;
+}
+
 TEST(limits_are_written_and_the_end_leaves_no_folder)
 {
 	const uint64_t limits[LIMIT_COUNT] = {
@@ -286,16 +307,11 @@ TEST(limits_are_written_and_the_end_leaves_no_folder)
 	file_of(&cg, CG_MEMORY, "memory.limit_in_bytes", "memory.max", text);
 	CHECK_STR(text, "67108864");
 	file_of(&cg, CG_PIDS, "pids.max", "pids.max", text);
-	CHECK_STR(text, "33");
+	CHECK_INT(strtoull(text, NULL, 10), and_pid_1(&cg, 33));
 	file_of(&cg, CG_CPU, "cpu.cfs_quota_us", "cpu.max", text);
 	CHECK_STR(text, cgroup_tree_of(&cg, CG_CPU)->is_v2 ? "150000 100000" : "150000");
-	if (cgroup_tree_of(&cg, CG_CPU)->is_v2) { /* the monitor has its own bound */
-		char path[CGROUP_PATH_MAX];
-
-		cgroup_path(&cg, cgroup_tree_of(&cg, CG_CPU), "mon/cpu.max", path);
-		read_text(path, text, sizeof text);
-		CHECK_STR(text, "150000 100000\n");
-	}
+	if (cgroup_tree_of(&cg, CG_CPU)->is_v2) /* monitor and pid 1 have bounds of their own */
+		check_monitors_bounds(&cg);
 	end_group(&cg);
 	CHECK_INT(count_folders(&cg), 0);
 	CHECK_INT(cgroup_remove(&cg), 0); /* nothing left to remove */
@@ -320,7 +336,9 @@ TEST(a_value_that_the_kernel_refuses_is_named)
 
 	make_group(&cg, no_limits);
 	CHECK_INT(cgroup_limit(&cg, limits, &e), -1);
-	CHECK_STR(e.msg, "write 1099511627776 to pids.max: Invalid argument");
+	CHECK_STR(e.msg, cgroup_tree_of(&cg, CG_PIDS)->is_v2
+	                     ? "write 1099511627776 to pids.max: Invalid argument"
+	                     : "write 1099511627777 to pids.max: Invalid argument");
 	end_group(&cg);
 }
 
@@ -364,7 +382,7 @@ TEST(pids_limit_denies_the_next_fork_and_counts_it)
 	struct cgroup cg;
 
 	make_group(&cg, limits);
-	CHECK_INT(WEXITSTATUS(status_of(start_inside(&cg, fork_until_denied))), 3);
+	CHECK_INT(WEXITSTATUS(status_of(start_inside(&cg, fork_until_denied))), and_pid_1(&cg, 3));
 	cgroup_usage(&cg, &u);
 	CHECK_INT(u.pids_denied, 1);
 	end_group(&cg);
@@ -378,6 +396,39 @@ static int touch_memory(void)
 	for (size_t i = 0; i < BYTES; i += 4096)
 		((volatile char *)p)[i] = 1;
 	return 0;
+}
+
+TEST(pid_1_is_no_member_that_is_listed_and_joins_by_lent_tasks)
+{
+	pid_t members[16];
+	struct cgroup cg;
+	int fds[CGROUP_KEYS_MAX];
+
+	make_group(&cg, no_limits);
+	pid_t one = start_inside(&cg, sleep_on), other = start_inside(&cg, sleep_on);
+	CHECK_INT(cgroup_members(&cg, members, COUNT(members)), 2);
+	cg.init_pid = one;
+	CHECK_INT(cgroup_members(&cg, members, COUNT(members)), 1);
+	CHECK_INT(members[0], other);
+	CHECK_INT(cgroup_members(&cg, members, 1), 1); /* whoever comes first in the list */
+	CHECK_INT(members[0], other);
+	size_t n = cgroup_lend(&cg, fds, COUNT(fds));
+	CHECK(n > 0 || cgroup_tree_of(&cg, CG_MEMORY)->is_v2);
+	pid_t third = fork();
+	if (third == 0) {
+		struct err e = { 0 };
+
+		if (n > 0 && cgroup_join_lent(fds, n) < 0)
+			_exit(1);
+		_exit(n > 0 && cgroup_membership_holds(&cg, cgroup_controllers(&cg), &e) < 0 ? 2
+		                                                                             : 0);
+	}
+	CHECK_INT(status_of(third), 0);
+	cg.init_pid = 0;
+	CHECK_INT(cgroup_kill(&cg, TEST_WAIT_MS), 0);
+	CHECK_INT(status_of(one), SIGKILL);
+	CHECK_INT(status_of(other), SIGKILL);
+	end_group(&cg);
 }
 
 TEST(memory_limit_kills_and_counts_it)

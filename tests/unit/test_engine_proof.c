@@ -203,13 +203,13 @@ TEST(a_process_outside_of_the_group_is_found)
 	if (cgroup_find(&other.cgroup, true) < 0 || !cgroup_has(&other.cgroup, CG_MEMORY))
 		SKIP("needs a memory controller");
 	snprintf(other.cgroup.name, sizeof other.cgroup.name, "none");
-	CHECK_INT(proof_cgroup(&other, &proved, &e), -1);
+	CHECK_INT(proof_cgroup(&other, WALL_CGROUP, &proved, &e), -1);
 	CHECK_STR(e.msg, "cgroup: not in the sandbox's group for memory");
 	other.cgroup.n_trees = 0; /* left out altogether */
-	CHECK_INT(proof_cgroup(&other, &proved, &e), -1);
+	CHECK_INT(proof_cgroup(&other, WALL_CGROUP, &proved, &e), -1);
 	CHECK_INT(proved, 0);
 	other.promised = 0; /* a host without any: nothing was promised */
-	CHECK_INT(proof_cgroup(&other, &proved, &e), 0);
+	CHECK_INT(proof_cgroup(&other, WALL_CGROUP, &proved, &e), 0);
 	CHECK_INT(proved, 0);
 }
 
