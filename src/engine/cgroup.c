@@ -66,6 +66,12 @@ static int add_v1(struct cgroup *cg, const char *name)
 	t->is_freezer = strcmp(name, "freezer") == 0;
 	t->controllers = controllers_in(list, ",");
 	t->is_shared = t->controllers == 0;
+	if (t->controllers & 1u << CG_MEMORY) {
+		char file[CGROUP_PATH_MAX];
+
+		snprintf(file, sizeof file, "%s/memory.kmem.tcp.limit_in_bytes", t->path);
+		t->is_tcp_uncounted = os_fstatat(AT_FDCWD, file, &st, 0) == -ENOENT;
+	}
 	cg->n_trees++;
 	return 0;
 }
@@ -192,6 +198,13 @@ const char *cgroup_mechanism(const struct cgroup *cg, enum cgroup_controller c)
 	const struct cgroup_tree *t = cgroup_tree_of(cg, c);
 
 	return !t ? NULL : t->is_v2 ? "cgroup2" : "cgroup1";
+}
+
+bool cgroup_counts_tcp(const struct cgroup *cg)
+{
+	const struct cgroup_tree *t = cgroup_tree_of(cg, CG_MEMORY);
+
+	return t && !t->is_tcp_uncounted;
 }
 
 bool cgroup_has(const struct cgroup *cg, enum cgroup_controller c)

@@ -37,6 +37,7 @@ struct cgroup_tree {
 	bool is_shared;           /* no limit here: no folder per sandbox */
 	bool is_devices;          /* v1: wants the list of devices at birth */
 	bool is_freezer;          /* v1 */
+	bool is_tcp_uncounted;    /* v1: of the memory, on a kernel that was built without */
 	unsigned int controllers; /* bit per cgroup_controller */
 	int tasks_fd;             /* v1: opened by the monitor, written by whoever joins */
 };
@@ -56,6 +57,7 @@ struct cgroup {
 /* What the host has and lets us use; a host without cgroups has none. 0 or -errno: not knowing is
  * no reason to do without. */
 int cgroup_find(struct cgroup *cg, bool is_root);
+bool cgroup_counts_tcp(const struct cgroup *cg); /* with the memory */
 bool cgroup_has(const struct cgroup *cg, enum cgroup_controller c);
 const char *cgroup_mechanism(const struct cgroup *cg,
                              enum cgroup_controller c); /* "cgroup2", "cgroup1" or NULL */

@@ -29,13 +29,20 @@ static const char *pids_by(const struct enforce_host *h)
 	return strcmp(by, "cgroup2") == 0 ? "cgroup2, rlimit" : "cgroup1, rlimit";
 }
 
+static const char *mem_by(const struct enforce_host *h)
+{
+	const char *by = by_cgroup(h, CG_MEMORY);
+
+	return by && !cgroup_counts_tcp(h->cgroup) ? "cgroup1, without TCP buffers" : by;
+}
+
 static const char *limit_by(const struct enforce_host *h, enum limit_id id)
 {
 	switch (id) {
 	case LIMIT_CPU:
 		return by_cgroup(h, CG_CPU);
 	case LIMIT_MEM:
-		return by_cgroup(h, CG_MEMORY);
+		return mem_by(h);
 	case LIMIT_PIDS:
 		return pids_by(h);
 	case LIMIT_DISK:

@@ -174,6 +174,20 @@ TEST(every_limit_says_what_enforces_it)
 	}
 }
 
+TEST(memory_of_v1_says_what_it_does_not_count)
+{
+	AUTO(spec_done) struct spec s;
+	struct cgroup without = *root_v1.cgroup;
+	struct enforce_host host = root_v1;
+
+	for (size_t i = 0; i < without.n_trees; i++)
+		without.trees[i].is_tcp_uncounted = without.trees[i].controllers & 1u << CG_MEMORY;
+	host.cgroup = &without;
+	read_spec(&s, FLAGS("mem", "1g"));
+	CHECK_STR(row_of(&s, &host, "mem").by, "cgroup1, without TCP buffers");
+	CHECK_STR(row_of(&s, &root_v1, "mem").by, "cgroup1");
+}
+
 /* Nor for output: without a name it bounds what is stored, not what is passed on. */
 TEST(no_row_for_a_limit_that_nobody_set)
 {
