@@ -21,9 +21,13 @@ struct build {
 	uint32_t proved;     /* walls: engine/proof.h */
 };
 
-/* launch.c: kinds of namespaces that nobody inside may make. */
-#define LAUNCH_KINDS 8
-extern const char *const launch_kinds[LAUNCH_KINDS];
+/* nesting.c: kinds of namespaces that nobody inside may make. */
+#define NESTING_KINDS 8
+extern const char *const nesting_kinds[NESTING_KINDS];
+int nesting_bound_watches(struct build *b, struct err *e) MUST_USE;
+int nesting_forbid(struct build *b,
+                   struct err *e) MUST_USE; /* all but those of the first process */
+int nesting_forbid_others(struct build *b, struct err *e) MUST_USE;
 
 /* root.c: the scratch, the root file system, the switch to it. */
 int root_scratch(struct build *b, struct err *e) MUST_USE;

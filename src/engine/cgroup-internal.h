@@ -27,6 +27,9 @@ size_t cgroup_list(const char *folder, pid_t except, pid_t *out,
 typedef size_t cgroup_list_fn(const void *arg, pid_t *out, size_t max);
 void cgroup_kill_listed(cgroup_list_fn *list, const void *arg, uid_t least_uid, pid_t *pids,
                         size_t n);
+/* Where a process is, in the text of its /proc/PID/cgroup: up to the end of the line; "" asks for
+ * v2. NULL: nowhere. */
+const char *cgroup_path_in(const char *list, const char *controller);
 /* cgroup_huge.c: in caisson/ of this hierarchy. How many sizes of pages are bounded. */
 int cgroup_forbid_huge(const struct cgroup_tree *t);
 /* The number after `key` in an open file, which is read from its beginning; 0 without it. */

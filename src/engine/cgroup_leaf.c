@@ -70,39 +70,17 @@ size_t cgroup_leaf_members(const struct cgroup *cg, uint32_t num, pid_t *out, si
 	return cgroup_list(path, 0, out, max);
 }
 
-/* proc(5): "5:pids:/path" or "4:cpu,pids:/path" on v1, "0::/path" on v2. */
-static bool is_line_of(const struct cgroup_tree *t, const char *line)
-{
-	const char *from = strchr(line, ':'), *to = from ? strchr(from + 1, ':') : NULL;
-
-	if (!to)
-		return false;
-	if (t->is_v2)
-		return strncmp(line, "0::", 3) == 0;
-	for (const char *name = from + 1; name < to; name += strcspn(name, ",:") + 1)
-		if (strcspn(name, ",:") == 4 && strncmp(name, "pids", 4) == 0)
-			return true;
-	return false;
-}
-
 uint32_t cgroup_leaf_of(const struct cgroup *cg, pid_t pid)
 {
 	const struct cgroup_tree *t = cgroup_leaf_tree(cg);
-	char path[32], text[8192], *rest;
+	char path[32], text[8192];
 
 	snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
 	if (!t || os_read_file(AT_FDCWD, path, text, sizeof text) <= 0)
 		return 0;
-	for (char *line = text; line; line = rest) {
-		rest = strchr(line, '\n');
-		if (rest)
-			*rest++ = '\0';
-		const char *last = strrchr(line, '/');
-
-		if (is_line_of(t, line))
-			return last ? (uint32_t)strtoul(last + 1, NULL, 10) : 0;
-	}
-	return 0;
+	const char *group = cgroup_path_in(text, t->is_v2 ? "" : "pids");
+	const char *last = group ? memrchr(group, '/', strcspn(group, "\n")) : NULL;
+	return last ? (uint32_t)strtoul(last + 1, NULL, 10) : 0;
 }
 
 uint64_t cgroup_leaf_denied(const struct cgroup_leaf *leaf)

@@ -148,8 +148,8 @@ static const char *const controller_names[] = {
 };
 _Static_assert(COUNT(controller_names) == CG_CONTROLLERS, "a controller has no name");
 
-/* The path in the line of this controller, "4:cpu,cpuacct:/path"; "0::/path" is v2's. */
-static const char *path_in(const char *line, const char *controller)
+/* The path in this line, "4:cpu,cpuacct:/path", if it is the controller's; "0::/path" is v2's. */
+static const char *path_of(const char *line, const char *controller)
 {
 	const char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
 	size_t len = strlen(controller);
@@ -164,6 +164,20 @@ static const char *path_in(const char *line, const char *controller)
 	return NULL;
 }
 
+const char *cgroup_path_in(const char *list, const char *controller)
+{
+	for (const char *line = list; *line; line++) {
+		const char *path = path_of(line, controller);
+
+		if (path)
+			return path;
+		line += strcspn(line, "\n");
+		if (!*line)
+			break;
+	}
+	return NULL;
+}
+
 /* "…/caisson/NAME", or below it. */
 static bool is_in_own(const char *path, const char *name)
 {
@@ -173,19 +187,6 @@ static bool is_in_own(const char *path, const char *name)
 	const char *at = memmem(path, end, own, len);
 
 	return at && (at + len == path + end || at[len] == '/');
-}
-
-static bool is_member(const char *list, const char *controller, const char *name)
-{
-	for (const char *line = list; *line; line += strcspn(line, "\n") + 1) {
-		const char *path = path_in(line, controller);
-
-		if (path && is_in_own(path, name))
-			return true;
-		if (!strchr(line, '\n'))
-			break;
-	}
-	return false;
 }
 
 int cgroup_membership_holds(const struct cgroup *cg, unsigned int promised, struct err *e)
@@ -200,7 +201,9 @@ int cgroup_membership_holds(const struct cgroup *cg, unsigned int promised, stru
 
 		if (!(promised & 1u << c))
 			continue;
-		if (!t || !is_member(list, t->is_v2 ? "" : controller_names[c], cg->name))
+		const char *path =
+		    t ? cgroup_path_in(list, t->is_v2 ? "" : controller_names[c]) : NULL;
+		if (!path || !is_in_own(path, cg->name))
 			return err_new(e, ERR_INTERNAL, "not in the sandbox's group for %s",
 			               controller_names[c]);
 	}

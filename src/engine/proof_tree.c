@@ -115,16 +115,16 @@ static int look_at_masks(const struct build *b, struct err *e)
 static int look_at_nesting(const struct build *b, struct err *e)
 {
 	(void)b;
-	for (size_t i = 0; i < LAUNCH_KINDS; i++) {
+	for (size_t i = 0; i < NESTING_KINDS; i++) {
 		char path[64], text[32];
 
-		snprintf(path, sizeof path, "/proc/sys/user/max_%s_namespaces", launch_kinds[i]);
+		snprintf(path, sizeof path, "/proc/sys/user/max_%s_namespaces", nesting_kinds[i]);
 		int r = os_read_file(AT_FDCWD, path, text, sizeof text);
 		if (r < 0)
 			return err_sys(e, -r, "read %s", path);
 		if (strcmp(text, "0\n") != 0)
 			return err_new(e, ERR_INTERNAL, "a namespace of kind %s can be made",
-			               launch_kinds[i]);
+			               nesting_kinds[i]);
 	}
 	return 0;
 }
