@@ -307,6 +307,25 @@ for mode, user in MODES:
                 check(out.endswith("fresh\n"), lambda out=out: out)
 
 
+for mode, user in MODES:
+    @test(f"{mode}: a `ro:` folder with a mount of the host's below it, which no overlay can show, is there and read-only")
+    def _(_api, mode=mode, user=user):
+        folder = SOURCE / "below"
+        with daemon("below-" + mode, user, folder) as (_, c):
+            own(folder / "file", user, "above\n")
+            (folder / "m").mkdir()
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0777", "below", folder / "m"], check=True)
+            try:
+                own(folder / "m/inner", user, "below\n")
+                box = c.create(fs=f"ro:{folder}:/mnt/x")
+                done = c.execute(box, "cat /mnt/x/file; for f in file new m/inner m/new; do (echo x >/mnt/x/$f) 2>/dev/null && echo $f; done; :")
+                same(done["stdout"], "above\n", "what is read, and what could be written")
+                same([(folder / f).read_text() for f in ("file", "m/inner")], ["above\n", "below\n"], "the host's files")
+                same(sorted(p.name for p in folder.rglob("*")), ["file", "inner", "m"], "the host's names")
+            finally:
+                subprocess.run(["umount", folder / "m"], check=True)
+
+
 @test("inode numbers in a `ro:` folder are the host's: git finds its index fresh")
 def _(_api):
     folder = SOURCE / "numbers"
