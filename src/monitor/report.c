@@ -271,13 +271,11 @@ uint64_t report_cpu_of_all(pid_t pid)
 uint64_t report_cpu_ms(struct monitor *m)
 {
 	pid_t pids[MEMBERS_MAX];
-	size_t n = cgroup_members(&m->box->cgroup, pids, MEMBERS_MAX);
+	size_t n = procs_living(m, pids, MEMBERS_MAX);
 	uint64_t sum = m->cpu_ms;
 
 	for (size_t i = 0; i < n; i++)
-		sum += cpu_of(pids[i], false);
-	for (const struct proc *p = m->procs; p && n == 0; p = p->next)
-		sum += p->has_exited || p->spawn.pid == 0 ? 0 : cpu_of(p->spawn.pid, false);
+		sum += pids[i] == getpid() ? 0 : cpu_of(pids[i], false);
 	return sum;
 }
 
