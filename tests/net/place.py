@@ -93,8 +93,8 @@ def caisson(daemon, *words, status=0, **options):
     """The command; its exit status is checked, or one of several."""
     who = {} if daemon.uid is None else {"user": daemon.uid, "group": daemon.uid, "extra_groups": []}
     done = subprocess.run([str(lib.cell.BIN / "caisson"), *map(str, words)], capture_output=True, text=True, timeout=100, cwd="/",
-                          env={"PATH": PATH, "HOME": "/nowhere", "CAISSON_SOCKET": str(daemon.socket)}, stdin=subprocess.DEVNULL,
-                          check=False, **who, **options)
+                          env={"PATH": PATH, "HOME": "/nowhere", "XDG_STATE_HOME": str(lib.HOME / "apply"), "CAISSON_SOCKET": str(daemon.socket)},
+                          stdin=subprocess.DEVNULL, check=False, **who, **options)
     check(done.returncode in (status if isinstance(status, tuple) else (status,)), lambda: f"caisson {' '.join(map(str, words))}: {done}")
     return done
 

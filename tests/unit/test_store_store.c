@@ -78,8 +78,8 @@ TEST(only_one_daemon_in_a_folder)
 
 TEST(no_such_folder)
 {
-	snprintf(dir, sizeof dir, "/nowhere/at/all");
-	must_refuse("state folder /nowhere/at/all: find it: No such file");
+	snprintf(dir, sizeof dir, "/proc/self/nowhere/at/all");
+	must_refuse("state folder /proc/self/nowhere/at/all: find it: No such file");
 }
 
 TEST(a_link_in_place_of_the_database_is_refused)

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -51,6 +52,9 @@ static inline void rig_start(struct rig *r, const char *root, uid_t uid)
 		close(fds[0]);
 		umask(0);
 		if (uid > 0 && (setgid(uid) < 0 || setuid(uid) < 0))
+			_exit(1);
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) <
+		    0) /* as the launch does: Landlock asks for it */
 			_exit(1);
 		tree_serve(fds[1], r->dir_fd);
 		if (r->is_confined)
