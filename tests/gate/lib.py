@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import select
 import socket
 import struct
@@ -331,4 +332,7 @@ def main(zone):
     if os.environ.get("GATE_INSIDE"):
         sys.exit(run_tests(sys.argv[1:], zone))
     os.environ["GATE_INSIDE"] = "1"
+    os.environ["PATH"] += ":/usr/sbin:/sbin"  # nft and ip: an ordinary user of Debian has neither folder
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # thousands of connections: an ordinary user begins with 1,024
     os.execvp("unshare", ["unshare", "-rnm", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, *sys.argv])
