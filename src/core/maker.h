@@ -39,7 +39,7 @@ void maker_cache(struct core *c, given_fn *done, void *arg); /* a stream to it *
 void maker_ledger(struct core *c, given_fn *done, void *arg);
 void maker_hook(struct core *c, given_fn *done, void *arg);
 /* The keeper of a workspace's storage, or of the store (0), started if it does not run. Whoever had
- * a socket to it before hears its end. ids and lock_byte are the launcher's to fill. */
+ * a socket to it before hears its end. the ids are the launcher's to fill. */
 void maker_vault(struct core *c, const struct vault_open *open, given_fn *done, void *arg);
 /* Of these: nobody waits any more. */
 void maker_cancel(struct core *c, const void *arg);

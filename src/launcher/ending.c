@@ -54,7 +54,7 @@ static bool end_round(struct server *s, struct live *l, uint64_t now_ms)
 		remove_socket(s, l->name);
 	else
 		remove_sockets_of(s, l->slot);
-	if (!launcher_end_round(&l->hold, &s->kit.host.cgroup)) {
+	if (!launcher_end_round(&s->kit.common, &l->hold, &s->kit.host.cgroup)) {
 		l->due_ms = now_ms + l->delay_ms;
 		l->delay_ms = l->delay_ms * 2 > DELAY_MS_MAX ? DELAY_MS_MAX : l->delay_ms * 2;
 		return false;
@@ -110,7 +110,7 @@ bool ending_take_dead(struct server *s, int slot, enum live_tell tell_what, uint
 {
 	struct launcher_hold hold;
 
-	if (!launcher_take_dead(s->kit.common.run_fd, slot, &hold))
+	if (!launcher_take_dead(&s->kit.common, slot, &hold))
 		return false;
 	struct live *l = mem_alloc(sizeof *l);
 

@@ -22,9 +22,11 @@ static int find_programs(struct kit *k, struct err *e)
 
 int kit_open(struct kit *k, struct err *e)
 {
-	*k = (struct kit){ .is_open = true,
-		           .common = { .run_fd = -1, .init_exe_fd = -1, .skeleton_fd = -1 },
-		           .gate_fd = -1 };
+	*k = (struct kit){
+		.is_open = true,
+		.common = { .run_fd = -1, .slots_fd = -1, .init_exe_fd = -1, .skeleton_fd = -1 },
+		.gate_fd = -1
+	};
 	if (launcher_mode(&k->host.is_root, e) < 0)
 		return -1;
 	int r = cgroup_find(&k->host.cgroup, k->host.is_root);
@@ -40,8 +42,9 @@ int kit_open(struct kit *k, struct err *e)
 	k->common.run_fd = slot_run_dir(k->host.is_root, e);
 	if (k->common.run_fd < 0)
 		return -1;
-	k->gate_fd = slot_open(k->common.run_fd, e);
-	if (k->gate_fd < 0 || slot_share(k->gate_fd, e) < 0)
+	k->common.slots_fd = slot_open(k->common.run_fd, e);
+	k->gate_fd = k->common.slots_fd < 0 ? -1 : slot_share(k->common.slots_fd, e);
+	if (k->gate_fd < 0)
 		return -1;
 	if (find_programs(k, e) < 0)
 		return -1;
@@ -73,5 +76,6 @@ void kit_done(struct kit *k)
 	fd_close(&k->common.skeleton_fd);
 	fd_close(&k->common.init_exe_fd);
 	fd_close(&k->common.run_fd);
+	fd_close(&k->common.slots_fd);
 	fd_close(&k->gate_fd);
 }

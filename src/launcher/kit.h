@@ -1,8 +1,8 @@
 /*
  * kit.h - what a launcher that makes many sandboxes finds out once.
  *
- * While a kit is open nobody removes the skeleton or caisson/ of the cgroups (launcher/slot.h,
- * the gate). Files of the host that the skeleton was copied from may change: that is looked at
+ * While a kit is open it shares the gate (launcher/slot.h): nobody removes the skeleton or caisson/
+ * of the cgroups. Files of the host that the skeleton was copied from may change: that is looked at
  * again, but not for every sandbox.
  */
 #pragma once

@@ -64,9 +64,8 @@ static int make_slot(struct sandbox *s, struct err *e)
 		if (s->run_fd < 0)
 			return -1;
 		s->slots_fd = slot_open(s->run_fd, e);
-		if (s->slots_fd < 0)
-			return -1;
-		s->slot = slot_take(s->slots_fd, e);
+		s->gate_fd = s->slots_fd < 0 ? -1 : slot_share(s->slots_fd, e);
+		s->slot = s->gate_fd < 0 ? -1 : slot_take(s->slots_fd, &s->locks, e);
 		if (s->slot < 0)
 			return -1;
 	}
@@ -81,10 +80,12 @@ static int make_slot(struct sandbox *s, struct err *e)
 	return 0;
 }
 
-/* Closing is all: if a monitor lives on, the slot is still its own. */
+/* If a monitor lives on, the slot is still its own. */
 static void undo_slot(struct sandbox *s)
 {
 	s->slot = -1;
+	slot_locks_end(s->slots_fd, &s->locks);
+	fd_close(&s->gate_fd);
 	fd_close(&s->slots_fd);
 	fd_close(&s->run_fd);
 }
@@ -288,13 +289,12 @@ static void undo_trees(struct sandbox *s)
 static int keep_own(struct sandbox *s, int control_fd)
 {
 	const struct box *box = &s->box;
-	int keep[2 * FS_ENTRIES_MAX + CGROUP_HIERARCHIES_MAX + 16];
+	int keep[2 * FS_ENTRIES_MAX + CGROUP_HIERARCHIES_MAX + SLOT_LOCKS_MAX + 16];
 	size_t n = 0;
 	const int some[] = { 0,
 		             1,
 		             2,
 		             control_fd,
-		             s->slots_fd,
 		             box->listen_fd,
 		             box->init_exe_fd,
 		             box->skeleton_fd,
@@ -312,8 +312,21 @@ static int keep_own(struct sandbox *s, int control_fd)
 	}
 	for (size_t i = 0; i < box->cgroup.n_trees; i++)
 		keep[n++] = box->cgroup.trees[i].tasks_fd;
+	for (size_t i = 0; i < s->locks.n; i++) /* own_fd could do more */
+		keep[n++] = s->locks.at[i].given_fd;
 	int r = child_keep(keep, n);
 	return r < 0 ? r : os_reset_signals();
+}
+
+/* In the child of a launcher that has no others: the rest is the same for both. */
+static int drop_ours(struct sandbox *s)
+{
+	for (size_t i = 0; i < s->locks.n; i++)
+		fd_close(&s->locks.at[i].own_fd);
+	fd_close(&s->gate_fd);
+	fd_close(&s->slots_fd);
+	fd_close(&s->run_fd);
+	return 0;
 }
 
 /* In the child, before it is a monitor: says why in the words of one. */
@@ -344,7 +357,7 @@ static int make_monitor(struct sandbox *s, struct err *e)
 		return err_sys(e, -pid, "clone");
 	if (pid == 0) {
 		fd_close(&ours); /* or it would never see the client go */
-		int kept = s->order->kit ? keep_own(s, theirs) : 0;
+		int kept = s->order->kit ? keep_own(s, theirs) : drop_ours(s);
 		if (kept < 0)
 			give_up(theirs, -kept);
 		s->order->monitor(&s->box, theirs);
@@ -433,7 +446,9 @@ int launcher_start(struct sandbox *s, const struct plan *plan, const struct laun
 		.plan = plan, .host = host, .listen_fd = -1, .monitor = monitor
 	};
 
-	*s = (struct sandbox){ .run_fd = -1, .slots_fd = -1, .slot = -1, .control_fd = -1 };
+	*s = (struct sandbox){
+		.run_fd = -1, .slots_fd = -1, .gate_fd = -1, .slot = -1, .control_fd = -1
+	};
 	int r = run_stages(s, &order, e);
 	if (r < 0)
 		undo_all(s);
@@ -443,23 +458,25 @@ int launcher_start(struct sandbox *s, const struct plan *plan, const struct laun
 
 /* ---- many ---------------------------------------------------------------------------- */
 
-int launcher_take_slot(int run_fd, struct launcher_hold *hold, struct err *e)
+int launcher_take_slot(const struct launcher_kit *kit, struct launcher_hold *hold, struct err *e)
 {
-	AUTO(fd_close) int slots = slot_open(run_fd, e);
-	int slot = slots < 0 ? -1 : slot_take(slots, e);
+	struct slot_locks locks = { 0 };
+	int slot = slot_take(kit->slots_fd, &locks, e);
 
 	if (slot < 0)
 		return -1;
-	*hold =
-	    (struct launcher_hold){ .slots_fd = fd_take(&slots), .slot = slot, .control_fd = -1 };
+	*hold = (struct launcher_hold){ .locks = locks, .slot = slot, .control_fd = -1 };
 	return 0;
 }
 
 int launcher_build(const struct launcher_order *order, struct launcher_hold *hold, struct err *e)
 {
-	struct sandbox s = {
-		.run_fd = -1, .slots_fd = hold->slots_fd, .slot = hold->slot, .control_fd = -1
-	};
+	struct sandbox s = { .run_fd = -1,
+		             .slots_fd = -1,
+		             .gate_fd = -1,
+		             .locks = hold->locks,
+		             .slot = hold->slot,
+		             .control_fd = -1 };
 	int r = run_stages(&s, order, e);
 
 	if (r < 0 && s.monitor_pid > 0)
@@ -469,32 +486,32 @@ int launcher_build(const struct launcher_order *order, struct launcher_hold *hol
 	hold->pid = s.monitor_pid;
 	hold->control_fd = fd_take(&s.control_fd);
 	/* The rest was for the monitor: it has its own by now. */
+	slot_locks_give(&hold->locks);
 	undo_init(&s);
 	undo_trees(&s);
 	cgroup_done(&s.box.cgroup);
 	return r;
 }
 
-bool launcher_take_dead(int run_fd, int slot, struct launcher_hold *hold)
+bool launcher_take_dead(const struct launcher_kit *kit, int slot, struct launcher_hold *hold)
 {
-	struct err e;
-	AUTO(fd_close) int slots = slot_open(run_fd, &e);
+	struct slot_locks locks = { 0 };
 
-	if (slots < 0 || !slot_take_this(slots, slot))
+	if (!slot_take_this(kit->slots_fd, slot, &locks))
 		return false;
-	*hold =
-	    (struct launcher_hold){ .slots_fd = fd_take(&slots), .slot = slot, .control_fd = -1 };
+	*hold = (struct launcher_hold){ .locks = locks, .slot = slot, .control_fd = -1 };
 	return true;
 }
 
-bool launcher_end_round(struct launcher_hold *hold, const struct cgroup *host)
+bool launcher_end_round(const struct launcher_kit *kit, struct launcher_hold *hold,
+                        const struct cgroup *host)
 {
 	struct cgroup cg = *host;
 
 	snprintf(cg.name, sizeof cg.name, "%d", hold->slot);
 	if (cgroup_remove(&cg) > 0 && (cgroup_kill(&cg, 0) < 0 || cgroup_remove(&cg) > 0))
 		return false;
-	fd_close(&hold->slots_fd);
+	slot_locks_end(kit->slots_fd, &hold->locks);
 	fd_close(&hold->control_fd);
 	hold->slot = -1;
 	return true;
@@ -515,7 +532,9 @@ static void sweep_name(const char *name, void *arg)
 	char *end;
 	long slot = strtol(name, &end, 10);
 
-	if (*end || slot < 0 || slot >= SLOT_COUNT || !slot_take_this(w->slots_fd, (int)slot))
+	AUTO(slot_locks_done) struct slot_locks lock = { 0 };
+	if (*end || slot < 0 || slot >= SLOT_COUNT ||
+	    !slot_take_this(w->slots_fd, (int)slot, &lock))
 		return;
 	struct cgroup cg = *w->host;
 	snprintf(cg.name, sizeof cg.name, "%s", name);
@@ -525,7 +544,7 @@ static void sweep_name(const char *name, void *arg)
 	if (w->found)
 		w->found(what, is_gone);
 	w->count++;
-	slot_release(w->slots_fd, (int)slot);
+	slot_locks_end(w->slots_fd, &lock);
 }
 
 int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what, bool is_gone))
@@ -535,9 +554,10 @@ int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what,
 	bool is_root = false;
 	AUTO(fd_close) int run = launcher_mode(&is_root, &e) < 0 ? -1 : slot_run_dir(is_root, &e);
 	AUTO(fd_close) int slots = run < 0 ? -1 : slot_open(run, &e);
+	AUTO(fd_close) int gate = slots < 0 ? -1 : slot_share(slots, &e);
 	struct sweep w = { .slots_fd = slots, .dry_run = dry_run, .host = &host, .found = found };
 
-	if (slots < 0)
+	if (gate < 0)
 		return -1;
 	if (cgroup_find(&host, is_root) < 0)
 		return -1;
@@ -545,9 +565,11 @@ int launcher_sweep(bool dry_run, bool with_base, void (*found)(const char *what,
 	cgroup_each_name(&host, sweep_name, &w);
 	if (with_base)
 		w.count += vaults_sweep(run, slots, dry_run, found);
-	if (with_base && !dry_run && slot_alone(slots)) {
+	if (with_base && !dry_run && slot_alone(slots, gate)) {
 		cgroup_remove_base(&host);
 		skeleton_remove_all(run);
 	}
+	if (with_base && !dry_run)
+		slot_remove_free(slots);
 	return w.count;
 }

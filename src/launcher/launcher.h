@@ -8,12 +8,13 @@
 #pragma once
 
 #include "engine/box.h"
+#include "launcher/slot.h"
 
 struct sandbox {
 	struct box box;
-	int run_fd;                         /* the run folder */
-	int slots_fd;                       /* holds the lock of the slot */
+	int run_fd, slots_fd, gate_fd;      /* only of a launcher that makes no other */
 	int slot;                           /* -1: none */
+	struct slot_locks locks;            /* the slot's, and of the workspaces that it has */
 	pid_t monitor_pid;                  /* 0: none */
 	int control_fd;                     /* the client's end of the channel (wire/channel.h) */
 	const struct launcher_order *order; /* while it is built */
@@ -29,9 +30,9 @@ struct launcher_host {
 	struct cgroup cgroup;
 };
 
-/* What is the same for every sandbox of this host; launcher/kit.h keeps it. */
+/* What is the same for every sandbox of this host; launcher/kit.h keeps it, and the gate. */
 struct launcher_kit {
-	int run_fd, init_exe_fd, skeleton_fd;
+	int run_fd, slots_fd, init_exe_fd, skeleton_fd;
 	struct proof_host host; /* what must not be found inside */
 	bool
 	    is_oom_plain; /* the launcher is neither favoured nor sacrificed when memory is short */
@@ -61,22 +62,25 @@ int launcher_start(struct sandbox *s, const struct plan *plan, const struct laun
 
 /* What is left of a sandbox in its launcher once it runs. */
 struct launcher_hold {
-	int slots_fd, slot; /* -1: none */
-	pid_t pid;          /* 0: none */
+	struct slot_locks locks; /* as in struct sandbox */
+	int slot;                /* -1: none */
+	pid_t pid;               /* 0: none */
 	int control_fd;
 };
 
 /* A slot for what is built next; nothing is left on failure. */
-int launcher_take_slot(int run_fd, struct launcher_hold *hold, struct err *e) MUST_USE;
+int launcher_take_slot(const struct launcher_kit *kit, struct launcher_hold *hold,
+                       struct err *e) MUST_USE;
 /* As launcher_start(), in the slot of `hold`. After a failure there may be a monitor, killed: in
  * any case `hold` is to be ended. Never waits for a sandbox. */
 int launcher_build(const struct launcher_order *order, struct launcher_hold *hold,
                    struct err *e) MUST_USE;
 /* The monitor was waited for, or was never a child: kills and removes what can be. True when all
  * is gone; the slot is free then. Else to be called again in a moment. */
-bool launcher_end_round(struct launcher_hold *hold, const struct cgroup *host);
+bool launcher_end_round(const struct launcher_kit *kit, struct launcher_hold *hold,
+                        const struct cgroup *host);
 /* Takes a slot whose sandbox is dead, to be ended; false when it lives. */
-bool launcher_take_dead(int run_fd, int slot, struct launcher_hold *hold);
+bool launcher_take_dead(const struct launcher_kit *kit, int slot, struct launcher_hold *hold);
 
 /* Waits for the monitor; kills and removes whatever is left of the sandbox. */
 void launcher_end(struct sandbox *s);

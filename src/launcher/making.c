@@ -88,7 +88,8 @@ static void making_free(struct making *m)
 static void making_fail(struct making *m, const struct err *e)
 {
 	server_fail(m->server, m->tag, e);
-	fd_close(&m->hold.slots_fd); /* nothing was built in its slot */
+	/* Nothing was built in its slot. */
+	slot_locks_end(m->server->kit.common.slots_fd, &m->hold.locks);
 	making_free(m);
 }
 
@@ -142,7 +143,7 @@ static int ask_for_mount(struct making *m, uint64_t workspace,
 		e->sys = EPIPE; /* it was, a moment ago: its keeper died */
 		return -1;
 	}
-	if (slot_share_work(m->hold.slots_fd, work, e) < 0)
+	if (slot_share_work(s->kit.common.slots_fd, work, &m->hold.locks, e) < 0)
 		return -1;
 	m->ask = (struct vault_ask){ .done = done };
 	m->deadline_ms = now + MOUNT_MS_MAX;
@@ -203,10 +204,9 @@ void making_begin(struct server *s, const struct launch_packet *p)
 	m->order = (struct launcher_order){
 		.host = &s->kit.host, .kit = &s->kit.common, .monitor = s->monitor, .listen_fd = -1
 	};
-	m->hold.slots_fd = -1;
 	if (order_read(p, &from, &m->plan, &m->order, &e) < 0 ||
 	    kit_refresh(&s->kit, server_now(), &e) < 0 ||
-	    launcher_take_slot(s->kit.common.run_fd, &m->hold, &e) < 0 ||
+	    launcher_take_slot(&s->kit.common, &m->hold, &e) < 0 ||
 	    (m->order.workspace && ask_for_work(m, &e) < 0))
 		making_fail(m, &e);
 	else if (!m->order.workspace)
@@ -287,7 +287,7 @@ void making_drop(struct server *s)
 
 		s->makings = m->next;
 		vaults_cancel(&s->vaults, &m->ask);
-		fd_close(&m->hold.slots_fd);
+		slot_locks_end(s->kit.common.slots_fd, &m->hold.locks);
 		making_free(m);
 	}
 	while (s->openings) {

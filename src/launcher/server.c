@@ -703,7 +703,7 @@ static int open_all(struct server *s, struct err *e)
 		                     .changed = vaults_changed,
 		                     .is_root = s->kit.host.is_root,
 		                     .cgroup = &s->kit.host.cgroup,
-		                     .run_fd = s->kit.common.run_fd,
+		                     .slots_fd = s->kit.common.slots_fd,
 		                     .vt_fd = s->dirs.vt_fd,
 		                     .trees_fd = s->dirs.trees_fd,
 		                     .blobs_fd = s->dirs.blobs_fd,
@@ -721,8 +721,8 @@ static void close_all(struct server *s)
 		out_free(o);
 	}
 	for (size_t i = 0; i < COUNT(s->live); i++)
-		if (s->live[i]) { /* its monitor has its own lock */
-			fd_close(&s->live[i]->hold.slots_fd);
+		if (s->live[i]) { /* its monitor has its own locks */
+			slot_locks_done(&s->live[i]->hold.locks);
 			free(s->live[i]);
 		}
 	for (size_t i = 0; i < s->opener.n_tops; i++)

@@ -1,5 +1,7 @@
 #include "launcher/slot.h"
 
+#include <assert.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +13,9 @@
 #include "os/proc.h"
 #include "os/unix.h"
 
-#define GATE SLOT_COUNT /* the byte after the slots; then those of workspaces */
+#define GATE "gate"
+#define NAME_BYTES sizeof((struct slot_lock *)0)->name
+#define TRIES 8 /* against others who remove what is opened here */
 
 int slot_own_dir(const char *path, mode_t mode, struct err *e)
 {
@@ -59,41 +63,208 @@ int slot_run_dir(bool is_root, struct err *e)
 	return slot_own_dir(path, 0711, e); /* others pass, to the skeleton, and see nothing */
 }
 
+/* ---- the folder of lock files --------------------------------------------------------- */
+
+/* Versions before had a file of that name, with a lock on a byte for each number: whoever held
+ * one still has the number, and this version would not see it. */
+static int remove_old(int run_fd, struct err *e)
+{
+	char self[32], path[PATH_TEXT_MAX];
+	AUTO(fd_close) int file = os_openat(run_fd, "slots", O_RDWR | O_NOFOLLOW, 0);
+
+	if (file == -ENOENT || file == -EISDIR) /* another launcher was here before us */
+		return 0;
+	int r = file < 0 ? file : os_any_locked(file);
+	if (r == 1) {
+		snprintf(self, sizeof self, "/proc/self/fd/%d", run_fd);
+		if (os_readlinkat(AT_FDCWD, self, path, sizeof path) < 0)
+			snprintf(path, sizeof path, "the run folder");
+		return err_new(e, ERR_DENIED,
+		               "sandboxes of an older version live and hold %s/slots; end them, "
+		               "or: fuser -k %s/slots",
+		               path, path);
+	}
+	if (r >= 0)
+		r = os_unlinkat(run_fd, "slots");
+	return r < 0 && r != -ENOENT && r != -EISDIR ? err_sys(e, -r, "replace the lock file") : 0;
+}
+
 int slot_open(int run_fd, struct err *e)
 {
-	int fd = os_openat(run_fd, "slots", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+	int fd = -ENOTDIR;
 
-	return fd < 0 ? err_sys(e, -fd, "open the lock file") : fd;
+	for (int i = 0; i < TRIES && fd == -ENOTDIR; i++) {
+		int r = os_mkdirat(run_fd, "slots", 0700);
+
+		if (r < 0 && r != -EEXIST)
+			return err_sys(e, -r, "make the folder of lock files");
+		fd = os_openat(run_fd, "slots", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+		if (fd == -ENOTDIR && remove_old(run_fd, e) < 0)
+			return -1;
+	}
+	return fd < 0 ? err_sys(e, -fd, "open the folder of lock files") : fd;
 }
+
+static bool is_number(const char *name)
+{
+	const char *digits = name[0] == 'w' ? name + 1 : name;
+
+	return digits[0] && strspn(digits, "0123456789") == strlen(digits);
+}
+
+/* False as soon as `look` says so, or when the folder cannot be opened. */
+static bool each_number(int slots_fd, bool (*look)(int slots_fd, const char *name))
+{
+	int again = os_openat(slots_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = again < 0 ? NULL : fdopendir(again);
+	bool is_good = dir != NULL;
+
+	for (struct dirent *d = dir ? readdir(dir) : NULL; d && is_good; d = readdir(dir))
+		is_good = !is_number(d->d_name) || look(slots_fd, d->d_name);
+	if (dir)
+		closedir(dir);
+	return is_good;
+}
+
+static bool is_free(int slots_fd, const char *name)
+{
+	AUTO(fd_close) int fd = os_openat(slots_fd, name, O_RDONLY | O_NOFOLLOW, 0);
+
+	return fd == -ENOENT || (fd >= 0 && os_any_locked(fd) == 0);
+}
+
+/* ---- the gate -------------------------------------------------------------------------- */
 
 int slot_share(int slots_fd, struct err *e)
 {
-	int r = os_lock_shared(slots_fd, GATE);
+	AUTO(fd_close) int fd = os_openat(slots_fd, GATE, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+	int r = fd < 0 ? fd : os_lock_shared(fd, 0);
 
-	return r < 0 ? err_sys(e, -r, "lock the run folder") : 0;
+	return r < 0 ? err_sys(e, -r, "lock the run folder") : fd_take(&fd);
 }
 
-bool slot_alone(int slots_fd)
+/* The share goes first: of two launchers that ask at once, one is to be alone. */
+bool slot_alone(int slots_fd, int gate_fd)
 {
-	return os_lock_byte(slots_fd, GATE) == 0;
+	(void)os_unlock_byte(gate_fd, 0);
+	if (os_lock_byte(gate_fd, 0) < 0)
+		return false;
+	if (each_number(slots_fd, is_free))
+		return true;
+	(void)os_unlock_byte(gate_fd, 0); /* closing it does the same */
+	return false;
 }
 
-bool slot_take_this(int slots_fd, int slot)
+/* ---- numbers --------------------------------------------------------------------------- */
+
+static void slot_name(int slot, char out[NAME_BYTES])
 {
-	return os_lock_byte(slots_fd, slot) == 0;
+	snprintf(out, NAME_BYTES, "%d", slot);
 }
 
-int slot_take(int slots_fd, struct err *e)
+static void work_name(int work, char out[NAME_BYTES])
+{
+	snprintf(out, NAME_BYTES, "w%d", work);
+}
+
+static bool has_name(int fd)
+{
+	struct stat st;
+
+	return os_fstatat(fd, "", &st, AT_EMPTY_PATH) >= 0 && st.st_nlink > 0;
+}
+
+/* A description with an exclusive lock; -EAGAIN: somebody has the number. */
+static int lock_file(int slots_fd, const char *name, int how)
+{
+	for (int i = 0; i < TRIES; i++) {
+		AUTO(fd_close)
+		int fd = os_openat(slots_fd, name, O_RDWR | O_NOFOLLOW | how, 0600);
+		int r = fd < 0 ? fd : os_lock_byte(fd, 0);
+
+		if (r < 0)
+			return r;
+		if (has_name(fd)) /* else whoever had it removed it before we had the lock */
+			return fd_take(&fd);
+	}
+	return -EAGAIN;
+}
+
+/* A description with a shared lock, and no right to more. */
+static int share_file(int slots_fd, const char *name)
+{
+	AUTO(fd_close) int fd = os_openat(slots_fd, name, O_RDONLY | O_NOFOLLOW, 0);
+	int r = fd < 0 ? fd : os_lock_shared(fd, 0);
+
+	return r < 0 ? r : fd_take(&fd);
+}
+
+static void add_lock(struct slot_locks *l, const char *name, int own_fd, int given_fd)
+{
+	struct slot_lock *lock = &l->at[l->n++];
+
+	assert(l->n <= SLOT_LOCKS_MAX);
+	*lock = (struct slot_lock){ .own_fd = own_fd, .given_fd = given_fd };
+	snprintf(lock->name, sizeof lock->name, "%s", name);
+}
+
+/* 0 or -errno; -EAGAIN: somebody has it. */
+static int take_number(int slots_fd, const char *name, struct slot_locks *l)
+{
+	AUTO(fd_close) int own = lock_file(slots_fd, name, O_CREAT);
+	/* The kernel turns the one lock into the other: nobody comes between. */
+	int r = own < 0 ? own : os_lock_shared(own, 0);
+	int given = r < 0 ? r : share_file(slots_fd, name);
+
+	if (given < 0)
+		return given;
+	add_lock(l, name, fd_take(&own), given);
+	return 0;
+}
+
+/* True when nobody has the number, and nobody made the file anew. */
+static bool remove_file(int slots_fd, const char *name)
+{
+	AUTO(fd_close) int fd = lock_file(slots_fd, name, 0);
+
+	if (fd >= 0)
+		(void)os_unlinkat(slots_fd, name); /* or it stays: free all the same */
+	return fd >= 0 || fd == -ENOENT;
+}
+
+static bool remove_if_free(int slots_fd, const char *name)
+{
+	(void)remove_file(slots_fd, name);
+	return true;
+}
+
+void slot_remove_free(int slots_fd)
+{
+	(void)each_number(slots_fd, remove_if_free);
+}
+
+bool slot_take_this(int slots_fd, int slot, struct slot_locks *l)
+{
+	char name[NAME_BYTES];
+
+	slot_name(slot, name);
+	int fd = lock_file(slots_fd, name, O_CREAT);
+	if (fd >= 0)
+		add_lock(l, name, fd, -1);
+	return fd >= 0;
+}
+
+int slot_take(int slots_fd, struct slot_locks *l, struct err *e)
 {
 	static unsigned int taken; /* a launcher that makes many need not pass by them each time */
 	int first = (int)(((unsigned int)getpid() + taken++) % SLOT_COUNT);
 
-	if (slot_share(slots_fd, e) < 0)
-		return -1;
 	for (int i = 0; i < SLOT_COUNT; i++) {
 		int slot = (first + i) % SLOT_COUNT;
-		int r = os_lock_byte(slots_fd, slot);
+		char name[NAME_BYTES];
 
+		slot_name(slot, name);
+		int r = take_number(slots_fd, name, l);
 		if (r == 0)
 			return slot;
 		if (r != -EAGAIN)
@@ -102,41 +273,61 @@ int slot_take(int slots_fd, struct err *e)
 	return err_new(e, ERR_LIMIT, "all %d slots are in use", SLOT_COUNT);
 }
 
-void slot_release(int slots_fd, int slot)
+void slot_locks_give(struct slot_locks *l)
 {
-	(void)os_unlock_byte(slots_fd, slot); /* closing the file does the same */
+	for (size_t i = 0; i < l->n; i++)
+		fd_close(&l->at[i].given_fd);
+}
+
+void slot_locks_done(struct slot_locks *l)
+{
+	slot_locks_give(l);
+	while (l->n > 0)
+		fd_close(&l->at[--l->n].own_fd);
+}
+
+void slot_locks_end(int slots_fd, struct slot_locks *l)
+{
+	slot_locks_give(l);
+	for (size_t i = 0; i < l->n; i++) /* of a workspace that others have, the lock fails */
+		if (os_lock_byte(l->at[i].own_fd, 0) >= 0)
+			(void)os_unlinkat(slots_fd, l->at[i].name);
+	slot_locks_done(l);
 }
 
 /* ---- workspaces ---------------------------------------------------------------------- */
-
-uint64_t slot_work_byte(int work)
-{
-	return (uint64_t)GATE + 1 + (uint64_t)work;
-}
 
 uint32_t slot_work_id(int work)
 {
 	return SLOT_WORK_ID_BASE + (uint32_t)work * SLOT_ID_COUNT;
 }
 
-int slot_share_work(int slots_fd, int work, struct err *e)
+int slot_share_work(int slots_fd, int work, struct slot_locks *l, struct err *e)
 {
-	int r = os_lock_shared(slots_fd, (off_t)slot_work_byte(work));
+	char name[NAME_BYTES];
 
-	return r < 0 ? err_sys(e, -r, "lock the ids of a workspace") : 0;
+	work_name(work, name);
+	AUTO(fd_close) int own = share_file(slots_fd, name);
+	int given = own < 0 ? own : share_file(slots_fd, name);
+	if (given < 0)
+		return err_sys(e, -given, "lock the ids of a workspace");
+	add_lock(l, name, fd_take(&own), given);
+	return 0;
 }
 
-int slot_take_work(int slots_fd, struct err *e)
+int slot_take_work(int slots_fd, struct slot_locks *l, struct err *e)
 {
 	static unsigned int taken; /* one that was left a moment ago may still be unmounted */
 	int first = (int)(((unsigned int)getpid() + taken++) % SLOT_WORK_COUNT);
 
 	for (int i = 0; i < SLOT_WORK_COUNT; i++) {
 		int work = (first + i) % SLOT_WORK_COUNT;
-		int r = os_lock_byte(slots_fd, (off_t)slot_work_byte(work));
+		char name[NAME_BYTES];
 
-		if (r == 0) /* the kernel turns the one lock into the other; nobody comes between */
-			return slot_share_work(slots_fd, work, e) < 0 ? -1 : work;
+		work_name(work, name);
+		int r = take_number(slots_fd, name, l);
+		if (r == 0)
+			return work;
 		if (r != -EAGAIN)
 			return err_sys(e, -r, "lock the ids of a workspace");
 	}
@@ -145,7 +336,18 @@ int slot_take_work(int slots_fd, struct err *e)
 
 bool slot_work_is_free(int slots_fd, int work)
 {
-	return os_byte_locked(slots_fd, (off_t)slot_work_byte(work)) == 0;
+	char name[NAME_BYTES];
+
+	work_name(work, name);
+	return is_free(slots_fd, name);
+}
+
+bool slot_work_clear(int slots_fd, int work)
+{
+	char name[NAME_BYTES];
+
+	work_name(work, name);
+	return remove_file(slots_fd, name);
 }
 
 uint32_t slot_end_wait_ms(int slot)

@@ -2,16 +2,28 @@
  * slot.h - who owns which number.
  *
  * A slot is a number that no other living sandbox of this host (or of this user, rootless) has.
- * It names the cgroup and, in root mode, selects the range of ids. It is one byte of a lock
- * file: the kernel gives it back when the launcher and the monitor are both gone, however they
- * went. What is found under the name of a free slot is a leftover.
+ * It names the cgroup and, in root mode, selects the range of ids. What is found under the name of
+ * a free slot is a leftover.
  *
  * A workspace that is open has a number as well, of a second row: an overlay cannot be mapped, so
- * all sandboxes that have it share its ids. Whoever has the mount holds a shared lock on the byte:
- * the keeper of the storage, every monitor. It is nobody else's until the last of them is gone.
+ * all sandboxes that have it share its ids. The keeper of its storage has the number, and so has
+ * every sandbox with the mount.
  *
- * One more byte is the gate: whoever has or takes a slot shares it, whoever removes what all
- * sandboxes use (the skeleton, caisson/ of the cgroups) has it alone.
+ * RUN/slots/ has an empty file for each number: N of a slot, wN of a workspace. A number is taken
+ * while somebody holds a lock on its file, and the kernel gives it back when launcher and monitor
+ * (keeper) are both gone, however they went. To take a number is to make the file if there is none,
+ * to lock it exclusively, which fails while anybody holds it, and to turn that into a shared lock.
+ * A launcher with the exclusive lock may remove the file; so a file counts only if it still has a
+ * name once it is locked.
+ *
+ * Launcher and monitor hold a number by descriptions of their own. The monitor's is open for
+ * reading: a monitor that fell can lock no other number, cannot keep anybody from a lock on its
+ * own but by living, cannot write to the file, and cannot give up what its launcher holds.
+ *
+ * RUN/slots/gate is for launchers: shared by those who have sandboxes or take numbers, locked
+ * exclusively by the one that removes what all sandboxes use (the skeleton, caisson/ of the
+ * cgroups). A monitor outlives its launcher without the gate, so to be alone is to have the gate
+ * and to find no number taken.
  */
 #pragma once
 
@@ -27,24 +39,47 @@
 	0x60000000u /* of workspaces; the last range of this row has our own ids */
 #define SLOT_WORK_COUNT 4095
 
+/* A number that is held: by the launcher, and by the monitor or keeper that gets given_fd (-1
+ * then). */
+struct slot_lock {
+	int own_fd, given_fd;
+	char name[8]; /* of the file */
+};
+/* Held by one sandbox: its slot, and the workspaces that are mounted in it. Zero is empty. */
+#define SLOT_LOCKS_MAX 3
+struct slot_locks {
+	struct slot_lock at[SLOT_LOCKS_MAX];
+	size_t n;
+};
+void slot_locks_give(struct slot_locks *l); /* the monitor has its descriptions: closes ours */
+void slot_locks_done(struct slot_locks *l); /* closes all */
+/* The same, and removes the files of numbers that nobody else has. */
+void slot_locks_end(int slots_fd, struct slot_locks *l);
+
 /* The folder of this host (or user): slots and skeleton. Made when absent. */
 int slot_run_dir(bool is_root, struct err *e) MUST_USE;
-int slot_open(int run_fd, struct err *e) MUST_USE;    /* the lock file */
-int slot_share(int slots_fd, struct err *e) MUST_USE; /* the gate; waits for who has it alone */
-bool slot_alone(int slots_fd);                        /* the gate: false when anybody shares it */
-int slot_take(int slots_fd, struct err *e) MUST_USE;  /* the slot's number; shares the gate too */
-bool slot_take_this(int slots_fd, int slot);          /* false: in use */
-void slot_release(int slots_fd, int slot);
+/* RUN/slots; made when absent. Refuses while sandboxes of a version live that had a file there. */
+int slot_open(int run_fd, struct err *e) MUST_USE;
+/* A description that shares the gate until it is closed; waits for who has it alone. Needed from
+ * before a number is taken until somebody else holds it, or it is given back. */
+int slot_share(int slots_fd, struct err *e) MUST_USE;
+/* Gives up the share, and takes the gate exclusively unless anybody shares it or has a number. */
+bool slot_alone(int slots_fd, int gate_fd);
+void slot_remove_free(int slots_fd); /* the files of numbers that nobody has */
 
-/* The number of a workspace that is to be opened: one that nobody has. Shared from then on. */
-int slot_take_work(int slots_fd, struct err *e) MUST_USE;
-/* One more who has it, while another does. */
-int slot_share_work(int slots_fd, int work, struct err *e) MUST_USE;
-bool slot_work_is_free(int slots_fd, int work); /* nobody but we ourselves has it */
-uint64_t slot_work_byte(int work);              /* of the lock file */
-uint32_t slot_work_id(int work);                /* host id of root inside */
-bool slot_is_id(uid_t id);                      /* of any sandbox */
-#define SLOT_LEAST_ID SLOT_WORK_ID_BASE         /* nobody of a sandbox has a lower one */
+int slot_take(int slots_fd, struct slot_locks *l, struct err *e) MUST_USE; /* the slot's number */
+/* To end what was left in it: exclusively, and for no monitor. False: in use. */
+bool slot_take_this(int slots_fd, int slot, struct slot_locks *l);
+
+/* The number of a workspace that is to be opened: one that nobody has. */
+int slot_take_work(int slots_fd, struct slot_locks *l, struct err *e) MUST_USE;
+/* Another holder, while there is one. */
+int slot_share_work(int slots_fd, int work, struct slot_locks *l, struct err *e) MUST_USE;
+bool slot_work_is_free(int slots_fd, int work);
+bool slot_work_clear(int slots_fd, int work); /* is free, and now without a file */
+uint32_t slot_work_id(int work);              /* host id of root inside */
+bool slot_is_id(uid_t id);                    /* of any sandbox */
+#define SLOT_LEAST_ID SLOT_WORK_ID_BASE       /* nobody of a sandbox has a lower one */
 
 /* When a daemon dies, all sandboxes that die with it notice at once. How long the one of this slot
  * waits: never more than SLOT_ENDS_AT_ONCE have the same time (core/pace.h has the reason). */

@@ -201,7 +201,7 @@ static int watch_it(struct vault *v, int fd, struct err *e)
 	return r < 0 ? err_sys(e, -r, "watch the keeper of a workspace") : 0;
 }
 
-static int launch(struct vault *v, int locks_fd, struct err *e)
+static int launch(struct vault *v, int lock_fd, struct err *e)
 {
 	const struct vaults *all = v->all;
 	char name[NAME_BYTES];
@@ -220,8 +220,8 @@ static int launch(struct vault *v, int locks_fd, struct err *e)
 		         [VAULT_BLOBS_FD - 4] = all->blobs_fd,
 		         [VAULT_VOLUMES_FD - 4] = all->vol_fd,
 		         [VAULT_LISTEN_FD - 4] = listening,
-		         [VAULT_LOCKS_FD - 4] = locks_fd },
-		.n_fds = VAULT_LOCKS_FD - 3,
+		         [VAULT_LOCK_FD - 4] = lock_fd },
+		.n_fds = VAULT_LOCK_FD - 3,
 	};
 	int fd = helper_start(&h, &pid, e);
 
@@ -231,18 +231,17 @@ static int launch(struct vault *v, int locks_fd, struct err *e)
 	return -1;
 }
 
-/* The lock on its number goes to it: it holds it as long as it lives. */
+/* A share of its number goes to it, which it holds as long as it lives; ours ends here. */
 static int start(struct vault *v, struct err *e)
 {
-	AUTO(fd_close) int locks = slot_open(v->all->run_fd, e);
+	AUTO(slot_locks_done) struct slot_locks locks = { 0 };
 
-	if (locks < 0)
-		return -1;
-	v->work = slot_take_work(locks, e);
+	v->work = slot_take_work(v->all->slots_fd, &locks, e);
 	if (v->work < 0)
 		return -1;
-	if (launch(v, locks, e) == 0)
+	if (launch(v, locks.at[0].given_fd, e) == 0)
 		return 0;
+	slot_locks_end(v->all->slots_fd, &locks);
 	v->work = -1;
 	return err_wrap(e, "start the keeper of a workspace");
 }
@@ -274,7 +273,6 @@ static void fill_open(const struct vault *v, int ids, const struct vault_open *o
 {
 	*out = *o;
 	out->ids_of = 0;
-	out->lock_byte = slot_work_byte(v->work);
 	if (v->all->is_root) {
 		out->id_base = slot_work_id(ids);
 		out->n_ids = BOX_IDS;
@@ -332,12 +330,10 @@ static bool is_sane(struct vaults *all, const struct vault_open *o)
 static bool is_clear(struct vault *v)
 {
 	char name[NAME_BYTES];
-	struct err e;
 
 	if (v->work < 0)
 		return true;
-	AUTO(fd_close) int locks = slot_open(v->all->run_fd, &e);
-	if (locks < 0 || !slot_work_is_free(locks, v->work))
+	if (!slot_work_clear(v->all->slots_fd, v->work))
 		return false;
 	name_of(v, name);
 	(void)os_unlinkat(v->all->vt_fd, name);

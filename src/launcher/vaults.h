@@ -22,7 +22,7 @@ struct vaults {
 	struct loop *loop;
 	bool is_root;
 	const struct cgroup *cgroup; /* launcher/helper.h */
-	int run_fd;                  /* the host's: the lock file */
+	int slots_fd;                /* launcher/slot.h; the gate is shared */
 	int vt_fd;
 	int trees_fd, blobs_fd, vol_fd;
 	void (*changed)(struct vaults *all); /* after each event: vaults_due() may be another */
@@ -34,7 +34,7 @@ struct vault_ask {
 	struct vault_ask *next;
 	uint32_t tag;
 	bool is_second; /* the one that it was asked of died over it */
-	/* Borrowed: to be opened, or the same already; ids and lock_byte are filled in here. The
+	/* Borrowed: to be opened, or the same already; the ids are filled in here. The
 	 * answer is a new socket for a client of it. NULL: the answer is a mount. */
 	const struct vault_open *open;
 	/* Once. `fd` is the callee's to take; -1 with `e`. */

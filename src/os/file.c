@@ -174,35 +174,32 @@ int os_close_range(unsigned int first, unsigned int last, unsigned int flags)
 	return os_ret(syscall(SYS_close_range, first, last, flags));
 }
 
-static int byte_lock(int fd, int command, short type, struct flock *lock, off_t byte)
+static int byte_lock(int fd, short type, off_t byte)
 {
-	*lock = (struct flock){ .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
-	return os_ret(fcntl(fd, command, lock));
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+
+	return os_ret(fcntl(fd, F_OFD_SETLK, &lock));
 }
 
 int os_lock_byte(int fd, off_t byte)
 {
-	struct flock lock;
-
 	OS_FAULT("fcntl");
-	int r = byte_lock(fd, F_OFD_SETLK, F_WRLCK, &lock, byte);
+	int r = byte_lock(fd, F_WRLCK, byte);
 	return r == -EACCES ? -EAGAIN : r;
 }
 
 int os_unlock_byte(int fd, off_t byte)
 {
-	struct flock lock;
-
 	OS_FAULT("fcntl");
-	return byte_lock(fd, F_OFD_SETLK, F_UNLCK, &lock, byte);
+	return byte_lock(fd, F_UNLCK, byte);
 }
 
-int os_byte_locked(int fd, off_t byte)
+int os_any_locked(int fd)
 {
-	struct flock lock;
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET }; /* every byte */
 
 	OS_FAULT("fcntl");
-	int r = byte_lock(fd, F_OFD_GETLK, F_WRLCK, &lock, byte);
+	int r = os_ret(fcntl(fd, F_OFD_GETLK, &lock));
 	return r < 0 ? r : lock.l_type != F_UNLCK;
 }
 

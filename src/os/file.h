@@ -32,9 +32,9 @@ int os_pipe(int fds[2], int flags);
 int os_pipe_size(int fd, size_t bytes); /* at least; -EPERM beyond what a user may have */
 int os_dup3(int fd, int to, int flags); /* flags 0: survives execve */
 int os_close_range(unsigned int first, unsigned int last, unsigned int flags);
-int os_lock_byte(int fd, off_t byte);   /* open-file lock; -EAGAIN when another holds it */
-int os_byte_locked(int fd, off_t byte); /* 1 when another holds it, else 0 */
+int os_lock_byte(int fd, off_t byte); /* open-file lock; -EAGAIN when another holds it */
 int os_unlock_byte(int fd, off_t byte);
+int os_any_locked(int fd); /* 1 when another holds a lock on any byte, else 0 */
 
 /* One write(2) of `text` to an existing file: control files of /proc and cgroups. */
 int os_write_file(int dirfd, const char *path, const char *text);

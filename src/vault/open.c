@@ -41,7 +41,7 @@ static bool is_same(const struct vault *v, const struct vault_open *b)
 	const struct vault_open *a = &v->open;
 
 	return a->workspace == b->workspace && a->top == b->top && a->flags == b->flags &&
-	       a->id_base == b->id_base && a->n_ids == b->n_ids && a->lock_byte == b->lock_byte &&
+	       a->id_base == b->id_base && a->n_ids == b->n_ids &&
 	       trees_same_stack(v, (struct stack_of){ a->layers, a->n_layers },
 	                        (struct stack_of){ b->layers, b->n_layers });
 }

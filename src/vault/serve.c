@@ -101,7 +101,7 @@ static int receive(struct vault *v, struct watch *w, struct vault_packet *p, int
 
 bool vault_has_sandbox(const struct vault *v)
 {
-	return v->open.workspace && os_byte_locked(VAULT_LOCKS_FD, (off_t)v->open.lock_byte) != 0;
+	return v->open.workspace && os_any_locked(VAULT_LOCK_FD) != 0;
 }
 
 static bool close_all(struct vault *v, struct err *e)

@@ -123,7 +123,7 @@ static int check_vault(const struct launch_packet *p, struct err *e)
 {
 	const struct vault_open *o = &p->vault;
 
-	if (o->id_base || o->n_ids || o->lock_byte || o->flags & VAULT_ROOTLESS)
+	if (o->id_base || o->n_ids || o->flags & VAULT_ROOTLESS)
 		return wrong(e, "what is not the daemon's to say");
 	if (o->ids_of && (o->workspace == 0 || o->ids_of == o->workspace))
 		return wrong(e, "whose ids");

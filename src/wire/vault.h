@@ -17,7 +17,7 @@
  * numbers as well: blobs/ has what they hold.
  *
  * It ends, and its mount with it, when V_CLOSE says so; and by itself when for a minute it had no
- * launcher, no client, and no other process held the lock on its byte (vault_open.lock_byte).
+ * launcher, no client, and nobody else held the lock file of its number.
  *
  * Names and contents of files are hostile: nothing here interprets them, and lists of them go as
  * JSON lines into a descriptor that the asker gave: a memfd, so that nobody waits for a reader.
@@ -33,9 +33,9 @@
 #define VAULT_VOLUMES_FD 6
 #define VAULT_LISTEN_FD                                                                            \
 	7 /* SOCK_SEQPACKET: a later launcher; who connects replaces the one before */
-#define VAULT_LOCKS_FD                                                                             \
-	8 /* the file of vault_open.lock_byte; shared with nobody but the launcher                 \
-	   */
+#define VAULT_LOCK_FD                                                                              \
+	8 /* the lock file of its number (launcher/slot.h), open for reading: its own share. Each  \
+	   * sandbox that has the mount holds another */
 
 #define VAULT_LAYERS_MAX 128
 #define VAULT_AGENT_ID 1000u /* owns the root of a new tree (root mode) */
@@ -96,9 +96,8 @@ struct vault_open {
 	uint64_t top;           /* made when it is not there; 0 with VAULT_READ_ONLY */
 	uint64_t from;          /* a checkpoint that a new top begins with; 0: empty */
 	uint64_t bytes, inodes; /* VAULT_BOUNDED */
-	uint64_t lock_byte; /* of VAULT_LOCKS_FD; whoever has the mount holds a shared lock on it */
-	uint64_t ids_of;    /* L_VAULT: a workspace that is open, whose sandboxes have this one too:
-	                     * its ids. 0: ids of its own; always 0 in V_OPEN */
+	uint64_t ids_of; /* L_VAULT: a workspace that is open, whose sandboxes have this one too:
+	                  * its ids. 0: ids of its own; always 0 in V_OPEN */
 	uint32_t flags;
 	uint32_t id_base, n_ids; /* root mode: host id of root inside, and how many */
 	uint32_t n_layers;

@@ -136,7 +136,9 @@ def disk(is_root):
             tally.count(result.status)
             tally.add(size, judge(result, whole))
             launch.gc(is_root, environment)
-            left = {e.name for e in os.scandir(folder)} - {"slots"} if folder.exists() else []
+            left = {str(p.relative_to(folder)) for p in folder.glob("*")} | \
+                {str(p.relative_to(folder)) for p in folder.glob("slots/*")}
+            left -= {"slots", "slots/gate"}
             tally.add(size, [f"after gc: {name} in the run folder" for name in left])
         tally.add(size, after(tally, how, before))
     return tally

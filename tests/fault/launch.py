@@ -26,7 +26,6 @@ SLOW_SECONDS = 0.08  # of a launch: an emulated machine, or worse
 PACE_MAX = 8
 ROOTLESS_ID = 64002  # of nobody; as good as any ordinary user
 READY = "the walls stand"
-GATE = 4095  # src/launcher/slot.c: the byte after the slots
 CLEAN_SECONDS = 2
 COLD = set()        # the census of the cell before its first suite
 
@@ -358,6 +357,6 @@ def run_folder(is_root):
 def kept_warm(is_root):
     """As if somebody were launching: gc leaves what all launches share (skeleton, top of the cgroups)."""
     Launch(is_root=is_root, command=["true"], stdin="null").run()
-    with open(run_folder(is_root) / "slots", "r+b") as file:
-        fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, GATE)
+    with open(run_folder(is_root) / "slots/gate", "r+b") as file:  # src/launcher/slot.h
+        fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB, 1)
         yield

@@ -449,7 +449,8 @@ static inline bool slot_is_free(const struct fixture *f, int slot)
 	}
 	AUTO(fd_close) int slots = slot_open(run, &e);
 	CHECK(slots >= 0);
-	return slot_take_this(slots, slot);
+	AUTO(slot_locks_done) struct slot_locks lock = { 0 };
+	return slot_take_this(slots, slot, &lock);
 }
 
 static inline int ask_number(int channel, char letter)

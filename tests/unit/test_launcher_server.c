@@ -571,13 +571,16 @@ TEST(the_common_part_stays_while_a_launcher_or_a_sandbox_lives)
 	AUTO(fd_close) int run = open(path, O_PATH | O_CLOEXEC);
 	struct err e = { 0 };
 	AUTO(fd_close) int slots = slot_open(run, &e);
-	CHECK(!slot_alone(slots));
+	AUTO(fd_close) int gate = slot_share(slots, &e);
+	CHECK(!slot_alone(slots, gate));
 	daemon_exit(&f, 0);
 	CHECK_INT(launcher_status(&f), 0);
-	CHECK(!slot_alone(slots));
+	CHECK(!slot_alone(slots, gate));
+	CHECK_INT(os_lock_byte(gate, 0), 0); /* the monitor has its number, and not the gate */
+	CHECK_INT(os_unlock_byte(gate, 0), 0);
 	CHECK_INT(kill(made.pid, SIGKILL), 0);
 	CHECK_INT(recv(channel, &packet, 1, 0), 0);
 	fd_close(&channel);
-	AWAIT(slot_alone(slots));
+	AWAIT(slot_alone(slots, gate));
 	fixture_end(&f);
 }

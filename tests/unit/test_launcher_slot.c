@@ -1,90 +1,28 @@
 #include "launcher/slot.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <time.h>
 
-#include "base/fd.h"
-#include "os/proc.h"
-#include "test.h"
-
-/* ---- a runtime folder for one test ------------------------------------------------- */
-
-static char runtime[64], run_path[96];
-
-static void runtime_make(void)
-{
-	snprintf(runtime, sizeof runtime, "/tmp/test-slot-XXXXXX");
-	CHECK(mkdtemp(runtime));
-	snprintf(run_path, sizeof run_path, "%s/caisson", runtime);
-	setenv("XDG_RUNTIME_DIR", runtime, 1);
-	umask(022);
-}
-
-static void runtime_remove(void)
-{
-	char slots[128];
-
-	snprintf(slots, sizeof slots, "%s/slots", run_path);
-	unlink(slots);
-	if (unlink(run_path) < 0)
-		rmdir(run_path);
-	CHECK_INT(rmdir(runtime), 0);
-}
-
-static int open_run(void)
-{
-	struct err e = { 0 };
-	int fd = slot_run_dir(false, &e);
-
-	if (fd < 0)
-		CHECK_STR(e.msg, "");
-	return fd;
-}
-
-/* The lock file, as a description of its own. */
-static int open_slots(void)
-{
-	struct err e = { 0 };
-	AUTO(fd_close) int run = open_run();
-	int fd = slot_open(run, &e);
-
-	if (fd < 0)
-		CHECK_STR(e.msg, "");
-	return fd;
-}
-
-static int take(int slots)
-{
-	struct err e = { 0 };
-	int slot = slot_take(slots, &e);
-
-	if (slot < 0)
-		CHECK_STR(e.msg, "");
-	CHECK(slot < SLOT_COUNT);
-	return slot;
-}
+#include "test_slot.h"
 
 /* ---- slots ------------------------------------------------------------------------- */
 
 TEST(two_holders_never_have_the_same)
 {
 	enum { HOLDERS = 100 };
-	int slots[HOLDERS];
+	struct slot_locks locks[HOLDERS] = { 0 };
 	bool taken[SLOT_COUNT] = { false };
 
 	runtime_make();
+	AUTO(fd_close) int slots = open_slots();
 	for (int i = 0; i < HOLDERS; i++) {
-		slots[i] = open_slots();
-		int slot = take(slots[i]);
+		int slot = take(slots, &locks[i]);
 
 		CHECK(!taken[slot]);
 		taken[slot] = true;
 	}
 	for (int i = 0; i < HOLDERS; i++)
-		fd_close(&slots[i]);
+		slot_locks_done(&locks[i]);
 	runtime_remove();
 }
 
@@ -94,11 +32,12 @@ static pid_t start_holder(int start, int answer)
 	fflush(NULL);
 	pid_t pid = fork();
 	if (pid == 0) {
+		struct slot_locks locks = { 0 };
 		char byte;
 		int slots = open_slots();
 
 		(void)!read(start, &byte, 1);
-		int slot = take(slots);
+		int slot = take(slots, &locks);
 
 		if (write(answer, &slot, sizeof slot) != (ssize_t)sizeof slot)
 			_exit(1);
@@ -109,6 +48,7 @@ static pid_t start_holder(int start, int answer)
 	return pid;
 }
 
+/* None of them shares the gate: that their numbers are taken is enough. */
 TEST(processes_that_start_at_once_get_different_ones_and_kill_9_gives_them_back)
 {
 	enum { HOLDERS = 16 };
@@ -129,85 +69,113 @@ TEST(processes_that_start_at_once_get_different_ones_and_kill_9_gives_them_back)
 		CHECK_INT(read(answer[0], &slot, sizeof slot), sizeof slot);
 		CHECK(!taken[slot]);
 		taken[slot] = true;
-		CHECK(!slot_take_this(watcher, slot));
+		CHECK(is_taken(watcher, slot));
 	}
-	CHECK(!slot_alone(watcher));
 	for (int i = 0; i < HOLDERS; i++) {
+		CHECK(!is_alone(watcher));
 		CHECK_INT(kill(pids[i], SIGKILL), 0);
 		CHECK_INT(waitpid(pids[i], NULL, 0), pids[i]);
 	}
-	CHECK(slot_alone(watcher));
+	CHECK(is_alone(watcher));
 	runtime_remove();
 }
 
-/* The monitor inherits the lock: the slot is free when launcher and monitor are both gone. */
-TEST(a_slot_lives_as_long_as_the_last_process_that_has_it)
+TEST(a_slot_lives_as_long_as_launcher_or_monitor_has_it)
 {
-	int ready[2];
-	char byte;
-
 	runtime_make();
-	AUTO(fd_close) int watcher = open_slots();
-	AUTO(fd_close) int launcher = open_slots();
-	int slot = take(launcher);
+	AUTO(fd_close) int slots = open_slots();
+	for (int is_launcher_first = 0; is_launcher_first < 2; is_launcher_first++) {
+		AUTO(slot_locks_done) struct slot_locks locks = { 0 };
+		int slot = take(slots, &locks);
+		int ready[2];
 
-	CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
-	fflush(NULL);
-	pid_t monitor = fork();
-	if (monitor == 0) {
-		(void)!write(ready[1], "x", 1);
-		while (pause() < 0)
-			;
+		CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
+		pid_t monitor = start_monitor(&locks, ready[1], NULL);
+		await_byte(ready[0]);
+		slot_locks_give(&locks);
+		CHECK(is_taken(slots, slot));
+		if (is_launcher_first)
+			slot_locks_done(&locks);
+		else
+			end_child(monitor);
+		CHECK(is_taken(slots, slot));
+		CHECK(!is_alone(slots));
+		if (is_launcher_first)
+			end_child(monitor);
+		slot_locks_done(&locks);
+		CHECK(!is_taken(slots, slot));
+		CHECK(is_alone(slots));
 	}
-	CHECK_INT(read(ready[0], &byte, 1), 1);
-	fd_close(&launcher);
-	CHECK(!slot_take_this(watcher, slot));
-	CHECK_INT(kill(monitor, SIGKILL), 0);
-	CHECK_INT(waitpid(monitor, NULL, 0), monitor);
-	CHECK(slot_take_this(watcher, slot));
 	runtime_remove();
 }
 
-TEST(a_released_slot_can_be_taken_again)
+TEST(a_slot_that_was_given_back_can_be_taken_again)
 {
-	runtime_make();
-	AUTO(fd_close) int a = open_slots();
-	AUTO(fd_close) int b = open_slots();
-	int slot = take(a);
+	AUTO(slot_locks_done) struct slot_locks a = { 0 }, b = { 0 };
 
-	CHECK(!slot_take_this(b, slot));
-	slot_release(a, slot);
-	CHECK(slot_take_this(b, slot));
-	CHECK(!slot_take_this(a, slot));
+	runtime_make();
+	AUTO(fd_close) int slots = open_slots();
+	int slot = take(slots, &a);
+
+	CHECK(is_taken(slots, slot));
+	slot_locks_done(&a);
+	CHECK(slot_take_this(slots, slot, &b));
+	CHECK(is_taken(slots, slot));
 	runtime_remove();
 }
 
 TEST(the_gate_is_shared_by_many_or_one_has_it_alone)
 {
-	struct err e = { 0 };
+	runtime_make();
+	AUTO(fd_close) int slots = open_slots();
+	int a = share_gate(slots), b = share_gate(slots);
+
+	CHECK(!is_alone(slots));
+	fd_close(&a);
+	CHECK(!is_alone(slots));
+	CHECK(slot_alone(slots, b)); /* its own does not count */
+	AUTO(fd_close) int c = openat(slots, "gate", O_RDWR | O_CLOEXEC);
+	CHECK(!slot_alone(slots, c));
+	fd_close(&b);
+	CHECK(slot_alone(slots, c));
+	runtime_remove();
+}
+
+TEST(of_two_who_share_the_gate_the_one_that_asks_last_is_alone)
+{
+	runtime_make();
+	AUTO(fd_close) int slots = open_slots();
+	AUTO(fd_close) int a = share_gate(slots);
+	AUTO(fd_close) int b = share_gate(slots);
+
+	CHECK(!slot_alone(slots, a));
+	CHECK(slot_alone(slots, b));
+	runtime_remove();
+}
+
+TEST(nobody_is_alone_while_a_number_is_taken_and_the_gate_is_open_again)
+{
+	struct slot_locks locks = { 0 };
 
 	runtime_make();
-	int a = open_slots();
-	AUTO(fd_close) int b = open_slots();
-	AUTO(fd_close) int c = open_slots();
-
-	CHECK_INT(slot_share(a, &e), 0);
-	(void)take(b); /* shares it too */
-	CHECK(!slot_alone(c));
-	fd_close(&a);
-	CHECK(!slot_alone(c));
-	CHECK(slot_alone(b)); /* its own does not count */
-	fd_close(&b);
-	CHECK(slot_alone(c));
+	AUTO(fd_close) int slots = open_slots();
+	AUTO(fd_close) int gate = share_gate(slots);
+	(void)take(slots, &locks);
+	CHECK(!slot_alone(slots, gate));
+	AUTO(fd_close) int other = share_gate(slots); /* does not wait */
+	slot_locks_done(&locks);
+	(void)take_work(slots, &locks);
+	fd_close(&other);
+	CHECK(!slot_alone(slots, gate));
+	slot_locks_done(&locks);
+	CHECK(slot_alone(slots, gate));
 	runtime_remove();
 }
 
 TEST(who_wants_to_share_the_gate_waits_for_who_has_it_alone)
 {
 	struct timespec release, after;
-	struct err e = { 0 };
 	int ready[2];
-	char byte;
 
 	runtime_make();
 	AUTO(fd_close) int slots = open_slots();
@@ -215,7 +183,8 @@ TEST(who_wants_to_share_the_gate_waits_for_who_has_it_alone)
 	fflush(NULL);
 	pid_t pid = fork();
 	if (pid == 0) {
-		bool is_alone = slot_alone(open_slots());
+		int gate = share_gate(slots);
+		bool was_alone = slot_alone(slots, gate);
 
 		if (write(ready[1], "x", 1) != 1)
 			_exit(1);
@@ -223,10 +192,10 @@ TEST(who_wants_to_share_the_gate_waits_for_who_has_it_alone)
 		clock_gettime(CLOCK_MONOTONIC, &release);
 		if (write(ready[1], &release, sizeof release) != (ssize_t)sizeof release)
 			_exit(1);
-		_exit(!is_alone);
+		_exit(!was_alone);
 	}
-	CHECK_INT(read(ready[0], &byte, 1), 1);
-	CHECK_INT(slot_share(slots, &e), 0);
+	await_byte(ready[0]);
+	AUTO(fd_close) int gate = share_gate(slots);
 	clock_gettime(CLOCK_MONOTONIC, &after);
 	CHECK_INT(read(ready[0], &release, sizeof release), sizeof release);
 	CHECK(after.tv_sec > release.tv_sec ||
@@ -237,61 +206,71 @@ TEST(who_wants_to_share_the_gate_waits_for_who_has_it_alone)
 	runtime_remove();
 }
 
+/* A descriptor for each number. */
+static void raise_files(void)
+{
+	struct rlimit files;
+
+	CHECK_INT(getrlimit(RLIMIT_NOFILE, &files), 0);
+	if (files.rlim_max < SLOT_COUNT + 100)
+		SKIP("needs more open files");
+	files.rlim_cur = SLOT_COUNT + 100;
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &files), 0);
+}
+
 TEST(the_last_free_slot_is_found_and_then_none)
 {
+	static struct slot_locks all[SLOT_COUNT];
+	struct slot_locks one = { 0 }, none = { 0 };
 	struct err e = { 0 };
 	int last = 1234;
 
+	raise_files();
 	runtime_make();
-	AUTO(fd_close) int all = open_slots();
-	AUTO(fd_close) int one = open_slots();
-	AUTO(fd_close) int none = open_slots();
+	AUTO(fd_close) int slots = open_slots();
 	for (int slot = 0; slot < SLOT_COUNT; slot++)
-		CHECK(slot == last || slot_take_this(all, slot));
-	CHECK_INT(take(one), last);
-	CHECK_INT(slot_take(none, &e), -1);
+		CHECK(slot == last || slot_take_this(slots, slot, &all[slot]));
+	CHECK_INT(take(slots, &one), last);
+	CHECK_INT(slot_take(slots, &none, &e), -1);
 	CHECK_INT(e.kind, ERR_LIMIT);
 	CHECK_STR(e.msg, "all 4095 slots are in use");
-	slot_release(all, 4094);
-	CHECK_INT(take(none), 4094);
+	CHECK_INT(none.n, 0);
+	slot_locks_end(slots, &all[4094]);
+	CHECK_INT(take(slots, &none), 4094);
 	runtime_remove();
 }
 
 /* ---- workspaces ---------------------------------------------------------------------- */
 
-static int take_work(int slots)
-{
-	struct err e = { 0 };
-	int work = slot_take_work(slots, &e);
-
-	if (work < 0)
-		CHECK_STR(e.msg, "");
-	CHECK(work < SLOT_WORK_COUNT);
-	return work;
-}
-
 TEST(the_ids_of_a_workspace_are_its_own_until_the_last_who_shares_them_is_gone)
 {
+	struct slot_locks keeper = { 0 }, sandbox = { 0 }, other = { 0 };
 	struct err e = { 0 };
 
 	runtime_make();
-	int keeper = open_slots(), monitor = open_slots();
-	AUTO(fd_close) int other = open_slots();
-	int work = take_work(keeper);
+	AUTO(fd_close) int slots = open_slots();
+	int work = take_work(slots, &keeper);
+	int given = keeper.at[0].given_fd;
 
-	CHECK(take_work(other) != work);
-	CHECK(slot_work_is_free(keeper, work)); /* its own does not count */
-	CHECK(!slot_work_is_free(other, work));
-	CHECK_INT(slot_share_work(monitor, work, &e), 0);
-	CHECK(!slot_work_is_free(keeper, work));
-	fd_close(&keeper);
-	CHECK(!slot_work_is_free(other, work));
-	fd_close(&monitor);
-	CHECK(slot_work_is_free(other, work));
+	CHECK(take_work(slots, &other) != work);
+	fd_close(&keeper.at[0].own_fd);
+	CHECK_INT(os_any_locked(given), 0); /* its own does not count */
+	CHECK(!slot_work_is_free(slots, work));
+	(void)take(slots, &sandbox);
+	CHECK_INT(slot_share_work(slots, work, &sandbox, &e), 0);
+	CHECK_INT(os_any_locked(given), 1); /* so it knows of sandboxes */
+	slot_locks_done(&keeper);
+	CHECK(!slot_work_is_free(slots, work));
+	slot_locks_give(&sandbox);
+	CHECK(!slot_work_is_free(slots, work));
+	slot_locks_done(&sandbox);
+	CHECK(slot_work_is_free(slots, work));
+	CHECK(slot_work_is_free(slots, (work + 7) % SLOT_WORK_COUNT)); /* never used */
+	slot_locks_done(&other);
 	runtime_remove();
 }
 
-TEST(slots_and_workspaces_do_not_share_bytes_or_ids)
+TEST(slots_and_workspaces_do_not_share_files_or_ids)
 {
 	static const struct {
 		uint32_t id;
@@ -314,21 +293,37 @@ TEST(slots_and_workspaces_do_not_share_bytes_or_ids)
 		printf("# %x\n", rows[i].id);
 		CHECK_INT(slot_is_id(rows[i].id), rows[i].is_ours);
 	}
-	CHECK(slot_work_byte(0) > SLOT_COUNT); /* and the gate */
 	CHECK_INT(slot_work_id(0), SLOT_WORK_ID_BASE);
 	CHECK_INT(slot_work_id(2), SLOT_WORK_ID_BASE + 2 * SLOT_ID_COUNT);
+	runtime_make();
+	AUTO(fd_close) int slots = open_slots();
+	struct slot_locks locks = { 0 };
+	int slot = take(slots, &locks);
+	CHECK(slot_work_is_free(slots, slot));
+	slot_locks_done(&locks);
+	int work = take_work(slots, &locks);
+	CHECK(!is_taken(slots, work));
+	slot_locks_done(&locks);
+	runtime_remove();
 }
 
 TEST(when_all_workspaces_are_open_no_other_is)
 {
+	struct slot_locks none = { 0 };
 	struct err e = { 0 };
 
+	raise_files();
 	runtime_make();
-	AUTO(fd_close) int all = open_slots();
-	AUTO(fd_close) int none = open_slots();
-	for (int i = 0; i < SLOT_WORK_COUNT; i++)
-		CHECK_INT(slot_share_work(all, i, &e), 0);
-	CHECK_INT(slot_take_work(none, &e), -1);
+	AUTO(fd_close) int slots = open_slots();
+	for (int i = 0; i < SLOT_WORK_COUNT; i++) {
+		char name[16];
+
+		snprintf(name, sizeof name, "w%d", i);
+		int fd = openat(slots, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		CHECK(fd >= 0);
+		CHECK_INT(os_lock_shared(fd, 0), 0);
+	}
+	CHECK_INT(slot_take_work(slots, &none, &e), -1);
 	CHECK_INT(e.kind, ERR_LIMIT);
 	CHECK_STR(e.msg, "4095 workspaces are open");
 	runtime_remove();
@@ -344,8 +339,14 @@ TEST(a_lock_file_that_cannot_be_locked_is_an_error)
 {
 	struct err e = { 0 };
 
-	CHECK_INT(slot_take(-1, &e), -1);
+	struct slot_locks locks = { 0 };
+
+	CHECK_INT(slot_share(-1, &e), -1);
 	CHECK_STR(e.msg, "lock the run folder: Bad file descriptor");
+	CHECK_INT(slot_take(-1, &locks, &e), -1);
+	CHECK_STR(e.msg, "lock a slot: Bad file descriptor");
+	CHECK(!slot_work_is_free(-1, 0));
+	CHECK(!slot_alone(-1, -1));
 	CHECK_INT(slot_open(-1, &e), -1);
 }
 
@@ -373,16 +374,30 @@ TEST(the_run_folder_is_made_and_found_again_whatever_the_umask)
 	}
 }
 
-TEST(the_lock_file_is_its_owners_alone)
+TEST(the_lock_files_are_their_owners_alone)
 {
+	struct slot_locks locks = { 0 };
 	struct stat st;
 
 	runtime_make();
 	umask(0);
 	AUTO(fd_close) int slots = open_slots();
 	CHECK_INT(fstat(slots, &st), 0);
-	CHECK_INT(st.st_mode, S_IFREG | 0600);
+	CHECK_INT(st.st_mode, S_IFDIR | 0700);
 	CHECK_INT(fcntl(slots, F_GETFD), FD_CLOEXEC);
+	(void)take(slots, &locks);
+	(void)take_work(slots, &locks);
+	AUTO(fd_close) int gate = share_gate(slots);
+	const int fds[] = { gate, locks.at[0].own_fd, locks.at[0].given_fd, locks.at[1].own_fd,
+		            locks.at[1].given_fd };
+	for (size_t i = 0; i < COUNT(fds); i++) {
+		CHECK_INT(fstat(fds[i], &st), 0);
+		CHECK_INT(st.st_mode, S_IFREG | 0600);
+		CHECK_INT(fcntl(fds[i], F_GETFD), FD_CLOEXEC);
+	}
+	CHECK_INT(fcntl(locks.at[0].given_fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+	CHECK_INT(fcntl(locks.at[1].given_fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+	slot_locks_done(&locks);
 	runtime_remove();
 }
 
@@ -439,7 +454,7 @@ TEST(a_run_folder_that_is_no_folder_is_refused)
 	runtime_remove();
 }
 
-TEST(a_lock_file_that_is_a_link_is_refused)
+TEST(a_folder_of_lock_files_that_is_a_link_is_refused)
 {
 	struct err e = { 0 };
 	char victim[128];

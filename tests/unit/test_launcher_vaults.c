@@ -237,11 +237,10 @@ TEST_BOTH(an_order_that_makes_no_sense_starts_nobody)
 		CHECK_STR(packet.err.msg, "that is no workspace");
 	}
 	await_names(f, 0);
-	struct vault_open ours[] = { work, work, work, work };
+	struct vault_open ours[] = { work, work, work };
 	ours[0].id_base = 1;
 	ours[1].n_ids = 1;
-	ours[2].lock_byte = 1;
-	ours[3].flags = VAULT_ROOTLESS;
+	ours[2].flags = VAULT_ROOTLESS;
 	for (uint32_t i = 0; i < COUNT(ours); i++) {
 		order(f, L_VAULT, i, &ours[i], sizeof ours[i], -1);
 		(void)expect(f, L_FAILED, i);

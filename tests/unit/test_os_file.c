@@ -312,14 +312,19 @@ TEST(statfs_type_by_path_and_by_descriptor)
 /* ---- byte locks -------------------------------------------------------------------- */
 
 /* The same file again, as a description of its own. */
-static int reopen(int fd)
+static int open_again(int fd, int how)
 {
 	char path[32];
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	int again = open(path, O_RDWR | O_CLOEXEC);
+	int again = open(path, how | O_CLOEXEC);
 	CHECK(again >= 0);
 	return again;
+}
+
+static int reopen(int fd)
+{
+	return open_again(fd, O_RDWR);
 }
 
 TEST(a_byte_has_one_holder_and_its_neighbours_are_free)
@@ -342,11 +347,17 @@ TEST(locked_means_by_another)
 	AUTO(fd_close) int a = memfd_create("locks", MFD_CLOEXEC);
 	AUTO(fd_close) int b = reopen(a);
 
+	AUTO(fd_close) int to_read = open_again(a, O_RDONLY);
+
+	CHECK_INT(os_any_locked(b), 0);
 	CHECK_INT(os_lock_byte(a, 1), 0);
-	CHECK_INT(os_byte_locked(a, 1), 0);
-	CHECK_INT(os_byte_locked(b, 1), 1);
-	CHECK_INT(os_byte_locked(b, 0), 0);
-	CHECK_INT(os_byte_locked(-1, 0), -EBADF);
+	CHECK_INT(os_any_locked(a), 0);
+	CHECK_INT(os_any_locked(b), 1);
+	CHECK_INT(os_any_locked(to_read), 1);
+	CHECK_INT(os_unlock_byte(a, 1), 0);
+	CHECK_INT(os_lock_byte(a, 1 << 20), 0); /* any byte */
+	CHECK_INT(os_any_locked(to_read), 1);
+	CHECK_INT(os_any_locked(-1), -EBADF);
 }
 
 /* Not so with the locks of POSIX, which any close() in the process drops. */
@@ -359,9 +370,9 @@ TEST(a_lock_stays_until_the_last_copy_of_the_descriptor_goes)
 
 	CHECK_INT(os_lock_byte(a, 0), 0);
 	fd_close(&other);
-	CHECK_INT(os_byte_locked(b, 0), 1);
+	CHECK_INT(os_any_locked(b), 1);
 	fd_close(&a);
-	CHECK_INT(os_byte_locked(b, 0), 1);
+	CHECK_INT(os_any_locked(b), 1);
 	fd_close(&copy);
-	CHECK_INT(os_byte_locked(b, 0), 0);
+	CHECK_INT(os_any_locked(b), 0);
 }

@@ -32,12 +32,11 @@
 #include "wire/vault.h"
 
 #define RIG_ID_BASE 0x7fff0000u
-#define RIG_BYTE 7
 #define RIG_WORKSPACE 5
 
 struct rig {
 	char folder[64], work[96];
-	int folder_fd, locks_fd;
+	int folder_fd, lock_fd;
 	pid_t pid;
 	int launcher, client;
 	uint32_t tag;
@@ -224,7 +223,7 @@ static inline int rig_userns(uint32_t base)
 static inline _Noreturn void rig_become_vault(struct rig *r, int channel, int listener)
 {
 	static const char *const names[] = { "trees", "blobs", "vol" };
-	int at[9] = { -1, -1, -1, channel, -1, -1, -1, listener, r->locks_fd };
+	int at[9] = { -1, -1, -1, channel, -1, -1, -1, listener, r->lock_fd };
 	struct err e = { 0 };
 
 	for (size_t i = 0; i < COUNT(names); i++)
@@ -415,13 +414,12 @@ static inline void rig_init(struct rig *r)
 	rig_fold(r, "blobs");
 	rig_fold(r, "vol");
 	rig_fold(r, "work");
-	r->locks_fd = openat(r->folder_fd, "slots", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	CHECK_INT(os_lock_shared(r->locks_fd, RIG_BYTE), 0);
+	r->lock_fd = openat(r->folder_fd, "number", O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+	CHECK_INT(os_lock_shared(r->lock_fd, 0), 0);
 	r->open = (struct vault_open){ .workspace = RIG_WORKSPACE,
 		                       .top = 100,
 		                       .id_base = RIG_ID_BASE,
 		                       .n_ids = 65535,
-		                       .lock_byte = RIG_BYTE,
 		                       .n_layers = 1,
 		                       .layers = { VAULT_EMPTY_TREE } };
 }
@@ -529,7 +527,7 @@ static inline void rig_end(struct rig *r)
 	fd_close(&r->launcher);
 	fd_close(&r->client);
 	fd_close(&r->fd);
-	fd_close(&r->locks_fd);
+	fd_close(&r->lock_fd);
 	fd_close(&r->folder_fd);
 	str_done(&r->out);
 }

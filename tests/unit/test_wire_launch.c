@@ -302,7 +302,6 @@ static const struct wrong wrongs[] = {
 	{ MOUNT(5, flags), LAUNCH_READ_ONLY << 1 },
 	{ good_vault, offsetof(struct vault_open, id_base), 1 },
 	{ good_vault, offsetof(struct vault_open, n_ids), 65535 },
-	{ good_vault, offsetof(struct vault_open, lock_byte), 1 },
 	{ good_vault, offsetof(struct vault_open, flags), VAULT_ROOTLESS },
 	{ good_vault, offsetof(struct vault_open, n_layers), VAULT_LAYERS_MAX + 1 },
 	{ good_vault, offsetof(struct vault_open, ids_of), 5 }, /* its own */
