@@ -573,6 +573,7 @@ TEST(the_common_part_stays_while_a_launcher_or_a_sandbox_lives)
 	AUTO(fd_close) int slots = slot_open(run, &e);
 	AUTO(fd_close) int gate = slot_share(slots, &e);
 	CHECK(!slot_alone(slots, gate));
+	CHECK_INT(ask_number(channel, 'l'), 0);
 	daemon_exit(&f, 0);
 	CHECK_INT(launcher_status(&f), 0);
 	CHECK(!slot_alone(slots, gate));
@@ -583,4 +584,25 @@ TEST(the_common_part_stays_while_a_launcher_or_a_sandbox_lives)
 	fd_close(&channel);
 	AWAIT(slot_alone(slots, gate));
 	fixture_end(&f);
+}
+
+/* ---- a monitor that fell ----------------------------------------------------------------- */
+
+TEST_BOTH(a_hostile_monitor_keeps_nobody_from_a_slot)
+{
+	struct launch_made made, other;
+	AUTO(fd_close) int hostile = make(f, LAUNCH_KEPT, &made);
+
+	CHECK_INT(ask_number(hostile, 'l'), 0);
+	for (int i = 0; i < 20; i++) {
+		AUTO(fd_close) int channel = make(f, 0, &other);
+
+		CHECK(other.slot != made.slot);
+		fd_close(&channel);
+		(void)expect(f, L_GONE, 0);
+	}
+	CHECK(!slot_is_free(f, made.slot));
+	CHECK_INT(send(hostile, "x", 1, 0), 1);
+	(void)expect(f, L_GONE, 0);
+	AWAIT(slot_is_free(f, made.slot));
 }

@@ -350,6 +350,26 @@ TEST_BOTH(a_keeper_outlives_its_launcher_and_is_found_by_the_next)
 	await_names(f, 0);
 }
 
+TEST_BOTH(a_hostile_monitor_with_a_workspace_keeps_nobody_from_his)
+{
+	struct launch_made made, other;
+	struct vault_open second = work;
+	AUTO(fd_close) int vault = open_vault(f, work);
+	AUTO(fd_close) int hostile = make_with(f, 0, &made);
+
+	CHECK_INT(ask_number(hostile, 'l'), 0);
+	AUTO(fd_close) int sandbox = make_with(f, 0, &other);
+	second.workspace = WS + 1;
+	second.top = TOP + 1;
+	AUTO(fd_close) int free_one = open_vault(f, second);
+	CHECK_INT(ask_vault(free_one, V_CLOSE, 0), V_DONE);
+	end_sandbox(f, &sandbox);
+	CHECK_INT(ask_vault(vault, V_CLOSE, 0), V_FAILED);
+	end_sandbox(f, &hostile);
+	CHECK_INT(ask_vault(vault, V_CLOSE, 0), V_DONE);
+	await_names(f, 0);
+}
+
 static int n_gone;
 
 static void count_gone(const char *what, bool is_gone)
