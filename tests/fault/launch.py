@@ -274,8 +274,18 @@ class Kept(Shipped):
 "$0" rm "$sandbox" >/dev/null 2>&1; exit $status"""
 
     def recover(self):
-        """It outlives its launcher; the next one ends what nobody knows of."""
+        """It outlives its launcher; the next one ends what nobody knows of. A launcher may also be at what is left of the
+        launch before, and take the daemon along while a command runs: then the client removes its sandbox now."""
+        was_alive = self.chain.is_alive()
         self.chain.ensure()
+        if not was_alive:
+            for sandbox in json.loads(self.ask("list", "--json"))["sandboxes"]:
+                self.ask("rm", sandbox["id"])
+
+    def ask(self, *words):
+        return subprocess.run([cell.BIN / "caisson", *words], capture_output=True, text=True, check=False,
+                              timeout=Pace.patience(), **self.options(),
+                              env={"PATH": os.environ["PATH"], "CAISSON_SOCKET": str(self.chain.socket)}).stdout
 
     def words(self):
         return ["sh", "-c", self.SCRIPT, cell.BIN / "caisson", *self.command]
