@@ -10,20 +10,32 @@
 
 /* ---- who could have written it ------------------------------------------------------- */
 
-/* Whoever owns / can replace all that lies below. In a container it may belong to a root that has
- * no number there: then the kernel shows root's files and those of all others alike, and what
+/* The code of whoever owns the program that runs, or a folder above it, runs already if he wants:
+ * he could have replaced it. The owner of / is among them. In a container that may be a root that
+ * has no number there: then the kernel shows root's files and those of all others alike, and what
  * remains to be judged is who may write. */
+static bool owns_what_runs(uid_t uid)
+{
+	char path[PATH_TEXT_MAX] = "";
+	struct stat st;
+
+	if (os_fstatat(AT_FDCWD, "/proc/self/exe", &st, 0) == 0 && st.st_uid == uid)
+		return true;
+	if (os_readlinkat(AT_FDCWD, "/proc/self/exe", path, sizeof path) < 0)
+		return false;
+	for (char *end = strrchr(path, '/'); end; end = strrchr(path, '/')) {
+		end[end == path] = '\0';
+		if (os_fstatat(AT_FDCWD, path, &st, 0) == 0 && st.st_uid == uid)
+			return true;
+		if (end == path)
+			break;
+	}
+	return false;
+}
+
 static bool is_trusted_owner(uid_t uid)
 {
-	static const char *const ours[] = { "/proc/self/exe", "/" };
-	bool is_trusted = uid == 0 || uid == geteuid();
-
-	for (size_t i = 0; i < COUNT(ours) && !is_trusted; i++) {
-		struct stat st;
-
-		is_trusted = os_fstatat(AT_FDCWD, ours[i], &st, 0) == 0 && st.st_uid == uid;
-	}
-	return is_trusted;
+	return uid == 0 || uid == geteuid() || owns_what_runs(uid);
 }
 
 /* Nobody renames or removes what is another's in a sticky folder. */

@@ -32,6 +32,21 @@ PATH=$T/open:$T/closed:$PATH bounded "$caisson" policy show --net preset:npm --r
 t_is "nor is the interpreter of one that is a script" "$(executed)" nothing
 rm -f "$T/executed"
 
+# ---- root, and a caisson in the home of another ----
+if is_root; then
+	plant "$T/closed/pip"
+	chown 64001 "$T/closed"
+	resolve "$T/closed"
+	t_is "a client in a folder of another user's is not executed" "$(executed)" nothing
+	mkdir -m 755 "$T/theirs" "$T/theirs/bin"
+	cp "$caisson" "$T/theirs/bin/caisson"
+	chown 64001 "$T/theirs"
+	PATH=$T/closed:$PATH PIP_CONFIG_FILE=/dev/null bounded "$T/theirs/bin/caisson" policy show --net preset:pip --resolved --json >/dev/null 2>&1
+	t_like "control: who has caisson itself below a folder of his could have replaced that" "$(executed)" "planted $T/closed/*"
+	chown 0 "$T/closed"
+	rm -rf "$T/executed" "$T/theirs"
+fi
+
 # ---- our own programs, beside caisson ----
 beside() { # MODE: a caisson in a folder of that mode, with a planted launcher
 	rm -rf "$T/place"
