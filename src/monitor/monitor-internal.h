@@ -157,6 +157,7 @@ struct why {
 struct filter_load {
 	pid_t pid; /* the process that loaded it; 0: not known */
 	uint64_t born;
+	pid_t tid; /* while it is open: its thread has neither asked again nor ended */
 };
 struct filter_holder {
 	pid_t pid;
@@ -167,8 +168,8 @@ struct filter_holder {
 struct filters {
 	struct filter_load loads[FILTERS_MAX];
 	size_t n;
-	size_t n_orphans; /* whose loader is gone, at most */
-	uint64_t census_ms;
+	size_t n_orphans; /* that only processes have which inherited them, at most */
+	uint64_t next_census_ms;
 };
 
 struct self;
@@ -378,7 +379,11 @@ void nests_end(struct monitor *m); /* all nurseries */
 /* filters.c */
 bool filters_is_load(const struct seccomp_notif *n);
 void filters_answer(struct proc *p, const struct seccomp_notif *n);
-bool filters_add(struct filters *f, pid_t pid, uint64_t born); /* false: there are too many */
+bool filters_add(struct filters *f, struct filter_load load); /* false: there are too many */
+/* The thread asks again: what it asked for before is loaded, or has failed. */
+void filters_settle(struct filters *f, pid_t tid);
+/* Whether this kernel keeps programs of a process that ended until somebody has waited for it. */
+bool filters_outlive(const char *release);
 /* Forgets what cannot be alive any more, with all that live. */
 void filters_census(struct filters *f, const struct filter_holder *holders, size_t n);
 

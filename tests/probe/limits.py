@@ -81,7 +81,7 @@ def filter_bound(corpus, row, result):
         said = json.loads(outcome.text)
         inside = arms.Outcome(said["exit_code"], said["stdout"], "")
         result.problems += arms.judge_sandbox(row, inside, variant)
-        if {"kind": "limit", "target": "filters", "count": 1} not in said["violations"]:
+        if not any(v["kind"] == "limit" and v["target"] == "filters" for v in said["violations"]):
             result.problems.append(f"{variant}: not on record: {said['violations']}")
 
 
