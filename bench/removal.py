@@ -1,6 +1,7 @@
 """removal.py - many live sandboxes removed by one call, and what another start costs meanwhile.
 
-A part of bench/run: `bench/run removal [COUNT]`. The call is the removal of the workspace that all of them work on.
+A part of bench/run: `bench/run removal [COUNT [SECONDS]]`. The call is the removal of the workspace that all of them
+work on. On a slow host as many are made as SECONDS allow.
 """
 import json
 import threading
@@ -10,6 +11,7 @@ import daemon as daemons
 
 COUNT = 1000
 STARTS = 20
+MAKERS = 16
 
 
 def start_ms(daemon):
@@ -40,13 +42,45 @@ def remove(daemon, workspace, out):
     mine.close()
 
 
-def bench(daemon, count=COUNT):
+def make(daemon, spec, count, seconds):
+    """By MAKERS clients at once. How many were asked for, how many of them failed."""
+    deadline = time.monotonic() + seconds
+    lock = threading.Lock()
+    asked = failed = 0
+
+    def work():
+        nonlocal asked, failed
+        mine = daemons.Connection(daemon.socket)
+        while True:
+            with lock:
+                if asked == count or time.monotonic() > deadline:
+                    break
+                asked += 1
+            mine.request("POST", "/v1/sandboxes", json.dumps(spec))
+            answer = mine.getresponse()
+            answer.read()
+            if answer.status != 201:
+                with lock:
+                    failed += 1
+        mine.close()
+    threads = [threading.Thread(target=work) for _ in range(MAKERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return asked, failed
+
+
+def bench(daemon, count=COUNT, seconds=float("inf")):
     usual = sorted(start_ms(daemon) for _ in range(STARTS))[STARTS // 2]
     status, made = daemon.ask("PUT", "/v1/workspaces/bench-removal", {})
     assert status == 201, made
     workspace = made["id"]
     spec = {"workspace": workspace, "fs": ["workspace:/work"], "labels": {"bench": "removal"}}
-    failed = sum(daemon.ask("POST", "/v1/sandboxes", spec)[0] != 201 for _ in range(count))
+    begin = time.monotonic()
+    count, failed = make(daemon, spec, count, seconds)
+    making = time.monotonic() - begin
+    daemon.connection.close()  # an idle one is not kept for ever
     made = {"seconds": None}
     thread = threading.Thread(target=remove, args=(daemon, workspace, made))
     thread.start()
@@ -55,7 +89,7 @@ def bench(daemon, count=COUNT):
         meanwhile.append(start_ms(daemon))
     thread.join()
     worst = max(meanwhile)
-    print(f"{count} sandboxes removed by one call: {made['seconds']:.2f} s ({failed} had not been made, answer {made['status']}); "
+    print(f"{count} sandboxes, made in {making:.1f} s, removed by one call: {made['seconds']:.2f} s ({failed} had not been made, answer {made['status']}); "
           f"a start meanwhile {worst:.1f} ms at most, else {usual:.1f} ms (p50)\n")
     return {"count": count, "failed": failed, "status": made["status"], "seconds": made["seconds"], "usual_ms": usual,
             "meanwhile_ms": meanwhile}
