@@ -170,8 +170,8 @@ void sbx_touch(struct sbx *s);
 
 /* ---- for core.c, link.c, expire.c ---- */
 struct sbx *sbx_adopt(struct core *c, const struct sandbox_row *row); /* at start, from the store */
-/* What clients are shown. While a change waits for its record, the state before: whoever saw the
- * new one would be told that the sandbox is busy. */
+/* The state that clients are shown. While a change waits for its record, the state before: whoever
+ * saw the new one would be told that the sandbox is busy. */
 enum sandbox_state sbx_state_on_record(const struct sbx *s);
 void sbx_set_state(struct sbx *s, enum sandbox_state state, const char *reason);
 void sbx_end_begin(struct paced *p);                       /* of core->pace */
